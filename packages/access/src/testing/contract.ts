@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict'
+import { type AccessToken, hashToken } from '../token.ts'
+import type { TokenRepository } from '../token-repository.ts'
+
+/** One promise of the port. `run` rejects when the repository, which must be empty, doesn't keep it. */
+export interface TokenRepositoryCase {
+  readonly name: string
+  run(repository: TokenRepository): Promise<void>
+}
+
+const lasting: AccessToken = {
+  name: 'lasting',
+  scopes: ['plants:read', 'plants:write', 'metrics:read'],
+  createdAt: new Date('2026-01-02T03:04:05.678Z'),
+}
+const expiring: AccessToken = {
+  name: 'expiring',
+  scopes: ['plants:read'],
+  createdAt: new Date(0),
+  expiresAt: new Date('2100-01-01T00:00:00.001Z'),
+}
+
+export const tokenRepositoryContract: readonly TokenRepositoryCase[] = [
+  {
+    name: 'finds a token by its hash, exactly as it was inserted',
+    async run(repository) {
+      assert.equal(await repository.insert(lasting, hashToken('a')), 'inserted')
+      assert.equal(await repository.insert(expiring, hashToken('b')), 'inserted')
+      assert.deepEqual(await repository.find(hashToken('a')), lasting)
+      assert.deepEqual(await repository.find(hashToken('b')), expiring)
+      assert.equal(await repository.find(hashToken('c')), undefined)
+    },
+  },
+  {
+    name: 'lists in the order of the names',
+    async run(repository) {
+      assert.deepEqual(await repository.list(), [])
+      await repository.insert(lasting, hashToken('a'))
+      await repository.insert(expiring, hashToken('b'))
+      assert.deepEqual(await repository.list(), [expiring, lasting])
+    },
+  },
+  {
+    name: 'refuses a taken name and keeps the token that has it',
+    async run(repository) {
+      await repository.insert(lasting, hashToken('a'))
+      assert.equal(await repository.insert({ ...expiring, name: 'lasting' }, hashToken('b')), 'name-taken')
+      assert.deepEqual(await repository.find(hashToken('a')), lasting)
+      assert.equal(await repository.find(hashToken('b')), undefined)
+    },
+  },
+  {
+    name: 'forgets a removed token at once, and frees its name',
+    async run(repository) {
+      await repository.insert(lasting, hashToken('a'))
+      assert.equal(await repository.remove('lasting'), true)
+      assert.equal(await repository.remove('lasting'), false)
+      assert.equal(await repository.find(hashToken('a')), undefined)
+      assert.equal(await repository.insert(lasting, hashToken('b')), 'inserted')
+    },
+  },
+]

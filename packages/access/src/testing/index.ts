@@ -1,0 +1,2 @@
+export { type TokenRepositoryCase, tokenRepositoryContract } from './contract.ts'
+export { createMemoryTokenRepository } from './memory.ts'

@@ -1,0 +1,11 @@
+import type { AccessToken, TokenHash } from './token.ts'
+
+/** Where access tokens are kept. A change that has resolved is durable and holds for every process on the store. */
+export interface TokenRepository {
+  find(hash: TokenHash): Promise<AccessToken | undefined>
+  insert(token: AccessToken, hash: TokenHash): Promise<'inserted' | 'name-taken'>
+  /** In the order of the names. */
+  list(): Promise<readonly AccessToken[]>
+  /** Resolves to whether there was such a token. */
+  remove(name: string): Promise<boolean>
+}

@@ -1,0 +1,12 @@
+export { DomainError, type DomainErrorCode, type Fault } from './errors.ts'
+export { type Plant, type PlantText, parsePlant } from './plant.ts'
+export { type PlantId, parsePlantId, plantIdMax, plantIdMin } from './plant-id.ts'
+export type { PlantPageQuery, PlantRepository } from './plant-repository.ts'
+export {
+  createPlantStore,
+  type PlantPage,
+  type PlantStore,
+  pageLimitDefault,
+  pageLimitMax,
+  parsePlantPageQuery,
+} from './plant-store.ts'

@@ -1,0 +1,195 @@
+import assert from 'node:assert/strict'
+import { type Plant, parsePlant } from '../plant.ts'
+import { plantIdMax, plantIdMin } from '../plant-id.ts'
+import type { PlantRepository } from '../plant-repository.ts'
+import { parsePlantPageQuery } from '../plant-store.ts'
+
+/** One promise of the port. `run` rejects when the repository, which must be empty, doesn't keep it. */
+export interface PlantRepositoryCase {
+  readonly name: string
+  run(repository: PlantRepository): Promise<void>
+}
+
+const plant = (id: bigint, name = `plant ${id}`, tag?: string): Plant => parsePlant({ id, name, tag })
+const query = (input: { limit?: bigint; after?: bigint; tag?: string }) => parsePlantPageQuery(input)
+const idsOf = (plants: readonly Plant[]) => plants.map(({ id }) => id as bigint)
+
+/** Ids where a 53-bit, 32-bit, unsigned or textual representation goes wrong, in numeric order. */
+const edgeIds = [
+  plantIdMin,
+  plantIdMin + 1n,
+  -(2n ** 53n) - 1n,
+  -(2n ** 31n) - 1n,
+  -10n,
+  -9n,
+  -1n,
+  0n,
+  1n,
+  9n,
+  10n,
+  2n ** 31n,
+  2n ** 32n,
+  2n ** 53n - 1n,
+  2n ** 53n,
+  2n ** 53n + 1n,
+  2n ** 53n + 2n,
+  plantIdMax - 1n,
+  plantIdMax,
+]
+
+const texts = [
+  '',
+  ' ',
+  '  leading and trailing\t\n',
+  'Übergrößenträger',
+  'e\u0301 is not \u00e9',
+  '\u{1f331}\u{1f468}\u200d\u{1f33e} 𠮷 \u{10ffff}',
+  '\u0001\u001f\u007f\u0085\u2028\u2029\ufeff\ufffd\uffff',
+  'אבג \u202e العربية ไทย 漢字',
+  `'; DROP TABLE plants; -- %_\\"`,
+  'null',
+  '0',
+  'x'.repeat(100_000),
+]
+
+export const plantRepositoryContract: readonly PlantRepositoryCase[] = [
+  {
+    name: 'keeps the whole int64 range exactly and finds each id',
+    async run(repository) {
+      for (const id of edgeIds) assert.equal(await repository.insert(plant(id)), 'inserted')
+      for (const id of edgeIds) assert.deepEqual(await repository.find(plant(id).id), plant(id))
+    },
+  },
+  {
+    name: 'orders by number over the whole range, whatever the order of insertion',
+    async run(repository) {
+      const shuffled = edgeIds.toSorted((a, b) => (`${a}` < `${b}` ? 1 : -1))
+      for (const id of shuffled) await repository.insert(plant(id))
+      assert.deepEqual(idsOf(await repository.page(query({}))), edgeIds)
+    },
+  },
+  {
+    name: 'keeps every text as it was given, in name and in tag',
+    async run(repository) {
+      const plants = texts.map((text, index) => plant(BigInt(index), text, text))
+      for (const each of plants) await repository.insert(each)
+      assert.deepEqual(await repository.page(query({})), plants)
+      for (const each of plants) assert.deepEqual(await repository.page(query({ tag: each.tag as string })), [each])
+    },
+  },
+  {
+    name: 'tells no tag from an empty one',
+    async run(repository) {
+      await repository.insert(plant(1n, 'none'))
+      await repository.insert(plant(2n, 'empty', ''))
+      assert.deepEqual(await repository.find(plant(1n).id), plant(1n, 'none'))
+      assert.equal(Object.hasOwn((await repository.find(plant(1n).id)) as Plant, 'tag'), false)
+      assert.deepEqual(await repository.find(plant(2n).id), plant(2n, 'empty', ''))
+      assert.deepEqual(idsOf(await repository.page(query({ tag: '' }))), [2n])
+    },
+  },
+  {
+    name: 'finds nothing where nothing is',
+    async run(repository) {
+      assert.equal(await repository.find(plant(1n).id), undefined)
+      assert.deepEqual(await repository.page(query({})), [])
+      assert.equal(await repository.remove(plant(1n).id), false)
+    },
+  },
+  {
+    name: 'refuses a taken id and changes nothing',
+    async run(repository) {
+      await repository.insert(plant(7n, 'first', 'a'))
+      assert.equal(await repository.insert(plant(7n, 'second')), 'id-taken')
+      assert.equal(await repository.insert(plant(7n, 'first', 'a')), 'id-taken')
+      assert.deepEqual(await repository.find(plant(7n).id), plant(7n, 'first', 'a'))
+    },
+  },
+  {
+    name: 'lets exactly one of twenty racing inserts win',
+    async run(repository) {
+      const racers = Array.from({ length: 20 }, (_, n) => plant(plantIdMax, `racer ${n}`))
+      const outcomes = await Promise.all(racers.map(racer => repository.insert(racer)))
+      assert.equal(outcomes.filter(outcome => outcome === 'inserted').length, 1)
+      const winner = racers[outcomes.indexOf('inserted')]
+      assert.deepEqual(await repository.find(plant(plantIdMax).id), winner)
+    },
+  },
+  {
+    name: 'gives each of many changes at once its own outcome',
+    async run(repository) {
+      await repository.insert(plant(50n, 'was here'))
+      const ids = Array.from({ length: 100 }, (_, n) => BigInt(n))
+      const outcomes = await Promise.all(ids.map(id => repository.insert(plant(id))))
+      assert.deepEqual(
+        outcomes,
+        ids.map(id => (id === 50n ? 'id-taken' : 'inserted')),
+      )
+      const removed = await Promise.all([repository.remove(plant(3n).id), repository.remove(plant(300n).id)])
+      assert.deepEqual(removed, [true, false])
+      assert.equal((await repository.page(query({ limit: 1000n }))).length, 99)
+    },
+  },
+  {
+    name: 'takes the changes that one caller makes in the order it makes them',
+    async run(repository) {
+      const outcomes = await Promise.all([
+        repository.insert(plant(1n, 'a')),
+        repository.save(plant(1n, 'b')),
+        repository.remove(plant(1n).id),
+        repository.insert(plant(1n, 'c')),
+        repository.insert(plant(1n, 'd')),
+      ])
+      assert.deepEqual(outcomes, ['inserted', undefined, true, 'inserted', 'id-taken'])
+      assert.deepEqual(await repository.find(plant(1n).id), plant(1n, 'c'))
+    },
+  },
+  {
+    name: 'shows a change to every reader once it has resolved',
+    async run(repository) {
+      for (let n = 0n; n < 20n; n++) {
+        await repository.save(plant(1n, `version ${n}`))
+        assert.equal((await repository.find(plant(1n).id))?.name, `version ${n}`)
+      }
+      await repository.remove(plant(1n).id)
+      assert.equal(await repository.find(plant(1n).id), undefined)
+    },
+  },
+  {
+    name: 'pages by limit, after and tag, with open and closed ends',
+    async run(repository) {
+      for (let n = -5n; n < 5n; n++) await repository.insert(plant(n, 'p', n % 2n === 0n ? 'even' : 'odd'))
+      const page = async (input: Parameters<typeof query>[0]) => idsOf(await repository.page(query(input)))
+      assert.deepEqual(await page({ limit: 3n }), [-5n, -4n, -3n])
+      assert.deepEqual(await page({ limit: 3n, after: -3n }), [-2n, -1n, 0n])
+      assert.deepEqual(await page({ limit: 3n, after: 3n }), [4n])
+      assert.deepEqual(await page({ after: 4n }), [])
+      assert.deepEqual(await page({ after: plantIdMax }), [])
+      assert.deepEqual(await page({ limit: 2n, after: plantIdMin }), [-5n, -4n])
+      assert.deepEqual(await page({ tag: 'even', limit: 2n, after: -4n }), [-2n, 0n])
+      assert.deepEqual(await page({ tag: 'even', after: 4n }), [])
+      assert.deepEqual(await page({ tag: 'Even' }), [])
+    },
+  },
+  {
+    name: 'saves by creating and by replacing, and saving twice is saving once',
+    async run(repository) {
+      await repository.save(plant(1n, 'a', 'x'))
+      assert.deepEqual(await repository.find(plant(1n).id), plant(1n, 'a', 'x'))
+      await repository.save(plant(1n, 'b'))
+      await repository.save(plant(1n, 'b'))
+      assert.deepEqual(await repository.page(query({})), [plant(1n, 'b')])
+      assert.deepEqual(await repository.page(query({ tag: 'x' })), [])
+    },
+  },
+  {
+    name: 'tells whether it removed, and frees the id',
+    async run(repository) {
+      await repository.insert(plant(1n, 'a'))
+      assert.equal(await repository.remove(plant(1n).id), true)
+      assert.equal(await repository.remove(plant(1n).id), false)
+      assert.equal(await repository.insert(plant(1n, 'again')), 'inserted')
+      assert.deepEqual(await repository.page(query({})), [plant(1n, 'again')])
+    },
+  },
+]

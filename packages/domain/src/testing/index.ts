@@ -1,0 +1,2 @@
+export { type PlantRepositoryCase, plantRepositoryContract } from './contract.ts'
+export { createMemoryPlantRepository } from './memory.ts'

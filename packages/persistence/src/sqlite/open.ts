@@ -1,0 +1,123 @@
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+import type { TokenRepository } from '@plant-store/access'
+import { DomainError, type PlantRepository, plantIdMax, plantIdMin } from '@plant-store/domain'
+import type Database from 'better-sqlite3'
+import { type CommitQueueLimits, createCommitQueue } from '../commit-queue.ts'
+import type { Storage } from '../index.ts'
+import { fromPlant, fromToken, type PlantRow, type TokenRow, toPlant, toToken } from '../tables.ts'
+import { prepareCommit } from './commit.ts'
+import { inMemory, migrateSqlite, openConnection, openReader, statements } from './connection.ts'
+import { startWriterThread, type WriterThread } from './writer-thread.ts'
+
+/** @param file a path, or {@link inMemory} */
+export async function openSqlite(file: string, limits: CommitQueueLimits): Promise<Storage> {
+  if (file !== inMemory) createFolder(dirname(resolve(file)))
+  const connection = openConnection(file)
+  try {
+    await migrateSqlite(connection)
+  } catch (error) {
+    connection.close()
+    throw error
+  }
+  if (file === inMemory) return createStorage(connection, createMemoryWriter(connection), limits)
+
+  connection.close()
+  return createStorage(openReader(file), await startWriterThread(file), limits)
+}
+
+function createStorage(reader: Database.Database, writer: WriterThread, limits: CommitQueueLimits): Storage {
+  const queue = createCommitQueue(writer.commit, limits)
+  const prepare = <Row>(sql: string) => {
+    const statement = reader.prepare(sql)
+    return {
+      one: (...parameters: unknown[]) => reading(() => statement.get(...parameters) as Row | undefined),
+      all: (...parameters: unknown[]) => reading(() => statement.all(...parameters) as Row[]),
+    }
+  }
+  const plant = prepare<PlantRow>(statements.read.plant)
+  const page = prepare<PlantRow>(statements.read.page)
+  const pageOfTag = prepare<PlantRow>(statements.read.pageOfTag)
+  const token = prepare<TokenRow>(statements.read.token)
+  const allTokens = prepare<TokenRow>(statements.read.tokens)
+
+  const plants: PlantRepository = {
+    async insert(plant) {
+      return (await queue.write(['insertPlant', ...fromPlant(plant)])) === 1 ? 'inserted' : 'id-taken'
+    },
+    async find(id) {
+      const row = plant.one(id)
+      return row && toPlant(row)
+    },
+    async page({ limit, after, tag }) {
+      if (after === plantIdMax) return []
+      const from = after === undefined ? plantIdMin : after + 1n
+      const rows = tag === undefined ? page.all(from, limit) : pageOfTag.all(tag, from, limit)
+      return rows.map(toPlant)
+    },
+    async save(plant) {
+      await queue.write(['savePlant', ...fromPlant(plant)])
+    },
+    async remove(id) {
+      return (await queue.write(['removePlant', id])) === 1
+    },
+  }
+  const tokens: TokenRepository = {
+    async find(hash) {
+      const row = token.one(hash)
+      return row && toToken(row)
+    },
+    async insert(token, hash) {
+      return (await queue.write(['insertToken', ...fromToken(token, hash)])) === 1 ? 'inserted' : 'name-taken'
+    },
+    async list() {
+      return allTokens.all().map(toToken)
+    },
+    async remove(name) {
+      return (await queue.write(['removeToken', name])) === 1
+    },
+  }
+
+  return {
+    plants,
+    tokens,
+    async check() {
+      const failure = writer.failure()
+      if (failure !== undefined) throw new DomainError('store-unavailable', 'the store can not write', { cause: failure })
+      plant.one(0n)
+    },
+    async [Symbol.asyncDispose]() {
+      await queue.drained()
+      await writer.close()
+      reader.close()
+    },
+  }
+}
+
+function reading<Result>(read: () => Result): Result {
+  try {
+    return read()
+  } catch (cause) {
+    throw new DomainError('store-unavailable', 'the store could not be read', { cause })
+  }
+}
+
+/** Memory has no disk to wait for, and no second connection. */
+function createMemoryWriter(connection: Database.Database): WriterThread {
+  const commit = prepareCommit(connection)
+  return {
+    commit: async writes => commit(writes),
+    failure: () => undefined,
+    close: async () => {},
+  }
+}
+
+/** A folder that was just made is lost with the power unless the one above it is fsynced. */
+function createFolder(folder: string): void {
+  if (existsSync(folder)) return
+  createFolder(dirname(folder))
+  mkdirSync(folder, { recursive: true })
+  const above = openSync(dirname(folder), 'r')
+  fsyncSync(above)
+  closeSync(above)
+}

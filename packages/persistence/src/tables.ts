@@ -1,0 +1,53 @@
+import type { AccessToken, Scope, TokenHash } from '@plant-store/access'
+import type { Plant } from '@plant-store/domain'
+
+/** The tables as both databases have them; 64-bit integers are bigint on either side. */
+export interface Tables {
+  plants: PlantRow
+  access_tokens: TokenRow
+  schema_version: { version: number }
+}
+
+export interface PlantRow {
+  id: bigint
+  name: string
+  tag: string | null
+}
+
+export interface TokenRow {
+  name: string
+  /** SHA-256 in hexadecimal. */
+  hash: string
+  /** Separated by single spaces. */
+  scopes: string
+  /** Milliseconds since 1970, as is `expires_at`. */
+  created_at: bigint
+  expires_at: bigint | null
+}
+
+/** The values of a plant in the order of the columns id, name, tag. */
+export function fromPlant({ id, name, tag }: Plant): [bigint, string, string | null] {
+  return [id, name, tag ?? null]
+}
+
+/** What the store holds was parsed on its way in. */
+export function toPlant({ id, name, tag }: PlantRow): Plant {
+  return (tag === null ? { id, name } : { id, name, tag }) as Plant
+}
+
+/** The values of a token in the order of the columns name, hash, scopes, created_at, expires_at. */
+export function fromToken(token: AccessToken, hash: TokenHash): [string, string, string, bigint, bigint | null] {
+  const { name, scopes, createdAt, expiresAt } = token
+  return [name, hash, scopes.join(' '), milliseconds(createdAt), expiresAt ? milliseconds(expiresAt) : null]
+}
+
+export function toToken({ name, scopes, created_at, expires_at }: Omit<TokenRow, 'hash'>): AccessToken {
+  return {
+    name,
+    scopes: scopes.split(' ') as Scope[],
+    createdAt: new Date(Number(created_at)),
+    ...(expires_at === null ? {} : { expiresAt: new Date(Number(expires_at)) }),
+  }
+}
+
+const milliseconds = (date: Date) => BigInt(date.getTime())
