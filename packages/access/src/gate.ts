@@ -7,10 +7,13 @@ export type AccessErrorCode = 'no-token' | 'invalid-token' | 'insufficient-scope
 export class AccessError extends Error {
   override readonly name = 'AccessError'
   readonly code: AccessErrorCode
+  /** The scope that was lacking. */
+  readonly scope: Scope | undefined
 
-  constructor(code: AccessErrorCode, message: string) {
+  constructor(code: AccessErrorCode, message: string, scope?: Scope) {
     super(message)
     this.code = code
+    this.scope = scope
   }
 }
 
@@ -29,7 +32,11 @@ export interface GateOptions {
   readonly rememberedTokensMax?: number
 }
 
-export function createGate({ tokens, recheckAfterMs = 2000, rememberedTokensMax = 10_000 }: GateOptions): Gate {
+export function createGate({
+  tokens,
+  recheckAfterMs = 2000,
+  rememberedTokensMax = 10_000,
+}: GateOptions): Gate {
   const remembered = new Map<TokenHash, { readonly token: AccessToken; readonly foundAtMs: number }>()
 
   const lookUp = async (hash: TokenHash, scope: Scope) => {
@@ -57,12 +64,13 @@ export function createGate({ tokens, recheckAfterMs = 2000, rememberedTokensMax 
 }
 
 function admit(token: AccessToken | undefined, scope: Scope): AccessToken {
-  if (token === undefined) throw new AccessError('invalid-token', 'the access token is unknown or was revoked')
+  if (token === undefined)
+    throw new AccessError('invalid-token', 'the access token is unknown or was revoked')
   if (token.expiresAt !== undefined && token.expiresAt.getTime() <= Date.now()) {
     throw new AccessError('invalid-token', 'the access token has expired')
   }
   if (!token.scopes.includes(scope)) {
-    throw new AccessError('insufficient-scope', `the access token lacks the scope ${scope}`)
+    throw new AccessError('insufficient-scope', `the access token lacks the scope ${scope}`, scope)
   }
   return token
 }

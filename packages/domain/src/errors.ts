@@ -22,7 +22,11 @@ export class DomainError extends Error {
   /** Every fault of a refused value; empty for the codes that aren't about a value. */
   readonly faults: readonly Fault[]
 
-  constructor(code: DomainErrorCode, message: string, options: { faults?: readonly Fault[]; cause?: unknown } = {}) {
+  constructor(
+    code: DomainErrorCode,
+    message: string,
+    options: { faults?: readonly Fault[]; cause?: unknown } = {},
+  ) {
     super(message, 'cause' in options ? { cause: options.cause } : undefined)
     this.code = code
     this.faults = options.faults ?? []
@@ -31,5 +35,7 @@ export class DomainError extends Error {
 
 /** The error of a value that has faults; its message names them all. */
 export function refusal(code: DomainErrorCode, faults: readonly Fault[]): DomainError {
-  return new DomainError(code, faults.map(({ field, problem }) => `${field} ${problem}`).join('; '), { faults })
+  return new DomainError(code, faults.map(({ field, problem }) => `${field} ${problem}`).join('; '), {
+    faults,
+  })
 }

@@ -60,7 +60,11 @@ function notFound(id: PlantId): never {
  *   `after`: a plant id; `tag`: text; each optional.
  * @throws DomainError `invalid-plant-query`, with every fault at once
  */
-export function parsePlantPageQuery(input: { limit?: unknown; after?: unknown; tag?: unknown }): PlantPageQuery {
+export function parsePlantPageQuery(input: {
+  limit?: unknown
+  after?: unknown
+  tag?: unknown
+}): PlantPageQuery {
   const { limit = BigInt(pageLimitDefault), after, tag } = input
   const faults: Fault[] = []
   if (typeof limit !== 'bigint' || limit < 1n || limit > pageLimitMax) {

@@ -54,7 +54,8 @@ export function textProblem(value: unknown): string | undefined {
 function idProblem(value: unknown, expected: PlantId | undefined): string | undefined {
   if (value === undefined) return 'is required'
   if (!isPlantId(value)) return plantIdProblem
-  if (expected !== undefined && value !== expected) return `must be ${expected}, the id of the plant it is for`
+  if (expected !== undefined && value !== expected)
+    return `must be ${expected}, the id of the plant it is for`
   return undefined
 }
 

@@ -84,7 +84,14 @@ function endOfNumber(text: string, start: number): number {
 }
 
 function isNumberPart(code: number): boolean {
-  return (code >= zero && code <= nine) || code === 0x2e || code === 0x65 || code === 0x45 || code === 0x2b || code === minus
+  return (
+    (code >= zero && code <= nine) ||
+    code === 0x2e ||
+    code === 0x65 ||
+    code === 0x45 ||
+    code === 0x2b ||
+    code === minus
+  )
 }
 
 function nameIn(text: string, start: number, end: number): string {

@@ -25,20 +25,32 @@ export function writeStatements(db: Kysely<Tables>) {
     },
     write: {
       /** id, name, tag */
-      insertPlant: sqlOf(db.insertInto('plants').values(anyPlant).onConflict(conflict => conflict.doNothing())),
+      insertPlant: sqlOf(
+        db
+          .insertInto('plants')
+          .values(anyPlant)
+          .onConflict(conflict => conflict.doNothing()),
+      ),
       /** id, name, tag */
       savePlant: sqlOf(
         db
           .insertInto('plants')
           .values(anyPlant)
           .onConflict(conflict =>
-            conflict.column('id').doUpdateSet(({ ref }) => ({ name: ref('excluded.name'), tag: ref('excluded.tag') })),
+            conflict
+              .column('id')
+              .doUpdateSet(({ ref }) => ({ name: ref('excluded.name'), tag: ref('excluded.tag') })),
           ),
       ),
       /** id */
       removePlant: sqlOf(db.deleteFrom('plants').where('id', '=', 0n)),
       /** name, hash, scopes, created_at, expires_at */
-      insertToken: sqlOf(db.insertInto('access_tokens').values(anyToken).onConflict(conflict => conflict.doNothing())),
+      insertToken: sqlOf(
+        db
+          .insertInto('access_tokens')
+          .values(anyToken)
+          .onConflict(conflict => conflict.doNothing()),
+      ),
       /** name */
       removeToken: sqlOf(db.deleteFrom('access_tokens').where('name', '=', '')),
     },

@@ -36,7 +36,10 @@ export function toPlant({ id, name, tag }: PlantRow): Plant {
 }
 
 /** The values of a token in the order of the columns name, hash, scopes, created_at, expires_at. */
-export function fromToken(token: AccessToken, hash: TokenHash): [string, string, string, bigint, bigint | null] {
+export function fromToken(
+  token: AccessToken,
+  hash: TokenHash,
+): [string, string, string, bigint, bigint | null] {
   const { name, scopes, createdAt, expiresAt } = token
   return [name, hash, scopes.join(' '), milliseconds(createdAt), expiresAt ? milliseconds(expiresAt) : null]
 }

@@ -74,7 +74,8 @@ export const plantRepositoryContract: readonly PlantRepositoryCase[] = [
       const plants = texts.map((text, index) => plant(BigInt(index), text, text))
       for (const each of plants) await repository.insert(each)
       assert.deepEqual(await repository.page(query({})), plants)
-      for (const each of plants) assert.deepEqual(await repository.page(query({ tag: each.tag as string })), [each])
+      for (const each of plants)
+        assert.deepEqual(await repository.page(query({ tag: each.tag as string })), [each])
     },
   },
   {

@@ -16,7 +16,9 @@ export function createMemoryPlantRepository(): PlantRepository {
     },
     async page({ limit, after, tag }) {
       return [...plants.values()]
-        .filter(plant => (after === undefined || plant.id > after) && (tag === undefined || plant.tag === tag))
+        .filter(
+          plant => (after === undefined || plant.id > after) && (tag === undefined || plant.tag === tag),
+        )
         .sort((a, b) => (a.id < b.id ? -1 : 1))
         .slice(0, limit)
     },

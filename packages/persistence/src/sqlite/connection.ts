@@ -1,5 +1,13 @@
 import Database from 'better-sqlite3'
-import { CompiledQuery, DummyDriver, Kysely, SqliteAdapter, SqliteDialect, SqliteIntrospector, SqliteQueryCompiler } from 'kysely'
+import {
+  CompiledQuery,
+  DummyDriver,
+  Kysely,
+  SqliteAdapter,
+  SqliteDialect,
+  SqliteIntrospector,
+  SqliteQueryCompiler,
+} from 'kysely'
 import { migrate, sqliteDialect } from '../migrations.ts'
 import { writeStatements } from '../statements.ts'
 import type { Tables } from '../tables.ts'

@@ -83,13 +83,15 @@ function createStorage(reader: Database.Database, writer: WriterThread, limits: 
     tokens,
     async check() {
       const failure = writer.failure()
-      if (failure !== undefined) throw new DomainError('store-unavailable', 'the store can not write', { cause: failure })
+      if (failure !== undefined)
+        throw new DomainError('store-unavailable', 'the store can not write', { cause: failure })
       plant.one(0n)
     },
     async [Symbol.asyncDispose]() {
       await queue.drained()
-      await writer.close()
       reader.close()
+      // Last: only a connection that may write takes the log into the database and removes it.
+      await writer.close()
     },
   }
 }

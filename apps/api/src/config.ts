@@ -1,0 +1,111 @@
+import { isBearerToken } from '@plant-store/access'
+import type { ServerLimits } from '@plant-store/http'
+import { sqliteFile } from '@plant-store/persistence'
+
+export interface Config {
+  readonly host: string
+  readonly port: number
+  readonly databaseUrl: string
+  readonly baseUrl?: URL
+  readonly accessTokens: readonly string[]
+  readonly logLevel: string
+  readonly serverLimits: ServerLimits
+  readonly queueRowsMax: number
+  readonly shutdownTimeoutMs: number
+}
+
+/** Every wrong variable, a line each. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError'
+}
+
+const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']
+
+/** @throws ConfigError naming every variable that is wrong, and what it should be */
+export function readConfig(environment: Readonly<Record<string, string | undefined>>): Config {
+  const faults: string[] = []
+
+  /** An empty variable counts as one that isn't set: that is how compose files and shells clear one. */
+  const read = <Value>(name: string, fallback: string, parse: (text: string) => Value): Value => {
+    const text = environment[name] || fallback
+    try {
+      return parse(text)
+    } catch (error) {
+      faults.push(`${name} ${(error as Error).message}`)
+      return undefined as Value
+    }
+  }
+
+  const baseUrl = read('BASE_URL', '', text => (text === '' ? undefined : httpUrl(text)))
+  const config: Config = {
+    host: read('HOST', '127.0.0.1', String),
+    port: read('PORT', '3000', integer(0, 65_535)),
+    databaseUrl: read('DATABASE_URL', 'file:data/plant-store.db', databaseUrl),
+    ...(baseUrl && { baseUrl }),
+    accessTokens: read('ACCESS_TOKENS', '', tokenList),
+    logLevel: read('LOG_LEVEL', 'info', oneOf(logLevels)),
+    serverLimits: {
+      bodyBytesMax: read('BODY_LIMIT', '1MiB', bytes(1, 2 ** 30)),
+      headerBytesMax: read('HEADER_LIMIT', '16KiB', bytes(1024, 2 ** 20)),
+      requestTimeoutMs: read('REQUEST_TIMEOUT', '30s', duration),
+      headersTimeoutMs: read('HEADERS_TIMEOUT', '10s', duration),
+      keepAliveTimeoutMs: read('KEEP_ALIVE_TIMEOUT', '72s', duration),
+    },
+    queueRowsMax: read('QUEUE_LIMIT', '10000', integer(1, 1_000_000)),
+    shutdownTimeoutMs: read('SHUTDOWN_TIMEOUT', '10s', duration),
+  }
+  if (faults.length > 0) throw new ConfigError(faults.join('\n'))
+  return Object.freeze(config)
+}
+
+const integer = (min: number, max: number) => (text: string) => {
+  const value = /^\d{1,10}$/.test(text) ? Number(text) : Number.NaN
+  if (!(value >= min && value <= max)) throw new Error(`must be an integer from ${min} to ${max}`)
+  return value
+}
+
+const oneOf = (words: readonly string[]) => (text: string) => {
+  if (!words.includes(text)) throw new Error(`must be one of ${words.join(', ')}`)
+  return text
+}
+
+const bytes = (min: number, max: number) => (text: string) => {
+  const [, digits = 'none', unit = ''] = /^(\d{1,10})(KiB|MiB)?$/.exec(text) ?? []
+  const value = Number(digits) * (unit === 'MiB' ? 2 ** 20 : unit === 'KiB' ? 2 ** 10 : 1)
+  if (!(value >= min && value <= max)) {
+    throw new Error(`must be a number of bytes from ${min} to ${max}, such as 65536, 64KiB or 1MiB`)
+  }
+  return value
+}
+
+/** @returns milliseconds */
+const duration = (text: string) => {
+  const [, digits = 'none', unit] = /^(\d{1,7})(ms|s)$/.exec(text) ?? []
+  const value = Number(digits) * (unit === 's' ? 1000 : 1)
+  if (!(value >= 1 && value <= 86_400_000))
+    throw new Error('must be a time of at most a day, such as 500ms or 30s')
+  return value
+}
+
+const httpUrl = (text: string) => {
+  const url = URL.parse(text)
+  if (url === null || !/^https?:$/.test(url.protocol) || url.search || url.hash || url.username) {
+    throw new Error('must be an http or https URL without query, fragment or credentials')
+  }
+  return url
+}
+
+const databaseUrl = (text: string) => {
+  sqliteFile(text)
+  return text
+}
+
+const tokenList = (text: string) => {
+  const tokens = text.split(',').map(token => token.trim())
+  if (text !== '' && !tokens.every(isBearerToken)) {
+    throw new Error(
+      'must be tokens separated by commas, each of letters, digits and - . _ ~ + / = (RFC 6750)',
+    )
+  }
+  return text === '' ? [] : tokens
+}

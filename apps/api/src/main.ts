@@ -1,0 +1,49 @@
+import { once } from 'node:events'
+import { pino } from 'pino'
+import { startService } from './compose.ts'
+import { readConfig } from './config.ts'
+
+try {
+  await main()
+} catch (error) {
+  process.stderr.write(`plant-store: ${(error as Error).message.replaceAll('\n', '\nplant-store: ')}\n`)
+  process.exitCode = 1
+}
+
+async function main(): Promise<void> {
+  const config = readConfig(process.env)
+  // The log is written while the service goes on; what is still in memory at the end is written before the exit.
+  const destination = pino.destination({ dest: 1, sync: false })
+  process.on('exit', () => destination.flushSync())
+  const logger = pino(
+    { level: config.logLevel, base: null, timestamp: pino.stdTimeFunctions.isoTime },
+    destination,
+  )
+
+  const service = await startService(config, logger)
+  logger.info({ url: service.url, database: config.databaseUrl }, 'listening')
+  if (service.firstToken !== undefined) showFirstToken(service.firstToken, service.url)
+
+  const signal = await Promise.race(['SIGTERM', 'SIGINT'].map(name => once(process, name).then(() => name)))
+  logger.info({ signal }, 'stopping')
+  setTimeout(() => {
+    logger.error({ timeoutMs: config.shutdownTimeoutMs }, 'did not stop in time')
+    process.exit(1)
+  }, config.shutdownTimeoutMs).unref()
+  await service[Symbol.asyncDispose]()
+  logger.info('stopped')
+}
+
+/** To the terminal and not to the log, which others may read. */
+function showFirstToken(token: string, url: string): void {
+  process.stderr.write(`
+There was no access token yet, so here is one. It is shown this once and kept only as a hash:
+
+  ${token}
+
+Add a plant with it:
+
+  curl ${url}/plants -H 'Authorization: Bearer ${token}' -H 'Content-Type: application/json' -d '{"id": 1, "name": "Monstera", "tag": "climber"}'
+
+`)
+}

@@ -1,0 +1,16 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { toFailure } from './errors.ts'
+import { writeError } from './schemas.ts'
+
+/** JSON has no charset to name (RFC 8259, 11); Fastify would add one to any answer without a serializer of its own. */
+export function answer<Body>(reply: FastifyReply, write: (body: Body) => string, body: Body): FastifyReply {
+  return reply.header('content-type', 'application/json').serializer(write).send(body)
+}
+
+/** Every failure in the one shape. Set as the error handler wherever requests are answered. */
+export function answerFailure(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const { status, headers, body, isDefect } = toFailure(error)
+  if (isDefect) request.log.error({ err: error }, 'failed to answer')
+  else if (status === 503) request.log.warn({ err: error }, 'could not serve')
+  return answer(reply.code(status).headers(headers), writeError, body)
+}

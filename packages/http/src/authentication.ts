@@ -1,0 +1,26 @@
+import type { Gate, Scope } from '@plant-store/access'
+import type { FastifyRequest } from 'fastify'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The name of the access token that admitted the request; empty as long as none did. */
+    tokenName: string
+  }
+}
+
+/** @returns a hook that lets a request pass once the gate has admitted it, before anything of its body is read */
+export function createAuthentication(gate: Gate): (request: FastifyRequest) => Promise<void> {
+  return async request => {
+    const { name } = await gate(bearerToken(request.headers.authorization), scopeFor(request.method))
+    request.tokenName = name
+  }
+}
+
+/** RFC 6750, 2.1, with the scheme in any case (RFC 9110, 11.1). Credentials of another scheme are none for us. */
+function bearerToken(authorization: string | undefined): string | undefined {
+  return authorization === undefined ? undefined : /^bearer +(.*?) *$/i.exec(authorization)?.[1]
+}
+
+function scopeFor(method: string): Scope {
+  return method === 'GET' || method === 'HEAD' ? 'plants:read' : 'plants:write'
+}

@@ -1,0 +1,118 @@
+import { AccessError, type AccessErrorCode } from '@plant-store/access'
+import { DomainError, type DomainErrorCode } from '@plant-store/domain'
+
+/** What can be wrong with a request around the plant that it carries. */
+export type RequestErrorCode =
+  | 'bad-request'
+  | 'bad-json'
+  | 'bad-target'
+  | 'bad-host'
+  | 'no-such-path'
+  | 'method-not-allowed'
+  | 'request-timeout'
+  | 'body-too-large'
+  | 'unsupported-media-type'
+  | 'unsupported-coding'
+  | 'expectation-failed'
+  | 'headers-too-large'
+  | 'draining'
+
+export class RequestError extends Error {
+  override readonly name = 'RequestError'
+  readonly code: RequestErrorCode
+  readonly headers: Readonly<Record<string, string>>
+
+  constructor(code: RequestErrorCode, message: string, headers: Readonly<Record<string, string>> = {}) {
+    super(message)
+    this.code = code
+    this.headers = headers
+  }
+}
+
+type FailureCode = DomainErrorCode | AccessErrorCode | RequestErrorCode | 'internal'
+
+/** The published numbers: status × 100 + n. A number never changes its meaning, and is never used again. */
+export const failures = {
+  'bad-request': { number: 40000, meaning: 'The request is not well-formed HTTP' },
+  'bad-json': { number: 40001, meaning: 'The body is not JSON in UTF-8, or repeats a member' },
+  'invalid-plant': { number: 40002, meaning: 'The body is not a valid plant' },
+  'id-taken': { number: 40003, meaning: 'Another plant has this id' },
+  'invalid-plant-id': { number: 40004, meaning: 'The path does not end in a plant id' },
+  'invalid-plant-query': { number: 40005, meaning: 'A query parameter has no valid value' },
+  'bad-target': { number: 40006, meaning: 'The request target is not correctly percent-encoded UTF-8' },
+  'bad-host': { number: 40007, meaning: 'A header field that must be there once is missing or repeated' },
+  'no-token': { number: 40101, meaning: 'No access token was sent' },
+  'invalid-token': { number: 40102, meaning: 'The access token is unknown, revoked or expired' },
+  'insufficient-scope': { number: 40301, meaning: 'The access token lacks the scope for this operation' },
+  'no-such-path': { number: 40401, meaning: 'There is nothing at this path' },
+  'plant-not-found': { number: 40402, meaning: 'There is no plant with this id' },
+  'method-not-allowed': { number: 40501, meaning: 'The path does not know this method; see Allow' },
+  'request-timeout': { number: 40801, meaning: 'The request did not arrive in time' },
+  'body-too-large': { number: 41301, meaning: 'The body is larger than the server accepts' },
+  'unsupported-media-type': { number: 41501, meaning: 'The body must be application/json in UTF-8' },
+  'unsupported-coding': { number: 41502, meaning: 'The body must not be compressed; see Accept-Encoding' },
+  'expectation-failed': { number: 41701, meaning: 'The expectation in Expect can not be met' },
+  'headers-too-large': { number: 43101, meaning: 'The header fields are larger than the server accepts' },
+  internal: { number: 50001, meaning: 'The server failed; its log says why' },
+  'store-busy': { number: 50301, meaning: 'Too many changes are waiting; try again after Retry-After' },
+  'store-unavailable': {
+    number: 50302,
+    meaning:
+      'The store can not be used at the moment, and a change may or may not have been kept; try again after Retry-After',
+  },
+  draining: { number: 50303, meaning: 'The server is about to stop; try again elsewhere' },
+} as const satisfies Record<FailureCode, { number: number; meaning: string }>
+
+/** A failure as it goes out. */
+export interface Failure {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: { readonly error: number; readonly message: string }
+  /** Whether it is the server's own fault, and to be looked into. */
+  readonly isDefect: boolean
+}
+
+const retryAfterSeconds = '1'
+
+export function toFailure(error: unknown): Failure {
+  if (error instanceof DomainError || error instanceof RequestError)
+    return failure(error.code, error.message, headersOf(error))
+  if (error instanceof AccessError)
+    return failure(error.code, error.message, { 'www-authenticate': challenge(error) })
+  const code = fastifyFailures[(error as { code?: unknown }).code as keyof typeof fastifyFailures]
+  return code === undefined
+    ? failure('internal', 'the server failed to answer this request')
+    : failure(code, failures[code].meaning)
+}
+
+function failure(code: FailureCode, message: string, headers: Failure['headers'] = {}): Failure {
+  const { number } = failures[code]
+  const status = Math.floor(number / 100)
+  return {
+    status,
+    headers: status === 503 ? { ...headers, 'retry-after': retryAfterSeconds } : headers,
+    body: { error: number, message: message.toWellFormed() },
+    isDefect: code === 'internal',
+  }
+}
+
+function headersOf(error: DomainError | RequestError): Failure['headers'] {
+  return error instanceof RequestError ? error.headers : {}
+}
+
+/** RFC 6750, 3: without credentials there is nothing to say about them. */
+function challenge({ code, message, scope }: AccessError): string {
+  const realm = 'Bearer realm="plant-store"'
+  if (code === 'no-token') return realm
+  const described = `${realm}, error="${code.replace('-', '_')}", error_description="${message}"`
+  return scope === undefined ? described : `${described}, scope="${scope}"`
+}
+
+/** What Fastify finds wrong before a handler runs. Anything else that it throws is ours to mend. */
+const fastifyFailures = {
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupported-media-type',
+  FST_ERR_CTP_BODY_TOO_LARGE: 'body-too-large',
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'bad-request',
+  FST_ERR_BAD_URL: 'bad-target',
+  FST_ERR_MAX_PARAM_LENGTH: 'bad-target',
+} as const satisfies Record<string, RequestErrorCode>

@@ -1,0 +1,30 @@
+import type { FastifyInstance } from 'fastify'
+import { answer } from './answers.ts'
+import { RequestError } from './errors.ts'
+import { refuseOtherMethods } from './methods.ts'
+import { writeStatus } from './schemas.ts'
+
+export interface OpenPagesOptions {
+  /** Rejects when the store can't serve at the moment. */
+  readonly check: () => Promise<void>
+  /** The interface description, as JSON text. */
+  readonly description: string
+}
+
+/** The pages that need no token: whether the process answers, whether it can serve, and what it serves. */
+export function addOpenPages(app: FastifyInstance, { check, description }: OpenPagesOptions): void {
+  let draining = false
+  app.addHook('preClose', async () => {
+    draining = true
+  })
+
+  app.get('/healthz', (_request, reply) => answer(reply, writeStatus, { status: 'ok' }))
+  app.get('/readyz', async (_request, reply) => {
+    if (draining) throw new RequestError('draining', 'the server is about to stop')
+    await check()
+    return answer(reply, writeStatus, { status: 'ready' })
+  })
+  app.get('/openapi.json', (_request, reply) => answer(reply, String, description))
+
+  for (const url of ['/healthz', '/readyz', '/openapi.json']) refuseOtherMethods(app, url, ['GET', 'HEAD'])
+}

@@ -1,0 +1,88 @@
+import type { Gate } from '@plant-store/access'
+import {
+  type Plant,
+  type PlantPage,
+  type PlantStore,
+  parsePlant,
+  parsePlantId,
+  parsePlantPageQuery,
+} from '@plant-store/domain'
+import type { FastifyPluginCallback } from 'fastify'
+import { answer, answerFailure } from './answers.ts'
+import { createAuthentication } from './authentication.ts'
+import { refuseOtherMethods } from './methods.ts'
+import { checkEncoding, readInteger, readJson, readQuery } from './request.ts'
+import { writePlant, writeStoredPlant, writeStoredPlants } from './schemas.ts'
+
+export interface PlantRoutesOptions {
+  readonly store: PlantStore
+  readonly gate: Gate
+}
+
+/** The operations on plants, as a plugin for any Fastify: it brings its own parsing, authentication and failures. */
+export const plantRoutes: FastifyPluginCallback<PlantRoutesOptions> = (app, { store, gate }, done) => {
+  if (!app.hasRequestDecorator('tokenName')) app.decorateRequest('tokenName', '')
+  app.setErrorHandler(answerFailure)
+  app.addHook('onRequest', createAuthentication(gate))
+  app.addHook('preParsing', async (request, reply) => {
+    checkEncoding(request)
+    // The server leaves this to us, so that nobody is asked for a body before being admitted, or for too large a one.
+    const { expect, 'content-length': length = '0' } = request.headers
+    if (expect !== undefined && Number(length) <= request.routeOptions.bodyLimit) reply.raw.writeContinue()
+  })
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, parsed) =>
+    parsed(null, body),
+  )
+
+  app.post<{ Body?: Buffer }>('/plants', async (request, reply) => {
+    const plant = parsePlant(readJson(request.body))
+    await store.create(plant)
+    return answer(reply, writePlant, plant)
+  })
+
+  app.get('/plants', async (request, reply) => {
+    const { limit, after, tag } = readQuery(request.raw.url as string, ['limit', 'after', 'tag'])
+    const query = parsePlantPageQuery({ limit: readInteger(limit), after: readInteger(after), tag })
+    const page = await store.list(query)
+    if (page.next !== undefined) {
+      reply.header('link', `<${app.prefix}/plants?${nextPage(page.next, query)}>; rel="next"`)
+    }
+    return answer(reply, writeStoredPlants, page.plants as Plant[])
+  })
+
+  app.get<PlantPath>('/plants/:id', async (request, reply) => {
+    return answer(reply, writeStoredPlant, await store.find(pathId(request.params)))
+  })
+
+  app.put<PlantPath & { Body?: Buffer }>('/plants/:id', async (request, reply) => {
+    const id = pathId(request.params)
+    const plant = parsePlant(readJson(request.body), id)
+    await store.replace(plant)
+    return answer(reply, writePlant, plant)
+  })
+
+  app.delete<PlantPath>('/plants/:id', async (request, reply) => {
+    await store.remove(pathId(request.params))
+    return reply.code(204).send()
+  })
+
+  refuseOtherMethods(app, '/plants', ['GET', 'HEAD', 'POST'])
+  refuseOtherMethods(app, '/plants/:id', ['GET', 'HEAD', 'PUT', 'DELETE'])
+  done()
+}
+
+interface PlantPath {
+  Params: { id: string }
+}
+
+const pathId = ({ id }: PlantPath['Params']) => parsePlantId(readInteger(id))
+
+/** RFC 8288 takes a reference that starts at the root: it stays right behind any proxy that keeps the path. */
+function nextPage(
+  after: NonNullable<PlantPage['next']>,
+  { limit, tag }: { limit: number; tag?: string },
+): string {
+  const filter = tag === undefined ? '' : `&tag=${encodeURIComponent(tag)}`
+  return `limit=${limit}&after=${after}${filter}`
+}
