@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import autocannon from 'autocannon'
-import { idOf, nameOf, tagOf } from './population.ts'
+import { bodyOf, idOf } from './population.ts'
 import { percentile } from './statistics.ts'
 import type { RunningTarget } from './targets.ts'
 
@@ -69,7 +69,9 @@ export async function measure(generator: Generator, running: RunningTarget, load
     const stored = after - before
     // Requests that were under way when the load stopped were perhaps stored, and their answers not seen.
     if (stored < measured.created || stored > measured.created + load.connections) {
-      throw new Error(`${what}: ${measured.created} creates were answered with 200, and ${stored} plants stored`)
+      throw new Error(
+        `${what}: ${measured.created} creates were answered with 200, and ${stored} plants stored`,
+      )
     }
   }
   return measured
@@ -115,7 +117,16 @@ export const wrkGenerator: Generator = {
     const { stdout } = await promisify(execFile)(
       'wrk',
       [
-        ...['-t', threads, '-c', connections, '-d', `${seconds}s`, '--timeout', `${answerTimeoutMs / 1_000}s`],
+        ...[
+          '-t',
+          threads,
+          '-c',
+          connections,
+          '-d',
+          `${seconds}s`,
+          '--timeout',
+          `${answerTimeoutMs / 1_000}s`,
+        ],
         ...['-s', fileURLToPath(new URL('./wrk.lua', import.meta.url)), process.url, '--'],
         ...[kind, population.seed, population.idBits, readable, next, threads, token, scenario],
       ].map(String),
@@ -146,44 +157,51 @@ export const autocannonGenerator: Generator = {
     let refusal = ''
     let turn = 0
 
+    // Anew for each: autocannon writes a body's length into them, and would send it with the next request too.
+    const headers = () => ({ authorization: `Bearer ${token}`, 'content-type': 'application/json' })
     const anyId = () => idOf(Math.floor(Math.random() * readable), population)
     const create = (request: autocannon.Request): autocannon.Request => {
-      const ordinal = next + made++
-      const tag = tagOf(ordinal)
-      const plant = {
-        id: JSON.rawJSON(String(idOf(ordinal, population))),
-        name: nameOf(ordinal),
-        ...(tag === null ? {} : { tag }),
+      return {
+        ...request,
+        headers: headers(),
+        method: 'POST',
+        path: '/plants',
+        body: bodyOf(next + made++, population),
       }
-      return { ...request, method: 'POST', path: '/plants', body: JSON.stringify(plant) }
     }
-    const get = (request: autocannon.Request, path: string): autocannon.Request => ({ ...request, method: 'GET', path })
+    const get = (request: autocannon.Request, path: string): autocannon.Request => ({
+      ...request,
+      headers: headers(),
+      method: 'GET',
+      path,
+    })
     const setupRequest = (request: autocannon.Request): autocannon.Request => {
       if (scenario === 'creates' || (scenario === 'mixed' && ++turn % 5 === 0)) return create(request)
       if (scenario === 'lists') return get(request, `/plants?limit=100&after=${anyId()}`)
       return get(request, scenario.startsWith('/') ? scenario : `/plants/${anyId()}`)
     }
 
-    const run = autocannon({
-      url: process.url,
-      connections,
-      duration: seconds,
-      timeout: answerTimeoutMs / 1_000,
-      requests: [
-        {
-          headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-          setupRequest,
-          onResponse(status, body) {
-            if (status !== 200) {
-              refused++
-              refusal = `${status} ${body}`
-            } else if (scenario === 'creates' || (scenario === 'mixed' && !body.includes('"id":'))) created++
+    const { duration, errors, timeouts } = await runAutocannon(
+      {
+        url: process.url,
+        connections,
+        duration: seconds,
+        timeout: answerTimeoutMs / 1_000,
+        requests: [
+          {
+            setupRequest,
+            onResponse(status, body) {
+              if (status !== 200) {
+                refused++
+                refusal = `${status} ${body}`
+              } else if (scenario === 'creates' || (scenario === 'mixed' && !body.includes('"id":')))
+                created++
+            },
           },
-        },
-      ],
-    })
-    run.on('response', (_client, _status, _bytes, responseTime) => latencies.push(responseTime))
-    const { duration, errors, timeouts } = await run
+        ],
+      },
+      latencies,
+    )
     return {
       requests: latencies.length - refused,
       created,
@@ -196,4 +214,12 @@ export const autocannonGenerator: Generator = {
       broken: errors + timeouts,
     }
   },
+}
+
+/** @param latencies gets each answer's, in ms: autocannon's own are rounded to whole ones */
+function runAutocannon(options: autocannon.Options, latencies: number[]): Promise<autocannon.Result> {
+  return new Promise((resolve, reject) => {
+    const run = autocannon(options, (error, result) => (error ? reject(error) : resolve(result)))
+    run.on('response', (_client, _status, _bytes, responseTime) => latencies.push(responseTime))
+  })
 }

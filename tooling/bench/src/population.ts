@@ -36,6 +36,12 @@ export function tagOf(ordinal: number): string | null {
 
 export const nameOf = (ordinal: number) => `Plant ${ordinal}`
 
+/** The body that creates a plant; JSON.stringify would not write its id. */
+export function bodyOf(ordinal: number, population: Population): string {
+  const tag = tagOf(ordinal)
+  return `{"id":${idOf(ordinal, population)},"name":"${nameOf(ordinal)}"${tag === null ? '' : `,"tag":"${tag}"`}}`
+}
+
 /**
  * Puts plants straight into the file of a store that nobody has open. Its table and indexes are the ones that its
  * service made; they are filled in random order, as years of creates would have.

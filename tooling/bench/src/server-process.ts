@@ -25,11 +25,12 @@ export interface ServerCommand {
 /** Starts a server on a free port of the loopback interface, and resolves once its `GET /readyz` answers 200. */
 export async function startServer({ command, env, logFile }: ServerCommand): Promise<ServerProcess> {
   const port = await freePort()
+  const { PATH } = process.env
   const log = openSync(logFile, 'a')
   const [program, ...parameters] = command
   const child = spawn(program, parameters, {
     stdio: ['ignore', log, log],
-    env: { PATH: process.env['PATH'], NODE_ENV: 'production', ...env(port) },
+    env: { PATH, NODE_ENV: 'production', ...env(port) },
   })
   closeSync(log)
   let failure: Error | undefined
@@ -45,7 +46,9 @@ export async function startServer({ command, env, logFile }: ServerCommand): Pro
     assertRunning() {
       if (!failure && child.exitCode === null && child.signalCode === null) return
       const reason = failure?.message ?? `exit code ${child.exitCode ?? child.signalCode}`
-      throw new Error(`the server ended (${reason}), and last printed:\n${readFileSync(logFile, 'utf8').slice(-2_000)}`)
+      throw new Error(
+        `the server ended (${reason}), and last printed:\n${readFileSync(logFile, 'utf8').slice(-2_000)}`,
+      )
     },
     async [Symbol.asyncDispose]() {
       process.off('exit', killNow)

@@ -6,25 +6,32 @@ interface Row {
   tag: string | null
 }
 
-const db = new Database(process.env['DATABASE_FILE'] as string)
+const { PORT, DATABASE_FILE = '', SYNCHRONOUS } = process.env
+const db = new Database(DATABASE_FILE)
 db.run('pragma journal_mode = wal')
-db.run(`pragma synchronous = ${process.env['SYNCHRONOUS']}`)
+db.run(`pragma synchronous = ${SYNCHRONOUS}`)
 db.run('create table if not exists plants (id integer primary key, name text not null, tag text)')
 const insert = db.query<never, [number, string, string | null]>(
   'insert into plants (id, name, tag) values (?, ?, ?)',
 )
 const find = db.query<Row, [number]>('select id, name, tag from plants where id = ?')
-const page = db.query<Row, [number, number]>('select id, name, tag from plants where id > ? order by id limit ?')
+const page = db.query<Row, [number, number]>(
+  'select id, name, tag from plants where id > ? order by id limit ?',
+)
 
 Bun.serve({
   hostname: '127.0.0.1',
-  port: Number(process.env['PORT']),
+  port: Number(PORT),
   routes: {
     '/plants': {
       async POST(request) {
         const body = (await request.json().catch(() => null)) as Partial<Row> | null
         const { id, name, tag } = body ?? {}
-        if (!Number.isSafeInteger(id) || typeof name !== 'string' || (tag !== undefined && typeof tag !== 'string')) {
+        if (
+          !Number.isSafeInteger(id) ||
+          typeof name !== 'string' ||
+          (tag !== undefined && typeof tag !== 'string')
+        ) {
           return refuse(400, 'not a plant')
         }
         try {
@@ -46,8 +53,8 @@ Bun.serve({
       },
     },
     '/plants/:id': {
-      GET({ params }) {
-        const row = find.get(Number(params['id']))
+      GET({ params: { id } }) {
+        const row = find.get(Number(id))
         return row ? Response.json(toPlant(row)) : refuse(404, 'no such plant')
       },
     },

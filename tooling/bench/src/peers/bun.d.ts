@@ -5,7 +5,11 @@ declare module 'bun:sqlite' {
     run(sql: string): void
     query<Row, Parameters extends unknown[]>(
       sql: string,
-    ): { run(...parameters: Parameters): void; get(...parameters: Parameters): Row | null; all(...parameters: Parameters): Row[] }
+    ): {
+      run(...parameters: Parameters): void
+      get(...parameters: Parameters): Row | null
+      all(...parameters: Parameters): Row[]
+    }
   }
   export class SQLiteError extends Error {
     readonly code: string

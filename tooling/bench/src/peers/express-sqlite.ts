@@ -1,6 +1,7 @@
 import express from 'express'
 import { openPlants } from './sqlite.ts'
 
+const { PORT } = process.env
 const plants = openPlants()
 const app = express()
 app.disable('x-powered-by')
@@ -8,7 +9,11 @@ app.disable('etag')
 
 app.post('/plants', express.json(), (request, response) => {
   const { id, name, tag } = request.body ?? {}
-  if (!Number.isSafeInteger(id) || typeof name !== 'string' || (tag !== undefined && typeof tag !== 'string')) {
+  if (
+    !Number.isSafeInteger(id) ||
+    typeof name !== 'string' ||
+    (tag !== undefined && typeof tag !== 'string')
+  ) {
     response.status(400).json({ error: 400, message: 'not a plant' })
   } else if (plants.insert({ id, name, tag })) {
     response.json({ name, tag })
@@ -24,8 +29,9 @@ app.get('/plants/:id', (request, response) => {
 })
 
 app.get('/plants', (request, response) => {
-  const after = Number(request.query['after'] ?? Number.MIN_SAFE_INTEGER)
-  const limit = Number(request.query['limit'] ?? 100)
+  const { after: from = Number.MIN_SAFE_INTEGER, limit: most = 100 } = request.query
+  const after = Number(from)
+  const limit = Number(most)
   if (Number.isSafeInteger(after) && limit >= 1 && limit <= 1000) response.json(plants.page(after, limit))
   else response.status(400).json({ error: 400, message: 'not a page' })
 })
@@ -34,4 +40,4 @@ app.get('/readyz', (_request, response) => {
   response.json({})
 })
 
-app.listen(Number(process.env['PORT']), '127.0.0.1')
+app.listen(Number(PORT), '127.0.0.1')

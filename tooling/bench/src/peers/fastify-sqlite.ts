@@ -2,6 +2,7 @@ import Fastify from 'fastify'
 import { errorSchema, newPlantSchema, plantSchema } from './fastify-schemas.ts'
 import { type NewPlant, openPlants } from './sqlite.ts'
 
+const { PORT } = process.env
 const plants = openPlants()
 const app = Fastify()
 
@@ -45,4 +46,4 @@ app.get<{ Querystring: { limit: number; after: number } }>(
 
 app.get('/readyz', async () => ({}))
 
-await app.listen({ port: Number(process.env['PORT']), host: '127.0.0.1' })
+await app.listen({ port: Number(PORT), host: '127.0.0.1' })

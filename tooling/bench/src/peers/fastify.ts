@@ -2,6 +2,7 @@ import Fastify from 'fastify'
 import { newPlantSchema, plantSchema } from './fastify-schemas.ts'
 import type { NewPlant } from './sqlite.ts'
 
+const { PORT } = process.env
 const app = Fastify()
 
 app.post<{ Body: NewPlant }>(
@@ -12,4 +13,4 @@ app.post<{ Body: NewPlant }>(
 
 app.get('/readyz', async () => ({}))
 
-await app.listen({ port: Number(process.env['PORT']), host: '127.0.0.1' })
+await app.listen({ port: Number(PORT), host: '127.0.0.1' })

@@ -1,5 +1,7 @@
 import { createServer } from 'node:http'
 
+const { PORT } = process.env
+
 // The least that Node can do for a create: no framework, no store.
 const server = createServer((request, response) => {
   if (request.method === 'POST' && request.url === '/plants') {
@@ -26,9 +28,12 @@ const server = createServer((request, response) => {
 
   function answer(status: number, body: unknown) {
     const text = JSON.stringify(body)
-    response.writeHead(status, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) })
+    response.writeHead(status, {
+      'content-type': 'application/json',
+      'content-length': Buffer.byteLength(text),
+    })
     response.end(text)
   }
 })
 
-server.listen(Number(process.env['PORT']), '127.0.0.1')
+server.listen(Number(PORT), '127.0.0.1')

@@ -14,11 +14,14 @@ interface Row {
 
 /** What better-sqlite3's own documentation advises: WAL, and every statement prepared once. */
 export function openPlants() {
-  const db = new Database(process.env['DATABASE_FILE'])
+  const { DATABASE_FILE, SYNCHRONOUS } = process.env
+  const db = new Database(DATABASE_FILE)
   db.pragma('journal_mode = WAL')
-  db.pragma(`synchronous = ${process.env['SYNCHRONOUS']}`)
+  db.pragma(`synchronous = ${SYNCHRONOUS}`)
   db.exec('create table if not exists plants (id integer primary key, name text not null, tag text)')
-  const insert = db.prepare<[number, string, string | null]>('insert into plants (id, name, tag) values (?, ?, ?)')
+  const insert = db.prepare<[number, string, string | null]>(
+    'insert into plants (id, name, tag) values (?, ?, ?)',
+  )
   const find = db.prepare<[number], Row>('select id, name, tag from plants where id = ?')
   const page = db.prepare<[number, number], Row>(
     'select id, name, tag from plants where id > ? order by id limit ?',
@@ -31,7 +34,8 @@ export function openPlants() {
         insert.run(id, name, tag ?? null)
         return true
       } catch (error) {
-        if (error instanceof Database.SqliteError && error.code === 'SQLITE_CONSTRAINT_PRIMARYKEY') return false
+        if (error instanceof Database.SqliteError && error.code === 'SQLITE_CONSTRAINT_PRIMARYKEY')
+          return false
         throw error
       }
     },
