@@ -1,7 +1,7 @@
 import { cell, formatInteger, type Run } from './report.ts'
 import type { Promised } from './targets.ts'
 
-const width = 760
+const width = 800
 const labelWidth = 250
 const barWidthMax = 400
 const rowHeight = 30
@@ -41,7 +41,7 @@ export function chart(run: Run): string | undefined {
     ].join('\n')
   })
   const keys = legend.map(([promised, meaning], index) => {
-    const x = 16 + index * 245
+    const x = 16 + index * 262
     return `<rect class="${shape(promised)}" x="${x}" y="${height - 28}" width="22" height="12" rx="2"/>
 <text class="key" x="${x + 30}" y="${height - 18}">${promised}: ${meaning}</text>`
   })
@@ -50,19 +50,22 @@ export function chart(run: Run): string | undefined {
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-labelledby="title">
 <title id="title">${title}</title>
 <style>
-svg { --ink: #1f2328; --faint: #59636e; --us: #1a7f37; --them: #57606a; }
-@media (prefers-color-scheme: dark) { svg { --ink: #e6edf3; --faint: #9198a1; --us: #3fb950; --them: #8b949e; } }
-text { font: 13px system-ui, -apple-system, "Segoe UI", sans-serif; fill: var(--ink); }
+text { font: 13px system-ui, -apple-system, "Segoe UI", sans-serif; fill: #1f2328; }
 .heading { font-size: 16px; font-weight: 600; }
-.key, .sub { font-size: 11px; fill: var(--faint); }
+.key, .sub { font-size: 11px; fill: #59636e; }
 .label { text-anchor: end; }
 .ours { font-weight: 600; }
 .value { font-variant-numeric: tabular-nums; }
-rect { stroke: var(--them); stroke-width: 1.5; fill: var(--them); }
-.us { stroke: var(--us); fill: var(--us); }
-.striped { fill: url(#stripes); }
-.hollow { fill: none; stroke-dasharray: 4 3; }
-#stripes line { stroke: var(--them); stroke-width: 3; }
+rect { stroke: #6e7781; stroke-width: 1.5; fill: #6e7781; }
+#stripes line { stroke: #6e7781; stroke-width: 3; }
+rect.us { stroke: #1a7f37; fill: #1a7f37; }
+rect.striped { fill: url(#stripes); }
+rect.hollow { fill: none; stroke-dasharray: 4 3; }
+@media (prefers-color-scheme: dark) {
+  text { fill: #e6edf3; }
+  .key, .sub { fill: #9198a1; }
+  rect.us { stroke: #3fb950; fill: #3fb950; }
+}
 </style>
 <defs><pattern id="stripes" width="7" height="7" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><line x1="0" y1="0" x2="0" y2="7"/></pattern></defs>
 <text class="heading" x="16" y="26">${title}</text>

@@ -18,7 +18,9 @@ export interface GrowthOptions {
 /** What a new store holds, so that there is something to read in it. */
 const newStorePlants = 1_000
 
-const bytesPerPlant = 200
+const bytesPerPlant = 100
+/** For what is created and logged while measuring. */
+const spareBytes = 2 ** 30
 
 const loads: readonly (Omit<Load, 'seconds'> & { readonly title: string; readonly plantsOnPage?: number })[] =
   [
@@ -49,10 +51,9 @@ export async function growth(
   const folder = mkdtempSync(join(tmpdir(), 'plant-store-growth-'))
   try {
     const { bavail, bsize } = statfsSync(folder)
-    if (bavail * bsize < plants * bytesPerPlant * 2) {
-      throw new Error(
-        `${formatInteger((plants * bytesPerPlant * 2) / 2 ** 20)} MiB of disk are needed for temporary files`,
-      )
+    const needed = plants * bytesPerPlant + spareBytes
+    if (bavail * bsize < needed) {
+      throw new Error(`temporary files need ${formatInteger(needed / 2 ** 20)} MiB of disk`)
     }
     const generator = chooseGenerator()
     console.log(`${describeMachine()}; load from ${generator.name}, seed ${seed}`)

@@ -28,7 +28,7 @@ export interface Measured {
   readonly p99Ms: number
 }
 
-/** What a generator saw; all but the last two of `made`, `refused`, `refusal` and `broken` are about answers with 200. */
+/** What a generator saw. */
 interface Seen extends Measured {
   /** Numbers of plants that were used up. */
   readonly made: number

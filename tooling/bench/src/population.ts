@@ -52,7 +52,7 @@ export function fill(file: string, count: number, population: Population): void 
     // The file is thrown away when this fails, so nothing has to be safe before the end.
     db.pragma('journal_mode = off')
     db.pragma('synchronous = off')
-    db.pragma(`cache_size = -${Math.ceil((count * 200) / 1024) + 2_000}`)
+    db.pragma(`cache_size = -${Math.ceil((count * 100) / 1024) + 2_000}`)
     const insert = db.prepare('insert into plants (id, name, tag) values (?, ?, ?)')
     db.transaction(() => {
       for (let ordinal = 0; ordinal < count; ordinal++) {

@@ -92,7 +92,7 @@ export function report(run: Run, picture?: string): string {
     '# Benchmark',
     ...(picture ? [`![Creates a second, ours beside the others](${picture})`] : []),
     `Measured with \`pnpm bench\` on ${run.machine}; load from ${run.generator} on the same machine, ` +
-      `seed ${run.seed}. Every number is the median of ${run.rounds} rounds of ${run.seconds} s, all in turns within each round; ` +
+      `seed ${run.seed}. Every number is the median of ${run.rounds} measurements of ${run.seconds} s, with everybody measured in turns; ` +
       'a ratio is the median of the rounds’ ratios. Every answer was a 200, and the stores held as many plants afterwards as they had answered for.',
     'A **durable** answer to a create is sent once the plant is on disk (SQLite’s `synchronous=FULL`); one that is ' +
       '**not durable** (`NORMAL`) can be lost with the power. The others check no token, write no log, and take ids up to 2^53 only.',
