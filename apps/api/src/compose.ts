@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { type AddressInfo, createServer as createSocketServer, type ListenOptions } from 'node:net'
+import { type AddressInfo, createServer as createSocketServer } from 'node:net'
 import { Worker } from 'node:worker_threads'
 import {
   type AccessToken,
@@ -73,7 +73,7 @@ export async function serve(config: Config, storage: Storage, logger: Logger): P
     ...(config.baseUrl && { baseUrl: new URL(config.baseUrl) }),
   })
   const { host, port, httpThreads } = config
-  const address: FastifyListenOptions & ListenOptions = { host, port, reusePort: httpThreads > 1 }
+  const address = { host, port, reusePort: httpThreads > 1 }
   await server.listen(address)
   return { [Symbol.asyncDispose]: () => server.close() }
 }
