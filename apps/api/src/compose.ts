@@ -23,37 +23,40 @@ export async function startService(config: Config, logger: Logger): Promise<Runn
   )
   const firstToken = config.accessTokens.length > 0 ? undefined : await makeFirstToken(storage.tokens)
 
-  const port = await claimPort(config)
+  const address = await claimAddress(config)
   const servers: AsyncDisposable[] = []
   starting.defer(async () => void (await Promise.all(servers.map(server => server[Symbol.asyncDispose]()))))
   if (storage.link === undefined) {
     const { serve } = await import('./serve.ts')
-    servers.push(await serve({ ...config, port, httpThreads: 1 }, storage, logger))
+    servers.push(await serve({ ...config, ...address, httpThreads: 1 }, storage, logger))
   } else {
     // This thread only supervises: it answers a signal at once, however busy the others are.
     while (servers.length < config.httpThreads)
-      servers.push(await startHttpThread({ ...config, port }, storage.link()))
+      servers.push(await startHttpThread({ ...config, ...address }, storage.link()))
   }
 
   const running = starting.move()
   return {
-    url: listeningUrl({ ...config, port }),
+    url: listeningUrl(config.host, address.port),
     firstToken,
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   }
 }
 
-/** A port that nobody else has. The threads' own listening can't tell: they share the port with whoever would share it. */
-async function claimPort({ host, port }: Config): Promise<number> {
+/**
+ * A port that nobody else has, at the one address that the host stands for. The threads' own listening can't tell:
+ * they share the port with whoever would share it.
+ */
+async function claimAddress({ host, port }: Config): Promise<{ host: string; port: number }> {
   const claim = createSocketServer().listen(port, host)
   await once(claim, 'listening')
-  const claimed = (claim.address() as AddressInfo).port
+  const claimed = claim.address() as AddressInfo
   claim.close()
   await once(claim, 'close')
-  return claimed
+  return { host: claimed.address, port: claimed.port }
 }
 
-function listeningUrl({ host, port }: Config): string {
+function listeningUrl(host: string, port: number): string {
   return `http://${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
@@ -72,7 +75,8 @@ async function startHttpThread(config: Config, link: StorageLink): Promise<Async
     async [Symbol.asyncDispose]() {
       const exited = once(thread, 'exit')
       thread.postMessage('stop')
-      await exited
+      const [exitCode] = await exited
+      if (exitCode !== 0) process.exitCode = 1
     },
   }
 }

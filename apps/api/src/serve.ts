@@ -1,11 +1,17 @@
 import { type AccessToken, createGate, hashToken, scopes, type TokenRepository } from '@plant-store/access'
 import { createPlantStore } from '@plant-store/domain'
-import { createServer } from '@plant-store/http'
+import { createServer, drain } from '@plant-store/http'
 import type { Storage } from '@plant-store/persistence'
 import type { Logger } from 'pino'
 import type { Config } from './config.ts'
 
-/** Answers requests on the storage, in this thread. */
+/** What is left of the time to stop in is for writing what still waits, and for closing the store. */
+const drainShare = 0.8
+
+/**
+ * Answers requests on the storage, in this thread. Disposing of it answers those that have arrived; where one could
+ * not be answered in time, the thread's exit code is 1.
+ */
 export async function serve(config: Config, storage: Storage, logger: Logger): Promise<AsyncDisposable> {
   const server = createServer({
     store: createPlantStore({ plants: storage.plants }),
@@ -18,7 +24,16 @@ export async function serve(config: Config, storage: Storage, logger: Logger): P
   const { host, port, httpThreads } = config
   const address = { host, port, reusePort: httpThreads > 1 }
   await server.listen(address)
-  return { [Symbol.asyncDispose]: () => server.close() }
+  return {
+    async [Symbol.asyncDispose]() {
+      const unanswered = await drain(server.server, config.shutdownTimeoutMs * drainShare)
+      if (unanswered > 0) {
+        logger.error({ connections: unanswered }, 'requests were cut before they were answered')
+        process.exitCode = 1
+      }
+      await server.close()
+    },
+  }
 }
 
 /** Tokens that the configuration gives stand beside the stored ones, for everything, for as long as the process runs. */

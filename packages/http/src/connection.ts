@@ -10,6 +10,11 @@ const lingerTimeoutMs = 1_000
 const lastResponses = new WeakMap<Socket, ServerResponse>()
 const beingRefused = new WeakSet<Socket>()
 
+/** The answer to what came last on a connection; `undefined` when nothing has come yet. */
+export function lastResponse(socket: Socket): ServerResponse | undefined {
+  return lastResponses.get(socket)
+}
+
 /** Answers what Node would answer on its own, without a body or not in our words, because no route ever sees it. */
 export function answerBelowRoutes(
   server: Server,
@@ -58,7 +63,7 @@ const parserFailures: Record<string, [RequestErrorCode, string]> = {
 /** Refuses what came last on a connection once all before it is answered, and closes the connection. */
 function refuseInTurn(socket: Socket, error: RequestError): void {
   beingRefused.add(socket)
-  const last = lastResponses.get(socket)
+  const last = lastResponse(socket)
   if (last === undefined || last.req.complete) {
     afterFinish(last, () => refuse(socket, error))
     return

@@ -1,2 +1,3 @@
+export { drain } from './drain.ts'
 export { type PlantRoutesOptions, plantRoutes } from './plants.ts'
 export { createServer, type ServerLimits, type ServerOptions } from './server.ts'

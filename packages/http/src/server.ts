@@ -4,6 +4,7 @@ import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } 
 import { answerFailure } from './answers.ts'
 import { createAuthentication } from './authentication.ts'
 import { answerBelowRoutes, refuseConnection } from './connection.ts'
+import { announceStop, isDraining, watchConnections } from './drain.ts'
 import { RequestError } from './errors.ts'
 import { knowAllMethods } from './methods.ts'
 import { addOpenPages } from './open-pages.ts'
@@ -70,6 +71,8 @@ export function createServer({
     clientErrorHandler: refuseConnection,
   })
   answerBelowRoutes(app.server, app.routing)
+  watchConnections(app.server)
+  app.addHook('preClose', async () => announceStop(app.server))
 
   knowAllMethods(app)
   app.decorateRequest('tokenName', '')
@@ -92,7 +95,11 @@ export function createServer({
 
   app.register(
     async routes => {
-      addOpenPages(routes, { check, description: describeInterface(serverUrl) })
+      addOpenPages(routes, {
+        check,
+        isDraining: () => isDraining(app.server),
+        description: describeInterface(serverUrl),
+      })
       routes.register(plantRoutes, { store, gate })
     },
     { prefix },
