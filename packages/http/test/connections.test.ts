@@ -1,6 +1,6 @@
 import dns from 'node:dns'
 import { once } from 'node:events'
-import { connect } from 'node:net'
+import { type AddressInfo, connect } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import {
   assertFailure,
@@ -65,7 +65,9 @@ test('localhost is one server, however many addresses it has', async () => {
   const lookUp = vi.spyOn(dns, 'lookup').mockImplementation(bothFamilies as typeof dns.lookup)
   try {
     await using server = await start({ host: 'localhost' })
-    expect(server.service.server.addresses().map(({ address }) => address)).toEqual(['127.0.0.1'])
+    expect(server.service.server.addresses().map(each => (each as AddressInfo).address)).toEqual([
+      '127.0.0.1',
+    ])
     const fields = ['host: h', 'expect: a miracle']
     const request = `GET /healthz HTTP/1.1\r\n${fields.join('\r\n')}\r\n\r\n`
     assertFailure(await server.client.exchange(server.asked('GET', '/healthz'), request), 41701)
