@@ -8,7 +8,7 @@ import type { Config } from './config.ts'
 import type { HttpThreadData } from './http-thread.ts'
 
 export interface RunningService extends AsyncDisposable {
-  /** Where it listens. */
+  /** Where it listens, with the path that stands before every route. */
   readonly url: string
   /** The access token that was made because there was none; it can't be had again. */
   readonly firstToken: string | undefined
@@ -21,43 +21,42 @@ export async function startService(config: Config, logger: Logger): Promise<Runn
   const storage = starting.use(
     await openStorage({ url: config.databaseUrl, queueRowsMax: config.queueRowsMax }),
   )
-  const firstToken = config.accessTokens.length > 0 ? undefined : await makeFirstToken(storage.tokens)
-
-  const address = await claimAddress(config)
+  const port = await claimPort(config)
   const servers: AsyncDisposable[] = []
   starting.defer(async () => void (await Promise.all(servers.map(server => server[Symbol.asyncDispose]()))))
   if (storage.link === undefined) {
     const { serve } = await import('./serve.ts')
-    servers.push(await serve({ ...config, ...address, httpThreads: 1 }, storage, logger))
+    servers.push(await serve({ ...config, port, httpThreads: 1 }, storage, logger))
   } else {
     // This thread only supervises: it answers a signal at once, however busy the others are.
     while (servers.length < config.httpThreads)
-      servers.push(await startHttpThread({ ...config, ...address }, storage.link()))
+      servers.push(await startHttpThread({ ...config, port }, storage.link()))
   }
+
+  // Last: a token that is made by a start that then fails would never be shown to anybody.
+  const firstToken = config.accessTokens.length > 0 ? undefined : await makeFirstToken(storage.tokens)
 
   const running = starting.move()
   return {
-    url: listeningUrl(config.host, address.port),
+    url: listeningUrl({ ...config, port }),
     firstToken,
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   }
 }
 
-/**
- * A port that nobody else has, at the one address that the host stands for. The threads' own listening can't tell:
- * they share the port with whoever would share it.
- */
-async function claimAddress({ host, port }: Config): Promise<{ host: string; port: number }> {
+/** A port that nobody else has. The threads' own listening can't tell: they share the port with whoever would share it. */
+async function claimPort({ host, port }: Config): Promise<number> {
   const claim = createSocketServer().listen(port, host)
   await once(claim, 'listening')
-  const claimed = claim.address() as AddressInfo
+  const claimed = (claim.address() as AddressInfo).port
   claim.close()
   await once(claim, 'close')
-  return { host: claimed.address, port: claimed.port }
+  return claimed
 }
 
-function listeningUrl(host: string, port: number): string {
-  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`
+function listeningUrl({ host, port, baseUrl }: Config): string {
+  const path = baseUrl === undefined ? '' : new URL(baseUrl).pathname.replace(/\/$/, '')
+  return `http://${host.includes(':') ? `[${host}]` : host}:${port}${path}`
 }
 
 /** What requests leave behind is collected in small portions; V8's own choice doubles the memory and gains nothing. */

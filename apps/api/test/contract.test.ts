@@ -16,6 +16,9 @@ const hurried = resources.use(
   }),
 )
 
+/** Generous: a machine that tests everything at once is slow. */
+const timeoutMs = 30_000
+
 const recorder = createRecorder(await (await fetch(`${program.url}/openapi.json`)).text())
 const client = createClient({ ...program, tokens: database.tokens }, recorder)
 /** The same service below a path, with a description that says so. */
@@ -35,13 +38,14 @@ test('it runs on the Node that it ships with', () => {
   expect(Number(process.versions.node.split('.')[0])).toBeGreaterThanOrEqual(26)
 })
 
-for (const { clause, name, run } of contractCases) test(`${clause}: ${name}`, () => run(client))
+for (const { clause, name, run } of contractCases) test(`${clause}: ${name}`, () => run(client), timeoutMs)
 
 describe('below a path, and with little patience', () => {
-  for (const { clause, name, run } of timeoutCases) test(`${clause}: ${name}`, () => run(hurriedClient))
+  for (const { clause, name, run } of timeoutCases)
+    test(`${clause}: ${name}`, () => run(hurriedClient), timeoutMs)
 
   for (const { clause, name, run } of contractCases.filter(each => /^Decision [79]/.test(each.clause))) {
-    test(`${clause}: ${name}`, () => run(hurriedClient))
+    test(`${clause}: ${name}`, () => run(hurriedClient), timeoutMs)
   }
 })
 

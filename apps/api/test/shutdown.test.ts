@@ -3,11 +3,12 @@ import { existsSync } from 'node:fs'
 import { connect } from 'node:net'
 import { parsePlantId } from '@plant-store/domain'
 import { openStorage } from '@plant-store/persistence'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { type Program, prepareDatabase, startProgram } from './program.ts'
 import { connectRaw, rawPost } from './raw-client.ts'
 
 const token = 'given-by-configuration'
+vi.setConfig({ testTimeout: 60_000 })
 const endedWell = { code: 0, signal: null }
 
 /** Resolves once nobody listens any more: the program has begun to stop. */

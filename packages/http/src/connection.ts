@@ -1,12 +1,13 @@
-import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import { RequestError, type RequestErrorCode, toFailure } from './errors.ts'
 import { writeError } from './schemas.ts'
+import type { ServerLimits } from './server.ts'
 
 /** For a client to take the last answer and close, before the connection is cut. */
 const lingerTimeoutMs = 1_000
 
-/** What a connection is waited on for: answers leave in the order of their requests, so the last one tells of all. */
+/** The last response on each connection: answers leave in the order of their requests, so it tells of all of them. */
 const lastResponses = new WeakMap<Socket, ServerResponse>()
 const beingRefused = new WeakSet<Socket>()
 
@@ -15,21 +16,31 @@ export function lastResponse(socket: Socket): ServerResponse | undefined {
   return lastResponses.get(socket)
 }
 
-/** Answers what Node would answer on its own, without a body or not in our words, because no route ever sees it. */
-export function answerBelowRoutes(
-  server: Server,
-  route: (request: IncomingMessage, response: ServerResponse) => void,
-) {
-  const remember = (request: IncomingMessage, response: ServerResponse) => {
-    lastResponses.set(request.socket, response)
-  }
-  server.on('request', remember)
-  server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
-    remember(request, response)
-    route(request, response)
+type Route = (request: IncomingMessage, response: ServerResponse) => void
+
+/** Node's server, with answers to what it would answer on its own: without a body, or not in our words. */
+export function openServer(limits: ServerLimits, route: Route): Server {
+  const requestTimeout = limits.requestTimeoutMs
+  // Node refuses to wait longer for the header section than for the whole.
+  const headersTimeout = Math.min(limits.headersTimeoutMs, requestTimeout)
+  const server = createServer({
+    maxHeaderSize: limits.headerBytesMax,
+    requestTimeout,
+    headersTimeout,
+    // How late it notices; half a minute unless told otherwise.
+    connectionsCheckingInterval: Math.ceil(headersTimeout / 10),
+    keepAliveTimeout: limits.keepAliveTimeoutMs,
+    // A missing Host is refused by the routes.
+    requireHostHeader: false,
   })
+  const respond: Route = (request, response) => {
+    lastResponses.set(request.socket, response)
+    route(request, response)
+  }
+  server.on('request', respond)
+  server.on('checkContinue', respond)
   server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
-    remember(request, response)
+    lastResponses.set(request.socket, response)
     const message = `the expectation ${request.headers.expect} can not be met`
     const { status, fields, content } = write(new RequestError('expectation-failed', message))
     response.writeHead(status, fields).end(content)
@@ -37,6 +48,7 @@ export function answerBelowRoutes(
   server.on('connect', (_request: IncomingMessage, socket: Socket) => {
     refuseInTurn(socket, new RequestError('method-not-allowed', 'this server is no proxy', { allow: '' }))
   })
+  return server
 }
 
 /** Answers what Node's parser could not make a request of. */

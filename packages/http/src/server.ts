@@ -3,7 +3,7 @@ import type { PlantStore } from '@plant-store/domain'
 import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from 'fastify'
 import { answerFailure } from './answers.ts'
 import { createAuthentication } from './authentication.ts'
-import { answerBelowRoutes, refuseConnection } from './connection.ts'
+import { openServer, refuseConnection } from './connection.ts'
 import { announceStop, isDraining, watchConnections } from './drain.ts'
 import { RequestError } from './errors.ts'
 import { knowAllMethods } from './methods.ts'
@@ -51,26 +51,15 @@ export function createServer({
     logController: new LogController({ disableRequestLogging: true }),
     childLoggerFactory: () => logger,
     bodyLimit: limits.bodyBytesMax,
-    requestTimeout: limits.requestTimeoutMs,
-    keepAliveTimeout: limits.keepAliveTimeoutMs,
-    http: {
-      maxHeaderSize: limits.headerBytesMax,
-      // Node refuses to wait longer for the header section than for the whole.
-      headersTimeout: Math.min(limits.headersTimeoutMs, limits.requestTimeoutMs),
-      requestTimeout: limits.requestTimeoutMs,
-      // How late it notices; half a minute unless told otherwise.
-      connectionsCheckingInterval: Math.ceil(Math.min(limits.headersTimeoutMs, limits.requestTimeoutMs) / 10),
-      // A missing Host is refused in our own words.
-      requireHostHeader: false,
-    },
+    // Left to itself Fastify gives localhost a server for each of its addresses, and tells only one of them all this.
+    serverFactory: route => openServer(limits, route),
+    clientErrorHandler: refuseConnection,
     // What was sent before the server began to stop is still answered.
     return503OnClosing: false,
     routerOptions: { maxParamLength: limits.headerBytesMax, querystringParser: () => ({}) },
     rewriteUrl: ({ url = '/' }) => originForm(url),
     frameworkErrors: answerFailure,
-    clientErrorHandler: refuseConnection,
   })
-  answerBelowRoutes(app.server, app.routing)
   watchConnections(app.server)
   app.addHook('preClose', async () => announceStop(app.server))
 
@@ -87,7 +76,14 @@ export function createServer({
   app.addHook('onResponse', (request, { statusCode, elapsedTime }, done) => {
     const { id, method, routeOptions, tokenName } = request
     logger.info(
-      { reqId: id, method, route: routeOptions.url, status: statusCode, token: tokenName, ms: elapsedTime },
+      {
+        reqId: id,
+        method,
+        route: routeOptions.url,
+        status: statusCode,
+        token: tokenName,
+        ms: Math.round(elapsedTime * 1000) / 1000,
+      },
       'answered',
     )
     done()

@@ -1,5 +1,6 @@
+import dns from 'node:dns'
 import { once } from 'node:events'
-import { connect } from 'node:net'
+import { type AddressInfo, connect } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import {
   assertFailure,
@@ -44,6 +45,36 @@ function held() {
   }
   return { plants, begun: begun.promise, letGo: letGo.resolve }
 }
+
+test('a server starts with any two time limits, also with one that Node holds against the other', async () => {
+  await using server = await start({ limits: { headersTimeoutMs: 400_000, requestTimeoutMs: 600 } })
+  using wire = await server.client.open()
+  wire.send('GET /healthz HTTP/1.1\r\nhost: ')
+  assertFailure(await wire.answer(undefined), 40801)
+})
+
+test('localhost is one server, however many addresses it has', async () => {
+  const realLookUp = dns.lookup
+  const bothFamilies = (host: string, options: dns.LookupAllOptions, found: (...found: unknown[]) => void) =>
+    host === 'localhost'
+      ? found(null, [
+          { address: '127.0.0.1', family: 4 },
+          { address: '::1', family: 6 },
+        ])
+      : realLookUp(host, options, found)
+  const lookUp = vi.spyOn(dns, 'lookup').mockImplementation(bothFamilies as typeof dns.lookup)
+  try {
+    await using server = await start({ host: 'localhost' })
+    expect(server.service.server.addresses().map(each => (each as AddressInfo).address)).toEqual([
+      '127.0.0.1',
+    ])
+    const fields = ['host: h', 'expect: a miracle']
+    const request = `GET /healthz HTTP/1.1\r\n${fields.join('\r\n')}\r\n\r\n`
+    assertFailure(await server.client.exchange(server.asked('GET', '/healthz'), request), 41701)
+  } finally {
+    lookUp.mockRestore()
+  }
+})
 
 const plant = toJson({ id: 1n, name: 'n' })
 
@@ -127,7 +158,7 @@ describe('a connection', () => {
     wire.send(plantRequest(client, plant, ['expect: 100-continue']).subarray(0, -3))
     expect(await wire.interim()).toBe(100)
     wire[Symbol.dispose]()
-    await vi.waitFor(async () => expect(await connections(service)).toBe(others))
+    await vi.waitFor(async () => expect(await connections(service)).toBe(others), { timeout: 10_000 })
     await nextTurn()
     expect(service.logged).toEqual([])
   })
@@ -141,7 +172,7 @@ describe('a connection', () => {
     socket.resume()
     await once(socket, 'end')
     expect(socket.writable).toBe(true)
-    await vi.waitFor(async () => expect(await connections(server.service)).toBe(others), { timeout: 4_000 })
+    await vi.waitFor(async () => expect(await connections(server.service)).toBe(others), { timeout: 10_000 })
     socket.destroy()
   })
 

@@ -4,6 +4,9 @@ import { startMemoryService } from './memory-service.ts'
 
 const service = await startMemoryService()
 const hurried = await startMemoryService({ limits: { headersTimeoutMs: 300, requestTimeoutMs: 600 } })
+/** Generous: a machine that tests everything at once is slow. */
+const timeoutMs = 30_000
+
 const recorder = createRecorder(await service.description())
 const client = createClient(service, recorder)
 const hurriedClient = createClient(hurried, recorder)
@@ -15,10 +18,11 @@ afterAll(async () => {
   await hurried[Symbol.asyncDispose]()
 })
 
-for (const { clause, name, run } of contractCases) test(`${clause}: ${name}`, () => run(client))
+for (const { clause, name, run } of contractCases) test(`${clause}: ${name}`, () => run(client), timeoutMs)
 
 describe('with little patience', () => {
-  for (const { clause, name, run } of timeoutCases) test(`${clause}: ${name}`, () => run(hurriedClient))
+  for (const { clause, name, run } of timeoutCases)
+    test(`${clause}: ${name}`, () => run(hurriedClient), timeoutMs)
 })
 
 describe('afterwards', () => {

@@ -10,6 +10,7 @@ export interface MemoryServiceOptions {
   readonly check?: () => Promise<void>
   readonly baseUrl?: URL
   readonly limits?: Partial<ServerLimits>
+  readonly host?: string
 }
 
 /** What the server logged above the level `info`. */
@@ -49,7 +50,7 @@ export async function startMemoryService(options: MemoryServiceOptions = {}) {
     limits,
     ...(options.baseUrl && { baseUrl: options.baseUrl }),
   })
-  const origin = await server.listen({ host: '127.0.0.1', port: 0 })
+  const origin = await server.listen({ host: options.host ?? '127.0.0.1', port: 0 })
   const url = `${origin}${options.baseUrl?.pathname ?? ''}`.replace(/\/$/, '')
   return {
     url,
