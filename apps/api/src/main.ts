@@ -1,7 +1,7 @@
 import { once } from 'node:events'
-import { pino } from 'pino'
 import { startService } from './compose.ts'
 import { readConfig } from './config.ts'
+import { openLog } from './log.ts'
 
 try {
   await main()
@@ -12,13 +12,7 @@ try {
 
 async function main(): Promise<void> {
   const config = readConfig(process.env)
-  // The log is written while the service goes on; what is still in memory at the end is written before the exit.
-  const destination = pino.destination({ dest: 1, sync: false })
-  process.on('exit', () => destination.flushSync())
-  const logger = pino(
-    { level: config.logLevel, base: null, timestamp: pino.stdTimeFunctions.isoTime },
-    destination,
-  )
+  const logger = openLog(config.logLevel)
 
   const service = await startService(config, logger)
   logger.info({ url: service.url, database: config.databaseUrl }, 'listening')

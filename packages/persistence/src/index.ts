@@ -1,8 +1,9 @@
 import { fileURLToPath } from 'node:url'
+import type { MessagePort } from 'node:worker_threads'
 import type { TokenRepository } from '@plant-store/access'
 import type { PlantRepository } from '@plant-store/domain'
 import { type CommitQueueLimits, defaultCommitQueueLimits } from './commit-queue.ts'
-import { openSqlite } from './sqlite/open.ts'
+import { joinSqlite, openSqlite } from './sqlite/open.ts'
 
 export type { CommitQueueLimits }
 
@@ -12,6 +13,15 @@ export interface Storage extends AsyncDisposable {
   readonly tokens: TokenRepository
   /** @throws DomainError `store-unavailable` when it can't be read or written at the moment */
   check(): Promise<void>
+  /** A way for another thread to use the same store; missing where the store can't be shared (one in memory). */
+  readonly link?: () => StorageLink
+}
+
+/** Goes to another thread by `postMessage`, with its port in the transfer list. */
+export interface StorageLink {
+  readonly file: string
+  readonly writer: MessagePort
+  readonly limits: CommitQueueLimits
 }
 
 export interface StorageOptions extends Partial<CommitQueueLimits> {
@@ -31,6 +41,11 @@ export async function openStorage({ url, ...limits }: StorageOptions): Promise<S
   } catch (cause) {
     throw new Error(`the store ${file} can not be opened: ${(cause as Error).message}`, { cause })
   }
+}
+
+/** The store that another thread has opened, for this thread; disposing of it leaves the store open there. */
+export function joinStorage(link: StorageLink): Storage {
+  return joinSqlite(link)
 }
 
 /**

@@ -46,9 +46,10 @@ export async function migrate(db: Kysely<Tables>, dialect: Dialect): Promise<voi
   if (!isNew && !tables.some(table => table.name === 'schema_version')) {
     throw new Error('it holds tables of another program')
   }
+  // As a number, whichever way the driver hands integers over.
   const version = isNew
     ? 0
-    : (await db.selectFrom('schema_version').select('version').executeTakeFirstOrThrow()).version
+    : Number((await db.selectFrom('schema_version').select('version').executeTakeFirstOrThrow()).version)
   if (version > schemaVersion) {
     throw new Error(
       `it has schema version ${version}, and this software knows versions up to ${schemaVersion}: run a newer release`,
