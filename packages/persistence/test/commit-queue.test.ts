@@ -82,5 +82,5 @@ describe.each([
     expect(
       await outcomes([storage.plants.insert(plant(1)), storage.plants.find(plantId(1)), storage.check()]),
     ).toEqual(['store-unavailable', 'store-unavailable', 'store-unavailable'])
-  }, 3_000)
+  })
 })

@@ -140,9 +140,10 @@ describe('what is no store of ours is refused in one line, and left as it was:',
     expect(snapshot(folder)).toEqual(before)
   })
 
+  // SQLite itself takes a file of one byte for an empty one.
   test('a short file that is no database', async () => {
     const folder = temporaryFolder()
-    writeFileSync(join(folder, 'notes.txt'), 'x')
+    writeFileSync(join(folder, 'notes.txt'), 'xy')
     const before = snapshot(folder)
     expect(await refusal(`file:${join(folder, 'notes.txt')}`)).toMatch(
       /^the store .* can not be opened: .*not a database$/,
@@ -198,3 +199,13 @@ describe('what is no store of ours is refused in one line, and left as it was:',
     expect(snapshot(folder)).toEqual(before)
   })
 })
+
+test('a store that another program keeps locked is not opened, and one line says so', async () => {
+  const file = join(temporaryFolder(), 'plants.db')
+  await (await openStorage({ url: `file:${file}` }))[Symbol.asyncDispose]()
+  const other = new Database(file)
+  other.exec('begin immediate')
+  expect(await refusal(`file:${file}`)).toMatch(/^the store .* can not be opened: [^\n]*locked[^\n]*$/)
+  other.close()
+  await (await openStorage({ url: `file:${file}` }))[Symbol.asyncDispose]()
+}, 20_000)

@@ -49,7 +49,7 @@ process.on('message', async (order: Order) => {
   } else {
     await storage[Symbol.asyncDispose]()
     answer({ closed: true })
-    process.disconnect()
+    process.disconnect?.()
   }
 })
 answer({ ready: true })
