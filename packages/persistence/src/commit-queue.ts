@@ -25,7 +25,7 @@ export interface CommitQueue {
    * @throws DomainError `store-busy`, `store-unavailable`
    */
   write(write: Write): Promise<number>
-  /** Resolves once nothing waits any more. */
+  /** Refuses every change from now on, and resolves once none waits any more. */
   drained(): Promise<void>
 }
 
@@ -49,6 +49,7 @@ export function createCommitQueue(
   let waiting: Waiting[] = []
   let text = 0
   let working: Promise<void> | undefined
+  let closed = false
 
   const work = async () => {
     // Requests that came in with the same turn of the event loop share the first commit too.
@@ -69,6 +70,7 @@ export function createCommitQueue(
 
   return {
     write(write) {
+      if (closed) return Promise.reject(new DomainError('store-unavailable', 'the store is closed'))
       const length = textLength(write)
       if (waiting.length >= limits.queueRowsMax || text + length > limits.queueTextMax) {
         return Promise.reject(new DomainError('store-busy', 'too many changes are waiting to be written'))
@@ -80,6 +82,7 @@ export function createCommitQueue(
       })
     },
     async drained() {
+      closed = true
       await working
     },
   }

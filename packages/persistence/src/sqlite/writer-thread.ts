@@ -17,7 +17,7 @@ export async function startWriterThread(workerData: WriterData): Promise<WriterT
   const worker = new Worker(new URL('./writer.js', import.meta.url), { workerData, resourceLimits })
   const command = (message: WriterCommand, transfer: MessagePort[] = []) =>
     worker.postMessage(message, transfer)
-  await once(worker, 'online')
+  await once(worker, 'message')
 
   return {
     open() {

@@ -49,6 +49,9 @@ owner.on('message', (command: WriterCommand) => {
   }
 })
 
+// Its owner waits for this, or for what kept the store from being opened.
+owner.postMessage('open')
+
 function commitTogether(port: MessagePort, writes: readonly Write[]): void {
   const batches = [{ port, writes }]
   for (const other of ports) {
@@ -93,7 +96,7 @@ function keepRecovering(): void {
   setTimeout(() => {
     if (!recover()) return keepRecovering()
     for (const port of ports) answer(port, { notReady: undefined })
-  }, recoverAfterMs)
+  }, recoverAfterMs).unref()
 }
 
 function describe(error: unknown): string {
