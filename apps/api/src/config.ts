@@ -16,6 +16,8 @@ export interface Config {
   readonly serverLimits: ServerLimits
   readonly queueRowsMax: number
   readonly shutdownTimeoutMs: number
+  /** Where the figures are to be had without a token; nowhere when it is missing. */
+  readonly metricsPort?: number
 }
 
 /** Every wrong variable, a line each. */
@@ -44,6 +46,7 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
   }
 
   const baseUrl = read('BASE_URL', '', text => (text === '' ? undefined : httpUrl(text)))
+  const metricsPort = read('METRICS_PORT', '', text => (text === '' ? undefined : integer(1, 65_535)(text)))
   const config: Config = {
     host: read('HOST', '127.0.0.1', String),
     port: read('PORT', '3000', integer(0, 65_535)),
@@ -61,6 +64,7 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     },
     queueRowsMax: read('QUEUE_LIMIT', '10000', integer(1, 1_000_000)),
     shutdownTimeoutMs: read('SHUTDOWN_TIMEOUT', '10s', duration),
+    ...(metricsPort !== undefined && { metricsPort }),
   }
   if (faults.length > 0) throw new ConfigError(faults.join('\n'))
   return Object.freeze(config)

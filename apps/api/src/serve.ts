@@ -1,6 +1,6 @@
 import { type AccessToken, createGate, hashToken, scopes, type TokenRepository } from '@plant-store/access'
 import { createPlantStore } from '@plant-store/domain'
-import { createServer, drain } from '@plant-store/http'
+import { createServer, drain, type ServerOptions } from '@plant-store/http'
 import type { Storage } from '@plant-store/persistence'
 import type { Logger } from 'pino'
 import type { Config } from './config.ts'
@@ -12,12 +12,18 @@ const drainShare = 0.8
  * Answers requests on the storage, in this thread. Disposing of it answers those that have arrived; where one could
  * not be answered in time, the thread's exit code is 1.
  */
-export async function serve(config: Config, storage: Storage, logger: Logger): Promise<AsyncDisposable> {
+export async function serve(
+  config: Config,
+  storage: Storage,
+  logger: Logger,
+  signals: Pick<ServerOptions, 'metrics' | 'onAnswer'>,
+): Promise<AsyncDisposable> {
   const server = createServer({
     store: createPlantStore({ plants: storage.plants }),
     gate: createGate({ tokens: withGivenTokens(config.accessTokens, storage.tokens) }),
     check: storage.check,
     logger,
+    ...signals,
     limits: config.serverLimits,
     ...(config.baseUrl && { baseUrl: new URL(config.baseUrl) }),
   })

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import { RequestError, type RequestErrorCode, toFailure } from './errors.ts'
+import { requestId, requestIdField } from './request-id.ts'
 import { writeError } from './schemas.ts'
 import type { ServerLimits } from './server.ts'
 
@@ -43,7 +44,7 @@ export function openServer(limits: ServerLimits, route: Route): Server {
     lastResponses.set(request.socket, response)
     const message = `the expectation ${request.headers.expect} can not be met`
     const { status, fields, content } = write(new RequestError('expectation-failed', message))
-    response.writeHead(status, fields).end(content)
+    response.writeHead(status, { ...fields, [requestIdField]: requestId(request) }).end(content)
   })
   server.on('connect', (_request: IncomingMessage, socket: Socket) => {
     refuseInTurn(socket, new RequestError('method-not-allowed', 'this server is no proxy', { allow: '' }))

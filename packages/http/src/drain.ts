@@ -36,6 +36,9 @@ export function watchConnections(server: Server): void {
 /** For a server that is closed without {@link drain}: every answer from now on is the last on its connection. */
 export function announceStop(server: Server): void {
   draining.add(server)
+  // For those whose answer has begun, and did not say so.
+  server.keepAliveTimeout = 1
+  server.keepAliveTimeoutBuffer = 0
 }
 
 /** Whether the server has begun to stop. */

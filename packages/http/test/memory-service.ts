@@ -47,6 +47,7 @@ export async function startMemoryService(options: MemoryServiceOptions = {}) {
     gate: createGate({ tokens: repository }),
     check: options.check ?? (async () => {}),
     logger: createLogger(logged),
+    metrics: async () => '# HELP http_requests_total Requests\n',
     limits,
     ...(options.baseUrl && { baseUrl: options.baseUrl }),
   })

@@ -2,11 +2,11 @@ import { fileURLToPath } from 'node:url'
 import type { MessagePort } from 'node:worker_threads'
 import type { TokenRepository } from '@plant-store/access'
 import type { PlantRepository } from '@plant-store/domain'
-import { type CommitQueueLimits, defaultCommitQueueLimits } from './commit-queue.ts'
+import { type Commit, type CommitQueueLimits, defaultCommitQueueLimits } from './commit-queue.ts'
 import { joinSqlite } from './sqlite/storage.ts'
 import type { Statements } from './statements.ts'
 
-export type { CommitQueueLimits }
+export type { Commit, CommitQueueLimits }
 
 /** A store that is open. Disposing of it writes what still waits, and closes it. */
 export interface Storage extends AsyncDisposable {
@@ -14,6 +14,8 @@ export interface Storage extends AsyncDisposable {
   readonly tokens: TokenRepository
   /** @throws DomainError `store-unavailable` when it can't be read or written at the moment */
   check(): Promise<void>
+  /** How many changes have no outcome yet. */
+  waiting(): number
   /** A way for another thread to use the same store; missing where the store can't be shared (one in memory). */
   readonly link?: () => StorageLink
 }
@@ -26,7 +28,12 @@ export interface StorageLink {
   readonly limits: CommitQueueLimits
 }
 
-export interface StorageOptions extends Partial<CommitQueueLimits> {
+/** Is told of every commit, once: a commit that several threads share, in one of them. */
+export interface CommitObserver {
+  readonly onCommit?: (commit: Commit) => void
+}
+
+export interface StorageOptions extends Partial<CommitQueueLimits>, CommitObserver {
   /** `file:` and a path (relative to the working directory, or `file:///` and an absolute one), or `file::memory:`. */
   readonly url: string
 }
@@ -36,20 +43,20 @@ export interface StorageOptions extends Partial<CommitQueueLimits> {
  *
  * @throws Error in one clear line when the store can't be used; what is there is then left as it was
  */
-export async function openStorage({ url, ...limits }: StorageOptions): Promise<Storage> {
+export async function openStorage({ url, onCommit, ...limits }: StorageOptions): Promise<Storage> {
   const file = sqliteFile(url)
   // Loaded by those who open a store only: it brings Kysely, which nobody needs who joins.
   const { openSqlite } = await import('./sqlite/open.ts')
   try {
-    return await openSqlite(file, { ...defaultCommitQueueLimits, ...limits })
+    return await openSqlite(file, { ...defaultCommitQueueLimits, ...limits }, onCommit)
   } catch (cause) {
     throw new Error(`the store ${file} can not be opened: ${(cause as Error).message}`, { cause })
   }
 }
 
 /** The store that another thread has opened, for this thread; disposing of it leaves the store open there. */
-export function joinStorage(link: StorageLink): Storage {
-  return joinSqlite(link)
+export function joinStorage(link: StorageLink, { onCommit }: CommitObserver = {}): Storage {
+  return joinSqlite(link, onCommit)
 }
 
 /**

@@ -2,14 +2,17 @@ import type { TokenRepository } from '@plant-store/access'
 import { DomainError, type PlantRepository, plantIdMax, plantIdMin } from '@plant-store/domain'
 import type Database from 'better-sqlite3'
 import { type CommitQueueLimits, createCommitQueue } from '../commit-queue.ts'
-import type { Storage, StorageLink } from '../index.ts'
+import type { CommitObserver, Storage, StorageLink } from '../index.ts'
 import type { Statements } from '../statements.ts'
 import { fromPlant, fromToken, type PlantRow, type TokenRow, toPlant, toToken } from '../tables.ts'
 import { openReader } from './connection.ts'
 import { connectWriter, type Writer } from './writer-thread.ts'
 
-export function joinSqlite({ file, statements, writer, limits }: StorageLink): Storage {
-  return createStorage(openReader(file), statements.read, connectWriter(writer), limits)
+export function joinSqlite(
+  { file, statements, writer, limits }: StorageLink,
+  onCommit: CommitObserver['onCommit'],
+): Storage {
+  return createStorage(openReader(file), statements.read, connectWriter(writer, onCommit), limits)
 }
 
 export function createStorage(
@@ -78,6 +81,7 @@ export function createStorage(
         throw new DomainError('store-unavailable', 'the store can not write', { cause: failure })
       plant.one(0n)
     },
+    waiting: queue.waiting,
     async [Symbol.asyncDispose]() {
       await queue.drained()
       writer.close()
