@@ -1,9 +1,9 @@
 import { once } from 'node:events'
 import { parentPort, workerData } from 'node:worker_threads'
 import { joinStorage, type StorageLink } from '@plant-store/persistence'
-import { serve } from './compose.ts'
 import type { Config } from './config.ts'
 import { openLog } from './log.ts'
+import { serve } from './serve.ts'
 
 export interface HttpThreadData {
   readonly config: Config

@@ -3,7 +3,8 @@ import type { MessagePort } from 'node:worker_threads'
 import type { TokenRepository } from '@plant-store/access'
 import type { PlantRepository } from '@plant-store/domain'
 import { type CommitQueueLimits, defaultCommitQueueLimits } from './commit-queue.ts'
-import { joinSqlite, openSqlite } from './sqlite/open.ts'
+import { joinSqlite } from './sqlite/storage.ts'
+import type { Statements } from './statements.ts'
 
 export type { CommitQueueLimits }
 
@@ -20,6 +21,7 @@ export interface Storage extends AsyncDisposable {
 /** Goes to another thread by `postMessage`, with its port in the transfer list. */
 export interface StorageLink {
   readonly file: string
+  readonly statements: Statements
   readonly writer: MessagePort
   readonly limits: CommitQueueLimits
 }
@@ -36,6 +38,8 @@ export interface StorageOptions extends Partial<CommitQueueLimits> {
  */
 export async function openStorage({ url, ...limits }: StorageOptions): Promise<Storage> {
   const file = sqliteFile(url)
+  // Loaded by those who open a store only: it brings Kysely, which nobody needs who joins.
+  const { openSqlite } = await import('./sqlite/open.ts')
   try {
     return await openSqlite(file, { ...defaultCommitQueueLimits, ...limits })
   } catch (cause) {
