@@ -39,6 +39,7 @@ export async function startMemoryService(options: MemoryServiceOptions = {}) {
     readOnly: await token('read only', ['plants:read']),
     writeOnly: await token('write only', ['plants:write']),
     expired: await token('expired', all, new Date(Date.now() - 1)),
+    metrics: await token('metrics', ['metrics:read']),
   }
   const logged: Logged[] = []
   const limits = { ...defaultLimits, ...options.limits }
