@@ -10,6 +10,8 @@ export interface Config {
   /** Absolute, http or https. */
   readonly baseUrl?: string
   readonly accessTokens: readonly string[]
+  /** As browsers write them. */
+  readonly corsOrigins: readonly string[]
   readonly logLevel: string
   /** Threads that answer requests, each on a share of the connections. */
   readonly httpThreads: number
@@ -52,6 +54,7 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     port: read('PORT', '3000', integer(0, 65_535)),
     databaseUrl: read('DATABASE_URL', 'file:data/plant-store.db', databaseUrl),
     ...(baseUrl && { baseUrl }),
+    corsOrigins: read('CORS_ORIGINS', '', originList),
     accessTokens: read('ACCESS_TOKENS', '', tokenList),
     logLevel: read('LOG_LEVEL', 'info', oneOf(logLevels)),
     httpThreads: read('HTTP_THREADS', `${httpThreadsDefault}`, integer(1, 64)),
@@ -117,6 +120,17 @@ const httpUrl = (text: string) => {
 const databaseUrl = (text: string) => {
   sqliteFile(text)
   return text
+}
+
+const originList = (text: string) => {
+  const origins = text === '' ? [] : text.split(',').map(origin => origin.trim())
+  // An origin is written in one way only, and compared letter by letter.
+  if (!origins.every(origin => /^https?:/.test(origin) && URL.parse(origin)?.origin === origin)) {
+    throw new Error(
+      'must be origins separated by commas, such as https://plants.example or http://localhost:8080, without a path',
+    )
+  }
+  return origins
 }
 
 const tokenList = (text: string) => {

@@ -23,6 +23,7 @@ export async function serve(
     gate: createGate({ tokens: withGivenTokens(config.accessTokens, storage.tokens) }),
     check: storage.check,
     logger,
+    corsOrigins: config.corsOrigins,
     ...signals,
     limits: config.serverLimits,
     ...(config.baseUrl && { baseUrl: new URL(config.baseUrl) }),

@@ -4,6 +4,8 @@ import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } 
 import { answerFailure } from './answers.ts'
 import { createAuthentication } from './authentication.ts'
 import { openServer, refuseConnection } from './connection.ts'
+import { allowOrigins } from './cors.ts'
+import { addDocs } from './docs.ts'
 import { announceStop, isDraining, watchConnections } from './drain.ts'
 import { RequestError } from './errors.ts'
 import { knowAllMethods } from './methods.ts'
@@ -22,6 +24,8 @@ export interface ServerOptions {
   readonly logger: FastifyBaseLogger
   /** The figures of the service, in the text format of Prometheus. */
   readonly metrics: () => Promise<string>
+  /** Whose pages may call the service from a browser; nobody's unless given. */
+  readonly corsOrigins?: readonly string[]
   readonly onAnswer?: (answered: AnsweredRequest) => void
   /** What clients see of this server: it is named in the description, and its path is put before every route. */
   readonly baseUrl?: URL
@@ -46,6 +50,7 @@ export function createServer({
   check,
   logger,
   metrics,
+  corsOrigins = [],
   onAnswer = () => {},
   baseUrl,
   limits,
@@ -75,6 +80,7 @@ export function createServer({
   app.decorateRequest('tokenName', '')
   app.setErrorHandler(answerFailure)
   const authenticate = createAuthentication(gate)
+  if (corsOrigins.length > 0) allowOrigins(app, corsOrigins)
   app.addHook('onRequest', (request, reply, done) => {
     reply.header(requestIdField, request.id)
     checkHeaders(request.raw)
@@ -107,6 +113,7 @@ export function createServer({
         isDraining: () => isDraining(app.server),
         description: describeInterface(serverUrl),
       })
+      addDocs(routes)
       addMetrics(routes, { gate, metrics })
       routes.register(plantRoutes, { store, gate })
     },
