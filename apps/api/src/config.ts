@@ -20,6 +20,8 @@ export interface Config {
   readonly shutdownTimeoutMs: number
   /** Where the figures are to be had without a token; nowhere when it is missing. */
   readonly metricsPort?: number
+  /** Where traces are sent; nowhere when it is missing. */
+  readonly tracesEndpoint?: string
 }
 
 /** Every wrong variable, a line each. */
@@ -49,6 +51,9 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
 
   const baseUrl = read('BASE_URL', '', text => (text === '' ? undefined : httpUrl(text)))
   const metricsPort = read('METRICS_PORT', '', text => (text === '' ? undefined : integer(1, 65_535)(text)))
+  const tracesEndpoint = read('OTEL_EXPORTER_OTLP_ENDPOINT', '', text =>
+    text === '' ? undefined : httpUrl(text),
+  )
   const config: Config = {
     host: read('HOST', '127.0.0.1', String),
     port: read('PORT', '3000', integer(0, 65_535)),
@@ -67,6 +72,7 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     },
     queueRowsMax: read('QUEUE_LIMIT', '10000', integer(1, 1_000_000)),
     shutdownTimeoutMs: read('SHUTDOWN_TIMEOUT', '10s', duration),
+    ...(tracesEndpoint !== undefined && { tracesEndpoint }),
     ...(metricsPort !== undefined && { metricsPort }),
   }
   if (faults.length > 0) throw new ConfigError(faults.join('\n'))

@@ -18,13 +18,17 @@ export async function serve(
   logger: Logger,
   signals: Pick<ServerOptions, 'metrics' | 'onAnswer'>,
 ): Promise<AsyncDisposable> {
+  const tracing =
+    config.tracesEndpoint === undefined ? undefined : (await import('./tracing.ts')).startTracing()
+  const store = createPlantStore({ plants: storage.plants })
   const server = createServer({
-    store: createPlantStore({ plants: storage.plants }),
+    store: tracing?.traced(store) ?? store,
     gate: createGate({ tokens: withGivenTokens(config.accessTokens, storage.tokens) }),
     check: storage.check,
     logger,
     corsOrigins: config.corsOrigins,
     ...signals,
+    ...(tracing && { traceRequest: tracing.traceRequest }),
     limits: config.serverLimits,
     ...(config.baseUrl && { baseUrl: new URL(config.baseUrl) }),
   })
@@ -39,6 +43,7 @@ export async function serve(
         process.exitCode = 1
       }
       await server.close()
+      await tracing?.[Symbol.asyncDispose]()
     },
   }
 }

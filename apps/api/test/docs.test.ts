@@ -16,10 +16,11 @@ async function takePicture(page: Page, operation: Locator): Promise<void> {
     element.style.minHeight = '60px'
     element.style.height = '60px'
   })
+  const scrolled = await page.evaluate(() => window.scrollY)
   const { x, y, width } = (await operation.boundingBox()) ?? { x: 0, y: 0, width: 0 }
   const last = await operation.locator('.live-responses-table').boundingBox()
   const height = (last?.y ?? y) + (last?.height ?? 0) - y
-  await page.screenshot({ path, fullPage: true, clip: { x, y, width, height } })
+  await page.screenshot({ path, fullPage: true, clip: { x, y: y + scrolled, width, height } })
 }
 
 /** Everything that a page asks for, and everything that it complains about. */

@@ -15,6 +15,7 @@ import { describeInterface } from './openapi.ts'
 import { plantRoutes } from './plants.ts'
 import { checkHeaders } from './request.ts'
 import { requestId, requestIdField } from './request-id.ts'
+import { type RequestTracer, traceRequests } from './tracing.ts'
 
 export interface ServerOptions {
   readonly store: PlantStore
@@ -26,6 +27,7 @@ export interface ServerOptions {
   readonly metrics: () => Promise<string>
   /** Whose pages may call the service from a browser; nobody's unless given. */
   readonly corsOrigins?: readonly string[]
+  readonly traceRequest?: RequestTracer
   readonly onAnswer?: (answered: AnsweredRequest) => void
   /** What clients see of this server: it is named in the description, and its path is put before every route. */
   readonly baseUrl?: URL
@@ -51,6 +53,7 @@ export function createServer({
   logger,
   metrics,
   corsOrigins = [],
+  traceRequest,
   onAnswer = () => {},
   baseUrl,
   limits,
@@ -80,6 +83,7 @@ export function createServer({
   app.decorateRequest('tokenName', '')
   app.setErrorHandler(answerFailure)
   const authenticate = createAuthentication(gate)
+  if (traceRequest !== undefined) traceRequests(app, traceRequest)
   if (corsOrigins.length > 0) allowOrigins(app, corsOrigins)
   app.addHook('onRequest', (request, reply, done) => {
     reply.header(requestIdField, request.id)
