@@ -48,7 +48,8 @@ export async function migrate(db: Kysely<Tables>, dialect: Dialect): Promise<voi
   }
   const version = isNew
     ? 0
-    : (await db.selectFrom('schema_version').select('version').executeTakeFirstOrThrow()).version
+    : // A bigint where the connection reads all integers as such.
+      Number((await db.selectFrom('schema_version').select('version').executeTakeFirstOrThrow()).version)
   if (version > schemaVersion) {
     throw new Error(
       `it has schema version ${version}, and this software knows versions up to ${schemaVersion}: run a newer release`,
