@@ -2,6 +2,7 @@ import { fileURLToPath } from 'node:url'
 import type { TokenRepository } from '@plant-store/access'
 import type { PlantRepository } from '@plant-store/domain'
 import { type CommitQueueLimits, defaultCommitQueueLimits } from './commit-queue.ts'
+import { openPostgres } from './postgres/open.ts'
 import { openSqlite } from './sqlite/open.ts'
 
 export type { CommitQueueLimits }
@@ -15,8 +16,15 @@ export interface Storage extends AsyncDisposable {
 }
 
 export interface StorageOptions extends Partial<CommitQueueLimits> {
-  /** `file:` and a path (relative to the working directory, or `file:///` and an absolute one), or `file::memory:`. */
+  /**
+   * `file:` and a path (relative to the working directory, or `file:///` and an absolute one), or `file::memory:`, or
+   * `postgres://user:password@host:port/database`, with as many hosts as there are, separated by commas.
+   */
   readonly url: string
+  /** For PostgreSQL: how long anything may take before it is `store-unavailable`. */
+  readonly timeoutMs?: number
+  /** For PostgreSQL: connections for reading; one more is for writing. */
+  readonly readConnectionsMax?: number
 }
 
 /**
@@ -24,14 +32,54 @@ export interface StorageOptions extends Partial<CommitQueueLimits> {
  *
  * @throws Error in one clear line when the store can't be used; what is there is then left as it was
  */
-export async function openStorage({ url, ...limits }: StorageOptions): Promise<Storage> {
-  const file = sqliteFile(url)
+export async function openStorage({
+  url,
+  timeoutMs = 5_000,
+  readConnectionsMax = 4,
+  ...given
+}: StorageOptions): Promise<Storage> {
+  const name = storageName(url)
+  const limits = { ...defaultCommitQueueLimits, ...given }
   try {
-    return await openSqlite(file, { ...defaultCommitQueueLimits, ...limits })
+    return isPostgres(url)
+      ? await openPostgres({ hosts: postgresHosts(url), timeoutMs, readConnectionsMax }, limits)
+      : await openSqlite(sqliteFile(url), limits)
   } catch (cause) {
-    throw new Error(`the store ${file} can not be opened: ${(cause as Error).message}`, { cause })
+    throw new Error(`the store ${name} can not be opened: ${(cause as Error).message}`, { cause })
   }
 }
+
+/**
+ * What a URL names, in words that hold no password: for messages and logs.
+ *
+ * @throws Error when no store can have such a URL
+ */
+export function storageName(url: string): string {
+  if (!isPostgres(url)) return sqliteFile(url)
+  const [first = ''] = postgresHosts(url)
+  const { username, pathname } = new URL(first)
+  const hosts = postgresHosts(url).map(host => new URL(host).host)
+  return `postgres://${username && `${username}@`}${hosts.join(',')}${pathname}`
+}
+
+const isPostgres = (url: string) => /^postgres(ql)?:/.test(url)
+
+/**
+ * A PostgreSQL URL for each host that a URL names: libpq knows several in one, the standard for URLs does not.
+ *
+ * @throws Error when it is not such a URL
+ */
+function postgresHosts(url: string): string[] {
+  const [, credentials = '', hosts = '', rest = ''] =
+    /^postgres(?:ql)?:\/\/([^@/?#]*@)?([^@/?#]*)([/?][^#]*)?$/.exec(url) ?? []
+  const urls = hosts.split(',').map(host => `postgres://${credentials}${host}${rest}`)
+  if (hosts === '' && !rest.includes('host=')) throw new Error(postgresUrlProblem)
+  if (!urls.every(each => URL.canParse(each))) throw new Error(postgresUrlProblem)
+  return urls
+}
+
+const postgresUrlProblem =
+  'must be like postgres://user:password@host:5432/database, with special characters percent-encoded'
 
 /**
  * The file that a `file:` URL means.
@@ -42,7 +90,9 @@ export function sqliteFile(url: string): string {
   if (url.startsWith('file:///')) return fileURLToPath(url)
   const path = /^file:([^?#]+)$/.exec(url)?.[1]
   if (path === undefined || path.startsWith('//')) {
-    throw new Error('must be file: and a path, such as file:data/plant-store.db')
+    throw new Error(
+      'must be file: and a path, such as file:data/plant-store.db, or like postgres://user:password@host:5432/database',
+    )
   }
   return decodeURIComponent(path)
 }

@@ -59,6 +59,6 @@ export function writeStatements(db: Kysely<Tables>) {
 
 export type WriteStatement = keyof ReturnType<typeof writeStatements>['write']
 
-function sqlOf(query: Compilable): string {
+export function sqlOf(query: Compilable): string {
   return query.compile().sql
 }
