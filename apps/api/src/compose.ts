@@ -24,7 +24,12 @@ export async function startService(config: Config, logger: Logger): Promise<Runn
   await using starting = new AsyncDisposableStack()
 
   const storage = starting.use(
-    await openStorage({ url: config.databaseUrl, queueRowsMax: config.queueRowsMax }),
+    await openStorage({
+      url: config.databaseUrl,
+      timeoutMs: config.databaseTimeoutMs,
+      readConnectionsMax: config.databasePoolMax,
+      queueRowsMax: config.queueRowsMax,
+    }),
   )
   const store = createPlantStore({ plants: storage.plants })
   const gate = createGate({ tokens: withGivenTokens(config.accessTokens, storage.tokens) })

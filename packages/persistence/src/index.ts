@@ -73,13 +73,14 @@ function postgresHosts(url: string): string[] {
   const [, credentials = '', hosts = '', rest = ''] =
     /^postgres(?:ql)?:\/\/([^@/?#]*@)?([^@/?#]*)([/?][^#]*)?$/.exec(url) ?? []
   const urls = hosts.split(',').map(host => `postgres://${credentials}${host}${rest}`)
-  if (hosts === '' && !rest.includes('host=')) throw new Error(postgresUrlProblem)
-  if (!urls.every(each => URL.canParse(each))) throw new Error(postgresUrlProblem)
+  const isSocket = hosts === '' && /[?&]host=./.test(rest)
+  if (!(isSocket || hosts.split(',').every(Boolean)) || !urls.every(each => URL.canParse(each))) {
+    throw new Error(
+      'must be like postgres://user:password@host:5432/database, with special characters percent-encoded',
+    )
+  }
   return urls
 }
-
-const postgresUrlProblem =
-  'must be like postgres://user:password@host:5432/database, with special characters percent-encoded'
 
 /**
  * The file that a `file:` URL means.

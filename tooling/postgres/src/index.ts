@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
@@ -15,8 +15,12 @@ export interface PostgresServer extends AsyncDisposable {
   stop(): Promise<void>
   /** Ends it as a power cut would. */
   kill(): Promise<void>
-  /** Starts it again, on the same port and with what was on the disk. */
-  start(): Promise<void>
+  /**
+   * Starts it again, on the same port and with what was on the disk.
+   *
+   * @param asStandby it then waits for a primary that never comes, and takes no writes until it is promoted
+   */
+  start(options?: { asStandby: boolean }): Promise<void>
 }
 
 const startAttemptsMax = 100
@@ -50,11 +54,15 @@ export async function startPostgres(
     onError: (line: unknown) => log.push(String(line)),
   })
   await embedded.initialise()
+  const url = `postgres://postgres:secret@127.0.0.1:${port}/postgres`
 
-  const start = async () => {
+  const start = async ({ asStandby } = { asStandby: false }) => {
+    if (asStandby) writeFileSync(join(databaseDir, 'standby.signal'), '')
     for (let attempt = 1; ; attempt++) {
       try {
-        return await embedded.start()
+        const started = embedded.start()
+        // A standby does not say the word that is waited for.
+        return await (asStandby ? Promise.race([started, answers(url)]) : started)
       } catch {
         // What is left of a server that was killed holds the shared memory until it notices.
         if (attempt === startAttemptsMax) throw new Error(`PostgreSQL does not start:\n${log.join('')}`)
@@ -65,7 +73,7 @@ export async function startPostgres(
   await start()
 
   return {
-    url: `postgres://postgres:secret@127.0.0.1:${port}/postgres`,
+    url,
     start,
     stop: () => embedded.stop(),
     async kill() {
@@ -110,6 +118,17 @@ async function run(connectionString: string, sql: string, values: readonly unkno
     return (await client.query(sql, [...values])).rows
   } finally {
     await client.end()
+  }
+}
+
+async function answers(url: string): Promise<void> {
+  for (;;) {
+    try {
+      await run(url, 'select 1')
+      return
+    } catch {
+      await sleep(20)
+    }
   }
 }
 

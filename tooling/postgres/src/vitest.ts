@@ -1,3 +1,5 @@
+import type {} from 'vitest'
+import type { TestProject } from 'vitest/node'
 import { type PostgresServer, startPostgres } from './index.ts'
 
 declare module 'vitest' {
@@ -10,12 +12,12 @@ declare module 'vitest' {
 let server: PostgresServer | undefined
 
 /** For `globalSetup`: the server that TEST_DATABASE_URL names, or one of our own. */
-export async function setup({ provide }: { provide: (name: 'postgresUrl', value: string) => void }) {
+export async function setup(project: TestProject): Promise<void> {
   const { TEST_DATABASE_URL: given } = process.env
   if (!given) server = await startPostgres()
-  provide('postgresUrl', given || (server as PostgresServer).url)
+  project.provide('postgresUrl', given || (server as PostgresServer).url)
 }
 
-export async function teardown() {
+export async function teardown(): Promise<void> {
   await server?.[Symbol.asyncDispose]()
 }

@@ -28,22 +28,24 @@ const serverHeadStartMs = 500
 const int8 = 20
 
 export function createLane(options: ServerOptions): Lane {
-  let connecting: Promise<pg.Client> | undefined
+  let connection: Promise<pg.Client> | undefined
   let inFlight = 0
 
   const connected = () => {
-    if (connecting === undefined) {
+    if (connection === undefined) {
       const attempt = connect(options)
-      const forget = () => {
-        if (connecting === attempt) connecting = undefined
-      }
       attempt.then(
-        client => client.once('error', forget).once('end', forget),
-        () => setTimeout(forget, reconnectAfterMs).unref(),
+        client => client.once('error', () => forget(attempt)).once('end', () => forget(attempt)),
+        () => setTimeout(() => forget(attempt), reconnectAfterMs).unref(),
       )
-      connecting = attempt
+      connection = attempt
     }
-    return connecting
+    return connection
+  }
+  const forget = (attempt: Promise<pg.Client>) => {
+    const isCurrent = connection === attempt
+    if (isCurrent) connection = undefined
+    return isCurrent
   }
 
   return {
@@ -53,15 +55,13 @@ export function createLane(options: ServerOptions): Lane {
     async use(work) {
       inFlight++
       try {
-        const client = await connected()
+        const attempt = connected()
+        const client = await attempt
         try {
           return await work(client)
         } catch (error) {
-          if (!wasRolledBack(error)) {
-            // It may be broken, or lead to a server that no longer takes writes: better to look around again.
-            connecting = undefined
-            client.end().catch(() => {})
-          }
+          // It may be broken, or lead to a server that no longer takes writes: better to look around again.
+          if (!wasRolledBack(error) && forget(attempt)) client.end().catch(() => {})
           throw error
         }
       } finally {
@@ -69,7 +69,7 @@ export function createLane(options: ServerOptions): Lane {
       }
     },
     async close() {
-      await connecting?.then(
+      await connection?.then(
         client => client.end(),
         () => {},
       )
