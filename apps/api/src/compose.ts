@@ -1,3 +1,6 @@
+import { once } from 'node:events'
+import { type AddressInfo, createServer as createSocketServer } from 'node:net'
+import { Worker } from 'node:worker_threads'
 import {
   type AccessToken,
   createGate,
@@ -8,9 +11,10 @@ import {
 } from '@plant-store/access'
 import { createPlantStore } from '@plant-store/domain'
 import { createServer } from '@plant-store/http'
-import { openStorage } from '@plant-store/persistence'
+import { openStorage, portsOf, type Storage, type StorageLink } from '@plant-store/persistence'
 import type { Logger } from 'pino'
 import type { Config } from './config.ts'
+import type { HttpThreadData } from './http-thread.ts'
 
 export interface RunningService extends AsyncDisposable {
   /** Where it listens. */
@@ -31,23 +35,68 @@ export async function startService(config: Config, logger: Logger): Promise<Runn
       queueRowsMax: config.queueRowsMax,
     }),
   )
-  const store = createPlantStore({ plants: storage.plants })
-  const gate = createGate({ tokens: withGivenTokens(config.accessTokens, storage.tokens) })
+  const firstToken = config.accessTokens.length > 0 ? undefined : await makeFirstToken(storage.tokens)
+
+  const port = await claimPort(config)
+  const servers = [await serve({ ...config, port }, storage, logger)]
+  starting.defer(async () => void (await Promise.all(servers.map(server => server[Symbol.asyncDispose]()))))
+  if (storage.link !== undefined) {
+    while (servers.length < config.httpThreads)
+      servers.push(await startHttpThread({ ...config, port }, storage.link()))
+  }
+
+  const running = starting.move()
+  return {
+    url: listeningUrl({ ...config, port }),
+    firstToken,
+    [Symbol.asyncDispose]: () => running.disposeAsync(),
+  }
+}
+
+/** A port that nobody else has. The threads' own listening can't tell: they share the port with whoever would share it. */
+async function claimPort({ host, port }: Config): Promise<number> {
+  const claim = createSocketServer().listen(port, host)
+  await once(claim, 'listening')
+  const claimed = (claim.address() as AddressInfo).port
+  claim.close()
+  await once(claim, 'close')
+  return claimed
+}
+
+function listeningUrl({ host, port }: Config): string {
+  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`
+}
+
+/** Answers requests on the storage, in this thread. */
+export async function serve(config: Config, storage: Storage, logger: Logger): Promise<AsyncDisposable> {
   const server = createServer({
-    store,
-    gate,
+    store: createPlantStore({ plants: storage.plants }),
+    gate: createGate({ tokens: withGivenTokens(config.accessTokens, storage.tokens) }),
     check: storage.check,
     logger,
     limits: config.serverLimits,
-    ...(config.baseUrl && { baseUrl: config.baseUrl }),
+    ...(config.baseUrl && { baseUrl: new URL(config.baseUrl) }),
   })
-  starting.defer(() => server.close())
+  const { host, port, httpThreads } = config
+  const address = { host, port, reusePort: httpThreads > 1 }
+  await server.listen(address)
+  return { [Symbol.asyncDispose]: () => server.close() }
+}
 
-  const firstToken = config.accessTokens.length > 0 ? undefined : await makeFirstToken(storage.tokens)
-  const url = await server.listen({ host: config.host, port: config.port })
-
-  const running = starting.move()
-  return { url, firstToken, [Symbol.asyncDispose]: () => running.disposeAsync() }
+/** Answers requests on the same port and the same store in a thread of its own; see http-thread.ts. */
+async function startHttpThread(config: Config, link: StorageLink): Promise<AsyncDisposable> {
+  const thread = new Worker(new URL('./http-thread.js', import.meta.url), {
+    workerData: { config, link } satisfies HttpThreadData,
+    transferList: portsOf(link),
+  })
+  await once(thread, 'message')
+  return {
+    async [Symbol.asyncDispose]() {
+      const exited = once(thread, 'exit')
+      thread.postMessage('stop')
+      await exited
+    },
+  }
 }
 
 /** Tokens that the configuration gives stand beside the stored ones, for everything, for as long as the process runs. */

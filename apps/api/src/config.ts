@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os'
 import { isBearerToken } from '@plant-store/access'
 import type { ServerLimits } from '@plant-store/http'
 import { storageName } from '@plant-store/persistence'
@@ -8,9 +9,12 @@ export interface Config {
   readonly databaseUrl: string
   readonly databaseTimeoutMs: number
   readonly databasePoolMax: number
-  readonly baseUrl?: URL
+  /** Absolute, http or https. */
+  readonly baseUrl?: string
   readonly accessTokens: readonly string[]
   readonly logLevel: string
+  /** Threads that answer requests, each on a share of the connections. */
+  readonly httpThreads: number
   readonly serverLimits: ServerLimits
   readonly queueRowsMax: number
   readonly shutdownTimeoutMs: number
@@ -22,6 +26,9 @@ export class ConfigError extends Error {
 }
 
 const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']
+
+/** More than two gain little: the one writer behind them is then what is waited for. */
+const httpThreadsDefault = process.platform === 'linux' ? Math.min(2, availableParallelism()) : 1
 
 /** @throws ConfigError naming every variable that is wrong, and what it should be */
 export function readConfig(environment: Readonly<Record<string, string | undefined>>): Config {
@@ -48,6 +55,7 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     ...(baseUrl && { baseUrl }),
     accessTokens: read('ACCESS_TOKENS', '', tokenList),
     logLevel: read('LOG_LEVEL', 'info', oneOf(logLevels)),
+    httpThreads: read('HTTP_THREADS', `${httpThreadsDefault}`, integer(1, 64)),
     serverLimits: {
       bodyBytesMax: read('BODY_LIMIT', '1MiB', bytes(1, 2 ** 30)),
       headerBytesMax: read('HEADER_LIMIT', '16KiB', bytes(1024, 2 ** 20)),
@@ -96,7 +104,7 @@ const httpUrl = (text: string) => {
   if (url === null || !/^https?:$/.test(url.protocol) || url.search || url.hash || url.username) {
     throw new Error('must be an http or https URL without query, fragment or credentials')
   }
-  return url
+  return url.href
 }
 
 const databaseUrl = (text: string) => {

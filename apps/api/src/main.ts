@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import { storageName } from '@plant-store/persistence'
-import { pino } from 'pino'
 import { startService } from './compose.ts'
 import { readConfig } from './config.ts'
+import { openLog } from './log.ts'
 
 try {
   await main()
@@ -13,13 +13,7 @@ try {
 
 async function main(): Promise<void> {
   const config = readConfig(process.env)
-  // The log is written while the service goes on; what is still in memory at the end is written before the exit.
-  const destination = pino.destination({ dest: 1, sync: false })
-  process.on('exit', () => destination.flushSync())
-  const logger = pino(
-    { level: config.logLevel, base: null, timestamp: pino.stdTimeFunctions.isoTime },
-    destination,
-  )
+  const logger = openLog(config.logLevel)
 
   const service = await startService(config, logger)
   logger.info({ url: service.url, database: storageName(config.databaseUrl) }, 'listening')

@@ -10,7 +10,7 @@ export function answer<Body>(reply: FastifyReply, write: (body: Body) => string,
 /** Every failure in the one shape. Set as the error handler wherever requests are answered. */
 export function answerFailure(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const { status, headers, body, isDefect } = toFailure(error)
-  if (isDefect) request.log.error({ err: error }, 'failed to answer')
-  else if (status === 503) request.log.warn({ err: error }, 'could not serve')
+  if (isDefect) request.log.error({ reqId: request.id, err: error }, 'failed to answer')
+  else if (status === 503) request.log.warn({ reqId: request.id, err: error }, 'could not serve')
   return answer(reply.code(status).headers(headers), writeError, body)
 }

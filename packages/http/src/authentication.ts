@@ -1,5 +1,5 @@
-import type { Gate, Scope } from '@plant-store/access'
-import type { FastifyRequest } from 'fastify'
+import type { AccessToken, Gate, Scope } from '@plant-store/access'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -9,10 +9,17 @@ declare module 'fastify' {
 }
 
 /** @returns a hook that lets a request pass once the gate has admitted it, before anything of its body is read */
-export function createAuthentication(gate: Gate): (request: FastifyRequest) => Promise<void> {
-  return async request => {
-    const { name } = await gate(bearerToken(request.headers.authorization), scopeFor(request.method))
-    request.tokenName = name
+export function createAuthentication(
+  gate: Gate,
+): (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void) => void {
+  return (request, _reply, done) => {
+    const admit = ({ name }: AccessToken) => {
+      request.tokenName = name
+      done()
+    }
+    const admission = gate(bearerToken(request.headers.authorization), scopeFor(request.method))
+    if (admission instanceof Promise) admission.then(admit, done)
+    else admit(admission)
   }
 }
 

@@ -24,11 +24,12 @@ export const plantRoutes: FastifyPluginCallback<PlantRoutesOptions> = (app, { st
   if (!app.hasRequestDecorator('tokenName')) app.decorateRequest('tokenName', '')
   app.setErrorHandler(answerFailure)
   app.addHook('onRequest', createAuthentication(gate))
-  app.addHook('preParsing', async (request, reply) => {
+  app.addHook('preParsing', (request, reply, payload, parse) => {
     checkEncoding(request)
     // The server leaves this to us, so that nobody is asked for a body before being admitted, or for too large a one.
     const { expect, 'content-length': length = '0' } = request.headers
     if (expect !== undefined && Number(length) <= request.routeOptions.bodyLimit) reply.raw.writeContinue()
+    parse(null, payload)
   })
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, parsed) =>

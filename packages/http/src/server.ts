@@ -48,7 +48,9 @@ export function createServer({
   const serverUrl = baseUrl === undefined ? '/' : withoutLastSlash(baseUrl.href)
   const app = fastify({
     loggerInstance: logger,
+    // One line a request, below; a child logger for each request would cost more than the line.
     logController: new LogController({ disableRequestLogging: true }),
+    childLoggerFactory: () => logger,
     bodyLimit: limits.bodyBytesMax,
     requestTimeout: limits.requestTimeoutMs,
     keepAliveTimeout: limits.keepAliveTimeoutMs,
@@ -83,20 +85,20 @@ export function createServer({
   knowAllMethods(app)
   app.decorateRequest('tokenName', '')
   app.setErrorHandler(answerFailure)
-  app.addHook('onRequest', async request => checkHeaders(request.raw))
   const authenticate = createAuthentication(gate)
-  app.addHook('onRequest', async request => {
-    if (!request.is404) return
-    await authenticate(request)
-    throw new RequestError('no-such-path', 'there is nothing at this path')
+  app.addHook('onRequest', (request, reply, done) => {
+    checkHeaders(request.raw)
+    if (!request.is404) return done()
+    const refuse = () => done(new RequestError('no-such-path', 'there is nothing at this path'))
+    authenticate(request, reply, error => (error === undefined ? refuse() : done(error)))
   })
-  app.addHook('onResponse', async (request, reply) => {
-    const { method, tokenName } = request
-    const route = request.routeOptions.url
-    request.log.info(
-      { method, route, status: reply.statusCode, token: tokenName, ms: reply.elapsedTime },
+  app.addHook('onResponse', (request, { statusCode, elapsedTime }, done) => {
+    const { id, method, routeOptions, tokenName } = request
+    logger.info(
+      { reqId: id, method, route: routeOptions.url, status: statusCode, token: tokenName, ms: elapsedTime },
       'answered',
     )
+    done()
   })
 
   app.register(

@@ -108,13 +108,11 @@ function withName(names: Names, name: string, at: number): Names {
   return known.add(name)
 }
 
-const int64DigitsMax = 19
-
 /** The integer that a JSON number is, when it is one of at most 19 digits; `undefined` for every other number. */
 function exactInteger(source: string): bigint | undefined {
+  if (/^-?\d{1,19}$/.test(source)) return BigInt(source)
   const [, sign = '', whole = '', fraction = '', power = '0'] =
     /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(source) ?? []
-  if (fraction === '' && power === '0' && whole.length <= int64DigitsMax) return BigInt(source)
 
   const digits = whole + fraction
   let first = 0
@@ -124,6 +122,6 @@ function exactInteger(source: string): bigint | undefined {
   while (digits.charCodeAt(end - 1) === zero) end--
 
   const zeros = Number(power) - fraction.length + (digits.length - end)
-  if (zeros < 0 || end - first + zeros > int64DigitsMax) return undefined
+  if (zeros < 0 || end - first + zeros > 19) return undefined
   return BigInt(`${sign}${digits.slice(first, end)}${'0'.repeat(zeros)}`)
 }

@@ -1,9 +1,10 @@
 import { fileURLToPath } from 'node:url'
+import type { MessagePort } from 'node:worker_threads'
 import type { TokenRepository } from '@plant-store/access'
 import type { PlantRepository } from '@plant-store/domain'
 import { type CommitQueueLimits, defaultCommitQueueLimits } from './commit-queue.ts'
-import { openPostgres } from './postgres/open.ts'
-import { openSqlite } from './sqlite/open.ts'
+import { joinPostgres, openPostgres, type PostgresLink } from './postgres/open.ts'
+import { joinSqlite, openSqlite, type SqliteLink } from './sqlite/open.ts'
 
 export type { CommitQueueLimits }
 
@@ -13,6 +14,15 @@ export interface Storage extends AsyncDisposable {
   readonly tokens: TokenRepository
   /** @throws DomainError `store-unavailable` when it can't be read or written at the moment */
   check(): Promise<void>
+  /** A way for another thread to use the same store; missing where the store can't be shared (one in memory). */
+  readonly link?: () => StorageLink
+}
+
+/** Goes to another thread by `postMessage`, with {@link portsOf} in the transfer list. */
+export type StorageLink = SqliteLink | PostgresLink
+
+export function portsOf(link: StorageLink): MessagePort[] {
+  return 'writer' in link ? [link.writer] : []
 }
 
 export interface StorageOptions extends Partial<CommitQueueLimits> {
@@ -47,6 +57,11 @@ export async function openStorage({
   } catch (cause) {
     throw new Error(`the store ${name} can not be opened: ${(cause as Error).message}`, { cause })
   }
+}
+
+/** The store that another thread has opened, for this thread; disposing of it leaves the store open there. */
+export function joinStorage(link: StorageLink): Storage {
+  return 'writer' in link ? joinSqlite(link) : joinPostgres(link)
 }
 
 /**

@@ -48,7 +48,7 @@ export async function readVersion(db: Kysely<Tables>, dialect: Dialect): Promise
   if (tables.length === 0) return undefined
   if (!tables.includes('schema_version')) throw new Error('it holds tables of another program')
   const row = await db.selectFrom('schema_version').select('version').executeTakeFirstOrThrow()
-  // A bigint where the connection reads all integers as such.
+  // As a number, whichever way the driver hands integers over.
   return Number(row.version)
 }
 

@@ -20,13 +20,22 @@ const readsMax = 10_000
 /** How often something that the server takes back is tried. */
 const attemptsMax = 10
 
+/** What another thread needs to use the store too: over there, as many connections again. */
+export interface PostgresLink {
+  readonly options: PostgresOptions
+  readonly limits: CommitQueueLimits
+}
+
+export async function openPostgres(options: PostgresOptions, limits: CommitQueueLimits): Promise<Storage> {
+  await migratePostgres(options)
+  return { ...joinPostgres({ options, limits }), link: () => ({ options, limits }) }
+}
+
 /**
  * One commit is under way at a time, and so changes of one plant take effect in the order they were made in: two
  * commits on two connections could overtake each other.
  */
-export async function openPostgres(options: PostgresOptions, limits: CommitQueueLimits): Promise<Storage> {
-  await migratePostgres(options)
-
+export function joinPostgres({ options, limits }: PostgresLink): Storage {
   const { timeoutMs } = options
   const writer = createLane(options)
   const readers = Array.from({ length: options.readConnectionsMax }, () => createLane(options))

@@ -1,5 +1,6 @@
 import { closeSync, existsSync, fsyncSync, mkdirSync, openSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
+import type { MessagePort } from 'node:worker_threads'
 import type { TokenRepository } from '@plant-store/access'
 import { DomainError, type PlantRepository, plantIdMax, plantIdMin } from '@plant-store/domain'
 import type Database from 'better-sqlite3'
@@ -8,7 +9,7 @@ import type { Storage } from '../index.ts'
 import { fromPlant, fromToken, type PlantRow, type TokenRow, toPlant, toToken } from '../tables.ts'
 import { prepareCommit } from './commit.ts'
 import { inMemory, migrateSqlite, openConnection, openReader, statements } from './connection.ts'
-import { startWriterThread, type WriterThread } from './writer-thread.ts'
+import { connectWriter, startWriterThread, type Writer } from './writer-thread.ts'
 
 /** @param file a path, or {@link inMemory} */
 export async function openSqlite(file: string, limits: CommitQueueLimits): Promise<Storage> {
@@ -23,10 +24,31 @@ export async function openSqlite(file: string, limits: CommitQueueLimits): Promi
   if (file === inMemory) return createStorage(connection, createMemoryWriter(connection), limits)
 
   connection.close()
-  return createStorage(openReader(file), await startWriterThread(file), limits)
+  const writer = await startWriterThread(file)
+  const storage = joinSqlite({ file, writer: writer.open(), limits })
+  return {
+    ...storage,
+    link: () => ({ file, writer: writer.open(), limits }),
+    async [Symbol.asyncDispose]() {
+      await storage[Symbol.asyncDispose]()
+      // Last: only a connection that may write takes the log into the database and removes it.
+      await writer.close()
+    },
+  }
 }
 
-function createStorage(reader: Database.Database, writer: WriterThread, limits: CommitQueueLimits): Storage {
+/** What another thread needs to use the store too. */
+export interface SqliteLink {
+  readonly file: string
+  readonly writer: MessagePort
+  readonly limits: CommitQueueLimits
+}
+
+export function joinSqlite({ file, writer, limits }: SqliteLink): Storage {
+  return createStorage(openReader(file), connectWriter(writer), limits)
+}
+
+function createStorage(reader: Database.Database, writer: Writer, limits: CommitQueueLimits): Storage {
   const queue = createCommitQueue(writer.commit, limits)
   const prepare = <Row>(sql: string) => {
     const statement = reader.prepare(sql)
@@ -89,9 +111,8 @@ function createStorage(reader: Database.Database, writer: WriterThread, limits: 
     },
     async [Symbol.asyncDispose]() {
       await queue.drained()
+      writer.close()
       reader.close()
-      // Last: only a connection that may write takes the log into the database and removes it.
-      await writer.close()
     },
   }
 }
@@ -105,12 +126,12 @@ function reading<Result>(read: () => Result): Result {
 }
 
 /** Memory has no disk to wait for, and no second connection. */
-function createMemoryWriter(connection: Database.Database): WriterThread {
+function createMemoryWriter(connection: Database.Database): Writer {
   const commit = prepareCommit(connection)
   return {
     commit: async writes => commit(writes),
     failure: () => undefined,
-    close: async () => {},
+    close: () => {},
   }
 }
 

@@ -1,48 +1,66 @@
 import { once } from 'node:events'
-import { Worker } from 'node:worker_threads'
+import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
 import { DomainError } from '@plant-store/domain'
 import type { Write } from '../commit-queue.ts'
-import type { WriterAnswer } from './writer.ts'
+import type { WriterAnswer, WriterCommand } from './writer.ts'
 
-/** This thread's end of the writer. */
+/** The thread that commits, as its owner sees it. */
 export interface WriterThread {
-  /** Resolves once the changes are durable. One call at a time. */
-  commit(writes: readonly Write[]): Promise<readonly number[]>
-  /** Why nothing can be written at the moment; `undefined` when it can. */
-  failure(): string | undefined
+  /** @returns a port for {@link connectWriter}, here or in another thread */
+  open(): MessagePort
   close(): Promise<void>
 }
 
 export async function startWriterThread(file: string): Promise<WriterThread> {
-  const worker = new Worker(new URL('./writer.js', import.meta.url), { workerData: file })
+  // Its garbage is small and short-lived; left alone, V8 would give it as much memory as to a thread that serves.
+  const resourceLimits = { maxYoungGenerationSizeMb: 8 }
+  const worker = new Worker(new URL('./writer.js', import.meta.url), { workerData: file, resourceLimits })
+  const command = (message: WriterCommand, transfer: MessagePort[] = []) =>
+    worker.postMessage(message, transfer)
+  await once(worker, 'online')
+
+  return {
+    open() {
+      const { port1, port2 } = new MessageChannel()
+      command({ join: port2 }, [port2])
+      return port1
+    },
+    async close() {
+      const exited = once(worker, 'exit')
+      command('close')
+      await exited
+    },
+  }
+}
+
+/** A writer as those see it who write through it. */
+export interface Writer {
+  /** Resolves once the changes are durable. One call at a time. */
+  commit(writes: readonly Write[]): Promise<readonly number[]>
+  /** Why nothing can be written at the moment; `undefined` when it can. */
+  failure(): string | undefined
+  close(): void
+}
+
+export function connectWriter(port: MessagePort): Writer {
   let failure: string | undefined
   let underWay: PromiseWithResolvers<readonly number[]> | undefined
 
-  await once(worker, 'message')
-  worker.on('message', (answer: WriterAnswer) => {
-    if ('changed' in answer) {
-      underWay?.resolve(answer.changed)
-    } else if ('failure' in answer) {
-      if (!answer.ready) failure = answer.failure
-      underWay?.reject(unavailable(answer.failure))
-    } else {
-      failure = undefined
-    }
+  port.on('message', (answer: WriterAnswer) => {
+    if ('changed' in answer) underWay?.resolve(answer.changed)
+    else if ('failure' in answer) underWay?.reject(unavailable(answer.failure))
+    else failure = answer.notReady
   })
 
   return {
     commit(writes) {
       if (failure !== undefined) return Promise.reject(unavailable(failure))
       underWay = Promise.withResolvers()
-      worker.postMessage(writes)
+      port.postMessage(writes)
       return underWay.promise
     },
     failure: () => failure,
-    async close() {
-      const exited = once(worker, 'exit')
-      worker.postMessage('close')
-      await exited
-    },
+    close: () => port.close(),
   }
 }
 

@@ -1,0 +1,78 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { chooseGenerator, measure } from './load.ts'
+import { formatInteger } from './report.ts'
+import { startTarget, type Target, tryOut } from './targets.ts'
+
+const mebibytesMax = 200
+const sampleEveryMs = 100
+
+export interface MemoryOptions {
+  readonly creates: number
+  readonly connections: number
+  readonly seed: number
+}
+
+/**
+ * Watches a server's whole process while it creates plants, and prints its resident memory.
+ *
+ * @returns whether it stayed under the bound
+ */
+export async function memory(
+  target: Target,
+  { creates, connections, seed }: MemoryOptions,
+  signal: AbortSignal,
+): Promise<boolean> {
+  if (!existsSync('/proc/self/status'))
+    throw new Error('memory is read from /proc, which this system does not have')
+  const generator = chooseGenerator()
+  const folder = mkdtempSync(join(tmpdir(), 'plant-store-memory-'))
+  let timer: NodeJS.Timeout | undefined
+  try {
+    await using running = await startTarget(target, { folder, population: { seed, idBits: 52 }, plants: 0 })
+    await tryOut(running)
+    let most = 0
+    const sample = () => {
+      const mebibytes = residentMebibytes(running.process.pid)
+      most = Math.max(most, mebibytes)
+      return mebibytes
+    }
+    console.log(`at the start: ${sample().toFixed(1)} MiB`)
+    timer = setInterval(sample, sampleEveryMs)
+
+    const step = Math.max(1, Math.floor(creates / 10))
+    const seen: number[] = []
+    for (let created = 0, next = step; created < creates; ) {
+      signal.throwIfAborted()
+      running.process.assertRunning()
+      created += (await measure(generator, running, { scenario: 'creates', connections, seconds: 1 })).created
+      if (created < next) continue
+      seen.push(sample())
+      console.log(
+        `after ${formatInteger(created)} creates: ${seen.at(-1)?.toFixed(1)} MiB, the most so far ${most.toFixed(1)} MiB`,
+      )
+      next = created - (created % step) + step
+    }
+    const holds = most < mebibytesMax
+    const grown = (seen.at(-1) ?? 0) - (seen[Math.floor(seen.length / 2)] ?? 0)
+    console.log(
+      `the most: ${most.toFixed(1)} MiB, under ${mebibytesMax} MiB wanted: ${holds ? 'yes' : 'NO'}; ` +
+        `over the second half it changed by ${grown.toFixed(1)} MiB`,
+    )
+    return holds
+  } finally {
+    clearInterval(timer)
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+function residentMebibytes(pid: number): number {
+  try {
+    const status = readFileSync(`/proc/${pid}/status`, 'utf8')
+    return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1] ?? 0) / 1024
+  } catch {
+    // It just ended; whoever asked it something will say so.
+    return 0
+  }
+}
