@@ -235,8 +235,14 @@ describe('a commit of unknown outcome', () => {
 
   test('because a synchronous standby is missing, and nobody calls it a success', async () => {
     await alterSystem('synchronous_standby_names', 'nobody')
+    const name = new URL(database.url).pathname.slice(1)
+    await database.query(
+      `set synchronous_commit = local; alter database ${name} set synchronous_commit = off`,
+    )
     try {
-      await unavailable(storage.plants.insert(plant(1n)))
+      // The database's own default would not have it wait.
+      await using careful = await open()
+      await unavailable(careful.plants.insert(plant(1n)))
       await using other = await openStorage({ url: database.url, timeoutMs: 30_000 })
       const outcome = other.plants.insert(plant(2n)).catch(error => error)
       const waiting = `from pg_stat_activity where wait_event = 'SyncRep' and datname = current_database()`
