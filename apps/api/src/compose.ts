@@ -1,17 +1,8 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer as createSocketServer } from 'node:net'
 import { Worker } from 'node:worker_threads'
-import {
-  type AccessToken,
-  createGate,
-  hashToken,
-  mintToken,
-  scopes,
-  type TokenRepository,
-} from '@plant-store/access'
-import { createPlantStore } from '@plant-store/domain'
-import { createServer } from '@plant-store/http'
-import { openStorage, portsOf, type Storage, type StorageLink } from '@plant-store/persistence'
+import { hashToken, mintToken, scopes, type TokenRepository } from '@plant-store/access'
+import { openStorage, portsOf, type StorageLink } from '@plant-store/persistence'
 import type { Logger } from 'pino'
 import type { Config } from './config.ts'
 import type { HttpThreadData } from './http-thread.ts'
@@ -38,9 +29,13 @@ export async function startService(config: Config, logger: Logger): Promise<Runn
   const firstToken = config.accessTokens.length > 0 ? undefined : await makeFirstToken(storage.tokens)
 
   const port = await claimPort(config)
-  const servers = [await serve({ ...config, port }, storage, logger)]
+  const servers: AsyncDisposable[] = []
   starting.defer(async () => void (await Promise.all(servers.map(server => server[Symbol.asyncDispose]()))))
-  if (storage.link !== undefined) {
+  if (storage.link === undefined) {
+    const { serve } = await import('./serve.ts')
+    servers.push(await serve({ ...config, port, httpThreads: 1 }, storage, logger))
+  } else {
+    // This thread only supervises: it answers a signal at once, however busy the others are.
     while (servers.length < config.httpThreads)
       servers.push(await startHttpThread({ ...config, port }, storage.link()))
   }
@@ -67,27 +62,15 @@ function listeningUrl({ host, port }: Config): string {
   return `http://${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
-/** Answers requests on the storage, in this thread. */
-export async function serve(config: Config, storage: Storage, logger: Logger): Promise<AsyncDisposable> {
-  const server = createServer({
-    store: createPlantStore({ plants: storage.plants }),
-    gate: createGate({ tokens: withGivenTokens(config.accessTokens, storage.tokens) }),
-    check: storage.check,
-    logger,
-    limits: config.serverLimits,
-    ...(config.baseUrl && { baseUrl: new URL(config.baseUrl) }),
-  })
-  const { host, port, httpThreads } = config
-  const address = { host, port, reusePort: httpThreads > 1 }
-  await server.listen(address)
-  return { [Symbol.asyncDispose]: () => server.close() }
-}
+/** What requests leave behind is collected in small portions; V8's own choice doubles the memory and gains nothing. */
+const youngGenerationMb = 24
 
 /** Answers requests on the same port and the same store in a thread of its own; see http-thread.ts. */
 async function startHttpThread(config: Config, link: StorageLink): Promise<AsyncDisposable> {
   const thread = new Worker(new URL('./http-thread.js', import.meta.url), {
     workerData: { config, link } satisfies HttpThreadData,
     transferList: portsOf(link),
+    resourceLimits: { maxYoungGenerationSizeMb: youngGenerationMb },
   })
   await once(thread, 'message')
   return {
@@ -97,17 +80,6 @@ async function startHttpThread(config: Config, link: StorageLink): Promise<Async
       await exited
     },
   }
-}
-
-/** Tokens that the configuration gives stand beside the stored ones, for everything, for as long as the process runs. */
-function withGivenTokens(given: readonly string[], tokens: TokenRepository): Pick<TokenRepository, 'find'> {
-  const byHash = new Map(
-    given.map((token, index): [string, AccessToken] => [
-      hashToken(token),
-      { name: `ACCESS_TOKENS[${index}]`, scopes, createdAt: new Date() },
-    ]),
-  )
-  return { find: async hash => byHash.get(hash) ?? tokens.find(hash) }
 }
 
 async function makeFirstToken(tokens: TokenRepository): Promise<string | undefined> {

@@ -95,7 +95,14 @@ export function createServer({
   app.addHook('onResponse', (request, { statusCode, elapsedTime }, done) => {
     const { id, method, routeOptions, tokenName } = request
     logger.info(
-      { reqId: id, method, route: routeOptions.url, status: statusCode, token: tokenName, ms: elapsedTime },
+      {
+        reqId: id,
+        method,
+        route: routeOptions.url,
+        status: statusCode,
+        token: tokenName,
+        ms: Math.round(elapsedTime * 1000) / 1000,
+      },
       'answered',
     )
     done()

@@ -3,8 +3,8 @@ import type { MessagePort } from 'node:worker_threads'
 import type { TokenRepository } from '@plant-store/access'
 import type { PlantRepository } from '@plant-store/domain'
 import { type CommitQueueLimits, defaultCommitQueueLimits } from './commit-queue.ts'
-import { joinPostgres, openPostgres, type PostgresLink } from './postgres/open.ts'
-import { joinSqlite, openSqlite, type SqliteLink } from './sqlite/open.ts'
+import type { PostgresLink } from './postgres/storage.ts'
+import type { SqliteLink } from './sqlite/storage.ts'
 
 export type { CommitQueueLimits }
 
@@ -51,17 +51,23 @@ export async function openStorage({
   const name = storageName(url)
   const limits = { ...defaultCommitQueueLimits, ...given }
   try {
-    return isPostgres(url)
-      ? await openPostgres({ hosts: postgresHosts(url), timeoutMs, readConnectionsMax }, limits)
-      : await openSqlite(sqliteFile(url), limits)
+    // Loaded by those who need it only: one database, and Kysely for who opens a store but not for who joins.
+    if (isPostgres(url)) {
+      const { openPostgres } = await import('./postgres/open.ts')
+      return await openPostgres({ hosts: postgresHosts(url), timeoutMs, readConnectionsMax }, limits)
+    }
+    const { openSqlite } = await import('./sqlite/open.ts')
+    return await openSqlite(sqliteFile(url), limits)
   } catch (cause) {
     throw new Error(`the store ${name} can not be opened: ${(cause as Error).message}`, { cause })
   }
 }
 
 /** The store that another thread has opened, for this thread; disposing of it leaves the store open there. */
-export function joinStorage(link: StorageLink): Storage {
-  return 'writer' in link ? joinSqlite(link) : joinPostgres(link)
+export async function joinStorage(link: StorageLink): Promise<Storage> {
+  return 'writer' in link
+    ? (await import('./sqlite/storage.ts')).joinSqlite(link)
+    : (await import('./postgres/storage.ts')).joinPostgres(link)
 }
 
 /**

@@ -57,7 +57,9 @@ export function writeStatements(db: Kysely<Tables>) {
   }
 }
 
-export type WriteStatement = keyof ReturnType<typeof writeStatements>['write']
+/** SQL text by name: plain data, so that only the thread that opens a store needs to load Kysely. */
+export type Statements = ReturnType<typeof writeStatements>
+export type WriteStatement = keyof Statements['write']
 
 export function sqlOf(query: Compilable): string {
   return query.compile().sql

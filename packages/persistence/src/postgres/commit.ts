@@ -1,22 +1,26 @@
 import type pg from 'pg'
 import type { Write } from '../commit-queue.ts'
-import type { WriteStatement } from '../statements.ts'
-import { batchStatements } from './statements.ts'
+import type { Statements, WriteStatement } from '../statements.ts'
 
 /**
  * Makes changes in one transaction and one round trip, with one statement for all changes of a kind.
  *
+ * @param statements that each change any number of rows and return their keys
  * @returns how many rows each changed
  * @throws whatever went wrong; unless `wasRolledBack` it can't be known whether the changes were kept
  */
-export async function commit(client: pg.Client, writes: readonly Write[]): Promise<readonly number[]> {
+export async function commit(
+  client: pg.Client,
+  writes: readonly Write[],
+  statements: Statements['write'],
+): Promise<readonly number[]> {
   let warned = false
   const notice = ({ code }: { code?: string | undefined }) => {
     if (code === warning) warned = true
   }
   client.on('notice', notice)
   try {
-    const changed = await run(client, writes)
+    const changed = await run(client, writes, statements)
     // A server that is told to stop waiting for its standby warns, and says that the commit succeeded.
     if (warned) throw new Error('the server did not wait for its standby')
     return changed
@@ -27,12 +31,16 @@ export async function commit(client: pg.Client, writes: readonly Write[]): Promi
 
 const warning = '01000'
 
-async function run(client: pg.Client, writes: readonly Write[]): Promise<readonly number[]> {
+async function run(
+  client: pg.Client,
+  writes: readonly Write[],
+  statements: Statements['write'],
+): Promise<readonly number[]> {
   const changed = new Array<number>(writes.length).fill(0)
   const groups = groupWrites(writes)
   const queries = groups.map(({ statement, indexes }) => ({
     name: statement,
-    text: batchStatements[statement],
+    text: statements[statement],
     values: columnsOf(indexes.map(index => writes[index] as Write)),
     rowMode: 'array' as const,
   }))

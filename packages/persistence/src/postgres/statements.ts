@@ -8,7 +8,7 @@ import {
   sql,
 } from 'kysely'
 import { tagStart } from '../migrations.ts'
-import { sqlOf, type WriteStatement, writeStatements } from '../statements.ts'
+import { type Statements, sqlOf, writeStatements } from '../statements.ts'
 import type { Tables } from '../tables.ts'
 
 const db = new Kysely<Tables>({
@@ -20,7 +20,7 @@ const db = new Kysely<Tables>({
   },
 })
 
-export const readStatements = {
+const read: Statements['read'] = {
   ...writeStatements(db).read,
   /** tag, from id, limit. A tag is of any length and an index entry is not, so the index has how the tag starts. */
   pageOfTag: sqlOf(
@@ -40,7 +40,7 @@ export const readStatements = {
  * array of one column, and the result is the keys of the rows that it changed. Only what PostgreSQL, CockroachDB and
  * YugabyteDB all know.
  */
-export const batchStatements: Readonly<Record<WriteStatement, string>> = {
+const write: Statements['write'] = {
   /** ids, names, tags */
   insertPlant: sqlOf(
     db
@@ -87,6 +87,8 @@ export const batchStatements: Readonly<Record<WriteStatement, string>> = {
       .returning('name'),
   ),
 }
+
+export const statements: Statements = { read, write }
 
 type ColumnType = 'bigint' | 'text'
 

@@ -1,15 +1,35 @@
 import { closeSync, existsSync, fsyncSync, mkdirSync, openSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
-import type { MessagePort } from 'node:worker_threads'
-import type { TokenRepository } from '@plant-store/access'
-import { DomainError, type PlantRepository, plantIdMax, plantIdMin } from '@plant-store/domain'
 import type Database from 'better-sqlite3'
-import { type CommitQueueLimits, createCommitQueue } from '../commit-queue.ts'
+import {
+  CompiledQuery,
+  DummyDriver,
+  Kysely,
+  SqliteAdapter,
+  SqliteDialect,
+  SqliteIntrospector,
+  SqliteQueryCompiler,
+} from 'kysely'
+import type { CommitQueueLimits } from '../commit-queue.ts'
 import type { Storage } from '../index.ts'
-import { fromPlant, fromToken, type PlantRow, type TokenRow, toPlant, toToken } from '../tables.ts'
+import { migrate, sqliteDialect } from '../migrations.ts'
+import { type Statements, writeStatements } from '../statements.ts'
+import type { Tables } from '../tables.ts'
 import { prepareCommit } from './commit.ts'
-import { inMemory, migrateSqlite, openConnection, openReader, statements } from './connection.ts'
-import { connectWriter, startWriterThread, type Writer } from './writer-thread.ts'
+import { inMemory, openConnection } from './connection.ts'
+import { createStorage, joinSqlite } from './storage.ts'
+import { startWriterThread, type Writer } from './writer-thread.ts'
+
+const statements = writeStatements(
+  new Kysely<Tables>({
+    dialect: {
+      createAdapter: () => new SqliteAdapter(),
+      createDriver: () => new DummyDriver(),
+      createIntrospector: db => new SqliteIntrospector(db),
+      createQueryCompiler: () => new SqliteQueryCompiler(),
+    },
+  }),
+)
 
 /** @param file a path, or {@link inMemory} */
 export async function openSqlite(file: string, limits: CommitQueueLimits): Promise<Storage> {
@@ -21,14 +41,21 @@ export async function openSqlite(file: string, limits: CommitQueueLimits): Promi
     connection.close()
     throw error
   }
-  if (file === inMemory) return createStorage(connection, createMemoryWriter(connection), limits)
+  if (file === inMemory)
+    return createStorage(
+      connection,
+      statements.read,
+      createMemoryWriter(connection, statements.write),
+      limits,
+    )
 
   connection.close()
-  const writer = await startWriterThread(file)
-  const storage = joinSqlite({ file, writer: writer.open(), limits })
+  const writer = await startWriterThread({ file, statements: statements.write })
+  const link = () => ({ file, statements, writer: writer.open(), limits })
+  const storage = joinSqlite(link())
   return {
     ...storage,
-    link: () => ({ file, writer: writer.open(), limits }),
+    link,
     async [Symbol.asyncDispose]() {
       await storage[Symbol.asyncDispose]()
       // Last: only a connection that may write takes the log into the database and removes it.
@@ -37,97 +64,26 @@ export async function openSqlite(file: string, limits: CommitQueueLimits): Promi
   }
 }
 
-/** What another thread needs to use the store too. */
-export interface SqliteLink {
-  readonly file: string
-  readonly writer: MessagePort
-  readonly limits: CommitQueueLimits
-}
-
-export function joinSqlite({ file, writer, limits }: SqliteLink): Storage {
-  return createStorage(openReader(file), connectWriter(writer), limits)
-}
-
-function createStorage(reader: Database.Database, writer: Writer, limits: CommitQueueLimits): Storage {
-  const queue = createCommitQueue(writer.commit, limits)
-  const prepare = <Row>(sql: string) => {
-    const statement = reader.prepare(sql)
-    return {
-      one: (...parameters: unknown[]) => reading(() => statement.get(...parameters) as Row | undefined),
-      all: (...parameters: unknown[]) => reading(() => statement.all(...parameters) as Row[]),
-    }
-  }
-  const plant = prepare<PlantRow>(statements.read.plant)
-  const page = prepare<PlantRow>(statements.read.page)
-  const pageOfTag = prepare<PlantRow>(statements.read.pageOfTag)
-  const token = prepare<TokenRow>(statements.read.token)
-  const allTokens = prepare<TokenRow>(statements.read.tokens)
-
-  const plants: PlantRepository = {
-    async insert(plant) {
-      return (await queue.write(['insertPlant', ...fromPlant(plant)])) === 1 ? 'inserted' : 'id-taken'
-    },
-    async find(id) {
-      const row = plant.one(id)
-      return row && toPlant(row)
-    },
-    async page({ limit, after, tag }) {
-      if (after === plantIdMax) return []
-      const from = after === undefined ? plantIdMin : after + 1n
-      const rows = tag === undefined ? page.all(from, limit) : pageOfTag.all(tag, from, limit)
-      return rows.map(toPlant)
-    },
-    async save(plant) {
-      await queue.write(['savePlant', ...fromPlant(plant)])
-    },
-    async remove(id) {
-      return (await queue.write(['removePlant', id])) === 1
-    },
-  }
-  const tokens: TokenRepository = {
-    async find(hash) {
-      const row = token.one(hash)
-      return row && toToken(row)
-    },
-    async insert(token, hash) {
-      return (await queue.write(['insertToken', ...fromToken(token, hash)])) === 1 ? 'inserted' : 'name-taken'
-    },
-    async list() {
-      return allTokens.all().map(toToken)
-    },
-    async remove(name) {
-      return (await queue.write(['removeToken', name])) === 1
-    },
-  }
-
-  return {
-    plants,
-    tokens,
-    async check() {
-      const failure = writer.failure()
-      if (failure !== undefined)
-        throw new DomainError('store-unavailable', 'the store can not write', { cause: failure })
-      plant.one(0n)
-    },
-    async [Symbol.asyncDispose]() {
-      await queue.drained()
-      writer.close()
-      reader.close()
-    },
-  }
-}
-
-function reading<Result>(read: () => Result): Result {
+/**
+ * Makes the store if there is none, and brings its schema up to date.
+ *
+ * @throws Error when the file is no store, or a newer one; it is then left as it was
+ */
+async function migrateSqlite(connection: Database.Database): Promise<void> {
+  const db = new Kysely<Tables>({ dialect: new SqliteDialect({ database: connection }) })
   try {
-    return read()
-  } catch (cause) {
-    throw new DomainError('store-unavailable', 'the store could not be read', { cause })
+    await db.executeQuery(CompiledQuery.raw('begin immediate'))
+    await migrate(db, sqliteDialect)
+    await db.executeQuery(CompiledQuery.raw('commit'))
+  } catch (error) {
+    if (connection.inTransaction) await db.executeQuery(CompiledQuery.raw('rollback'))
+    throw error
   }
 }
 
 /** Memory has no disk to wait for, and no second connection. */
-function createMemoryWriter(connection: Database.Database): Writer {
-  const commit = prepareCommit(connection)
+function createMemoryWriter(connection: Database.Database, statements: Statements['write']): Writer {
+  const commit = prepareCommit(connection, statements)
   return {
     commit: async writes => commit(writes),
     failure: () => undefined,

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
 import { DomainError } from '@plant-store/domain'
 import type { Write } from '../commit-queue.ts'
-import type { WriterAnswer, WriterCommand } from './writer.ts'
+import type { WriterAnswer, WriterCommand, WriterData } from './writer.ts'
 
 /** The thread that commits, as its owner sees it. */
 export interface WriterThread {
@@ -11,10 +11,10 @@ export interface WriterThread {
   close(): Promise<void>
 }
 
-export async function startWriterThread(file: string): Promise<WriterThread> {
+export async function startWriterThread(workerData: WriterData): Promise<WriterThread> {
   // Its garbage is small and short-lived; left alone, V8 would give it as much memory as to a thread that serves.
   const resourceLimits = { maxYoungGenerationSizeMb: 8 }
-  const worker = new Worker(new URL('./writer.js', import.meta.url), { workerData: file, resourceLimits })
+  const worker = new Worker(new URL('./writer.js', import.meta.url), { workerData, resourceLimits })
   const command = (message: WriterCommand, transfer: MessagePort[] = []) =>
     worker.postMessage(message, transfer)
   await once(worker, 'online')

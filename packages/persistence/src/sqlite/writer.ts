@@ -1,5 +1,6 @@
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
 import type { Write } from '../commit-queue.ts'
+import type { Statements } from '../statements.ts'
 import { prepareCommit } from './commit.ts'
 import { openWriter } from './connection.ts'
 
@@ -24,8 +25,14 @@ const recoverAfterMs = 1_000
 const owner = parentPort
 if (owner === null) throw new Error('writer.js runs as a worker thread')
 
-const connection = openWriter(workerData as string)
-const commit = prepareCommit(connection)
+export interface WriterData {
+  readonly file: string
+  readonly statements: Statements['write']
+}
+
+const { file, statements } = workerData as WriterData
+const connection = openWriter(file)
+const commit = prepareCommit(connection, statements)
 let proofs = connection.pragma('user_version', { simple: true }) as bigint
 const ports = new Set<MessagePort>()
 
