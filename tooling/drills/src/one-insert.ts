@@ -1,39 +1,41 @@
 import { createGate, hashToken, scopes } from '@plant-store/access'
-import { createPlantStore, type PlantRepository } from '@plant-store/domain'
+import { createPlantStore, type Plant, type PlantRepository } from '@plant-store/domain'
 import { createServer } from '@plant-store/http'
+import { openStorage } from '@plant-store/persistence'
 import pg from 'pg'
 import { pino } from 'pino'
 
 /**
- * The same service with the simplest possible adapter: each create is an INSERT of its own, on a pool of as many
- * connections as CONNECTIONS says. What sharing commits gains is measured against it.
+ * The same service with one INSERT for each create, which is what sharing commits is measured against: the store's own
+ * adapter with room for one change in a commit, or where POOL says how many connections, the simplest possible one.
  */
-const { PORT, DATABASE_URL, ACCESS_TOKENS = '', CONNECTIONS } = process.env
+const { PORT, DATABASE_URL = '', ACCESS_TOKENS = '', POOL } = process.env
 
-const pool = new pg.Pool({ connectionString: DATABASE_URL, max: Number(CONNECTIONS) })
-const insert = {
-  name: 'insert',
-  text: 'insert into plants (id, name, tag) values ($1, $2, $3) on conflict do nothing',
+const plants =
+  POOL === undefined
+    ? (await openStorage({ url: DATABASE_URL, batchRowsMax: 1 })).plants
+    : insertInPool(new pg.Pool({ connectionString: DATABASE_URL, max: Number(POOL) }))
+
+function insertInPool(pool: pg.Pool): PlantRepository {
+  const insert = {
+    name: 'insert',
+    text: 'insert into plants (id, name, tag) values ($1, $2, $3) on conflict do nothing',
+  }
+  return {
+    async insert({ id, name, tag }: Plant) {
+      const { rowCount } = await pool.query({ ...insert, values: [id, name, tag] })
+      return rowCount === 1 ? 'inserted' : 'id-taken'
+    },
+  } as PlantRepository
 }
-const find = { name: 'find', text: 'select name, tag from plants where id = $1' }
-const plants: Pick<PlantRepository, 'insert' | 'find'> = {
-  async insert({ id, name, tag }) {
-    const { rowCount } = await pool.query({ ...insert, values: [id, name, tag] })
-    return rowCount === 1 ? 'inserted' : 'id-taken'
-  },
-  async find(id) {
-    const { rows } = await pool.query({ ...find, values: [id] })
-    const [row] = rows
-    return row && { id, name: row.name, ...(row.tag === null ? {} : { tag: row.tag }) }
-  },
-}
+
 const token = { name: 'drill', scopes, createdAt: new Date() }
 const known = hashToken(ACCESS_TOKENS)
 
 const server = createServer({
-  store: createPlantStore({ plants: plants as PlantRepository }),
+  store: createPlantStore({ plants }),
   gate: createGate({ tokens: { find: async hash => (hash === known ? token : undefined) } }),
-  check: async () => void (await pool.query('select 1')),
+  check: async () => {},
   logger: pino({ level: 'warn' }),
   limits: {
     bodyBytesMax: 2 ** 20,

@@ -23,23 +23,18 @@ const service = { program: 'service', env: { HTTP_THREADS: '1' } } as const
 const contestants: readonly Contestant[] = [
   { title: 'this service, one process', processes: 1, ...service },
   { title: 'this service, two processes', processes: 2, ...service },
+  { title: 'one INSERT a request', processes: 1, program: 'one INSERT', env: {} },
   {
-    title: 'one INSERT a request, one after another',
+    title: 'one INSERT a request, on a pool of 10',
     processes: 1,
     program: 'one INSERT',
-    env: { CONNECTIONS: '1' },
+    env: { POOL: '10' },
   },
   {
-    title: 'one INSERT a request, pool of 10',
+    title: 'one INSERT a request, on a pool of 64',
     processes: 1,
     program: 'one INSERT',
-    env: { CONNECTIONS: '10' },
-  },
-  {
-    title: 'one INSERT a request, pool of 64',
-    processes: 1,
-    program: 'one INSERT',
-    env: { CONNECTIONS: '64' },
+    env: { POOL: '64' },
   },
 ]
 

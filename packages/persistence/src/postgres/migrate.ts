@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Kysely, PostgresDialect, sql } from 'kysely'
+import { Kysely, NoResultError, PostgresDialect, sql } from 'kysely'
 import { migrate, postgresDialect, readVersion, schemaVersion } from '../migrations.ts'
 import type { Tables } from '../tables.ts'
 import { connect, type ServerOptions, wasRolledBack } from './connection.ts'
@@ -14,7 +14,8 @@ const attemptsMax = 20
  * @throws Error when the database can't be used, with nothing changed
  */
 export async function migratePostgres(options: ServerOptions): Promise<void> {
-  const client = await connect({ ...options, statementTimeoutMs: migrationTimeoutMs })
+  const patient = { ...options, statementTimeoutMs: migrationTimeoutMs }
+  const client = await connect(patient)
   const db = new Kysely<Tables>({
     dialect: new PostgresDialect({
       pool: {
@@ -28,7 +29,7 @@ export async function migratePostgres(options: ServerOptions): Promise<void> {
     await checkServer(db)
     for (let attempt = 1; ; attempt++) {
       try {
-        return await migrateOnce(db)
+        return await migrateOnce(db, patient)
       } catch (error) {
         if (attempt === attemptsMax || !wasRaced(error)) throw error
         await sleep(Math.random() * 50 * attempt)
@@ -40,23 +41,33 @@ export async function migratePostgres(options: ServerOptions): Promise<void> {
 }
 
 /**
- * A row is the lock, because the three databases that this is for share no other one. The version is looked at first
- * without it, so that a process that has nothing to do neither waits nor needs the right to make tables.
+ * A row is the lock, because the three databases that this is for share no other one. It is locked on a connection of
+ * its own, because in two of them making a table ends the transaction. The version is looked at first without it, so
+ * that a process that has nothing to do neither waits nor needs the right to make tables.
  */
-async function migrateOnce(db: Kysely<Tables>): Promise<void> {
+async function migrateOnce(db: Kysely<Tables>, options: ServerOptions): Promise<void> {
   if ((await readVersion(db, postgresDialect)) === schemaVersion) return
   await sql`create table if not exists migration_lock (id integer primary key)`.execute(db)
   await sql`insert into migration_lock values (1) on conflict do nothing`.execute(db)
-  await db.transaction().execute(async transaction => {
-    await sql`select id from migration_lock for update`.execute(transaction)
-    await migrate(transaction, postgresDialect)
-  })
+  const holder = await connect(options)
+  try {
+    await holder.query('begin')
+    await holder.query('select id from migration_lock for update')
+    await db.transaction().execute(transaction => migrate(transaction, postgresDialect))
+  } finally {
+    await holder.end()
+  }
 }
 
-/** `if not exists` does not hold against another transaction that makes the same table at the same moment. */
+/**
+ * `if not exists` does not hold against another transaction that makes the same table at the same moment, and where
+ * making a table ends the transaction, the version is there later than its table.
+ */
 function wasRaced(error: unknown): boolean {
   const { code } = error as { code?: string }
-  return wasRolledBack(error) || code === '23505' || code === '42P07'
+  return (
+    wasRolledBack(error) || code === '23505' || code === '42P07' || error instanceof NoResultError
+  )
 }
 
 /** @throws Error when what the server promises is less than what the store promises */
