@@ -1,3 +1,6 @@
 import { defineConfig } from 'vitest/config'
 
-export default defineConfig({ test: { globalSetup: '@plant-store/postgres/vitest' } })
+// The tests wait for disks, locks and other processes, perhaps on a machine that does much besides.
+export default defineConfig({
+  test: { testTimeout: 30_000, globalSetup: '@plant-store/postgres/vitest' },
+})

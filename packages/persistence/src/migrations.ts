@@ -46,7 +46,9 @@ export const schemaVersion = migrations.length
 export async function readVersion(db: Kysely<Tables>, dialect: Dialect): Promise<number | undefined> {
   const tables = await dialect.tableNames(db)
   if (tables.length === 0) return undefined
-  if (!tables.includes('schema_version')) throw new Error('it holds tables of another program')
+  // Others have a table of the first name too.
+  const isOurs = ['schema_version', 'plants', 'access_tokens'].every(name => tables.includes(name))
+  if (!isOurs) throw new Error('it holds tables of another program')
   const row = await db.selectFrom('schema_version').select('version').executeTakeFirstOrThrow()
   // As a number, whichever way the driver hands integers over.
   return Number(row.version)

@@ -65,9 +65,7 @@ async function migrateOnce(db: Kysely<Tables>, options: ServerOptions): Promise<
  */
 function wasRaced(error: unknown): boolean {
   const { code } = error as { code?: string }
-  return (
-    wasRolledBack(error) || code === '23505' || code === '42P07' || error instanceof NoResultError
-  )
+  return wasRolledBack(error) || code === '23505' || code === '42P07' || error instanceof NoResultError
 }
 
 /** @throws Error when what the server promises is less than what the store promises */
