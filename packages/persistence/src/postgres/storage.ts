@@ -27,18 +27,20 @@ export interface PostgresLink {
 }
 
 /**
- * One commit is under way at a time, and so changes of one plant take effect in the order they were made in: two
- * commits on two connections could overtake each other.
+ * One commit is under way at a time, and so changes of one plant take effect in the order they were made in: one that
+ * the server takes back, and that is tried again, would be overtaken by the next.
  */
 export function joinPostgres({ options, statements, limits }: PostgresLink): Storage {
   const { timeoutMs } = options
   const writer = createLane(options)
   const readers = Array.from({ length: options.readConnectionsMax }, () => createLane(options))
 
-  const queue = createCommitQueue(
-    writes => retrying(timeoutMs, () => writer.use(client => commit(client, writes, statements.write))),
+  const queue = createCommitQueue({
+    commit: writes =>
+      retrying(timeoutMs, () => writer.use(client => commit(client, writes, statements.write))),
+    commitsAtOnce: 1,
     limits,
-  )
+  })
   const write = (change: Write) => answering(timeoutMs, queue.write(change))
 
   const leastBusy = () => readers.reduce((least, lane) => (lane.inFlight < least.inFlight ? lane : least))
