@@ -1,5 +1,8 @@
 import { type Logger, pino } from 'pino'
 
+/** What may wait for whoever reads the log; past it lines are dropped, so that a reader that stalls stalls nothing. */
+const logBytesMax = 4 * 1024 * 1024
+
 /**
  * The log goes to standard output many lines at a time, at most 100 ms late; the rest is written before the exit.
  * A write is no longer than a pipe takes in one piece, so that lines of several writers don't mix.
