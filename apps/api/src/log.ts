@@ -11,8 +11,9 @@ export function openLog(level: string): Logger {
   const destination = pino.destination({
     dest: 1,
     sync: false,
-    minLength: 2048,
+    minLength: 3072,
     maxWrite: 4096,
+    maxLength: logBytesMax,
     periodicFlush: 100,
   })
   process.on('exit', () => destination.flushSync())

@@ -60,7 +60,7 @@ test.each([
 
 test('what can travel has none of the characters that would end a header field, at random', () => {
   fc.assert(
-    fc.property(fc.string({ unit: 'binary' }), text => {
+    fc.property(fc.string({ unit: fc.constantFrom(...'aZ09-._~+/=== \n\r\t\0"\\,;:äſ🌱') }), text => {
       expect(isBearerToken(text)).toBe(text !== '' && /^[A-Za-z0-9\-._~+/]+=*$(?!\n)/.test(text))
     }),
   )
