@@ -3,7 +3,7 @@ import { type AddressInfo, createServer as createSocketServer } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import { hashToken, mintToken, scopes, type TokenRepository } from '@plant-store/access'
-import { openStorage, type StorageLink } from '@plant-store/persistence'
+import { openStorage, portsOf, type StorageLink } from '@plant-store/persistence'
 import type { Logger } from 'pino'
 import type { Config } from './config.ts'
 import type { FromHttpThread, HttpThreadData, ToHttpThread } from './http-thread.ts'
@@ -23,7 +23,13 @@ export async function startService(config: Config, logger: Logger): Promise<Runn
 
   const own = createMetrics()
   const storage = starting.use(
-    await openStorage({ url: config.databaseUrl, queueRowsMax: config.queueRowsMax, onCommit: own.onCommit }),
+    await openStorage({
+      url: config.databaseUrl,
+      timeoutMs: config.databaseTimeoutMs,
+      readConnectionsMax: config.databasePoolMax,
+      queueRowsMax: config.queueRowsMax,
+      onCommit: own.onCommit,
+    }),
   )
   const threads: HttpThread[] = []
   const metrics = shared(async () => {
@@ -100,7 +106,7 @@ async function startHttpThread(
 ): Promise<HttpThread> {
   const thread = new Worker(new URL('./http-thread.js', import.meta.url), {
     workerData: { config, link } satisfies HttpThreadData,
-    transferList: [link.writer],
+    transferList: portsOf(link),
     resourceLimits: { maxYoungGenerationSizeMb: youngGenerationMb },
   })
   const tell = (message: ToHttpThread) => thread.postMessage(message)

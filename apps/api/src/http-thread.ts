@@ -21,7 +21,7 @@ const tell = (message: FromHttpThread) => owner.postMessage(message)
 
 const { config, link } = workerData as HttpThreadData
 const metrics = createMetrics()
-await using storage = joinStorage(link, metrics)
+await using storage = await joinStorage(link, metrics)
 
 const told = Promise.withResolvers<void>()
 const asking: ((metrics: string) => void)[] = []
