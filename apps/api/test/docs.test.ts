@@ -1,4 +1,3 @@
-import { fileURLToPath } from 'node:url'
 import type { Locator, Page } from 'playwright-core'
 import { expect, test } from 'vitest'
 import { hasBrowser, launchBrowser } from './browser.ts'
@@ -9,9 +8,8 @@ const token = 'plantstore_for-the-reference-page'
 /** The first integer that is no JavaScript number. */
 const id = '9007199254740993'
 
-/** The picture in the README. Only where it is asked for with SCREENSHOT=1: its port and times are new every time. */
-async function takePicture(page: Page, operation: Locator): Promise<void> {
-  const path = fileURLToPath(new URL('../../../docs/reference-page.png', import.meta.url))
+/** The picture in the README, where SCREENSHOT names a file for it: its port and times are new every time. */
+async function takePicture(path: string, page: Page, operation: Locator): Promise<void> {
   await operation.locator('textarea.body-param__text').evaluate(element => {
     element.style.minHeight = '60px'
     element.style.height = '60px'
@@ -89,7 +87,7 @@ test.runIf(hasBrowser).each([
   expect(created.status).toBe('200')
   expect(JSON.parse(created.body)).toEqual({ name: 'Monstera', tag: 'climber' })
   expect(created.curl).toContain(`"id": ${id},`)
-  if (baseUrl === '' && SCREENSHOT) await takePicture(page, creating)
+  if (baseUrl === '' && SCREENSHOT) await takePicture(SCREENSHOT, page, creating)
 
   const refused = await execute(creating)
   expect(refused.status).toBe('400')

@@ -1,6 +1,5 @@
-import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { Server, ServerResponse } from 'node:http'
 import { type Socket, Server as SocketServer } from 'node:net'
-import { lastResponse } from './connection.ts'
 
 /**
  * For how long a connection without a request stays open yet. A client that asks again at once reads in that answer
@@ -11,6 +10,8 @@ const idleGraceMs = 500
 /** How often connections are looked for that have become idle. */
 const reapEveryMs = 50
 
+/** The last response on each connection: answers leave in the order of their requests, so it tells of all of them. */
+const lastResponses = new WeakMap<Socket, ServerResponse>()
 const connections = new WeakMap<Server, Set<Socket>>()
 const draining = new WeakSet<Server>()
 
@@ -22,15 +23,22 @@ export function watchConnections(server: Server): void {
     open.add(socket)
     socket.once('close', () => open.delete(socket))
   })
-  const announceLast = (request: IncomingMessage, response: ServerResponse) => {
-    if (!draining.has(server)) return
+}
+
+/** The answer to what came last on a connection; `undefined` when nothing has come yet. */
+export function lastResponse(socket: Socket): ServerResponse | undefined {
+  return lastResponses.get(socket)
+}
+
+/** Call with every response before anything is done about it. */
+export function noteResponse(server: Server, socket: Socket, response: ServerResponse): void {
+  if (draining.has(server)) {
     // Only what comes last on a connection may say so: nothing after it would be answered.
-    const before = lastResponse(request.socket)
+    const before = lastResponses.get(socket)
     if (before !== undefined && !before.headersSent) before.shouldKeepAlive = true
     response.shouldKeepAlive = false
   }
-  server.prependListener('request', announceLast)
-  server.prependListener('checkContinue', announceLast)
+  lastResponses.set(socket, response)
 }
 
 /** For a server that is closed without {@link drain}: every answer from now on is the last on its connection. */
