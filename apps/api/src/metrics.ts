@@ -45,6 +45,7 @@ const lagResolutionMs = 20
 /** Counts what happens in this thread. */
 export function createMetrics(): Metrics {
   const requests = new Map<string, RequestFigures>()
+  let last: RequestFigures | undefined
   const rows = distribution(commitRows)
   const seconds = distribution(commitSeconds)
   const lag = monitorEventLoopDelay({ resolution: lagResolutionMs })
@@ -52,13 +53,13 @@ export function createMetrics(): Metrics {
 
   return {
     onAnswer({ method, route = '', status, ms }) {
-      const key = `${method} ${route} ${status}`
-      let figures = requests.get(key)
-      if (figures === undefined) {
-        figures = { method, route, status, seconds: distribution(requestSeconds) }
-        requests.set(key, figures)
+      // Most requests are like the one before, and need not be looked up.
+      if (last?.status !== status || last.route !== route || last.method !== method) {
+        const key = `${method} ${route} ${status}`
+        last = requests.get(key) ?? { method, route, status, seconds: distribution(requestSeconds) }
+        requests.set(key, last)
       }
-      observe(figures.seconds, ms / 1000)
+      observe(last.seconds, ms / 1000)
     },
     onCommit(commit) {
       observe(rows, commit.rows)
