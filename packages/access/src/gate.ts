@@ -17,13 +17,19 @@ export class AccessError extends Error {
   }
 }
 
+/** Who was admitted. */
+export interface Holder {
+  /** Names the holder to people and in logs. */
+  readonly name: string
+}
+
 /**
- * Admits who presents a token with a scope, and tells who it is. Whoever knows the token already answers without
- * waiting, so that a busy server isn't slowed by its own door.
+ * Admits who presents a token with a scope, and tells who it is: the port that any way of checking tokens can fill.
+ * Whoever knows the token already answers without waiting, so that a busy server isn't slowed by its own door.
  *
  * @throws AccessError, or rejects with it
  */
-export type Gate = (token: string | undefined, scope: Scope) => AccessToken | Promise<AccessToken>
+export type Gate = (token: string | undefined, scope: Scope) => Holder | Promise<Holder>
 
 export interface GateOptions {
   readonly tokens: Pick<TokenRepository, 'find'>

@@ -1,0 +1,11 @@
+import { defineConfig } from 'vitest/config'
+
+export default defineConfig({
+  test: {
+    include: ['test/*.test.ts'],
+    globalSetup: 'test/install.ts',
+    testTimeout: 60_000,
+    // Packs and installs.
+    hookTimeout: 180_000,
+  },
+})
