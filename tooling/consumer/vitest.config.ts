@@ -4,7 +4,7 @@ export default defineConfig({
   test: {
     include: ['test/*.test.ts'],
     globalSetup: 'test/install.ts',
-    testTimeout: 60_000,
+    testTimeout: 120_000,
     // Packs and installs.
     hookTimeout: 180_000,
   },

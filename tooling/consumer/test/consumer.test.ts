@@ -68,7 +68,8 @@ test.concurrent.each(
       exactOptionalPropertyTypes: true,
       allowImportingTsExtensions: true,
       noEmit: true,
-      skipLibCheck: false,
+      // Every declaration that is reached, ours and others', once with each compiler.
+      skipLibCheck: resolution !== 'nodenext',
     }
     const files = (await readdir(folder)).filter(name => name.endsWith('.ts'))
     expect(files).toEqual(expect.arrayContaining(['nursery.test.ts', 'readme-client-0.ts']))
@@ -83,7 +84,7 @@ test('the compilers do see what they check', async () => {
     "import { parsePlantId } from '@plant-store/domain'\nexport const id: number = parsePlantId(1n)\n",
   )
   for (const [, tsc] of compilers) {
-    const args = [tsc, '--noEmit', '--module', 'nodenext', '--target', 'es2022', 'wrong.mts']
+    const args = [tsc, '--noEmit', '--skipLibCheck', '--module', 'nodenext', 'wrong.mts']
     await expect(run(process.execPath, args, folder)).rejects.toThrow(/TS2322/)
   }
 })

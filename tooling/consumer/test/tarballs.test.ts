@@ -16,9 +16,11 @@ test.each(packages)('$name is clean for publint', async ({ tarball }) => {
 })
 
 test.each(packages)('$name is clean for Are the types wrong', async ({ tarball }) => {
+  // It fails when something is wrong for those who import; `require` is for nobody.
   const report = await run(attw, ['--profile', 'esm-only', '--format', 'json', tarball], folder)
-  const { analysis } = JSON.parse(report)
-  expect(analysis.problems).toEqual([])
+  const { analysis } = JSON.parse(report) as { analysis: { problems: { resolutionKind: string }[] } }
+  const kinds = analysis.problems.map(({ resolutionKind }) => resolutionKind)
+  expect(kinds.filter(kind => kind !== 'node10' && kind !== 'node16-cjs')).toEqual([])
 })
 
 test.each(packages)('$name ships what is needed and nothing else', async ({ name, tarball }) => {
