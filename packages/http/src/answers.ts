@@ -1,5 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { toFailure } from './errors.ts'
+import { RequestError, toFailure } from './errors.ts'
 import { writeError } from './schemas.ts'
 
 /** JSON has no charset to name (RFC 8259, 11); Fastify would add one to any answer without a serializer of its own. */
@@ -9,7 +9,11 @@ export function answer<Body>(reply: FastifyReply, write: (body: Body) => string,
 
 /** Every failure in the one shape. Set as the error handler wherever requests are answered. */
 export function answerFailure(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  const { status, headers, body, isDefect } = toFailure(error)
+  // The client went away in the middle of its body: nobody hears this answer, and nothing failed here.
+  const isCutShort = error === request.raw.errored
+  const { status, headers, body, isDefect } = toFailure(
+    isCutShort ? new RequestError('bad-request', 'the request ended before its body did') : error,
+  )
   if (isDefect) request.log.error({ reqId: request.id, err: error }, 'failed to answer')
   else if (status === 503) request.log.warn({ reqId: request.id, err: error }, 'could not serve')
   return answer(reply.code(status).headers(headers), writeError, body)

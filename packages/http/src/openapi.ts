@@ -13,7 +13,7 @@ export function describeInterface(serverUrl: string): string {
     info: {
       title: 'Plant Store',
       version: '1.0.0',
-      description: `A store of plants.\n\nThe numbers in \`error\`:\n\n${failureTable()}`,
+      description: `A store of plants. A change that is answered with success is on disk.\n\nThe numbers in \`error\`:\n\n${failureTable()}`,
       license: { name: 'MIT', identifier: 'MIT' },
     },
     servers: [{ url: serverUrl }],
@@ -28,7 +28,7 @@ export function describeInterface(serverUrl: string): string {
           operationId: 'createPlant',
           tags: ['plants'],
           summary: 'Add a plant',
-          description: 'Creates a new plant in the store. Once it is answered, the plant is on disk.',
+          description: 'Creates a new plant in the store',
           requestBody: { ...json(ref('NewPlant')), description: 'Plant to add to the store', required: true },
           responses: {
             200: { description: 'plant response', ...json(ref('Plant')) },
@@ -148,7 +148,9 @@ function failureResponse(status: Status) {
   return {
     description: meanings(status).join('. '),
     ...(header && {
-      headers: { [header]: { description: headerMeanings[header], schema: { type: 'string' } } },
+      headers: {
+        [header]: { description: headerMeanings[header], required: true, schema: { type: 'string' } },
+      },
     }),
   }
 }

@@ -64,6 +64,14 @@ export function checkEncoding({ headers }: FastifyRequest): void {
       'accept-encoding': 'identity',
     })
   }
+  // Node unwraps chunks, and nothing that they are said to be wrapped in.
+  const transfer = headers['transfer-encoding']
+  if (transfer !== undefined && transfer.toLowerCase() !== 'chunked') {
+    throw new RequestError(
+      'unsupported-coding',
+      'the body must be sent without a transfer coding but chunked',
+    )
+  }
   const charset = /;\s*charset\s*=\s*"?([^\s";]*)/i.exec(headers['content-type'] ?? '')?.[1]
   if (charset !== undefined && charset.toLowerCase() !== 'utf-8') {
     throw new RequestError('unsupported-media-type', 'the body must be in UTF-8')

@@ -1,17 +1,15 @@
-import { STATUS_CODES } from 'node:http'
-import type { Socket } from 'node:net'
 import type { Gate } from '@plant-store/access'
 import type { PlantStore } from '@plant-store/domain'
 import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from 'fastify'
 import { answerFailure } from './answers.ts'
 import { createAuthentication } from './authentication.ts'
-import { RequestError, type RequestErrorCode, toFailure } from './errors.ts'
+import { openServer, refuseConnection } from './connection.ts'
+import { RequestError } from './errors.ts'
 import { knowAllMethods } from './methods.ts'
 import { addOpenPages } from './open-pages.ts'
 import { describeInterface } from './openapi.ts'
 import { plantRoutes } from './plants.ts'
 import { checkHeaders } from './request.ts'
-import { writeError } from './schemas.ts'
 
 export interface ServerOptions {
   readonly store: PlantStore
@@ -52,40 +50,25 @@ export function createServer({
     logController: new LogController({ disableRequestLogging: true }),
     childLoggerFactory: () => logger,
     bodyLimit: limits.bodyBytesMax,
-    requestTimeout: limits.requestTimeoutMs,
-    keepAliveTimeout: limits.keepAliveTimeoutMs,
-    http: {
-      maxHeaderSize: limits.headerBytesMax,
-      headersTimeout: limits.headersTimeoutMs,
-      // A missing Host is refused in our own words.
-      requireHostHeader: false,
-    },
+    // Left to itself Fastify gives localhost a server for each of its addresses, and tells only one of them all this.
+    serverFactory: route => openServer(limits, route),
+    clientErrorHandler: refuseConnection,
     // What was sent before the server began to stop is still answered.
     return503OnClosing: false,
     routerOptions: { maxParamLength: limits.headerBytesMax, querystringParser: () => ({}) },
     rewriteUrl: ({ url = '/' }) => originForm(url),
     frameworkErrors: answerFailure,
-    clientErrorHandler: refuseConnection,
-  })
-  app.server.on('checkContinue', app.routing)
-  app.server.on('checkExpectation', (request, response) => {
-    const error = new RequestError(
-      'expectation-failed',
-      `the expectation ${request.headers.expect} can not be met`,
-    )
-    const { status, body } = toFailure(error)
-    response
-      .writeHead(status, { 'content-type': 'application/json', connection: 'close' })
-      .end(writeError(body))
-  })
-  app.server.on('connect', (_request, socket: Socket) => {
-    refuse(socket, new RequestError('method-not-allowed', 'this server is no proxy', { allow: '' }))
   })
 
   knowAllMethods(app)
   app.decorateRequest('tokenName', '')
   app.setErrorHandler(answerFailure)
   const authenticate = createAuthentication(gate)
+  app.addHook('preClose', async () => {
+    // Node closes the connections that are idle now; the others are to close after their answer, not wait for more.
+    app.server.keepAliveTimeout = 1
+    app.server.keepAliveTimeoutBuffer = 0
+  })
   app.addHook('onRequest', (request, reply, done) => {
     checkHeaders(request.raw)
     if (!request.is404) return done()
@@ -124,37 +107,4 @@ const withoutLastSlash = (text: string) => text.replace(/\/$/, '')
 function originForm(target: string): string {
   if (target.startsWith('/')) return target
   return /^https?:\/\/[^/?#]*(\/.*)$/i.exec(target)?.[1] ?? `/${target}`
-}
-
-/** Answers what Node's parser could not make a request of. */
-function refuseConnection(error: Error & { code?: string }, socket: Socket): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) {
-    socket.destroy()
-    return
-  }
-  const [code, message] = parserFailures[error.code ?? ''] ?? [
-    'bad-request',
-    'the request is not well-formed HTTP',
-  ]
-  refuse(socket, new RequestError(code, message))
-}
-
-const parserFailures: Record<string, [RequestErrorCode, string]> = {
-  HPE_HEADER_OVERFLOW: ['headers-too-large', 'the header fields are too large'],
-  HPE_CHUNK_EXTENSIONS_OVERFLOW: ['body-too-large', 'the chunk extensions of the body are too large'],
-  ERR_HTTP_REQUEST_TIMEOUT: ['request-timeout', 'the request did not arrive in time'],
-}
-
-function refuse(socket: Socket, error: RequestError): void {
-  const { status, headers, body } = toFailure(error)
-  const content = writeError(body)
-  const fields = {
-    ...headers,
-    date: new Date().toUTCString(),
-    'content-type': 'application/json',
-    'content-length': Buffer.byteLength(content),
-    connection: 'close',
-  }
-  const head = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`)
-  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${head.join('')}\r\n${content}`)
 }

@@ -1,0 +1,70 @@
+import { contractCases, createClient, createRecorder, timeoutCases } from '@plant-store/contract'
+import { afterAll, describe, expect, test } from 'vitest'
+import { prepareDatabase, startProgram } from './program.ts'
+
+const resources = new AsyncDisposableStack()
+const database = resources.use(await prepareDatabase())
+const program = resources.use(await startProgram({ DATABASE_URL: database.url }))
+const hurriedDatabase = resources.use(await prepareDatabase())
+const hurried = resources.use(
+  await startProgram({
+    DATABASE_URL: hurriedDatabase.url,
+    BASE_URL: 'https://plants.example/garden/store/',
+    HEADERS_TIMEOUT: '300ms',
+    REQUEST_TIMEOUT: '600ms',
+    ACCESS_TOKENS: 'given-by-configuration',
+  }),
+)
+
+/** Generous: a machine that tests everything at once is slow. */
+const timeoutMs = 30_000
+
+const recorder = createRecorder(await (await fetch(`${program.url}/openapi.json`)).text())
+const client = createClient({ ...program, tokens: database.tokens }, recorder)
+/** The same service below a path, with a description that says so. */
+const hurriedRecorder = createRecorder(await (await fetch(`${hurried.url}/openapi.json`)).text())
+const hurriedClient = createClient(
+  { ...hurried, tokens: { ...hurriedDatabase.tokens, full: 'given-by-configuration' } },
+  hurriedRecorder,
+)
+
+afterAll(async () => {
+  client.close()
+  hurriedClient.close()
+  await resources.disposeAsync()
+})
+
+test('it runs on the Node that it ships with', () => {
+  expect(Number(process.versions.node.split('.')[0])).toBeGreaterThanOrEqual(26)
+})
+
+for (const { clause, name, run } of contractCases) test(`${clause}: ${name}`, () => run(client), timeoutMs)
+
+describe('below a path, and with little patience', () => {
+  for (const { clause, name, run } of timeoutCases)
+    test(`${clause}: ${name}`, () => run(hurriedClient), timeoutMs)
+
+  for (const { clause, name, run } of contractCases.filter(each => /^Decision [79]/.test(each.clause))) {
+    test(`${clause}: ${name}`, () => run(hurriedClient), timeoutMs)
+  }
+})
+
+describe('afterwards', () => {
+  test('every operation was seen with every status that a store can be brought to', () => {
+    const wanted = recorder.declared().filter(each => / (2\d\d|400|401|403|404|413|415|417|431)$/.test(each))
+    expect(wanted.length).toBeGreaterThan(40)
+    expect(wanted.filter(each => !recorder.seen().has(each))).toEqual([])
+    expect(recorder.checked()).toBeGreaterThan(1_500)
+    expect(hurriedRecorder.checked()).toBeGreaterThan(200)
+  })
+
+  test('a signal stops it in good order, and nothing of it was a defect to it', async () => {
+    client.close()
+    hurriedClient.close()
+    for (const each of [program, hurried]) {
+      expect(await each.end('SIGTERM')).toEqual({ code: 0, signal: null })
+      expect(each.log.at(-1)?.msg).toBe('stopped')
+      expect(each.log.filter(({ level }) => level > 30)).toEqual([])
+    }
+  })
+})

@@ -1,0 +1,39 @@
+import { contractCases, createClient, createRecorder, timeoutCases } from '@plant-store/contract'
+import { afterAll, describe, expect, test } from 'vitest'
+import { startMemoryService } from './memory-service.ts'
+
+const service = await startMemoryService()
+const hurried = await startMemoryService({ limits: { headersTimeoutMs: 300, requestTimeoutMs: 600 } })
+/** Generous: a machine that tests everything at once is slow. */
+const timeoutMs = 30_000
+
+const recorder = createRecorder(await service.description())
+const client = createClient(service, recorder)
+const hurriedClient = createClient(hurried, recorder)
+
+afterAll(async () => {
+  client.close()
+  hurriedClient.close()
+  await service[Symbol.asyncDispose]()
+  await hurried[Symbol.asyncDispose]()
+})
+
+for (const { clause, name, run } of contractCases) test(`${clause}: ${name}`, () => run(client), timeoutMs)
+
+describe('with little patience', () => {
+  for (const { clause, name, run } of timeoutCases)
+    test(`${clause}: ${name}`, () => run(hurriedClient), timeoutMs)
+})
+
+describe('afterwards', () => {
+  test('every operation was seen with every status that a store can be brought to', () => {
+    const wanted = recorder.declared().filter(each => / (2\d\d|400|401|403|404|413|415|417|431)$/.test(each))
+    expect(wanted.length).toBeGreaterThan(40)
+    expect(wanted.filter(each => !recorder.seen().has(each))).toEqual([])
+    expect(recorder.checked()).toBeGreaterThan(1_500)
+  })
+
+  test('nothing of it was a defect to the server', () => {
+    expect([...service.logged, ...hurried.logged]).toEqual([])
+  })
+})

@@ -1,0 +1,87 @@
+import { createGate, hashToken, mintToken, type Scope } from '@plant-store/access'
+import { createMemoryTokenRepository } from '@plant-store/access/testing'
+import { createPlantStore, type PlantRepository } from '@plant-store/domain'
+import { createMemoryPlantRepository } from '@plant-store/domain/testing'
+import { createServer, type ServerLimits } from '@plant-store/http'
+
+export interface MemoryServiceOptions {
+  /** Operations that behave otherwise than those of the repository in memory. */
+  readonly plants?: Partial<PlantRepository>
+  readonly check?: () => Promise<void>
+  readonly baseUrl?: URL
+  readonly limits?: Partial<ServerLimits>
+  readonly host?: string
+}
+
+/** What the server logged above the level `info`. */
+export type Logged = readonly [level: 'warn' | 'error' | 'fatal', message: string]
+
+const defaultLimits: ServerLimits = {
+  bodyBytesMax: 1024 * 1024,
+  headerBytesMax: 16 * 1024,
+  requestTimeoutMs: 30_000,
+  headersTimeoutMs: 30_000,
+  keepAliveTimeoutMs: 30_000,
+}
+
+/** The HTTP adapter on real sockets, over repositories that forget with the process. */
+export async function startMemoryService(options: MemoryServiceOptions = {}) {
+  const repository = createMemoryTokenRepository()
+  const token = async (name: string, scopes: readonly Scope[], expiresAt?: Date) => {
+    const minted = mintToken()
+    const kept = { name, scopes, createdAt: new Date(), ...(expiresAt && { expiresAt }) }
+    await repository.insert(kept, hashToken(minted))
+    return minted
+  }
+  const all = ['plants:read', 'plants:write'] as const
+  const tokens = {
+    full: await token('full', all),
+    readOnly: await token('read only', ['plants:read']),
+    writeOnly: await token('write only', ['plants:write']),
+    expired: await token('expired', all, new Date(Date.now() - 1)),
+  }
+  const logged: Logged[] = []
+  const limits = { ...defaultLimits, ...options.limits }
+  const server = createServer({
+    store: createPlantStore({ plants: { ...createMemoryPlantRepository(), ...options.plants } }),
+    gate: createGate({ tokens: repository }),
+    check: options.check ?? (async () => {}),
+    logger: createLogger(logged),
+    limits,
+    ...(options.baseUrl && { baseUrl: options.baseUrl }),
+  })
+  const origin = await server.listen({ host: options.host ?? '127.0.0.1', port: 0 })
+  const url = `${origin}${options.baseUrl?.pathname ?? ''}`.replace(/\/$/, '')
+  return {
+    url,
+    tokens,
+    bodyBytesMax: limits.bodyBytesMax,
+    headerBytesMax: limits.headerBytesMax,
+    description: async () => (await fetch(`${url}/openapi.json`)).text(),
+    logged: logged as readonly Logged[],
+    server,
+    [Symbol.asyncDispose]: () => server.close(),
+  }
+}
+
+function createLogger(logged: Logged[]) {
+  const keep =
+    (level: Logged[0]) =>
+    (details: unknown, message = '') => {
+      const { err } = details as { err?: Error }
+      logged.push([level, `${message}${err ? `: ${err.stack}` : ''}`])
+    }
+  const ignore = () => {}
+  const logger = {
+    level: 'info',
+    fatal: keep('fatal'),
+    error: keep('error'),
+    warn: keep('warn'),
+    info: ignore,
+    debug: ignore,
+    trace: ignore,
+    silent: ignore,
+    child: () => logger,
+  }
+  return logger
+}

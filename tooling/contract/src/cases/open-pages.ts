@@ -1,0 +1,36 @@
+import assert from 'node:assert/strict'
+import { assertSuccess, type ContractCase, held } from '../contract-case.ts'
+
+const clause = 'Decision 6, health is open to everybody'
+
+export const openPageCases: readonly ContractCase[] = [
+  {
+    clause,
+    name: 'GET /healthz and /readyz answer without a token, and with any',
+    async run(client) {
+      for (const token of [null, 'plantstore_wrong', client.store.tokens.expired]) {
+        assertSuccess(await client.ask('GET', '/healthz', { token }), { status: 'ok' })
+        assertSuccess(await client.ask('GET', '/readyz', { token }), { status: 'ready' })
+      }
+    },
+  },
+  {
+    clause: 'Decision 9, the served description',
+    name: 'is open, OpenAPI 3.1.0, of interface version 1.0.0, with exact bounds of int64',
+    async run(client) {
+      const answer = await client.ask('GET', '/openapi.json', { token: null })
+      const { openapi, info } = held(answer) as { openapi: string; info: { version: string } }
+      assert.deepEqual([answer.status, openapi, info.version], [200, '3.1.0', '1.0.0'])
+      const text = `${answer.body}`
+      const bounds = [...text.matchAll(/"(minimum|maximum)":(-?\d{10,})/g)].map(
+        ([, name, digits]) => `${name} ${digits}`,
+      )
+      assert.deepEqual([...new Set(bounds)].sort(), [
+        'maximum 9223372036854775807',
+        'minimum -9223372036854775808',
+      ])
+      // Every int64 has both, next to its format.
+      assert.equal(bounds.length, 2 * [...text.matchAll(/"format":"int64"/g)].length)
+    },
+  },
+]

@@ -1,0 +1,113 @@
+import { Agent, request } from 'node:http'
+import type { Asked, Recorder } from './recorder.ts'
+import { type Answer, openWire, type Wire } from './wire.ts'
+
+/** A plant store that runs somewhere, and what a test has to know about it. */
+export interface RunningStore {
+  /** What stands before every path. */
+  readonly url: string
+  readonly tokens: StoreTokens
+  readonly bodyBytesMax: number
+  readonly headerBytesMax: number
+}
+
+/** Real tokens of the store, one for each thing that a token can be. */
+export interface StoreTokens {
+  readonly full: string
+  readonly readOnly: string
+  readonly writeOnly: string
+  readonly expired: string
+}
+
+export interface AskOptions {
+  /** `full` unless given; `null` sends no Authorization at all. */
+  readonly token?: string | null
+  /** A string is sent as JSON text; anything else is sent as it is. */
+  readonly body?: string | Uint8Array
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+/** Asks a store, and has every answer checked against the interface description. */
+export interface Client {
+  readonly store: RunningStore
+  /** @param path below the store's own, with the query */
+  ask(method: string, path: string, options?: AskOptions): Promise<Answer>
+  /** A connection for bytes of one's own. */
+  open(): Promise<CheckedWire>
+  /** Sends the bytes of one request and reads its answer, on a connection of its own. */
+  exchange(asked: Asked | undefined, ...bytes: readonly (string | Uint8Array)[]): Promise<Answer>
+  /** The request target of a path: what stands before it, and the path. */
+  target(path: string): string
+  close(): void
+}
+
+export interface CheckedWire extends Omit<Wire, 'answer'> {
+  answer(asked: Asked | undefined): Promise<Answer>
+}
+
+export function createClient(store: RunningStore, recorder: Recorder): Client {
+  const agent = new Agent({ keepAlive: true })
+  const { pathname, hostname, port } = new URL(store.url)
+  const target = (path: string) => `${pathname.replace(/\/$/, '')}${path}`
+
+  const open = async (): Promise<CheckedWire> => {
+    const wire = await openWire(store.url)
+    return {
+      ...wire,
+      [Symbol.dispose]: () => wire[Symbol.dispose](),
+      async answer(asked) {
+        const answer = await wire.answer(asked?.method)
+        recorder.check(asked, answer)
+        return answer
+      },
+    }
+  }
+
+  return {
+    store,
+    target,
+    open,
+    async ask(method, path, { token = store.tokens.full, body, headers = {} } = {}) {
+      const { promise, resolve, reject } = Promise.withResolvers<Answer>()
+      const outgoing = request(
+        {
+          agent,
+          host: hostname,
+          port,
+          method,
+          path: target(path),
+          headers: {
+            ...(token !== null && { authorization: `Bearer ${token}` }),
+            ...(body !== undefined && { 'content-type': 'application/json' }),
+            ...(body !== undefined && { 'content-length': Buffer.byteLength(body) }),
+            ...headers,
+          },
+        },
+        async incoming => {
+          try {
+            const chunks = await incoming.toArray()
+            resolve({
+              status: incoming.statusCode as number,
+              headers: new Map(Object.entries(incoming.headers).map(([name, value]) => [name, `${value}`])),
+              body: Buffer.concat(chunks),
+              interim: [],
+            })
+          } catch (error) {
+            reject(error)
+          }
+        },
+      )
+      outgoing.on('error', reject)
+      outgoing.end(body)
+      const answer = await promise
+      recorder.check({ method, target: target(path) }, answer)
+      return answer
+    },
+    async exchange(asked, ...bytes) {
+      using wire = await open()
+      wire.send(...bytes)
+      return await wire.answer(asked)
+    },
+    close: () => agent.destroy(),
+  }
+}

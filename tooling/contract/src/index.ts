@@ -1,0 +1,39 @@
+export {
+  type AskOptions,
+  type CheckedWire,
+  type Client,
+  createClient,
+  type RunningStore,
+  type StoreTokens,
+} from './client.ts'
+
+import { accessCases } from './cases/access.ts'
+import { aroundRequestCases } from './cases/around-request.ts'
+import { bodyCases } from './cases/bodies.ts'
+import { idCases } from './cases/ids.ts'
+import { openPageCases } from './cases/open-pages.ts'
+import { operationCases } from './cases/operations.ts'
+import type { ContractCase } from './contract-case.ts'
+
+export { timeoutCases } from './cases/timeouts.ts'
+export {
+  assertFailure,
+  assertSuccess,
+  type ContractCase,
+  held,
+  plantRequest,
+  toJson,
+} from './contract-case.ts'
+export { readExactly } from './exact-json.ts'
+export { type Asked, createRecorder, type Recorder } from './recorder.ts'
+export type { Answer } from './wire.ts'
+
+/** Every clause of the contract that any running store can be asked about. */
+export const contractCases: readonly ContractCase[] = [
+  ...bodyCases,
+  ...idCases,
+  ...operationCases,
+  ...accessCases,
+  ...aroundRequestCases,
+  ...openPageCases,
+]

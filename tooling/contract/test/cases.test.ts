@@ -1,0 +1,44 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { contractCases, createClient, type Recorder, timeoutCases } from '@plant-store/contract'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+
+/** Sees nothing wrong: here the cases themselves have to find out. */
+const blindRecorder: Recorder = {
+  check: () => {},
+  checked: () => 0,
+  declared: () => [],
+  seen: () => new Set(),
+}
+
+/** A server with Node's own manners, for which every answer is the same. */
+const careless = createServer((_request, response) => {
+  response.writeHead(200, { 'content-type': 'application/json', 'content-length': 15 }).end('{"status":"ok"}')
+})
+let client: ReturnType<typeof createClient>
+
+beforeAll(async () => {
+  careless.listen(0, '127.0.0.1')
+  await once(careless, 'listening')
+  const url = `http://127.0.0.1:${(careless.address() as AddressInfo).port}`
+  const tokens = { full: 'full', readOnly: 'read', writeOnly: 'write', expired: 'expired' }
+  client = createClient({ url, tokens, bodyBytesMax: 4096, headerBytesMax: 4096 }, blindRecorder)
+})
+afterAll(() => {
+  client.close()
+  careless.closeAllConnections()
+  careless.close()
+})
+
+test('no two cases have one name', () => {
+  const names = [...contractCases, ...timeoutCases].map(({ clause, name }) => `${clause}: ${name}`)
+  expect(names.length).toBeGreaterThan(180)
+  expect(names.filter((name, index) => names.indexOf(name) !== index)).toEqual([])
+})
+
+describe('a server that promises nothing fails', () => {
+  for (const { clause, name, run } of contractCases) {
+    test(`${clause}: ${name}`, () => expect(run(client)).rejects.toThrow())
+  }
+})

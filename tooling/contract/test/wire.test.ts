@@ -1,0 +1,96 @@
+import { once } from 'node:events'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { createClient, readExactly } from '@plant-store/contract'
+import { describe, expect, test } from 'vitest'
+
+/** A server that sends the given pieces as soon as somebody connects, each in a packet of its own, and then ends. */
+async function sends(...pieces: readonly string[]) {
+  const server = createServer({ noDelay: true }, async (socket: Socket) => {
+    socket.on('error', () => {})
+    for (const piece of pieces) await new Promise(written => socket.write(piece, written))
+    socket.end()
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const checked: unknown[] = []
+  const client = createClient(
+    {
+      url,
+      tokens: { full: '', readOnly: '', writeOnly: '', expired: '' },
+      bodyBytesMax: 1,
+      headerBytesMax: 1,
+    },
+    {
+      check: asked => checked.push(asked),
+      checked: () => checked.length,
+      declared: () => [],
+      seen: () => new Set(),
+    },
+  )
+  const wire = await client.open()
+  return { wire, checked, [Symbol.dispose]: () => [wire[Symbol.dispose](), server.close()] }
+}
+
+const get = { method: 'GET', target: '/' }
+
+describe('a wire', () => {
+  test('reads answers one after the other, wherever the packets end', async () => {
+    const first = 'HTTP/1.1 200 OK\r\nContent-Length: 4\r\nX-Y: a\r\nx-y:  b \r\n\r\n\r\n\r\n'
+    const second = 'HTTP/1.1 400 Bad Request\r\ncontent-length: 1\r\n\r\n!'
+    for (const pieces of [
+      [first + second],
+      [...first, ...second],
+      [`${first}HTTP/1.1 4`, second.slice(10)],
+    ]) {
+      using server = await sends(...pieces)
+      const answer = await server.wire.answer(get)
+      expect([answer.status, answer.headers.get('x-y'), `${answer.body}`]).toEqual([200, 'a, b', '\r\n\r\n'])
+      const next = await server.wire.answer(undefined)
+      expect([next.status, `${next.body}`, next.interim]).toEqual([400, '!', []])
+      expect(server.checked).toEqual([get, undefined])
+      expect((await server.wire.closed()).length).toBe(0)
+    }
+  })
+
+  test('knows where an answer ends: HEAD and 204 have no body, and without a length it goes on to the end', async () => {
+    const head = 'HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n'
+    using server = await sends(
+      head,
+      'HTTP/1.1 204 No Content\r\n\r\n',
+      'HTTP/1.1 200 OK\r\n\r\nto the',
+      ' end',
+    )
+    expect((await server.wire.answer({ method: 'HEAD', target: '/' })).body.length).toBe(0)
+    expect((await server.wire.answer(get)).status).toBe(204)
+    expect(`${(await server.wire.answer(get)).body}`).toBe('to the end')
+  })
+
+  test('tells what came before an answer, and what came after it', async () => {
+    using server = await sends(
+      'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\nmore',
+    )
+    expect((await server.wire.answer(get)).interim).toEqual([100])
+    expect(`${await server.wire.closed()}`).toBe('more')
+  })
+
+  test.each([
+    ['HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nabc', /ended before 5 bytes/],
+    ['HTTP/1.1 200 OK\r\n', /ended before the head/],
+    ['HTTP/1.0 OK\r\n\r\n', /not the status line/],
+    ['HTTP/1.1 200 OK\r\nno colon\r\n\r\n', /not a header field/],
+    ['', /ended before/],
+  ])('takes %j for no answer', async (bytes, fault) => {
+    using server = await sends(bytes)
+    await expect(server.wire.answer(get)).rejects.toThrow(fault)
+  })
+})
+
+test('integers are read exactly, and nothing else is one', () => {
+  const text = '{"a":9223372036854775807,"b":[-0,1.5,1e3,"2"],"c":{"d":9007199254740993}}'
+  expect(readExactly(text)).toEqual({
+    a: 9_223_372_036_854_775_807n,
+    b: [0n, 1.5, 1000, '2'],
+    c: { d: 9_007_199_254_740_993n },
+  })
+})
