@@ -2,7 +2,7 @@ import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { expect, inject, test } from 'vitest'
-import { run } from './run.ts'
+import { run } from '../src/run.ts'
 
 const { folder, packages } = inject('installed')
 const require = createRequire(import.meta.url)

@@ -9,7 +9,7 @@ import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
 import { chromium } from 'playwright-core'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
-import { run } from './run.ts'
+import { run } from '../src/run.ts'
 
 const installed = inject('installed')
 

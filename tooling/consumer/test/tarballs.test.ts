@@ -1,13 +1,12 @@
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { publint } from 'publint'
 import { formatMessage } from 'publint/utils'
 import { expect, inject, test } from 'vitest'
-import { run } from './run.ts'
+import { run } from '../src/run.ts'
 
 const { folder, packages } = inject('installed')
-const attw = fileURLToPath(new URL('../node_modules/.bin/attw', import.meta.url))
+const attw = join(import.meta.dirname, '../node_modules/.bin/attw')
 
 test.each(packages)('$name is clean for publint', async ({ tarball }) => {
   const bytes = new Uint8Array(await readFile(tarball))

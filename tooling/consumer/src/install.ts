@@ -2,7 +2,6 @@ import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/pr
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import type { TestProject } from 'vitest/node'
 import { run } from './run.ts'
 
@@ -25,8 +24,8 @@ declare module 'vitest' {
   }
 }
 
-const workspace = fileURLToPath(new URL('../../..', import.meta.url))
-const nursery = fileURLToPath(new URL('../nursery', import.meta.url))
+const workspace = join(import.meta.dirname, '../../..')
+const nursery = join(import.meta.dirname, '../test/nursery')
 
 /** Packs what would be published, and installs it as a stranger would: with npm, into an empty folder. */
 export default async function setUp(project: TestProject): Promise<() => Promise<void>> {
