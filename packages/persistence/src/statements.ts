@@ -1,14 +1,14 @@
 import type { Compilable, Kysely } from 'kysely'
-import type { Tables } from './tables.ts'
+import { type PlantRow, plantColumns, type Tables } from './tables.ts'
 
 /**
  * Every statement that runs while the service runs, written once for both dialects. Kysely writes the SQL at start;
  * the adapters keep it prepared and bind the parameters in the order given here.
  */
 export function writeStatements(db: Kysely<Tables>) {
-  const plants = db.selectFrom('plants').select(['id', 'name', 'tag'])
+  const plants = db.selectFrom('plants').select(plantColumns)
   const tokens = db.selectFrom('access_tokens').select(['name', 'scopes', 'created_at', 'expires_at'])
-  const anyPlant = { id: 0n, name: '', tag: null }
+  const anyPlant = Object.fromEntries(plantColumns.map(column => [column, null])) as unknown as PlantRow
   const anyToken = { name: '', hash: '', scopes: '', created_at: 0n, expires_at: null }
 
   return {
@@ -24,14 +24,14 @@ export function writeStatements(db: Kysely<Tables>) {
       tokens: sqlOf(tokens.orderBy('name')),
     },
     write: {
-      /** id, name, tag */
+      /** the columns of a plant */
       insertPlant: sqlOf(
         db
           .insertInto('plants')
           .values(anyPlant)
           .onConflict(conflict => conflict.doNothing()),
       ),
-      /** id, name, tag */
+      /** the columns of a plant */
       savePlant: sqlOf(
         db
           .insertInto('plants')
@@ -39,7 +39,9 @@ export function writeStatements(db: Kysely<Tables>) {
           .onConflict(conflict =>
             conflict
               .column('id')
-              .doUpdateSet(({ ref }) => ({ name: ref('excluded.name'), tag: ref('excluded.tag') })),
+              .doUpdateSet(({ ref }) =>
+                Object.fromEntries(plantColumns.slice(1).map(column => [column, ref(`excluded.${column}`)])),
+              ),
           ),
       ),
       /** id */

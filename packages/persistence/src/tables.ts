@@ -25,7 +25,10 @@ export interface TokenRow {
   expires_at: bigint | null
 }
 
-/** The values of a plant in the order of the columns id, name, tag. */
+/** The columns of a plant, the key first. */
+export const plantColumns = ['id', 'name', 'tag'] as const satisfies (keyof PlantRow)[]
+
+/** The values of a plant in the order of {@link plantColumns}. */
 export function fromPlant({ id, name, tag }: Plant): [bigint, string, string | null] {
   return [id, name, tag ?? null]
 }
