@@ -1,4 +1,4 @@
-import type { Compilable, Kysely } from 'kysely'
+import type { Compilable, Kysely, OnConflictBuilder } from 'kysely'
 import { type PlantRow, plantColumns, type Tables } from './tables.ts'
 
 /**
@@ -32,18 +32,7 @@ export function writeStatements(db: Kysely<Tables>) {
           .onConflict(conflict => conflict.doNothing()),
       ),
       /** the columns of a plant */
-      savePlant: sqlOf(
-        db
-          .insertInto('plants')
-          .values(anyPlant)
-          .onConflict(conflict =>
-            conflict
-              .column('id')
-              .doUpdateSet(({ ref }) =>
-                Object.fromEntries(plantColumns.slice(1).map(column => [column, ref(`excluded.${column}`)])),
-              ),
-          ),
-      ),
+      savePlant: sqlOf(db.insertInto('plants').values(anyPlant).onConflict(replacePlant)),
       /** id */
       removePlant: sqlOf(db.deleteFrom('plants').where('id', '=', 0n)),
       /** name, hash, scopes, created_at, expires_at */
@@ -62,6 +51,15 @@ export function writeStatements(db: Kysely<Tables>) {
 /** SQL text by name: plain data, so that only the thread that opens a store needs to load Kysely. */
 export type Statements = ReturnType<typeof writeStatements>
 export type WriteStatement = keyof Statements['write']
+
+/** Of a plant whose id is taken, everything but the id becomes that of the new one. */
+export function replacePlant(conflict: OnConflictBuilder<Tables, 'plants'>) {
+  return conflict
+    .column('id')
+    .doUpdateSet(({ ref }) =>
+      Object.fromEntries(plantColumns.slice(1).map(column => [column, ref(`excluded.${column}`)])),
+    )
+}
 
 export function sqlOf(query: Compilable): string {
   return query.compile().sql
