@@ -1,9 +1,9 @@
-import type { AccessToken, Gate, Scope } from '@plant-store/access'
+import type { Gate, Holder, Scope } from '@plant-store/access'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The name of the access token that admitted the request; empty as long as none did. */
+    /** The name of the holder whose token admitted the request; empty as long as none did. */
     tokenName: string
   }
 }
@@ -14,7 +14,7 @@ export function createAuthentication(
   scopeOf: (method: string) => Scope = plantScope,
 ): (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void) => void {
   return (request, _reply, done) => {
-    const admit = ({ name }: AccessToken) => {
+    const admit = ({ name }: Holder) => {
       request.tokenName = name
       done()
     }

@@ -26,9 +26,10 @@ export const plantRoutes: FastifyPluginCallback<PlantRoutesOptions> = (app, { st
   app.addHook('onRequest', createAuthentication(gate))
   app.addHook('preParsing', (request, reply, payload, parse) => {
     checkEncoding(request)
-    // The server leaves this to us, so that nobody is asked for a body before being admitted, or for too large a one.
+    // Our server leaves this to us (Node does it itself elsewhere), so that nobody is asked for a body before being admitted, or for too large a one.
     const { expect, 'content-length': length = '0' } = request.headers
-    if (expect !== undefined && Number(length) <= request.routeOptions.bodyLimit) reply.raw.writeContinue()
+    const isLeftToUs = expect !== undefined && app.server.listenerCount('checkContinue') > 0
+    if (isLeftToUs && Number(length) <= request.routeOptions.bodyLimit) reply.raw.writeContinue()
     parse(null, payload)
   })
   app.removeAllContentTypeParsers()
@@ -42,7 +43,7 @@ export const plantRoutes: FastifyPluginCallback<PlantRoutesOptions> = (app, { st
     return answer(reply, writePlant, plant)
   })
 
-  app.get('/plants', async (request, reply) => {
+  app.get('/plants', withHead, async (request, reply) => {
     const { limit, after, tag } = readQuery(request.raw.url as string, ['limit', 'after', 'tag'])
     const query = parsePlantPageQuery({ limit: readInteger(limit), after: readInteger(after), tag })
     const page = await store.list(query)
@@ -52,7 +53,7 @@ export const plantRoutes: FastifyPluginCallback<PlantRoutesOptions> = (app, { st
     return answer(reply, writeStoredPlants, page.plants as Plant[])
   })
 
-  app.get<PlantPath>('/plants/:id', async (request, reply) => {
+  app.get<PlantPath>('/plants/:id', withHead, async (request, reply) => {
     return answer(reply, writeStoredPlant, await store.find(pathId(request.params)))
   })
 
@@ -72,6 +73,9 @@ export const plantRoutes: FastifyPluginCallback<PlantRoutesOptions> = (app, { st
   refuseOtherMethods(app, '/plants/:id', ['GET', 'HEAD', 'PUT', 'DELETE'])
   done()
 }
+
+/** Whatever the Fastify around does with its own. */
+const withHead = { exposeHeadRoute: true }
 
 interface PlantPath {
   Params: { id: string }

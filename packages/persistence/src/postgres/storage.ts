@@ -4,7 +4,15 @@ import { DomainError, type PlantRepository, plantIdMax, plantIdMin } from '@plan
 import { type CommitQueueLimits, createCommitQueue, type Write } from '../commit-queue.ts'
 import type { CommitObserver, Storage } from '../index.ts'
 import type { Statements } from '../statements.ts'
-import { fromPlant, fromToken, type PlantRow, type TokenRow, toPlant, toToken } from '../tables.ts'
+import {
+  fromPlant,
+  fromToken,
+  milliseconds,
+  type PlantRow,
+  type TokenRow,
+  toPlant,
+  toToken,
+} from '../tables.ts'
 import { commit } from './commit.ts'
 import { createLane, type ServerOptions, wasRolledBack } from './connection.ts'
 
@@ -102,6 +110,9 @@ export function joinPostgres(
     async list() {
       // The order of text is the database's own affair, and rarely that of other stores.
       return (await allTokens()).map(toToken).sort((a, b) => (a.name < b.name ? -1 : 1))
+    },
+    async markUsed(hash, usedAt) {
+      await write(['markTokenUsed', hash, milliseconds(usedAt)])
     },
     async remove(name) {
       return (await write(['removeToken', name])) === 1
