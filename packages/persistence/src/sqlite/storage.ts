@@ -3,7 +3,7 @@ import type { TokenRepository } from '@plant-store/access'
 import { DomainError, type PlantRepository, plantIdMax, plantIdMin } from '@plant-store/domain'
 import type Database from 'better-sqlite3'
 import { type CommitQueueLimits, createCommitQueue } from '../commit-queue.ts'
-import type { Storage } from '../index.ts'
+import type { CommitObserver, Storage } from '../index.ts'
 import type { Statements } from '../statements.ts'
 import {
   fromPlant,
@@ -25,8 +25,11 @@ export interface SqliteLink {
   readonly limits: CommitQueueLimits
 }
 
-export function joinSqlite({ file, statements, writer, limits }: SqliteLink): Storage {
-  return createStorage(openReader(file), statements.read, connectWriter(writer), limits)
+export function joinSqlite(
+  { file, statements, writer, limits }: SqliteLink,
+  onCommit: CommitObserver['onCommit'],
+): Storage {
+  return createStorage(openReader(file), statements.read, connectWriter(writer, onCommit), limits)
 }
 
 export function createStorage(
@@ -98,6 +101,7 @@ export function createStorage(
         throw new DomainError('store-unavailable', 'the store can not write', { cause: failure })
       plant.one(0n)
     },
+    waiting: queue.waiting,
     async [Symbol.asyncDispose]() {
       await queue.drained()
       writer.close()
