@@ -3,10 +3,9 @@ import type { MessagePort } from 'node:worker_threads'
 import type { TokenRepository } from '@plant-store/access'
 import type { PlantRepository } from '@plant-store/domain'
 import { type CommitQueueLimits, defaultCommitQueueLimits } from './commit-queue.ts'
-import type { PostgresLink } from './postgres/storage.ts'
-import type { SqliteLink } from './sqlite/storage.ts'
+import type { StorageLink } from './storage-link.ts'
 
-export type { CommitQueueLimits }
+export type { CommitQueueLimits, StorageLink }
 
 /** A store that is open. Disposing of it writes what still waits, and closes it. */
 export interface Storage extends AsyncDisposable {
@@ -18,9 +17,7 @@ export interface Storage extends AsyncDisposable {
   readonly link?: () => StorageLink
 }
 
-/** Goes to another thread by `postMessage`, with {@link portsOf} in the transfer list. */
-export type StorageLink = SqliteLink | PostgresLink
-
+/** What has to be in the transfer list when a link goes to another thread by `postMessage`. */
 export function portsOf(link: StorageLink): MessagePort[] {
   return 'writer' in link ? [link.writer] : []
 }
