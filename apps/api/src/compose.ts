@@ -46,8 +46,13 @@ export async function startService(config: Config, logger: Logger): Promise<Runn
     starting.use(await serve({ ...config, port, httpThreads: 1 }, storage, logger, signals))
   } else {
     // This thread only supervises: it answers a signal at once, however busy the others are.
-    while (threads.length < config.httpThreads)
-      threads.push(await startHttpThread({ ...config, port }, storage.link(), metrics))
+    const { link } = storage
+    const starts = Array.from({ length: config.httpThreads }, async () => {
+      threads.push(await startHttpThread({ ...config, port }, link(), metrics))
+    })
+    // All of them, before one that failed is told: those that started are to be stopped again.
+    await Promise.allSettled(starts)
+    await Promise.all(starts)
   }
 
   // Last: a token that is made by a start that then fails would never be shown to anybody.

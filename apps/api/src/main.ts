@@ -13,12 +13,13 @@ try {
 async function main(): Promise<void> {
   const config = readConfig(process.env)
   const logger = openLog(config.logLevel)
+  const stop = firstSignal()
 
   const service = await startService(config, logger)
   logger.info({ url: service.url, database: storageName(config.databaseUrl) }, 'listening')
   if (service.firstToken !== undefined) showFirstToken(service.firstToken, service.url)
 
-  const signal = await firstSignal()
+  const signal = await stop
   logger.info({ signal }, 'stopping')
   setTimeout(() => {
     logger.error({ timeoutMs: config.shutdownTimeoutMs }, 'did not stop in time')

@@ -4,11 +4,10 @@ import type { MessagePort } from 'node:worker_threads'
 import type { TokenRepository } from '@plant-store/access'
 import type { PlantArchive, PlantRepository, PlantSnapshot } from '@plant-store/domain'
 import { type Commit, type CommitQueueLimits, defaultCommitQueueLimits } from './commit-queue.ts'
-import type { PostgresLink } from './postgres/storage.ts'
 import { reasonOf } from './sqlite/reason.ts'
-import type { SqliteLink } from './sqlite/storage.ts'
+import type { StorageLink } from './storage-link.ts'
 
-export type { Commit, CommitQueueLimits }
+export type { Commit, CommitQueueLimits, StorageLink }
 
 /** The store of those who name none, in the working directory. */
 export const defaultStoreUrl = 'file:data/plant-store.db'
@@ -25,9 +24,7 @@ export interface Storage extends AsyncDisposable {
   readonly link?: () => StorageLink
 }
 
-/** Goes to another thread by `postMessage`, with {@link portsOf} in the transfer list. */
-export type StorageLink = SqliteLink | PostgresLink
-
+/** What has to be in the transfer list when a link goes to another thread by `postMessage`. */
 export function portsOf(link: StorageLink): MessagePort[] {
   return 'writer' in link ? [link.writer] : []
 }

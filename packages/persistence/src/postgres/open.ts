@@ -1,8 +1,9 @@
 import type { CommitQueueLimits } from '../commit-queue.ts'
 import type { CommitObserver, Storage } from '../index.ts'
 import { migratePostgres } from './migrate.ts'
+import type { PostgresOptions } from './options.ts'
 import { statements } from './statements.ts'
-import { joinPostgres, type PostgresOptions } from './storage.ts'
+import { joinPostgres } from './storage.ts'
 
 export async function openPostgres(
   options: PostgresOptions,

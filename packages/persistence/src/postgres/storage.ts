@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { TokenRepository } from '@plant-store/access'
 import { DomainError, type PlantRepository, plantIdMax, plantIdMin } from '@plant-store/domain'
-import { type CommitQueueLimits, createCommitQueue, type Write } from '../commit-queue.ts'
+import { createCommitQueue, type Write } from '../commit-queue.ts'
 import type { CommitObserver, Storage } from '../index.ts'
 import type { Statements } from '../statements.ts'
+import type { PostgresLink } from '../storage-link.ts'
 import {
   fromPlant,
   fromToken,
@@ -14,25 +15,13 @@ import {
   toToken,
 } from '../tables.ts'
 import { commit } from './commit.ts'
-import { createLane, type ServerOptions, wasRolledBack } from './connection.ts'
-
-export interface PostgresOptions extends ServerOptions {
-  /** Connections for reading; one more is for writing. */
-  readonly readConnectionsMax: number
-}
+import { createLane, wasRolledBack } from './connection.ts'
 
 /** Reads that may be under way; past it, `store-busy`. */
 const readsMax = 10_000
 
 /** How often something that the server takes back is tried. */
 const attemptsMax = 10
-
-/** What another thread needs to use the store too: over there, as many connections again. */
-export interface PostgresLink {
-  readonly options: PostgresOptions
-  readonly statements: Statements
-  readonly limits: CommitQueueLimits
-}
 
 /**
  * One commit is under way at a time, and so changes of one plant take effect in the order they were made in: one that

@@ -1,10 +1,10 @@
-import type { MessagePort } from 'node:worker_threads'
 import type { TokenRepository } from '@plant-store/access'
 import { DomainError, type PlantRepository, plantIdMax, plantIdMin } from '@plant-store/domain'
 import type Database from 'better-sqlite3'
 import { type CommitQueueLimits, createCommitQueue } from '../commit-queue.ts'
 import type { CommitObserver, Storage } from '../index.ts'
 import type { Statements } from '../statements.ts'
+import type { SqliteLink } from '../storage-link.ts'
 import {
   fromPlant,
   fromToken,
@@ -16,14 +16,6 @@ import {
 } from '../tables.ts'
 import { openReader } from './connection.ts'
 import { connectWriter, type Writer } from './writer-thread.ts'
-
-/** What another thread needs to use the store too. */
-export interface SqliteLink {
-  readonly file: string
-  readonly statements: Statements
-  readonly writer: MessagePort
-  readonly limits: CommitQueueLimits
-}
 
 export function joinSqlite(
   { file, statements, writer, limits }: SqliteLink,
