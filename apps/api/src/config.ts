@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os'
 import { isBearerToken } from '@plant-store/access'
 import type { ServerLimits } from '@plant-store/http'
-import { storageName } from '@plant-store/persistence'
+import { defaultStoreUrl, storageName } from '@plant-store/persistence'
 
 export interface Config {
   readonly host: string
@@ -49,7 +49,7 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
   const config: Config = {
     host: read('HOST', '127.0.0.1', String),
     port: read('PORT', '3000', integer(0, 65_535)),
-    databaseUrl: read('DATABASE_URL', 'file:data/plant-store.db', databaseUrl),
+    databaseUrl: read('DATABASE_URL', defaultStoreUrl, databaseUrl),
     databaseTimeoutMs: read('DATABASE_TIMEOUT', '5s', duration),
     databasePoolMax: read('DATABASE_POOL_MAX', '4', integer(1, 1000)),
     ...(baseUrl && { baseUrl }),

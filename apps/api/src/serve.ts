@@ -1,4 +1,11 @@
-import { type AccessToken, createGate, hashToken, scopes, type TokenRepository } from '@plant-store/access'
+import {
+  type AccessToken,
+  createGate,
+  type GateOptions,
+  hashToken,
+  scopes,
+  type TokenRepository,
+} from '@plant-store/access'
 import { createPlantStore } from '@plant-store/domain'
 import { createServer } from '@plant-store/http'
 import type { Storage } from '@plant-store/persistence'
@@ -22,12 +29,17 @@ export async function serve(config: Config, storage: Storage, logger: Logger): P
 }
 
 /** Tokens that the configuration gives stand beside the stored ones, for everything, for as long as the process runs. */
-function withGivenTokens(given: readonly string[], tokens: TokenRepository): Pick<TokenRepository, 'find'> {
+function withGivenTokens(given: readonly string[], tokens: TokenRepository): GateOptions['tokens'] {
   const byHash = new Map(
     given.map((token, index): [string, AccessToken] => [
       hashToken(token),
       { name: `ACCESS_TOKENS[${index}]`, scopes, createdAt: new Date() },
     ]),
   )
-  return { find: async hash => byHash.get(hash) ?? tokens.find(hash) }
+  return {
+    find: async hash => byHash.get(hash) ?? tokens.find(hash),
+    markUsed: async (hash, usedAt) => {
+      if (!byHash.has(hash)) await tokens.markUsed(hash, usedAt)
+    },
+  }
 }

@@ -7,5 +7,12 @@ export {
   type Holder,
 } from './gate.ts'
 export { type Scope, scopes } from './scope.ts'
-export { type AccessToken, hashToken, isBearerToken, mintToken, type TokenHash } from './token.ts'
+export {
+  type AccessToken,
+  hashToken,
+  isBearerToken,
+  isTokenName,
+  mintToken,
+  type TokenHash,
+} from './token.ts'
 export type { TokenRepository } from './token-repository.ts'

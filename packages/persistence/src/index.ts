@@ -1,11 +1,16 @@
+import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { MessagePort } from 'node:worker_threads'
 import type { TokenRepository } from '@plant-store/access'
-import type { PlantRepository } from '@plant-store/domain'
+import type { PlantArchive, PlantRepository, PlantSnapshot } from '@plant-store/domain'
 import { type CommitQueueLimits, defaultCommitQueueLimits } from './commit-queue.ts'
+import { reasonOf } from './sqlite/reason.ts'
 import type { StorageLink } from './storage-link.ts'
 
 export type { CommitQueueLimits, StorageLink }
+
+/** The store of those who name none, in the working directory. */
+export const defaultStoreUrl = 'file:data/plant-store.db'
 
 /** A store that is open. Disposing of it writes what still waits, and closes it. */
 export interface Storage extends AsyncDisposable {
@@ -28,6 +33,8 @@ export interface StorageOptions extends Partial<CommitQueueLimits> {
    * `postgres://user:password@host:port/database`, with as many hosts as there are, separated by commas.
    */
   readonly url: string
+  /** For a file: refuses to make a store where there is none. */
+  readonly mustExist?: boolean
   /** For PostgreSQL: how long anything may take before it is `store-unavailable`. */
   readonly timeoutMs?: number
   /** For PostgreSQL: connections for reading; one more is for writing. */
@@ -41,12 +48,14 @@ export interface StorageOptions extends Partial<CommitQueueLimits> {
  */
 export async function openStorage({
   url,
+  mustExist = false,
   timeoutMs = 5_000,
   readConnectionsMax = 4,
   ...given
 }: StorageOptions): Promise<Storage> {
   const name = storageName(url)
   const limits = { ...defaultCommitQueueLimits, ...given }
+  if (mustExist && !isPostgres(url)) existingFile(url)
   try {
     // Loaded by those who need it only: one database, and Kysely for who opens a store but not for who joins.
     if (isPostgres(url)) {
@@ -56,7 +65,7 @@ export async function openStorage({
     const { openSqlite } = await import('./sqlite/open.ts')
     return await openSqlite(sqliteFile(url), limits)
   } catch (cause) {
-    throw new Error(`the store ${name} can not be opened: ${(cause as Error).message}`, { cause })
+    throw unusable(name, cause)
   }
 }
 
@@ -98,6 +107,132 @@ function postgresHosts(url: string): string[] {
     )
   }
   return urls
+}
+
+/**
+ * Opens a store for loading and reading it as a whole, beside the servers that have it open. A store that isn't there
+ * is made, one of an earlier version is brought up to date.
+ *
+ * @throws Error in one clear line when the store can't be used; what is there is then left as it was
+ */
+export async function openArchive(url: string): Promise<PlantArchive & AsyncDisposable> {
+  const file = storeFile(url)
+  const { openSqliteArchive } = await import('./sqlite/archive.ts')
+  try {
+    return await openSqliteArchive(file)
+  } catch (cause) {
+    throw unusable(file, cause)
+  }
+}
+
+/**
+ * All the plants of a store as they are at this moment. The store is not changed, not even brought up to date.
+ *
+ * @throws Error in one clear line when there is no store, or one that can't be read
+ */
+export async function openSnapshot(url: string): Promise<PlantSnapshot> {
+  const file = existingFile(url)
+  const { openSqliteSnapshot } = await import('./sqlite/archive.ts')
+  try {
+    return await openSqliteSnapshot(file)
+  } catch (cause) {
+    throw unusable(file, cause)
+  }
+}
+
+export interface StoreReport {
+  readonly file: string
+  readonly bytes: number
+  readonly schemaVersion: number
+  readonly plants: number
+  readonly tokens: number
+}
+
+export interface CopyOptions {
+  readonly onProgress?: (done: { readonly pages: number; readonly ofPages: number }) => void
+  /** Gives the copy up; nothing of it is left then. */
+  readonly signal?: AbortSignal
+}
+
+/**
+ * Checks a store, or a backup of one, to its last page.
+ *
+ * @throws Error in one clear line when there is none, it is damaged, or a newer version of this software wrote it
+ */
+export async function inspectStore(url: string): Promise<StoreReport> {
+  const file = existingFile(url)
+  const { inspectSqlite } = await import('./sqlite/store-file.ts')
+  try {
+    return inspectSqlite(file)
+  } catch (cause) {
+    throw unusable(file, cause)
+  }
+}
+
+/**
+ * Copies a store, as it is at this moment, while others change it. The copy is checked, and durable.
+ *
+ * @param target where to put it; a file that is there is replaced in one step at the end
+ * @throws Error in one clear line; what was at `target` is then still there
+ */
+export async function backUpStore(
+  url: string,
+  target: string,
+  options: CopyOptions = {},
+): Promise<StoreReport> {
+  const file = existingFile(url)
+  const { backUpSqlite } = await import('./sqlite/store-file.ts')
+  try {
+    return await backUpSqlite(file, target, options)
+  } catch (cause) {
+    throw new Error(`the store ${file} could not be backed up to ${target}: ${reasonOf(cause)}`, { cause })
+  }
+}
+
+/** Some process has the store open. */
+export class StoreInUseError extends Error {
+  override readonly name = 'StoreInUseError'
+}
+
+/**
+ * Puts a backup in the place of a store, which may be missing, in one step and once the copy of it has been checked.
+ *
+ * @throws StoreInUseError, or Error in one clear line; the store is then as it was
+ */
+export async function restoreStore(
+  url: string,
+  backup: string,
+  options: CopyOptions = {},
+): Promise<StoreReport> {
+  const file = storeFile(url)
+  const { restoreSqlite } = await import('./sqlite/store-file.ts')
+  try {
+    return await restoreSqlite(file, backup, options)
+  } catch (cause) {
+    if (cause instanceof StoreInUseError) throw cause
+    throw new Error(`the store ${file} could not be restored from ${backup}: ${reasonOf(cause)}`, { cause })
+  }
+}
+
+/**
+ * The file that a store is.
+ *
+ * @throws Error when it is none
+ */
+export function storeFile(url: string): string {
+  const name = storageName(url)
+  if (isPostgres(url)) throw new Error(`${name} is not a store in a file, and this can only be done with one`)
+  return sqliteFile(url)
+}
+
+function existingFile(url: string): string {
+  const file = storeFile(url)
+  if (!existsSync(file)) throw new Error(`there is no store at ${file}`)
+  return file
+}
+
+function unusable(file: string, cause: unknown): Error {
+  return new Error(`the store ${file} can not be opened: ${(cause as Error).message}`, { cause })
 }
 
 /**

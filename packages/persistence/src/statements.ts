@@ -1,4 +1,4 @@
-import type { Compilable, Kysely, OnConflictBuilder } from 'kysely'
+import { type Compilable, type Kysely, type OnConflictBuilder, sql } from 'kysely'
 import { type PlantRow, plantColumns, type Tables } from './tables.ts'
 
 /**
@@ -7,7 +7,9 @@ import { type PlantRow, plantColumns, type Tables } from './tables.ts'
  */
 export function writeStatements(db: Kysely<Tables>) {
   const plants = db.selectFrom('plants').select(plantColumns)
-  const tokens = db.selectFrom('access_tokens').select(['name', 'scopes', 'created_at', 'expires_at'])
+  const tokens = db
+    .selectFrom('access_tokens')
+    .select(['name', 'scopes', 'created_at', 'expires_at', 'last_used_at'])
   const anyPlant = Object.fromEntries(plantColumns.map(column => [column, null])) as unknown as PlantRow
   const anyToken = { name: '', hash: '', scopes: '', created_at: 0n, expires_at: null }
 
@@ -42,6 +44,15 @@ export function writeStatements(db: Kysely<Tables>) {
           .values(anyToken)
           .onConflict(conflict => conflict.doNothing()),
       ),
+      /** hash, last_used_at */
+      markTokenUsed: sqlOf(
+        db
+          .updateTable('access_tokens')
+          .from(db.selectNoFrom(({ val }) => [val('').as('hash'), val(0n).as('used_at')]).as('used'))
+          .set(({ ref }) => ({ last_used_at: ref('used.used_at') }))
+          .whereRef('access_tokens.hash', '=', 'used.hash')
+          .where(isEarlierUse),
+      ),
       /** name */
       removeToken: sqlOf(db.deleteFrom('access_tokens').where('name', '=', '')),
     },
@@ -64,3 +75,6 @@ export function replacePlant(conflict: OnConflictBuilder<Tables, 'plants'>) {
 export function sqlOf(query: Compilable): string {
   return query.compile().sql
 }
+
+/** Whether a token's last use that is stored comes before `used.used_at`. */
+export const isEarlierUse = sql<boolean>`coalesce(access_tokens.last_used_at < used.used_at, true)`

@@ -34,7 +34,9 @@ const known = hashToken(ACCESS_TOKENS)
 
 const server = createServer({
   store: createPlantStore({ plants }),
-  gate: createGate({ tokens: { find: async hash => (hash === known ? token : undefined) } }),
+  gate: createGate({
+    tokens: { find: async hash => (hash === known ? token : undefined), markUsed: async () => {} },
+  }),
   check: async () => {},
   logger: pino({ level: 'warn' }),
   limits: {

@@ -8,7 +8,7 @@ import {
   sql,
 } from 'kysely'
 import { tagStart } from '../migrations.ts'
-import { replacePlant, type Statements, sqlOf, writeStatements } from '../statements.ts'
+import { isEarlierUse, replacePlant, type Statements, sqlOf, writeStatements } from '../statements.ts'
 import { plantColumns, type Tables } from '../tables.ts'
 
 const db = new Kysely<Tables>({
@@ -76,6 +76,20 @@ const write: Statements['write'] = {
       .expression(rowsOf('text', 'text', 'text', 'bigint', 'bigint'))
       .onConflict(conflict => conflict.doNothing())
       .returning('name'),
+  ),
+  /** hashes, last_used_ats */
+  markTokenUsed: sqlOf(
+    db
+      .updateTable('access_tokens')
+      .from(
+        sql<{ hash: string; used_at: bigint }>`unnest(${array('text')}, ${array('bigint')})`.as<'used'>(
+          sql`used(hash, used_at)`,
+        ),
+      )
+      .set(({ ref }) => ({ last_used_at: ref('used.used_at') }))
+      .whereRef('access_tokens.hash', '=', 'used.hash')
+      .where(isEarlierUse)
+      .returning('access_tokens.hash'),
   ),
   /** names */
   removeToken: sqlOf(

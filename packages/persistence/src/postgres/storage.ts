@@ -5,7 +5,15 @@ import { createCommitQueue, type Write } from '../commit-queue.ts'
 import type { Storage } from '../index.ts'
 import type { Statements } from '../statements.ts'
 import type { PostgresLink } from '../storage-link.ts'
-import { fromPlant, fromToken, type PlantRow, type TokenRow, toPlant, toToken } from '../tables.ts'
+import {
+  fromPlant,
+  fromToken,
+  milliseconds,
+  type PlantRow,
+  type TokenRow,
+  toPlant,
+  toToken,
+} from '../tables.ts'
 import { commit } from './commit.ts'
 import { createLane, wasRolledBack } from './connection.ts'
 
@@ -83,6 +91,9 @@ export function joinPostgres({ options, statements, limits }: PostgresLink): Sto
     async list() {
       // The order of text is the database's own affair, and rarely that of other stores.
       return (await allTokens()).map(toToken).sort((a, b) => (a.name < b.name ? -1 : 1))
+    },
+    async markUsed(hash, usedAt) {
+      await write(['markTokenUsed', hash, milliseconds(usedAt)])
     },
     async remove(name) {
       return (await write(['removeToken', name])) === 1

@@ -20,7 +20,7 @@ import { inMemory, openConnection } from './connection.ts'
 import { createStorage, joinSqlite } from './storage.ts'
 import { startWriterThread, type Writer } from './writer-thread.ts'
 
-const statements = writeStatements(
+export const statements = writeStatements(
   new Kysely<Tables>({
     dialect: {
       createAdapter: () => new SqliteAdapter(),
@@ -73,7 +73,7 @@ export async function openSqlite(file: string, limits: CommitQueueLimits): Promi
  *
  * @throws Error when the file is no store, or a newer one; it is then left as it was
  */
-async function migrateSqlite(connection: Database.Database): Promise<void> {
+export async function migrateSqlite(connection: Database.Database): Promise<void> {
   const db = new Kysely<Tables>({ dialect: new SqliteDialect({ database: connection }) })
   try {
     await db.executeQuery(CompiledQuery.raw('begin immediate'))
@@ -96,7 +96,7 @@ function createMemoryWriter(connection: Database.Database, statements: Statement
 }
 
 /** A folder that was just made is lost with the power unless the one above it is fsynced. */
-function createFolder(folder: string): void {
+export function createFolder(folder: string): void {
   if (existsSync(folder)) return
   createFolder(dirname(folder))
   mkdirSync(folder, { recursive: true })

@@ -5,7 +5,15 @@ import { type CommitQueueLimits, createCommitQueue } from '../commit-queue.ts'
 import type { Storage } from '../index.ts'
 import type { Statements } from '../statements.ts'
 import type { SqliteLink } from '../storage-link.ts'
-import { fromPlant, fromToken, type PlantRow, type TokenRow, toPlant, toToken } from '../tables.ts'
+import {
+  fromPlant,
+  fromToken,
+  milliseconds,
+  type PlantRow,
+  type TokenRow,
+  toPlant,
+  toToken,
+} from '../tables.ts'
 import { openReader } from './connection.ts'
 import { connectWriter, type Writer } from './writer-thread.ts'
 
@@ -64,6 +72,9 @@ export function createStorage(
     },
     async list() {
       return allTokens.all().map(toToken)
+    },
+    async markUsed(hash, usedAt) {
+      await queue.write(['markTokenUsed', hash, milliseconds(usedAt)])
     },
     async remove(name) {
       return (await queue.write(['removeToken', name])) === 1
