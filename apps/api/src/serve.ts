@@ -7,25 +7,52 @@ import {
   type TokenRepository,
 } from '@plant-store/access'
 import { createPlantStore } from '@plant-store/domain'
-import { createServer } from '@plant-store/http'
+import { createServer, drain, type ServerOptions } from '@plant-store/http'
 import type { Storage } from '@plant-store/persistence'
 import type { Logger } from 'pino'
 import type { Config } from './config.ts'
 
-/** Answers requests on the storage, in this thread. */
-export async function serve(config: Config, storage: Storage, logger: Logger): Promise<AsyncDisposable> {
+/** What is left of the time to stop in is for writing what still waits, and for closing the store. */
+const drainShare = 0.8
+
+/**
+ * Answers requests on the storage, in this thread. Disposing of it answers those that have arrived; where one could
+ * not be answered in time, the thread's exit code is 1.
+ */
+export async function serve(
+  config: Config,
+  storage: Storage,
+  logger: Logger,
+  signals: Pick<ServerOptions, 'metrics' | 'onAnswer'>,
+): Promise<AsyncDisposable> {
+  const tracing =
+    config.tracesEndpoint === undefined ? undefined : (await import('./tracing.ts')).startTracing()
+  const store = createPlantStore({ plants: storage.plants })
   const server = createServer({
-    store: createPlantStore({ plants: storage.plants }),
+    store: tracing?.traced(store) ?? store,
     gate: createGate({ tokens: withGivenTokens(config.accessTokens, storage.tokens) }),
     check: storage.check,
     logger,
+    corsOrigins: config.corsOrigins,
+    ...signals,
+    ...(tracing && { traceRequest: tracing.traceRequest }),
     limits: config.serverLimits,
     ...(config.baseUrl && { baseUrl: new URL(config.baseUrl) }),
   })
   const { host, port, httpThreads } = config
   const address = { host, port, reusePort: httpThreads > 1 }
   await server.listen(address)
-  return { [Symbol.asyncDispose]: () => server.close() }
+  return {
+    async [Symbol.asyncDispose]() {
+      const unanswered = await drain(server.server, config.shutdownTimeoutMs * drainShare)
+      if (unanswered > 0) {
+        logger.error({ connections: unanswered }, 'requests were cut before they were answered')
+        process.exitCode = 1
+      }
+      await server.close()
+      await tracing?.[Symbol.asyncDispose]()
+    },
+  }
 }
 
 /** Tokens that the configuration gives stand beside the stored ones, for everything, for as long as the process runs. */

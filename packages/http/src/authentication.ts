@@ -11,13 +11,14 @@ declare module 'fastify' {
 /** @returns a hook that lets a request pass once the gate has admitted it, before anything of its body is read */
 export function createAuthentication(
   gate: Gate,
+  scopeOf: (method: string) => Scope = plantScope,
 ): (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void) => void {
   return (request, _reply, done) => {
     const admit = ({ name }: Holder) => {
       request.tokenName = name
       done()
     }
-    const admission = gate(bearerToken(request.headers.authorization), scopeFor(request.method))
+    const admission = gate(bearerToken(request.headers.authorization), scopeOf(request.method))
     if (admission instanceof Promise) admission.then(admit, done)
     else admit(admission)
   }
@@ -28,6 +29,6 @@ function bearerToken(authorization: string | undefined): string | undefined {
   return authorization === undefined ? undefined : /^bearer +(.*?) *$/i.exec(authorization)?.[1]
 }
 
-function scopeFor(method: string): Scope {
+function plantScope(method: string): Scope {
   return method === 'GET' || method === 'HEAD' ? 'plants:read' : 'plants:write'
 }

@@ -39,6 +39,7 @@ export async function startMemoryService(options: MemoryServiceOptions = {}) {
     readOnly: await token('read only', ['plants:read']),
     writeOnly: await token('write only', ['plants:write']),
     expired: await token('expired', all, new Date(Date.now() - 1)),
+    metrics: await token('metrics', ['metrics:read']),
   }
   const logged: Logged[] = []
   const limits = { ...defaultLimits, ...options.limits }
@@ -47,6 +48,7 @@ export async function startMemoryService(options: MemoryServiceOptions = {}) {
     gate: createGate({ tokens: repository }),
     check: options.check ?? (async () => {}),
     logger: createLogger(logged),
+    metrics: async () => '# HELP http_requests_total Requests\n',
     limits,
     ...(options.baseUrl && { baseUrl: options.baseUrl }),
   })

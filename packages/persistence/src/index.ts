@@ -3,11 +3,11 @@ import { fileURLToPath } from 'node:url'
 import type { MessagePort } from 'node:worker_threads'
 import type { TokenRepository } from '@plant-store/access'
 import type { PlantArchive, PlantRepository, PlantSnapshot } from '@plant-store/domain'
-import { type CommitQueueLimits, defaultCommitQueueLimits } from './commit-queue.ts'
+import { type Commit, type CommitQueueLimits, defaultCommitQueueLimits } from './commit-queue.ts'
 import { reasonOf } from './sqlite/reason.ts'
 import type { StorageLink } from './storage-link.ts'
 
-export type { CommitQueueLimits, StorageLink }
+export type { Commit, CommitQueueLimits, StorageLink }
 
 /** The store of those who name none, in the working directory. */
 export const defaultStoreUrl = 'file:data/plant-store.db'
@@ -18,6 +18,8 @@ export interface Storage extends AsyncDisposable {
   readonly tokens: TokenRepository
   /** @throws DomainError `store-unavailable` when it can't be read or written at the moment */
   check(): Promise<void>
+  /** How many changes have no outcome yet. */
+  waiting(): number
   /** A way for another thread to use the same store; missing where the store can't be shared (one in memory). */
   readonly link?: () => StorageLink
 }
@@ -27,7 +29,12 @@ export function portsOf(link: StorageLink): MessagePort[] {
   return 'writer' in link ? [link.writer] : []
 }
 
-export interface StorageOptions extends Partial<CommitQueueLimits> {
+/** Is told of every commit, once: a commit that several threads share, in one of them. */
+export interface CommitObserver {
+  readonly onCommit?: (commit: Commit) => void
+}
+
+export interface StorageOptions extends Partial<CommitQueueLimits>, CommitObserver {
   /**
    * `file:` and a path (relative to the working directory, or `file:///` and an absolute one), or `file::memory:`, or
    * `postgres://user:password@host:port/database`, with as many hosts as there are, separated by commas.
@@ -51,6 +58,7 @@ export async function openStorage({
   mustExist = false,
   timeoutMs = 5_000,
   readConnectionsMax = 4,
+  onCommit,
   ...given
 }: StorageOptions): Promise<Storage> {
   const name = storageName(url)
@@ -60,20 +68,24 @@ export async function openStorage({
     // Loaded by those who need it only: one database, and Kysely for who opens a store but not for who joins.
     if (isPostgres(url)) {
       const { openPostgres } = await import('./postgres/open.ts')
-      return await openPostgres({ hosts: postgresHosts(url), timeoutMs, readConnectionsMax }, limits)
+      return await openPostgres(
+        { hosts: postgresHosts(url), timeoutMs, readConnectionsMax },
+        limits,
+        onCommit,
+      )
     }
     const { openSqlite } = await import('./sqlite/open.ts')
-    return await openSqlite(sqliteFile(url), limits)
+    return await openSqlite(sqliteFile(url), limits, onCommit)
   } catch (cause) {
     throw unusable(name, cause)
   }
 }
 
 /** The store that another thread has opened, for this thread; disposing of it leaves the store open there. */
-export async function joinStorage(link: StorageLink): Promise<Storage> {
+export async function joinStorage(link: StorageLink, { onCommit }: CommitObserver = {}): Promise<Storage> {
   return 'writer' in link
-    ? (await import('./sqlite/storage.ts')).joinSqlite(link)
-    : (await import('./postgres/storage.ts')).joinPostgres(link)
+    ? (await import('./sqlite/storage.ts')).joinSqlite(link, onCommit)
+    : (await import('./postgres/storage.ts')).joinPostgres(link, onCommit)
 }
 
 /**

@@ -21,7 +21,7 @@ export const table: Readonly<Record<string, Allowance>> = {
   persistence: { ours: ['domain', 'access'], outside: ['better-sqlite3', 'kysely', 'pg', 'node:'] },
   http: {
     ours: ['domain', 'access', 'json'],
-    outside: ['fastify', '@fastify/*', 'typebox', 'fast-json-stringify', 'node:'],
+    outside: ['fastify', '@fastify/*', 'typebox', 'fast-json-stringify', 'swagger-ui-dist', 'node:'],
   },
 }
 

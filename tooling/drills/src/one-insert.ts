@@ -38,6 +38,7 @@ const server = createServer({
     tokens: { find: async hash => (hash === known ? token : undefined), markUsed: async () => {} },
   }),
   check: async () => {},
+  metrics: async () => '',
   logger: pino({ level: 'warn' }),
   limits: {
     bodyBytesMax: 2 ** 20,

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { TokenRepository } from '@plant-store/access'
 import { DomainError, type PlantRepository, plantIdMax, plantIdMin } from '@plant-store/domain'
 import { createCommitQueue, type Write } from '../commit-queue.ts'
-import type { Storage } from '../index.ts'
+import type { CommitObserver, Storage } from '../index.ts'
 import type { Statements } from '../statements.ts'
 import type { PostgresLink } from '../storage-link.ts'
 import {
@@ -27,14 +27,22 @@ const attemptsMax = 10
  * One commit is under way at a time, and so changes of one plant take effect in the order they were made in: one that
  * the server takes back, and that is tried again, would be overtaken by the next.
  */
-export function joinPostgres({ options, statements, limits }: PostgresLink): Storage {
+export function joinPostgres(
+  { options, statements, limits }: PostgresLink,
+  onCommit: CommitObserver['onCommit'] = () => {},
+): Storage {
   const { timeoutMs } = options
   const writer = createLane(options)
   const readers = Array.from({ length: options.readConnectionsMax }, () => createLane(options))
 
   const queue = createCommitQueue({
-    commit: writes =>
-      retrying(timeoutMs, () => writer.use(client => commit(client, writes, statements.write))),
+    async commit(writes) {
+      const begun = performance.now()
+      const attempt = () => writer.use(client => commit(client, writes, statements.write))
+      const changed = await retrying(timeoutMs, attempt)
+      onCommit({ rows: writes.length, ms: performance.now() - begun })
+      return changed
+    },
     commitsAtOnce: 1,
     limits,
   })
@@ -113,6 +121,7 @@ export function joinPostgres({ options, statements, limits }: PostgresLink): Sto
           if (rows[0]?.read_only !== 'off') throw new Error('the server takes no writes')
         }),
       ),
+    waiting: queue.waiting,
     async [Symbol.asyncDispose]() {
       await queue.drained()
       await Promise.all([writer, ...readers].map(lane => lane.close()))

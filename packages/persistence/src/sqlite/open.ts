@@ -11,7 +11,7 @@ import {
   SqliteQueryCompiler,
 } from 'kysely'
 import type { CommitQueueLimits } from '../commit-queue.ts'
-import type { Storage } from '../index.ts'
+import type { CommitObserver, Storage } from '../index.ts'
 import { migrate, sqliteDialect } from '../migrations.ts'
 import { type Statements, writeStatements } from '../statements.ts'
 import type { Tables } from '../tables.ts'
@@ -32,7 +32,11 @@ export const statements = writeStatements(
 )
 
 /** @param file a path, or {@link inMemory} */
-export async function openSqlite(file: string, limits: CommitQueueLimits): Promise<Storage> {
+export async function openSqlite(
+  file: string,
+  limits: CommitQueueLimits,
+  onCommit?: CommitObserver['onCommit'],
+): Promise<Storage> {
   if (file !== inMemory) createFolder(dirname(resolve(file)))
   const connection = openConnection(file)
   try {
@@ -45,7 +49,7 @@ export async function openSqlite(file: string, limits: CommitQueueLimits): Promi
     return createStorage(
       connection,
       statements.read,
-      createMemoryWriter(connection, statements.write),
+      createMemoryWriter(connection, statements.write, onCommit),
       limits,
     )
 
@@ -56,7 +60,7 @@ export async function openSqlite(file: string, limits: CommitQueueLimits): Promi
     batchRowsMax: limits.batchRowsMax,
   })
   const link = () => ({ file, statements, writer: writer.open(), limits })
-  const storage = joinSqlite(link())
+  const storage = joinSqlite(link(), onCommit)
   return {
     ...storage,
     link,
@@ -86,10 +90,19 @@ export async function migrateSqlite(connection: Database.Database): Promise<void
 }
 
 /** Memory has no disk to wait for, and no second connection. */
-function createMemoryWriter(connection: Database.Database, statements: Statements['write']): Writer {
+function createMemoryWriter(
+  connection: Database.Database,
+  statements: Statements['write'],
+  onCommit: CommitObserver['onCommit'] = () => {},
+): Writer {
   const commit = prepareCommit(connection, statements)
   return {
-    commit: async writes => commit(writes),
+    async commit(writes) {
+      const begun = performance.now()
+      const changed = commit(writes)
+      onCommit({ rows: writes.length, ms: performance.now() - begun })
+      return changed
+    },
     failure: () => undefined,
     close: () => {},
   }

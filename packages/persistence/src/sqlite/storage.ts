@@ -2,7 +2,7 @@ import type { TokenRepository } from '@plant-store/access'
 import { DomainError, type PlantRepository, plantIdMax, plantIdMin } from '@plant-store/domain'
 import type Database from 'better-sqlite3'
 import { type CommitQueueLimits, createCommitQueue } from '../commit-queue.ts'
-import type { Storage } from '../index.ts'
+import type { CommitObserver, Storage } from '../index.ts'
 import type { Statements } from '../statements.ts'
 import type { SqliteLink } from '../storage-link.ts'
 import {
@@ -17,8 +17,11 @@ import {
 import { openReader } from './connection.ts'
 import { connectWriter, type Writer } from './writer-thread.ts'
 
-export function joinSqlite({ file, statements, writer, limits }: SqliteLink): Storage {
-  return createStorage(openReader(file), statements.read, connectWriter(writer), limits)
+export function joinSqlite(
+  { file, statements, writer, limits }: SqliteLink,
+  onCommit: CommitObserver['onCommit'],
+): Storage {
+  return createStorage(openReader(file), statements.read, connectWriter(writer, onCommit), limits)
 }
 
 export function createStorage(
@@ -90,6 +93,7 @@ export function createStorage(
         throw new DomainError('store-unavailable', 'the store can not write', { cause: failure })
       plant.one(0n)
     },
+    waiting: queue.waiting,
     async [Symbol.asyncDispose]() {
       await queue.drained()
       writer.close()
