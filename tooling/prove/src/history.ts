@@ -30,12 +30,7 @@ export interface Operation {
 
 /** Operations of racing clients, as they saw them. */
 export interface History {
-  perform(
-    id: bigint,
-    kind: Kind,
-    written: Value | undefined,
-    act: () => Promise<Outcome>,
-  ): Promise<Outcome>
+  perform(id: bigint, kind: Kind, written: Value | undefined, act: () => Promise<Outcome>): Promise<Outcome>
   /** Several ids that were read at once. */
   readAll(ids: readonly bigint[], act: () => Promise<ReadonlyMap<bigint, Value> | undefined>): Promise<void>
   /** Writes down, as a read of every id that there was anything with, what was found when all had come to rest. */

@@ -101,7 +101,10 @@ export async function runKills(circumstances: Circumstances, kills = 100): Promi
 }
 
 async function actOnce(operations: Operations, random: Random, newId: () => bigint) {
-  const text = { name: `n${random.below(2 ** 30)}-${random.below(2 ** 30)}`, tag: 'x'.repeat(random.below(400)) }
+  const text = {
+    name: `n${random.below(2 ** 30)}-${random.below(2 ** 30)}`,
+    tag: 'x'.repeat(random.below(400)),
+  }
   if (random.chance(0.7)) return await operations.create(newId(), text)
   const id = random.pick(contestedIds)
   const turn = random.below(10)
@@ -111,10 +114,7 @@ async function actOnce(operations: Operations, random: Random, newId: () => bigi
 }
 
 /** Reads every plant that a round can have touched. */
-async function readBack(
-  operations: Operations,
-  first: bigint,
-): Promise<Map<bigint, Value>> {
+async function readBack(operations: Operations, first: bigint): Promise<Map<bigint, Value>> {
   const found = new Map<bigint, Value>()
   await readRange(operations, found, -1_000n, 0n)
   if (first >= 0n) await readRange(operations, found, first - 1n, first + idsOfRound)
@@ -149,10 +149,7 @@ async function compareAll(operations: Operations, known: ReadonlyMap<bigint, Val
 }
 
 /** Opening a store after a kill reads its log; that must be safe to cut short too. */
-async function killWhileStarting(
-  options: Parameters<typeof startProgram>[0],
-  random: Random,
-): Promise<void> {
+async function killWhileStarting(options: Parameters<typeof startProgram>[0], random: Random): Promise<void> {
   const abort = new AbortController()
   const starting = startProgram({ ...options, signal: abort.signal })
   await sleep(random.below(400))

@@ -1,5 +1,11 @@
 import { type Client, held, toJson } from '@plant-store/contract'
-import { DomainError, type PlantStore, parsePlant, parsePlantId, parsePlantPageQuery } from '@plant-store/domain'
+import {
+  DomainError,
+  type PlantStore,
+  parsePlant,
+  parsePlantId,
+  parsePlantPageQuery,
+} from '@plant-store/domain'
 import { type History, type Outcome, toValue, type Value } from './history.ts'
 
 export interface Text {
@@ -21,11 +27,7 @@ export type Listed = readonly (readonly [id: bigint, value: Value])[]
 
 /** An answer that can't come of the store itself being in trouble is a failure, and thrown. */
 export function operationsOver(client: Client): Operations {
-  const ask = async (
-    method: string,
-    path: string,
-    plant?: object,
-  ): Promise<Outcome & { body?: unknown }> => {
+  const ask = async (method: string, path: string, plant?: object): Promise<Outcome & { body?: unknown }> => {
     let answer: Awaited<ReturnType<Client['ask']>>
     try {
       answer = await client.ask(method, path, plant === undefined ? {} : { body: toJson(plant) })
@@ -81,8 +83,7 @@ export function operationsOn(store: PlantStore): Operations {
   const plant = (id: bigint, text: Text) => parsePlant({ id, ...text })
   return {
     create: (id, text) => told(() => store.create(plant(id, text)).then(() => ({ is: 'done' }))),
-    read: id =>
-      told(async () => ({ is: 'done', seen: toValue(await store.find(parsePlantId(id))) })),
+    read: id => told(async () => ({ is: 'done', seen: toValue(await store.find(parsePlantId(id))) })),
     replace: (id, text) => told(() => store.replace(plant(id, text)).then(() => ({ is: 'done' }))),
     remove: id => told(() => store.remove(parsePlantId(id)).then(() => ({ is: 'done' }))),
     async list({ after, limit, tag }) {
@@ -95,11 +96,9 @@ export function operationsOn(store: PlantStore): Operations {
 /** The operations, with what comes of each written down. */
 export function recorded(operations: Operations, history: History): Operations {
   return {
-    create: (id, text) =>
-      history.perform(id, 'create', toValue(text), () => operations.create(id, text)),
+    create: (id, text) => history.perform(id, 'create', toValue(text), () => operations.create(id, text)),
     read: id => history.perform(id, 'read', undefined, () => operations.read(id)),
-    replace: (id, text) =>
-      history.perform(id, 'replace', toValue(text), () => operations.replace(id, text)),
+    replace: (id, text) => history.perform(id, 'replace', toValue(text), () => operations.replace(id, text)),
     remove: id => history.perform(id, 'remove', undefined, () => operations.remove(id)),
     list: query => operations.list(query),
   }
