@@ -101,7 +101,11 @@ async function failOnce(
     const before = history.counts.unknown
     const strace = await inject(program.pid, injection)
     await until(() => history.counts.unknown > before, 'a change that is told of the fault', fail)
-    await until(async () => (await readiness(program)).every(status => status === 503), 'to be not ready', fail)
+    await until(
+      async () => (await readiness(program)).every(status => status === 503),
+      'to be not ready',
+      fail,
+    )
     const read = await plain.read(-1n)
     if (read.is !== 'absent') fail(`a read is told ${read.is}`)
     if (killed) {

@@ -7,7 +7,10 @@ interface Described {
   readonly paths: Readonly<Record<string, PathItem>>
   readonly components: { readonly schemas: Readonly<Record<string, Schema>> }
 }
-type PathItem = Readonly<Record<string, DescribedOperation>> & { readonly parameters?: readonly Parameter[] }
+interface PathItem {
+  readonly [method: string]: DescribedOperation | readonly Parameter[] | undefined
+  readonly parameters?: readonly Parameter[]
+}
 interface DescribedOperation {
   readonly security?: readonly unknown[]
   readonly parameters?: readonly Parameter[]
@@ -51,7 +54,19 @@ interface Drawn {
   readonly isValid: boolean
 }
 
-const methods = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS', 'TRACE', 'PROPFIND', 'QUERY', 'MKCOL']
+const methods = [
+  'GET',
+  'HEAD',
+  'POST',
+  'PUT',
+  'DELETE',
+  'PATCH',
+  'OPTIONS',
+  'TRACE',
+  'PROPFIND',
+  'QUERY',
+  'MKCOL',
+]
 
 /**
  * Sends requests that are made from the description, valid ones and others, and holds the answers against it. That
@@ -70,12 +85,14 @@ export async function fuzz(
     requests++
     return client.ask(...asked)
   }
+  let left = 2 * operations.length + Object.keys(described.paths).length + 1
   const judge = async <Values>(what: string, property: fc.IAsyncProperty<Values>, numRuns = runs) => {
     const found = await fc.check(property, {
       seed,
       numRuns,
       ...(endAtMs !== undefined && {
-        interruptAfterTimeLimit: Math.max(1, endAtMs - performance.now()),
+        // An equal part of what is left of the time for each property that is left.
+        interruptAfterTimeLimit: Math.max(1_000, (endAtMs - performance.now()) / left--),
         markInterruptAsFailure: false,
       }),
     })
@@ -111,15 +128,19 @@ export async function fuzz(
     )
     await judge(
       `${what} without good credentials`,
-      fc.asyncProperty(drawRequest(described, operation), credentials, async ({ path, body }, authorization) => {
-        const answer = await ask(method, path, {
-          token: null,
-          ...(body !== undefined && { body }),
-          headers: authorization === undefined ? {} : { authorization },
-        })
-        const isRefused = answer.status === 401 || answer.status === 429
-        if (isRefused === isOpen) throw new Error(`${authorization} was answered with ${answer.status}`)
-      }),
+      fc.asyncProperty(
+        drawRequest(described, operation),
+        credentials,
+        async ({ path, body }, authorization) => {
+          const answer = await ask(method, path, {
+            token: null,
+            ...(body !== undefined && { body }),
+            headers: authorization === undefined ? {} : { authorization },
+          })
+          const isRefused = answer.status === 401 || answer.status === 429
+          if (isRefused === isOpen) throw new Error(`${authorization} was answered with ${answer.status}`)
+        },
+      ),
       Math.ceil(runs / 5),
     )
   }
@@ -159,6 +180,7 @@ function operationsOf({ paths }: Described): Operation[] {
   return Object.entries(paths).flatMap(([path, item]) =>
     Object.entries(item)
       .filter(([method]) => /^(get|put|post|delete|patch)$/.test(method))
+      .map(([method, operation]) => [method, operation as DescribedOperation] as const)
       .map(([method, operation]) => ({
         method: method.toUpperCase(),
         path,
@@ -171,7 +193,16 @@ function operationsOf({ paths }: Described): Operation[] {
 
 const credentials = fc.oneof(
   fc.constant(undefined),
-  fc.constantFrom('', 'Bearer', 'Bearer ', 'Basic cGxhbnQ6c3RvcmU=', 'Bearer null', 'bearer,', 'Bearer a b', 'Token x'),
+  fc.constantFrom(
+    '',
+    'Bearer',
+    'Bearer ',
+    'Basic cGxhbnQ6c3RvcmU=',
+    'Bearer null',
+    'bearer,',
+    'Bearer a b',
+    'Token x',
+  ),
   fc.stringMatching(/^[\w.~+/-]{1,40}=*$/).map(token => `Bearer ${token}`),
 )
 
@@ -225,22 +256,28 @@ function drawRequest(described: Described, { path, parameters, body }: Operation
         ...write(request, false),
         body: toText(wrong),
       })),
-      fc.tuple(valid, fc.nat(), fc.constantFrom('{', '"', ']', ',', '\\', '\u0000', '}')).map(([request, at, noise]) => {
-        const text = toText(request.body)
-        const place = at % (text.length + 1)
-        const broken = `${text.slice(0, place)}${noise}${text.slice(place)}`
-        return { ...write(request, false), body: broken, isValid: parses(broken) }
-      }).filter(({ isValid }) => !isValid),
+      fc
+        .tuple(valid, fc.nat(), fc.constantFrom('{', '"', ']', ',', '\\', '\u0000', '}'))
+        .map(([request, at, noise]) => {
+          const text = toText(request.body)
+          const place = at % (text.length + 1)
+          const broken = `${text.slice(0, place)}${noise}${text.slice(place)}`
+          return { ...write(request, false), body: broken, isValid: parses(broken) }
+        })
+        .filter(({ isValid }) => !isValid),
       fc.tuple(valid, fc.uint8Array({ minLength: 1, maxLength: 60 })).map(([request, bytes]) => ({
         ...write(request, false),
         body: bytes,
       })),
-      fc.tuple(valid, fc.constantFrom('text/plain', 'application/xml', 'application/json; charset=latin1', 'json')).map(
-        ([request, type]) => ({
+      fc
+        .tuple(
+          valid,
+          fc.constantFrom('text/plain', 'application/xml', 'application/json; charset=latin1', 'json'),
+        )
+        .map(([request, type]) => ({
           ...write(request, false),
           headers: { 'content-type': type },
-        }),
-      ),
+        })),
     )
   }
   const sound = valid.map(request => write(request))
@@ -249,7 +286,7 @@ function drawRequest(described: Described, { path, parameters, body }: Operation
 
 interface ValidRequest {
   readonly path: Readonly<Record<string, string>>
-  readonly query: Readonly<Record<string, string>>
+  readonly query: Readonly<Record<string, string | undefined>>
   readonly body: unknown
   readonly headers: Readonly<Record<string, string>>
 }
@@ -257,9 +294,9 @@ interface ValidRequest {
 const fill = (path: string, values: Readonly<Record<string, string>>) =>
   path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(values[name] as string))
 
-function writeQuery(query: Readonly<Record<string, string>>): string {
+function writeQuery(query: Readonly<Record<string, string | undefined>>): string {
   const text = Object.entries(query)
-    .map(([name, value]) => `${name}=${encodeURIComponent(value)}`)
+    .map(([name, value]) => `${name}=${encodeURIComponent(`${value}`)}`)
     .join('&')
   return text === '' ? '' : `?${text}`
 }
@@ -287,7 +324,9 @@ function withUnknownMembers(value: unknown): unknown {
   return typeof value === 'object' && value !== null ? { ...value, 'x-other': [1, { deep: null }] } : value
 }
 
-const text = fc.string({ unit: 'binary', maxLength: 30 }).map(drawn => drawn.toWellFormed().replaceAll('\0', ''))
+const text = fc
+  .string({ unit: 'binary', maxLength: 30 })
+  .map(drawn => drawn.toWellFormed().replaceAll('\0', ''))
 
 /** The members of an object schema, with those that it takes over from others. */
 function flatten({ components }: Described, schema: Schema): Schema {
@@ -332,7 +371,23 @@ function wrongText(described: Described, schema: Schema): fc.Arbitrary<string> {
   return fc.oneof(
     fc.bigInt(maximum + 1n, maximum * 1_000n).map(String),
     fc.bigInt(minimum * 1_000n - 1_000n, minimum - 1n).map(String),
-    fc.constantFrom('', ' ', '1.5', '1e3', '0x10', '+1', '01', '-0', 'NaN', 'null', 'true', '١', '1 ', '1,2', '[1]'),
+    fc.constantFrom(
+      '',
+      ' ',
+      '1.5',
+      '1e3',
+      '0x10',
+      '+1',
+      '01',
+      '-0',
+      'NaN',
+      'null',
+      'true',
+      '١',
+      '1 ',
+      '1,2',
+      '[1]',
+    ),
     text.filter(drawn => !/^-?\d+$/.test(drawn) && !drawn.includes('/')),
   )
 }
@@ -343,7 +398,10 @@ function wrongValue(described: Described, schema: Schema): fc.Arbitrary<unknown>
   const others = (is: (value: unknown) => boolean) =>
     fc.constantFrom<unknown>(null, true, 'text', 1.5, 12n, [], {}).filter(value => !is(value))
   if (type === 'string')
-    return fc.oneof(others(value => typeof value === 'string'), text.map(drawn => `${drawn}\0`))
+    return fc.oneof(
+      others(value => typeof value === 'string'),
+      text.map(drawn => `${drawn}\0`),
+    )
   if (type === 'integer') {
     return fc.oneof(
       others(value => typeof value === 'bigint'),

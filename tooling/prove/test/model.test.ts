@@ -1,7 +1,7 @@
+import { join } from 'node:path'
 import { createPlantStore, type PlantRepository } from '@plant-store/domain'
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
 import { openStorage } from '@plant-store/persistence'
-import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { runRacingModel, runSequentialModel } from '../src/model.ts'
 import { operationsOn } from '../src/operations.ts'
