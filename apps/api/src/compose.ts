@@ -8,7 +8,7 @@ import type { Config } from './config.ts'
 import type { HttpThreadData } from './http-thread.ts'
 
 export interface RunningService extends AsyncDisposable {
-  /** Where it listens. */
+  /** Where it listens, with the path that stands before every route. */
   readonly url: string
   /** The access token that was made because there was none; it can't be had again. */
   readonly firstToken: string | undefined
@@ -21,8 +21,6 @@ export async function startService(config: Config, logger: Logger): Promise<Runn
   const storage = starting.use(
     await openStorage({ url: config.databaseUrl, queueRowsMax: config.queueRowsMax }),
   )
-  const firstToken = config.accessTokens.length > 0 ? undefined : await makeFirstToken(storage.tokens)
-
   const port = await claimPort(config)
   const servers: AsyncDisposable[] = []
   starting.defer(async () => void (await Promise.all(servers.map(server => server[Symbol.asyncDispose]()))))
@@ -34,6 +32,9 @@ export async function startService(config: Config, logger: Logger): Promise<Runn
     while (servers.length < config.httpThreads)
       servers.push(await startHttpThread({ ...config, port }, storage.link()))
   }
+
+  // Last: a token that is made by a start that then fails would never be shown to anybody.
+  const firstToken = config.accessTokens.length > 0 ? undefined : await makeFirstToken(storage.tokens)
 
   const running = starting.move()
   return {
@@ -53,8 +54,9 @@ async function claimPort({ host, port }: Config): Promise<number> {
   return claimed
 }
 
-function listeningUrl({ host, port }: Config): string {
-  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`
+function listeningUrl({ host, port, baseUrl }: Config): string {
+  const path = baseUrl === undefined ? '' : new URL(baseUrl).pathname.replace(/\/$/, '')
+  return `http://${host.includes(':') ? `[${host}]` : host}:${port}${path}`
 }
 
 /** What requests leave behind is collected in small portions; V8's own choice doubles the memory and gains nothing. */

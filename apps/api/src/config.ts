@@ -97,7 +97,14 @@ const duration = (text: string) => {
 
 const httpUrl = (text: string) => {
   const url = URL.parse(text)
-  if (url === null || !/^https?:$/.test(url.protocol) || url.search || url.hash || url.username) {
+  if (
+    url === null ||
+    !/^https?:$/.test(url.protocol) ||
+    url.search ||
+    url.hash ||
+    url.username ||
+    url.password
+  ) {
     throw new Error('must be an http or https URL without query, fragment or credentials')
   }
   return url.href

@@ -53,9 +53,7 @@ export async function startProgram(environment: Readonly<Record<string, string>>
     })
     exited.then(([code]) => reject(new Error(`the program ended with ${code}: ${complaints}`)), reject)
   })
-  const origin = await listening
-  const { BASE_URL } = environment
-  const prefix = BASE_URL === undefined ? '' : new URL(BASE_URL).pathname
+  const url = await listening
 
   const end = async (signal: NodeJS.Signals) => {
     if (isRunning(child)) child.kill(signal)
@@ -63,7 +61,7 @@ export async function startProgram(environment: Readonly<Record<string, string>>
     return { code, signal: ended }
   }
   return {
-    url: `${origin}${prefix}`.replace(/\/$/, ''),
+    url,
     bodyBytesMax: 1024 * 1024,
     headerBytesMax: 16 * 1024,
     log,

@@ -64,6 +64,11 @@ export function createServer({
   app.decorateRequest('tokenName', '')
   app.setErrorHandler(answerFailure)
   const authenticate = createAuthentication(gate)
+  app.addHook('preClose', async () => {
+    // Node closes the connections that are idle now; the others are to close after their answer, not wait for more.
+    app.server.keepAliveTimeout = 1
+    app.server.keepAliveTimeoutBuffer = 0
+  })
   app.addHook('onRequest', (request, reply, done) => {
     checkHeaders(request.raw)
     if (!request.is404) return done()

@@ -1,7 +1,7 @@
 /**
  * Reads one JSON text (RFC 8259) that holds a record, without the two losses of `JSON.parse`:
- * a member of the record that is an integer within int64 is a bigint, exact from its digits
- * (`11.0` and `1e3` are integers too), and a member given twice, at any depth, is refused (RFC 7493, 2.3).
+ * a member of the record that is an integer of at most 19 digits, as every int64 is, is a bigint, exact from its
+ * digits (`11.0` and `1e3` are integers too), and a member given twice, at any depth, is refused (RFC 7493, 2.3).
  * Every other number is the JavaScript number nearest to it: never take one for an exact value.
  *
  * V8 judges the syntax; the text is then known to be valid, so the second walk only looks for what V8 lost.
@@ -10,10 +10,12 @@
  */
 export function parseJsonRecord(text: string): unknown {
   const value: unknown = JSON.parse(text)
-  if (typeof value === 'object' && value !== null) {
-    restoreLosses(text, value as Record<string, unknown>)
-  }
-  return value
+  if (typeof value !== 'object' || value === null) return value
+  const escapedNames = restoreLosses(text, value as Record<string, unknown>)
+  if (escapedNames.length === 0) return value
+  const record = readWithPlainNames(text, escapedNames)
+  restoreLosses(text, record)
+  return record
 }
 
 const quote = 0x22
@@ -32,7 +34,15 @@ type Names = undefined | string[] | Set<string>
 const listedNamesMax = 8
 const array = null
 
-function restoreLosses(text: string, record: Record<string, unknown>): void {
+/** A name that is written with a backslash, and where its text is, quotes included. */
+interface EscapedName {
+  readonly name: string
+  readonly start: number
+  readonly end: number
+}
+
+function restoreLosses(text: string, record: Record<string, unknown>): EscapedName[] {
+  const escapedNames: EscapedName[] = []
   const enclosing: (Names | typeof array)[] = []
   let names: Names | typeof array
   let depth = 0
@@ -44,7 +54,11 @@ function restoreLosses(text: string, record: Record<string, unknown>): void {
     if (code === quote) {
       const end = endOfString(text, at)
       if (nameExpected) {
-        name = nameIn(text, at, end)
+        name = text.slice(at + 1, end)
+        if (name.includes('\\')) {
+          name = JSON.parse(text.slice(at, end + 1)) as string
+          escapedNames.push({ name, start: at, end: end + 1 })
+        }
         names = withName(names as Names, name, at)
         nameExpected = false
       }
@@ -68,6 +82,37 @@ function restoreLosses(text: string, record: Record<string, unknown>): void {
       at = end - 1
     }
   }
+  return escapedNames
+}
+
+/**
+ * V8 can take an escaped name for another one that it met before, in any text (github.com/nodejs/node/issues/63785):
+ * what one sender wrote would decide how the next one is read. So it is given stand-ins without a backslash.
+ */
+function readWithPlainNames(text: string, escapedNames: readonly EscapedName[]): Record<string, unknown> {
+  let mark: string
+  do mark = Math.random().toString(36)
+  while (text.includes(mark))
+  let plain = ''
+  let rest = 0
+  for (const [index, { start, end }] of escapedNames.entries()) {
+    plain += `${text.slice(rest, start)}"${mark}${index}"`
+    rest = end
+  }
+  const record = JSON.parse(plain + text.slice(rest)) as Record<string, unknown>
+
+  const holders = [record]
+  for (const holder of holders) {
+    for (const [key, value] of Object.entries(holder)) {
+      if (typeof value === 'object' && value !== null) holders.push(value as Record<string, unknown>)
+      if (!key.startsWith(mark)) continue
+      delete holder[key]
+      const { name } = escapedNames[Number(key.slice(mark.length))] as EscapedName
+      // Not by assignment: `__proto__` would become the prototype.
+      Object.defineProperty(holder, name, { value, writable: true, enumerable: true, configurable: true })
+    }
+  }
+  return record
 }
 
 function endOfString(text: string, start: number): number {
@@ -93,11 +138,6 @@ function isNumberPart(code: number): boolean {
     code === 0x2b ||
     code === minus
   )
-}
-
-function nameIn(text: string, start: number, end: number): string {
-  const inner = text.slice(start + 1, end)
-  return inner.includes('\\') ? (JSON.parse(text.slice(start, end + 1)) as string) : inner
 }
 
 function withName(names: Names, name: string, at: number): Names {

@@ -5,7 +5,7 @@ import type { WriteStatement } from './statements.ts'
 export type Write = readonly [statement: WriteStatement, ...parameters: (bigint | string | null)[]]
 
 export interface CommitQueueLimits {
-  /** Changes that may wait for their commit; past it, `store-busy`. */
+  /** Changes that may be waiting for their commit or in it; past it, `store-busy`. */
   readonly queueRowsMax: number
   /** The text in them, in UTF-16 code units. */
   readonly queueTextMax: number
@@ -19,13 +19,24 @@ export const defaultCommitQueueLimits: CommitQueueLimits = {
   batchRowsMax: 1_000,
 }
 
+export interface CommitQueueOptions {
+  /**
+   * Makes the changes in order in one transaction, and resolves to the number of rows that each changed once they are
+   * durable; when it rejects, all of them share its error. Calls take effect in their order.
+   */
+  readonly commit: (writes: readonly Write[]) => Promise<readonly number[]>
+  /** How many calls of `commit` may be under way at once; what comes in meanwhile shares the next one. */
+  readonly commitsAtOnce: number
+  readonly limits: CommitQueueLimits
+}
+
 export interface CommitQueue {
   /**
    * @returns how many rows it changed, once they are durable
    * @throws DomainError `store-busy`, `store-unavailable`
    */
   write(write: Write): Promise<number>
-  /** Resolves once nothing waits any more. */
+  /** Refuses every change from now on, and resolves once all others have their outcome. */
   drained(): Promise<void>
 }
 
@@ -36,51 +47,61 @@ interface Waiting {
   readonly reject: (error: unknown) => void
 }
 
-/**
- * Lets changes that arrive while a commit is under way share the next one.
- *
- * @param commit makes the changes in order in one transaction, and resolves to the number of rows that each changed
- *   once they are durable; when it rejects, all of them share its error.
- */
-export function createCommitQueue(
-  commit: (writes: readonly Write[]) => Promise<readonly number[]>,
-  limits: CommitQueueLimits,
-): CommitQueue {
+/** Lets changes that arrive together, or while a commit is under way, share a commit. */
+export function createCommitQueue({ commit, commitsAtOnce, limits }: CommitQueueOptions): CommitQueue {
   let waiting: Waiting[] = []
+  const underWay = new Set<Promise<void>>()
+  let rows = 0
   let text = 0
-  let working: Promise<void> | undefined
+  let isScheduled = false
+  let isClosed = false
 
-  const work = async () => {
-    // Requests that came in with the same turn of the event loop share the first commit too.
-    await new Promise(setImmediate)
-    while (waiting.length > 0) {
+  const commitWaiting = () => {
+    isScheduled = false
+    while (waiting.length > 0 && underWay.size < commitsAtOnce) {
       const batch = waiting.slice(0, limits.batchRowsMax)
       waiting = waiting.slice(limits.batchRowsMax)
-      for (const each of batch) text -= each.text
-      try {
-        const changed = await commit(batch.map(({ write }) => write))
-        for (const [index, each] of batch.entries()) each.resolve(changed[index] as number)
-      } catch (error) {
-        for (const each of batch) each.reject(error)
-      }
+      const settled = settle(batch).finally(() => {
+        underWay.delete(settled)
+        commitWaiting()
+      })
+      underWay.add(settled)
     }
-    working = undefined
+  }
+
+  const settle = async (batch: readonly Waiting[]) => {
+    const outcome = await commit(batch.map(({ write }) => write)).then(
+      changed => (each: Waiting, index: number) => each.resolve(changed[index] as number),
+      error => (each: Waiting) => each.reject(error),
+    )
+    rows -= batch.length
+    for (const [index, each] of batch.entries()) {
+      text -= each.text
+      outcome(each, index)
+    }
   }
 
   return {
     write(write) {
+      if (isClosed) return Promise.reject(new DomainError('store-unavailable', 'the store is closed'))
       const length = textLength(write)
-      if (waiting.length >= limits.queueRowsMax || text + length > limits.queueTextMax) {
+      if (rows >= limits.queueRowsMax || text + length > limits.queueTextMax) {
         return Promise.reject(new DomainError('store-busy', 'too many changes are waiting to be written'))
       }
+      rows++
+      text += length
       return new Promise((resolve, reject) => {
         waiting.push({ write, text: length, resolve, reject })
-        text += length
-        working ??= work()
+        if (isScheduled) return
+        isScheduled = true
+        // Requests that come in with the same turn of the event loop share a commit too.
+        setImmediate(commitWaiting)
       })
     },
     async drained() {
-      await working
+      isClosed = true
+      commitWaiting()
+      while (underWay.size > 0) await Promise.all(underWay)
     },
   }
 }

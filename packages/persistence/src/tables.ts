@@ -47,7 +47,7 @@ export function fromToken(
 export function toToken({ name, scopes, created_at, expires_at }: Omit<TokenRow, 'hash'>): AccessToken {
   return {
     name,
-    scopes: scopes.split(' ') as Scope[],
+    scopes: scopes.split(' ').filter(Boolean) as Scope[],
     createdAt: new Date(Number(created_at)),
     ...(expires_at === null ? {} : { expiresAt: new Date(Number(expires_at)) }),
   }

@@ -32,6 +32,13 @@ export const tokenRepositoryContract: readonly TokenRepositoryCase[] = [
     },
   },
   {
+    name: 'keeps a token that is good for nothing yet',
+    async run(repository) {
+      await repository.insert({ ...lasting, scopes: [] }, hashToken('a'))
+      assert.deepEqual(await repository.find(hashToken('a')), { ...lasting, scopes: [] })
+    },
+  },
+  {
     name: 'lists in the order of the names',
     async run(repository) {
       assert.deepEqual(await repository.list(), [])

@@ -52,7 +52,11 @@ export async function openSqlite(file: string, limits: CommitQueueLimits): Promi
     )
 
   connection.close()
-  const writer = await startWriterThread({ file, statements: statements.write })
+  const writer = await startWriterThread({
+    file,
+    statements: statements.write,
+    batchRowsMax: limits.batchRowsMax,
+  })
   const link = () => ({ file, statements, writer: writer.open(), limits })
   const storage = joinSqlite(link())
   return {

@@ -18,7 +18,7 @@ export function createStorage(
   writer: Writer,
   limits: CommitQueueLimits,
 ): Storage {
-  const queue = createCommitQueue(writer.commit, limits)
+  const queue = createCommitQueue({ commit: writer.commit, commitsAtOnce: Number.POSITIVE_INFINITY, limits })
   const prepare = <Row>(sql: string) => {
     const statement = reader.prepare(sql)
     return {

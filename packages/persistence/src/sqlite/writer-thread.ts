@@ -17,7 +17,7 @@ export async function startWriterThread(workerData: WriterData): Promise<WriterT
   const worker = new Worker(new URL('./writer.js', import.meta.url), { workerData, resourceLimits })
   const command = (message: WriterCommand, transfer: MessagePort[] = []) =>
     worker.postMessage(message, transfer)
-  await once(worker, 'online')
+  await once(worker, 'message')
 
   return {
     open() {
@@ -35,7 +35,7 @@ export async function startWriterThread(workerData: WriterData): Promise<WriterT
 
 /** A writer as those see it who write through it. */
 export interface Writer {
-  /** Resolves once the changes are durable. One call at a time. */
+  /** Resolves once the changes are durable; calls take effect in their order. */
   commit(writes: readonly Write[]): Promise<readonly number[]>
   /** Why nothing can be written at the moment; `undefined` when it can. */
   failure(): string | undefined
@@ -44,20 +44,35 @@ export interface Writer {
 
 export function connectWriter(port: MessagePort): Writer {
   let failure: string | undefined
-  let underWay: PromiseWithResolvers<readonly number[]> | undefined
+  // The writer answers in the order of the batches, several at a time when they shared a commit.
+  const underWay: (PromiseWithResolvers<readonly number[]> & { readonly rows: number })[] = []
+  const settle = (rows: number, outcome: (batch: (typeof underWay)[number], from: number) => void) => {
+    for (let from = 0; from < rows; ) {
+      const batch = underWay.shift()
+      if (batch === undefined) throw new Error(`the writer answered ${rows - from} changes that nobody made`)
+      outcome(batch, from)
+      from += batch.rows
+    }
+  }
 
   port.on('message', (answer: WriterAnswer) => {
-    if ('changed' in answer) underWay?.resolve(answer.changed)
-    else if ('failure' in answer) underWay?.reject(unavailable(answer.failure))
-    else failure = answer.notReady
+    if ('changed' in answer) {
+      const { changed } = answer
+      settle(changed.length, (batch, from) => batch.resolve(changed.slice(from, from + batch.rows)))
+    } else if ('failure' in answer) {
+      settle(answer.rows, batch => batch.reject(unavailable(answer.failure)))
+    } else {
+      failure = answer.notReady
+    }
   })
 
   return {
     commit(writes) {
       if (failure !== undefined) return Promise.reject(unavailable(failure))
-      underWay = Promise.withResolvers()
+      const batch = { rows: writes.length, ...Promise.withResolvers<readonly number[]>() }
+      underWay.push(batch)
       port.postMessage(writes)
-      return underWay.promise
+      return batch.promise
     },
     failure: () => failure,
     close: () => port.close(),

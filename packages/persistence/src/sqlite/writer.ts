@@ -5,16 +5,18 @@ import { prepareCommit } from './commit.ts'
 import { openWriter } from './connection.ts'
 
 /**
- * The thread that waits for the disk, for every thread that writes to the store. Each has a port and at most one batch
- * of changes under way; whatever has come in by the time the last commit is done shares the next one.
+ * The thread that waits for the disk, for every thread that writes to the store. Each has a port. Whatever has come in
+ * at the ports by the time the last commit is done shares the next one, so that the more comes in, the less a change
+ * costs.
  *
  * After a commit that failed, SQLite has taken its changes back, but the log file may still hold them whole, and
  * would bring them back to life should the process die now. So the writer first makes a commit of its own, which
  * overwrites them, and until that works it is not ready for others.
  */
 export type WriterAnswer =
+  /** For the next so many changes that came in at this port, in their order. */
   | { readonly changed: readonly number[] }
-  | { readonly failure: string }
+  | { readonly failure: string; readonly rows: number }
   /** Whether the writer can write at all, told to every port when it changes. */
   | { readonly notReady: string | undefined }
 
@@ -28,13 +30,16 @@ if (owner === null) throw new Error('writer.js runs as a worker thread')
 export interface WriterData {
   readonly file: string
   readonly statements: Statements['write']
+  /** A commit that has so many changes takes no further batch. */
+  readonly batchRowsMax: number
 }
 
-const { file, statements } = workerData as WriterData
+const { file, statements, batchRowsMax } = workerData as WriterData
 const connection = openWriter(file)
 const commit = prepareCommit(connection, statements)
 let proofs = connection.pragma('user_version', { simple: true }) as bigint
 const ports = new Set<MessagePort>()
+let recovery: NodeJS.Timeout | undefined
 
 owner.on('message', (command: WriterCommand) => {
   if (command === 'close') {
@@ -49,24 +54,33 @@ owner.on('message', (command: WriterCommand) => {
   }
 })
 
-function commitTogether(port: MessagePort, writes: readonly Write[]): void {
-  const batches = [{ port, writes }]
-  for (const other of ports) {
-    const waiting = other === port ? undefined : receiveMessageOnPort(other)
-    if (waiting !== undefined) batches.push({ port: other, writes: waiting.message })
+// Its owner waits for this, or for what kept the store from being opened.
+owner.postMessage('open')
+
+function commitTogether(first: MessagePort, writes: readonly Write[]): void {
+  const batches = new Map([[first, [...writes]]])
+  let rows = writes.length
+  for (const port of ports) {
+    while (rows < batchRowsMax) {
+      const more = receiveMessageOnPort(port)
+      if (more === undefined) break
+      const batch = batches.get(port) ?? []
+      batch.push(...(more.message as readonly Write[]))
+      batches.set(port, batch)
+      rows += more.message.length
+    }
   }
 
   try {
-    const changed = commit(batches.flatMap(batch => batch.writes))
-    for (const batch of batches) answer(batch.port, { changed: changed.splice(0, batch.writes.length) })
+    const changed = commit([...batches.values()].flat())
+    for (const [port, batch] of batches) answer(port, { changed: changed.splice(0, batch.length) })
   } catch (error) {
     const failure = describe(error)
-    const ready = isLockedOut(failure) || recover()
-    if (!ready) {
-      for (const each of ports) answer(each, { notReady: failure })
-      keepRecovering()
+    if (!isLockedOut(failure) && !recover()) {
+      for (const port of ports) answer(port, { notReady: failure })
+      recovery ??= setInterval(recoverLater, recoverAfterMs).unref()
     }
-    for (const batch of batches) answer(batch.port, { failure })
+    for (const [port, batch] of batches) answer(port, { failure, rows: batch.length })
   }
 }
 
@@ -89,11 +103,11 @@ function recover(): boolean {
   }
 }
 
-function keepRecovering(): void {
-  setTimeout(() => {
-    if (!recover()) return keepRecovering()
-    for (const port of ports) answer(port, { notReady: undefined })
-  }, recoverAfterMs)
+function recoverLater(): void {
+  if (!recover()) return
+  clearInterval(recovery)
+  recovery = undefined
+  for (const port of ports) answer(port, { notReady: undefined })
 }
 
 function describe(error: unknown): string {

@@ -1,0 +1,189 @@
+import { availableParallelism } from 'node:os'
+import { describe, expect, test } from 'vitest'
+import { ConfigError, readConfig } from '../dist/config.js'
+
+function faultsOf(environment: Record<string, string>): string[] {
+  try {
+    readConfig(environment)
+  } catch (error) {
+    if (error instanceof ConfigError) return error.message.split('\n')
+    throw error
+  }
+  return []
+}
+const wrongVariables = (environment: Record<string, string>) =>
+  faultsOf(environment).map(line => line.split(' ')[0])
+
+const threads = process.platform === 'linux' ? Math.min(2, availableParallelism()) : 1
+const defaults = {
+  host: '127.0.0.1',
+  port: 3000,
+  databaseUrl: 'file:data/plant-store.db',
+  accessTokens: [],
+  logLevel: 'info',
+  httpThreads: threads,
+  serverLimits: {
+    bodyBytesMax: 1_048_576,
+    headerBytesMax: 16_384,
+    requestTimeoutMs: 30_000,
+    headersTimeoutMs: 10_000,
+    keepAliveTimeoutMs: 72_000,
+  },
+  queueRowsMax: 10_000,
+  shutdownTimeoutMs: 10_000,
+}
+
+test('an empty environment gives the documented defaults', () => {
+  expect(readConfig({})).toEqual(defaults)
+})
+
+test('an empty variable counts as one that is not set', () => {
+  const names = [
+    'HOST',
+    'PORT',
+    'DATABASE_URL',
+    'BASE_URL',
+    'ACCESS_TOKENS',
+    'LOG_LEVEL',
+    'HTTP_THREADS',
+    'BODY_LIMIT',
+    'HEADER_LIMIT',
+    'REQUEST_TIMEOUT',
+    'HEADERS_TIMEOUT',
+    'KEEP_ALIVE_TIMEOUT',
+    'QUEUE_LIMIT',
+    'SHUTDOWN_TIMEOUT',
+  ]
+  expect(readConfig(Object.fromEntries(names.map(name => [name, ''])))).toEqual(defaults)
+})
+
+test('variables that nobody declared are ignored', () => {
+  expect(readConfig({ PATH: '/bin', port: 'x', PLANTS: '1' })).toEqual(defaults)
+})
+
+test('a configuration can not be changed', () => {
+  expect(Object.isFrozen(readConfig({}))).toBe(true)
+})
+
+describe('a right value is taken:', () => {
+  test.each([
+    ['HOST', '0.0.0.0', { host: '0.0.0.0' }],
+    ['HOST', '::1', { host: '::1' }],
+    ['PORT', '0', { port: 0 }],
+    ['PORT', '65535', { port: 65_535 }],
+    ['DATABASE_URL', 'file::memory:', { databaseUrl: 'file::memory:' }],
+    ['DATABASE_URL', 'file:/var/lib/plants.db', { databaseUrl: 'file:/var/lib/plants.db' }],
+    ['DATABASE_URL', 'file:///var/lib/plants.db', { databaseUrl: 'file:///var/lib/plants.db' }],
+    ['BASE_URL', 'https://example.org', { baseUrl: 'https://example.org/' }],
+    ['BASE_URL', 'http://example.org:8080/store/', { baseUrl: 'http://example.org:8080/store/' }],
+    ['ACCESS_TOKENS', 'a', { accessTokens: ['a'] }],
+    ['ACCESS_TOKENS', 'a-b_c.~+/==, d ,e', { accessTokens: ['a-b_c.~+/==', 'd', 'e'] }],
+    ['LOG_LEVEL', 'silent', { logLevel: 'silent' }],
+    ['LOG_LEVEL', 'trace', { logLevel: 'trace' }],
+    ['HTTP_THREADS', '1', { httpThreads: 1 }],
+    ['HTTP_THREADS', '64', { httpThreads: 64 }],
+    ['QUEUE_LIMIT', '1', { queueRowsMax: 1 }],
+    ['SHUTDOWN_TIMEOUT', '500ms', { shutdownTimeoutMs: 500 }],
+    ['SHUTDOWN_TIMEOUT', '86400s', { shutdownTimeoutMs: 86_400_000 }],
+  ])('%s=%s', (name, value, expected) => {
+    expect(readConfig({ [name]: value })).toEqual({ ...defaults, ...expected })
+  })
+
+  test.each([
+    ['BODY_LIMIT', '1', { bodyBytesMax: 1 }],
+    ['BODY_LIMIT', '64KiB', { bodyBytesMax: 65_536 }],
+    ['BODY_LIMIT', '1024MiB', { bodyBytesMax: 2 ** 30 }],
+    ['HEADER_LIMIT', '1024', { headerBytesMax: 1024 }],
+    ['HEADER_LIMIT', '1MiB', { headerBytesMax: 2 ** 20 }],
+    ['REQUEST_TIMEOUT', '1ms', { requestTimeoutMs: 1 }],
+    ['HEADERS_TIMEOUT', '5s', { headersTimeoutMs: 5000 }],
+    ['KEEP_ALIVE_TIMEOUT', '1s', { keepAliveTimeoutMs: 1000 }],
+  ])('%s=%s', (name, value, expected) => {
+    expect(readConfig({ [name]: value })).toEqual({
+      ...defaults,
+      serverLimits: { ...defaults.serverLimits, ...expected },
+    })
+  })
+})
+
+describe('a wrong value is refused, with the variable named:', () => {
+  test.each([
+    ['PORT', ['65536', '-1', '80.5', '0x50', '1e3', 'http', ' 80', '80 ', '99999999999']],
+    [
+      'DATABASE_URL',
+      [
+        'plants.db',
+        'file:',
+        'http://a/b',
+        'mysql://a/b',
+        'file://host/a.db',
+        'file:a.db?mode=ro',
+        'file:%ff',
+      ],
+    ],
+    [
+      'BASE_URL',
+      [
+        'example.org',
+        'ftp://example.org',
+        '/store',
+        'http://',
+        'http://a/?b=c',
+        'http://a/#b',
+        'http://user:pass@a/',
+        'http://:pass@a/',
+      ],
+    ],
+    ['ACCESS_TOKENS', ['a b', 'a,,b', ',', 'a,', 'ä', 'a"', 'a=b']],
+    ['LOG_LEVEL', ['verbose', 'INFO', '30']],
+    ['HTTP_THREADS', ['0', '65', '-1', 'auto', '1.5']],
+    ['BODY_LIMIT', ['0', '-1', '1.5MiB', '1MB', '1kib', '1025MiB', 'MiB', '1 MiB', '1GiB']],
+    ['HEADER_LIMIT', ['1023', '0', '2MiB', 'x']],
+    ['REQUEST_TIMEOUT', ['0s', '0ms', '30', '30m', '-1s', '1.5s', '86401s', 's']],
+    ['HEADERS_TIMEOUT', ['0s', '10']],
+    ['KEEP_ALIVE_TIMEOUT', ['0s', '10']],
+    ['QUEUE_LIMIT', ['0', '1000001', 'many']],
+    ['SHUTDOWN_TIMEOUT', ['0s', '10', 'never']],
+  ])('%s', (name, values) => {
+    for (const value of values) expect(wrongVariables({ [name]: value }), `${name}=${value}`).toEqual([name])
+  })
+})
+
+test('every wrong variable is named at once, a line each, with what it should be', () => {
+  const lines = faultsOf({
+    PORT: '99999',
+    DATABASE_URL: 'plants.db',
+    BASE_URL: 'example.org',
+    ACCESS_TOKENS: 'a b',
+    LOG_LEVEL: 'loud',
+    HTTP_THREADS: '0',
+    BODY_LIMIT: 'big',
+    HEADER_LIMIT: 'big',
+    REQUEST_TIMEOUT: 'long',
+    HEADERS_TIMEOUT: 'long',
+    KEEP_ALIVE_TIMEOUT: 'long',
+    QUEUE_LIMIT: 'long',
+    SHUTDOWN_TIMEOUT: 'long',
+  })
+  expect(lines.map(line => line.split(' ')[0]).sort()).toEqual([
+    'ACCESS_TOKENS',
+    'BASE_URL',
+    'BODY_LIMIT',
+    'DATABASE_URL',
+    'HEADERS_TIMEOUT',
+    'HEADER_LIMIT',
+    'HTTP_THREADS',
+    'KEEP_ALIVE_TIMEOUT',
+    'LOG_LEVEL',
+    'PORT',
+    'QUEUE_LIMIT',
+    'REQUEST_TIMEOUT',
+    'SHUTDOWN_TIMEOUT',
+  ])
+  for (const line of lines) expect(line).toMatch(/^[A-Z_]+ must be .{10,}$/)
+})
+
+test('a refused token is not repeated in the message, which a log may keep', () => {
+  expect(faultsOf({ ACCESS_TOKENS: 'secret value' }).join()).not.toContain('secret')
+  expect(faultsOf({ BASE_URL: 'http://user:secret@a/' }).join()).not.toContain('secret')
+})

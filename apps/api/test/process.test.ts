@@ -1,0 +1,274 @@
+import { execFile, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { expect, test } from 'vitest'
+import { startProgram, stop, takePort, temporaryFolder, urlOf } from './started-program.ts'
+
+const run = promisify(execFile)
+
+const post = (url: string, token: string, plant: object) =>
+  fetch(`${url}/plants`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    body: JSON.stringify(plant),
+  })
+const statusOf = async (url: string, token: string) =>
+  (await fetch(`${url}/plants`, { headers: { authorization: `Bearer ${token}` } })).status
+const shownToken = (errors: string) => /^ {2}(plantstore_\S+)$/m.exec(errors)?.[1]
+const shownCommand = (errors: string) => /^ {2}(curl .*)$/m.exec(errors)?.[1]
+/** Everything that is kept in a folder, as the bytes that it is. */
+const everythingIn = (folder: string) =>
+  Buffer.concat(readdirSync(folder).map(name => readFileSync(join(folder, name)))).toString('latin1')
+
+/** Whether anybody accepts connections there. */
+async function isListening(port: number): Promise<boolean> {
+  const socket = connect(port, '127.0.0.1')
+  const listening = await new Promise<boolean>(resolve => {
+    socket.once('connect', () => resolve(true)).once('error', () => resolve(false))
+  })
+  socket.destroy()
+  return listening
+}
+
+test('a wrong configuration ends it with 1, one message that names every wrong variable, and nothing begun', async () => {
+  const folder = temporaryFolder()
+  const { port, free } = await takePort()
+  await free()
+  const program = startProgram(folder, {
+    PORT: `${port}`,
+    BASE_URL: 'example.org',
+    BODY_LIMIT: 'large',
+    ACCESS_TOKENS: 'se cret',
+    LOG_LEVEL: 'loud',
+  })
+  expect(await program.ended).toBe(1)
+  const lines = program.errors().trimEnd().split('\n')
+  expect(lines.map(line => line.split(' ').slice(0, 2).join(' ')).sort()).toEqual([
+    'plant-store: ACCESS_TOKENS',
+    'plant-store: BASE_URL',
+    'plant-store: BODY_LIMIT',
+    'plant-store: LOG_LEVEL',
+  ])
+  expect(program.errors()).not.toContain('se cret')
+  expect(program.output()).toBe('')
+  expect(readdirSync(folder)).toEqual([])
+  expect(await isListening(port)).toBe(false)
+})
+
+test('a first start shows a token and a command that adds a plant as it stands', async context => {
+  if (spawnSync('curl', ['--version']).status !== 0) return context.skip('curl is not there')
+  const program = startProgram(temporaryFolder())
+  const url = await urlOf(program)
+  await expect.poll(program.errors).toContain('curl ')
+  const command = shownCommand(program.errors()) as string
+  expect((await run('sh', ['-c', command])).stdout).toBe('{"name":"Monstera","tag":"climber"}')
+  const second = JSON.parse((await run('sh', ['-c', command])).stdout)
+  expect(second).toMatchObject({ error: 40003 })
+
+  const token = shownToken(program.errors()) as string
+  expect(command).toContain(token)
+  const listed = await fetch(`${url}/plants`, { headers: { authorization: `Bearer ${token}` } })
+  expect(await listed.json()).toEqual([{ id: 1, name: 'Monstera', tag: 'climber' }])
+  expect(await stop(program)).toBe(0)
+})
+
+test('a second start shows no token, the first one still works, and it is written down nowhere', async () => {
+  const folder = temporaryFolder()
+  const first = startProgram(folder)
+  const firstUrl = await urlOf(first)
+  await expect.poll(() => shownToken(first.errors())).toBeDefined()
+  const token = shownToken(first.errors()) as string
+  expect((await post(firstUrl, token, { id: 7, name: 'Calathea' })).status).toBe(200)
+  expect(everythingIn(join(folder, 'data'))).not.toContain(token)
+  expect(await stop(first)).toBe(0)
+
+  const second = startProgram(folder, { LOG_LEVEL: 'trace' })
+  const secondUrl = await urlOf(second)
+  expect((await post(secondUrl, token, { id: 7, name: 'Calathea' })).status).toBe(400)
+  expect((await post(secondUrl, token, { id: 8, name: 'Calathea' })).status).toBe(200)
+  expect(await stop(second)).toBe(0)
+  expect(second.errors()).toBe('')
+
+  expect(readdirSync(join(folder, 'data'))).toEqual(['plant-store.db'])
+  const kept = everythingIn(join(folder, 'data'))
+  expect(kept).toContain('Calathea')
+  for (const place of [kept, first.output(), second.output()]) {
+    expect(place).not.toContain(token)
+    expect(place).not.toContain(token.slice('plantstore_'.length))
+  }
+})
+
+test('a start that fails at the port shows no token, and the next one that works does', async () => {
+  const folder = temporaryFolder()
+  const { port } = await takePort()
+  const failed = startProgram(folder, { PORT: `${port}` })
+  expect(await failed.ended).toBe(1)
+  expect(failed.errors()).toMatch(/^plant-store: [^\n]*address already in use 127\.0\.0\.1:\d+\n$/)
+
+  const next = startProgram(folder)
+  const url = await urlOf(next)
+  await expect.poll(() => shownToken(next.errors())).toBeDefined()
+  expect(await statusOf(url, shownToken(next.errors()) as string)).toBe(200)
+  expect(await stop(next)).toBe(0)
+})
+
+test.each([
+  [
+    'a port that is another program’s',
+    async () => ({ PORT: `${(await takePort()).port}` }),
+    'address already in use',
+  ],
+  // TEST-NET-1 (RFC 5737) is nobody's address.
+  ['an address that is not here', async () => ({ HOST: '192.0.2.1' }), 'address not available'],
+  [
+    'a file that is no store',
+    async () => ({ DATABASE_URL: 'file:notes.txt' }),
+    'the store notes.txt can not be opened',
+  ],
+])('%s ends it with 1 and one clear line', async (_, environment, reason) => {
+  const folder = temporaryFolder()
+  writeFileSync(join(folder, 'notes.txt'), 'Water the plants.\n')
+  const program = startProgram(folder, { ACCESS_TOKENS: 'secret', ...(await environment()) })
+  expect(await program.ended).toBe(1)
+  expect(program.errors()).toMatch(/^plant-store: [^\n]+\n$/)
+  expect(program.errors()).toContain(reason)
+  expect(readFileSync(join(folder, 'notes.txt'), 'utf8')).toBe('Water the plants.\n')
+})
+
+test('a second program on the port of a first one is refused, however many threads share a port', async () => {
+  const first = startProgram(temporaryFolder(), { ACCESS_TOKENS: 'secret', HTTP_THREADS: '2' })
+  const { port } = new URL(await urlOf(first))
+  const second = startProgram(temporaryFolder(), { ACCESS_TOKENS: 'secret', HTTP_THREADS: '2', PORT: port })
+  expect(await second.ended).toBe(1)
+  expect(second.errors()).toContain('address already in use')
+  expect(await stop(first)).toBe(0)
+})
+
+test('the tokens of ACCESS_TOKENS work, no other does, none is made and none is kept', async () => {
+  const folder = temporaryFolder()
+  const program = startProgram(folder, { ACCESS_TOKENS: 'first-secret, second-secret' })
+  const url = await urlOf(program)
+  expect(await statusOf(url, 'first-secret')).toBe(200)
+  expect(await statusOf(url, 'second-secret')).toBe(200)
+  expect((await post(url, 'second-secret', { id: 1, name: 'a' })).status).toBe(200)
+  for (const wrong of ['third-secret', 'first-secret,', 'first-secret, second-secret']) {
+    expect(await statusOf(url, wrong)).toBe(401)
+  }
+  expect(await stop(program)).toBe(0)
+  expect(program.errors()).toBe('')
+  expect(everythingIn(join(folder, 'data'))).not.toContain('-secret')
+  expect(program.output()).not.toContain('-secret')
+
+  const without = startProgram(folder)
+  const urlWithout = await urlOf(without)
+  expect(await statusOf(urlWithout, 'first-secret')).toBe(401)
+  await expect.poll(() => shownToken(without.errors())).toBeDefined()
+  expect(await stop(without)).toBe(0)
+})
+
+test('a store in memory makes no file and is empty again after a restart', async () => {
+  const folder = temporaryFolder()
+  for (let start = 0; start < 2; start++) {
+    const program = startProgram(folder, { DATABASE_URL: 'file::memory:', ACCESS_TOKENS: 'secret' })
+    const url = await urlOf(program)
+    expect((await post(url, 'secret', { id: 1, name: 'a' })).status).toBe(200)
+    expect((await post(url, 'secret', { id: 1, name: 'a' })).status).toBe(400)
+    expect(await stop(program)).toBe(0)
+    expect(readdirSync(folder)).toEqual([])
+  }
+})
+
+test('DATABASE_URL says where the store is, from where the program was started', async () => {
+  const folder = temporaryFolder()
+  const program = startProgram(folder, { DATABASE_URL: 'file:a/b/plants.db', ACCESS_TOKENS: 'secret' })
+  const url = await urlOf(program)
+  expect((await post(url, 'secret', { id: 1, name: 'a' })).status).toBe(200)
+  expect(await stop(program)).toBe(0)
+  expect(existsSync(join(folder, 'a', 'b', 'plants.db'))).toBe(true)
+  expect(readdirSync(folder)).toEqual(['a'])
+})
+
+test('the path of BASE_URL stands before every route, in the description and in the command that is shown', async () => {
+  const program = startProgram(temporaryFolder(), { BASE_URL: 'https://plants.example.org/green/store/' })
+  const { origin } = new URL(await urlOf(program))
+  await expect.poll(() => shownToken(program.errors())).toBeDefined()
+  const token = shownToken(program.errors()) as string
+  expect(shownCommand(program.errors())).toContain(`curl ${origin}/green/store/plants `)
+
+  const prefixed = `${origin}/green/store`
+  expect((await post(prefixed, token, { id: 1, name: 'a' })).status).toBe(200)
+  expect(await statusOf(prefixed, token)).toBe(200)
+  for (const page of ['/healthz', '/readyz', '/openapi.json']) {
+    expect((await fetch(prefixed + page)).status).toBe(200)
+    expect((await fetch(origin + page, { headers: { authorization: `Bearer ${token}` } })).status).toBe(404)
+  }
+  expect(await statusOf(origin, token)).toBe(404)
+  const description = (await (await fetch(`${prefixed}/openapi.json`)).json()) as { servers: unknown }
+  expect(description.servers).toEqual([{ url: 'https://plants.example.org/green/store' }])
+
+  const page = await fetch(`${prefixed}/plants?limit=1`, { headers: { authorization: `Bearer ${token}` } })
+  expect(page.headers.get('link')).toBeNull()
+  await post(prefixed, token, { id: 2, name: 'b' })
+  const first = await fetch(`${prefixed}/plants?limit=1`, { headers: { authorization: `Bearer ${token}` } })
+  expect(first.headers.get('link')).toBe('</green/store/plants?limit=1&after=1>; rel="next"')
+  expect(await stop(program)).toBe(0)
+})
+
+test.each(['SIGTERM', 'SIGINT'] as const)(
+  '%s ends it with 0, also while clients keep connections open',
+  async signal => {
+    const program = startProgram(temporaryFolder(), { ACCESS_TOKENS: 'secret' })
+    const url = new URL(await urlOf(program))
+    const idle = connect(Number(url.port), url.hostname)
+    await once(idle, 'connect')
+    expect((await post(url.origin, 'secret', { id: 1, name: 'a' })).status).toBe(200)
+    expect(await stop(program, signal)).toBe(0)
+    expect(program.output()).toMatch(/"msg":"stopped"\}\n$/)
+    expect(program.errors()).toBe('')
+    idle.destroy()
+  },
+)
+
+test('a request that is under way when it is told to stop is still answered, and kept', async () => {
+  const folder = temporaryFolder()
+  const program = startProgram(folder, { ACCESS_TOKENS: 'secret' })
+  const { port, hostname, host } = new URL(await urlOf(program))
+  const socket = connect(Number(port), hostname)
+  let answer = ''
+  socket.setEncoding('utf8').on('data', text => {
+    answer += text
+  })
+  const body = '{"id":1,"name":"a"}'
+  const head = `POST /plants HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer secret\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nExpect: 100-continue\r\n\r\n`
+  socket.write(head)
+  // Now the server has the request and waits for its body.
+  await expect.poll(() => answer).toBe('HTTP/1.1 100 Continue\r\n\r\n')
+  program.process.kill('SIGTERM')
+  await program.logged('stopping')
+  socket.write(body)
+  await once(socket, 'close')
+  expect(answer).toContain('HTTP/1.1 200 OK\r\n')
+  expect(answer).toMatch(/\r\n\r\n\{"name":"a"\}$/)
+  expect(await program.ended).toBe(0)
+
+  const again = startProgram(folder, { ACCESS_TOKENS: 'secret' })
+  expect((await post(await urlOf(again), 'secret', { id: 1, name: 'a' })).status).toBe(400)
+  expect(await stop(again)).toBe(0)
+})
+
+test('it ends with 1 when it can not stop in time', async () => {
+  const program = startProgram(temporaryFolder(), { ACCESS_TOKENS: 'secret', SHUTDOWN_TIMEOUT: '300ms' })
+  const { port, hostname, host } = new URL(await urlOf(program))
+  const socket = connect(Number(port), hostname)
+  socket.on('error', () => {})
+  socket.write(
+    `POST /plants HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer secret\r\nContent-Type: application/json\r\nContent-Length: 99\r\nExpect: 100-continue\r\n\r\n`,
+  )
+  await once(socket, 'data')
+  expect(await stop(program)).toBe(1)
+  expect(program.output()).toContain('"msg":"did not stop in time"')
+  socket.destroy()
+})

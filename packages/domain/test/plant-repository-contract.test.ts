@@ -1,0 +1,274 @@
+import { type Plant, type PlantId, type PlantRepository, parsePlant } from '@plant-store/domain'
+import { createMemoryPlantRepository, plantRepositoryContract } from '@plant-store/domain/testing'
+import { describe, expect, test } from 'vitest'
+
+describe('the repository in memory keeps the contract', () => {
+  test.each(plantRepositoryContract)('$name', ({ run }) => run(createMemoryPlantRepository()))
+})
+
+/** A repository that is right but for what is put in its place. */
+type Break = (right: PlantRepository) => Partial<PlantRepository>
+
+/** Breaks every plant on its way in. */
+const storing =
+  (change: (plant: Plant) => unknown): Break =>
+  right => ({
+    insert: plant => right.insert(change(plant) as Plant),
+    save: plant => right.save(change(plant) as Plant),
+  })
+/** Breaks every id, wherever one goes in. */
+const identifying =
+  (change: (id: bigint) => bigint): Break =>
+  right => {
+    const broken = (id: PlantId) => change(id) as PlantId
+    return {
+      insert: plant => right.insert({ ...plant, id: broken(plant.id) }),
+      save: plant => right.save({ ...plant, id: broken(plant.id) }),
+      find: id => right.find(broken(id)),
+      remove: id => right.remove(broken(id)),
+    }
+  }
+const text = (change: (text: string) => string) =>
+  storing(({ id, name, tag }) => ({ id, name: change(name), ...(tag !== undefined && { tag: change(tag) }) }))
+const everything = { limit: Number.MAX_SAFE_INTEGER }
+const later = () => new Promise<void>(resolve => setImmediate(resolve))
+
+const broken: Record<string, Break> = {
+  'lets the last writer win': right => ({
+    async insert(plant) {
+      await right.save(plant)
+      return 'inserted'
+    },
+  }),
+  'overwrites, but says that the id is taken': right => ({
+    async insert(plant) {
+      const outcome = await right.insert(plant)
+      if (outcome === 'id-taken') await right.save(plant)
+      return outcome
+    },
+  }),
+  'takes the same plant again for inserted': right => ({
+    async insert(plant) {
+      const there = await right.find(plant.id)
+      return there?.name === plant.name && there.tag === plant.tag ? 'inserted' : right.insert(plant)
+    },
+  }),
+  'looks first and inserts later': right => ({
+    async insert(plant) {
+      if ((await right.find(plant.id)) !== undefined) return 'id-taken'
+      await later()
+      await right.save(plant)
+      return 'inserted'
+    },
+  }),
+  'never inserts twice, whatever was removed between': right => {
+    const seen = new Set<PlantId>()
+    return {
+      async insert(plant) {
+        if (seen.has(plant.id)) return 'id-taken'
+        seen.add(plant.id)
+        return right.insert(plant)
+      },
+    }
+  },
+  'gives outcomes to the wrong callers': right => {
+    let before: Promise<'inserted' | 'id-taken'> = Promise.resolve('inserted')
+    return {
+      insert(plant) {
+        const answer = before
+        before = right.insert(plant)
+        return answer
+      },
+    }
+  },
+  'answers before the change is made': right => ({
+    async save(plant) {
+      void later().then(() => right.save(plant))
+    },
+  }),
+  'lets a later change overtake an earlier one': right => ({
+    async save(plant) {
+      await later()
+      await right.save(plant)
+    },
+  }),
+  'rounds ids to JavaScript numbers': identifying(id => BigInt(Number(id))),
+  'keeps 32 bits of an id': identifying(id => BigInt.asIntN(32, id)),
+  'takes ids for unsigned': right => ({
+    async page(query) {
+      const all = await right.page({ ...query, limit: everything.limit })
+      return all
+        .toSorted((a, b) => (BigInt.asUintN(64, a.id) < BigInt.asUintN(64, b.id) ? -1 : 1))
+        .slice(0, query.limit)
+    },
+  }),
+  'sorts ids as text': right => ({
+    async page(query) {
+      const all = await right.page({ ...query, limit: everything.limit })
+      return all.toSorted((a, b) => (`${a.id}` < `${b.id}` ? -1 : 1)).slice(0, query.limit)
+    },
+  }),
+  'sorts in descending order': right => ({
+    page: async query =>
+      (await right.page({ ...query, limit: everything.limit })).toReversed().slice(0, query.limit),
+  }),
+  'lists in the order of insertion': right => {
+    const order: PlantId[] = []
+    return {
+      insert(plant) {
+        order.push(plant.id)
+        return right.insert(plant)
+      },
+      async page(query) {
+        const all = await right.page({ ...query, limit: everything.limit })
+        return all.toSorted((a, b) => order.indexOf(a.id) - order.indexOf(b.id)).slice(0, query.limit)
+      },
+    }
+  },
+  'trims texts': text(each => each.trim()),
+  'normalises texts': text(each => each.normalize('NFC')),
+  'folds the case of texts': text(each => each.toLowerCase()),
+  'strips control characters': text(each => each.replace(/\p{Cc}/gu, '')),
+  'drops a byte order mark': text(each => each.replace('\ufeff', '')),
+  'keeps 255 characters of a text': text(each => each.slice(0, 255)),
+  'keeps the basic plane only': text(each => each.replace(/[\u{10000}-\u{10ffff}]/gu, '\ufffd')),
+  'keeps ISO 8859-1 only': text(each => each.replace(/[^\0-\xff]/g, '?')),
+  'doubles quotes': text(each => each.replaceAll("'", "''")),
+  'drops an empty tag': storing(({ tag, ...plant }) => (tag ? { ...plant, tag } : plant)),
+  'makes an empty tag of none': storing(plant => ({ ...plant, tag: plant.tag ?? '' })),
+  'gives a tag that is undefined': right => ({
+    find: async id => {
+      const found = await right.find(id)
+      return found && (({ id, name, tag }) => ({ id, name, tag }) as Plant)(found)
+    },
+  }),
+  'gives a tag that is null': storing(plant => ({ ...plant, tag: plant.tag ?? null })),
+  'forgets the tag on save': right => ({ save: ({ id, name }) => right.save({ id, name }) }),
+  'keeps the old tag on a save without one': right => ({
+    async save(plant) {
+      await right.save({ ...(await right.find(plant.id)), ...plant })
+    },
+  }),
+  'saves only what is there': right => ({
+    async save(plant) {
+      if ((await right.find(plant.id)) !== undefined) await right.save(plant)
+    },
+  }),
+  'saves only what is not there': right => ({
+    async save(plant) {
+      await right.insert(plant)
+    },
+  }),
+  'finds null instead of nothing': right => ({
+    find: async id => (await right.find(id)) ?? (null as unknown as undefined),
+  }),
+  'gives pages that are one too long': right => ({
+    page: query => right.page({ ...query, limit: query.limit + 1 }),
+  }),
+  'gives pages that are one too short': right => ({
+    page: async query => (await right.page(query)).slice(0, query.limit - 1),
+  }),
+  'gives ten plants at most': right => ({ page: async query => (await right.page(query)).slice(0, 10) }),
+  'begins a page with the last plant of the one before': right => ({
+    page: ({ after, ...query }) =>
+      right.page(after === undefined ? query : { ...query, after: (after - 1n) as PlantId }),
+  }),
+  'leaves out the plant after the last one': right => ({
+    page: ({ after, ...query }) =>
+      right.page(after === undefined ? query : { ...query, after: (after + 1n) as PlantId }),
+  }),
+  'starts at zero': right => ({
+    page: query => right.page(query.after === undefined ? { ...query, after: -1n as PlantId } : query),
+  }),
+  'wraps around after the largest id': right => ({
+    page: ({ after, ...query }) =>
+      right.page(after === undefined || after === 2n ** 63n - 1n ? query : { ...query, after }),
+  }),
+  'ignores the bound of a page': right => ({ page: ({ after: _, ...query }) => right.page(query) }),
+  'ignores the tag of a query': right => ({ page: ({ tag: _, ...query }) => right.page(query) }),
+  'ignores an empty tag of a query': right => ({
+    page: ({ tag, ...query }) => right.page(tag ? { ...query, tag } : query),
+  }),
+  'ignores the bound where a tag is asked for': right => ({
+    page: query =>
+      query.tag === undefined ? right.page(query) : right.page({ limit: query.limit, tag: query.tag }),
+  }),
+  'limits first and looks for the tag then': right => ({
+    page: async ({ tag, ...query }) =>
+      (await right.page(query)).filter(plant => tag === undefined || plant.tag === tag),
+  }),
+  'looks for a tag in any case': right => ({
+    page: async ({ tag, limit, ...query }) =>
+      (await right.page({ ...query, ...everything }))
+        .filter(plant => tag === undefined || plant.tag?.toLowerCase() === tag.toLowerCase())
+        .slice(0, limit),
+  }),
+  'looks for a tag as a pattern': right => ({
+    page: async ({ tag, limit, ...query }) =>
+      (await right.page({ ...query, ...everything }))
+        .filter(
+          plant =>
+            tag === undefined ||
+            (plant.tag !== undefined && (plant.tag === tag || plant.tag.startsWith(tag))),
+        )
+        .slice(0, limit),
+  }),
+  'removes without telling': right => ({
+    async remove(id) {
+      await right.remove(id)
+      return true
+    },
+  }),
+  'tells without removing': right => ({ remove: async id => (await right.find(id)) !== undefined }),
+  'keeps an old index of tags': right => {
+    const tags = new Map<PlantId, string>()
+    return {
+      insert(plant) {
+        if (plant.tag !== undefined) tags.set(plant.id, plant.tag)
+        return right.insert(plant)
+      },
+      save(plant) {
+        if (plant.tag !== undefined) tags.set(plant.id, plant.tag)
+        return right.save(plant)
+      },
+      page: async ({ tag, limit, ...query }) =>
+        (await right.page({ ...query, ...everything }))
+          .filter(plant => tag === undefined || tags.get(plant.id) === tag)
+          .slice(0, limit),
+    }
+  },
+}
+
+/** The cases that a repository fails. */
+async function caught(make: Break): Promise<string[]> {
+  const failed: string[] = []
+  for (const { name, run } of plantRepositoryContract) {
+    const right = createMemoryPlantRepository()
+    await run({ ...right, ...make(right) }).catch(() => failed.push(name))
+  }
+  return failed
+}
+
+describe('the contract catches a repository that', () => {
+  test.each(Object.entries(broken))('%s', async (_, make) => {
+    expect(await caught(make)).not.toEqual([])
+  })
+})
+
+test('the contract fails nothing that only passes calls on', async () => {
+  expect(await caught(right => ({ insert: plant => right.insert(plant) }))).toEqual([])
+})
+
+test('every case of the contract catches some broken repository', async () => {
+  const useful = new Set<string>()
+  for (const make of Object.values(broken)) for (const name of await caught(make)) useful.add(name)
+  expect([...useful].sort()).toEqual(plantRepositoryContract.map(({ name }) => name).sort())
+})
+
+test('the repository in memory gives away nothing that changes it', async () => {
+  const plants = createMemoryPlantRepository()
+  await plants.insert(parsePlant({ id: 1n, name: 'a' }))
+  const page = (await plants.page(everything)) as Plant[]
+  page.pop()
+  expect((await plants.page(everything)).length).toBe(1)
+})

@@ -1,0 +1,196 @@
+import {
+  createPlantStore,
+  DomainError,
+  type PlantRepository,
+  pageLimitDefault,
+  pageLimitMax,
+  parsePlant,
+  parsePlantId,
+  parsePlantPageQuery,
+  plantIdMax,
+  plantIdMin,
+} from '@plant-store/domain'
+import { createMemoryPlantRepository } from '@plant-store/domain/testing'
+import { describe, expect, test } from 'vitest'
+
+const plant = (id: bigint, name = `plant ${id}`, tag?: string) => parsePlant({ id, name, tag })
+const id = parsePlantId
+const open = () => createPlantStore({ plants: createMemoryPlantRepository() })
+
+describe('the use cases', () => {
+  test('a plant that was created is found', async () => {
+    const store = open()
+    await store.create(plant(1n, 'Monstera', 'climber'))
+    expect(await store.find(id(1n))).toEqual(plant(1n, 'Monstera', 'climber'))
+  })
+
+  test('creating a taken id is refused, and the plant that has it stays', async () => {
+    const store = open()
+    await store.create(plant(1n, 'first'))
+    for (const again of [plant(1n, 'first'), plant(1n, 'second', 'tag')]) {
+      await expect(store.create(again)).rejects.toMatchObject({
+        code: 'id-taken',
+        message: 'id 1 is taken by another plant',
+        faults: [],
+      })
+    }
+    expect(await store.find(id(1n))).toEqual(plant(1n, 'first'))
+  })
+
+  test('of racing creations of one id exactly one succeeds', async () => {
+    const store = open()
+    const outcomes = await Promise.allSettled(
+      Array.from({ length: 50 }, (_, n) => store.create(plant(1n, `racer ${n}`))),
+    )
+    expect(outcomes.filter(({ status }) => status === 'fulfilled').length).toBe(1)
+    for (const outcome of outcomes) {
+      if (outcome.status === 'rejected') expect(outcome.reason).toMatchObject({ code: 'id-taken' })
+    }
+  })
+
+  test('replacing creates or replaces, wholly', async () => {
+    const store = open()
+    await store.replace(plant(1n, 'a', 'x'))
+    await store.replace(plant(1n, 'b'))
+    await store.replace(plant(1n, 'b'))
+    expect(await store.find(id(1n))).toEqual(plant(1n, 'b'))
+    expect((await store.list(parsePlantPageQuery({}))).plants.length).toBe(1)
+  })
+
+  test('what is not there is neither found nor removed', async () => {
+    const store = open()
+    await store.create(plant(1n))
+    await store.remove(id(1n))
+    for (const attempt of [store.find(id(1n)), store.remove(id(1n))]) {
+      await expect(attempt).rejects.toBeInstanceOf(DomainError)
+      await expect(attempt).rejects.toMatchObject({
+        code: 'plant-not-found',
+        message: 'there is no plant with id 1',
+      })
+    }
+  })
+
+  test('what the repository fails with comes through as it is', async () => {
+    const busy = new DomainError('store-busy', 'too much')
+    const fail = () => Promise.reject(busy)
+    const store = createPlantStore({
+      plants: { insert: fail, find: fail, page: fail, save: fail, remove: fail },
+    })
+    await expect(store.create(plant(1n))).rejects.toBe(busy)
+    await expect(store.find(id(1n))).rejects.toBe(busy)
+    await expect(store.list({ limit: 1 })).rejects.toBe(busy)
+    await expect(store.replace(plant(1n))).rejects.toBe(busy)
+    await expect(store.remove(id(1n))).rejects.toBe(busy)
+  })
+})
+
+describe('listing', () => {
+  const filled = async (count: number) => {
+    const store = open()
+    for (let n = count; n > 0; n--)
+      await store.create(plant(BigInt(n) * 10n, 'p', n % 2 === 0 ? 'even' : 'odd'))
+    return store
+  }
+
+  test.each([
+    [0, 3],
+    [1, 3],
+    [2, 3],
+    [3, 3],
+    [4, 3],
+    [6, 3],
+    [7, 3],
+    [5, 1],
+    [5, 1000],
+  ])('of %i plants, %i a page, names each once in order and says when it is over', async (count, limit) => {
+    const store = await filled(count)
+    const seen: bigint[] = []
+    let pages = 0
+    for (let after: bigint | undefined; ; ) {
+      const page = await store.list(parsePlantPageQuery({ limit: BigInt(limit), after }))
+      pages++
+      expect(page.plants.length).toBeLessThanOrEqual(limit)
+      seen.push(...page.plants.map(each => each.id))
+      if (page.next === undefined) {
+        expect(Object.hasOwn(page, 'next')).toBe(false)
+        break
+      }
+      expect(page.plants.length).toBe(limit)
+      expect(page.next).toBe(page.plants.at(-1)?.id)
+      after = page.next
+    }
+    expect(seen).toEqual(Array.from({ length: count }, (_, n) => BigInt(n + 1) * 10n))
+    expect(pages).toBe(Math.max(1, Math.ceil(count / limit)))
+  })
+
+  test('of one tag pages through that tag only', async () => {
+    const store = await filled(10)
+    const first = await store.list(parsePlantPageQuery({ limit: 3n, tag: 'even' }))
+    expect(first.plants.map(each => each.id)).toEqual([20n, 40n, 60n])
+    const second = await store.list(parsePlantPageQuery({ limit: 3n, tag: 'even', after: first.next }))
+    expect(second.plants.map(each => each.id)).toEqual([80n, 100n])
+    expect(second.next).toBeUndefined()
+  })
+
+  test('reads at most one plant more than it was asked for', async () => {
+    const asked: number[] = []
+    const plants: PlantRepository = {
+      ...createMemoryPlantRepository(),
+      async page(query) {
+        asked.push(query.limit)
+        return []
+      },
+    }
+    await createPlantStore({ plants }).list(parsePlantPageQuery({ limit: BigInt(pageLimitMax) }))
+    expect(asked).toEqual([1001])
+  })
+})
+
+describe('a query for a page', () => {
+  test('has the limit of 100 and no bounds when nothing is given', () => {
+    expect(pageLimitDefault).toBe(100)
+    expect(parsePlantPageQuery({})).toEqual({ limit: 100 })
+    const query = parsePlantPageQuery({ limit: undefined, after: undefined, tag: undefined })
+    expect(Object.keys(query)).toEqual(['limit'])
+  })
+
+  test.each([
+    [{ limit: 1n }, { limit: 1 }],
+    [{ limit: 1000n }, { limit: 1000 }],
+    [{ after: plantIdMin }, { limit: 100, after: plantIdMin }],
+    [{ after: plantIdMax }, { limit: 100, after: plantIdMax }],
+    [{ tag: '' }, { limit: 100, tag: '' }],
+    [{ tag: ' ünï 🌱 ' }, { limit: 100, tag: ' ünï 🌱 ' }],
+  ])('accepts %o', (input, query) => {
+    expect(parsePlantPageQuery(input)).toEqual(query)
+  })
+
+  test.each([
+    [{ limit: 0n }, ['limit']],
+    [{ limit: 1001n }, ['limit']],
+    [{ limit: -1n }, ['limit']],
+    [{ limit: 2n ** 64n }, ['limit']],
+    [{ limit: 100 }, ['limit']],
+    [{ limit: '100' }, ['limit']],
+    [{ limit: '' }, ['limit']],
+    [{ limit: null }, ['limit']],
+    [{ after: 1 }, ['after']],
+    [{ after: 'x' }, ['after']],
+    [{ after: null }, ['after']],
+    [{ after: plantIdMax + 1n }, ['after']],
+    [{ after: plantIdMin - 1n }, ['after']],
+    [{ tag: 1n }, ['tag']],
+    [{ tag: null }, ['tag']],
+    [{ tag: '\ud800' }, ['tag']],
+    [{ tag: 'a\0' }, ['tag']],
+    [{ limit: 0n, after: '1', tag: '\0' }, ['limit', 'after', 'tag']],
+  ])('tells every fault of %o at once', (input, fields) => {
+    expect(() => parsePlantPageQuery(input)).toThrow(DomainError)
+    try {
+      parsePlantPageQuery(input)
+    } catch (error) {
+      expect(error).toMatchObject({ code: 'invalid-plant-query' })
+      expect((error as DomainError).faults.map(({ field }) => field)).toEqual(fields)
+    }
+  })
+})

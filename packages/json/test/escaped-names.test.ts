@@ -1,0 +1,38 @@
+import { parseJsonRecord } from '@plant-store/json'
+import { expect, test } from 'vitest'
+
+const raw = String.raw
+
+/**
+ * Each pair is a record, and then another one whose escaped name V8 takes for a name of the first
+ * (github.com/nodejs/node/issues/63785). When this no longer holds of `JSON.parse`, the second reading can go.
+ */
+const pairs = [
+  [
+    raw`{"id":1,"name":"a","\\u0":"b"}`,
+    raw`{"id":2,"name":"a","\u0074ag":"x"}`,
+    { id: 2n, name: 'a', tag: 'x' },
+  ],
+  [raw`{"id":1,"n\\u0":"b"}`, raw`{"id":2,"n\u0061me":"a"}`, { id: 2n, name: 'a' }],
+  [raw`{"first":1,"\\":1}`, raw`{"first":2,"\u0062":9007199254740993}`, { first: 2n, b: 2n ** 53n + 1n }],
+  [raw`{"a":[{"b":1,"\\":1}]}`, raw`{"a":[{"b":1,"\n":2}]}`, { a: [{ b: 1, '\n': 2 }] }],
+] as const
+
+test.each(pairs)('after %s reads %s as it is', (before, text, expected) => {
+  parseJsonRecord(before)
+  expect(parseJsonRecord(text)).toEqual(expected)
+})
+
+test('makes an escaped __proto__ an own member and no prototype, at any depth', () => {
+  const record = parseJsonRecord(raw`{"\u005f_proto__":{"id":7},"a":{"_\u005fproto__":8}}`) as {
+    a: object
+    id?: unknown
+  }
+  expect(Object.getPrototypeOf(record)).toBe(Object.prototype)
+  expect(record.id).toBeUndefined()
+  expect(Object.getOwnPropertyDescriptor(record, '__proto__')?.value).toEqual({ id: 7 })
+  expect(Object.getOwnPropertyDescriptor(record.a, '__proto__')?.value).toBe(8)
+  expect(
+    Object.getOwnPropertyDescriptor(parseJsonRecord(raw`{"\u005f_proto__":8}`), '__proto__')?.value,
+  ).toBe(8n)
+})

@@ -1,0 +1,83 @@
+import { parseJsonRecord } from '@plant-store/json'
+import { expect, test } from 'vitest'
+
+const longChars = 1024 * 1024
+const shortChars = longChars / 16
+/** Sixteen times the text takes about sixteen times the time; the square would take 256 times. */
+const perCharFactorMax = 6
+
+const of = (part: string, chars: number) => part.repeat(Math.ceil(chars / part.length))
+
+const texts: Record<string, (chars: number) => string> = {
+  'zeros after the point': chars => `{"a":0.${of('0', chars)}}`,
+  'digits before the point': chars => `{"a":1${of('0', chars)}}`,
+  'digits that an exponent takes back': chars => `{"a":1${of('0', chars)}e-${chars}}`,
+  'digits of an exponent': chars => `{"a":1e${of('9', chars)}}`,
+  'leading zeros of an exponent': chars => `{"a":1e${of('0', chars)}1}`,
+  'digits of a fraction': chars => `{"a":1.${of('7', chars)}}`,
+  'backslashes in a value': chars => `{"a":"${of('\\\\', chars)}"}`,
+  'backslashes in a name': chars => `{"${of('\\\\', chars)}":1}`,
+  'quotes in a value': chars => `{"a":"${of('\\"', chars)}"}`,
+  'quotes in a name': chars => `{"${of('\\"', chars)}":1}`,
+  'backslashes before quotes': chars => `{"a":"${of('\\\\\\\\\\\\\\"', chars)}"}`,
+  'arrays in arrays': chars => `{"a":${'['.repeat(chars / 2)}${']'.repeat(chars / 2)}}`,
+  'objects in objects': chars =>
+    `${'{"a":'.repeat(Math.ceil(chars / 6))}1${'}'.repeat(Math.ceil(chars / 6))}`,
+  'objects of one member': chars => `[${of('{"a":1},', chars).slice(0, -1)}]`,
+  'members of one object': chars =>
+    `{${Array.from({ length: Math.ceil(chars / 11) }, (_, n) => `"m${100_000 + n}":1`).join(',')}}`,
+  'escaped names': chars =>
+    `{${Array.from({ length: Math.ceil(chars / 16) }, (_, n) => `"\\u006d${100_000 + n}":1`).join(',')}}`,
+  'escaped names, one in another': chars =>
+    `${'{"\\u0061":'.repeat(Math.ceil(chars / 11))}1${'}'.repeat(Math.ceil(chars / 11))}`,
+  'repeated names in different objects': chars => `{"a":[${of('{"id":1,"name":2},', chars).slice(0, -1)}]}`,
+  'white space': chars => `{${of(' \n', chars)}"a":1}`,
+  'commas in strings': chars => `[${of('",",', chars).slice(0, -1)}]`,
+}
+
+const msOf = (text: string) => {
+  const start = performance.now()
+  parseJsonRecord(text)
+  return performance.now() - start
+}
+
+/** The best of several, so that others on the machine don't count. */
+const bestMsPerChar = (text: string, rounds: number) =>
+  Math.min(...Array.from({ length: rounds }, () => msOf(text))) / text.length
+
+test.each(Object.entries(texts))('reads a MiB of %s in time that grows with its length only', (_, make) => {
+  const short = bestMsPerChar(make(shortChars), 8)
+  const long = bestMsPerChar(make(longChars), 3)
+  // Below a nanosecond a character it is the clock that is measured.
+  expect(long).toBeLessThan(perCharFactorMax * Math.max(short, 1e-6))
+})
+
+test('reads 170,000 objects of one member, each with a name of its own', () => {
+  const text = `[${Array.from({ length: 170_000 }, (_, n) => `{"${n}":${n}}`).join(',')}]`
+  const read = parseJsonRecord(text) as Record<string, number>[]
+  expect(read.length).toBe(170_000)
+  expect(read[169_999]).toEqual({ 169999: 169_999 })
+})
+
+test('is exact at that length too', () => {
+  const zeros = '0'.repeat(longChars)
+  expect(
+    parseJsonRecord(`{"a":1${zeros}e-${longChars},"b":0.${zeros}7e${longChars + 1},"c":-0.${zeros}e5}`),
+  ).toEqual({
+    a: 1n,
+    b: 7n,
+    c: 0n,
+  })
+  expect(
+    parseJsonRecord(`{"a":1${zeros},"b":1e${'9'.repeat(longChars)},"c":1e-${'9'.repeat(longChars)}}`),
+  ).toEqual({
+    a: Number.POSITIVE_INFINITY,
+    b: Number.POSITIVE_INFINITY,
+    c: 0,
+  })
+})
+
+test('refuses a repeated name after a MiB of others', () => {
+  const members = Array.from({ length: 90_000 }, (_, n) => `"m${100_000 + n}":1`).join(',')
+  expect(() => parseJsonRecord(`{${members},"m100000":2}`)).toThrow(/"m100000" is given twice/)
+})

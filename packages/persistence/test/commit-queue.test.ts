@@ -1,0 +1,86 @@
+import { join } from 'node:path'
+import { DomainError } from '@plant-store/domain'
+import { openStorage } from '@plant-store/persistence'
+import { describe, expect, test } from 'vitest'
+import { plant, plantId, temporaryFolder } from './store-folder.ts'
+
+const onFile = () => `file:${join(temporaryFolder(), 'plants.db')}`
+
+/** What became of attempts: what each resolved to, or the code of its error. */
+async function outcomes(attempts: readonly Promise<unknown>[]): Promise<unknown[]> {
+  const settled = await Promise.allSettled(attempts)
+  return settled.map(each => {
+    if (each.status === 'fulfilled') return each.value
+    if (each.reason instanceof DomainError) return each.reason.code
+    throw each.reason
+  })
+}
+
+describe.each([
+  ['on a file', onFile],
+  ['in memory', () => 'file::memory:'],
+])('changes that come together, %s,', (_, url) => {
+  test('each have their own outcome, over many commits', async () => {
+    await using storage = await openStorage({ url: url(), batchRowsMax: 7 })
+    const ids = Array.from({ length: 300 }, (_, n) => n % 100)
+    const all = await outcomes(ids.map((id, n) => storage.plants.insert(plant(id, `${n}`))))
+    expect(all).toEqual(ids.map((_, n) => (n < 100 ? 'inserted' : 'id-taken')))
+    const kept = await storage.plants.page({ limit: 1000 })
+    expect(kept.map(each => each.name)).toEqual(Array.from({ length: 100 }, (_, n) => `${n}`))
+  })
+
+  test('take effect in the order they came in, of any kind', async () => {
+    await using storage = await openStorage({ url: url(), batchRowsMax: 2 })
+    const { plants } = storage
+    expect(
+      await outcomes([
+        plants.insert(plant(1, 'a')),
+        plants.remove(plantId(1)),
+        plants.insert(plant(1, 'b')),
+        plants.save(plant(1, 'c')),
+        plants.insert(plant(1, 'd')),
+        plants.remove(plantId(2)),
+      ]),
+    ).toEqual(['inserted', true, 'inserted', undefined, 'id-taken', false])
+    expect(await plants.find(plantId(1))).toEqual(plant(1, 'c'))
+  })
+
+  test('are refused past the rows that may wait, with nothing of them done, and taken again later', async () => {
+    await using storage = await openStorage({ url: url(), queueRowsMax: 3 })
+    const ids = [1, 2, 3, 4, 5, 6]
+    const insertAll = () => outcomes(ids.map(id => storage.plants.insert(plant(id))))
+    expect(await insertAll()).toEqual([...Array(3).fill('inserted'), ...Array(3).fill('store-busy')])
+    expect((await storage.plants.page({ limit: 10 })).map(({ id }) => id)).toEqual([1n, 2n, 3n])
+    await storage.check()
+    expect(await insertAll()).toEqual([...Array(3).fill('id-taken'), ...Array(3).fill('store-busy')])
+    expect(await outcomes([storage.plants.insert(plant(4))])).toEqual(['inserted'])
+  })
+
+  test('are refused past the text that may wait, with nothing of them done, and taken again later', async () => {
+    await using storage = await openStorage({ url: url(), queueTextMax: 1000 })
+    const long = 'x'.repeat(450)
+    const insert = (id: number) => storage.plants.insert(plant(id, long))
+    expect(await outcomes([insert(1), insert(2), insert(3)])).toEqual(['inserted', 'inserted', 'store-busy'])
+    expect(await outcomes([insert(3), storage.plants.remove(plantId(1)), insert(4)])).toEqual([
+      'inserted',
+      true,
+      'inserted',
+    ])
+    expect((await storage.plants.page({ limit: 10 })).map(({ id }) => id)).toEqual([2n, 3n, 4n])
+  })
+
+  test('are written before the store closes', async () => {
+    const storage = await openStorage({ url: url(), batchRowsMax: 10 })
+    const all = outcomes(Array.from({ length: 200 }, (_, n) => storage.plants.insert(plant(n))))
+    await storage[Symbol.asyncDispose]()
+    expect(await all).toEqual(Array(200).fill('inserted'))
+  })
+
+  test('are refused once the store is closed', async () => {
+    const storage = await openStorage({ url: url() })
+    await storage[Symbol.asyncDispose]()
+    expect(
+      await outcomes([storage.plants.insert(plant(1)), storage.plants.find(plantId(1)), storage.check()]),
+    ).toEqual(['store-unavailable', 'store-unavailable', 'store-unavailable'])
+  })
+})

@@ -1,0 +1,127 @@
+import { join } from 'node:path'
+import { plantIdMax } from '@plant-store/domain'
+import { openStorage } from '@plant-store/persistence'
+import { expect, test } from 'vitest'
+import { countInjected, countSyncs, startStoreProcess, trace } from './processes.ts'
+import { plantId, temporaryFolder } from './store-folder.ts'
+import type { Answer } from './store-process.ts'
+
+const noTracer = 'strace is not there, or may not attach to a process'
+const newUrl = () => `file:${join(temporaryFolder(), 'plants.db')}`
+const ids = (from: number, count: number) => Array.from({ length: count }, (_, n) => BigInt(from + n))
+
+async function idsAt(url: string): Promise<bigint[]> {
+  await using storage = await openStorage({ url })
+  return (await storage.plants.page({ limit: 1_000_000 })).map(({ id }) => id)
+}
+
+test('of several processes that race for an id exactly one wins, and everybody sees whose it is', async () => {
+  const url = newUrl()
+  const processes = await Promise.all([1, 2, 3].map(() => startStoreProcess(url)))
+  const raced = [...ids(1, 50), plantIdMax]
+  const outcomes = await Promise.all(processes.map((each, n) => each.insert(raced, `process ${n}`)))
+  await using storage = await openStorage({ url })
+  for (const [index, id] of raced.entries()) {
+    const each = outcomes.map(ofProcess => ofProcess[index])
+    expect(each.toSorted()).toEqual(['id-taken', 'id-taken', 'inserted'])
+    expect((await storage.plants.find(plantId(id)))?.name).toBe(`process ${each.indexOf('inserted')}`)
+  }
+  for (const each of processes) expect(await each.list()).toEqual(raced)
+  for (const each of processes) await each.close()
+})
+
+test('what was answered is there after a kill in the middle of writing', async () => {
+  const url = newUrl()
+  for (let round = 0; round < 3; round++) {
+    const store = await startStoreProcess(url)
+    if (round === 0) {
+      const answered = new Set<bigint>()
+      const enough = new Promise<void>(resolve => {
+        store.process.on('message', (answer: Answer) => {
+          if ('inserted' in answer) answered.add(answer.inserted)
+          if (answered.size === 500) resolve()
+        })
+      })
+      store.process.send({ flood: 16 })
+      await enough
+      await store.kill()
+      const kept = new Set(await idsAt(url))
+      expect([...answered].filter(id => !kept.has(id))).toEqual([])
+      // At most what was under way is there besides.
+      expect(kept.size).toBeGreaterThanOrEqual(500)
+    } else {
+      const fresh = ids(1_000_000 + round * 1000, 100)
+      expect(await store.insert(fresh)).toEqual(Array(100).fill('inserted'))
+      await store.kill()
+      expect((await idsAt(url)).slice(-100)).toEqual(fresh)
+    }
+  }
+})
+
+test('every change that is made alone is fsynced before it is answered, and changes that come together share', async context => {
+  const store = await startStoreProcess(newUrl())
+  const pid = store.process.pid as number
+
+  const alone = await trace(pid)
+  if (alone === undefined) return context.skip(noTracer)
+  const count = 50
+  for (const id of ids(1, count)) expect(await store.insert([id])).toEqual(['inserted'])
+  expect(countSyncs(await alone.detach())).toBeGreaterThanOrEqual(count)
+
+  const shared = await trace(pid)
+  const waves = 4
+  for (let wave = 1; wave <= waves; wave++) {
+    expect(await store.insert(ids(1000 * wave, 64))).toEqual(Array(64).fill('inserted'))
+  }
+  const syncs = countSyncs((await shared?.detach()) ?? [])
+  expect(syncs).toBeGreaterThanOrEqual(waves)
+  expect(syncs).toBeLessThan((waves * 64) / 4)
+  await store.close()
+})
+
+test.each([
+  ['the disk fails an fsync', 'fsync,fdatasync:error=EIO:when=1'],
+  ['the disk is full', 'pwrite64:error=ENOSPC:when=1'],
+])(
+  'when %s, the changes of that commit are refused and not kept, and the next ones are fine',
+  async (_, inject) => {
+    const url = newUrl()
+    const store = await startStoreProcess(url)
+    expect(await store.insert(ids(1, 3))).toEqual(Array(3).fill('inserted'))
+
+    const tracer = await trace(store.process.pid as number, inject)
+    if (tracer === undefined) return console.warn(noTracer)
+    expect(await store.insert(ids(4, 3))).toEqual(Array(3).fill('store-unavailable'))
+    expect(await store.insert(ids(7, 3))).toEqual(Array(3).fill('inserted'))
+    expect(countInjected(await tracer.detach())).toBe(1)
+
+    expect(await store.list()).toEqual([...ids(1, 3), ...ids(7, 3)])
+    // Not closed in order: what is in the log is all that there is of it.
+    await store.kill()
+    expect(await idsAt(url)).toEqual([...ids(1, 3), ...ids(7, 3)])
+  },
+)
+
+test('as long as the disk fails the store is unavailable, and it recovers by itself', async context => {
+  const url = newUrl()
+  const store = await startStoreProcess(url)
+  expect(await store.insert([1n])).toEqual(['inserted'])
+
+  const tracer = await trace(store.process.pid as number, 'fsync,fdatasync:error=EIO')
+  if (tracer === undefined) return context.skip(noTracer)
+  for (const id of ids(2, 5)) expect(await store.insert([id])).toEqual(['store-unavailable'])
+  expect(await store.list()).toEqual([1n])
+  await tracer.detach()
+
+  await expect.poll(() => store.insert([10n]), { timeout: 10_000 }).toEqual(['inserted'])
+  await store.kill()
+  expect(await idsAt(url)).toEqual([1n, 10n])
+}, 20_000)
+
+test('a store can be closed while the disk fails', async context => {
+  const store = await startStoreProcess(newUrl())
+  const tracer = await trace(store.process.pid as number, 'fsync,fdatasync:error=EIO')
+  if (tracer === undefined) return context.skip(noTracer)
+  expect(await store.insert([1n])).toEqual(['store-unavailable'])
+  await store.close()
+}, 10_000)

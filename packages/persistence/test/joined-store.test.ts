@@ -1,0 +1,63 @@
+import { join } from 'node:path'
+import { tokenRepositoryContract } from '@plant-store/access/testing'
+import { plantRepositoryContract } from '@plant-store/domain/testing'
+import { joinStorage, openStorage, type Storage } from '@plant-store/persistence'
+import { describe, expect, test } from 'vitest'
+import { plant, plantId, temporaryFolder } from './store-folder.ts'
+
+const open = () => openStorage({ url: `file:${join(temporaryFolder(), 'plants.db')}`, batchRowsMax: 3 })
+
+function joined(storage: Storage): Storage {
+  if (storage.link === undefined) throw new Error('it can not be shared')
+  return joinStorage(storage.link())
+}
+
+describe('a store that is joined keeps the contract', () => {
+  test.each(plantRepositoryContract)('plants: $name', async ({ run }) => {
+    await using storage = await open()
+    await using other = joined(storage)
+    await run(other.plants)
+  })
+
+  test.each(tokenRepositoryContract)('tokens: $name', async ({ run }) => {
+    await using storage = await open()
+    await using other = joined(storage)
+    await run(other.tokens)
+  })
+})
+
+test('of those who race for an id through several ends of one store exactly one wins', async () => {
+  await using storage = await open()
+  await using one = joined(storage)
+  await using other = joined(storage)
+  const ends = [storage, one, other]
+  const ids = Array.from({ length: 40 }, (_, n) => n)
+  const outcomes = await Promise.all(
+    ends.map((end, n) => Promise.all(ids.map(id => end.plants.insert(plant(id, `end ${n}`))))),
+  )
+  for (const id of ids) {
+    const each = outcomes.map(ofEnd => ofEnd[id])
+    expect(each.toSorted()).toEqual(['id-taken', 'id-taken', 'inserted'])
+    for (const end of ends) {
+      expect((await end.plants.find(plantId(id)))?.name).toBe(`end ${each.indexOf('inserted')}`)
+    }
+  }
+})
+
+test('leaving a store writes what still waits and leaves it open for the others', async () => {
+  await using storage = await open()
+  const one = joined(storage)
+  await using other = joined(storage)
+  const last = Promise.all(Array.from({ length: 50 }, (_, n) => one.plants.insert(plant(n))))
+  await one[Symbol.asyncDispose]()
+  expect(await last).toEqual(Array(50).fill('inserted'))
+  await expect(one.plants.insert(plant(50))).rejects.toMatchObject({ code: 'store-unavailable' })
+  expect(await other.plants.insert(plant(51))).toBe('inserted')
+  expect(await storage.plants.insert(plant(52))).toBe('inserted')
+  expect((await storage.plants.page({ limit: 100 })).length).toBe(52)
+})
+
+test('a store in memory can not be joined', async () => {
+  await using storage = await openStorage({ url: 'file::memory:' })
+  expect(storage.link).toBeUndefined()
+})

@@ -1,0 +1,58 @@
+import { join } from 'node:path'
+import { openStorage } from '@plant-store/persistence'
+import Database from 'better-sqlite3'
+import { expect, test } from 'vitest'
+import { plant, plantId, temporaryFolder } from './store-folder.ts'
+
+/** How long a writer waits for the lock of another, and what a test gives it beyond that. */
+const busyTimeoutMs = 5_000
+const patienceMs = 4 * busyTimeoutMs
+
+async function setUp() {
+  const file = join(temporaryFolder(), 'plants.db')
+  const storage = await openStorage({ url: `file:${file}` })
+  await storage.plants.insert(plant(1))
+  const other = new Database(file)
+  other.exec('begin immediate')
+  return { storage, other }
+}
+
+test.concurrent(
+  'a store that another program has locked for long is unavailable for changes, readable, and fine again after',
+  async () => {
+    const { storage, other } = await setUp()
+    const changes = [
+      storage.plants.insert(plant(2)),
+      storage.plants.save(plant(1, 'changed')),
+      storage.plants.remove(plantId(1)),
+    ]
+    expect(await storage.plants.find(plantId(1))).toEqual(plant(1))
+    const settled = await Promise.allSettled(changes)
+    for (const each of settled)
+      expect(each).toMatchObject({ status: 'rejected', reason: { code: 'store-unavailable' } })
+    other.exec('rollback')
+    other.close()
+
+    await storage.check()
+    expect(await storage.plants.page({ limit: 10 })).toEqual([plant(1)])
+    expect(await storage.plants.insert(plant(2))).toBe('inserted')
+    await storage[Symbol.asyncDispose]()
+  },
+  patienceMs,
+)
+
+test.concurrent(
+  'a change waits for a lock that is soon released',
+  async () => {
+    const { storage, other } = await setUp()
+    const change = storage.plants.insert(plant(2))
+    other.exec("insert into plants values (3, 'by the other', null)")
+    // The writer is a thread of its own, so this one can give the lock back while that one waits.
+    setTimeout(() => other.exec('commit'), busyTimeoutMs / 10)
+    expect(await change).toBe('inserted')
+    expect((await storage.plants.page({ limit: 10 })).map(({ id }) => id)).toEqual([1n, 2n, 3n])
+    other.close()
+    await storage[Symbol.asyncDispose]()
+  },
+  patienceMs,
+)

@@ -1,0 +1,98 @@
+import { type ChildProcess, fork, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { onTestFinished } from 'vitest'
+import { temporaryFolder } from './store-folder.ts'
+import type { Answer, Order } from './store-process.ts'
+
+export interface StoreProcess {
+  readonly process: ChildProcess
+  insert(ids: readonly bigint[], name?: string): Promise<readonly string[]>
+  list(): Promise<readonly bigint[]>
+  /** Resolves once the store is closed and the process is gone. */
+  close(): Promise<void>
+  kill(): Promise<void>
+}
+
+/** Starts a process that has the store open. One order at a time. */
+export async function startStoreProcess(url: string): Promise<StoreProcess> {
+  const child = fork(fileURLToPath(new URL('store-process.ts', import.meta.url)), [url], {
+    serialization: 'advanced',
+    execArgv: [],
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+  })
+  const exited = once(child, 'exit')
+  onTestFinished(() => void child.kill('SIGKILL'))
+
+  const nextAnswer = async () => {
+    const [answer] = await Promise.race([
+      once(child, 'message') as Promise<[Answer]>,
+      exited.then(() => Promise.reject(new Error('the store process ended'))),
+    ])
+    return answer
+  }
+  const give = <Wanted extends Answer>(order: Order) => {
+    child.send(order)
+    return nextAnswer() as Promise<Wanted>
+  }
+
+  await nextAnswer()
+  return {
+    process: child,
+    insert: async (ids, name = 'a') => (await give<{ outcomes: string[] }>({ insert: ids, name })).outcomes,
+    list: async () => (await give<{ ids: bigint[] }>({ list: true })).ids,
+    async close() {
+      await give({ close: true })
+      await exited
+    },
+    async kill() {
+      child.kill('SIGKILL')
+      await exited
+    },
+  }
+}
+
+export interface Tracer {
+  /** Lets go of the process, and resolves to the calls that were seen, a line each. */
+  detach(): Promise<readonly string[]>
+}
+
+const syncs = 'fsync,fdatasync'
+
+/**
+ * Watches the fsyncs of a process with strace, and makes calls fail where asked to.
+ *
+ * @param inject as for strace's `-e inject=`, such as `fsync:error=EIO`
+ * @returns `undefined` where strace is missing or not allowed to
+ */
+export async function trace(pid: number, inject?: string): Promise<Tracer | undefined> {
+  const output = join(temporaryFolder(), 'calls')
+  const traced = inject === undefined ? syncs : `${syncs},${inject.split(':')[0]}`
+  const arguments_ = ['-f', '-p', String(pid), '-o', output, '-e', `trace=${traced}`]
+  if (inject !== undefined) arguments_.push('-e', `inject=${inject}`)
+  const strace = spawn('strace', arguments_, { stdio: ['ignore', 'ignore', 'pipe'] })
+  onTestFinished(() => void strace.kill('SIGINT'))
+
+  const exited = once(strace, 'exit').catch(() => [])
+  const attached = new Promise<boolean>(resolve => {
+    strace.stderr.on('data', chunk => {
+      if (String(chunk).includes('attached')) resolve(true)
+    })
+  })
+  if (!(await Promise.race([attached, exited.then(() => false)]))) return undefined
+  return {
+    async detach() {
+      strace.kill('SIGINT')
+      await exited
+      return readFileSync(output, 'utf8').split('\n')
+    },
+  }
+}
+
+/** A call that another thread interrupts is two lines; the second one says `resumed`. */
+export const countSyncs = (calls: readonly string[]) =>
+  calls.filter(line => /\bf(data)?sync\(/.test(line)).length
+export const countInjected = (calls: readonly string[]) =>
+  calls.filter(line => line.includes('(INJECTED)')).length

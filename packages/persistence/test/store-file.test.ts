@@ -1,0 +1,211 @@
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { join, relative } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { hashToken } from '@plant-store/access'
+import { openStorage, sqliteFile } from '@plant-store/persistence'
+import Database from 'better-sqlite3'
+import { describe, expect, test } from 'vitest'
+import { plant, plantId, snapshot, temporaryFolder } from './store-folder.ts'
+
+async function refusal(url: string): Promise<string> {
+  const { message } = await openStorage({ url }).then(
+    () => Promise.reject(new Error('it was opened')),
+    (error: Error) => error,
+  )
+  return message
+}
+
+describe('a store on a file', () => {
+  test('keeps everything when it is opened again', async () => {
+    const url = `file:${join(temporaryFolder(), 'plants.db')}`
+    const plants = [plant(-(2n ** 63n), '', ''), plant(7, ' ünï\n🌱', 'x'), plant(2n ** 63n - 1n, 'last')]
+    const token = {
+      name: 'a',
+      scopes: ['plants:read'],
+      createdAt: new Date(1),
+      expiresAt: new Date(2),
+    } as const
+    {
+      await using storage = await openStorage({ url })
+      for (const each of plants) await storage.plants.insert(each)
+      await storage.plants.save(plant(8))
+      await storage.plants.remove(plantId(8))
+      await storage.tokens.insert(token, hashToken('a'))
+    }
+    for (let again = 0; again < 2; again++) {
+      await using storage = await openStorage({ url })
+      expect(await storage.plants.page({ limit: 10 })).toEqual(plants)
+      expect(await storage.tokens.list()).toEqual([token])
+      expect(await storage.tokens.find(hashToken('a'))).toEqual(token)
+    }
+  })
+
+  test('is one file once it is closed, the log taken in', async () => {
+    const folder = temporaryFolder()
+    const storage = await openStorage({ url: `file:${join(folder, 'plants.db')}` })
+    await storage.plants.insert(plant(1))
+    expect(readdirSync(folder).sort()).toEqual(['plants.db', 'plants.db-shm', 'plants.db-wal'])
+    await storage[Symbol.asyncDispose]()
+    expect(readdirSync(folder)).toEqual(['plants.db'])
+  })
+
+  test('is made with the folders above it', async () => {
+    const folder = temporaryFolder()
+    const file = join(folder, 'a', 'b c', 'd', 'plants.db')
+    await using storage = await openStorage({ url: `file:${file}` })
+    await storage.plants.insert(plant(1))
+    expect(existsSync(file)).toBe(true)
+  })
+
+  test('is made in an empty file', async () => {
+    const file = join(temporaryFolder(), 'plants.db')
+    writeFileSync(file, '')
+    await using storage = await openStorage({ url: `file:${file}` })
+    expect(await storage.plants.insert(plant(1))).toBe('inserted')
+  })
+
+  test('is shared by everybody who opens it in one process too', async () => {
+    const url = `file:${join(temporaryFolder(), 'plants.db')}`
+    await using one = await openStorage({ url })
+    await using other = await openStorage({ url })
+    expect(await one.plants.insert(plant(1))).toBe('inserted')
+    expect(await other.plants.insert(plant(1))).toBe('id-taken')
+    expect(await other.plants.find(plantId(1))).toEqual(plant(1))
+  })
+
+  test('holds exact 64-bit integers and text, readable by any SQLite', async () => {
+    const file = join(temporaryFolder(), 'plants.db')
+    const storage = await openStorage({ url: `file:${file}` })
+    await storage.plants.insert(plant(2n ** 53n + 1n, 'é', 't'))
+    await storage[Symbol.asyncDispose]()
+    const database = new Database(file, { readonly: true })
+    const row = database
+      .prepare('select id, typeof(id) as type, hex(name) as name, tag from plants')
+      .safeIntegers()
+      .get()
+    expect(row).toEqual({ id: 2n ** 53n + 1n, type: 'integer', name: 'C3A9', tag: 't' })
+    expect(database.pragma('integrity_check', { simple: true })).toBe('ok')
+    database.close()
+  })
+})
+
+describe('a URL of a store', () => {
+  test('names a file by a path from the working directory, from the root, or as a file URL', async () => {
+    const file = join(temporaryFolder(), 'with space', 'plänts.db')
+    const urls = [
+      `file:${file}`,
+      `file:${relative(process.cwd(), file)}`,
+      pathToFileURL(file).href,
+      `file:${encodeURI(file)}`,
+    ]
+    for (const [n, url] of urls.entries()) {
+      expect(relative(process.cwd(), sqliteFile(url))).toBe(relative(process.cwd(), file))
+      await using storage = await openStorage({ url })
+      expect(await storage.plants.insert(plant(1)), url).toBe(n === 0 ? 'inserted' : 'id-taken')
+    }
+  })
+
+  test.each(['', 'plants.db', 'file:', 'file://host/plants.db', 'http://a/b', 'file:a?mode=ro', 'file:a#b'])(
+    'may not be %j',
+    async url => {
+      await expect(openStorage({ url })).rejects.toThrow()
+      expect(() => sqliteFile(url)).toThrow()
+    },
+  )
+})
+
+describe('what is no store of ours is refused in one line, and left as it was:', () => {
+  test('a store of a newer version', async () => {
+    const folder = temporaryFolder()
+    const file = join(folder, 'plants.db')
+    await (await openStorage({ url: `file:${file}` }))[Symbol.asyncDispose]()
+    const database = new Database(file)
+    database.prepare('update schema_version set version = 1000').run()
+    database.close()
+    const before = snapshot(folder)
+
+    expect(await refusal(`file:${file}`)).toMatch(
+      /^the store .*plants\.db can not be opened: it has schema version 1000, and this software knows versions up to \d+: run a newer release$/,
+    )
+    expect(snapshot(folder)).toEqual(before)
+  })
+
+  test('a file that is no database', async () => {
+    const folder = temporaryFolder()
+    writeFileSync(join(folder, 'notes.txt'), 'Water the plants.\n'.repeat(1000))
+    const before = snapshot(folder)
+    expect(await refusal(`file:${join(folder, 'notes.txt')}`)).toMatch(
+      /^the store .*notes\.txt can not be opened: .*not a database$/,
+    )
+    expect(snapshot(folder)).toEqual(before)
+  })
+
+  // SQLite itself takes a file of one byte for an empty one.
+  test('a short file that is no database', async () => {
+    const folder = temporaryFolder()
+    writeFileSync(join(folder, 'notes.txt'), 'xy')
+    const before = snapshot(folder)
+    expect(await refusal(`file:${join(folder, 'notes.txt')}`)).toMatch(
+      /^the store .* can not be opened: .*not a database$/,
+    )
+    expect(snapshot(folder)).toEqual(before)
+  })
+
+  test.each([
+    ['with tables of its own', ['create table songs (title text)']],
+    [
+      'with a table of versions too',
+      [
+        'create table schema_version (version integer)',
+        'insert into schema_version values (1)',
+        'create table songs (title text)',
+      ],
+    ],
+    [
+      'with a table of versions that is like no other',
+      ['create table schema_version (installed text)', 'create table plants (x)'],
+    ],
+    ['with an empty table of versions', ['create table schema_version (version integer)']],
+    ['with plants of its own', ['create table plants (id integer primary key, name text, tag text)']],
+  ])('the database of another program, %s', async (_, statements) => {
+    const folder = temporaryFolder()
+    const file = join(folder, 'other.db')
+    const database = new Database(file)
+    for (const statement of statements) database.exec(statement)
+    database.close()
+    const before = snapshot(folder)
+    expect(await refusal(`file:${file}`)).toMatch(
+      /^the store .*other\.db can not be opened: it holds tables of another program$/,
+    )
+    expect(snapshot(folder)).toEqual(before)
+  })
+
+  test('a folder', async () => {
+    const folder = temporaryFolder()
+    mkdirSync(join(folder, 'plants.db'))
+    expect(await refusal(`file:${join(folder, 'plants.db')}`)).toMatch(
+      /^the store .* can not be opened: [^\n]+$/,
+    )
+    expect(readdirSync(join(folder, 'plants.db'))).toEqual([])
+  })
+
+  test('a file in the place of a folder', async () => {
+    const folder = temporaryFolder()
+    writeFileSync(join(folder, 'notes.txt'), 'x')
+    const before = snapshot(folder)
+    expect(await refusal(`file:${join(folder, 'notes.txt', 'plants.db')}`)).toMatch(
+      /^the store .* can not be opened: [^\n]+$/,
+    )
+    expect(snapshot(folder)).toEqual(before)
+  })
+})
+
+test('a store that another program keeps locked is not opened, and one line says so', async () => {
+  const file = join(temporaryFolder(), 'plants.db')
+  await (await openStorage({ url: `file:${file}` }))[Symbol.asyncDispose]()
+  const other = new Database(file)
+  other.exec('begin immediate')
+  expect(await refusal(`file:${file}`)).toMatch(/^the store .* can not be opened: [^\n]*locked[^\n]*$/)
+  other.close()
+  await (await openStorage({ url: `file:${file}` }))[Symbol.asyncDispose]()
+}, 20_000)

@@ -1,0 +1,4 @@
+import { defineConfig } from 'vitest/config'
+
+// The tests wait for disks, locks and other processes, perhaps on a machine that does much besides.
+export default defineConfig({ test: { testTimeout: 30_000 } })
