@@ -28,7 +28,19 @@ export function openServer(limits: ServerLimits, route: Route): Server {
     // A missing Host is refused by the routes.
     requireHostHeader: false,
   })
+  // Of a client that takes no answers, too: it may have asked for many.
+  server.timeout = limits.inactivityTimeoutMs
+  server.maxConnections = 2 * limits.connectionsMax
+  let connections = 0
+  server.on('connection', (socket: Socket) => {
+    connections++
+    socket.once('close', () => connections--)
+    if (connections <= limits.connectionsMax) return
+    const message = 'the server has as many connections as it takes'
+    refuseInTurn(socket, new RequestError('too-many-connections', message))
+  })
   const respond: Route = (request, response) => {
+    if (beingRefused.has(request.socket)) return
     lastResponses.set(request.socket, response)
     route(request, response)
   }

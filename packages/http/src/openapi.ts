@@ -137,7 +137,7 @@ const statuses = [...new Set(Object.values(failures).map(({ number }) => Math.fl
 type Status = (typeof statuses)[number]
 
 /** Any request to an operation can meet these; 404 and 405 of paths and methods that are not described stand apart. */
-const aroundRequest: Status[] = [401, 403, 408, 417, 431, 500, 503]
+const aroundRequest: Status[] = [401, 403, 408, 417, 429, 431, 500, 503]
 const aroundBody: Status[] = [413, 415]
 
 const refusals = (...wanted: Status[]) =>
@@ -159,6 +159,7 @@ const responseHeaders: Partial<Record<Status, keyof typeof headerMeanings>> = {
   401: 'WWW-Authenticate',
   403: 'WWW-Authenticate',
   405: 'Allow',
+  429: 'Retry-After',
   503: 'Retry-After',
 }
 const headerMeanings = {
@@ -184,7 +185,7 @@ function openPage(operationId: string, summary: string, schema: object, ...more:
     security: [],
     responses: {
       200: { description: summary, ...json(schema) },
-      ...refusals(400, 408, 417, 431, 500, ...more),
+      ...refusals(400, 408, 417, 431, 500, 503, ...more),
     },
   }
 }

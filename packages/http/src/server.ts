@@ -10,6 +10,7 @@ import { addOpenPages } from './open-pages.ts'
 import { describeInterface } from './openapi.ts'
 import { plantRoutes } from './plants.ts'
 import { checkHeaders } from './request.ts'
+import { createThrottle } from './throttle.ts'
 
 export interface ServerOptions {
   readonly store: PlantStore
@@ -20,6 +21,11 @@ export interface ServerOptions {
   /** What clients see of this server: it is named in the description, and its path is put before every route. */
   readonly baseUrl?: URL
   readonly limits: ServerLimits
+  /**
+   * Addresses or networks of the proxies in front, whose X-Forwarded-For tells the address of a client; without them,
+   * it is the address of whoever is connected.
+   */
+  readonly trustedProxies?: readonly string[]
 }
 
 export interface ServerLimits {
@@ -31,6 +37,12 @@ export interface ServerLimits {
   readonly headersTimeoutMs: number
   /** For the next request on a connection to begin. */
   readonly keepAliveTimeoutMs: number
+  /** For a byte to pass, either way, while a request is being sent or answered. */
+  readonly inactivityTimeoutMs: number
+  /** Connections at one time; who comes past it is told so (503), and past twice as many cut off. */
+  readonly connectionsMax: number
+  /** Wrong access tokens that an address may send in a minute. */
+  readonly wrongTokensMax: number
 }
 
 /** The whole service over HTTP, not yet listening. */
@@ -41,6 +53,7 @@ export function createServer({
   logger,
   baseUrl,
   limits,
+  trustedProxies = [],
 }: ServerOptions): FastifyInstance {
   const prefix = withoutLastSlash(baseUrl?.pathname ?? '')
   const serverUrl = baseUrl === undefined ? '/' : withoutLastSlash(baseUrl.href)
@@ -50,6 +63,7 @@ export function createServer({
     logController: new LogController({ disableRequestLogging: true }),
     childLoggerFactory: () => logger,
     bodyLimit: limits.bodyBytesMax,
+    trustProxy: trustedProxies.length > 0 ? [...trustedProxies] : false,
     // Left to itself Fastify gives localhost a server for each of its addresses, and tells only one of them all this.
     serverFactory: route => openServer(limits, route),
     clientErrorHandler: refuseConnection,
@@ -63,7 +77,8 @@ export function createServer({
   knowAllMethods(app)
   app.decorateRequest('tokenName', '')
   app.setErrorHandler(answerFailure)
-  const authenticate = createAuthentication(gate)
+  const throttle = createThrottle({ wrongTokensMax: limits.wrongTokensMax })
+  const authenticate = createAuthentication(gate, throttle)
   app.addHook('preClose', async () => {
     // Node closes the connections that are idle now; the others are to close after their answer, not wait for more.
     app.server.keepAliveTimeout = 1
@@ -94,7 +109,7 @@ export function createServer({
   app.register(
     async routes => {
       addOpenPages(routes, { check, description: describeInterface(serverUrl) })
-      routes.register(plantRoutes, { store, gate })
+      routes.register(plantRoutes, { store, gate, throttle })
     },
     { prefix },
   )

@@ -61,6 +61,8 @@ export async function startProgram({
       PORT: '0',
       DATABASE_URL: databaseUrl,
       ACCESS_TOKENS: token,
+      // Many a part tries one wrong token after the other.
+      WRONG_TOKENS_LIMIT: '1000000',
       ...environment,
     },
     stdio: ['ignore', 'pipe', 'pipe'],
