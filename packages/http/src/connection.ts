@@ -11,6 +11,12 @@ const lingerTimeoutMs = 1_000
 const lastResponses = new WeakMap<Socket, ServerResponse>()
 const beingRefused = new WeakSet<Socket>()
 
+/** Requests of one connection that wait for those before them; past it no more is read. */
+const waitingRequestsMax = 16
+const waitingRequests = new WeakMap<Socket, number>()
+/** What is wrong with the bodies of requests that nobody has looked at yet. */
+const brokenBodies = new WeakMap<IncomingMessage, RequestError>()
+
 type Route = (request: IncomingMessage, response: ServerResponse) => void
 
 /** Node's server, with answers to what it would answer on its own: without a body, or not in our words. */
@@ -41,8 +47,9 @@ export function openServer(limits: ServerLimits, route: Route): Server {
   })
   const respond: Route = (request, response) => {
     if (beingRefused.has(request.socket)) return
+    const before = lastResponses.get(request.socket)
     lastResponses.set(request.socket, response)
-    route(request, response)
+    routeInTurn(before, request, () => route(request, response))
   }
   server.on('request', respond)
   server.on('checkContinue', respond)
@@ -56,6 +63,30 @@ export function openServer(limits: ServerLimits, route: Route): Server {
     refuseInTurn(socket, new RequestError('method-not-allowed', 'this server is no proxy', { allow: '' }))
   })
   return server
+}
+
+/**
+ * One request of a connection after the other: answers that wait for their turn, or for a client that does not take
+ * them, are as large as the client likes, and are held in memory.
+ */
+function routeInTurn(before: ServerResponse | undefined, request: IncomingMessage, route: () => void): void {
+  if (before === undefined || before.writableFinished) {
+    route()
+    return
+  }
+  const { socket } = request
+  const count = (change: number) => {
+    const waiting = (waitingRequests.get(socket) ?? 0) + change
+    waitingRequests.set(socket, waiting)
+    return waiting
+  }
+  if (count(1) > waitingRequestsMax) socket.pause()
+  before.once('finish', () => {
+    if (count(-1) <= waitingRequestsMax && socket.isPaused()) socket.resume()
+    route()
+    const error = brokenBodies.get(request)
+    if (error !== undefined && request.listenerCount('error') > 0) request.emit('error', error)
+  })
 }
 
 /** Answers what Node's parser could not make a request of. */
@@ -89,6 +120,7 @@ function refuseInTurn(socket: Socket, error: RequestError): void {
   }
   // It is the body of the last request that is broken. Whoever waits for it learns that, and answers.
   if (last.req.listenerCount('error') > 0) last.req.emit('error', error)
+  else brokenBodies.set(last.req, error)
   afterFinish(last, () => end(socket))
 }
 

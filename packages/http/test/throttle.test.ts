@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { assertFailure, createClient, createRecorder, plantRequest, toJson } from '@plant-store/contract'
+import { createMemoryPlantRepository } from '@plant-store/domain/testing'
 import { expect, test } from 'vitest'
 import { type MemoryServiceOptions, startMemoryService } from './memory-service.ts'
 
@@ -151,4 +152,35 @@ test('a client that takes no answers is cut off', async () => {
   while ((await connections(server)) > 0 && performance.now() < giveUpAt) await closeIdle(server)
   expect(await connections(server)).toBe(0)
   socket.destroy()
+}, 20_000)
+
+test('requests sent without waiting are taken one at a time, and no more are read than a few', async () => {
+  const memory = createMemoryPlantRepository()
+  let underWay = 0
+  let most = 0
+  let begun = 0
+  const letGo = Promise.withResolvers<void>()
+  await using server = await start({
+    plants: {
+      async page(query) {
+        begun++
+        most = Math.max(most, ++underWay)
+        await letGo.promise
+        underWay--
+        return memory.page(query)
+      },
+    },
+  })
+  const { client } = server
+  using wire = await client.open()
+  const request = `GET ${client.target('/plants')} HTTP/1.1\r\nhost: h\r\nauthorization: Bearer ${server.service.tokens.full}\r\n\r\n`
+  const count = 3_000
+  for (let n = 0; n < count; n++) wire.send(request)
+  while (begun === 0) await sleep(5)
+  await sleep(100)
+  expect(begun).toBe(1)
+  letGo.resolve()
+  for (let n = 0; n < count; n++)
+    expect((await wire.answer({ method: 'GET', target: client.target('/plants') })).status).toBe(200)
+  expect([most, begun]).toEqual([1, count])
 }, 20_000)
