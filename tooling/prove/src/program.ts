@@ -18,6 +18,8 @@ export interface Program extends AsyncDisposable {
   readonly url: string
   /** Lines of its log that are warnings or worse, the last {@link keptLinesMax}. */
   readonly complaints: readonly string[]
+  /** The end of what it wrote to standard error. */
+  printed(): string
   isRunning(): boolean
   /** Sends a signal, and resolves to how the process ended. */
   end(signal: NodeJS.Signals): Promise<{ code: number | null; signal: NodeJS.Signals | null }>
@@ -101,6 +103,7 @@ export async function startProgram({
     pid: child.pid as number,
     url,
     complaints,
+    printed: () => printed,
     isRunning: () => isRunning(child),
     end,
     [Symbol.asyncDispose]: async () => void (await end('SIGKILL')),
