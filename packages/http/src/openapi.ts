@@ -40,7 +40,8 @@ export function describeInterface(serverUrl: string): string {
           operationId: 'listPlants',
           tags: ['plants'],
           summary: 'List plants',
-          description: 'The plants in ascending numeric order of their ids, a page at a time.',
+          description:
+            'The plants in ascending numeric order of their ids, a page at a time; one of long texts ends before its limit.',
           parameters: [
             {
               name: 'limit',
