@@ -14,7 +14,7 @@ import { temporaryFolder } from './temporary.ts'
 
 export const modelPart: Part = {
   name: 'model',
-  share: 0.12,
+  share: 0.07,
   run: circumstances =>
     withProgram(circumstances, async client => {
       const { seed, scale, endAtMs } = circumstances
@@ -43,7 +43,7 @@ export const modelPart: Part = {
 
 export const fuzzPart: Part = {
   name: 'fuzz',
-  share: 0.12,
+  share: 0.07,
   run: circumstances =>
     withProgram(circumstances, async (client, description) => {
       const { seed, scale, endAtMs } = circumstances
@@ -67,7 +67,7 @@ function suitePart(
 ): Part {
   return {
     name,
-    share: 0.03,
+    share: 0.02,
     run: circumstances =>
       withProgram(circumstances, async client => {
         const { cases, requests, failures } = await run(client, 10n ** 9n)

@@ -12,7 +12,7 @@ const clients = 32
 const contestedIds = Array.from({ length: 24 }, (_, n) => BigInt(-1 - n))
 const idsOfRound = 1_000_000n
 
-export const killPart: Part = { name: 'kill', share: 0.35, run: runKills }
+export const killPart: Part = { name: 'kill', share: 0.45, run: runKills }
 
 /**
  * Kills the program at random moments of a load, and looks after each whether what clients were told still explains
@@ -62,7 +62,7 @@ export async function runKills(circumstances: Circumstances, kills = 100): Promi
 
     let isOver = false
     let answers = 0
-    const killAfter = 1 + random.below(1_200)
+    const killAfter = 1 + random.below(400)
     const moment = Promise.withResolvers<void>()
     const base = BigInt(round) * idsOfRound
     let made = 0n
@@ -81,7 +81,7 @@ export async function runKills(circumstances: Circumstances, kills = 100): Promi
     }
     const working = Array.from({ length: clients }, work)
     // Not later than that, so that a machine that is busy is done some day.
-    await Promise.race([moment.promise, sleep(3_000, undefined, { ref: false })])
+    await Promise.race([moment.promise, sleep(1_200, undefined, { ref: false })])
     // From between two answers to the middle of a commit.
     await sleep(random.below(20))
     const ended = await program.end('SIGKILL')

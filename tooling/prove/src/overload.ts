@@ -9,7 +9,7 @@ import { type Circumstances, type Finding, figure, type Part, timeIsUp } from '.
 import { connectClient, type Program, startProgram, token } from './program.ts'
 import { temporaryFolder } from './temporary.ts'
 
-export const overloadPart: Part = { name: 'overload', share: 0.2, run: runOverload }
+export const overloadPart: Part = { name: 'overload', share: 0.14, run: runOverload }
 
 /** What the program may take at its peak; where more is needed than is said here, a bound is missing somewhere. */
 const memoryMibMax = 768

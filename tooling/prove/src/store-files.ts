@@ -10,7 +10,7 @@ import { connectClient, StartError, startProgram } from './program.ts'
 import { createRandom } from './random.ts'
 import { temporaryFolder } from './temporary.ts'
 
-export const storeFilesPart: Part = { name: 'store-files', share: 0.1, run: runStoreFiles }
+export const storeFilesPart: Part = { name: 'store-files', share: 0.08, run: runStoreFiles }
 
 /**
  * Starts the program on files that are no good store. What it notices it refuses in one line, and leaves every byte as
