@@ -1,4 +1,29 @@
 import { defineConfig } from 'vitest/config'
 
-// The tests start the program as others do and wait for it, perhaps on a machine that does much besides.
-export default defineConfig({ test: { testTimeout: 30_000 } })
+// What the service promises, on either database.
+const onBoth = ['test/contract.test.ts', 'test/restart.test.ts']
+
+export default defineConfig({
+  test: {
+    // The tests start the program as others do and wait for it, perhaps on a machine that does much besides.
+    testTimeout: 30_000,
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: 'SQLite',
+          include: ['test/*.test.ts'],
+          exclude: ['test/several-processes.test.ts'],
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'PostgreSQL',
+          include: [...onBoth, 'test/several-processes.test.ts'],
+          globalSetup: '@plant-store/postgres/vitest',
+        },
+      },
+    ],
+  },
+})

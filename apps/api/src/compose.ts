@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer as createSocketServer } from 'node:net'
 import { Worker } from 'node:worker_threads'
 import { hashToken, mintToken, scopes, type TokenRepository } from '@plant-store/access'
-import { openStorage, type StorageLink } from '@plant-store/persistence'
+import { openStorage, portsOf, type StorageLink } from '@plant-store/persistence'
 import type { Logger } from 'pino'
 import type { Config } from './config.ts'
 import type { HttpThreadData } from './http-thread.ts'
@@ -19,7 +19,12 @@ export async function startService(config: Config, logger: Logger): Promise<Runn
   await using starting = new AsyncDisposableStack()
 
   const storage = starting.use(
-    await openStorage({ url: config.databaseUrl, queueRowsMax: config.queueRowsMax }),
+    await openStorage({
+      url: config.databaseUrl,
+      timeoutMs: config.databaseTimeoutMs,
+      readConnectionsMax: config.databasePoolMax,
+      queueRowsMax: config.queueRowsMax,
+    }),
   )
   const port = await claimPort(config)
   const servers: AsyncDisposable[] = []
@@ -66,7 +71,7 @@ const youngGenerationMb = 24
 async function startHttpThread(config: Config, link: StorageLink): Promise<AsyncDisposable> {
   const thread = new Worker(new URL('./http-thread.js', import.meta.url), {
     workerData: { config, link } satisfies HttpThreadData,
-    transferList: [link.writer],
+    transferList: portsOf(link),
     resourceLimits: { maxYoungGenerationSizeMb: youngGenerationMb },
   })
   await once(thread, 'message')

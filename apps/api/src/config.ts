@@ -2,12 +2,14 @@ import { isIP } from 'node:net'
 import { availableParallelism } from 'node:os'
 import { isBearerToken } from '@plant-store/access'
 import type { ServerLimits } from '@plant-store/http'
-import { sqliteFile } from '@plant-store/persistence'
+import { storageName } from '@plant-store/persistence'
 
 export interface Config {
   readonly host: string
   readonly port: number
   readonly databaseUrl: string
+  readonly databaseTimeoutMs: number
+  readonly databasePoolMax: number
   /** Absolute, http or https. */
   readonly baseUrl?: string
   readonly accessTokens: readonly string[]
@@ -51,6 +53,8 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     host: read('HOST', '127.0.0.1', String),
     port: read('PORT', '3000', integer(0, 65_535)),
     databaseUrl: read('DATABASE_URL', 'file:data/plant-store.db', databaseUrl),
+    databaseTimeoutMs: read('DATABASE_TIMEOUT', '5s', duration),
+    databasePoolMax: read('DATABASE_POOL_MAX', '4', integer(1, 1000)),
     ...(baseUrl && { baseUrl }),
     accessTokens: read('ACCESS_TOKENS', '', tokenList),
     logLevel: read('LOG_LEVEL', 'info', oneOf(logLevels)),
@@ -118,7 +122,7 @@ const httpUrl = (text: string) => {
 }
 
 const databaseUrl = (text: string) => {
-  sqliteFile(text)
+  storageName(text)
   return text
 }
 

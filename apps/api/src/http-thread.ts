@@ -14,7 +14,7 @@ const owner = parentPort
 if (owner === null) throw new Error('http-thread.js runs as a worker thread')
 
 const { config, link } = workerData as HttpThreadData
-await using storage = joinStorage(link)
+await using storage = await joinStorage(link)
 await using _server = await serve(config, storage, openLog(config.logLevel))
 owner.postMessage('listening')
 await once(owner, 'message')

@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { storageName } from '@plant-store/persistence'
 import { startService } from './compose.ts'
 import { readConfig } from './config.ts'
 import { openLog } from './log.ts'
@@ -15,7 +16,7 @@ async function main(): Promise<void> {
   const logger = openLog(config.logLevel)
 
   const service = await startService(config, logger)
-  logger.info({ url: service.url, database: config.databaseUrl }, 'listening')
+  logger.info({ url: service.url, database: storageName(config.databaseUrl) }, 'listening')
   if (service.firstToken !== undefined) showFirstToken(service.firstToken, service.url)
 
   const signal = await Promise.race(['SIGTERM', 'SIGINT'].map(name => once(process, name).then(() => name)))

@@ -8,6 +8,9 @@ import { fileURLToPath } from 'node:url'
 import { hashToken, mintToken, type Scope } from '@plant-store/access'
 import type { StoreTokens } from '@plant-store/contract'
 import { openStorage } from '@plant-store/persistence'
+import { createDatabase } from '@plant-store/postgres'
+import { inject } from 'vitest'
+import '@plant-store/postgres/vitest'
 
 const main = fileURLToPath(import.meta.resolve('../dist/main.js'))
 
@@ -72,11 +75,14 @@ export async function startProgram(environment: Readonly<Record<string, string>>
 
 const isRunning = ({ exitCode, signalCode }: ChildProcess) => exitCode === null && signalCode === null
 
-/** A database file of its own, with one token of each kind in it. */
+/**
+ * A database of its own, with one token of each kind in it: on PostgreSQL where the tests have a server of it, and
+ * otherwise a file.
+ */
 export async function prepareDatabase(): Promise<{ url: string; tokens: StoreTokens } & AsyncDisposable> {
-  const folder = await mkdtemp(join(tmpdir(), 'plant-store-'))
-  const url = `file:${join(folder, 'plants.db')}`
-  await using storage = await openStorage({ url })
+  const server = inject('postgresUrl') as string | undefined
+  const database = server === undefined ? await createFile() : await createDatabase(server)
+  await using storage = await openStorage({ url: database.url })
   const mint = async (name: string, scopes: readonly Scope[], more: { expiresAt?: Date } = {}) => {
     const token = mintToken()
     await storage.tokens.insert({ name, scopes, createdAt: new Date(), ...more }, hashToken(token))
@@ -88,5 +94,13 @@ export async function prepareDatabase(): Promise<{ url: string; tokens: StoreTok
     writeOnly: await mint('write only', ['plants:write']),
     expired: await mint('expired', ['plants:read', 'plants:write'], { expiresAt: new Date(Date.now() - 1) }),
   }
-  return { url, tokens, [Symbol.asyncDispose]: () => rm(folder, { recursive: true, force: true }) }
+  return { url: database.url, tokens, [Symbol.asyncDispose]: () => database[Symbol.asyncDispose]() }
+}
+
+async function createFile(): Promise<{ url: string } & AsyncDisposable> {
+  const folder = await mkdtemp(join(tmpdir(), 'plant-store-'))
+  return {
+    url: `file:${join(folder, 'plants.db')}`,
+    [Symbol.asyncDispose]: () => rm(folder, { recursive: true, force: true }),
+  }
 }

@@ -3,8 +3,8 @@ import type { MessagePort } from 'node:worker_threads'
 import type { TokenRepository } from '@plant-store/access'
 import type { PlantRepository } from '@plant-store/domain'
 import { type CommitQueueLimits, defaultCommitQueueLimits } from './commit-queue.ts'
-import { joinSqlite } from './sqlite/storage.ts'
-import type { Statements } from './statements.ts'
+import type { PostgresLink } from './postgres/storage.ts'
+import type { SqliteLink } from './sqlite/storage.ts'
 
 export type { CommitQueueLimits }
 
@@ -18,17 +18,23 @@ export interface Storage extends AsyncDisposable {
   readonly link?: () => StorageLink
 }
 
-/** Goes to another thread by `postMessage`, with its port in the transfer list. */
-export interface StorageLink {
-  readonly file: string
-  readonly statements: Statements
-  readonly writer: MessagePort
-  readonly limits: CommitQueueLimits
+/** Goes to another thread by `postMessage`, with {@link portsOf} in the transfer list. */
+export type StorageLink = SqliteLink | PostgresLink
+
+export function portsOf(link: StorageLink): MessagePort[] {
+  return 'writer' in link ? [link.writer] : []
 }
 
 export interface StorageOptions extends Partial<CommitQueueLimits> {
-  /** `file:` and a path (relative to the working directory, or `file:///` and an absolute one), or `file::memory:`. */
+  /**
+   * `file:` and a path (relative to the working directory, or `file:///` and an absolute one), or `file::memory:`, or
+   * `postgres://user:password@host:port/database`, with as many hosts as there are, separated by commas.
+   */
   readonly url: string
+  /** For PostgreSQL: how long anything may take before it is `store-unavailable`. */
+  readonly timeoutMs?: number
+  /** For PostgreSQL: connections for reading; one more is for writing. */
+  readonly readConnectionsMax?: number
 }
 
 /**
@@ -36,20 +42,65 @@ export interface StorageOptions extends Partial<CommitQueueLimits> {
  *
  * @throws Error in one clear line when the store can't be used; what is there is then left as it was
  */
-export async function openStorage({ url, ...limits }: StorageOptions): Promise<Storage> {
-  const file = sqliteFile(url)
-  // Loaded by those who open a store only: it brings Kysely, which nobody needs who joins.
-  const { openSqlite } = await import('./sqlite/open.ts')
+export async function openStorage({
+  url,
+  timeoutMs = 5_000,
+  readConnectionsMax = 4,
+  ...given
+}: StorageOptions): Promise<Storage> {
+  const name = storageName(url)
+  const limits = { ...defaultCommitQueueLimits, ...given }
   try {
-    return await openSqlite(file, { ...defaultCommitQueueLimits, ...limits })
+    // Loaded by those who need it only: one database, and Kysely for who opens a store but not for who joins.
+    if (isPostgres(url)) {
+      const { openPostgres } = await import('./postgres/open.ts')
+      return await openPostgres({ hosts: postgresHosts(url), timeoutMs, readConnectionsMax }, limits)
+    }
+    const { openSqlite } = await import('./sqlite/open.ts')
+    return await openSqlite(sqliteFile(url), limits)
   } catch (cause) {
-    throw new Error(`the store ${file} can not be opened: ${(cause as Error).message}`, { cause })
+    throw new Error(`the store ${name} can not be opened: ${(cause as Error).message}`, { cause })
   }
 }
 
 /** The store that another thread has opened, for this thread; disposing of it leaves the store open there. */
-export function joinStorage(link: StorageLink): Storage {
-  return joinSqlite(link)
+export async function joinStorage(link: StorageLink): Promise<Storage> {
+  return 'writer' in link
+    ? (await import('./sqlite/storage.ts')).joinSqlite(link)
+    : (await import('./postgres/storage.ts')).joinPostgres(link)
+}
+
+/**
+ * What a URL names, in words that hold no password: for messages and logs.
+ *
+ * @throws Error when no store can have such a URL
+ */
+export function storageName(url: string): string {
+  if (!isPostgres(url)) return sqliteFile(url)
+  const [first = ''] = postgresHosts(url)
+  const { username, pathname } = new URL(first)
+  const hosts = postgresHosts(url).map(host => new URL(host).host)
+  return `postgres://${username && `${username}@`}${hosts.join(',')}${pathname}`
+}
+
+const isPostgres = (url: string) => /^postgres(ql)?:/.test(url)
+
+/**
+ * A PostgreSQL URL for each host that a URL names: libpq knows several in one, the standard for URLs does not.
+ *
+ * @throws Error when it is not such a URL
+ */
+function postgresHosts(url: string): string[] {
+  const [, credentials = '', hosts = '', rest = ''] =
+    /^postgres(?:ql)?:\/\/([^@/?#]*@)?([^@/?#]*)([/?][^#]*)?$/.exec(url) ?? []
+  const urls = hosts.split(',').map(host => `postgres://${credentials}${host}${rest}`)
+  const isSocket = hosts === '' && /[?&]host=./.test(rest)
+  if (!(isSocket || hosts.split(',').every(Boolean)) || !urls.every(each => URL.canParse(each))) {
+    throw new Error(
+      'must be like postgres://user:password@host:5432/database, with special characters percent-encoded',
+    )
+  }
+  return urls
 }
 
 /**
@@ -61,7 +112,9 @@ export function sqliteFile(url: string): string {
   if (url.startsWith('file:///')) return fileURLToPath(url)
   const path = /^file:([^?#]+)$/.exec(url)?.[1]
   if (path === undefined || path.startsWith('//')) {
-    throw new Error('must be file: and a path, such as file:data/plant-store.db')
+    throw new Error(
+      'must be file: and a path, such as file:data/plant-store.db, or like postgres://user:password@host:5432/database',
+    )
   }
   return decodeURIComponent(path)
 }

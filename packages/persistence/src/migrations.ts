@@ -6,13 +6,17 @@ export interface Dialect {
   readonly int64: 'integer' | 'bigint'
   /** Makes SQLite refuse a value that is not of its column's type. */
   readonly tableOptions: RawBuilder<unknown>
+  /** What plants are found by when they are asked for by their tag: columns or expressions. */
+  readonly plantsByTag: RawBuilder<unknown>
+  /** The names of the tables that are there already. */
+  tableNames(db: Kysely<Tables>): Promise<readonly string[]>
 }
 
 type Migration = (db: Kysely<Tables>, dialect: Dialect) => Promise<void>
 
 /** Forward only. A store's version is the number of these that it has seen; never change one that was released. */
 const migrations: readonly Migration[] = [
-  async (db, { int64, tableOptions }) => {
+  async (db, { int64, tableOptions, plantsByTag }) => {
     await db.schema
       .createTable('plants')
       .addColumn('id', int64, column => column.primaryKey().notNull())
@@ -20,7 +24,7 @@ const migrations: readonly Migration[] = [
       .addColumn('tag', 'text')
       .modifyEnd(tableOptions)
       .execute()
-    await db.schema.createIndex('plants_by_tag').on('plants').columns(['tag', 'id']).execute()
+    await db.schema.createIndex('plants_by_tag').on('plants').expression(plantsByTag).execute()
     await db.schema
       .createTable('access_tokens')
       .addColumn('name', 'text', column => column.primaryKey().notNull())
@@ -36,24 +40,28 @@ const migrations: readonly Migration[] = [
 export const schemaVersion = migrations.length
 
 /**
+ * @returns how many migrations a store has seen; `undefined` when it is empty
+ * @throws Error when it is another program's
+ */
+export async function readVersion(db: Kysely<Tables>, dialect: Dialect): Promise<number | undefined> {
+  const tables = await dialect.tableNames(db)
+  if (tables.length === 0) return undefined
+  // Others have a table of the first name too.
+  const isOurs = ['schema_version', 'plants', 'access_tokens'].every(name => tables.includes(name))
+  if (!isOurs) throw new Error('it holds tables of another program')
+  const row = await db.selectFrom('schema_version').select('version').executeTakeFirstOrThrow()
+  // As a number, whichever way the driver hands integers over.
+  return Number(row.version)
+}
+
+/**
  * Brings a store to {@link schemaVersion}. The caller holds a transaction that nobody else can write beside.
  *
  * @throws Error when the store was written by a newer version of this software, with nothing changed
  */
 export async function migrate(db: Kysely<Tables>, dialect: Dialect): Promise<void> {
-  const tables = await db.introspection.getTables()
-  const isNew = tables.length === 0
-  // Others have a table of this name too.
-  const isOurs = ['schema_version', 'plants', 'access_tokens'].every(name =>
-    tables.some(table => table.name === name),
-  )
-  if (!isNew && !isOurs) {
-    throw new Error('it holds tables of another program')
-  }
-  // As a number, whichever way the driver hands integers over.
-  const version = isNew
-    ? 0
-    : Number((await db.selectFrom('schema_version').select('version').executeTakeFirstOrThrow()).version)
+  const found = await readVersion(db, dialect)
+  const version = found ?? 0
   if (version > schemaVersion) {
     throw new Error(
       `it has schema version ${version}, and this software knows versions up to ${schemaVersion}: run a newer release`,
@@ -61,7 +69,7 @@ export async function migrate(db: Kysely<Tables>, dialect: Dialect): Promise<voi
   }
   if (version === schemaVersion) return
 
-  if (isNew) {
+  if (found === undefined) {
     await db.schema
       .createTable('schema_version')
       .addColumn('version', 'integer', column => column.notNull())
@@ -73,4 +81,27 @@ export async function migrate(db: Kysely<Tables>, dialect: Dialect): Promise<voi
   await db.updateTable('schema_version').set({ version: schemaVersion }).execute()
 }
 
-export const sqliteDialect: Dialect = { int64: 'integer', tableOptions: sql`strict` }
+export const sqliteDialect: Dialect = {
+  int64: 'integer',
+  tableOptions: sql`strict`,
+  plantsByTag: sql`tag, id`,
+  tableNames: async db => (await db.introspection.getTables()).map(({ name }) => name),
+}
+
+export const postgresDialect: Dialect = {
+  int64: 'bigint',
+  tableOptions: sql``,
+  plantsByTag: sql`${tagStart(sql.ref('tag'))}, id`,
+  async tableNames(db) {
+    const { rows } = await sql<{ table_name: string }>`
+      select table_name from information_schema.tables
+      where table_schema = current_schema() and table_type = 'BASE TABLE' and table_name <> 'migration_lock'
+    `.execute(db)
+    return rows.map(({ table_name }) => table_name)
+  },
+}
+
+/** As much of a tag as always fits into an entry of an index of PostgreSQL, which has at most 2,704 bytes. */
+export function tagStart(tag: RawBuilder<unknown>): RawBuilder<unknown> {
+  return sql`substr(${tag}, 1, 200)`
+}

@@ -61,6 +61,6 @@ export function writeStatements(db: Kysely<Tables>) {
 export type Statements = ReturnType<typeof writeStatements>
 export type WriteStatement = keyof Statements['write']
 
-function sqlOf(query: Compilable): string {
+export function sqlOf(query: Compilable): string {
   return query.compile().sql
 }

@@ -7,7 +7,7 @@ import { plant, plantId, temporaryFolder } from './store-folder.ts'
 
 const open = () => openStorage({ url: `file:${join(temporaryFolder(), 'plants.db')}`, batchRowsMax: 3 })
 
-function joined(storage: Storage): Storage {
+async function joined(storage: Storage): Promise<Storage> {
   if (storage.link === undefined) throw new Error('it can not be shared')
   return joinStorage(storage.link())
 }
@@ -15,21 +15,21 @@ function joined(storage: Storage): Storage {
 describe('a store that is joined keeps the contract', () => {
   test.each(plantRepositoryContract)('plants: $name', async ({ run }) => {
     await using storage = await open()
-    await using other = joined(storage)
+    await using other = await joined(storage)
     await run(other.plants)
   })
 
   test.each(tokenRepositoryContract)('tokens: $name', async ({ run }) => {
     await using storage = await open()
-    await using other = joined(storage)
+    await using other = await joined(storage)
     await run(other.tokens)
   })
 })
 
 test('of those who race for an id through several ends of one store exactly one wins', async () => {
   await using storage = await open()
-  await using one = joined(storage)
-  await using other = joined(storage)
+  await using one = await joined(storage)
+  await using other = await joined(storage)
   const ends = [storage, one, other]
   const ids = Array.from({ length: 40 }, (_, n) => n)
   const outcomes = await Promise.all(
@@ -46,8 +46,8 @@ test('of those who race for an id through several ends of one store exactly one 
 
 test('leaving a store writes what still waits and leaves it open for the others', async () => {
   await using storage = await open()
-  const one = joined(storage)
-  await using other = joined(storage)
+  const one = await joined(storage)
+  await using other = await joined(storage)
   const last = Promise.all(Array.from({ length: 50 }, (_, n) => one.plants.insert(plant(n))))
   await one[Symbol.asyncDispose]()
   expect(await last).toEqual(Array(50).fill('inserted'))

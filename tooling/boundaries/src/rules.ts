@@ -140,7 +140,7 @@ function undeclared(each: Package, file: SourceFile, specifier: string): string 
 /** Names leave a package one by one, through entries that it declares; no folder within has an index of its own. */
 function wrongShape({ folder, manifest, files }: Package): string[] {
   const entries = Object.values(manifest.exports ?? {}).map(entry =>
-    entry.default.replace(/^\.\/dist\//, 'src/').replace(/\.js$/, '.ts'),
+    entry.default.replace(/^\.\/(dist|src)\//, 'src/').replace(/\.js$/, '.ts'),
   )
   const paths = files.map(({ path }) => path)
   return [

@@ -1,14 +1,23 @@
+import type { MessagePort } from 'node:worker_threads'
 import type { TokenRepository } from '@plant-store/access'
 import { DomainError, type PlantRepository, plantIdMax, plantIdMin } from '@plant-store/domain'
 import type Database from 'better-sqlite3'
 import { type CommitQueueLimits, createCommitQueue } from '../commit-queue.ts'
-import type { Storage, StorageLink } from '../index.ts'
+import type { Storage } from '../index.ts'
 import type { Statements } from '../statements.ts'
 import { fromPlant, fromToken, type PlantRow, type TokenRow, toPlant, toToken } from '../tables.ts'
 import { openReader } from './connection.ts'
 import { connectWriter, type Writer } from './writer-thread.ts'
 
-export function joinSqlite({ file, statements, writer, limits }: StorageLink): Storage {
+/** What another thread needs to use the store too. */
+export interface SqliteLink {
+  readonly file: string
+  readonly statements: Statements
+  readonly writer: MessagePort
+  readonly limits: CommitQueueLimits
+}
+
+export function joinSqlite({ file, statements, writer, limits }: SqliteLink): Storage {
   return createStorage(openReader(file), statements.read, connectWriter(writer), limits)
 }
 

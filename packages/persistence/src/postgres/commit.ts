@@ -1,0 +1,114 @@
+import type pg from 'pg'
+import type { Write } from '../commit-queue.ts'
+import type { Statements, WriteStatement } from '../statements.ts'
+
+/**
+ * Makes changes in one transaction and one round trip, with one statement for all changes of a kind.
+ *
+ * @param statements that each change any number of rows and return their keys
+ * @returns how many rows each changed
+ * @throws whatever went wrong; unless `wasRolledBack` it can't be known whether the changes were kept
+ */
+export async function commit(
+  client: pg.Client,
+  writes: readonly Write[],
+  statements: Statements['write'],
+): Promise<readonly number[]> {
+  let warned = false
+  const notice = ({ code }: { code?: string | undefined }) => {
+    if (code === warning) warned = true
+  }
+  client.on('notice', notice)
+  try {
+    const changed = await run(client, writes, statements)
+    // A server that is told to stop waiting for its standby warns, and says that the commit succeeded.
+    if (warned) throw new Error('the server did not wait for its standby')
+    return changed
+  } finally {
+    client.off('notice', notice)
+  }
+}
+
+const warning = '01000'
+
+async function run(
+  client: pg.Client,
+  writes: readonly Write[],
+  statements: Statements['write'],
+): Promise<readonly number[]> {
+  const changed = new Array<number>(writes.length).fill(0)
+  const groups = groupWrites(writes)
+  const queries = groups.map(({ statement, indexes }) => ({
+    name: statement,
+    text: statements[statement],
+    values: columnsOf(indexes.map(index => writes[index] as Write)),
+    rowMode: 'array' as const,
+  }))
+
+  // A statement of its own is a transaction of its own. Of several, all are sent before the first is answered.
+  const [only] = queries
+  const results =
+    queries.length === 1 && only !== undefined
+      ? [await client.query<[Key]>(only)]
+      : (
+          await allOf([
+            client.query('begin'),
+            ...queries.map(query => client.query<[Key]>(query)),
+            client.query('commit'),
+          ])
+        ).slice(1, -1)
+
+  for (const [number, { indexes }] of groups.entries()) {
+    const keys = new Set(results[number]?.rows.map(([key]) => key))
+    for (const index of indexes) if (keys.has(writes[index]?.[1] as Key)) changed[index] = 1
+  }
+  return changed
+}
+
+type Key = bigint | string
+
+interface Group {
+  readonly statement: WriteStatement
+  /** Of the writes that it makes. */
+  readonly indexes: readonly number[]
+}
+
+/**
+ * Groups changes so that changes of one plant, and those of any tokens, are in different groups in the order given.
+ * Within a group the rows are in the order of their keys: processes that lock the same rows then do so in the same
+ * order, and none waits for another that waits for it.
+ */
+export function groupWrites(writes: readonly Write[]): readonly Group[] {
+  const turns = new Map<unknown, number>()
+  const rounds: Map<WriteStatement, number[]>[] = []
+  for (const [index, [statement, key]] of writes.entries()) {
+    const subject = typeof key === 'bigint' ? key : 'tokens'
+    const turn = turns.get(subject) ?? 0
+    turns.set(subject, turn + 1)
+    rounds[turn] ??= new Map()
+    const group = rounds[turn].get(statement)
+    if (group === undefined) rounds[turn].set(statement, [index])
+    else group.push(index)
+  }
+  const keyOf = (index: number) => writes[index]?.[1] as Key
+  return rounds.flatMap(round =>
+    [...round].map(([statement, indexes]) => ({
+      statement,
+      indexes: indexes.sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1)),
+    })),
+  )
+}
+
+function columnsOf(writes: readonly Write[]): unknown[][] {
+  const width = (writes[0]?.length ?? 1) - 1
+  return Array.from({ length: width }, (_, column) => writes.map(write => write[column + 1]))
+}
+
+/** Waits for all, so that nothing is under way when it throws what went wrong first. */
+async function allOf<Value>(promises: readonly Promise<Value>[]): Promise<Value[]> {
+  const outcomes = await Promise.allSettled(promises)
+  return outcomes.map(outcome => {
+    if (outcome.status === 'rejected') throw outcome.reason
+    return outcome.value
+  })
+}

@@ -1,0 +1,158 @@
+import pg from 'pg'
+
+export interface ServerOptions {
+  /** One URL a host of the same database. Only the one that takes writes is used. */
+  readonly hosts: readonly string[]
+  /** For a connection to come about, and for a statement on it unless `statementTimeoutMs` says otherwise. */
+  readonly timeoutMs: number
+  readonly statementTimeoutMs?: number
+}
+
+/**
+ * A connection that is kept up: it is made at the first use, and again at the next use after it broke. Any number of
+ * queries may be on their way on it at once; the server takes them in the order they were sent.
+ */
+export interface Lane {
+  /** How many uses have not ended. */
+  readonly inFlight: number
+  use<Result>(work: (client: pg.Client) => Promise<Result>): Promise<Result>
+  close(): Promise<void>
+}
+
+/** For so long after a connection could not be made nobody tries again. */
+const reconnectAfterMs = 100
+
+/** What the client waits longer than the server, so that the server gives up first and the connection stays good. */
+const serverHeadStartMs = 500
+
+const int8 = 20
+
+export function createLane(options: ServerOptions): Lane {
+  let connection: Promise<pg.Client> | undefined
+  let inFlight = 0
+
+  const connected = () => {
+    if (connection === undefined) {
+      const attempt = connect(options)
+      attempt.then(
+        client => client.once('error', () => forget(attempt)).once('end', () => forget(attempt)),
+        () => setTimeout(() => forget(attempt), reconnectAfterMs).unref(),
+      )
+      connection = attempt
+    }
+    return connection
+  }
+  const forget = (attempt: Promise<pg.Client>) => {
+    const isCurrent = connection === attempt
+    if (isCurrent) connection = undefined
+    return isCurrent
+  }
+
+  return {
+    get inFlight() {
+      return inFlight
+    },
+    async use(work) {
+      inFlight++
+      try {
+        const attempt = connected()
+        const client = await attempt
+        try {
+          return await work(client)
+        } catch (error) {
+          // It may be broken, or lead to a server that no longer takes writes: better to look around again.
+          if (!wasRolledBack(error) && forget(attempt)) client.end().catch(() => {})
+          throw error
+        }
+      } finally {
+        inFlight--
+      }
+    },
+    async close() {
+      await connection?.then(
+        client => client.end(),
+        () => {},
+      )
+    },
+  }
+}
+
+/** Whether the server tells that nothing of a transaction was kept, and that it may well succeed when tried again. */
+export function wasRolledBack(error: unknown): boolean {
+  const { code } = error as { code?: unknown }
+  return code === serializationFailure || code === deadlock
+}
+
+const serializationFailure = '40001'
+const deadlock = '40P01'
+
+/**
+ * Connects to all hosts at once and keeps the first that takes writes, so that a dead one costs no time.
+ *
+ * @throws Error that says of each host what is wrong with it
+ */
+export async function connect(options: ServerOptions): Promise<pg.Client> {
+  const attempts = options.hosts.map(host => connectTo(host, options))
+  try {
+    const first = await Promise.any(attempts)
+    for (const attempt of attempts) {
+      attempt.then(
+        client => {
+          if (client !== first) client.end()
+        },
+        () => {},
+      )
+    }
+    return first
+  } catch (cause) {
+    const { errors } = cause as AggregateError
+    throw new Error([...new Set(errors.map(describe))].join('; '), { cause })
+  }
+}
+
+async function connectTo(
+  host: string,
+  { timeoutMs, statementTimeoutMs = timeoutMs }: ServerOptions,
+): Promise<pg.Client> {
+  const client = new pg.Client({
+    connectionString: host,
+    fallback_application_name: 'plant-store',
+    connectionTimeoutMillis: timeoutMs,
+    statement_timeout: statementTimeoutMs,
+    query_timeout: statementTimeoutMs + serverHeadStartMs,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: 10_000,
+    pipeline: true,
+    types: { getTypeParser },
+  })
+  // Queries under way reject by themselves; without a listener the process would end.
+  client.on('error', () => {})
+  try {
+    await client.connect()
+    const { rows } = await client.query<{ read_only: string }>(prepareSession)
+    if (rows[0]?.read_only !== 'off') throw new Error(`${client.host}:${client.port} takes no writes`)
+    return client
+  } catch (error) {
+    client.end().catch(() => {})
+    throw error
+  }
+}
+
+/** An answer means that the change is on disk (and on the synchronous standbys), whatever the server's default is. */
+const prepareSession = `
+  select
+    current_setting('transaction_read_only') as read_only,
+    set_config(
+      'synchronous_commit',
+      case current_setting('synchronous_commit') when 'remote_apply' then 'remote_apply' else 'on' end,
+      false
+    )`
+
+function getTypeParser(oid: number, format?: 'text' | 'binary') {
+  return oid === int8 ? BigInt : pg.types.getTypeParser(oid, format as 'text')
+}
+
+/** Node gives an empty message to the failure of a name that has several addresses. */
+function describe(error: Error & { code?: string }): string {
+  return error.message || error.code || String(error)
+}

@@ -1,0 +1,78 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Kysely, NoResultError, PostgresDialect, sql } from 'kysely'
+import { migrate, postgresDialect, readVersion, schemaVersion } from '../migrations.ts'
+import type { Tables } from '../tables.ts'
+import { connect, type ServerOptions, wasRolledBack } from './connection.ts'
+
+/** For a statement of a migration, and for the migrations of others that it waits for. */
+const migrationTimeoutMs = 600_000
+const attemptsMax = 20
+
+/**
+ * Makes the tables if there are none, and brings them up to date; of several processes that start together, one does.
+ *
+ * @throws Error when the database can't be used, with nothing changed
+ */
+export async function migratePostgres(options: ServerOptions): Promise<void> {
+  const patient = { ...options, statementTimeoutMs: migrationTimeoutMs }
+  const client = await connect(patient)
+  const db = new Kysely<Tables>({
+    dialect: new PostgresDialect({
+      pool: {
+        connect: async () => ({ query: client.query.bind(client), release() {} }) as never,
+        end: async () => {},
+        options: {},
+      },
+    }),
+  })
+  try {
+    await checkServer(db)
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await migrateOnce(db, patient)
+      } catch (error) {
+        if (attempt === attemptsMax || !wasRaced(error)) throw error
+        await sleep(Math.random() * 50 * attempt)
+      }
+    }
+  } finally {
+    await client.end()
+  }
+}
+
+/**
+ * A row is the lock, because the three databases that this is for share no other one. It is locked on a connection of
+ * its own, because in two of them making a table ends the transaction. The version is looked at first without it, so
+ * that a process that has nothing to do neither waits nor needs the right to make tables.
+ */
+async function migrateOnce(db: Kysely<Tables>, options: ServerOptions): Promise<void> {
+  if ((await readVersion(db, postgresDialect)) === schemaVersion) return
+  await sql`create table if not exists migration_lock (id integer primary key)`.execute(db)
+  await sql`insert into migration_lock values (1) on conflict do nothing`.execute(db)
+  const holder = await connect(options)
+  try {
+    await holder.query('begin')
+    await holder.query('select id from migration_lock for update')
+    await db.transaction().execute(transaction => migrate(transaction, postgresDialect))
+  } finally {
+    await holder.end()
+  }
+}
+
+/**
+ * `if not exists` does not hold against another transaction that makes the same table at the same moment, and where
+ * making a table ends the transaction, the version is there later than its table.
+ */
+function wasRaced(error: unknown): boolean {
+  const { code } = error as { code?: string }
+  return wasRolledBack(error) || code === '23505' || code === '42P07' || error instanceof NoResultError
+}
+
+/** @throws Error when what the server promises is less than what the store promises */
+async function checkServer(db: Kysely<Tables>): Promise<void> {
+  const { rows } = await sql<{ encoding: string; fsync: string | null }>`
+    select current_setting('server_encoding') as encoding, current_setting('fsync', true) as fsync
+  `.execute(db)
+  if (rows[0]?.encoding !== 'UTF8') throw new Error(`its encoding is ${rows[0]?.encoding}, and must be UTF8`)
+  if (rows[0].fsync === 'off') throw new Error('it runs with fsync off: what it answered could be lost')
+}

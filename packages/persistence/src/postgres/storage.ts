@@ -1,0 +1,156 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { TokenRepository } from '@plant-store/access'
+import { DomainError, type PlantRepository, plantIdMax, plantIdMin } from '@plant-store/domain'
+import { type CommitQueueLimits, createCommitQueue, type Write } from '../commit-queue.ts'
+import type { Storage } from '../index.ts'
+import type { Statements } from '../statements.ts'
+import { fromPlant, fromToken, type PlantRow, type TokenRow, toPlant, toToken } from '../tables.ts'
+import { commit } from './commit.ts'
+import { createLane, type ServerOptions, wasRolledBack } from './connection.ts'
+
+export interface PostgresOptions extends ServerOptions {
+  /** Connections for reading; one more is for writing. */
+  readonly readConnectionsMax: number
+}
+
+/** Reads that may be under way; past it, `store-busy`. */
+const readsMax = 10_000
+
+/** How often something that the server takes back is tried. */
+const attemptsMax = 10
+
+/** What another thread needs to use the store too: over there, as many connections again. */
+export interface PostgresLink {
+  readonly options: PostgresOptions
+  readonly statements: Statements
+  readonly limits: CommitQueueLimits
+}
+
+/**
+ * One commit is under way at a time, and so changes of one plant take effect in the order they were made in: one that
+ * the server takes back, and that is tried again, would be overtaken by the next.
+ */
+export function joinPostgres({ options, statements, limits }: PostgresLink): Storage {
+  const { timeoutMs } = options
+  const writer = createLane(options)
+  const readers = Array.from({ length: options.readConnectionsMax }, () => createLane(options))
+
+  const queue = createCommitQueue({
+    commit: writes =>
+      retrying(timeoutMs, () => writer.use(client => commit(client, writes, statements.write))),
+    commitsAtOnce: 1,
+    limits,
+  })
+  const write = (change: Write) => answering(timeoutMs, queue.write(change))
+
+  const leastBusy = () => readers.reduce((least, lane) => (lane.inFlight < least.inFlight ? lane : least))
+
+  const read = <Row extends object>(name: keyof Statements['read']) => {
+    const query = { name, text: statements.read[name] }
+    return (...values: unknown[]): Promise<Row[]> => {
+      const reader = leastBusy()
+      if (reader.inFlight >= readsMax / readers.length) {
+        return Promise.reject(new DomainError('store-busy', 'too many reads are waiting'))
+      }
+      const attempt = () => reader.use(async client => (await client.query<Row>({ ...query, values })).rows)
+      return answering(timeoutMs, retrying(timeoutMs, attempt))
+    }
+  }
+  const plant = read<PlantRow>('plant')
+  const page = read<PlantRow>('page')
+  const pageOfTag = read<PlantRow>('pageOfTag')
+  const token = read<TokenRow>('token')
+  const allTokens = read<TokenRow>('tokens')
+
+  const plants: PlantRepository = {
+    async insert(plant) {
+      return (await write(['insertPlant', ...fromPlant(plant)])) === 1 ? 'inserted' : 'id-taken'
+    },
+    async find(id) {
+      const [row] = await plant(id)
+      return row && toPlant(row)
+    },
+    async page({ limit, after, tag }) {
+      if (after === plantIdMax) return []
+      const from = after === undefined ? plantIdMin : after + 1n
+      const rows = await (tag === undefined ? page(from, limit) : pageOfTag(tag, from, limit))
+      return rows.map(toPlant)
+    },
+    async save(plant) {
+      await write(['savePlant', ...fromPlant(plant)])
+    },
+    async remove(id) {
+      return (await write(['removePlant', id])) === 1
+    },
+  }
+  const tokens: TokenRepository = {
+    async find(hash) {
+      const [row] = await token(hash)
+      return row && toToken(row)
+    },
+    async insert(token, hash) {
+      return (await write(['insertToken', ...fromToken(token, hash)])) === 1 ? 'inserted' : 'name-taken'
+    },
+    async list() {
+      // The order of text is the database's own affair, and rarely that of other stores.
+      return (await allTokens()).map(toToken).sort((a, b) => (a.name < b.name ? -1 : 1))
+    },
+    async remove(name) {
+      return (await write(['removeToken', name])) === 1
+    },
+  }
+
+  return {
+    plants,
+    tokens,
+    check: () =>
+      answering(
+        timeoutMs,
+        leastBusy().use(async client => {
+          const { rows } = await client.query<{ read_only: string }>(
+            `select current_setting('transaction_read_only') as read_only`,
+          )
+          if (rows[0]?.read_only !== 'off') throw new Error('the server takes no writes')
+        }),
+      ),
+    async [Symbol.asyncDispose]() {
+      await queue.drained()
+      await Promise.all([writer, ...readers].map(lane => lane.close()))
+    },
+  }
+}
+
+/** Tries again what the server has taken back whole, until it works or there is no time left. */
+async function retrying<Result>(timeoutMs: number, attempt: () => Promise<Result>): Promise<Result> {
+  const startedMs = performance.now()
+  for (let attempts = 1; ; attempts++) {
+    try {
+      return await attempt()
+    } catch (error) {
+      const isLate = performance.now() - startedMs > timeoutMs
+      if (!wasRolledBack(error) || isLate || attempts === attemptsMax) throw error
+      await sleep(Math.random() * 2 ** attempts)
+    }
+  }
+}
+
+/**
+ * Bounds how long anybody waits. What takes longer goes on, within limits of its own: of a change it is then not known
+ * whether it was kept.
+ *
+ * @throws DomainError `store-unavailable` for whatever isn't a DomainError already
+ */
+function answering<Result>(timeoutMs: number, work: Promise<Result>): Promise<Result> {
+  const { promise, resolve, reject } = Promise.withResolvers<Result>()
+  const timer = setTimeout(
+    () => reject(new DomainError('store-unavailable', 'the store did not answer in time')),
+    timeoutMs,
+  )
+  work
+    .then(resolve, cause => {
+      const isOurs = cause instanceof DomainError
+      reject(isOurs ? cause : new DomainError('store-unavailable', 'the store can not be used', { cause }))
+    })
+    .finally(() => clearTimeout(timer))
+  return promise
+}

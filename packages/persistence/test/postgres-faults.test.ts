@@ -1,0 +1,362 @@
+import { once } from 'node:events'
+import { connect, createServer, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { DomainError, type Plant, parsePlant } from '@plant-store/domain'
+import { openStorage, type Storage } from '@plant-store/persistence'
+import { createDatabase, type PostgresServer, startPostgres, type TestDatabase } from '@plant-store/postgres'
+import pg from 'pg'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+
+/** How long the store may take to answer, and what a busy machine may add to it. */
+const timeoutMs = 1_000
+const slackMs = 1_000
+
+let server: PostgresServer
+let database: TestDatabase
+let storage: Storage
+
+const plant = (id: bigint, name = 'x'): Plant => parsePlant({ id, name })
+const open = (url = database.url) => openStorage({ url, timeoutMs })
+
+beforeAll(async () => {
+  server = await startPostgres({ deadlock_timeout: '300ms', max_connections: '30' })
+})
+beforeEach(async () => {
+  database = await createDatabase(server.url)
+  storage = await open()
+})
+afterEach(async () => {
+  await storage[Symbol.asyncDispose]()
+  await database[Symbol.asyncDispose]()
+})
+afterAll(() => server[Symbol.asyncDispose]())
+
+describe('under a load of creates', () => {
+  const faults: Record<string, () => Promise<void>> = {
+    'a server that is killed': async () => {
+      await server.kill()
+      await server.start()
+    },
+    'a server that is restarted': async () => {
+      await server.stop()
+      await server.start()
+    },
+    'connections that are cut': async () => {
+      for (let round = 0; round < 5; round++) {
+        await database.query(
+          `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`,
+        )
+        await sleep(20)
+      }
+    },
+  }
+
+  for (const [name, happen] of Object.entries(faults)) {
+    test(`${name}: no wrong answer, and it recovers`, { timeout: 30_000 }, async () => {
+      await using load = startLoad()
+      await load.succeeds()
+      await happen()
+      await load.succeeds()
+      const { inserted, unknown, slowestMs } = await load.stop()
+
+      expect(slowestMs).toBeLessThan(timeoutMs + slackMs)
+      const kept = new Set(
+        (await database.query('select id from plants')).map(({ id }) => BigInt(id as string)),
+      )
+      expect(inserted.filter(id => !kept.has(id))).toEqual([])
+      expect(inserted.length + unknown.length).toBeGreaterThanOrEqual(kept.size)
+      for (const id of unknown) {
+        expect(await storage.plants.insert(plant(id))).toBe(kept.has(id) ? 'id-taken' : 'inserted')
+      }
+    })
+  }
+})
+
+/** Creates with new ids, some at once, until it is stopped. */
+function startLoad() {
+  const inserted: bigint[] = []
+  const unknown: bigint[] = []
+  let slowestMs = 0
+  let next = 0n
+  let running = true
+
+  const worker = async () => {
+    while (running) {
+      const id = next++
+      const startedMs = performance.now()
+      try {
+        expect(await storage.plants.insert(plant(id))).toBe('inserted')
+        inserted.push(id)
+      } catch (error) {
+        if (!(error instanceof DomainError) || error.code !== 'store-unavailable') throw error
+        unknown.push(id)
+        // A client that is told to come again does not come at once.
+        await sleep(5)
+      }
+      slowestMs = Math.max(slowestMs, performance.now() - startedMs)
+    }
+  }
+  const workers = Promise.all(Array.from({ length: 32 }, worker))
+
+  return {
+    /** Resolves once a hundred more creates have succeeded. */
+    async succeeds() {
+      const before = inserted.length
+      while (inserted.length < before + 100) await Promise.race([sleep(5), workers])
+    },
+    async stop() {
+      running = false
+      await workers
+      return { inserted, unknown, slowestMs }
+    },
+    async [Symbol.asyncDispose]() {
+      running = false
+      await workers.catch(() => {})
+    },
+  }
+}
+
+test('does not wait longer than it may for a lock, and goes on when it is free', async () => {
+  await storage.plants.insert(plant(1n))
+  await using other = await session()
+  await other.query('begin; lock table plants in access exclusive mode')
+  const answers = Array.from({ length: 200 }, (_, n) =>
+    unavailable(n % 2 === 0 ? storage.plants.find(plant(1n).id) : storage.plants.insert(plant(BigInt(n)))),
+  )
+  await Promise.all(answers)
+  await other.query('rollback')
+  expect(await eventually(() => storage.plants.find(plant(1n).id))).toEqual(plant(1n))
+  expect(await eventually(() => storage.plants.insert(plant(-1n)))).toBe('inserted')
+})
+
+test('is unavailable while others have all connections, and recovers', async () => {
+  await database.query(
+    `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`,
+  )
+  await using others = new AsyncDisposableStack()
+  for (;;) {
+    try {
+      others.use(await session())
+    } catch (error) {
+      expect(error).toHaveProperty('code', '53300')
+      break
+    }
+  }
+  await unavailable(storage.plants.insert(plant(1n)))
+  await unavailable(storage.plants.find(plant(1n).id))
+  await others.disposeAsync()
+  expect(await eventually(() => storage.plants.insert(plant(1n)))).toBe('inserted')
+})
+
+describe('a server that takes no writes', () => {
+  test('by a setting that comes and goes while connections stay', async () => {
+    await storage.check()
+    await alterSystem('default_transaction_read_only', 'on')
+    await eventually(async () => unavailable(storage.check()))
+    await unavailable(storage.plants.insert(plant(1n)))
+    await alterSystem('default_transaction_read_only', 'off')
+    expect(await eventually(() => storage.plants.insert(plant(1n)))).toBe('inserted')
+    await eventually(() => storage.check())
+  })
+
+  test('because it is a standby, until it is promoted', { timeout: 30_000 }, async () => {
+    await storage.plants.insert(plant(1n))
+    await server.stop()
+    await server.start({ asStandby: true })
+    await unavailable(storage.plants.insert(plant(2n)))
+    await unavailable(storage.check())
+    await expect(open()).rejects.toThrow('takes no writes')
+    await database.query('select pg_promote()')
+    expect(await eventually(() => storage.plants.insert(plant(2n)))).toBe('inserted')
+    expect(await storage.plants.find(plant(1n).id)).toEqual(plant(1n))
+  })
+})
+
+describe('what the server takes back is tried again', () => {
+  test('a serialization failure', async () => {
+    await database.query(
+      `alter database ${new URL(database.url).pathname.slice(1)} set default_transaction_isolation = 'serializable'`,
+    )
+    const strict = await open()
+    const other = await session()
+    await other.query(`begin; insert into plants values (1, 'theirs')`)
+    const outcome = strict.plants.insert(plant(1n, 'ours'))
+    await waitsForLock()
+    await other.query('commit')
+    await other[Symbol.asyncDispose]()
+    expect(await outcome).toBe('id-taken')
+    expect(await strict.plants.find(plant(1n).id)).toEqual(plant(1n, 'theirs'))
+    await strict[Symbol.asyncDispose]()
+    expect(await statistic('xact_rollback')).toBeGreaterThan(0)
+  })
+
+  test('a deadlock', async () => {
+    await storage.plants.insert(plant(1n))
+    await storage.plants.insert(plant(2n))
+    const other = await session()
+    await other.query(`begin; update plants set name = 'theirs' where id = 2`)
+    const ours = Promise.all([storage.plants.save(plant(1n, 'ours')), storage.plants.remove(plant(2n).id)])
+    await waitsForLock()
+    await other.query(`update plants set name = 'theirs' where id = 1; commit`)
+    await other[Symbol.asyncDispose]()
+    expect(await ours).toEqual([undefined, true])
+    expect(await storage.plants.page({ limit: 10 })).toEqual([plant(1n, 'ours')])
+    await storage[Symbol.asyncDispose]()
+    expect(await statistic('deadlocks')).toBe(1)
+  })
+})
+
+describe('a commit of unknown outcome', () => {
+  test('because the connection ended before the answer: a retry tells the truth', async () => {
+    await using proxy = await startProxy(Number(new URL(server.url).port))
+    await using far = await open(database.url.replace(/:\d+\//, `:${proxy.port}/`))
+    expect(await far.plants.insert(plant(1n))).toBe('inserted')
+    proxy.swallowAnswers()
+    const outcome = unavailable(far.plants.insert(plant(2n)))
+    while ((await database.query('select 1 from plants where id = 2')).length === 0) await sleep(5)
+    proxy.cut()
+    await outcome
+    expect(await eventually(() => far.plants.insert(plant(2n)))).toBe('id-taken')
+  })
+
+  test('because nothing comes back any more: it answers in time, and recovers', async () => {
+    await using proxy = await startProxy(Number(new URL(server.url).port))
+    await using far = await open(database.url.replace(/:\d+\//, `:${proxy.port}/`))
+    expect(await far.plants.insert(plant(1n))).toBe('inserted')
+    proxy.swallowAnswers()
+    await Promise.all([
+      unavailable(far.plants.insert(plant(2n))),
+      unavailable(far.plants.find(plant(1n).id)),
+      unavailable(far.check()),
+    ])
+    proxy.cut()
+    expect(await eventually(() => far.plants.insert(plant(2n)))).toBe('id-taken')
+  })
+
+  test('because a synchronous standby is missing, and nobody calls it a success', async () => {
+    await alterSystem('synchronous_standby_names', 'nobody')
+    const name = new URL(database.url).pathname.slice(1)
+    await database.query(
+      `set synchronous_commit = local; alter database ${name} set synchronous_commit = off`,
+    )
+    try {
+      // The database's own default would not have it wait.
+      await using careful = await open()
+      await unavailable(careful.plants.insert(plant(1n)))
+      await using other = await openStorage({ url: database.url, timeoutMs: 30_000 })
+      const outcome = other.plants.insert(plant(2n)).catch(error => error)
+      const waiting = `from pg_stat_activity where wait_event = 'SyncRep' and datname = current_database()`
+      while ((await database.query(`select 1 ${waiting}`)).length < 2) await sleep(5)
+      // What an operator may do. The server then says that the commit succeeded, and warns that it may be lost.
+      await database.query(`select pg_cancel_backend(pid) ${waiting}`)
+      expect(await outcome).toMatchObject({ code: 'store-unavailable' })
+    } finally {
+      await alterSystem('synchronous_standby_names', '')
+    }
+    expect(await eventually(() => storage.plants.insert(plant(1n)))).toBe('id-taken')
+    expect(await eventually(() => storage.plants.insert(plant(3n)))).toBe('inserted')
+  })
+})
+
+test('finds the host that takes writes, whichever it is', { timeout: 30_000 }, async () => {
+  await using standby = await startPostgres()
+  await standby.stop()
+  await standby.start({ asStandby: true })
+  const { host, pathname } = new URL(database.url)
+  const hosts = `127.0.0.1:1,${new URL(standby.url).host},${host}`
+  await using several = await open(`postgres://postgres:secret@${hosts}${pathname}`)
+  expect(await several.plants.insert(plant(1n))).toBe('inserted')
+  expect(await storage.plants.find(plant(1n).id)).toEqual(plant(1n))
+})
+
+/** Fails unless it is refused with `store-unavailable`, in time. */
+async function unavailable(work: Promise<unknown>): Promise<void> {
+  const startedMs = performance.now()
+  await expect(work).rejects.toMatchObject({ name: 'DomainError', code: 'store-unavailable' })
+  expect(performance.now() - startedMs).toBeLessThan(timeoutMs + slackMs)
+}
+
+/** Tries again as long as the store is unavailable, as a client would. */
+async function eventually<Result>(work: () => Promise<Result>): Promise<Result> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await work()
+    } catch (error) {
+      if (attempt === 100) throw error
+      await sleep(50)
+    }
+  }
+}
+
+async function session() {
+  const client = new pg.Client({ connectionString: database.url })
+  client.on('error', () => {})
+  await client.connect()
+  return {
+    query: (sql: string) => client.query(sql),
+    [Symbol.asyncDispose]: () => client.end(),
+  }
+}
+
+async function alterSystem(name: string, value: string): Promise<void> {
+  await using own = await session()
+  await own.query('set default_transaction_read_only = off; set synchronous_commit = local')
+  await own.query(`alter system set ${name} = '${value}'`)
+  await own.query('select pg_reload_conf()')
+  const current = `select 1 from pg_settings where name = '${name}' and setting = '${value}'`
+  while ((await database.query(current)).length === 0) await sleep(5)
+}
+
+async function waitsForLock(): Promise<void> {
+  const waiting = `select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`
+  while ((await database.query(waiting)).length === 0) await sleep(5)
+}
+
+/** What the server counted; a connection tells it at its end. */
+async function statistic(name: string): Promise<number> {
+  const own = 'from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()'
+  while ((await database.query(`select 1 ${own}`)).length > 0) await sleep(5)
+  const [row] = await database.query(
+    `select ${name} as value from pg_stat_database where datname = current_database()`,
+  )
+  return Number((row as { value: string }).value)
+}
+
+/** Stands between the store and its server, where networks fail. */
+async function startProxy(port: number) {
+  const sockets = new Set<Socket>()
+  let isSwallowing = false
+  const listener = createServer(near => {
+    const far = connect(port, '127.0.0.1')
+    for (const socket of [near, far]) {
+      sockets.add(socket)
+      socket.on('error', () => {}).on('close', () => sockets.delete(socket))
+    }
+    near.on('data', chunk => far.write(chunk)).on('close', () => far.destroy())
+    far
+      .on('data', chunk => {
+        if (!isSwallowing) near.write(chunk)
+      })
+      .on('close', () => near.destroy())
+  }).listen(0, '127.0.0.1')
+  await once(listener, 'listening')
+  const cut = () => {
+    for (const socket of sockets) socket.destroy()
+  }
+  return {
+    port: (listener.address() as { port: number }).port,
+    swallowAnswers() {
+      isSwallowing = true
+    },
+    /** Ends all connections; new ones are good again. */
+    cut() {
+      isSwallowing = false
+      cut()
+    },
+    async [Symbol.asyncDispose]() {
+      listener.close()
+      cut()
+      await once(listener, 'close')
+    },
+  }
+}

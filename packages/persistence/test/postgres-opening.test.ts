@@ -1,0 +1,122 @@
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { type AccessError, createGate, hashToken } from '@plant-store/access'
+import { openStorage, storageName } from '@plant-store/persistence'
+import { createDatabase, startPostgres } from '@plant-store/postgres'
+import { describe, expect, inject, test } from 'vitest'
+import type { Contest } from './contender.ts'
+import '@plant-store/postgres/vitest'
+
+describe('several processes on one database', () => {
+  test('ten that start together make the tables once, and each id has one winner', {
+    timeout: 60_000,
+  }, async () => {
+    await using database = await createDatabase(inject('postgresUrl'))
+    const contenders = Array.from({ length: 10 }, () =>
+      fork(new URL('contender.ts', import.meta.url), { execArgv: [] }),
+    )
+    const exits = contenders.map(contender => once(contender, 'exit'))
+    await Promise.all(contenders.map(contender => once(contender, 'message')))
+
+    const ids = Array.from({ length: 500 }, (_, id) => id)
+    const answers = contenders.map(async (contender, number) => {
+      // Each in an order of its own, so that they lock the same rows in different orders.
+      const contest: Contest = { url: database.url, ids: number % 2 === 0 ? ids : ids.toReversed() }
+      const answer = once(contender, 'message')
+      contender.send(contest)
+      const [won] = (await answer) as [number[]]
+      return won.map(id => ({ id: `${id}`, name: `${contender.pid}` }))
+    })
+    const winners = (await Promise.all(answers)).flat().sort((a, b) => Number(a.id) - Number(b.id))
+    expect(winners.map(({ id }) => Number(id))).toEqual(ids)
+    expect(await database.query('select id, name from plants order by id')).toEqual(winners)
+    expect(await database.query('select count(*)::int as count from schema_version')).toEqual([{ count: 1 }])
+    expect(await Promise.all(exits)).toEqual(contenders.map(() => [0, null]))
+  })
+
+  test('a token revoked in one stops working in another', { timeout: 10_000 }, async () => {
+    await using database = await createDatabase(inject('postgresUrl'))
+    await using here = await openStorage({ url: database.url })
+    await using there = await openStorage({ url: database.url })
+    const token = { name: 'gardener', scopes: ['plants:read'] as const, createdAt: new Date() }
+    await here.tokens.insert(token, hashToken('secret'))
+    const gate = createGate({ tokens: there.tokens })
+    expect(await gate('secret', 'plants:read')).toEqual(token)
+
+    await here.tokens.remove('gardener')
+    const admits = async () => {
+      try {
+        await gate('secret', 'plants:read')
+        return 'admitted'
+      } catch (error) {
+        return (error as AccessError).code
+      }
+    }
+    await expect.poll(admits, { timeout: 5_000 }).toBe('invalid-token')
+  })
+})
+
+describe('a database that is refused, and left as it was', () => {
+  const tables = `select table_name from information_schema.tables where table_schema = 'public'`
+
+  test('because a newer release wrote it', async () => {
+    await using database = await createDatabase(inject('postgresUrl'))
+    await (await openStorage({ url: database.url }))[Symbol.asyncDispose]()
+    await database.query('update schema_version set version = 1000')
+    await expect(openStorage({ url: database.url })).rejects.toThrow('run a newer release')
+    expect(await database.query('select version from schema_version')).toEqual([{ version: 1000 }])
+  })
+
+  test('because another program has it', async () => {
+    await using database = await createDatabase(inject('postgresUrl'))
+    await database.query('create table orders ()')
+    await expect(openStorage({ url: database.url })).rejects.toThrow('tables of another program')
+    expect(await database.query(tables)).toEqual([{ table_name: 'orders' }])
+  })
+
+  test('because it can not keep all of Unicode', async () => {
+    await using database = await createDatabase(inject('postgresUrl'))
+    const url = `${database.url}_ascii`
+    await database.query(
+      `create database ${new URL(url).pathname.slice(1)} template template0 encoding 'SQL_ASCII'`,
+    )
+    await expect(openStorage({ url })).rejects.toThrow('its encoding is SQL_ASCII, and must be UTF8')
+    await database.query(`drop database ${new URL(url).pathname.slice(1)} with (force)`)
+  })
+
+  test('because it does not wait for the disk', async () => {
+    await using server = await startPostgres({ fsync: 'off' })
+    await expect(openStorage({ url: server.url })).rejects.toThrow('fsync off')
+  })
+
+  test('because nobody is there: in words that hold no password', async () => {
+    const url = 'postgres://gardener:s3cret@127.0.0.1:1/plants?password=s3cret'
+    const error = await openStorage({ url }).catch(error => error)
+    expect(error.message).toContain('the store postgres://gardener@127.0.0.1:1/plants can not be opened')
+    expect(JSON.stringify(error, Object.getOwnPropertyNames(error))).not.toContain('s3cret')
+  })
+})
+
+describe('what a URL names', () => {
+  test.each([
+    ['postgres://a:b@c/d', 'postgres://a@c/d'],
+    ['postgresql://a:b@c:1,d:2/e?sslmode=require', 'postgres://a@c:1,d:2/e'],
+    ['postgres://c', 'postgres://c'],
+    ['postgres:///d?host=/run/postgresql', 'postgres:///d'],
+    ['postgres://a:%40%2F@[::1]:5/d', 'postgres://a@[::1]:5/d'],
+  ])('%s is %s', (url, name) => expect(storageName(url)).toBe(name))
+
+  test.each([
+    'postgres:',
+    'postgres:plants',
+    'postgres://',
+    'postgres:///plants',
+    'postgres://a:p@ss@c/d',
+    'postgres://a:p/ss@c/d',
+    'postgres://c:port/d',
+    'postgres://c,,d/e',
+    'mysql://c/d',
+  ])('%s is refused without being repeated', url => {
+    expect(() => storageName(url)).toThrow(/^must be (?!.*p@ss|.*p\/ss)/)
+  })
+})

@@ -1,0 +1,97 @@
+import { hashToken } from '@plant-store/access'
+import { tokenRepositoryContract } from '@plant-store/access/testing'
+import { type Plant, type PlantText, parsePlant } from '@plant-store/domain'
+import { createMemoryPlantRepository, plantRepositoryContract } from '@plant-store/domain/testing'
+import { openStorage, type Storage } from '@plant-store/persistence'
+import { createDatabase, type TestDatabase } from '@plant-store/postgres'
+import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from 'vitest'
+import '@plant-store/postgres/vitest'
+
+let database: TestDatabase
+let storage: Storage
+
+beforeAll(async () => {
+  database = await createDatabase(inject('postgresUrl'))
+  storage = await openStorage({ url: database.url })
+})
+beforeEach(async () => {
+  await database.query('truncate plants, access_tokens')
+})
+afterAll(async () => {
+  await storage[Symbol.asyncDispose]()
+  await database[Symbol.asyncDispose]()
+})
+
+describe('the port of plants on PostgreSQL', () => {
+  for (const { name, run } of plantRepositoryContract) test(name, () => run(storage.plants))
+})
+
+describe('the port of tokens on PostgreSQL', () => {
+  for (const { name, run } of tokenRepositoryContract) test(name, () => run(storage.tokens))
+})
+
+const plant = (id: number, name: string, tag?: string): Plant => parsePlant({ id: BigInt(id), name, tag })
+
+test('changes of the same few plants that are all on their way at once take effect in their order', async () => {
+  const seed = Date.now() % 2 ** 31
+  const random = randomNumbers(seed)
+  const memory = createMemoryPlantRepository()
+  for (let round = 0; round < 20; round++) {
+    const changes = Array.from({ length: 200 }, (_, n) => {
+      const one = plant(random(8), `plant ${n}`, random(2) === 0 ? undefined : `tag ${random(3)}`)
+      return ([on => on.insert(one), on => on.save(one), on => on.remove(one.id)] as Change[])[
+        random(3)
+      ] as Change
+    })
+    const outcomes = await Promise.all(changes.map(change => change(storage.plants)))
+    const wanted = await Promise.all(changes.map(change => change(memory)))
+    expect(outcomes, `seed ${seed}`).toEqual(wanted)
+    expect(await storage.plants.page({ limit: 100 }), `seed ${seed}`).toEqual(
+      await memory.page({ limit: 100 }),
+    )
+  }
+})
+
+type Change = (on: Storage['plants']) => Promise<unknown>
+
+/** Integers from 0 that are below a bound, the same for the same seed (mulberry32). */
+function randomNumbers(seed: number): (bound: number) => number {
+  let state = seed
+  return bound => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
+    return ((mixed ^ (mixed >>> 14)) >>> 0) % bound
+  }
+}
+
+test('finds plants by tags that are longer than an entry of an index, and differ at their end', async () => {
+  const random = randomNumbers(1)
+  const long = Array.from({ length: 50_000 }, () => String.fromCodePoint(0x4e00 + random(20_000))).join('')
+  await storage.plants.insert(plant(1, 'a', `${long}a`))
+  await storage.plants.insert(plant(2, 'b', `${long}b`))
+  await storage.plants.save(plant(3, 'b', `${long}b`))
+  const found = await storage.plants.page({ limit: 10, tag: plant(0, '', `${long}b`).tag as PlantText })
+  expect(found.map(({ id }) => id)).toEqual([2n, 3n])
+})
+
+test('finds the plants of a tag by an index', async () => {
+  await using own = await createDatabase(inject('postgresUrl'))
+  const other = await openStorage({ url: own.url })
+  await own.query(
+    `insert into plants select n, 'plant', 'tag ' || n % 1000 from generate_series(1, 50000) as n; analyze plants`,
+  )
+  const tag = plant(0, '', 'tag 7').tag as PlantText
+  // More often than the server plans anew for each value.
+  for (let n = 0; n < 10; n++) expect(await other.plants.page({ limit: 100, tag })).toHaveLength(50)
+  await other[Symbol.asyncDispose]()
+  const counted = `select idx_tup_read::int as count from pg_stat_user_indexes where indexrelname = 'plants_by_tag'`
+  await expect.poll(() => own.query(counted)).toEqual([{ count: 500 }])
+})
+
+test('lists tokens in the order of their names, which is not that of a language', async () => {
+  for (const name of ['b', 'B', 'a', 'Z', 'ä']) {
+    await storage.tokens.insert({ name, scopes: [], createdAt: new Date(0) }, hashToken(name))
+  }
+  expect((await storage.tokens.list()).map(({ name }) => name)).toEqual(['B', 'Z', 'a', 'b', 'ä'])
+})
