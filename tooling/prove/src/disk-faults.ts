@@ -11,7 +11,7 @@ import { connectClient, type Program, startProgram } from './program.ts'
 import { createRandom, type Random } from './random.ts'
 import { temporaryFolder } from './temporary.ts'
 
-export const diskFaultsPart: Part = { name: 'disk-faults', share: 0.1, run: runDiskFaults }
+export const diskFaultsPart: Part = { name: 'disk-faults', share: 0.08, run: runDiskFaults }
 
 /** What the disk answers instead of doing what it is asked; the calls are those that only the store makes. */
 const faults = [

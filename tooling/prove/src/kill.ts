@@ -12,17 +12,23 @@ const clients = 32
 const contestedIds = Array.from({ length: 24 }, (_, n) => BigInt(-1 - n))
 const idsOfRound = 1_000_000n
 
-export const killPart: Part = { name: 'kill', share: 0.45, run: runKills }
+export const killPart: Part = { name: 'kill', share: 0.4, run: runKills }
 
 /**
+ * @param databaseUrl an SQLite file of its own unless it is given
+ *
  * Kills the program at random moments of a load, and looks after each whether what clients were told still explains
  * what is there: what was answered is, what was refused isn't, and what had no answer is there whole or not at all.
  */
-export async function runKills(circumstances: Circumstances, kills = 100): Promise<Finding> {
+export async function runKills(
+  circumstances: Circumstances,
+  kills = 100,
+  databaseUrl?: string,
+): Promise<Finding> {
   const random = createRandom(circumstances.seed)
   using folder = temporaryFolder()
   const options = {
-    databaseUrl: `file:${join(folder.path, 'plants.db')}`,
+    databaseUrl: databaseUrl ?? `file:${join(folder.path, 'plants.db')}`,
     preload: circumstances.preload,
   }
   const history = createHistory()

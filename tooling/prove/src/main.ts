@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { fuzzPart, httpPart, jsonPart, modelPart, naughtyPart } from './checks.ts'
+import { fuzzPart, httpPart, jsonPart, modelPart, naughtyPart, postgresPart } from './checks.ts'
 import { clockPart } from './clock.ts'
 import { diskFaultsPart } from './disk-faults.ts'
 import { killPart } from './kill.ts'
@@ -15,6 +15,7 @@ const parts: readonly Part[] = [
   storeFilesPart,
   clockPart,
   modelPart,
+  postgresPart,
   fuzzPart,
   jsonPart,
   naughtyPart,

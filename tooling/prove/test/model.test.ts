@@ -2,7 +2,9 @@ import { join } from 'node:path'
 import { createPlantStore, type PlantRepository } from '@plant-store/domain'
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
 import { openStorage } from '@plant-store/persistence'
-import { expect, test } from 'vitest'
+import { createDatabase } from '@plant-store/postgres'
+import { expect, inject, test } from 'vitest'
+import '@plant-store/postgres/vitest'
 import { runRacingModel, runSequentialModel } from '../src/model.ts'
 import { operationsOn } from '../src/operations.ts'
 import { anySeed } from '../src/random.ts'
@@ -20,6 +22,16 @@ test('SQLite does what a Map does, and what racing clients see has an order', as
   const racing = await runRacingModel(store, { seed, runs: 100, firstId: 10n ** 12n })
   expect(racing.failure).toBe(undefined)
   expect(sequential.operations + racing.operations).toBeGreaterThan(500)
+}, 60_000)
+
+test('PostgreSQL does what a Map does, and what racing clients see has an order', async () => {
+  await using database = await createDatabase(inject('postgresUrl'))
+  await using storage = await openStorage({ url: database.url })
+  const store = operationsOn(createPlantStore({ plants: storage.plants }))
+  const sequential = await runSequentialModel(store, { seed, runs: 40 })
+  expect(sequential.failure).toBe(undefined)
+  const racing = await runRacingModel(store, { seed, runs: 60, firstId: 10n ** 12n })
+  expect(racing.failure).toBe(undefined)
 }, 60_000)
 
 const broken = (wrong: (sound: PlantRepository) => Partial<PlantRepository>) => {
