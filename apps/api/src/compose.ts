@@ -1,11 +1,14 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer as createSocketServer } from 'node:net'
+import { setTimeout } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import { hashToken, mintToken, scopes, type TokenRepository } from '@plant-store/access'
 import { openStorage, portsOf, type StorageLink } from '@plant-store/persistence'
 import type { Logger } from 'pino'
 import type { Config } from './config.ts'
-import type { HttpThreadData } from './http-thread.ts'
+import type { FromHttpThread, HttpThreadData, ToHttpThread } from './http-thread.ts'
+import { createMetrics, type ThreadFigures, writeMetrics } from './metrics.ts'
+import { serveMetrics } from './metrics-port.ts'
 
 export interface RunningService extends AsyncDisposable {
   /** Where it listens, with the path that stands before every route. */
@@ -18,24 +21,38 @@ export interface RunningService extends AsyncDisposable {
 export async function startService(config: Config, logger: Logger): Promise<RunningService> {
   await using starting = new AsyncDisposableStack()
 
+  const own = createMetrics()
   const storage = starting.use(
     await openStorage({
       url: config.databaseUrl,
       timeoutMs: config.databaseTimeoutMs,
       readConnectionsMax: config.databasePoolMax,
       queueRowsMax: config.queueRowsMax,
+      onCommit: own.onCommit,
     }),
   )
+  const threads: HttpThread[] = []
+  const metrics = shared(async () => {
+    const figures = await Promise.all(threads.map(thread => thread.figures()))
+    return writeMetrics([own.read(storage.waiting()), ...figures])
+  })
+  if (config.metricsPort !== undefined) starting.use(await serveMetrics(config, config.metricsPort, metrics))
+
   const port = await claimPort(config)
-  const servers: AsyncDisposable[] = []
-  starting.defer(async () => void (await Promise.all(servers.map(server => server[Symbol.asyncDispose]()))))
+  starting.defer(async () => void (await Promise.all(threads.map(thread => thread[Symbol.asyncDispose]()))))
   if (storage.link === undefined) {
     const { serve } = await import('./serve.ts')
-    servers.push(await serve({ ...config, port, httpThreads: 1 }, storage, logger))
+    const signals = { metrics, onAnswer: own.onAnswer }
+    starting.use(await serve({ ...config, port, httpThreads: 1 }, storage, logger, signals))
   } else {
     // This thread only supervises: it answers a signal at once, however busy the others are.
-    while (servers.length < config.httpThreads)
-      servers.push(await startHttpThread({ ...config, port }, storage.link()))
+    const { link } = storage
+    const starts = Array.from({ length: config.httpThreads }, async () => {
+      threads.push(await startHttpThread({ ...config, port }, link(), metrics))
+    })
+    // All of them, before one that failed is told: those that started are to be stopped again.
+    await Promise.allSettled(starts)
+    await Promise.all(starts)
   }
 
   // Last: a token that is made by a start that then fails would never be shown to anybody.
@@ -67,19 +84,59 @@ function listeningUrl({ host, port, baseUrl }: Config): string {
 /** What requests leave behind is collected in small portions; V8's own choice doubles the memory and gains nothing. */
 const youngGenerationMb = 24
 
+/** Who asks while an answer is on its way gets that one. */
+function shared<Result>(ask: () => Promise<Result>): () => Promise<Result> {
+  let answer: Promise<Result> | undefined
+  return () => {
+    answer ??= ask().finally(() => {
+      answer = undefined
+    })
+    return answer
+  }
+}
+
+/** For a thread to say its figures; one that is too busy is counted with its last ones. */
+const figuresTimeoutMs = 1_000
+
+interface HttpThread extends AsyncDisposable {
+  /** One call at a time. */
+  figures(): Promise<ThreadFigures | undefined>
+}
+
 /** Answers requests on the same port and the same store in a thread of its own; see http-thread.ts. */
-async function startHttpThread(config: Config, link: StorageLink): Promise<AsyncDisposable> {
+async function startHttpThread(
+  config: Config,
+  link: StorageLink,
+  metrics: () => Promise<string>,
+): Promise<HttpThread> {
   const thread = new Worker(new URL('./http-thread.js', import.meta.url), {
     workerData: { config, link } satisfies HttpThreadData,
     transferList: portsOf(link),
     resourceLimits: { maxYoungGenerationSizeMb: youngGenerationMb },
   })
+  const tell = (message: ToHttpThread) => thread.postMessage(message)
+  let figures: ThreadFigures | undefined
+  let asked = Promise.withResolvers<void>()
   await once(thread, 'message')
+  thread.on('message', async (message: FromHttpThread) => {
+    if (message === 'metrics') tell({ metrics: await metrics() })
+    else if (message !== 'listening') {
+      figures = message.figures
+      asked.resolve()
+    }
+  })
   return {
+    async figures() {
+      asked = Promise.withResolvers()
+      tell('figures')
+      await Promise.race([asked.promise, setTimeout(figuresTimeoutMs, undefined, { ref: false })])
+      return figures
+    },
     async [Symbol.asyncDispose]() {
       const exited = once(thread, 'exit')
-      thread.postMessage('stop')
-      await exited
+      tell('stop')
+      const [exitCode] = await exited
+      if (exitCode !== 0) process.exitCode = 1
     },
   }
 }

@@ -2,7 +2,7 @@ import { isIP } from 'node:net'
 import { availableParallelism } from 'node:os'
 import { isBearerToken } from '@plant-store/access'
 import type { ServerLimits } from '@plant-store/http'
-import { storageName } from '@plant-store/persistence'
+import { defaultStoreUrl, storageName } from '@plant-store/persistence'
 
 export interface Config {
   readonly host: string
@@ -13,6 +13,8 @@ export interface Config {
   /** Absolute, http or https. */
   readonly baseUrl?: string
   readonly accessTokens: readonly string[]
+  /** As browsers write them. */
+  readonly corsOrigins: readonly string[]
   readonly logLevel: string
   /** Threads that answer requests, each on a share of the connections. */
   readonly httpThreads: number
@@ -21,6 +23,10 @@ export interface Config {
   readonly trustedProxies: readonly string[]
   readonly queueRowsMax: number
   readonly shutdownTimeoutMs: number
+  /** Where the figures are to be had without a token; nowhere when it is missing. */
+  readonly metricsPort?: number
+  /** Where traces are sent; nowhere when it is missing. */
+  readonly tracesEndpoint?: string
 }
 
 /** Every wrong variable, a line each. */
@@ -49,13 +55,18 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
   }
 
   const baseUrl = read('BASE_URL', '', text => (text === '' ? undefined : httpUrl(text)))
+  const metricsPort = read('METRICS_PORT', '', text => (text === '' ? undefined : integer(1, 65_535)(text)))
+  const tracesEndpoint = read('OTEL_EXPORTER_OTLP_ENDPOINT', '', text =>
+    text === '' ? undefined : httpUrl(text),
+  )
   const config: Config = {
     host: read('HOST', '127.0.0.1', String),
     port: read('PORT', '3000', integer(0, 65_535)),
-    databaseUrl: read('DATABASE_URL', 'file:data/plant-store.db', databaseUrl),
+    databaseUrl: read('DATABASE_URL', defaultStoreUrl, databaseUrl),
     databaseTimeoutMs: read('DATABASE_TIMEOUT', '5s', duration),
     databasePoolMax: read('DATABASE_POOL_MAX', '4', integer(1, 1000)),
     ...(baseUrl && { baseUrl }),
+    corsOrigins: read('CORS_ORIGINS', '', originList),
     accessTokens: read('ACCESS_TOKENS', '', tokenList),
     logLevel: read('LOG_LEVEL', 'info', oneOf(logLevels)),
     httpThreads: read('HTTP_THREADS', `${httpThreadsDefault}`, integer(1, 64)),
@@ -72,6 +83,8 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     trustedProxies: read('TRUST_PROXY', '', networkList),
     queueRowsMax: read('QUEUE_LIMIT', '10000', integer(1, 1_000_000)),
     shutdownTimeoutMs: read('SHUTDOWN_TIMEOUT', '10s', duration),
+    ...(tracesEndpoint !== undefined && { tracesEndpoint }),
+    ...(metricsPort !== undefined && { metricsPort }),
   }
   if (faults.length > 0) throw new ConfigError(faults.join('\n'))
   return Object.freeze(config)
@@ -137,6 +150,17 @@ const networkList = (text: string) => {
 const isNetwork = (text: string) => {
   const [, address = '', bits = '0'] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(text) ?? []
   return isIP(address) !== 0 && Number(bits) <= (isIP(address) === 4 ? 32 : 128)
+}
+
+const originList = (text: string) => {
+  const origins = text === '' ? [] : text.split(',').map(origin => origin.trim())
+  // An origin is written in one way only, and compared letter by letter.
+  if (!origins.every(origin => /^https?:/.test(origin) && URL.parse(origin)?.origin === origin)) {
+    throw new Error(
+      'must be origins separated by commas, such as https://plants.example or http://localhost:8080, without a path',
+    )
+  }
+  return origins
 }
 
 const tokenList = (text: string) => {

@@ -1,8 +1,8 @@
-import { once } from 'node:events'
 import { parentPort, workerData } from 'node:worker_threads'
 import { joinStorage, type StorageLink } from '@plant-store/persistence'
 import type { Config } from './config.ts'
 import { openLog } from './log.ts'
+import { createMetrics, type ThreadFigures } from './metrics.ts'
 import { serve } from './serve.ts'
 
 export interface HttpThreadData {
@@ -10,11 +10,36 @@ export interface HttpThreadData {
   readonly link: StorageLink
 }
 
+/** What its owner tells it: to stop, to say its figures, and those of the whole process that it asked for. */
+export type ToHttpThread = 'stop' | 'figures' | { readonly metrics: string }
+
+export type FromHttpThread = 'listening' | { readonly figures: ThreadFigures } | 'metrics'
+
 const owner = parentPort
 if (owner === null) throw new Error('http-thread.js runs as a worker thread')
+const tell = (message: FromHttpThread) => owner.postMessage(message)
 
 const { config, link } = workerData as HttpThreadData
-await using storage = await joinStorage(link)
-await using _server = await serve(config, storage, openLog(config.logLevel))
-owner.postMessage('listening')
-await once(owner, 'message')
+const metrics = createMetrics()
+await using storage = await joinStorage(link, metrics)
+
+const told = Promise.withResolvers<void>()
+const asking: ((metrics: string) => void)[] = []
+owner.on('message', (message: ToHttpThread) => {
+  if (message === 'stop') told.resolve()
+  else if (message === 'figures') tell({ figures: metrics.read(storage.waiting()) })
+  else for (const answer of asking.splice(0)) answer(message.metrics)
+})
+const metricsOfAll = () =>
+  new Promise<string>(resolve => {
+    asking.push(resolve)
+    if (asking.length === 1) tell('metrics')
+  })
+
+await using _server = await serve(config, storage, openLog(config.logLevel), {
+  metrics: metricsOfAll,
+  onAnswer: metrics.onAnswer,
+})
+tell('listening')
+await told.promise
+owner.unref()

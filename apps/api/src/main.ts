@@ -1,4 +1,3 @@
-import { once } from 'node:events'
 import { storageName } from '@plant-store/persistence'
 import { startService } from './compose.ts'
 import { readConfig } from './config.ts'
@@ -14,12 +13,13 @@ try {
 async function main(): Promise<void> {
   const config = readConfig(process.env)
   const logger = openLog(config.logLevel)
+  const stop = firstSignal()
 
   const service = await startService(config, logger)
   logger.info({ url: service.url, database: storageName(config.databaseUrl) }, 'listening')
   if (service.firstToken !== undefined) showFirstToken(service.firstToken, service.url)
 
-  const signal = await Promise.race(['SIGTERM', 'SIGINT'].map(name => once(process, name).then(() => name)))
+  const signal = await stop
   logger.info({ signal }, 'stopping')
   setTimeout(() => {
     logger.error({ timeoutMs: config.shutdownTimeoutMs }, 'did not stop in time')
@@ -27,6 +27,13 @@ async function main(): Promise<void> {
   }, config.shutdownTimeoutMs).unref()
   await service[Symbol.asyncDispose]()
   logger.info('stopped')
+}
+
+/** A terminal sends one to every process of its foreground job, and package managers pass theirs on: only the first counts. */
+function firstSignal(): Promise<NodeJS.Signals> {
+  return new Promise(resolve => {
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, resolve)
+  })
 }
 
 /** To the terminal and not to the log, which others may read. */

@@ -1,17 +1,41 @@
-import { type AccessToken, createGate, hashToken, scopes, type TokenRepository } from '@plant-store/access'
+import {
+  type AccessToken,
+  createGate,
+  type GateOptions,
+  hashToken,
+  scopes,
+  type TokenRepository,
+} from '@plant-store/access'
 import { createPlantStore } from '@plant-store/domain'
-import { createServer, type ServerLimits } from '@plant-store/http'
+import { createServer, drain, type ServerLimits, type ServerOptions } from '@plant-store/http'
 import type { Storage } from '@plant-store/persistence'
 import type { Logger } from 'pino'
 import type { Config } from './config.ts'
 
-/** Answers requests on the storage, in this thread. */
-export async function serve(config: Config, storage: Storage, logger: Logger): Promise<AsyncDisposable> {
+/** What is left of the time to stop in is for writing what still waits, and for closing the store. */
+const drainShare = 0.8
+
+/**
+ * Answers requests on the storage, in this thread. Disposing of it answers those that have arrived; where one could
+ * not be answered in time, the thread's exit code is 1.
+ */
+export async function serve(
+  config: Config,
+  storage: Storage,
+  logger: Logger,
+  signals: Pick<ServerOptions, 'metrics' | 'onAnswer'>,
+): Promise<AsyncDisposable> {
+  const tracing =
+    config.tracesEndpoint === undefined ? undefined : (await import('./tracing.ts')).startTracing()
+  const store = createPlantStore({ plants: storage.plants })
   const server = createServer({
-    store: createPlantStore({ plants: storage.plants }),
+    store: tracing?.traced(store) ?? store,
     gate: createGate({ tokens: withGivenTokens(config.accessTokens, storage.tokens) }),
     check: storage.check,
     logger,
+    corsOrigins: config.corsOrigins,
+    ...signals,
+    ...(tracing && { traceRequest: tracing.traceRequest }),
     limits: forOneThread(config),
     trustedProxies: config.trustedProxies,
     ...(config.baseUrl && { baseUrl: new URL(config.baseUrl) }),
@@ -19,7 +43,17 @@ export async function serve(config: Config, storage: Storage, logger: Logger): P
   const { host, port, httpThreads } = config
   const address = { host, port, reusePort: httpThreads > 1 }
   await server.listen(address)
-  return { [Symbol.asyncDispose]: () => server.close() }
+  return {
+    async [Symbol.asyncDispose]() {
+      const unanswered = await drain(server.server, config.shutdownTimeoutMs * drainShare)
+      if (unanswered > 0) {
+        logger.error({ connections: unanswered }, 'requests were cut before they were answered')
+        process.exitCode = 1
+      }
+      await server.close()
+      await tracing?.[Symbol.asyncDispose]()
+    },
+  }
 }
 
 /** The system spreads connections over the threads about evenly. Wrong tokens are counted by each thread for itself. */
@@ -28,12 +62,17 @@ function forOneThread({ serverLimits, httpThreads }: Config): ServerLimits {
 }
 
 /** Tokens that the configuration gives stand beside the stored ones, for everything, for as long as the process runs. */
-function withGivenTokens(given: readonly string[], tokens: TokenRepository): Pick<TokenRepository, 'find'> {
+function withGivenTokens(given: readonly string[], tokens: TokenRepository): GateOptions['tokens'] {
   const byHash = new Map(
     given.map((token, index): [string, AccessToken] => [
       hashToken(token),
       { name: `ACCESS_TOKENS[${index}]`, scopes, createdAt: new Date() },
     ]),
   )
-  return { find: async hash => byHash.get(hash) ?? tokens.find(hash) }
+  return {
+    find: async hash => byHash.get(hash) ?? tokens.find(hash),
+    markUsed: async (hash, usedAt) => {
+      if (!byHash.has(hash)) await tokens.markUsed(hash, usedAt)
+    },
+  }
 }

@@ -22,6 +22,7 @@ const defaults = {
   databaseTimeoutMs: 5_000,
   databasePoolMax: 4,
   accessTokens: [],
+  corsOrigins: [],
   logLevel: 'info',
   httpThreads: threads,
   serverLimits: {
@@ -74,6 +75,9 @@ test('an empty variable counts as one that is not set', () => {
     'TRUST_PROXY',
     'QUEUE_LIMIT',
     'SHUTDOWN_TIMEOUT',
+    'METRICS_PORT',
+    'CORS_ORIGINS',
+    'OTEL_EXPORTER_OTLP_ENDPOINT',
   ]
   expect(readConfig(Object.fromEntries(names.map(name => [name, ''])))).toEqual(defaults)
 })
@@ -105,6 +109,15 @@ describe('a right value is taken:', () => {
     ['DATABASE_POOL_MAX', '1', { databasePoolMax: 1 }],
     ['BASE_URL', 'https://example.org', { baseUrl: 'https://example.org/' }],
     ['BASE_URL', 'http://example.org:8080/store/', { baseUrl: 'http://example.org:8080/store/' }],
+    ['METRICS_PORT', '1', { metricsPort: 1 }],
+    ['METRICS_PORT', '65535', { metricsPort: 65_535 }],
+    ['CORS_ORIGINS', 'https://example.org', { corsOrigins: ['https://example.org'] }],
+    [
+      'CORS_ORIGINS',
+      'http://localhost:8080 , https://[::1]:8443',
+      { corsOrigins: ['http://localhost:8080', 'https://[::1]:8443'] },
+    ],
+    ['OTEL_EXPORTER_OTLP_ENDPOINT', 'http://localhost:4318', { tracesEndpoint: 'http://localhost:4318/' }],
     ['ACCESS_TOKENS', 'a', { accessTokens: ['a'] }],
     ['ACCESS_TOKENS', 'a-b_c.~+/==, d ,e', { accessTokens: ['a-b_c.~+/==', 'd', 'e'] }],
     ['LOG_LEVEL', 'silent', { logLevel: 'silent' }],
@@ -168,6 +181,21 @@ describe('a wrong value is refused, with the variable named:', () => {
         'http://:pass@a/',
       ],
     ],
+    ['METRICS_PORT', ['0', '65536', 'x', '9090.5']],
+    [
+      'CORS_ORIGINS',
+      [
+        '*',
+        'null',
+        'example.org',
+        'https://example.org/',
+        'https://EXAMPLE.org',
+        'https://example.org:443',
+        'ftp://a',
+        'https://a,,',
+      ],
+    ],
+    ['OTEL_EXPORTER_OTLP_ENDPOINT', ['localhost:4318', 'grpc://localhost:4317', 'x']],
     ['ACCESS_TOKENS', ['a b', 'a,,b', ',', 'a,', 'ä', 'a"', 'a=b']],
     ['DATABASE_TIMEOUT', ['0s', '5', 'long']],
     ['DATABASE_POOL_MAX', ['0', '1001', 'all']],

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
 import { startProgram, stop, takePort, temporaryFolder, urlOf } from './started-program.ts'
@@ -260,15 +261,19 @@ test('a request that is under way when it is told to stop is still answered, and
 })
 
 test('it ends with 1 when it can not stop in time', async () => {
-  const program = startProgram(temporaryFolder(), { ACCESS_TOKENS: 'secret', SHUTDOWN_TIMEOUT: '300ms' })
-  const { port, hostname, host } = new URL(await urlOf(program))
-  const socket = connect(Number(port), hostname)
-  socket.on('error', () => {})
-  socket.write(
-    `POST /plants HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer secret\r\nContent-Type: application/json\r\nContent-Length: 99\r\nExpect: 100-continue\r\n\r\n`,
-  )
-  await once(socket, 'data')
+  const folder = temporaryFolder()
+  const program = startProgram(folder, { ACCESS_TOKENS: 'secret', SHUTDOWN_TIMEOUT: '300ms' })
+  const url = await urlOf(program)
+  // Somebody else holds the lock, so that a change can be neither made nor refused yet.
+  using other = new DatabaseSync(join(folder, 'data/plant-store.db'))
+  other.exec('begin immediate')
+  const unanswered = post(url, 'secret', { id: 1, name: 'a' }).catch(() => 'cut')
+  await expect
+    .poll(() =>
+      fetch(`${url}/metrics`, { headers: { authorization: 'Bearer secret' } }).then(answer => answer.text()),
+    )
+    .toContain('plant_store_waiting_changes 1\n')
   expect(await stop(program)).toBe(1)
   expect(program.output()).toContain('"msg":"did not stop in time"')
-  socket.destroy()
+  expect(await unanswered).toBe('cut')
 })

@@ -93,6 +93,7 @@ export async function prepareDatabase(): Promise<{ url: string; tokens: StoreTok
     readOnly: await mint('read only', ['plants:read']),
     writeOnly: await mint('write only', ['plants:write']),
     expired: await mint('expired', ['plants:read', 'plants:write'], { expiresAt: new Date(Date.now() - 1) }),
+    metrics: await mint('metrics', ['metrics:read']),
   }
   return { url: database.url, tokens, [Symbol.asyncDispose]: () => database[Symbol.asyncDispose]() }
 }

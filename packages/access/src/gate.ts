@@ -1,5 +1,5 @@
 import type { Scope } from './scope.ts'
-import { type AccessToken, hashToken } from './token.ts'
+import { type AccessToken, hashToken, type TokenHash } from './token.ts'
 import type { TokenRepository } from './token-repository.ts'
 
 export type AccessErrorCode = 'no-token' | 'invalid-token' | 'insufficient-scope'
@@ -17,48 +17,77 @@ export class AccessError extends Error {
   }
 }
 
+/** Who was admitted. */
+export interface Holder {
+  /** Names the holder to people and in logs. */
+  readonly name: string
+}
+
 /**
- * Admits who presents a token with a scope, and tells who it is. Whoever knows the token already answers without
- * waiting, so that a busy server isn't slowed by its own door.
+ * Admits who presents a token with a scope, and tells who it is: the port that any way of checking tokens can fill.
+ * Whoever knows the token already answers without waiting, so that a busy server isn't slowed by its own door.
  *
  * @throws AccessError, or rejects with it
  */
-export type Gate = (token: string | undefined, scope: Scope) => AccessToken | Promise<AccessToken>
+export type Gate = (token: string | undefined, scope: Scope) => Holder | Promise<Holder>
 
 export interface GateOptions {
-  readonly tokens: Pick<TokenRepository, 'find'>
+  readonly tokens: Pick<TokenRepository, 'find' | 'markUsed'>
   /** For how long a token that was found is admitted without looking again: a revoked one works no longer than that. */
   readonly recheckAfterMs?: number
   readonly rememberedTokensMax?: number
+  /** How often at most the use of a token is written down. */
+  readonly markUsedEveryMs?: number
+}
+
+interface Remembered {
+  readonly hash: TokenHash
+  readonly token: AccessToken
+  readonly foundAtMs: number
+  markedAtMs: number
 }
 
 export function createGate({
   tokens,
   recheckAfterMs = 2000,
   rememberedTokensMax = 10_000,
+  markUsedEveryMs = 60_000,
 }: GateOptions): Gate {
   // By the token itself: hashing it for every request would cost as much as reading the request's body. Which token was
   // presented can't be measured here, as texts are compared only once their hashes, seeded by V8 at start, are equal.
-  const remembered = new Map<string, { readonly token: AccessToken; readonly foundAtMs: number }>()
+  const remembered = new Map<string, Remembered>()
 
   const lookUp = async (presented: string, scope: Scope) => {
     const foundAtMs = performance.now()
-    const token = await tokens.find(hashToken(presented))
+    const hash = hashToken(presented)
+    const token = await tokens.find(hash)
+    const markedAtMs = remembered.get(presented)?.markedAtMs ?? Number.NEGATIVE_INFINITY
     remembered.delete(presented)
-    if (token !== undefined) {
-      const [oldest] = remembered.keys()
-      if (remembered.size >= rememberedTokensMax && oldest !== undefined) remembered.delete(oldest)
-      remembered.set(presented, { token, foundAtMs })
+    if (token === undefined) return admit(token, scope)
+    const [oldest] = remembered.keys()
+    if (remembered.size >= rememberedTokensMax && oldest !== undefined) remembered.delete(oldest)
+    const found = { hash, token, foundAtMs, markedAtMs }
+    remembered.set(presented, found)
+    return admitKnown(found, foundAtMs, scope)
+  }
+
+  const admitKnown = (known: Remembered, nowMs: number, scope: Scope) => {
+    const token = admit(known.token, scope)
+    if (nowMs - known.markedAtMs >= markUsedEveryMs) {
+      known.markedAtMs = nowMs
+      // Nobody waits for it, and no request fails with it: it is written down again in a minute.
+      tokens.markUsed(known.hash, new Date()).catch(() => {})
     }
-    return admit(token, scope)
+    return token
   }
 
   return (presented, scope) => {
     if (presented === undefined) throw new AccessError('no-token', 'an access token is required')
     const known = remembered.get(presented)
     // A monotonic clock: setting the time back must not keep a revoked token alive.
-    return known !== undefined && performance.now() - known.foundAtMs < recheckAfterMs
-      ? admit(known.token, scope)
+    const nowMs = performance.now()
+    return known !== undefined && nowMs - known.foundAtMs < recheckAfterMs
+      ? admitKnown(known, nowMs, scope)
       : lookUp(presented, scope)
   }
 }

@@ -1,4 +1,18 @@
-export { AccessError, type AccessErrorCode, createGate, type Gate, type GateOptions } from './gate.ts'
+export {
+  AccessError,
+  type AccessErrorCode,
+  createGate,
+  type Gate,
+  type GateOptions,
+  type Holder,
+} from './gate.ts'
 export { type Scope, scopes } from './scope.ts'
-export { type AccessToken, hashToken, isBearerToken, mintToken, type TokenHash } from './token.ts'
+export {
+  type AccessToken,
+  hashToken,
+  isBearerToken,
+  isTokenName,
+  mintToken,
+  type TokenHash,
+} from './token.ts'
 export type { TokenRepository } from './token-repository.ts'

@@ -9,6 +9,15 @@ export interface AccessToken {
   readonly createdAt: Date
   /** The moment from which it is no longer valid; absent when there is none. */
   readonly expiresAt?: Date
+  /** When it last admitted someone, to a minute or so; absent when it never did. */
+  readonly lastUsedAt?: Date
+}
+
+const tokenNameMax = 100
+
+/** Whether text can name a token in a list and in a log: up to 100 characters on one line, no blanks around them. */
+export function isTokenName(text: string): boolean {
+  return text.length <= tokenNameMax && /^[^\s\p{C}](?:[^\p{C}\p{Zl}\p{Zp}]*[^\s\p{C}])?$/u.test(text)
 }
 
 /** The SHA-256 of a token in hexadecimal: all that a store ever learns of it. */

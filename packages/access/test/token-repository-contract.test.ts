@@ -87,6 +87,46 @@ const broken: Record<string, Break> = {
       return true
     },
   }),
+  'never keeps a use': () => ({ async markUsed() {} }),
+  'keeps whole seconds of a use': right => ({
+    markUsed: (hash, usedAt) => right.markUsed(hash, new Date(Math.floor(usedAt.getTime() / 1000) * 1000)),
+  }),
+  'keeps the first use': right => {
+    const used = new Set<string>()
+    return {
+      async markUsed(hash, usedAt) {
+        if (!used.has(hash)) await right.markUsed(hash, usedAt)
+        used.add(hash)
+      },
+    }
+  },
+  'keeps the last use that it is told of': right => {
+    const told = new Map<string, Date>()
+    const withUse = (token: AccessToken | undefined) => {
+      const lastUsedAt = token && told.get(token.name)
+      return token && { ...token, ...(lastUsedAt && { lastUsedAt }) }
+    }
+    return {
+      async markUsed(hash, usedAt) {
+        const token = await right.find(hash)
+        if (token !== undefined) told.set(token.name, usedAt)
+      },
+      find: async hash => withUse(await right.find(hash)),
+      list: async () => (await right.list()).map(token => withUse(token) as AccessToken),
+    }
+  },
+  'marks every token': right => {
+    const hashes: Parameters<TokenRepository['markUsed']>[0][] = []
+    return {
+      insert(token, hash) {
+        hashes.push(hash)
+        return right.insert(token, hash)
+      },
+      async markUsed(_, usedAt) {
+        for (const hash of hashes) await right.markUsed(hash, usedAt)
+      },
+    }
+  },
   'never frees a name': right => {
     const names = new Set<string>()
     return {

@@ -1,5 +1,6 @@
 export { DomainError, type DomainErrorCode, type Fault } from './errors.ts'
 export { type Plant, type PlantText, parsePlant } from './plant.ts'
+export type { LoadOutcome, OnTaken, PlantArchive, PlantSnapshot, StagedLoad } from './plant-archive.ts'
 export { type PlantId, parsePlantId, plantIdMax, plantIdMin } from './plant-id.ts'
 export type { PlantPageQuery, PlantRepository } from './plant-repository.ts'
 export {

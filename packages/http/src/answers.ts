@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { RequestError, toFailure } from './errors.ts'
+import { requestIdField } from './request-id.ts'
 import { writeError } from './schemas.ts'
 
 /** JSON has no charset to name (RFC 8259, 11); Fastify would add one to any answer without a serializer of its own. */
@@ -16,5 +17,7 @@ export function answerFailure(error: unknown, request: FastifyRequest, reply: Fa
   )
   if (isDefect) request.log.error({ reqId: request.id, err: error }, 'failed to answer')
   else if (status === 503) request.log.warn({ reqId: request.id, err: error }, 'could not serve')
+  // Not every failure has passed the hook that sets it.
+  reply.header(requestIdField, request.id)
   return answer(reply.code(status).headers(headers), writeError, body)
 }

@@ -1,11 +1,11 @@
-import { AccessError, type AccessToken, type Gate, type Scope } from '@plant-store/access'
+import { AccessError, type Gate, type Holder, type Scope } from '@plant-store/access'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { RequestError } from './errors.ts'
 import type { Throttle } from './throttle.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The name of the access token that admitted the request; empty as long as none did. */
+    /** The name of the holder whose token admitted the request; empty as long as none did. */
     tokenName: string
   }
 }
@@ -14,16 +14,17 @@ declare module 'fastify' {
 export function createAuthentication(
   gate: Gate,
   throttle?: Throttle,
+  scopeOf: (method: string) => Scope = plantScope,
 ): (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void) => void {
   return (request, _reply, done) => {
-    const admit = ({ name }: AccessToken) => {
+    const admit = ({ name }: Holder) => {
       request.tokenName = name
       done()
     }
     const token = bearerToken(request.headers.authorization)
     // Before the gate: an answer that depends on the token would tell a guess from a hit.
     if (throttle !== undefined && token !== undefined) turnAway(throttle, request.ip, token)
-    const admission = gate(token, scopeFor(request.method))
+    const admission = gate(token, scopeOf(request.method))
     if (!(admission instanceof Promise)) return admit(admission)
     // Only what had to be looked up can be wrong, or new.
     admission.then(
@@ -53,6 +54,6 @@ function bearerToken(authorization: string | undefined): string | undefined {
   return authorization === undefined ? undefined : /^bearer +(.*?) *$/i.exec(authorization)?.[1]
 }
 
-function scopeFor(method: string): Scope {
+function plantScope(method: string): Scope {
   return method === 'GET' || method === 'HEAD' ? 'plants:read' : 'plants:write'
 }

@@ -1,14 +1,14 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
+import { lastResponse, noteResponse } from './drain.ts'
 import { RequestError, type RequestErrorCode, toFailure } from './errors.ts'
+import { requestId, requestIdField } from './request-id.ts'
 import { writeError } from './schemas.ts'
 import type { ServerLimits } from './server.ts'
 
 /** For a client to take the last answer and close, before the connection is cut. */
 const lingerTimeoutMs = 1_000
 
-/** The last response on each connection: answers leave in the order of their requests, so it tells of all of them. */
-const lastResponses = new WeakMap<Socket, ServerResponse>()
 const beingRefused = new WeakSet<Socket>()
 
 /** Requests of one connection that wait for those before them; past it no more is read. */
@@ -47,17 +47,17 @@ export function openServer(limits: ServerLimits, route: Route): Server {
   })
   const respond: Route = (request, response) => {
     if (beingRefused.has(request.socket)) return
-    const before = lastResponses.get(request.socket)
-    lastResponses.set(request.socket, response)
+    const before = lastResponse(request.socket)
+    noteResponse(server, request.socket, response)
     routeInTurn(before, request, () => route(request, response))
   }
   server.on('request', respond)
   server.on('checkContinue', respond)
   server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
-    lastResponses.set(request.socket, response)
+    noteResponse(server, request.socket, response)
     const message = `the expectation ${request.headers.expect} can not be met`
     const { status, fields, content } = write(new RequestError('expectation-failed', message))
-    response.writeHead(status, fields).end(content)
+    response.writeHead(status, { ...fields, [requestIdField]: requestId(request) }).end(content)
   })
   server.on('connect', (_request: IncomingMessage, socket: Socket) => {
     refuseInTurn(socket, new RequestError('method-not-allowed', 'this server is no proxy', { allow: '' }))
@@ -113,7 +113,7 @@ const parserFailures: Record<string, [RequestErrorCode, string]> = {
 /** Refuses what came last on a connection once all before it is answered, and closes the connection. */
 function refuseInTurn(socket: Socket, error: RequestError): void {
   beingRefused.add(socket)
-  const last = lastResponses.get(socket)
+  const last = lastResponse(socket)
   if (last === undefined || last.req.complete) {
     afterFinish(last, () => refuse(socket, error))
     return

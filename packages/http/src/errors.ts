@@ -90,9 +90,20 @@ export function toFailure(error: unknown): Failure {
   if (error instanceof AccessError)
     return failure(error.code, error.message, { 'www-authenticate': challenge(error) })
   const code = fastifyFailures[(error as { code?: unknown }).code as keyof typeof fastifyFailures]
-  return code === undefined
-    ? failure('internal', 'the server failed to answer this request')
-    : failure(code, failures[code].meaning)
+  if (code !== undefined) return failure(code, failures[code].meaning)
+  return refusalAround(error) ?? failure('internal', 'the server failed to answer this request')
+}
+
+/** What hooks of the service around refuse (a limit on requests, say): it has no number of ours, only its status's. */
+function refusalAround(error: unknown): Failure | undefined {
+  const {
+    statusCode: status,
+    message,
+    code,
+  } = error as { statusCode?: unknown; message?: unknown; code?: unknown }
+  if (typeof status !== 'number' || !(status >= 400 && status < 500) || `${code}`.startsWith('FST_'))
+    return undefined
+  return { status, headers: {}, body: { error: status * 100, message: `${message}` }, isDefect: false }
 }
 
 function failure(code: FailureCode, message: string, headers: Failure['headers'] = {}): Failure {

@@ -7,20 +7,20 @@ import { writeStatus } from './schemas.ts'
 export interface OpenPagesOptions {
   /** Rejects when the store can't serve at the moment. */
   readonly check: () => Promise<void>
+  /** Whether the server has begun to stop. */
+  readonly isDraining: () => boolean
   /** The interface description, as JSON text. */
   readonly description: string
 }
 
 /** The pages that need no token: whether the process answers, whether it can serve, and what it serves. */
-export function addOpenPages(app: FastifyInstance, { check, description }: OpenPagesOptions): void {
-  let draining = false
-  app.addHook('preClose', async () => {
-    draining = true
-  })
-
+export function addOpenPages(
+  app: FastifyInstance,
+  { check, isDraining, description }: OpenPagesOptions,
+): void {
   app.get('/healthz', (_request, reply) => answer(reply, writeStatus, { status: 'ok' }))
   app.get('/readyz', async (_request, reply) => {
-    if (draining) throw new RequestError('draining', 'the server is about to stop')
+    if (isDraining()) throw new RequestError('draining', 'the server is about to stop')
     await check()
     return answer(reply, writeStatus, { status: 'ready' })
   })

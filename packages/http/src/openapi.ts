@@ -1,5 +1,6 @@
 import { pageLimitDefault, pageLimitMax, plantIdMax, plantIdMin } from '@plant-store/domain'
 import { failures } from './errors.ts'
+import { metricsMediaType } from './metrics.ts'
 import { schemas } from './schemas.ts'
 
 /**
@@ -20,7 +21,7 @@ export function describeInterface(serverUrl: string): string {
     security: [{ bearerAuth: [] }],
     tags: [
       { name: 'plants', description: 'The plants in the store' },
-      { name: 'service', description: 'The service itself; these need no token' },
+      { name: 'service', description: 'The service itself; only its figures need a token' },
     ],
     paths: {
       '/plants': {
@@ -118,6 +119,21 @@ export function describeInterface(serverUrl: string): string {
       },
       '/readyz': {
         get: openPage('readiness', 'Whether the service can serve', ref('Status'), 503),
+      },
+      '/metrics': {
+        get: {
+          operationId: 'metrics',
+          tags: ['service'],
+          summary: 'The figures of the service',
+          description: 'For a token with the scope `metrics:read`, in the text format of Prometheus.',
+          responses: {
+            200: {
+              description: 'The figures',
+              content: { [metricsMediaType]: { schema: { type: 'string' } } },
+            },
+            ...refusals(400, ...aroundRequest),
+          },
+        },
       },
       '/openapi.json': {
         get: openPage('describe', 'This description', { type: 'object' }),

@@ -33,9 +33,10 @@ export const plantRoutes: FastifyPluginCallback<PlantRoutesOptions> = (
   app.addHook('onRequest', createAuthentication(gate, throttle))
   app.addHook('preParsing', (request, reply, payload, parse) => {
     checkEncoding(request)
-    // The server leaves this to us, so that nobody is asked for a body before being admitted, or for too large a one.
+    // Our server leaves this to us (Node does it itself elsewhere), so that nobody is asked for a body before being admitted, or for too large a one.
     const { expect, 'content-length': length = '0' } = request.headers
-    if (expect !== undefined && Number(length) <= request.routeOptions.bodyLimit) reply.raw.writeContinue()
+    const isLeftToUs = expect !== undefined && app.server.listenerCount('checkContinue') > 0
+    if (isLeftToUs && Number(length) <= request.routeOptions.bodyLimit) reply.raw.writeContinue()
     parse(null, payload)
   })
   app.removeAllContentTypeParsers()
@@ -49,7 +50,7 @@ export const plantRoutes: FastifyPluginCallback<PlantRoutesOptions> = (
     return answer(reply, writePlant, plant)
   })
 
-  app.get('/plants', async (request, reply) => {
+  app.get('/plants', withHead, async (request, reply) => {
     const { limit, after, tag } = readQuery(request.raw.url as string, ['limit', 'after', 'tag'])
     const query = parsePlantPageQuery({ limit: readInteger(limit), after: readInteger(after), tag })
     const page = await store.list(query)
@@ -59,7 +60,7 @@ export const plantRoutes: FastifyPluginCallback<PlantRoutesOptions> = (
     return answer(reply, writeStoredPlants, page.plants as Plant[])
   })
 
-  app.get<PlantPath>('/plants/:id', async (request, reply) => {
+  app.get<PlantPath>('/plants/:id', withHead, async (request, reply) => {
     return answer(reply, writeStoredPlant, await store.find(pathId(request.params)))
   })
 
@@ -79,6 +80,9 @@ export const plantRoutes: FastifyPluginCallback<PlantRoutesOptions> = (
   refuseOtherMethods(app, '/plants/:id', ['GET', 'HEAD', 'PUT', 'DELETE'])
   done()
 }
+
+/** Whatever the Fastify around does with its own. */
+const withHead = { exposeHeadRoute: true }
 
 interface PlantPath {
   Params: { id: string }

@@ -4,13 +4,19 @@ import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } 
 import { answerFailure } from './answers.ts'
 import { createAuthentication } from './authentication.ts'
 import { openServer, refuseConnection } from './connection.ts'
+import { allowOrigins } from './cors.ts'
+import { addDocs } from './docs.ts'
+import { announceStop, isDraining, watchConnections } from './drain.ts'
 import { RequestError } from './errors.ts'
 import { knowAllMethods } from './methods.ts'
+import { type AnsweredRequest, addMetrics } from './metrics.ts'
 import { addOpenPages } from './open-pages.ts'
 import { describeInterface } from './openapi.ts'
 import { plantRoutes } from './plants.ts'
 import { checkHeaders } from './request.ts'
+import { requestId, requestIdField } from './request-id.ts'
 import { createThrottle } from './throttle.ts'
+import { type RequestTracer, traceRequests } from './tracing.ts'
 
 export interface ServerOptions {
   readonly store: PlantStore
@@ -18,6 +24,12 @@ export interface ServerOptions {
   /** Rejects when the store can't serve at the moment. */
   readonly check: () => Promise<void>
   readonly logger: FastifyBaseLogger
+  /** The figures of the service, in the text format of Prometheus. */
+  readonly metrics: () => Promise<string>
+  /** Whose pages may call the service from a browser; nobody's unless given. */
+  readonly corsOrigins?: readonly string[]
+  readonly traceRequest?: RequestTracer
+  readonly onAnswer?: (answered: AnsweredRequest) => void
   /** What clients see of this server: it is named in the description, and its path is put before every route. */
   readonly baseUrl?: URL
   readonly limits: ServerLimits
@@ -51,6 +63,10 @@ export function createServer({
   gate,
   check,
   logger,
+  metrics,
+  corsOrigins = [],
+  traceRequest,
+  onAnswer = () => {},
   baseUrl,
   limits,
   trustedProxies = [],
@@ -62,6 +78,7 @@ export function createServer({
     // One line a request, below; a child logger for each request would cost more than the line.
     logController: new LogController({ disableRequestLogging: true }),
     childLoggerFactory: () => logger,
+    genReqId: requestId,
     bodyLimit: limits.bodyBytesMax,
     trustProxy: trustedProxies.length > 0 ? [...trustedProxies] : false,
     // Left to itself Fastify gives localhost a server for each of its addresses, and tells only one of them all this.
@@ -73,18 +90,18 @@ export function createServer({
     rewriteUrl: ({ url = '/' }) => originForm(url),
     frameworkErrors: answerFailure,
   })
+  watchConnections(app.server)
+  app.addHook('preClose', async () => announceStop(app.server))
 
   knowAllMethods(app)
   app.decorateRequest('tokenName', '')
   app.setErrorHandler(answerFailure)
   const throttle = createThrottle({ wrongTokensMax: limits.wrongTokensMax })
   const authenticate = createAuthentication(gate, throttle)
-  app.addHook('preClose', async () => {
-    // Node closes the connections that are idle now; the others are to close after their answer, not wait for more.
-    app.server.keepAliveTimeout = 1
-    app.server.keepAliveTimeoutBuffer = 0
-  })
+  if (traceRequest !== undefined) traceRequests(app, traceRequest)
+  if (corsOrigins.length > 0) allowOrigins(app, corsOrigins)
   app.addHook('onRequest', (request, reply, done) => {
+    reply.header(requestIdField, request.id)
     checkHeaders(request.raw)
     if (!request.is404) return done()
     const refuse = () => done(new RequestError('no-such-path', 'there is nothing at this path'))
@@ -92,23 +109,31 @@ export function createServer({
   })
   app.addHook('onResponse', (request, { statusCode, elapsedTime }, done) => {
     const { id, method, routeOptions, tokenName } = request
+    const route = routeOptions.url
     logger.info(
       {
         reqId: id,
         method,
-        route: routeOptions.url,
+        route,
         status: statusCode,
         token: tokenName,
         ms: Math.round(elapsedTime * 1000) / 1000,
       },
       'answered',
     )
+    onAnswer({ method, route, status: statusCode, ms: elapsedTime })
     done()
   })
 
   app.register(
     async routes => {
-      addOpenPages(routes, { check, description: describeInterface(serverUrl) })
+      addOpenPages(routes, {
+        check,
+        isDraining: () => isDraining(app.server),
+        description: describeInterface(serverUrl),
+      })
+      addDocs(routes)
+      addMetrics(routes, { gate, metrics, throttle })
       routes.register(plantRoutes, { store, gate, throttle })
     },
     { prefix },

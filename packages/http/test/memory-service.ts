@@ -43,6 +43,7 @@ export async function startMemoryService(options: MemoryServiceOptions = {}) {
     readOnly: await token('read only', ['plants:read']),
     writeOnly: await token('write only', ['plants:write']),
     expired: await token('expired', all, new Date(Date.now() - 1)),
+    metrics: await token('metrics', ['metrics:read']),
   }
   const logged: Logged[] = []
   const limits = { ...defaultLimits, ...options.limits }
@@ -51,6 +52,7 @@ export async function startMemoryService(options: MemoryServiceOptions = {}) {
     gate: createGate({ tokens: repository }),
     check: options.check ?? (async () => {}),
     logger: createLogger(logged),
+    metrics: async () => '# HELP http_requests_total Requests\n',
     limits,
     trustedProxies: options.trustedProxies ?? [],
     ...(options.baseUrl && { baseUrl: options.baseUrl }),

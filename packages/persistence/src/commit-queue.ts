@@ -4,6 +4,14 @@ import type { WriteStatement } from './statements.ts'
 /** One change: a statement and its parameters. Plain data, so that it can cross to another thread. */
 export type Write = readonly [statement: WriteStatement, ...parameters: (bigint | string | null)[]]
 
+/** A transaction that was committed. */
+export interface Commit {
+  /** Changes that shared it. */
+  readonly rows: number
+  /** From its beginning until it was durable. */
+  readonly ms: number
+}
+
 export interface CommitQueueLimits {
   /** Changes that may be waiting for their commit or in it; past it, `store-busy`. */
   readonly queueRowsMax: number
@@ -36,6 +44,8 @@ export interface CommitQueue {
    * @throws DomainError `store-busy`, `store-unavailable`
    */
   write(write: Write): Promise<number>
+  /** How many changes have no outcome yet. */
+  waiting(): number
   /** Refuses every change from now on, and resolves once all others have their outcome. */
   drained(): Promise<void>
 }
@@ -98,6 +108,7 @@ export function createCommitQueue({ commit, commitsAtOnce, limits }: CommitQueue
         setImmediate(commitWaiting)
       })
     },
+    waiting: () => rows,
     async drained() {
       isClosed = true
       commitWaiting()

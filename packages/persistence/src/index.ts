@@ -1,12 +1,16 @@
+import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { MessagePort } from 'node:worker_threads'
 import type { TokenRepository } from '@plant-store/access'
-import type { PlantRepository } from '@plant-store/domain'
-import { type CommitQueueLimits, defaultCommitQueueLimits } from './commit-queue.ts'
-import type { PostgresLink } from './postgres/storage.ts'
-import type { SqliteLink } from './sqlite/storage.ts'
+import type { PlantArchive, PlantRepository, PlantSnapshot } from '@plant-store/domain'
+import { type Commit, type CommitQueueLimits, defaultCommitQueueLimits } from './commit-queue.ts'
+import { reasonOf } from './sqlite/reason.ts'
+import type { StorageLink } from './storage-link.ts'
 
-export type { CommitQueueLimits }
+export type { Commit, CommitQueueLimits, StorageLink }
+
+/** The store of those who name none, in the working directory. */
+export const defaultStoreUrl = 'file:data/plant-store.db'
 
 /** A store that is open. Disposing of it writes what still waits, and closes it. */
 export interface Storage extends AsyncDisposable {
@@ -14,23 +18,30 @@ export interface Storage extends AsyncDisposable {
   readonly tokens: TokenRepository
   /** @throws DomainError `store-unavailable` when it can't be read or written at the moment */
   check(): Promise<void>
+  /** How many changes have no outcome yet. */
+  waiting(): number
   /** A way for another thread to use the same store; missing where the store can't be shared (one in memory). */
   readonly link?: () => StorageLink
 }
 
-/** Goes to another thread by `postMessage`, with {@link portsOf} in the transfer list. */
-export type StorageLink = SqliteLink | PostgresLink
-
+/** What has to be in the transfer list when a link goes to another thread by `postMessage`. */
 export function portsOf(link: StorageLink): MessagePort[] {
   return 'writer' in link ? [link.writer] : []
 }
 
-export interface StorageOptions extends Partial<CommitQueueLimits> {
+/** Is told of every commit, once: a commit that several threads share, in one of them. */
+export interface CommitObserver {
+  readonly onCommit?: (commit: Commit) => void
+}
+
+export interface StorageOptions extends Partial<CommitQueueLimits>, CommitObserver {
   /**
    * `file:` and a path (relative to the working directory, or `file:///` and an absolute one), or `file::memory:`, or
    * `postgres://user:password@host:port/database`, with as many hosts as there are, separated by commas.
    */
   readonly url: string
+  /** For a file: refuses to make a store where there is none. */
+  readonly mustExist?: boolean
   /** For PostgreSQL: how long anything may take before it is `store-unavailable`. */
   readonly timeoutMs?: number
   /** For PostgreSQL: connections for reading; one more is for writing. */
@@ -44,30 +55,37 @@ export interface StorageOptions extends Partial<CommitQueueLimits> {
  */
 export async function openStorage({
   url,
+  mustExist = false,
   timeoutMs = 5_000,
   readConnectionsMax = 4,
+  onCommit,
   ...given
 }: StorageOptions): Promise<Storage> {
   const name = storageName(url)
   const limits = { ...defaultCommitQueueLimits, ...given }
+  if (mustExist && !isPostgres(url)) existingFile(url)
   try {
     // Loaded by those who need it only: one database, and Kysely for who opens a store but not for who joins.
     if (isPostgres(url)) {
       const { openPostgres } = await import('./postgres/open.ts')
-      return await openPostgres({ hosts: postgresHosts(url), timeoutMs, readConnectionsMax }, limits)
+      return await openPostgres(
+        { hosts: postgresHosts(url), timeoutMs, readConnectionsMax },
+        limits,
+        onCommit,
+      )
     }
     const { openSqlite } = await import('./sqlite/open.ts')
-    return await openSqlite(sqliteFile(url), limits)
+    return await openSqlite(sqliteFile(url), limits, onCommit)
   } catch (cause) {
-    throw new Error(`the store ${name} can not be opened: ${(cause as Error).message}`, { cause })
+    throw unusable(name, cause)
   }
 }
 
 /** The store that another thread has opened, for this thread; disposing of it leaves the store open there. */
-export async function joinStorage(link: StorageLink): Promise<Storage> {
+export async function joinStorage(link: StorageLink, { onCommit }: CommitObserver = {}): Promise<Storage> {
   return 'writer' in link
-    ? (await import('./sqlite/storage.ts')).joinSqlite(link)
-    : (await import('./postgres/storage.ts')).joinPostgres(link)
+    ? (await import('./sqlite/storage.ts')).joinSqlite(link, onCommit)
+    : (await import('./postgres/storage.ts')).joinPostgres(link, onCommit)
 }
 
 /**
@@ -101,6 +119,132 @@ function postgresHosts(url: string): string[] {
     )
   }
   return urls
+}
+
+/**
+ * Opens a store for loading and reading it as a whole, beside the servers that have it open. A store that isn't there
+ * is made, one of an earlier version is brought up to date.
+ *
+ * @throws Error in one clear line when the store can't be used; what is there is then left as it was
+ */
+export async function openArchive(url: string): Promise<PlantArchive & AsyncDisposable> {
+  const file = storeFile(url)
+  const { openSqliteArchive } = await import('./sqlite/archive.ts')
+  try {
+    return await openSqliteArchive(file)
+  } catch (cause) {
+    throw unusable(file, cause)
+  }
+}
+
+/**
+ * All the plants of a store as they are at this moment. The store is not changed, not even brought up to date.
+ *
+ * @throws Error in one clear line when there is no store, or one that can't be read
+ */
+export async function openSnapshot(url: string): Promise<PlantSnapshot> {
+  const file = existingFile(url)
+  const { openSqliteSnapshot } = await import('./sqlite/archive.ts')
+  try {
+    return await openSqliteSnapshot(file)
+  } catch (cause) {
+    throw unusable(file, cause)
+  }
+}
+
+export interface StoreReport {
+  readonly file: string
+  readonly bytes: number
+  readonly schemaVersion: number
+  readonly plants: number
+  readonly tokens: number
+}
+
+export interface CopyOptions {
+  readonly onProgress?: (done: { readonly pages: number; readonly ofPages: number }) => void
+  /** Gives the copy up; nothing of it is left then. */
+  readonly signal?: AbortSignal
+}
+
+/**
+ * Checks a store, or a backup of one, to its last page.
+ *
+ * @throws Error in one clear line when there is none, it is damaged, or a newer version of this software wrote it
+ */
+export async function inspectStore(url: string): Promise<StoreReport> {
+  const file = existingFile(url)
+  const { inspectSqlite } = await import('./sqlite/store-file.ts')
+  try {
+    return inspectSqlite(file)
+  } catch (cause) {
+    throw unusable(file, cause)
+  }
+}
+
+/**
+ * Copies a store, as it is at this moment, while others change it. The copy is checked, and durable.
+ *
+ * @param target where to put it; a file that is there is replaced in one step at the end
+ * @throws Error in one clear line; what was at `target` is then still there
+ */
+export async function backUpStore(
+  url: string,
+  target: string,
+  options: CopyOptions = {},
+): Promise<StoreReport> {
+  const file = existingFile(url)
+  const { backUpSqlite } = await import('./sqlite/store-file.ts')
+  try {
+    return await backUpSqlite(file, target, options)
+  } catch (cause) {
+    throw new Error(`the store ${file} could not be backed up to ${target}: ${reasonOf(cause)}`, { cause })
+  }
+}
+
+/** Some process has the store open. */
+export class StoreInUseError extends Error {
+  override readonly name = 'StoreInUseError'
+}
+
+/**
+ * Puts a backup in the place of a store, which may be missing, in one step and once the copy of it has been checked.
+ *
+ * @throws StoreInUseError, or Error in one clear line; the store is then as it was
+ */
+export async function restoreStore(
+  url: string,
+  backup: string,
+  options: CopyOptions = {},
+): Promise<StoreReport> {
+  const file = storeFile(url)
+  const { restoreSqlite } = await import('./sqlite/store-file.ts')
+  try {
+    return await restoreSqlite(file, backup, options)
+  } catch (cause) {
+    if (cause instanceof StoreInUseError) throw cause
+    throw new Error(`the store ${file} could not be restored from ${backup}: ${reasonOf(cause)}`, { cause })
+  }
+}
+
+/**
+ * The file that a store is.
+ *
+ * @throws Error when it is none
+ */
+export function storeFile(url: string): string {
+  const name = storageName(url)
+  if (isPostgres(url)) throw new Error(`${name} is not a store in a file, and this can only be done with one`)
+  return sqliteFile(url)
+}
+
+function existingFile(url: string): string {
+  const file = storeFile(url)
+  if (!existsSync(file)) throw new Error(`there is no store at ${file}`)
+  return file
+}
+
+function unusable(file: string, cause: unknown): Error {
+  return new Error(`the store ${file} can not be opened: ${(cause as Error).message}`, { cause })
 }
 
 /**

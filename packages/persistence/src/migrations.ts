@@ -35,6 +35,9 @@ const migrations: readonly Migration[] = [
       .modifyEnd(tableOptions)
       .execute()
   },
+  async (db, { int64 }) => {
+    await db.schema.alterTable('access_tokens').addColumn('last_used_at', int64).execute()
+  },
 ]
 
 export const schemaVersion = migrations.length
@@ -46,9 +49,7 @@ export const schemaVersion = migrations.length
 export async function readVersion(db: Kysely<Tables>, dialect: Dialect): Promise<number | undefined> {
   const tables = await dialect.tableNames(db)
   if (tables.length === 0) return undefined
-  // Others have a table of the first name too.
-  const isOurs = ['schema_version', 'plants', 'access_tokens'].every(name => tables.includes(name))
-  if (!isOurs) throw new Error('it holds tables of another program')
+  refuseForeign(tables)
   const row = await db.selectFrom('schema_version').select('version').executeTakeFirstOrThrow()
   // As a number, whichever way the driver hands integers over.
   return Number(row.version)
@@ -62,11 +63,7 @@ export async function readVersion(db: Kysely<Tables>, dialect: Dialect): Promise
 export async function migrate(db: Kysely<Tables>, dialect: Dialect): Promise<void> {
   const found = await readVersion(db, dialect)
   const version = found ?? 0
-  if (version > schemaVersion) {
-    throw new Error(
-      `it has schema version ${version}, and this software knows versions up to ${schemaVersion}: run a newer release`,
-    )
-  }
+  refuseNewer(version)
   if (version === schemaVersion) return
 
   if (found === undefined) {
@@ -79,6 +76,21 @@ export async function migrate(db: Kysely<Tables>, dialect: Dialect): Promise<voi
   }
   for (const migration of migrations.slice(version)) await migration(db, dialect)
   await db.updateTable('schema_version').set({ version: schemaVersion }).execute()
+}
+
+/** @throws Error when these are not the tables of a store */
+export function refuseForeign(tables: readonly string[]): void {
+  // Others have a table of the first name too.
+  const isOurs = ['schema_version', 'plants', 'access_tokens'].every(name => tables.includes(name))
+  if (!isOurs) throw new Error('it holds tables of another program')
+}
+
+/** @throws Error when a newer version of this software wrote the store */
+export function refuseNewer(version: number): void {
+  if (version <= schemaVersion) return
+  throw new Error(
+    `it has schema version ${version}, and this software knows versions up to ${schemaVersion}: run a newer release`,
+  )
 }
 
 export const sqliteDialect: Dialect = {

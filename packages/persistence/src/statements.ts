@@ -1,14 +1,16 @@
-import type { Compilable, Kysely } from 'kysely'
-import type { Tables } from './tables.ts'
+import { type Compilable, type Kysely, type OnConflictBuilder, sql } from 'kysely'
+import { type PlantRow, plantColumns, type Tables } from './tables.ts'
 
 /**
  * Every statement that runs while the service runs, written once for both dialects. Kysely writes the SQL at start;
  * the adapters keep it prepared and bind the parameters in the order given here.
  */
 export function writeStatements(db: Kysely<Tables>) {
-  const plants = db.selectFrom('plants').select(['id', 'name', 'tag'])
-  const tokens = db.selectFrom('access_tokens').select(['name', 'scopes', 'created_at', 'expires_at'])
-  const anyPlant = { id: 0n, name: '', tag: null }
+  const plants = db.selectFrom('plants').select(plantColumns)
+  const tokens = db
+    .selectFrom('access_tokens')
+    .select(['name', 'scopes', 'created_at', 'expires_at', 'last_used_at'])
+  const anyPlant = Object.fromEntries(plantColumns.map(column => [column, null])) as unknown as PlantRow
   const anyToken = { name: '', hash: '', scopes: '', created_at: 0n, expires_at: null }
 
   return {
@@ -24,24 +26,15 @@ export function writeStatements(db: Kysely<Tables>) {
       tokens: sqlOf(tokens.orderBy('name')),
     },
     write: {
-      /** id, name, tag */
+      /** the columns of a plant */
       insertPlant: sqlOf(
         db
           .insertInto('plants')
           .values(anyPlant)
           .onConflict(conflict => conflict.doNothing()),
       ),
-      /** id, name, tag */
-      savePlant: sqlOf(
-        db
-          .insertInto('plants')
-          .values(anyPlant)
-          .onConflict(conflict =>
-            conflict
-              .column('id')
-              .doUpdateSet(({ ref }) => ({ name: ref('excluded.name'), tag: ref('excluded.tag') })),
-          ),
-      ),
+      /** the columns of a plant */
+      savePlant: sqlOf(db.insertInto('plants').values(anyPlant).onConflict(replacePlant)),
       /** id */
       removePlant: sqlOf(db.deleteFrom('plants').where('id', '=', 0n)),
       /** name, hash, scopes, created_at, expires_at */
@@ -50,6 +43,15 @@ export function writeStatements(db: Kysely<Tables>) {
           .insertInto('access_tokens')
           .values(anyToken)
           .onConflict(conflict => conflict.doNothing()),
+      ),
+      /** hash, last_used_at */
+      markTokenUsed: sqlOf(
+        db
+          .updateTable('access_tokens')
+          .from(db.selectNoFrom(({ val }) => [val('').as('hash'), val(0n).as('used_at')]).as('used'))
+          .set(({ ref }) => ({ last_used_at: ref('used.used_at') }))
+          .whereRef('access_tokens.hash', '=', 'used.hash')
+          .where(isEarlierUse),
       ),
       /** name */
       removeToken: sqlOf(db.deleteFrom('access_tokens').where('name', '=', '')),
@@ -61,6 +63,18 @@ export function writeStatements(db: Kysely<Tables>) {
 export type Statements = ReturnType<typeof writeStatements>
 export type WriteStatement = keyof Statements['write']
 
+/** Of a plant whose id is taken, everything but the id becomes that of the new one. */
+export function replacePlant(conflict: OnConflictBuilder<Tables, 'plants'>) {
+  return conflict
+    .column('id')
+    .doUpdateSet(({ ref }) =>
+      Object.fromEntries(plantColumns.slice(1).map(column => [column, ref(`excluded.${column}`)])),
+    )
+}
+
 export function sqlOf(query: Compilable): string {
   return query.compile().sql
 }
+
+/** Whether a token's last use that is stored comes before `used.used_at`. */
+export const isEarlierUse = sql<boolean>`coalesce(access_tokens.last_used_at < used.used_at, true)`

@@ -20,12 +20,16 @@ export interface TokenRow {
   hash: string
   /** Separated by single spaces. */
   scopes: string
-  /** Milliseconds since 1970, as is `expires_at`. */
+  /** Milliseconds since 1970, as are the others. */
   created_at: bigint
   expires_at: bigint | null
+  last_used_at: bigint | null
 }
 
-/** The values of a plant in the order of the columns id, name, tag. */
+/** The columns of a plant, the key first. */
+export const plantColumns = ['id', 'name', 'tag'] as const satisfies (keyof PlantRow)[]
+
+/** The values of a plant in the order of {@link plantColumns}. */
 export function fromPlant({ id, name, tag }: Plant): [bigint, string, string | null] {
   return [id, name, tag ?? null]
 }
@@ -44,13 +48,15 @@ export function fromToken(
   return [name, hash, scopes.join(' '), milliseconds(createdAt), expiresAt ? milliseconds(expiresAt) : null]
 }
 
-export function toToken({ name, scopes, created_at, expires_at }: Omit<TokenRow, 'hash'>): AccessToken {
+export function toToken(row: Omit<TokenRow, 'hash'>): AccessToken {
+  const { name, scopes, created_at, expires_at, last_used_at } = row
   return {
     name,
     scopes: scopes.split(' ').filter(Boolean) as Scope[],
     createdAt: new Date(Number(created_at)),
     ...(expires_at === null ? {} : { expiresAt: new Date(Number(expires_at)) }),
+    ...(last_used_at === null ? {} : { lastUsedAt: new Date(Number(last_used_at)) }),
   }
 }
 
-const milliseconds = (date: Date) => BigInt(date.getTime())
+export const milliseconds = (date: Date) => BigInt(date.getTime())

@@ -46,7 +46,7 @@ test.concurrent(
   async () => {
     const { storage, other } = await setUp()
     const change = storage.plants.insert(plant(2))
-    other.exec("insert into plants values (3, 'by the other', null)")
+    other.exec("insert into plants (id, name) values (3, 'by the other')")
     // The writer is a thread of its own, so this one can give the lock back while that one waits.
     setTimeout(() => other.exec('commit'), busyTimeoutMs / 10)
     expect(await change).toBe('inserted')

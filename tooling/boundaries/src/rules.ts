@@ -17,10 +17,11 @@ export const table: Readonly<Record<string, Allowance>> = {
   json: { ours: [], outside: [] },
   domain: { ours: [], outside: [], testing: ['node:assert'] },
   access: { ours: [], outside: ['node:crypto'], testing: ['node:assert'] },
+  client: { ours: ['domain'], outside: [] },
   persistence: { ours: ['domain', 'access'], outside: ['better-sqlite3', 'kysely', 'pg', 'node:'] },
   http: {
     ours: ['domain', 'access', 'json'],
-    outside: ['fastify', '@fastify/*', 'typebox', 'fast-json-stringify', 'node:'],
+    outside: ['fastify', '@fastify/*', 'typebox', 'fast-json-stringify', 'swagger-ui-dist', 'node:'],
   },
 }
 

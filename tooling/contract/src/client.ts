@@ -17,6 +17,8 @@ export interface StoreTokens {
   readonly readOnly: string
   readonly writeOnly: string
   readonly expired: string
+  /** For the figures of the service, and for nothing else. */
+  readonly metrics: string
 }
 
 export interface AskOptions {

@@ -107,6 +107,7 @@ export function createRecorder(description: string): Recorder {
       if (body.length > 0) faults.push('an answer to HEAD has no body')
       return faults
     }
+    if (mediaType !== 'application/json') return faults
     try {
       const value = readExactly(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(body))
       faults.push(...validate(content.schema, value))

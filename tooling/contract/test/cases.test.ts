@@ -22,7 +22,13 @@ beforeAll(async () => {
   careless.listen(0, '127.0.0.1')
   await once(careless, 'listening')
   const url = `http://127.0.0.1:${(careless.address() as AddressInfo).port}`
-  const tokens = { full: 'full', readOnly: 'read', writeOnly: 'write', expired: 'expired' }
+  const tokens = {
+    full: 'full',
+    readOnly: 'read',
+    writeOnly: 'write',
+    expired: 'expired',
+    metrics: 'metrics',
+  }
   client = createClient({ url, tokens, bodyBytesMax: 4096, headerBytesMax: 4096 }, blindRecorder)
 })
 afterAll(() => {

@@ -17,7 +17,7 @@ async function sends(...pieces: readonly string[]) {
   const client = createClient(
     {
       url,
-      tokens: { full: '', readOnly: '', writeOnly: '', expired: '' },
+      tokens: { full: '', readOnly: '', writeOnly: '', expired: '', metrics: '' },
       bodyBytesMax: 1,
       headerBytesMax: 1,
     },

@@ -34,8 +34,11 @@ const known = hashToken(ACCESS_TOKENS)
 
 const server = createServer({
   store: createPlantStore({ plants }),
-  gate: createGate({ tokens: { find: async hash => (hash === known ? token : undefined) } }),
+  gate: createGate({
+    tokens: { find: async hash => (hash === known ? token : undefined), markUsed: async () => {} },
+  }),
   check: async () => {},
+  metrics: async () => '',
   logger: pino({ level: 'warn' }),
   limits: {
     bodyBytesMax: 2 ** 20,

@@ -57,6 +57,20 @@ export const tokenRepositoryContract: readonly TokenRepositoryCase[] = [
     },
   },
   {
+    name: 'keeps when a token was last used, the latest of what it is told',
+    async run(repository) {
+      await repository.insert(lasting, hashToken('a'))
+      await repository.insert(expiring, hashToken('b'))
+      const later = new Date('2026-03-04T05:06:07.890Z')
+      for (const usedAt of [new Date(1), later, new Date(later.getTime() - 1)]) {
+        await repository.markUsed(hashToken('a'), usedAt)
+      }
+      await repository.markUsed(hashToken('c'), later)
+      assert.deepEqual(await repository.find(hashToken('a')), { ...lasting, lastUsedAt: later })
+      assert.deepEqual(await repository.list(), [expiring, { ...lasting, lastUsedAt: later }])
+    },
+  },
+  {
     name: 'forgets a removed token at once, and frees its name',
     async run(repository) {
       await repository.insert(lasting, hashToken('a'))

@@ -17,6 +17,11 @@ export function createMemoryTokenRepository(): TokenRepository {
     async list() {
       return [...tokens.values()].sort((a, b) => (a.name < b.name ? -1 : 1))
     },
+    async markUsed(hash, usedAt) {
+      const token = tokens.get(hash)
+      if (token === undefined || (token.lastUsedAt !== undefined && token.lastUsedAt >= usedAt)) return
+      tokens.set(hash, { ...token, lastUsedAt: usedAt })
+    },
     async remove(name) {
       const found = named(name)
       return found !== undefined && tokens.delete(found[0])

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
-import { type Plant, parsePlant } from '../plant.ts'
+import type { Plant } from '../plant.ts'
 import { plantIdMax, plantIdMin } from '../plant-id.ts'
 import type { PlantRepository } from '../plant-repository.ts'
 import { parsePlantPageQuery } from '../plant-store.ts'
+import { edgeIds, idsOf, plant, texts } from './samples.ts'
 
 /** One promise of the port. `run` rejects when the repository, which must be empty, doesn't keep it. */
 export interface PlantRepositoryCase {
@@ -10,47 +11,7 @@ export interface PlantRepositoryCase {
   run(repository: PlantRepository): Promise<void>
 }
 
-const plant = (id: bigint, name = `plant ${id}`, tag?: string): Plant => parsePlant({ id, name, tag })
 const query = (input: { limit?: bigint; after?: bigint; tag?: string }) => parsePlantPageQuery(input)
-const idsOf = (plants: readonly Plant[]) => plants.map(({ id }) => id as bigint)
-
-/** Ids where a 53-bit, 32-bit, unsigned or textual representation goes wrong, in numeric order. */
-const edgeIds = [
-  plantIdMin,
-  plantIdMin + 1n,
-  -(2n ** 53n) - 1n,
-  -(2n ** 31n) - 1n,
-  -10n,
-  -9n,
-  -1n,
-  0n,
-  1n,
-  9n,
-  10n,
-  2n ** 31n,
-  2n ** 32n,
-  2n ** 53n - 1n,
-  2n ** 53n,
-  2n ** 53n + 1n,
-  2n ** 53n + 2n,
-  plantIdMax - 1n,
-  plantIdMax,
-]
-
-const texts = [
-  '',
-  ' ',
-  '  leading and trailing\t\n',
-  'Übergrößenträger',
-  'e\u0301 is not \u00e9',
-  '\u{1f331}\u{1f468}\u200d\u{1f33e} 𠮷 \u{10ffff}',
-  '\u0001\u001f\u007f\u0085\u2028\u2029\ufeff\ufffd\uffff',
-  'אבג \u202e العربية ไทย 漢字',
-  `'; DROP TABLE plants; -- %_\\"`,
-  'null',
-  '0',
-  'x'.repeat(100_000),
-]
 
 export const plantRepositoryContract: readonly PlantRepositoryCase[] = [
   {

@@ -1,2 +1,3 @@
+export { type ArchivedPlants, type PlantArchiveCase, plantArchiveContract } from './archive-contract.ts'
 export { type PlantRepositoryCase, plantRepositoryContract } from './contract.ts'
-export { createMemoryPlantRepository } from './memory.ts'
+export { createMemoryPlantArchive, createMemoryPlantRepository } from './memory.ts'

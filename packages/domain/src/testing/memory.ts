@@ -1,10 +1,10 @@
 import type { Plant } from '../plant.ts'
+import type { LoadOutcome, PlantArchive } from '../plant-archive.ts'
 import type { PlantId } from '../plant-id.ts'
 import type { PlantRepository } from '../plant-repository.ts'
 
 /** A repository that forgets with the process: for tests of what stands on the port. */
-export function createMemoryPlantRepository(): PlantRepository {
-  const plants = new Map<PlantId, Plant>()
+export function createMemoryPlantRepository(plants = new Map<PlantId, Plant>()): PlantRepository {
   return {
     async insert(plant) {
       if (plants.has(plant.id)) return 'id-taken'
@@ -27,6 +27,51 @@ export function createMemoryPlantRepository(): PlantRepository {
     },
     async remove(id) {
       return plants.delete(id)
+    },
+  }
+}
+
+/** The archive over the plants of a {@link createMemoryPlantRepository}. */
+export function createMemoryPlantArchive(plants: Map<PlantId, Plant>): PlantArchive {
+  const load: PlantArchive['load'] = async (given, onTaken) =>
+    given.map((plant): LoadOutcome => {
+      const taken = plants.has(plant.id)
+      if (taken && onTaken === 'keep') return 'id-taken'
+      plants.set(plant.id, plant)
+      return taken ? 'replaced' : 'inserted'
+    })
+
+  return {
+    load,
+    async stage(onTaken) {
+      const staged = new Map<PlantId, Plant>()
+      return {
+        async add(given) {
+          return given.map((plant): LoadOutcome => {
+            const taken = plants.has(plant.id) || staged.has(plant.id)
+            if (taken && onTaken === 'keep') return 'id-taken'
+            staged.set(plant.id, plant)
+            return taken ? 'replaced' : 'inserted'
+          })
+        },
+        async keep() {
+          const taken = [...staged.keys()].find(id => plants.has(id))
+          if (taken !== undefined && onTaken === 'keep') return { takenMeanwhile: taken }
+          await load([...staged.values()], onTaken)
+          return 'kept'
+        },
+        async [Symbol.asyncDispose]() {},
+      }
+    },
+    async snapshot() {
+      const ordered = [...plants.values()].sort((a, b) => (a.id < b.id ? -1 : 1))
+      return {
+        count: ordered.length,
+        async *plants() {
+          for (let at = 0; at < ordered.length; at += 100) yield ordered.slice(at, at + 100)
+        },
+        async [Symbol.asyncDispose]() {},
+      }
     },
   }
 }

@@ -1,12 +1,5 @@
 import pg from 'pg'
-
-export interface ServerOptions {
-  /** One URL a host of the same database. Only the one that takes writes is used. */
-  readonly hosts: readonly string[]
-  /** For a connection to come about, and for a statement on it unless `statementTimeoutMs` says otherwise. */
-  readonly timeoutMs: number
-  readonly statementTimeoutMs?: number
-}
+import type { ServerOptions } from './options.ts'
 
 /**
  * A connection that is kept up: it is made at the first use, and again at the next use after it broke. Any number of

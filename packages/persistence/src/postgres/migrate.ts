@@ -2,7 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Kysely, NoResultError, PostgresDialect, sql } from 'kysely'
 import { migrate, postgresDialect, readVersion, schemaVersion } from '../migrations.ts'
 import type { Tables } from '../tables.ts'
-import { connect, type ServerOptions, wasRolledBack } from './connection.ts'
+import { connect, wasRolledBack } from './connection.ts'
+import type { ServerOptions } from './options.ts'
 
 /** For a statement of a migration, and for the migrations of others that it waits for. */
 const migrationTimeoutMs = 600_000

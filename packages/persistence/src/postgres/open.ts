@@ -1,11 +1,16 @@
 import type { CommitQueueLimits } from '../commit-queue.ts'
-import type { Storage } from '../index.ts'
+import type { CommitObserver, Storage } from '../index.ts'
 import { migratePostgres } from './migrate.ts'
+import type { PostgresOptions } from './options.ts'
 import { statements } from './statements.ts'
-import { joinPostgres, type PostgresOptions } from './storage.ts'
+import { joinPostgres } from './storage.ts'
 
-export async function openPostgres(options: PostgresOptions, limits: CommitQueueLimits): Promise<Storage> {
+export async function openPostgres(
+  options: PostgresOptions,
+  limits: CommitQueueLimits,
+  onCommit?: CommitObserver['onCommit'],
+): Promise<Storage> {
   await migratePostgres(options)
   const link = () => ({ options, statements, limits })
-  return { ...joinPostgres(link()), link }
+  return { ...joinPostgres(link(), onCommit), link }
 }

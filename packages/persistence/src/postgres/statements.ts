@@ -8,8 +8,8 @@ import {
   sql,
 } from 'kysely'
 import { tagStart } from '../migrations.ts'
-import { type Statements, sqlOf, writeStatements } from '../statements.ts'
-import type { Tables } from '../tables.ts'
+import { isEarlierUse, replacePlant, type Statements, sqlOf, writeStatements } from '../statements.ts'
+import { plantColumns, type Tables } from '../tables.ts'
 
 const db = new Kysely<Tables>({
   dialect: {
@@ -20,13 +20,15 @@ const db = new Kysely<Tables>({
   },
 })
 
+const plantTypes = plantColumns.map((column): ColumnType => (column === 'id' ? 'bigint' : 'text'))
+
 const read: Statements['read'] = {
   ...writeStatements(db).read,
   /** tag, from id, limit. A tag is of any length and an index entry is not, so the index has how the tag starts. */
   pageOfTag: sqlOf(
     db
       .selectFrom('plants')
-      .select(['id', 'name', 'tag'])
+      .select(plantColumns)
       .where(sql<boolean>`${tagStart(sql.ref('tag'))} = ${tagStart(sql`$1::text`)}`)
       .where(sql<boolean>`tag = $1`)
       .where(sql<boolean>`id >= $2`)
@@ -41,26 +43,22 @@ const read: Statements['read'] = {
  * YugabyteDB all know.
  */
 const write: Statements['write'] = {
-  /** ids, names, tags */
+  /** the columns of plants */
   insertPlant: sqlOf(
     db
       .insertInto('plants')
-      .columns(['id', 'name', 'tag'])
-      .expression(rowsOf('bigint', 'text', 'text'))
+      .columns(plantColumns)
+      .expression(rowsOf(...plantTypes))
       .onConflict(conflict => conflict.doNothing())
       .returning('id'),
   ),
-  /** ids, names, tags */
+  /** the columns of plants */
   savePlant: sqlOf(
     db
       .insertInto('plants')
-      .columns(['id', 'name', 'tag'])
-      .expression(rowsOf('bigint', 'text', 'text'))
-      .onConflict(conflict =>
-        conflict
-          .column('id')
-          .doUpdateSet(({ ref }) => ({ name: ref('excluded.name'), tag: ref('excluded.tag') })),
-      )
+      .columns(plantColumns)
+      .expression(rowsOf(...plantTypes))
+      .onConflict(replacePlant)
       .returning('id'),
   ),
   /** ids */
@@ -78,6 +76,20 @@ const write: Statements['write'] = {
       .expression(rowsOf('text', 'text', 'text', 'bigint', 'bigint'))
       .onConflict(conflict => conflict.doNothing())
       .returning('name'),
+  ),
+  /** hashes, last_used_ats */
+  markTokenUsed: sqlOf(
+    db
+      .updateTable('access_tokens')
+      .from(
+        sql<{ hash: string; used_at: bigint }>`unnest(${array('text')}, ${array('bigint')})`.as<'used'>(
+          sql`used(hash, used_at)`,
+        ),
+      )
+      .set(({ ref }) => ({ last_used_at: ref('used.used_at') }))
+      .whereRef('access_tokens.hash', '=', 'used.hash')
+      .where(isEarlierUse)
+      .returning('access_tokens.hash'),
   ),
   /** names */
   removeToken: sqlOf(

@@ -1,17 +1,21 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { TokenRepository } from '@plant-store/access'
 import { DomainError, type PlantRepository, plantIdMax, plantIdMin } from '@plant-store/domain'
-import { type CommitQueueLimits, createCommitQueue, type Write } from '../commit-queue.ts'
-import type { Storage } from '../index.ts'
+import { createCommitQueue, type Write } from '../commit-queue.ts'
+import type { CommitObserver, Storage } from '../index.ts'
 import type { Statements } from '../statements.ts'
-import { fromPlant, fromToken, type PlantRow, type TokenRow, toPlant, toToken } from '../tables.ts'
+import type { PostgresLink } from '../storage-link.ts'
+import {
+  fromPlant,
+  fromToken,
+  milliseconds,
+  type PlantRow,
+  type TokenRow,
+  toPlant,
+  toToken,
+} from '../tables.ts'
 import { commit } from './commit.ts'
-import { createLane, type ServerOptions, wasRolledBack } from './connection.ts'
-
-export interface PostgresOptions extends ServerOptions {
-  /** Connections for reading; one more is for writing. */
-  readonly readConnectionsMax: number
-}
+import { createLane, wasRolledBack } from './connection.ts'
 
 /** Reads that may be under way; past it, `store-busy`. */
 const readsMax = 10_000
@@ -19,25 +23,26 @@ const readsMax = 10_000
 /** How often something that the server takes back is tried. */
 const attemptsMax = 10
 
-/** What another thread needs to use the store too: over there, as many connections again. */
-export interface PostgresLink {
-  readonly options: PostgresOptions
-  readonly statements: Statements
-  readonly limits: CommitQueueLimits
-}
-
 /**
  * One commit is under way at a time, and so changes of one plant take effect in the order they were made in: one that
  * the server takes back, and that is tried again, would be overtaken by the next.
  */
-export function joinPostgres({ options, statements, limits }: PostgresLink): Storage {
+export function joinPostgres(
+  { options, statements, limits }: PostgresLink,
+  onCommit: CommitObserver['onCommit'] = () => {},
+): Storage {
   const { timeoutMs } = options
   const writer = createLane(options)
   const readers = Array.from({ length: options.readConnectionsMax }, () => createLane(options))
 
   const queue = createCommitQueue({
-    commit: writes =>
-      retrying(timeoutMs, () => writer.use(client => commit(client, writes, statements.write))),
+    async commit(writes) {
+      const begun = performance.now()
+      const attempt = () => writer.use(client => commit(client, writes, statements.write))
+      const changed = await retrying(timeoutMs, attempt)
+      onCommit({ rows: writes.length, ms: performance.now() - begun })
+      return changed
+    },
     commitsAtOnce: 1,
     limits,
   })
@@ -95,6 +100,9 @@ export function joinPostgres({ options, statements, limits }: PostgresLink): Sto
       // The order of text is the database's own affair, and rarely that of other stores.
       return (await allTokens()).map(toToken).sort((a, b) => (a.name < b.name ? -1 : 1))
     },
+    async markUsed(hash, usedAt) {
+      await write(['markTokenUsed', hash, milliseconds(usedAt)])
+    },
     async remove(name) {
       return (await write(['removeToken', name])) === 1
     },
@@ -113,6 +121,7 @@ export function joinPostgres({ options, statements, limits }: PostgresLink): Sto
           if (rows[0]?.read_only !== 'off') throw new Error('the server takes no writes')
         }),
       ),
+    waiting: queue.waiting,
     async [Symbol.asyncDispose]() {
       await queue.drained()
       await Promise.all([writer, ...readers].map(lane => lane.close()))

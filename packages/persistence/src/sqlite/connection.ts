@@ -1,7 +1,7 @@
 import Database from 'better-sqlite3'
 
 /** How long one connection waits for another's lock, in milliseconds. */
-const busyTimeoutMs = 5_000
+export const busyTimeoutMs = 5_000
 
 /** The name of a store that lives in this process' memory. */
 export const inMemory = ':memory:'

@@ -11,7 +11,7 @@ import {
   SqliteQueryCompiler,
 } from 'kysely'
 import type { CommitQueueLimits } from '../commit-queue.ts'
-import type { Storage } from '../index.ts'
+import type { CommitObserver, Storage } from '../index.ts'
 import { migrate, sqliteDialect } from '../migrations.ts'
 import { type Statements, writeStatements } from '../statements.ts'
 import type { Tables } from '../tables.ts'
@@ -20,7 +20,7 @@ import { inMemory, openConnection } from './connection.ts'
 import { createStorage, joinSqlite } from './storage.ts'
 import { startWriterThread, type Writer } from './writer-thread.ts'
 
-const statements = writeStatements(
+export const statements = writeStatements(
   new Kysely<Tables>({
     dialect: {
       createAdapter: () => new SqliteAdapter(),
@@ -32,7 +32,11 @@ const statements = writeStatements(
 )
 
 /** @param file a path, or {@link inMemory} */
-export async function openSqlite(file: string, limits: CommitQueueLimits): Promise<Storage> {
+export async function openSqlite(
+  file: string,
+  limits: CommitQueueLimits,
+  onCommit?: CommitObserver['onCommit'],
+): Promise<Storage> {
   if (file !== inMemory) createFolder(dirname(resolve(file)))
   // Which SQLite takes for an empty one, and writes over.
   if (statSync(file, { throwIfNoEntry: false })?.size === 1) throw new Error('file is not a database')
@@ -47,7 +51,7 @@ export async function openSqlite(file: string, limits: CommitQueueLimits): Promi
     return createStorage(
       connection,
       statements.read,
-      createMemoryWriter(connection, statements.write),
+      createMemoryWriter(connection, statements.write, onCommit),
       limits,
     )
 
@@ -58,7 +62,7 @@ export async function openSqlite(file: string, limits: CommitQueueLimits): Promi
     batchRowsMax: limits.batchRowsMax,
   })
   const link = () => ({ file, statements, writer: writer.open(), limits })
-  const storage = joinSqlite(link())
+  const storage = joinSqlite(link(), onCommit)
   return {
     ...storage,
     link,
@@ -75,7 +79,7 @@ export async function openSqlite(file: string, limits: CommitQueueLimits): Promi
  *
  * @throws Error when the file is no store, or a newer one; it is then left as it was
  */
-async function migrateSqlite(connection: Database.Database): Promise<void> {
+export async function migrateSqlite(connection: Database.Database): Promise<void> {
   const db = new Kysely<Tables>({ dialect: new SqliteDialect({ database: connection }) })
   try {
     await db.executeQuery(CompiledQuery.raw('begin immediate'))
@@ -88,17 +92,26 @@ async function migrateSqlite(connection: Database.Database): Promise<void> {
 }
 
 /** Memory has no disk to wait for, and no second connection. */
-function createMemoryWriter(connection: Database.Database, statements: Statements['write']): Writer {
+function createMemoryWriter(
+  connection: Database.Database,
+  statements: Statements['write'],
+  onCommit: CommitObserver['onCommit'] = () => {},
+): Writer {
   const commit = prepareCommit(connection, statements)
   return {
-    commit: async writes => commit(writes),
+    async commit(writes) {
+      const begun = performance.now()
+      const changed = commit(writes)
+      onCommit({ rows: writes.length, ms: performance.now() - begun })
+      return changed
+    },
     failure: () => undefined,
     close: () => {},
   }
 }
 
 /** A folder that was just made is lost with the power unless the one above it is fsynced. */
-function createFolder(folder: string): void {
+export function createFolder(folder: string): void {
   if (existsSync(folder)) return
   createFolder(dirname(folder))
   mkdirSync(folder, { recursive: true })

@@ -1,24 +1,27 @@
-import type { MessagePort } from 'node:worker_threads'
 import type { TokenRepository } from '@plant-store/access'
 import { DomainError, type PlantRepository, plantIdMax, plantIdMin } from '@plant-store/domain'
 import type Database from 'better-sqlite3'
 import { type CommitQueueLimits, createCommitQueue } from '../commit-queue.ts'
-import type { Storage } from '../index.ts'
+import type { CommitObserver, Storage } from '../index.ts'
 import type { Statements } from '../statements.ts'
-import { fromPlant, fromToken, type PlantRow, type TokenRow, toPlant, toToken } from '../tables.ts'
+import type { SqliteLink } from '../storage-link.ts'
+import {
+  fromPlant,
+  fromToken,
+  milliseconds,
+  type PlantRow,
+  type TokenRow,
+  toPlant,
+  toToken,
+} from '../tables.ts'
 import { openReader } from './connection.ts'
 import { connectWriter, type Writer } from './writer-thread.ts'
 
-/** What another thread needs to use the store too. */
-export interface SqliteLink {
-  readonly file: string
-  readonly statements: Statements
-  readonly writer: MessagePort
-  readonly limits: CommitQueueLimits
-}
-
-export function joinSqlite({ file, statements, writer, limits }: SqliteLink): Storage {
-  return createStorage(openReader(file), statements.read, connectWriter(writer), limits)
+export function joinSqlite(
+  { file, statements, writer, limits }: SqliteLink,
+  onCommit: CommitObserver['onCommit'],
+): Storage {
+  return createStorage(openReader(file), statements.read, connectWriter(writer, onCommit), limits)
 }
 
 export function createStorage(
@@ -73,6 +76,9 @@ export function createStorage(
     async list() {
       return allTokens.all().map(toToken)
     },
+    async markUsed(hash, usedAt) {
+      await queue.write(['markTokenUsed', hash, milliseconds(usedAt)])
+    },
     async remove(name) {
       return (await queue.write(['removeToken', name])) === 1
     },
@@ -87,6 +93,7 @@ export function createStorage(
         throw new DomainError('store-unavailable', 'the store can not write', { cause: failure })
       plant.one(0n)
     },
+    waiting: queue.waiting,
     async [Symbol.asyncDispose]() {
       await queue.drained()
       writer.close()

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
 import { DomainError } from '@plant-store/domain'
-import type { Write } from '../commit-queue.ts'
+import type { Commit, Write } from '../commit-queue.ts'
 import type { WriterAnswer, WriterCommand, WriterData } from './writer.ts'
 
 /** The thread that commits, as its owner sees it. */
@@ -42,7 +42,7 @@ export interface Writer {
   close(): void
 }
 
-export function connectWriter(port: MessagePort): Writer {
+export function connectWriter(port: MessagePort, onCommit: (commit: Commit) => void = () => {}): Writer {
   let failure: string | undefined
   // The writer answers in the order of the batches, several at a time when they shared a commit.
   const underWay: (PromiseWithResolvers<readonly number[]> & { readonly rows: number })[] = []
@@ -57,7 +57,8 @@ export function connectWriter(port: MessagePort): Writer {
 
   port.on('message', (answer: WriterAnswer) => {
     if ('changed' in answer) {
-      const { changed } = answer
+      const { changed, commit } = answer
+      if (commit !== undefined) onCommit(commit)
       settle(changed.length, (batch, from) => batch.resolve(changed.slice(from, from + batch.rows)))
     } else if ('failure' in answer) {
       settle(answer.rows, batch => batch.reject(unavailable(answer.failure)))

@@ -1,5 +1,5 @@
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
-import type { Write } from '../commit-queue.ts'
+import type { Commit, Write } from '../commit-queue.ts'
 import type { Statements } from '../statements.ts'
 import { prepareCommit } from './commit.ts'
 import { openWriter } from './connection.ts'
@@ -14,8 +14,8 @@ import { openWriter } from './connection.ts'
  * overwrites them, and until that works it is not ready for others.
  */
 export type WriterAnswer =
-  /** For the next so many changes that came in at this port, in their order. */
-  | { readonly changed: readonly number[] }
+  /** For the next so many changes that came in at this port, in their order; one of the ports is told of the commit. */
+  | { readonly changed: readonly number[]; readonly commit?: Commit }
   | { readonly failure: string; readonly rows: number }
   /** Whether the writer can write at all, told to every port when it changes. */
   | { readonly notReady: string | undefined }
@@ -72,8 +72,14 @@ function commitTogether(first: MessagePort, writes: readonly Write[]): void {
   }
 
   try {
+    const begun = performance.now()
     const changed = commit([...batches.values()].flat())
-    for (const [port, batch] of batches) answer(port, { changed: changed.splice(0, batch.length) })
+    let done: Commit | undefined = { rows, ms: performance.now() - begun }
+    for (const [port, batch] of batches) {
+      const own = changed.splice(0, batch.length)
+      answer(port, done === undefined ? { changed: own } : { changed: own, commit: done })
+      done = undefined
+    }
   } catch (error) {
     const failure = describe(error)
     if (!isLockedOut(failure) && !recover()) {

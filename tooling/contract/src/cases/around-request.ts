@@ -26,6 +26,7 @@ const operations = [
   ['GET', '/healthz'],
   ['GET', '/readyz'],
   ['GET', '/openapi.json'],
+  ['GET', '/metrics'],
 ] as const
 
 const notHttp = [
@@ -295,6 +296,7 @@ export const aroundRequestCases: readonly ContractCase[] = [
         ['/healthz', ['GET', 'HEAD']],
         ['/readyz', ['GET', 'HEAD']],
         ['/openapi.json', ['GET', 'HEAD']],
+        ['/metrics', ['GET', 'HEAD']],
       ]
       for (const [path, methods] of allowed) {
         const target = client.target(path)

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { assertSuccess, type ContractCase, held } from '../contract-case.ts'
+import { assertFailure, assertSuccess, type ContractCase, held } from '../contract-case.ts'
 
 const clause = 'Decision 6, health is open to everybody'
 
@@ -12,6 +12,21 @@ export const openPageCases: readonly ContractCase[] = [
         assertSuccess(await client.ask('GET', '/healthz', { token }), { status: 'ok' })
         assertSuccess(await client.ask('GET', '/readyz', { token }), { status: 'ready' })
       }
+    },
+  },
+  {
+    clause: 'Decision 6, everything else needs a token',
+    name: 'GET /metrics needs one with the scope metrics:read, and that one is good for nothing else',
+    async run(client) {
+      const { full, metrics } = client.store.tokens
+      assertFailure(await client.ask('GET', '/metrics', { token: null }), 40101)
+      const refused = await client.ask('GET', '/metrics', { token: full })
+      assertFailure(refused, 40301)
+      assert.match(refused.headers.get('www-authenticate') ?? '', /scope="metrics:read"/)
+      assertFailure(await client.ask('GET', '/plants', { token: metrics }), 40301)
+      const answer = await client.ask('GET', '/metrics', { token: metrics })
+      assert.equal(answer.status, 200)
+      assert.match(`${answer.body}`, /^# HELP http_requests_total /m)
     },
   },
   {

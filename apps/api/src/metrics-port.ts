@@ -1,0 +1,29 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import { metricsMediaType } from '@plant-store/http'
+import type { Config } from './config.ts'
+
+/** Answers `GET /metrics` on a port of its own, without a token: for those that only the operator's network reaches. */
+export async function serveMetrics(
+  { host }: Config,
+  port: number,
+  metrics: () => Promise<string>,
+): Promise<AsyncDisposable> {
+  const server = createServer(async (request, response) => {
+    const isKnown = request.url?.replace(/\?.*$/, '') === '/metrics'
+    if (!isKnown || !['GET', 'HEAD'].includes(request.method ?? '')) {
+      response.writeHead(isKnown ? 405 : 404, isKnown ? { allow: 'GET, HEAD' } : {}).end()
+      return
+    }
+    response.writeHead(200, { 'content-type': metricsMediaType }).end(await metrics())
+  })
+  server.listen(port, host)
+  await once(server, 'listening')
+  return {
+    async [Symbol.asyncDispose]() {
+      server.close()
+      server.closeAllConnections()
+      await once(server, 'close')
+    },
+  }
+}

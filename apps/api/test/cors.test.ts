@@ -1,0 +1,106 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { expect, test } from 'vitest'
+import { hasBrowser, launchBrowser } from './browser.ts'
+import { startProgram } from './program.ts'
+
+const token = 'given-by-configuration'
+const start = (more: Record<string, string>) =>
+  startProgram({ DATABASE_URL: 'file::memory:', ACCESS_TOKENS: token, ...more })
+const corsHeaders = (answer: Response) =>
+  [...answer.headers.keys()].filter(name => name.startsWith('access-control-'))
+const preflight = {
+  'access-control-request-method': 'POST',
+  'access-control-request-headers': 'authorization,content-type',
+}
+
+test('nobody is let in unless the configuration says so', async () => {
+  await using program = await start({})
+  const origin = 'https://plants.example'
+  const answer = await fetch(`${program.url}/plants`, {
+    method: 'OPTIONS',
+    headers: { origin, ...preflight },
+  })
+  expect([answer.status, corsHeaders(answer)]).toEqual([401, []])
+  const asked = await fetch(`${program.url}/healthz`, { headers: { origin } })
+  expect([asked.status, corsHeaders(asked), asked.headers.get('vary')]).toEqual([200, [], null])
+})
+
+test('only who is named is let in, and needs a token all the same', async () => {
+  await using program = await start({ CORS_ORIGINS: 'https://plants.example, http://localhost:8080' })
+  const ask = (method: string, path: string, headers: Record<string, string>) =>
+    fetch(`${program.url}${path}`, { method, headers })
+  for (const origin of ['https://plants.example', 'http://localhost:8080']) {
+    for (const path of ['/plants', '/plants/1', '/metrics']) {
+      const answer = await ask('OPTIONS', path, { origin, ...preflight })
+      expect(answer.status).toBe(204)
+      expect(answer.headers.get('access-control-allow-origin')).toBe(origin)
+      expect(answer.headers.get('access-control-allow-methods')).toBe('GET, HEAD, POST, PUT, DELETE')
+      expect(answer.headers.get('access-control-allow-headers')).toMatch(/^authorization, content-type, /)
+      expect(answer.headers.get('vary')).toBe('origin')
+      expect(await answer.text()).toBe('')
+    }
+    const refused = await ask('GET', '/plants', { origin })
+    expect([refused.status, refused.headers.get('access-control-allow-origin')]).toEqual([401, origin])
+    const exposed = refused.headers.get('access-control-expose-headers')?.split(', ')
+    expect(exposed).toEqual(
+      expect.arrayContaining(['link', 'www-authenticate', 'retry-after', 'x-request-id']),
+    )
+    expect(refused.headers.has('access-control-allow-credentials')).toBe(false)
+    // Without the question of a preflight it is a method like any other.
+    const authorization = `Bearer ${token}`
+    expect((await ask('OPTIONS', '/plants', { origin })).status).toBe(401)
+    expect((await ask('OPTIONS', '/plants', { origin, authorization })).status).toBe(405)
+  }
+  const others = [
+    'https://plants.example.org',
+    'http://plants.example',
+    'https://plants.example:8443',
+    'null',
+  ]
+  for (const origin of [...others, 'HTTPS://PLANTS.EXAMPLE']) {
+    const answer = await ask('OPTIONS', '/plants', { origin, ...preflight })
+    expect([answer.status, corsHeaders(answer)]).toEqual([401, []])
+    expect(corsHeaders(await ask('GET', '/healthz', { origin }))).toEqual([])
+  }
+  expect((await ask('OPTIONS', '/healthz', {})).status).toBe(405)
+})
+
+test.runIf(hasBrowser)('a browser lets the page of a named origin call, and no other', async () => {
+  const site = createServer((_request, response) =>
+    response.setHeader('content-type', 'text/html').end('<p>a page</p>'),
+  )
+  site.listen(0, '127.0.0.1')
+  await once(site, 'listening')
+  const { port } = site.address() as AddressInfo
+  await using program = await start({ CORS_ORIGINS: `http://127.0.0.1:${port}` })
+  await using browser = await launchBrowser()
+  const page = await browser.newPage()
+  const create = (url: string) =>
+    page.evaluate(
+      async ([url, token]) => {
+        try {
+          const answer = await fetch(`${url}/plants`, {
+            method: 'POST',
+            headers: {
+              authorization: `Bearer ${token}`,
+              'content-type': 'application/json',
+              'x-request-id': 'mine',
+            },
+            body: '{"id": 1, "name": "n"}',
+          })
+          return [answer.status, await answer.text(), answer.headers.get('x-request-id')]
+        } catch (error) {
+          return [(error as Error).name]
+        }
+      },
+      [url, token] as const,
+    )
+  await page.goto(`http://127.0.0.1:${port}/`)
+  expect(await create(program.url)).toEqual([200, '{"name":"n"}', 'mine'])
+  await page.goto(`http://localhost:${port}/`)
+  expect(await create(program.url)).toEqual(['TypeError'])
+  site.closeAllConnections()
+  site.close()
+})

@@ -1,0 +1,125 @@
+import type { Locator, Page } from 'playwright-core'
+import { expect, test } from 'vitest'
+import { hasBrowser, launchBrowser } from './browser.ts'
+import { startProgram } from './program.ts'
+
+const { SCREENSHOT } = process.env
+const token = 'plantstore_for-the-reference-page'
+/** The first integer that is no JavaScript number. */
+const id = '9007199254740993'
+
+/** The picture in the README, where SCREENSHOT names a file for it: its port and times are new every time. */
+async function takePicture(path: string, page: Page, operation: Locator): Promise<void> {
+  await operation.locator('textarea.body-param__text').evaluate(element => {
+    element.style.minHeight = '60px'
+    element.style.height = '60px'
+  })
+  const scrolled = await page.evaluate(() => window.scrollY)
+  const { x, y, width } = (await operation.boundingBox()) ?? { x: 0, y: 0, width: 0 }
+  const last = await operation.locator('.live-responses-table').boundingBox()
+  const height = (last?.y ?? y) + (last?.height ?? 0) - y
+  await page.screenshot({ path, fullPage: true, clip: { x, y: y + scrolled, width, height } })
+}
+
+/** Everything that a page asks for, and everything that it complains about. */
+async function watch(page: Page) {
+  const requested: string[] = []
+  const complaints: string[] = []
+  page.on('request', request => requested.push(request.url()))
+  page.on('pageerror', error => complaints.push(error.message))
+  page.on('console', message => {
+    // Chromium calls every answer that is no success an error of the page.
+    if (message.type() === 'error' && !/the server responded with a status of 4/.test(message.text())) {
+      complaints.push(message.text())
+    }
+  })
+  await page.addInitScript(() => {
+    document.addEventListener('securitypolicyviolation', ({ violatedDirective, blockedURI }) => {
+      console.error(`against the policy: ${violatedDirective} ${blockedURI}`)
+    })
+  })
+  return { requested, complaints }
+}
+
+/** Sends what is filled in, and reads the answer that the page shows. */
+async function execute(operation: Locator): Promise<{ status: string; body: string; curl: string }> {
+  const clear = operation.locator('.btn-clear')
+  if (await clear.isVisible()) await clear.click()
+  await operation.locator('.execute').click()
+  const row = operation.locator('.live-responses-table tbody .response')
+  await row.waitFor()
+  return {
+    status: (await row.locator('.response-col_status').textContent())?.trim().slice(0, 3) ?? '',
+    body: (await row.locator('.highlight-code pre').first().textContent()) ?? '',
+    curl: (await operation.locator('.curl').textContent()) ?? '',
+  }
+}
+
+test.runIf(hasBrowser).each([
+  ['', ''],
+  ['below a path', 'https://plants.example/garden/store/'],
+])('the reference page tries the interface out %s', async (_where, baseUrl) => {
+  await using program = await startProgram({
+    DATABASE_URL: 'file::memory:',
+    ACCESS_TOKENS: token,
+    BASE_URL: baseUrl,
+  })
+  await using browser = await launchBrowser()
+  const page = await browser.newPage({ viewport: { width: 1200, height: 1000 } })
+  const { requested, complaints } = await watch(page)
+  await page.goto(`${program.url}/docs`)
+
+  const creating = page.locator('#operations-plants-createPlant')
+  await creating.locator('.opblock-summary-control').click()
+  const unauthorized = await execute(creating)
+  expect(unauthorized.status).toBe('401')
+  expect(JSON.parse(unauthorized.body)).toMatchObject({ error: 40101 })
+
+  await page.locator('.auth-wrapper .authorize').first().click()
+  await page.locator('.modal-ux input').fill(token)
+  await page.locator('.modal-ux button[type=submit]').click()
+  await page.locator('.modal-ux .btn-done').click()
+
+  await creating
+    .locator('textarea.body-param__text')
+    .fill(`{"id": ${id}, "name": "Monstera", "tag": "climber"}`)
+  const created = await execute(creating)
+  expect(created.status).toBe('200')
+  expect(JSON.parse(created.body)).toEqual({ name: 'Monstera', tag: 'climber' })
+  expect(created.curl).toContain(`"id": ${id},`)
+  if (baseUrl === '' && SCREENSHOT) await takePicture(SCREENSHOT, page, creating)
+
+  const refused = await execute(creating)
+  expect(refused.status).toBe('400')
+  expect(JSON.parse(refused.body)).toEqual({ error: 40003, message: `id ${id} is taken by another plant` })
+
+  const reading = page.locator('#operations-plants-readPlant')
+  await reading.locator('.opblock-summary-control').click()
+  await reading.locator('input[placeholder=id]').fill(id)
+  const stored = await execute(reading)
+  expect(stored.status).toBe('200')
+  expect(stored.body.replaceAll(/\s/g, '')).toBe(`{"id":${id},"name":"Monstera","tag":"climber"}`)
+
+  const listing = page.locator('#operations-plants-listPlants')
+  await listing.locator('.opblock-summary-control').click()
+  await listing.locator('input[placeholder=after]').fill('9007199254740992')
+  const listed = await execute(listing)
+  expect(listed.status).toBe('200')
+  expect(listed.body).toContain(`"id": ${id},`)
+
+  // What the page says of ids is exact as well.
+  await page.locator('section.models .models-control').click()
+  await page.locator('section.models .json-schema-2020-12').first().waitFor()
+  await page
+    .locator('section.models .json-schema-2020-12-expand-deep-button')
+    .evaluateAll(buttons => buttons.forEach(button => void (button as HTMLElement).click()))
+  const models = page.locator('section.models')
+  await expect
+    .poll(() => models.textContent(), { timeout: 15_000 })
+    .toContain('-9223372036854775808 to 9223372036854775807')
+  expect(await page.locator('#reference').textContent()).not.toMatch(/922337203685477600|9\.22/)
+
+  expect(complaints).toEqual([])
+  expect(requested.length).toBeGreaterThan(8)
+  expect(requested.filter(url => !url.startsWith(`${program.url}/`) && !url.startsWith('data:'))).toEqual([])
+})

@@ -1,0 +1,178 @@
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { connect } from 'node:net'
+import { parsePlantId } from '@plant-store/domain'
+import { openStorage } from '@plant-store/persistence'
+import { describe, expect, test, vi } from 'vitest'
+import { type Program, prepareDatabase, startProgram } from './program.ts'
+import { connectRaw, rawPost } from './raw-client.ts'
+
+const token = 'given-by-configuration'
+vi.setConfig({ testTimeout: 60_000 })
+const endedWell = { code: 0, signal: null }
+
+/** Resolves once nobody listens any more: the program has begun to stop. */
+async function refusesConnections({ url }: Program): Promise<void> {
+  const { hostname, port } = new URL(url)
+  for (;;) {
+    const socket = connect(Number(port), hostname)
+    const refused = await once(socket, 'connect').then(
+      () => false,
+      error => error.code === 'ECONNREFUSED',
+    )
+    socket.destroy()
+    if (refused) return
+  }
+}
+
+test.each(['SIGTERM', 'SIGINT'] as const)(
+  '%s under load from 64 clients: every request is answered whole, and what was answered is there',
+  async signal => {
+    const clientCount = 64
+    await using database = await prepareDatabase()
+    const file = database.url.slice('file:'.length)
+    const created: bigint[] = []
+    let unanswered = 0
+    let lastAnswers = 0
+    {
+      await using program = await startProgram({ DATABASE_URL: database.url, ACCESS_TOKENS: token })
+      let nextId = 1n
+      let ended: Promise<unknown> | undefined
+      const work = async () => {
+        const client = await connectRaw(program.url)
+        for (;;) {
+          const id = nextId++
+          client.send(rawPost(token, `{"id": ${id}, "name": "plant ${id}"}`))
+          const answer = await client.answer()
+          if (answer === undefined) {
+            unanswered++
+            return
+          }
+          expect(answer.status).toBe(200)
+          expect(JSON.parse(answer.body)).toEqual({ name: `plant ${id}` })
+          created.push(id)
+          if (created.length === 3_000) ended = program.end(signal)
+          if (answer.headers.get('connection') === 'close') {
+            lastAnswers++
+            await once(client.socket, 'close')
+            return
+          }
+        }
+      }
+      await Promise.all(Array.from({ length: clientCount }, work))
+      expect(await ended).toEqual(endedWell)
+      expect(program.log.at(-1)?.msg).toBe('stopped')
+      expect(program.log.filter(({ level }) => level > 30)).toEqual([])
+    }
+    expect({ unanswered, lastAnswers }).toEqual({ unanswered: 0, lastAnswers: clientCount })
+    // The log of the database was taken into it: it was closed, not left.
+    expect(existsSync(`${file}-wal`)).toBe(false)
+
+    await using storage = await openStorage({ url: database.url })
+    for (const id of created) {
+      expect(await storage.plants.find(parsePlantId(id))).toEqual({ id, name: `plant ${id}` })
+    }
+  },
+)
+
+describe.each([
+  ['a file, on two threads', async () => prepareDatabase()],
+  ['memory, on one thread', async () => ({ url: 'file::memory:', [Symbol.asyncDispose]: async () => {} })],
+])('a store in %s', (_name, prepare) => {
+  const start = (database: { url: string }, more: Record<string, string> = {}) =>
+    startProgram({ DATABASE_URL: database.url, ACCESS_TOKENS: token, HTTP_THREADS: '2', ...more })
+
+  test('what is under way is finished, readiness says so, and everyone else is turned away', async () => {
+    await using database = await prepare()
+    await using program = await start(database)
+    const silent = await connectRaw(program.url)
+    const idle = await connectRaw(program.url)
+    idle.send('GET /readyz HTTP/1.1\r\nHost: h\r\n\r\n')
+    expect(await idle.answer()).toMatchObject({ status: 200, body: '{"status":"ready"}' })
+    const posting = await connectRaw(program.url)
+    const post = rawPost(token, '{"id": 1, "name": "slow"}')
+    posting.send(post.slice(0, -10))
+    const asking = await connectRaw(program.url)
+    asking.send('GET /readyz HTTP/1.1\r\nHost: h\r\n')
+    // A round trip later the server has seen all of the above.
+    const other = await connectRaw(program.url)
+    other.send('GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n')
+    expect(await other.answer()).toMatchObject({ status: 200 })
+
+    const ended = program.end('SIGTERM')
+    await refusesConnections(program)
+    expect(await silent.answer()).toBeUndefined()
+    expect(await idle.answer()).toBeUndefined()
+    // Those of a terminal and of a package manager that passes it on.
+    void program.end('SIGTERM')
+    void program.end('SIGINT')
+
+    asking.send('\r\n')
+    const readiness = await asking.answer()
+    expect(readiness).toMatchObject({ status: 503 })
+    expect(JSON.parse(readiness?.body ?? '')).toMatchObject({ error: 50303 })
+    expect(readiness?.headers.get('connection')).toBe('close')
+    posting.send(post.slice(-10))
+    const created = await posting.answer()
+    expect(created).toMatchObject({ status: 200, body: '{"name":"slow"}' })
+    expect(created?.headers.get('connection')).toBe('close')
+    expect(await asking.answer()).toBeUndefined()
+    expect(await posting.answer()).toBeUndefined()
+    expect(await ended).toEqual(endedWell)
+  })
+
+  test('requests sent one behind the other are all answered, and only the last says that it is', async () => {
+    await using database = await prepare()
+    await using program = await start(database)
+    const client = await connectRaw(program.url)
+    const first = rawPost(token, '{"id": 1, "name": "first"}')
+    client.send(first.slice(0, -1))
+    const ended = program.end('SIGTERM')
+    await refusesConnections(program)
+    client.send(`${first.slice(-1)}${rawPost(token, '{"id": 2, "name": "second"}')}`)
+    expect(await client.answer()).toMatchObject({ status: 200, body: '{"name":"first"}' })
+    const second = await client.answer()
+    expect(second).toMatchObject({ status: 200, body: '{"name":"second"}' })
+    expect(second?.headers.get('connection')).toBe('close')
+    expect(await ended).toEqual(endedWell)
+  })
+
+  test('a request that never arrives whole does not keep it for longer than allowed, and counts for nothing', async () => {
+    await using database = await prepare()
+    await using program = await start(database, { SHUTDOWN_TIMEOUT: '1500ms' })
+    const halves = ['GET /readyz HTT', rawPost(token, '{"id": 1, "name": "half"}').slice(0, -1)]
+    const clients = await Promise.all(
+      halves.map(async half => {
+        const client = await connectRaw(program.url)
+        client.send(half)
+        return client
+      }),
+    )
+    const begun = performance.now()
+    expect(await program.end('SIGTERM')).toEqual(endedWell)
+    expect(performance.now() - begun).toBeLessThan(1500)
+    for (const client of clients) expect(await client.answer()).toBeUndefined()
+    expect(program.log.at(-1)?.msg).toBe('stopped')
+  })
+
+  test('an answer that nobody takes is cut in the end, and the exit code tells', async () => {
+    await using database = await prepare()
+    await using program = await start(database, { SHUTDOWN_TIMEOUT: '1500ms' })
+    const client = await connectRaw(program.url)
+    // More than the sockets of both sides hold between them.
+    const name = 'n'.repeat(1_000_000)
+    for (let id = 1; id <= 30; id++) {
+      client.send(rawPost(token, `{"id": ${id}, "name": "${name}"}`))
+      expect(await client.answer()).toMatchObject({ status: 200 })
+    }
+    client.socket.pause()
+    client.send(`GET /plants HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer ${token}\r\n\r\n`)
+    const other = await connectRaw(program.url)
+    other.send('GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n')
+    expect(await other.answer()).toMatchObject({ status: 200 })
+    expect(await program.end('SIGTERM')).toEqual({ code: 1, signal: null })
+    expect(program.log.map(({ msg }) => msg)).toContain('requests were cut before they were answered')
+    expect(program.log.at(-1)?.msg).toBe('stopped')
+    client.socket.destroy()
+  })
+})

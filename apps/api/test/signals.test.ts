@@ -1,0 +1,238 @@
+import { Agent, request } from 'node:http'
+import { createServer } from 'node:net'
+import { expect, test } from 'vitest'
+import { prepareDatabase, startProgram } from './program.ts'
+import { connectRaw, rawPost } from './raw-client.ts'
+
+const token = 'given-by-configuration'
+
+/** A port that was free a moment ago. */
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await new Promise(resolve => server.once('listening', resolve))
+  const { port } = server.address() as { port: number }
+  await new Promise(resolve => server.close(resolve))
+  return port
+}
+
+/** Every sample by its name and labels as they are written; throws where a line is neither a sample nor a comment. */
+function samplesIn(text: string): Map<string, number> {
+  expect(text.endsWith('\n')).toBe(true)
+  const samples = new Map<string, number>()
+  const typed = new Set<string>()
+  for (const line of text.slice(0, -1).split('\n')) {
+    const type = /^# TYPE (\w+) (counter|gauge|histogram)$/.exec(line)
+    if (type) typed.add(type[1] as string)
+    if (line.startsWith('#')) continue
+    const [, name, labels = '', value] =
+      /^(\w+)(\{\w+="[^"\\\n]*"(?:,\w+="[^"\\\n]*")*\})? (\d\S*)$/.exec(line) ?? []
+    if (name === undefined || value === undefined) throw new Error(`no sample: ${line}`)
+    expect([...typed].some(each => name === each || name.replace(/_(bucket|sum|count)$/, '') === each)).toBe(
+      true,
+    )
+    expect(samples.has(name + labels)).toBe(false)
+    samples.set(name + labels, Number(value))
+  }
+  return samples
+}
+
+test('the figures are those of all threads together, with a token or on a port of their own', async () => {
+  await using database = await prepareDatabase()
+  const metricsPort = await freePort()
+  await using program = await startProgram({
+    DATABASE_URL: database.url,
+    HTTP_THREADS: '3',
+    METRICS_PORT: `${metricsPort}`,
+  })
+  const { full, metrics } = database.tokens
+  // The system spreads connections over the threads by their ports: with so many, none is left out.
+  const clients = await Promise.all(Array.from({ length: 40 }, () => connectRaw(program.url)))
+  await Promise.all(
+    clients.map(async (client, index) => {
+      for (const id of [index, 1000 + index, index]) {
+        client.send(rawPost(full, `{"id": ${id}, "name": "n"}`))
+        await client.answer()
+      }
+    }),
+  )
+
+  const withToken = await fetch(`${program.url}/metrics`, { headers: { authorization: `Bearer ${metrics}` } })
+  expect(withToken.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8')
+  const onItsPort = await fetch(`http://127.0.0.1:${metricsPort}/metrics`)
+  expect(onItsPort.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8')
+  for (const text of [await withToken.text(), await onItsPort.text()]) {
+    const samples = samplesIn(text)
+    const created = 'method="POST",route="/plants",status="200"'
+    const refused = 'method="POST",route="/plants",status="400"'
+    expect(samples.get(`http_requests_total{${created}}`)).toBe(80)
+    expect(samples.get(`http_requests_total{${refused}}`)).toBe(40)
+    expect(samples.get(`http_request_duration_seconds_count{${created}}`)).toBe(80)
+    expect(samples.get(`http_request_duration_seconds_bucket{${created},le="+Inf"}`)).toBe(80)
+    expect(samples.get(`http_request_duration_seconds_sum{${created}}`)).toBeGreaterThan(0)
+    const buckets = [...samples].filter(([name]) =>
+      name.startsWith(`http_request_duration_seconds_bucket{${created}`),
+    )
+    expect(buckets.length).toBeGreaterThan(10)
+    const counts = buckets.map(([, count]) => count)
+    expect(counts).toEqual([...counts].sort((a, b) => a - b))
+    expect(samples.get('plant_store_waiting_changes')).toBe(0)
+    // Each change was in exactly one commit, whichever threads shared it.
+    expect(samples.get('plant_store_commit_changes_sum')).toBe(120)
+    expect(samples.get('plant_store_commit_seconds_count')).toBe(
+      samples.get('plant_store_commit_changes_count'),
+    )
+    expect(samples.get('plant_store_commit_seconds_sum')).toBeGreaterThan(0)
+    for (const thread of [0, 1, 2, 3]) {
+      expect(samples.get(`nodejs_eventloop_lag_max_seconds{thread="${thread}"}`)).toBeGreaterThanOrEqual(0)
+    }
+    expect(samples.get('process_cpu_user_seconds_total')).toBeGreaterThan(0)
+    expect(samples.get('process_resident_memory_bytes')).toBeGreaterThan(10_000_000)
+    expect(Math.abs(Date.now() / 1000 - (samples.get('process_start_time_seconds') ?? 0))).toBeLessThan(60)
+  }
+
+  expect((await fetch(`${program.url}/metrics`)).status).toBe(401)
+  expect((await fetch(`http://127.0.0.1:${metricsPort}/plants`)).status).toBe(404)
+  expect((await fetch(`http://127.0.0.1:${metricsPort}/metrics`, { method: 'POST' })).status).toBe(405)
+  for (const client of clients) client.socket.destroy()
+  expect(await program.end('SIGTERM')).toEqual({ code: 0, signal: null })
+})
+
+test('the figures of a store in memory are there as well', async () => {
+  await using program = await startProgram({ DATABASE_URL: 'file::memory:', ACCESS_TOKENS: token })
+  const client = await connectRaw(program.url)
+  client.send(rawPost(token, '{"id": 1, "name": "n"}'))
+  expect(await client.answer()).toMatchObject({ status: 200 })
+  const answer = await fetch(`${program.url}/metrics`, { headers: { authorization: `Bearer ${token}` } })
+  const samples = samplesIn(await answer.text())
+  expect(samples.get('http_requests_total{method="POST",route="/plants",status="200"}')).toBe(1)
+  expect(samples.get('plant_store_commit_changes_sum')).toBe(1)
+  client.socket.destroy()
+})
+
+test('every answer names its request: as its sender does where that is fit to be repeated, and else in its own way', async () => {
+  await using program = await startProgram({ DATABASE_URL: 'file::memory:', ACCESS_TOKENS: token })
+  const send = async (start: string, more = '') => {
+    const client = await connectRaw(program.url)
+    client.send(`${start} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n${more}\r\n`)
+    const answer = await client.answer()
+    client.socket.destroy()
+    return [answer?.status, answer?.headers.get('x-request-id')] as const
+  }
+  const authorized = `Authorization: Bearer ${token}\r\n`
+  const requests = [
+    [200, 'GET /healthz', ''],
+    [200, 'GET /openapi.json', ''],
+    [200, 'GET /plants', authorized],
+    [400, 'GET /plants/x', authorized],
+    [400, 'GET /%', authorized],
+    [400, 'GET /healthz', 'Host: again\r\n'],
+    [401, 'GET /plants', ''],
+    [404, 'GET /nowhere', authorized],
+    [405, 'POST /healthz', ''],
+    [415, 'POST /plants', `${authorized}Content-Type: text/plain\r\nContent-Length: 0\r\n`],
+    [417, 'GET /plants', 'Expect: miracles\r\n'],
+  ] as const
+  const own = new Set<string | undefined>()
+  for (const [status, start, more] of requests) {
+    expect(await send(start, `${more}X-Request-Id: 7b/caller:1.2_3\r\n`)).toEqual([status, '7b/caller:1.2_3'])
+    const [, id] = await send(start, more)
+    expect(id).toMatch(/^[\w-]{8,40}$/)
+    own.add(id)
+  }
+  const unfit = ['', 'a b', 'a,b', '<a>', 'ä', 'x'.repeat(129), '"', 'a\tb', 'one\r\nX-Request-Id: two']
+  for (const given of unfit) {
+    const [, id] = await send('GET /healthz', `X-Request-Id: ${given}\r\n`)
+    expect(id).toMatch(/^[\w-]{8,40}$/)
+    own.add(id)
+  }
+  expect(own.size).toBe(requests.length + unfit.length)
+})
+
+test('no two requests are given the same name, whatever threads and processes they come to', async () => {
+  await using database = await prepareDatabase()
+  const seen: unknown[] = []
+  for (let run = 0; run < 2; run++) {
+    await using program = await startProgram({ DATABASE_URL: database.url, HTTP_THREADS: '2' })
+    const answers = await Promise.all(Array.from({ length: 50 }, () => fetch(`${program.url}/healthz`)))
+    for (const answer of answers) {
+      seen.push(answer.headers.get('x-request-id'))
+      await answer.text()
+    }
+  }
+  expect(new Set(seen).size).toBe(100)
+})
+
+test('the log has a line for each request and never a token or a body, whatever is sent', async () => {
+  await using database = await prepareDatabase()
+  const { full, readOnly, expired } = database.tokens
+  const bad = 'plantstore_a-token-that-nobody-has'
+  const bodies = [
+    'secret-of-a-plant',
+    'secret-tag',
+    'secret-in-broken-json',
+    'secret-twice',
+    'secret-extra',
+    'secret-query',
+  ]
+  await using program = await startProgram({
+    DATABASE_URL: database.url,
+    LOG_LEVEL: 'trace',
+    ACCESS_TOKENS: token,
+  })
+  const agent = new Agent({ keepAlive: true })
+  const ask = (method: string, path: string, bearer: string, body?: string, type = 'application/json') =>
+    new Promise<number | undefined>((resolve, reject) => {
+      const headers = {
+        authorization: `Bearer ${bearer}`,
+        ...(body !== undefined && { 'content-type': type }),
+      }
+      request(new URL(path, program.url), { method, agent, headers }, answer => {
+        answer.resume().once('end', () => resolve(answer.statusCode))
+      })
+        .on('error', reject)
+        .end(body)
+    })
+  const statuses = [
+    await ask('POST', '/plants', full, '{"id": 1, "name": "secret-of-a-plant", "tag": "secret-tag"}'),
+    await ask('POST', '/plants', token, '{"id": 1, "name": "secret-of-a-plant"}'),
+    await ask('POST', '/plants', full, '{"id": "secret-of-a-plant", "name": 5}'),
+    await ask('POST', '/plants', full, 'secret-in-broken-json'),
+    await ask('POST', '/plants', full, '{"id": 2, "secret-twice": 1, "secret-twice": 2, "name": "n"}'),
+    await ask('PUT', '/plants/3', full, '{"name": "secret-of-a-plant", "secret-extra": "secret-extra"}'),
+    await ask('GET', '/plants?tag=secret-query', full),
+    await ask('GET', `/plants?access_token=${full}`, full),
+    await ask('GET', '/plants', bad),
+    await ask('GET', '/plants', expired),
+    await ask('POST', '/plants', readOnly, '{"id": 9, "name": "secret-of-a-plant"}'),
+    await ask('POST', '/plants', `${full} ${full}`, '{"id": 9, "name": "secret-of-a-plant"}'),
+    await ask('POST', '/plants', full, 'secret-of-a-plant', 'text/plain'),
+    await ask('GET', `/${full}`, full),
+  ]
+  expect(statuses).toEqual([200, 400, 400, 400, 400, 200, 200, 200, 401, 401, 403, 401, 415, 404])
+  const broken = await connectRaw(program.url)
+  broken.send(
+    `POST /plants HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer ${full}\r\nsecret-of-a-plant\r\n\r\n`,
+  )
+  expect(await broken.answer()).toMatchObject({ status: 400 })
+  agent.destroy()
+  expect(await program.end('SIGTERM')).toEqual({ code: 0, signal: null })
+
+  const answered = program.log.filter(({ msg }) => msg === 'answered')
+  expect(answered).toHaveLength(statuses.length)
+  expect(answered[0]).toEqual({
+    level: 30,
+    time: expect.any(Number),
+    reqId: expect.stringMatching(/^[\w-]{8,40}$/),
+    method: 'POST',
+    route: '/plants',
+    status: 200,
+    token: 'full',
+    ms: expect.any(Number),
+    msg: 'answered',
+  })
+  const text = JSON.stringify(program.log)
+  for (const secret of [full, readOnly, expired, token, bad, ...bodies]) {
+    expect(text).not.toContain(secret)
+    expect(text).not.toContain(secret.replace('plantstore_', ''))
+  }
+})

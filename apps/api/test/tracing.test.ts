@@ -1,0 +1,119 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { json } from 'node:stream/consumers'
+import { expect, test } from 'vitest'
+import { prepareDatabase, startProgram } from './program.ts'
+
+const token = 'given-by-configuration'
+
+interface Span {
+  readonly traceId: string
+  readonly spanId: string
+  readonly parentSpanId?: string
+  readonly name: string
+  readonly kind: number
+  readonly attributes: readonly { key: string; value: Record<string, unknown> }[]
+  readonly status: { code?: number }
+}
+
+/** What OTLP over HTTP is sent to. */
+async function startCollector() {
+  const spans: Span[] = []
+  const services = new Set<unknown>()
+  const paths = new Set<string | undefined>()
+  const server = createServer(async (request, response) => {
+    paths.add(request.url)
+    const { resourceSpans } = (await json(request)) as {
+      resourceSpans: { resource: Pick<Span, 'attributes'>; scopeSpans: { spans: Span[] }[] }[]
+    }
+    for (const { resource, scopeSpans } of resourceSpans) {
+      services.add(attribute(resource, 'service.name'))
+      spans.push(...scopeSpans.flatMap(each => each.spans))
+    }
+    response.setHeader('content-type', 'application/json').end('{}')
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  return {
+    spans,
+    services,
+    paths,
+    url: `http://127.0.0.1:${port}`,
+    [Symbol.dispose]() {
+      server.closeAllConnections()
+      server.close()
+    },
+  }
+}
+
+function attribute({ attributes }: Pick<Span, 'attributes'>, name: string): unknown {
+  const value = attributes.find(({ key }) => key === name)?.value
+  return value && Object.values(value)[0]
+}
+
+const traceId = '4bf92f3577b34da6a3ce929d0e0e4736'
+const callerSpanId = '00f067aa0ba902b7'
+
+test('each request is a span with its route and status, in the trace of its caller, with the store below it', async () => {
+  await using database = await prepareDatabase()
+  using collector = await startCollector()
+  {
+    await using program = await startProgram({
+      DATABASE_URL: database.url,
+      ACCESS_TOKENS: token,
+      OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+      OTEL_SERVICE_NAME: 'greenhouse',
+    })
+    const ask = (method: string, path: string, more: Record<string, string> = {}, body?: string) =>
+      fetch(`${program.url}${path}`, {
+        method,
+        headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', ...more },
+        ...(body !== undefined && { body }),
+      })
+    const plant = '{"id": 1, "name": "secret name"}'
+    const traceparent = `00-${traceId}-${callerSpanId}-01`
+    expect((await ask('POST', '/plants', { traceparent }, plant)).status).toBe(200)
+    expect((await ask('POST', '/plants', {}, plant)).status).toBe(400)
+    expect((await ask('GET', '/plants/1')).status).toBe(200)
+    expect((await ask('GET', '/nowhere')).status).toBe(404)
+    // What has not been sent by then is sent before it ends.
+    expect(await program.end('SIGTERM')).toEqual({ code: 0, signal: null })
+  }
+  expect([...collector.paths]).toEqual(['/v1/traces'])
+  expect([...collector.services]).toEqual(['greenhouse'])
+  const requests = collector.spans.filter(({ kind }) => kind === 2)
+  expect(requests.map(({ name }) => name).sort()).toEqual([
+    'GET',
+    'GET /plants/:id',
+    'POST /plants',
+    'POST /plants',
+  ])
+  expect(collector.spans).toHaveLength(7)
+  const traced = collector.spans.filter(span => span.traceId === traceId)
+  const [created] = traced.filter(({ kind }) => kind === 2) as [Span]
+  expect(created).toMatchObject({ name: 'POST /plants', parentSpanId: callerSpanId })
+  expect(attribute(created, 'http.route')).toBe('/plants')
+  expect(Number(attribute(created, 'http.response.status_code'))).toBe(200)
+  expect(traced.filter(span => span !== created)).toMatchObject([
+    { name: 'store create', parentSpanId: created.spanId },
+  ])
+  for (const { name, traceId, parentSpanId } of collector.spans.filter(({ kind }) => kind !== 2)) {
+    expect(name).toMatch(/^store (create|find)$/)
+    expect(requests.some(each => each.traceId === traceId && each.spanId === parentSpanId)).toBe(true)
+  }
+  expect(JSON.stringify(collector.spans)).not.toMatch(/secret|given-by-configuration/)
+})
+
+test('a collector that is not there costs no request, and does not keep it from stopping', async () => {
+  await using program = await startProgram({
+    DATABASE_URL: 'file::memory:',
+    ACCESS_TOKENS: token,
+    OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1',
+  })
+  expect((await fetch(`${program.url}/healthz`)).status).toBe(200)
+  const begun = performance.now()
+  expect(await program.end('SIGTERM')).toEqual({ code: 0, signal: null })
+  expect(performance.now() - begun).toBeLessThan(5_000)
+})

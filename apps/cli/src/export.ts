@@ -1,0 +1,66 @@
+import type { PlantSnapshot } from '@plant-store/domain'
+import { openSnapshot } from '@plant-store/persistence'
+import { csvHeader, writeCsv } from './csv.ts'
+import type { FormatName } from './import.ts'
+import { writeNdjson } from './ndjson.ts'
+import { counted, type Output, print } from './output.ts'
+import { refuseTarget, writeWhole } from './output-file.ts'
+import { duration, type Progress, showProgress } from './progress.ts'
+
+export interface ExportRequest {
+  /** A file, or `-` for the standard output. */
+  readonly to: string
+  readonly format: FormatName
+  readonly force: boolean
+}
+
+export async function exportPlants(
+  url: string,
+  { to, format, force }: ExportRequest,
+  output: Output,
+  signal: AbortSignal,
+): Promise<void> {
+  if (to !== '-') refuseTarget(to, url, { force })
+  await using snapshot = await openSnapshot(url)
+  const startedMs = performance.now()
+  {
+    // A bar between the lines of what a terminal shows would make both unreadable.
+    const isShown = !output.json && !(to === '-' && process.stdout.isTTY)
+    using progress = showProgress({ isShown, total: snapshot.count, unit: 'plants' })
+    const pieces = write(snapshot, format, progress, signal)
+    if (to === '-') await writeToStdout(pieces)
+    else await writeWhole(to, pieces)
+  }
+  const seconds = (performance.now() - startedMs) / 1000
+  const words = `${counted(snapshot.count, 'plant')} exported in ${duration(seconds)}`
+  print(output, { exported: snapshot.count, format, file: to === '-' ? null : to, seconds }, words)
+}
+
+async function* write(
+  snapshot: PlantSnapshot,
+  format: FormatName,
+  progress: Progress,
+  signal: AbortSignal,
+): AsyncGenerator<string> {
+  if (format === 'csv') yield csvHeader
+  let count = 0
+  for await (const plants of snapshot.plants()) {
+    signal.throwIfAborted()
+    yield format === 'csv' ? writeCsv(plants) : writeNdjson(plants)
+    count += plants.length
+    progress.update(count, count)
+  }
+}
+
+async function writeToStdout(pieces: AsyncIterable<string>): Promise<void> {
+  for await (const piece of pieces) {
+    if (!process.stdout.write(piece)) await drained()
+  }
+}
+
+function drained(): Promise<void> {
+  return new Promise((resolve, reject) => {
+    process.stdout.once('drain', resolve)
+    process.stdout.once('error', reject)
+  })
+}

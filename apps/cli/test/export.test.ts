@@ -1,0 +1,283 @@
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { type Plant, parsePlant } from '@plant-store/domain'
+import { openArchive } from '@plant-store/persistence'
+import { parse } from 'csv-parse/sync'
+import { stringify } from 'csv-stringify/sync'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { Place } from './programs.ts'
+
+let place: Place
+beforeEach(() => {
+  place = new Place()
+})
+afterEach(() => place[Symbol.asyncDispose]())
+
+async function load(plants: readonly Plant[]) {
+  await using archive = await openArchive(place.url)
+  await archive.load(plants, 'replace')
+}
+
+/** A generator of numbers below a bound; the seed is in the name of the test. */
+function randomFrom(seed: number): (below: number) => number {
+  let state = seed
+  return below => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+    return Math.floor((state / 2 ** 32) * below)
+  }
+}
+
+const pieces = [
+  ...[
+    '"',
+    '""',
+    ',',
+    '\n',
+    '\r',
+    '\r\n',
+    ' ',
+    '\t',
+    '\\',
+    '\\n',
+    "'",
+    ';',
+    '\u0001',
+    '\u001f',
+    '\u007f',
+    '\u2028',
+    '\ufeff',
+  ],
+  ...[
+    'é',
+    'e\u0301',
+    '🌱',
+    '𠮷',
+    '漢',
+    'אב',
+    'plain',
+    'id',
+    'null',
+    '=1+1',
+    '#',
+    '{"id":1}',
+    '\uffff',
+    '\ufffd',
+  ],
+]
+
+function anyPlants(seed: number, count: number): Plant[] {
+  const random = randomFrom(seed)
+  const text = () => Array.from({ length: random(5) }, () => pieces[random(pieces.length)]).join('')
+  const edges = [-(2n ** 63n), 2n ** 63n - 1n, 0n, -1n, 2n ** 53n + 1n]
+  return Array.from({ length: count }, (_, n) => {
+    const id = edges[n] ?? BigInt.asIntN(64, (BigInt(random(2 ** 32)) << 32n) + BigInt(random(2 ** 32)))
+    return parsePlant({ id, name: text(), ...(random(3) > 0 && { tag: text() }) })
+  })
+}
+
+const seed = Math.floor(Math.random() * 2 ** 32)
+
+describe(`what is exported (seed ${seed})`, () => {
+  test.each([
+    ['ndjson', 'ndjson'],
+    ['csv', 'csv'],
+    ['ndjson', 'csv'],
+  ])('as %s is the same store once it is imported, and the same %s', async (first, second) => {
+    await load(anyPlants(seed, 3_000))
+    const { stdout: whole } = await place.run(['export', '--format', first])
+    await using other = new Place()
+    expect(await other.run(['import', '-', '--json', '--strict'], whole)).toMatchObject({
+      code: 0,
+      stderr: '',
+    })
+    expect((await other.run(['export', '--format', first])).stdout).toBe(whole)
+    expect((await other.run(['export', '--format', second])).stdout).toBe(
+      (await place.run(['export', '--format', second])).stdout,
+    )
+  })
+
+  test('as CSV says the same to another reader', async () => {
+    const plants = anyPlants(seed, 3_000)
+    await load(plants)
+    const { stdout } = await place.run(['export', '--format', 'csv'])
+    const rows = parse(stdout, {
+      record_delimiter: ['\n'],
+      cast: (value, { quoting }) => (value === '' && !quoting ? null : value),
+    })
+    const byId = new Map(plants.map(plant => [plant.id, plant]))
+    const sorted = [...byId.values()].sort((a, b) => (a.id < b.id ? -1 : 1))
+    expect(rows).toEqual([
+      ['id', 'name', 'tag'],
+      ...sorted.map(({ id, name, tag }) => [`${id}`, name, tag ?? null]),
+    ])
+  })
+
+  test('is read from CSV that another writer wrote', async () => {
+    const plants = [...new Map(anyPlants(seed, 3_000).map(plant => [plant.id, plant])).values()]
+    const rows = plants.map(({ id, name, tag }) => [tag, id, name])
+    const options = {
+      header: true,
+      columns: ['tag', 'id', 'name'],
+      quoted_string: true,
+      record_delimiter: '\r\n',
+    }
+    await load(plants)
+    const { stdout } = await place.run(['export'])
+    await using other = new Place()
+    expect((await other.run(['import', '-', '--strict'], stringify(rows, options))).stderr).toBe('')
+    expect((await other.run(['export'])).stdout).toBe(stdout)
+  })
+})
+
+const some = Array.from({ length: 5_000 }, (_, n) =>
+  parsePlant({ id: BigInt(n), name: `plant ${n}`, tag: 'x' }),
+)
+
+test('a file is exact, is told of, and is not replaced by chance', async () => {
+  await load([parsePlant({ id: -5n, name: 'a "b"' }), parsePlant({ id: 2n ** 63n - 1n, name: 'c', tag: '' })])
+  expect(await place.run(['export', 'plants.ndjson'])).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(/^2 plants exported in 0s\n$/),
+    stderr: '',
+  })
+  expect(readFileSync(place.path('plants.ndjson'), 'utf8')).toBe(
+    '{"id":-5,"name":"a \\"b\\""}\n{"id":9223372036854775807,"name":"c","tag":""}\n',
+  )
+  expect(await place.run(['export', 'plants.ndjson'])).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: 'plant-store: plants.ndjson is already there: --force replaces it\n',
+  })
+  const { stdout } = await place.run(['export', 'plants.ndjson', '--format', 'csv', '--force', '--json'])
+  expect(JSON.parse(stdout)).toMatchObject({ exported: 2, format: 'csv', file: 'plants.ndjson' })
+  expect(readFileSync(place.path('plants.ndjson'), 'utf8')).toBe(
+    'id,name,tag\n-5,"a ""b""",\n9223372036854775807,c,""\n',
+  )
+  expect(readdirSync(place.folder).sort()).toEqual(['data', 'plants.ndjson'])
+})
+
+test('the standard output has the plants and nothing else', async () => {
+  await load(some)
+  const { code, stdout, stderr } = await place.run(['export', '--json'])
+  expect(code).toBe(0)
+  expect(stdout.split('\n')).toHaveLength(5_001)
+  expect(JSON.parse(stderr)).toMatchObject({ exported: 5_000, file: null })
+})
+
+test('a reader that has enough ends it without a word', async () => {
+  await load(Array.from({ length: 50_000 }, (_, n) => parsePlant({ id: BigInt(n), name: 'x'.repeat(50) })))
+  const { process: program, result } = place.start(['export'])
+  program.stdout?.once('data', () => program.stdout?.destroy())
+  expect(await result).toMatchObject({ code: 141, stderr: '' })
+})
+
+test('an export while a server writes is of one moment', async () => {
+  await load(some)
+  const server = await place.serve()
+  const exporting = place.run(['export'])
+  let ended = false
+  exporting.finally(() => {
+    ended = true
+  })
+  // Each plant only after the one before it: a moment holds the first few of them, without a gap.
+  for (let id = 10_000; !ended; id++) {
+    await server.request('POST', '/plants', 'given', JSON.stringify({ id, name: 'meanwhile' }))
+    await server.request('DELETE', `/plants/${id - 10_000}`, 'given')
+  }
+  const { stdout } = await exporting
+  await server.stop()
+  const ids = stdout
+    .trimEnd()
+    .split('\n')
+    .map(line => Number(JSON.parse(line).id))
+  const added = ids.filter(id => id >= 10_000)
+  const removed = 5_000 - (ids.length - added.length)
+  expect(added).toEqual(added.map((_, n) => 10_000 + n))
+  expect(added.length - removed === 0 || added.length - removed === 1).toBe(true)
+})
+
+test.each([
+  [
+    ['export', 'no/such/folder.csv'],
+    1,
+    /^plant-store: no\/such\/folder.csv: there is no such file or folder\n$/,
+  ],
+  [['export', 'data'], 1, /it is a folder/],
+  [['export', 'data/store.db', '--force'], 1, /is the store itself/],
+  [['export', 'data/../data/store.db-wal', '--force'], 1, /is the store itself/],
+  [['export', '--format', 'xml'], 2, /Allowed choices are ndjson, csv/],
+  [['export', 'a', 'b'], 2, /too many arguments/],
+])('%j fails in one line, and nothing is lost', async (args, exitCode, message) => {
+  await load(some)
+  const { code, stdout, stderr } = await place.run(args)
+  expect({ code, stdout }).toEqual({ code: exitCode, stdout: '' })
+  expect(stderr).toMatch(/^plant-store: .*\n$/)
+  expect(stderr).toMatch(message)
+  expect(await place.count()).toBe(5_000)
+  expect(readdirSync(place.folder)).toEqual(['data'])
+})
+
+test('where there is no store, none is made', async () => {
+  for (const args of [
+    ['export'],
+    ['export', 'file'],
+    ['token', 'list'],
+    ['token', 'revoke', 'x'],
+    ['check'],
+    ['backup', 'b'],
+  ]) {
+    const { code, stdout, stderr } = await place.run(args)
+    expect({ code, stdout, stderr }).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: `plant-store: there is no store at ${place.store}\n`,
+    })
+  }
+  expect(readdirSync(place.folder)).toEqual([])
+})
+
+test('a store that is none, or a newer one, is told of in one line', async () => {
+  writeFileSync(place.path('none.db'), 'no database'.repeat(1000))
+  for (const command of [
+    ['export'],
+    ['import', '-'],
+    ['check'],
+    ['token', 'list'],
+    ['backup', 'b'],
+    ['token', 'create', '--name', 'x'],
+  ]) {
+    const { code, stdout, stderr } = await place.start(command, { env: { DATABASE_URL: 'file:none.db' } })
+      .result
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+    expect(stderr).toMatch(/^plant-store: the store none.db .*(is not a database|not a SQLite database)\n$/)
+  }
+  expect(existsSync(place.path('b'))).toBe(false)
+})
+
+test.each(['postgres://a b,', 'file://host/path', 'data/store.db', 'file::memory:', 'file:'])(
+  'a DATABASE_URL of %s is told of in one line',
+  async url => {
+    const { code, stdout, stderr } = await place.start(['check'], { env: { DATABASE_URL: url } }).result
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+    expect(stderr).toMatch(/^plant-store: DATABASE_URL must .*\n$/)
+  },
+)
+
+test('a store that is not a file has its tokens looked after here, and the rest elsewhere', async () => {
+  for (const args of [
+    ['export'],
+    ['import', '-'],
+    ['check'],
+    ['backup', 'b'],
+    ['restore', 'b'],
+    ['export', 'f'],
+  ]) {
+    const env = { DATABASE_URL: 'postgres://me:secret@127.0.0.1:1/plants' }
+    const { code, stdout, stderr } = await place.start(args, { env }).result
+    expect({ code, stdout, stderr }).toEqual({
+      code: 1,
+      stdout: '',
+      stderr:
+        'plant-store: postgres://me@127.0.0.1:1/plants is not a store in a file, and this can only be done with one\n',
+    })
+  }
+})

@@ -1,0 +1,339 @@
+import { once } from 'node:events'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { PassThrough } from 'node:stream'
+import { openSnapshot } from '@plant-store/persistence'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { Place, until } from './programs.ts'
+
+let place: Place
+beforeEach(() => {
+  place = new Place()
+})
+afterEach(() => place[Symbol.asyncDispose]())
+
+/** A plant as short as can be: `1 name tag`. */
+async function stored(): Promise<string[]> {
+  await using snapshot = await openSnapshot(place.url)
+  const found: string[] = []
+  for await (const plants of snapshot.plants()) {
+    for (const { id, name, tag } of plants)
+      found.push(JSON.stringify([`${id}`, name, ...(tag === undefined ? [] : [tag])]))
+  }
+  return found
+}
+function rejects(name: string): { line: number; reason: string; raw?: string; rawBase64?: string }[] {
+  const lines = readFileSync(place.path(name), 'utf8').trimEnd().split('\n')
+  return lines.map(line => JSON.parse(line))
+}
+async function imported(content: string | Buffer, ...options: string[]) {
+  const { code, stdout, stderr } = await place.run(['import', '-', '--json', ...options], content)
+  if (stderr !== '') throw new Error(stderr)
+  const { seconds: _, ...result } = JSON.parse(stdout)
+  return { code, ...result }
+}
+const lines = (from: number, count: number) =>
+  Array.from(
+    { length: count },
+    (_, n) => `{"id":${from + n},"name":"plant ${from + n}","tag":"${n % 7}"}\n`,
+  ).join('')
+
+describe('NDJSON', () => {
+  test('is taken as POST /plants takes it, exactly', async () => {
+    const content = [
+      '{"id":9223372036854775807,"name":"last","tag":""}',
+      '  {"tag":"t", "name":"\\u00e9\\n", "id":-9223372036854775808, "other":[{"id":1}]}  ',
+      '',
+      '   ',
+      '{"id":11.0,"name":""}\r',
+      '{"id":9007199254740993,"name":"🌱"}',
+    ].join('\n')
+    expect(await imported(content)).toEqual({
+      code: 0,
+      read: 4,
+      inserted: 4,
+      replaced: 0,
+      rejected: 0,
+      rejects: null,
+      interrupted: false,
+    })
+    expect(await stored()).toEqual([
+      '["-9223372036854775808","é\\n","t"]',
+      '["11",""]',
+      '["9007199254740993","🌱"]',
+      '["9223372036854775807","last",""]',
+    ])
+  })
+
+  test('has each bad line told with its number, its reason and itself, and the others kept', async () => {
+    const content = Buffer.concat([
+      Buffer.from('\ufeff{"id":1,"name":"first"}\n\n'),
+      Buffer.from('{"id":2,"name":"twice","name":"twice"}\nno json\n{"id":"3","tag":4}\n'),
+      Buffer.from([...Buffer.from('{"id":5,"name":"'), 0xff, ...Buffer.from('"}\n')]),
+      Buffer.from('{"id":6,"name":"\\ud800"}\n{"id":7,"name":"\\u0000"}\n{"id":1,"name":"again"}\n'),
+      Buffer.from(`{"id":8,"name":"${'x'.repeat(5000)}"}\n{"id":9223372036854775808,"name":"big"}\n`),
+      Buffer.from('[1]\n{"id":9,"name":"é"}\n{"id":10,"name":"cut'),
+    ])
+    const result = await imported(content, '--rejects', 'bad.ndjson', '--line-limit', '4096')
+    expect(result).toMatchObject({ code: 3, read: 13, inserted: 2, rejected: 11, rejects: 'bad.ndjson' })
+    expect(await stored()).toEqual(['["1","first"]', '["9","é"]'])
+    const found = rejects('bad.ndjson')
+    expect(found.map(({ line, reason }) => `${line} ${reason}`)).toEqual([
+      expect.stringMatching(/^3 Member "name" is given twice/),
+      expect.stringMatching(/^4 Unexpected token/),
+      '5 id must be an integer from -9223372036854775808 to 9223372036854775807; name is required; tag must be a string',
+      '6 the line is not UTF-8',
+      '7 name must be Unicode text: it has a lone surrogate',
+      '8 name must not contain U+0000',
+      '9 id 1 is taken by another plant',
+      '10 the line is longer than 4096 bytes, of which these are the first',
+      '11 id must be an integer from -9223372036854775808 to 9223372036854775807',
+      '12 plant must be an object',
+      expect.stringMatching(/^14 Unterminated string/),
+    ])
+    expect(found[1]).toEqual({ line: 4, reason: expect.any(String), raw: 'no json' })
+    expect(Buffer.from(found[3]?.rawBase64 as string, 'base64').includes(0xff)).toBe(true)
+    expect(found[6]?.raw).toBe('{"id":1,"name":"again"}')
+    expect(found[7]?.raw).toBe(`{"id":8,"name":"${'x'.repeat(1024 - 16)}`)
+    expect(found[10]?.raw).toBe('{"id":10,"name":"cut')
+  })
+
+  test('may have lines that are longer than any piece that is read at once', async () => {
+    const long = JSON.stringify({ id: 2, name: 'é'.repeat(2_000_000) })
+    const tooLong = JSON.stringify({ id: 3, name: 'y'.repeat(20_000_000) })
+    writeFileSync(
+      place.path('plants'),
+      `{"id":1,"name":"a"}\n${long}\n${tooLong}\n{"id":4,"name":"b"}\n${tooLong}`,
+    )
+    const { code, stdout } = await place.run(['import', 'plants'])
+    expect({ code, stdout }).toEqual({
+      code: 3,
+      stdout: expect.stringMatching(
+        /^3 plants imported in \d+s \([\d,]+\/s\); 2 lines rejected, see plants.rejects.ndjson\n$/,
+      ),
+    })
+    expect(rejects('plants.rejects.ndjson').map(({ line }) => line)).toEqual([3, 5])
+    expect((await stored())[1]).toHaveLength(JSON.stringify(['2', 'é'.repeat(2_000_000)]).length)
+  })
+})
+
+describe('CSV', () => {
+  test('tells no tag from an empty one, and quotes from none', async () => {
+    const content = 'name,tag,id\n"a, ""b""\nc",,1\nplain,"",2\n,"t\r\nu",3\n"","say ""x""",-4\r\n" é ",x,+5'
+    expect(await imported(content, '--rejects', 'r')).toMatchObject({ code: 3, inserted: 4, rejected: 1 })
+    expect(await stored()).toEqual([
+      '["-4","","say \\"x\\""]',
+      '["1","a, \\"b\\"\\nc"]',
+      '["2","plain",""]',
+      '["3","","t\\r\\nu"]',
+    ])
+    expect(rejects('r')).toEqual([
+      {
+        line: 8,
+        raw: '" é ",x,+5',
+        reason: 'id must be an integer from -9223372036854775808 to 9223372036854775807',
+      },
+    ])
+  })
+
+  test('may come without tags, with a byte order mark, with CRLF, with blank lines, and told by its name', async () => {
+    const content = '\ufeffid,name\r\n1,one\r\n\r\n2,"two"\r\n'
+    expect(await imported(content, '--format', 'csv')).toMatchObject({ code: 0, read: 2, inserted: 2 })
+    expect(await stored()).toEqual(['["1","one"]', '["2","two"]'])
+  })
+
+  test('with broken quotes loses the line that they begin in, and no other', async () => {
+    const content = Buffer.concat([
+      Buffer.from('id,name,tag\n1,one,x\n2,a 2" pipe,x\n3,"closed" early,x\n4,"never closed,x\n5,five,x\n'),
+      Buffer.from([...Buffer.from('6,"'), 0xc3, 0x28, ...Buffer.from('",x\n')]),
+      Buffer.from('7,seven\n8,eight,x,y\n9,"é\nnine",x\n10,"open at the end,x\n11,eleven,x'),
+    ])
+    expect(await imported(content, '--rejects', 'r')).toMatchObject({ code: 3, inserted: 4, rejected: 7 })
+    expect(await stored()).toEqual([
+      '["1","one","x"]',
+      '["5","five","x"]',
+      '["9","é\\nnine","x"]',
+      '["11","eleven","x"]',
+    ])
+    expect(rejects('r').map(({ line, reason, raw }) => [line, reason, raw])).toEqual([
+      [3, 'there is a quote in a field that does not begin with one', '2,a 2" pipe,x'],
+      [4, 'there is something between a closing quote and the next comma', '3,"closed" early,x'],
+      [5, 'there is something between a closing quote and the next comma', '4,"never closed,x'],
+      [7, 'the line is not UTF-8', undefined],
+      [8, 'there are 2 fields, and 3 columns', '7,seven'],
+      [9, 'there are 4 fields, and 3 columns', '8,eight,x,y'],
+      [12, 'a quote is opened that is never closed', '10,"open at the end,x'],
+    ])
+  })
+
+  test('with a quote that is never closed loses nothing that follows, however much it is', async () => {
+    const rest = Array.from({ length: 60_000 }, (_, n) => `${n},plant ${n},tag\n`).join('')
+    const result = await imported(
+      `id,name,tag\n-1,"open,tag\n${rest}`,
+      '--rejects',
+      'r',
+      '--line-limit',
+      '100000',
+    )
+    expect(result).toMatchObject({ code: 3, inserted: 60_000, rejected: 1 })
+    expect(rejects('r')).toEqual([
+      { line: 2, raw: '-1,"open,tag', reason: 'a quote is opened that is never closed' },
+    ])
+  })
+
+  test.each([
+    [
+      'id,name,tags\n1,a,b',
+      /names an unknown column "tags": CSV begins with a line that names the columns id and name/,
+    ],
+    ['id,tag\n1,b', /does not name the column name/],
+    ['name\nb', /does not name the column id/],
+    ['id,name,id\n1,a,2', /names the column id twice/],
+    ['id,"name\n1,a', /no CSV header: a quote is opened that is never closed/],
+    ['1,a,b\n2,c,d', /names an unknown column "1"/],
+    [`id,name${'x'.repeat(20_000_000)}`, /too long to be a header/],
+  ])('with a wrong header is refused as a whole (%#)', async (content, reason) => {
+    const { code, stdout, stderr } = await place.run(['import', '-'], content)
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+    expect(stderr).toMatch(/^plant-store: .*\n$/)
+    expect(stderr).toMatch(reason)
+  })
+})
+
+describe('an import', () => {
+  test('of nothing is none', async () => {
+    expect(await imported('')).toMatchObject({ code: 0, read: 0 })
+    expect(await imported(' \n\n')).toMatchObject({ code: 0, read: 0 })
+    expect(await imported('id,name\n')).toMatchObject({ code: 0, read: 0 })
+  })
+
+  test('rejects taken ids, or replaces them, whether they are in the store or in the file', async () => {
+    await imported(lines(0, 10))
+    const content = `${lines(8, 4)}{"id":11,"name":"last"}\n`
+    expect(await imported(content)).toMatchObject({ code: 3, inserted: 2, rejected: 3 })
+    expect(rejects('plant-store.rejects.ndjson').map(({ line }) => line)).toEqual([1, 2, 5])
+    expect(await imported(content, '--replace')).toMatchObject({
+      code: 0,
+      replaced: 5,
+      inserted: 0,
+      rejected: 0,
+    })
+    expect((await stored()).at(-1)).toBe('["11","last"]')
+  })
+
+  test('that is strict keeps everything or nothing', async () => {
+    await imported(lines(0, 10))
+    const bad = `${lines(10, 30_000)}{"id":1,"name":"taken"}\nno json\n`
+    const refused = await place.run(['import', '-', '--strict'], bad)
+    expect(refused).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: 'plant-store: line 30001: id 1 is taken by another plant (nothing was imported)\n',
+    })
+    expect(await place.count()).toBe(10)
+    const invalid = await place.run(['import', '-', '--strict', '--replace'], bad)
+    expect(invalid.stderr).toMatch(
+      /^plant-store: line 30002: Unexpected token .* \(nothing was imported\)\n$/,
+    )
+    expect(await place.count()).toBe(10)
+    const good = bad.replace('no json\n', '')
+    expect(await imported(good, '--strict', '--replace')).toMatchObject({
+      code: 0,
+      inserted: 30_000,
+      replaced: 1,
+    })
+    expect(await place.count()).toBe(30_010)
+    expect(existsSync(place.path('plant-store.rejects.ndjson'))).toBe(false)
+  })
+
+  test('that is interrupted keeps what it counts, and can be run again', async () => {
+    const input = new PassThrough()
+    const { process: program, result } = place.start(['import', '-', '--json'], { input })
+    input.write(lines(0, 50_000))
+    await until(async () => existsSync(place.store) && (await place.count().catch(() => 0)) >= 20_000)
+    program.kill('SIGINT')
+    const { code, stdout, stderr } = await result
+    input.destroy()
+    expect(code).toBe(130)
+    expect(stderr).toBe('{"error":"interrupted: what is counted above is kept"}\n')
+    const { inserted, interrupted } = JSON.parse(stdout)
+    expect(interrupted).toBe(true)
+    expect(await place.count()).toBe(inserted)
+    expect(await imported(lines(0, 50_000))).toMatchObject({
+      inserted: 50_000 - inserted,
+      rejected: inserted,
+    })
+    expect(await place.count()).toBe(50_000)
+  })
+
+  test('that is killed leaves a sound store, and can be run again', async () => {
+    const input = new PassThrough()
+    const { process: program, result } = place.start(['import', '-'], { input })
+    input.write(lines(0, 50_000))
+    await until(async () => existsSync(place.store) && (await place.count().catch(() => 0)) >= 20_000)
+    program.kill('SIGKILL')
+    await result
+    input.destroy()
+    expect((await place.run(['check'])).code).toBe(0)
+    expect(await imported(lines(0, 50_000), '--replace')).toMatchObject({ code: 0, read: 50_000 })
+    expect(await place.count()).toBe(50_000)
+  })
+
+  test('that is strict and interrupted keeps nothing', async () => {
+    await imported(lines(-1, 1))
+    const input = new PassThrough()
+    const { process: program, result } = place.start(['import', '-', '--strict'], { input })
+    input.write(lines(0, 30_000))
+    await once(program, 'spawn')
+    await until(async () => input.readableLength === 0 && program.stdin?.writableLength === 0)
+    program.kill('SIGTERM')
+    const { code } = await result
+    input.destroy()
+    // Killed before it could listen to signals, or interrupted.
+    expect([130, null]).toContain(code)
+    expect(await place.count()).toBe(1)
+  })
+
+  test('goes on beside a server that writes', async () => {
+    const server = await place.serve()
+    const running = place.start(['import', '-', '--json'], { input: lines(0, 100_000) })
+    let ended = false
+    running.result.finally(() => {
+      ended = true
+    })
+    let created = 0
+    while (!ended) {
+      const body = JSON.stringify({ id: 1_000_000 + created, name: 'meanwhile' })
+      expect(await server.request('POST', '/plants', 'given', body)).toBe(200)
+      created++
+    }
+    expect(JSON.parse((await running.result).stdout)).toMatchObject({ inserted: 100_000 })
+    await server.stop()
+    expect(await place.count()).toBe(100_000 + created)
+  })
+
+  test.each([
+    [['import'], 2, /missing required argument/],
+    [['import', 'missing.csv'], 1, /^plant-store: missing.csv: there is no such file or folder\n$/],
+    [['import', '.'], 1, /^plant-store: \.: it is a folder\n$/],
+    [['import', '-', '--format', 'xml'], 2, /Allowed choices are ndjson, csv/],
+    [['import', '-', '--line-limit', '1'], 2, /must be a number of bytes/],
+    [['import', 'plants', '--rejects', './plants'], 2, /is what is imported/],
+    [['import', 'array'], 1, /it is a JSON array, and must be one object a line/],
+    [['import', 'utf16'], 1, /it is UTF-16, and must be UTF-8/],
+    [
+      ['import', 'bad', '--rejects', 'no/such/folder'],
+      1,
+      /^plant-store: no\/such\/folder: there is no such file or folder \(what came before line 3 is kept\)\n$/,
+    ],
+  ])('%j fails in one line, with no store changed', async (args, exitCode, message) => {
+    writeFileSync(place.path('plants'), '{"id":1,"name":"a"}\n')
+    writeFileSync(place.path('bad'), 'id,name\nx,a\n')
+    writeFileSync(place.path('array'), '[{"id":1,"name":"a"}]')
+    writeFileSync(place.path('utf16'), Buffer.from('\ufeffid,name\n', 'utf16le'))
+    const { code, stdout, stderr } = await place.run(args)
+    expect({ code, stdout }).toEqual({ code: exitCode, stdout: '' })
+    expect(stderr).toMatch(/^plant-store: .*\n$/)
+    expect(stderr).toMatch(message)
+    if (existsSync(place.store)) expect(await place.count()).toBe(0)
+  })
+})

@@ -1,0 +1,241 @@
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { parsePlant } from '@plant-store/domain'
+import { openArchive, openSnapshot } from '@plant-store/persistence'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { Place } from './programs.ts'
+
+let place: Place
+beforeEach(() => {
+  place = new Place()
+})
+afterEach(() => place[Symbol.asyncDispose]())
+
+async function load(from: number, count: number) {
+  await using archive = await openArchive(place.url)
+  const plant = (n: number) =>
+    parsePlant({ id: BigInt(from + n), name: `plant ${from + n} ${'x'.repeat(100)}` })
+  await archive.load(
+    Array.from({ length: count }, (_, n) => plant(n)),
+    'keep',
+  )
+}
+async function idsIn(url: string): Promise<Set<number>> {
+  await using snapshot = await openSnapshot(url)
+  const ids = new Set<number>()
+  for await (const plants of snapshot.plants()) for (const { id } of plants) ids.add(Number(id))
+  return ids
+}
+async function fails(args: readonly string[], exitCode: number, message: RegExp) {
+  const { code, stdout, stderr } = await place.run(args)
+  expect({ code, stdout, stderr }).toEqual({
+    code: exitCode,
+    stdout: '',
+    stderr: expect.stringMatching(message),
+  })
+  expect(stderr).toMatch(/^plant-store: .*\n$/)
+}
+
+test('a backup under load opens, passes the check, and holds every create answered before it began', async () => {
+  await load(0, 20_000)
+  const server = await place.serve()
+  const answered: number[] = []
+  let next = 1_000_000
+  let stopping = false
+  const clients = Array.from({ length: 16 }, async () => {
+    while (!stopping) {
+      const id = next++
+      const status = await server.request(
+        'POST',
+        '/plants',
+        'given',
+        JSON.stringify({ id, name: 'under load' }),
+      )
+      expect(status).toBe(200)
+      answered.push(id)
+    }
+  })
+  for (const name of ['first.db', 'second.db']) {
+    const before = [...answered]
+    const { code, stdout, stderr } = await place.run(['backup', name, '--json'])
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    const duringOrBefore = answered.length
+    const ids = await idsIn(`file:${place.path(name)}`)
+    expect(before.filter(id => !ids.has(id))).toEqual([])
+    expect(JSON.parse(stdout)).toMatchObject({ file: name, plants: ids.size, schemaVersion: 2 })
+    expect(ids.size).toBeLessThanOrEqual(20_000 + duringOrBefore + 16)
+    const checked = await place.run(['check', name, '--json'])
+    expect(checked).toMatchObject({ code: 0, stderr: '' })
+    expect(JSON.parse(checked.stdout)).toMatchObject({ intact: true, plants: ids.size })
+  }
+  stopping = true
+  await Promise.all(clients)
+  await server.stop()
+  expect(answered.length).toBeGreaterThan(16)
+  expect(readdirSync(place.folder).sort()).toEqual(['data', 'first.db', 'second.db'])
+})
+
+test('a backup does not replace a file by chance, nor the store', async () => {
+  await load(0, 10)
+  writeFileSync(place.path('kept'), 'precious')
+  await fails(['backup', 'kept'], 1, /kept is already there: --force replaces it/)
+  await fails(['backup', 'data/store.db', '--force'], 1, /is the store itself/)
+  await fails(['backup', 'no/such/folder'], 1, /could not be backed up to no\/such\/folder/)
+  await fails(['backup', 'data'], 1, /it is a folder/)
+  expect(readFileSync(place.path('kept'), 'utf8')).toBe('precious')
+  expect(await place.run(['backup', 'kept', '--force'])).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(
+      /^kept: 10 plants and 0 tokens in [\d,]+ bytes, schema version 2 backed up, and checked\n$/,
+    ),
+  })
+})
+
+test('a store that a server holds is not restored, and then it is', async () => {
+  await load(0, 100)
+  await place.run(['backup', 'backup.db'])
+  const server = await place.serve()
+  for (let id = 500; id < 510; id++) {
+    expect(await server.request('POST', '/plants', 'given', JSON.stringify({ id, name: 'new' }))).toBe(200)
+  }
+  await fails(['restore', 'backup.db'], 4, /the store .*store.db is in use: stop the server first/)
+  expect(await server.request('GET', '/plants/509', 'given')).toBe(200)
+  expect(await server.request('POST', '/plants', 'given', '{"id":510,"name":"goes on"}')).toBe(200)
+  await server.stop()
+  expect(await place.count()).toBe(111)
+
+  const { code, stdout } = await place.run(['restore', 'backup.db', '--json'])
+  expect(code).toBe(0)
+  expect(JSON.parse(stdout)).toMatchObject({ plants: 100, tokens: 0, file: place.store })
+  const again = await place.serve()
+  expect(await again.request('GET', '/plants/509', 'given')).toBe(404)
+  expect(await again.request('GET', '/plants/99', 'given')).toBe(200)
+  await again.stop()
+})
+
+test('a server that has just started and done nothing holds its store too', async () => {
+  await load(0, 100)
+  await place.run(['backup', 'backup.db'])
+  const server = await place.serve()
+  await fails(['restore', 'backup.db'], 4, /is in use/)
+  await server.stop()
+})
+
+test('what is no sound backup is not restored', async () => {
+  await load(0, 5_000)
+  await place.run(['backup', 'backup.db'])
+  const sound = readFileSync(place.path('backup.db'))
+  const damaged = Buffer.from(sound)
+  damaged.fill(0x5a, 20 * 4096, 40 * 4096)
+  writeFileSync(place.path('damaged.db'), damaged)
+  writeFileSync(place.path('cut.db'), sound.subarray(0, sound.length / 2))
+  writeFileSync(place.path('text'), 'not a database at all '.repeat(1000))
+  await load(5_000, 1)
+  await fails(['restore', 'damaged.db'], 1, /could not be restored from damaged.db: it is damaged/)
+  await fails(['restore', 'cut.db'], 1, /could not be restored from cut.db: it is damaged/)
+  await fails(['restore', 'text'], 1, /could not be restored from text: it is not a SQLite database/)
+  await fails(['restore', 'missing'], 1, /could not be restored from missing: there is no such file/)
+  await fails(['restore', 'data/store.db'], 1, /is the store itself/)
+  await fails(['check', 'damaged.db'], 1, /damaged/)
+  expect(await place.count()).toBe(5_001)
+  expect(readdirSync(join(place.folder, 'data'))).toEqual(['store.db'])
+})
+
+test('a check tells what is in a store, also while a server has it open', async () => {
+  await load(0, 1_234)
+  await place.run(['token', 'create', '--name', 'shop'])
+  const server = await place.serve()
+  expect(await place.run(['check'])).toEqual({
+    code: 0,
+    stdout: expect.stringMatching(
+      /^.*store.db: 1,234 plants and 1 token in [\d,]+ bytes, schema version 2: intact\n$/,
+    ),
+    stderr: '',
+  })
+  await server.stop()
+  const { stdout } = await place.run(['check', '--json'])
+  expect(JSON.parse(stdout)).toEqual({
+    file: place.store,
+    bytes: expect.any(Number),
+    schemaVersion: 2,
+    plants: 1_234,
+    tokens: 1,
+    intact: true,
+  })
+})
+
+/** A disk of 2 MiB; only root can have one. */
+function smallDisk(folder: string): boolean {
+  mkdirSync(folder)
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=2m', 'tmpfs', folder], { stdio: 'ignore' })
+    return true
+  } catch {
+    return false
+  }
+}
+
+describe('on a disk that is full', () => {
+  let disk: string
+  let isMounted: boolean
+  beforeEach(() => {
+    disk = place.path('disk')
+    isMounted = smallDisk(disk)
+    if (!isMounted) console.warn('skipped: a full disk can only be tried by root, with mount')
+  })
+  afterEach(() => {
+    if (isMounted) execFileSync('umount', [disk])
+  })
+
+  test('an export and a backup leave nothing of them, and what was there', async ({ skip }) => {
+    if (!isMounted) skip()
+    await load(0, 30_000)
+    writeFileSync(join(disk, 'before'), 'precious')
+    await fails(['export', 'disk/before', '--force'], 1, /^plant-store: disk\/before: the disk is full\n$/)
+    await fails(
+      ['backup', 'disk/before', '--force'],
+      1,
+      /could not be backed up to disk\/before: the disk is full\n$/,
+    )
+    expect(readdirSync(disk)).toEqual(['before'])
+    expect(readFileSync(join(disk, 'before'), 'utf8')).toBe('precious')
+  })
+
+  test('an import keeps what it says, and a restore keeps the store', async ({ skip }) => {
+    if (!isMounted) skip()
+    const url = `file:${disk}/store.db`
+    const plants = (from: number, count: number) =>
+      Array.from({ length: count }, (_, n) => `{"id":${from + n},"name":"${'x'.repeat(300)}"}\n`).join('')
+    const run = (args: string[], input = '') =>
+      place.start(args, { input, env: { DATABASE_URL: url } }).result
+    expect((await run(['import', '-'], plants(0, 1_000))).code).toBe(0)
+
+    for (const options of [[], ['--strict']]) {
+      const full = await run(['import', '-', ...options], plants(1_000, 60_000))
+      expect({ code: full.code, stdout: full.stdout }).toEqual({ code: 1, stdout: '' })
+      expect(full.stderr).toMatch(
+        /^plant-store: the store could not keep the plants: the disk is full \(nothing was imported\)\n$/,
+      )
+      expect((await run(['check', '--json'])).stdout).toMatch(/"plants":1000,/)
+    }
+
+    await load(0, 30_000)
+    await place.run(['backup', 'large.db'])
+    const restored = await run(['restore', 'large.db'])
+    expect(restored).toMatchObject({ code: 1, stderr: expect.stringMatching(/: the disk is full\n$/) })
+    expect((await run(['check', '--json'])).stdout).toMatch(/"plants":1000,/)
+    expect(readdirSync(disk)).toEqual(['store.db'])
+  })
+
+  test('an import whose rejects have no room says what it kept', async ({ skip }) => {
+    if (!isMounted) skip()
+    const content = `{"id":1,"name":"a"}\n${`no json ${'x'.repeat(1_000)}\n`.repeat(5_000)}`
+    const { code, stderr } = await place.run(['import', '-', '--rejects', 'disk/rejects'], content)
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: 'plant-store: disk/rejects: the disk is full (what came before line 5002 is kept)\n',
+    })
+    expect(await place.count()).toBe(1)
+  })
+})

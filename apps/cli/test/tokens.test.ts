@@ -1,0 +1,141 @@
+import { existsSync } from 'node:fs'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { Place, type Server, until } from './programs.ts'
+
+let place: Place
+beforeEach(() => {
+  place = new Place()
+})
+afterEach(() => place[Symbol.asyncDispose]())
+
+const plant = (id: number) => JSON.stringify({ id, name: 'Monstera' })
+
+test('a token is printed once, alone, and is in no list', async () => {
+  const created = await place.run(['token', 'create', '--name', 'shop'])
+  expect(created).toEqual({ code: 0, stdout: expect.stringMatching(/^plantstore_[\w-]{43}\n$/), stderr: '' })
+  const listed = await place.run(['token', 'list'])
+  expect(listed.stdout).toMatch(
+    /^NAME +SCOPES +CREATED +EXPIRES +LAST USED\nshop +plants:read plants:write +\S+ \S+Z +never +never\n$/,
+  )
+  expect(listed.stdout).not.toContain(created.stdout.trim().slice(-20))
+  const json = await place.run(['token', 'list', '--json'])
+  expect(JSON.parse(json.stdout)).toEqual([
+    {
+      name: 'shop',
+      scopes: ['plants:read', 'plants:write'],
+      createdAt: expect.stringMatching(/^\d{4}-/),
+      expiresAt: null,
+      lastUsedAt: null,
+    },
+  ])
+})
+
+test('scopes and expiry are as asked for', async () => {
+  const create = async (...options: string[]) => {
+    const { stdout } = await place.run(['token', 'create', '--name', options.join(' '), ...options, '--json'])
+    const { scopes, createdAt, expiresAt } = JSON.parse(stdout)
+    return {
+      scopes,
+      days: expiresAt === null ? null : (Date.parse(expiresAt) - Date.parse(createdAt)) / 86_400_000,
+    }
+  }
+  expect(await create('--scope', 'read')).toEqual({ scopes: ['plants:read'], days: null })
+  expect(await create('--scope', 'write')).toEqual({ scopes: ['plants:read', 'plants:write'], days: null })
+  expect(await create('--scope', 'metrics', '--scope', 'read', '--expires', '90d')).toEqual({
+    scopes: ['metrics:read', 'plants:read'],
+    days: expect.closeTo(90, 3),
+  })
+  expect(await create('--expires', '36h')).toMatchObject({ days: expect.closeTo(1.5, 3) })
+})
+
+test('a name is taken until its token is revoked', async () => {
+  await place.run(['token', 'create', '--name', 'shop'])
+  expect(await place.run(['token', 'create', '--name', 'shop'])).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: 'plant-store: there is already a token named shop: revoke it, or take another name\n',
+  })
+  expect(await place.run(['token', 'revoke', 'shop'])).toMatchObject({ code: 0, stderr: '' })
+  expect(await place.run(['token', 'revoke', 'shop'])).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: 'plant-store: there is no token named shop\n',
+  })
+  expect(await place.run(['token', 'revoke', 'shop', '--json'])).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: '{"error":"there is no token named shop"}\n',
+  })
+  expect((await place.run(['token', 'create', '--name', 'shop'])).code).toBe(0)
+})
+
+test.each([
+  [['token', 'create'], /required option '--name <name>'/],
+  [['token', 'create', '--name', ' '], /--name.* must be up to 100 characters on one line/],
+  [['token', 'create', '--name', 'two\nlines'], /--name.* must be up to 100 characters on one line/],
+  [['token', 'create', '--name', 'x', '--scope', 'all'], /must be one of read, write, metrics/],
+  [['token', 'create', '--name', 'x', '--expires', 'soon'], /must be a time from now/],
+  [['token', 'create', '--name', 'x', '--expires', '0d'], /must be a time from now/],
+  [['token', 'revoke'], /missing required argument 'name'/],
+  [['tokens'], /unknown command 'tokens'/],
+  [['token', 'list', '--all'], /unknown option '--all'/],
+])('wrong usage %j is told in one line, and nothing is made', async (args, message) => {
+  const { code, stdout, stderr } = await place.run(args)
+  expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+  expect(stderr).toMatch(/^plant-store: .*\n$/)
+  expect(stderr).toMatch(message)
+  expect(existsSync(place.store)).toBe(false)
+})
+
+describe('a running server', () => {
+  let running: Place
+  let server: Server
+  beforeAll(async () => {
+    running = new Place()
+    server = await running.serve()
+  })
+  afterAll(() => running[Symbol.asyncDispose]())
+
+  const create = async (name: string, ...options: string[]) =>
+    (await running.run(['token', 'create', '--name', name, ...options])).stdout.trim()
+
+  test('admits a token that was created meanwhile, for its scopes only', async () => {
+    const reader = await create('reader', '--scope', 'read')
+    expect(await server.request('GET', '/plants', reader)).toBe(200)
+    expect(await server.request('POST', '/plants', reader, plant(1))).toBe(403)
+    const writer = await create('writer', '--scope', 'write')
+    expect(await server.request('POST', '/plants', writer, plant(1))).toBe(200)
+    expect(await server.request('GET', '/plants/1', writer)).toBe(200)
+    const metrics = await create('metrics', '--scope', 'metrics')
+    expect(await server.request('GET', '/plants', metrics)).toBe(403)
+  })
+
+  test('refuses a token within 5 s of its revocation, while it is used all the time', async () => {
+    const token = await create('revoked')
+    expect(await server.request('GET', '/plants', token)).toBe(200)
+    await running.run(['token', 'revoke', 'revoked'])
+    const revokedMs = performance.now()
+    await until(async () => (await server.request('GET', '/plants', token)) === 401)
+    expect(performance.now() - revokedMs).toBeLessThan(5_000)
+  })
+
+  test('refuses a token once it has expired', async () => {
+    const token = await create('expiring', '--expires', '1s')
+    await until(async () => (await server.request('GET', '/plants', token)) === 401)
+  })
+
+  test('writes down when a token was last used', async () => {
+    const startedMs = Date.now()
+    const token = await create('used')
+    const lastUsed = async () => {
+      const { stdout } = await running.run(['token', 'list', '--json'])
+      const tokens = JSON.parse(stdout) as { name: string; lastUsedAt: string | null }[]
+      return tokens.find(({ name }) => name === 'used')?.lastUsedAt
+    }
+    expect(await lastUsed()).toBe(null)
+    await server.request('GET', '/plants', token)
+    await until(async () => (await lastUsed()) !== null)
+    expect(Date.parse((await lastUsed()) as string)).toBeGreaterThanOrEqual(startedMs)
+    expect((await running.run(['token', 'list'])).stdout).toMatch(/\nused .* \d{4}-\d\d-\d\d \d\d:\d\dZ\n/)
+  })
+})

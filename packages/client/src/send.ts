@@ -1,0 +1,163 @@
+import { NoAnswerError, RefusedError } from './errors.ts'
+import { parseExactJson } from './exact-json.ts'
+import { type RetryLimits, readRetryAfter, wait, waitBeforeRetry } from './retry.ts'
+
+/** One operation as a request, and how to read its good answer. */
+export interface Call<Result> {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
+  readonly url: URL
+  readonly body?: string
+  /** The one status that means that it was done. */
+  readonly status: 200 | 204
+  readonly options: { readonly signal?: AbortSignal } | undefined
+  /** Throws when the body is not what the operation answers. */
+  readonly read: (body: unknown, headers: Headers) => Result
+}
+
+export interface SendOptions {
+  readonly token: string | (() => string | Promise<string>)
+  readonly timeoutMs: number
+  readonly fetch: typeof globalThis.fetch
+  readonly limits: RetryLimits
+}
+
+export type Send = <Result>(call: Call<Result>) => Promise<Result>
+
+/** @returns sends a request until it has an answer, or must not be sent again */
+export function createSend({ token, timeoutMs, fetch, limits }: SendOptions): Send {
+  return async call => {
+    const signal = call.options?.signal
+    const isRepeatable = call.method !== 'POST'
+    let mayHaveChanged = false
+    for (let attempt = 1; ; attempt++) {
+      signal?.throwIfAborted()
+      const headers = new Headers({
+        accept: 'application/json',
+        authorization: `Bearer ${typeof token === 'string' ? token : await token()}`,
+        ...(call.body !== undefined && { 'content-type': 'application/json' }),
+      })
+      try {
+        const answer = await exchange(call, { headers, fetch, timeoutMs, mayHaveChanged })
+        return understand(call, answer, mayHaveChanged)
+      } catch (error) {
+        signal?.throwIfAborted()
+        // The attempt whose answer was lost may be the one that removed it; gone it is.
+        if (mayHaveChanged && call.method === 'DELETE' && isGone(error)) {
+          return call.read(undefined, new Headers())
+        }
+        const waitMs = waitBeforeRetry(error, { attempt, isRepeatable, limits })
+        if (waitMs === undefined) throw error
+        mayHaveChanged = (error as RefusedError | NoAnswerError).mayHaveChanged
+        await wait(waitMs, signal)
+      }
+    }
+  }
+}
+
+interface Answer {
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
+}
+
+interface Exchange extends Pick<SendOptions, 'fetch' | 'timeoutMs'> {
+  readonly headers: Headers
+  /** Whether an attempt before may have made the change. */
+  readonly mayHaveChanged: boolean
+}
+
+async function exchange(
+  { method, url, body, options }: Call<unknown>,
+  { headers, fetch, timeoutMs, mayHaveChanged }: Exchange,
+): Promise<Answer> {
+  const caller = options?.signal
+  const attempt = new AbortController()
+  let timedOut = false
+  const giveUp = () => attempt.abort(caller?.reason)
+  const timer = setTimeout(() => {
+    timedOut = true
+    attempt.abort()
+  }, timeoutMs)
+  caller?.addEventListener('abort', giveUp, { once: true })
+  try {
+    const response = await fetch(url, {
+      method,
+      headers,
+      // A redirection would take the token along, or lose the body.
+      redirect: 'manual',
+      signal: attempt.signal,
+      ...(body !== undefined && { body }),
+    })
+    return { status: response.status, headers: response.headers, text: await response.text() }
+  } catch (cause) {
+    const unknown = mayHaveChanged || (method !== 'GET' && !neverConnected(cause))
+    throw timedOut
+      ? new NoAnswerError('timed-out', `no answer within ${timeoutMs} ms`, unknown, { cause })
+      : new NoAnswerError('connection-failed', 'no answer: the connection failed', unknown, { cause })
+  } finally {
+    clearTimeout(timer)
+    caller?.removeEventListener('abort', giveUp)
+  }
+}
+
+function understand<Result>(
+  call: Call<Result>,
+  { status, headers, text }: Answer,
+  unknownBefore: boolean,
+): Result {
+  const changes = call.method !== 'GET'
+  const retryAfterMs = readRetryAfter(headers.get('retry-after'))
+  let cause: unknown
+  try {
+    const body = text === '' ? undefined : parseExactJson(text)
+    if (status === call.status) return call.read(body, headers)
+    const refusal = readRefusal(status, body)
+    if (refusal !== undefined) {
+      const mayHaveChanged = unknownBefore || (changes && status >= 500 && !unchanged.has(refusal.number))
+      throw new RefusedError(
+        { status, number: refusal.number, retryAfterMs },
+        refusal.message,
+        mayHaveChanged,
+      )
+    }
+  } catch (error) {
+    if (error instanceof RefusedError) throw error
+    cause = error
+  }
+  const isClientsFault = status >= 400 && status < 500
+  throw new NoAnswerError(
+    'unreadable-answer',
+    `the answer, with status ${status}, is not one of a plant store`,
+    unknownBefore || (changes && !isClientsFault),
+    { status, retryAfterMs, cause },
+  )
+}
+
+function readRefusal(status: number, body: unknown): { number: number; message: string } | undefined {
+  const { error, message } = (body ?? {}) as { error?: unknown; message?: unknown }
+  return status >= 400 && typeof error === 'number' && typeof message === 'string'
+    ? { number: error, message }
+    : undefined
+}
+
+/** Of the store's published numbers: there is no such plant. */
+const plantNotFound = 40402
+const isGone = (error: unknown) => error instanceof RefusedError && error.number === plantNotFound
+/** Of those from 50000 on, the ones that say that nothing was changed: too many changes wait, and about to stop. */
+const unchanged = new Set([50301, 50303])
+
+/** Node's names for a connection that never was, and Bun's. Browsers don't tell. */
+const neverConnectedCodes = [
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'UND_ERR_CONNECT_TIMEOUT',
+  'ConnectionRefused',
+]
+
+function neverConnected(error: unknown): boolean {
+  const { code, cause } = error as { code?: string; cause?: unknown }
+  return neverConnectedCodes.includes(code ?? '') || (cause instanceof Error && neverConnected(cause))
+}

@@ -1,0 +1,132 @@
+import { createPlantClient, type PlantInput, RefusedError } from '@plant-store/client'
+import { DomainError, plantIdMax, plantIdMin } from '@plant-store/domain'
+import { expect, test, vi } from 'vitest'
+import { startMemoryStore } from './memory-store.ts'
+
+test('a plant goes through its whole life', async () => {
+  await using store = await startMemoryStore()
+  const client = createPlantClient(store)
+  const monstera = { id: 1n, name: 'Monstera', tag: 'climber' }
+
+  expect(await client.create(monstera)).toEqual(monstera)
+  expect(await client.read(1n)).toEqual(monstera)
+  expect(await client.replace({ id: 1n, name: 'Ficus' })).toEqual({ id: 1n, name: 'Ficus' })
+  expect(await client.read(1n)).toEqual({ id: 1n, name: 'Ficus' })
+  expect(await client.remove(1n)).toBeUndefined()
+  await expect(client.read(1n)).rejects.toMatchObject({ status: 404, number: 40402 })
+})
+
+test('ids and texts come back exactly as they went', async () => {
+  await using store = await startMemoryStore()
+  const client = createPlantClient(store)
+  const ids = [plantIdMin, -(2n ** 53n) - 1n, -1n, 0n, 2n ** 53n + 1n, plantIdMax]
+  const names = ['', ' padded ', '"quoted" \\ {"id": 12345678901234567890}', '植物 🌿', '-17', '\u2028\u0001']
+  const plants: PlantInput[] = ids.map((id, n) => ({ id, name: names[n] as string, tag: '9007199254740993' }))
+
+  for (const plant of plants) expect(await client.create(plant)).toEqual(plant)
+  expect((await client.list()).plants).toEqual(plants)
+  for (const plant of plants) expect(await client.read(plant.id)).toEqual(plant)
+  for (const plant of plants) await client.remove(plant.id)
+  expect(await client.list()).toEqual({ plants: [] })
+})
+
+test('ids are as exact in an engine that does not tell a reviver the source', async () => {
+  const original = JSON.parse
+  type Reviver = (this: unknown, key: string, value: unknown) => unknown
+  vi.spyOn(JSON, 'parse').mockImplementation((text: string, reviver?: Reviver) =>
+    original(
+      text,
+      reviver &&
+        function (this: unknown, key: string, value: unknown) {
+          return reviver.call(this, key, value)
+        },
+    ),
+  )
+  try {
+    await using store = await startMemoryStore()
+    const client = createPlantClient(store)
+    const plants = [
+      { id: plantIdMin, name: '\\"9007199254740993' },
+      { id: 2n ** 53n + 1n, name: '[-1, 2.5e3]', tag: '\\' },
+      { id: plantIdMax, name: '"', tag: '17' },
+    ]
+    for (const plant of plants) await client.create(plant)
+    expect((await client.list()).plants).toEqual(plants)
+    await expect(client.create({ id: plantIdMax, name: '' })).rejects.toMatchObject({ number: 40003 })
+  } finally {
+    vi.restoreAllMocks()
+  }
+})
+
+test('pages follow the links to the end, below a path too, and stop where they are left', async () => {
+  await using store = await startMemoryStore({ path: '/garden/v1' })
+  const requested: string[] = []
+  const client = createPlantClient({
+    ...store,
+    fetch: (url, init) => {
+      requested.push(`${url}`)
+      return fetch(url, init)
+    },
+  })
+  for (let id = 1n; id <= 7n; id++) await client.create({ id, name: 'p', tag: id === 4n ? 'b&c' : 'a +%' })
+  requested.length = 0
+
+  const pages: bigint[][] = []
+  for await (const plants of client.pages({ limit: 2, tag: 'a +%' })) pages.push(plants.map(({ id }) => id))
+  expect(pages).toEqual([
+    [1n, 2n],
+    [3n, 5n],
+    [6n, 7n],
+  ])
+  expect(requested).toHaveLength(3)
+
+  for await (const plants of client.pages({ limit: 3, after: 1n })) {
+    expect(plants.map(({ id }) => id)).toEqual([2n, 3n, 4n])
+    break
+  }
+  expect(requested).toHaveLength(4)
+  expect(await client.list({ limit: 3, after: 3n })).toMatchObject({ plants: { length: 3 }, next: 6n })
+  expect(await client.list({ after: 6n })).toEqual({ plants: [{ id: 7n, name: 'p', tag: 'a +%' }] })
+})
+
+test('what the domain refuses is not sent', async () => {
+  const client = createPlantClient({
+    baseUrl: 'http://127.0.0.1:1',
+    token: 't',
+    fetch: () => Promise.reject(new Error('it was sent')),
+  })
+  const refused = (code: string) => expect.objectContaining({ name: 'DomainError', code })
+  await expect(client.create({ id: 1n, name: '\ud800' })).rejects.toEqual(refused('invalid-plant'))
+  await expect(client.replace({ id: 2n ** 63n, name: '' })).rejects.toEqual(refused('invalid-plant'))
+  await expect(client.read(1 as unknown as bigint)).rejects.toEqual(refused('invalid-plant-id'))
+  await expect(client.remove(2n ** 63n)).rejects.toThrow(DomainError)
+  for (const limit of [0, 1001, 1.5, Number.NaN]) {
+    await expect(client.list({ limit })).rejects.toEqual(refused('invalid-plant-query'))
+  }
+})
+
+test('a refusal carries status, number and words of the store', async () => {
+  await using store = await startMemoryStore()
+  const client = createPlantClient(store)
+  await client.create({ id: 7n, name: 'first' })
+  const error = await client.create({ id: 7n, name: 'second' }).catch(error => error)
+  expect(error).toBeInstanceOf(RefusedError)
+  expect(error).toMatchObject({
+    name: 'RefusedError',
+    status: 400,
+    number: 40003,
+    message: 'id 7 is taken by another plant',
+    mayHaveChanged: false,
+  })
+  const stranger = createPlantClient({ ...store, token: 'another' })
+  await expect(stranger.list()).rejects.toMatchObject({ status: 401, number: 40102 })
+})
+
+test('the token is asked for with every request', async () => {
+  await using store = await startMemoryStore()
+  const given = ['expired', store.token]
+  const client = createPlantClient({ ...store, token: async () => given.shift() as string })
+  await expect(client.list()).rejects.toMatchObject({ status: 401 })
+  expect(await client.list()).toEqual({ plants: [] })
+  expect(given).toEqual([])
+})

@@ -1,0 +1,135 @@
+import { createPlantClient, type PlantClient, RefusedError } from '@plant-store/client'
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import { expect, test } from 'vitest'
+import { startMemoryStore } from './memory-store.ts'
+
+/** Holds the client against the description that the server serves, so that neither can change alone. */
+
+interface Operation {
+  readonly operationId: string
+  readonly tags: readonly string[]
+  readonly parameters?: readonly Parameter[]
+  readonly requestBody?: { readonly content: { readonly 'application/json': { readonly schema: object } } }
+  readonly responses: Readonly<Record<string, object>>
+}
+interface Parameter {
+  readonly name: string
+  readonly in: 'query' | 'path'
+}
+interface Description {
+  readonly info: { readonly description: string }
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
+  readonly components: object
+}
+
+await using store = await startMemoryStore()
+const description = (await (await fetch(`${store.baseUrl}/openapi.json`)).json()) as Description
+const operations = Object.entries(description.paths).flatMap(([path, item]) =>
+  Object.entries(item)
+    .filter(([method]) => method !== 'parameters')
+    .map(([method, operation]) => ({ path, method: method.toUpperCase(), ...operation })),
+)
+const plantOperations = operations.filter(({ tags }) => tags.includes('plants'))
+
+/** One call of every method of the client, with all that it can send. */
+const calls: { readonly [Method in keyof PlantClient]: (client: PlantClient) => Promise<unknown> } = {
+  create: client => client.create(plant),
+  read: client => client.read(1n),
+  list: client => client.list({ limit: 7, after: -1n, tag: 't' }),
+  pages: client => client.pages({ limit: 7, after: -1n, tag: 't' }).next(),
+  replace: client => client.replace(plant),
+  remove: client => client.remove(1n),
+}
+const plant = { id: 1n, name: 'n', tag: 't' }
+const goodBodies = {
+  create: '{"name":"n"}',
+  read: '{"id":1,"name":"n"}',
+  list: '[]',
+  pages: '[]',
+  replace: '{"name":"n"}',
+  remove: '',
+}
+
+const methodOf = ({ operationId }: Operation) => operationId.replace(/Plants?$/, '') as keyof PlantClient
+
+test('the client has a method for every operation on plants, and no other', () => {
+  const client = createPlantClient({ baseUrl: 'http://localhost', token: 't' })
+  // `pages` is `list`, again and again.
+  expect(
+    Object.keys(client)
+      .filter(name => name !== 'pages')
+      .sort(),
+  ).toEqual(plantOperations.map(methodOf).sort())
+})
+
+test.each(plantOperations)('$operationId sends what is described', async operation => {
+  for (const method of methodOf(operation) === 'list'
+    ? (['list', 'pages'] as const)
+    : [methodOf(operation)]) {
+    const { request } = await call(method, 599, '')
+    const { pathname, searchParams } = new URL(request.url)
+    expect(request.method).toBe(operation.method)
+    expect(pathname).toBe(operation.path.replace('{id}', '1'))
+    const described = (operation.parameters ?? []).filter(parameter => parameter.in === 'query')
+    expect([...searchParams.keys()].sort()).toEqual(described.map(({ name }) => name).sort())
+    expect(request.headers.get('authorization')).toBe('Bearer t')
+    const schema = operation.requestBody?.content['application/json'].schema
+    if (schema === undefined) expect(request.body).toBeNull()
+    else {
+      expect(request.headers.get('content-type')).toBe('application/json')
+      expect(await request.json()).toSatisfy(validator(schema))
+    }
+  }
+})
+
+test.each(
+  plantOperations.flatMap(operation =>
+    Object.keys(operation.responses).map(status => ({ ...operation, status: Number(status) })),
+  ),
+)('$operationId understands its status $status', async operation => {
+  const method = methodOf(operation)
+  const isGood = operation.status < 300
+  const body = isGood ? goodBodies[method] : '{"error":49999,"message":"no"}'
+  const { outcome } = await call(method, operation.status, body)
+  if (isGood) expect(outcome).not.toBeInstanceOf(Error)
+  else {
+    expect(outcome).toBeInstanceOf(RefusedError)
+    expect(outcome).toMatchObject({ status: operation.status, number: 49999, message: 'no' })
+  }
+  const others = isGood ? [200, 201, 202, 204].filter(status => !(status in operation.responses)) : []
+  for (const status of others) {
+    expect((await call(method, status, status === 204 ? '' : goodBodies[method])).outcome).toBeInstanceOf(
+      Error,
+    )
+  }
+})
+
+test('the numbers that the client acts on are published with the meaning it takes them to have', () => {
+  const meaning = (number: number) =>
+    new RegExp(`^\\| ${number} \\| (.*) \\|$`, 'm').exec(description.info.description)?.[1]
+  expect(meaning(40402)).toBe('There is no plant with this id')
+  expect(meaning(50301)).toMatch(/^Too many changes are waiting/)
+  expect(meaning(50302)).toMatch(/may or may not have been kept/)
+  expect(meaning(50303)).toMatch(/^The server is about to stop/)
+})
+
+/** What a method sends, and what it makes of an answer. */
+async function call(method: keyof PlantClient, status: number, body: string) {
+  let request: Request | undefined
+  const client = createPlantClient({
+    baseUrl: 'http://localhost',
+    token: 't',
+    attemptsMax: 1,
+    fetch: async (url, init) => {
+      request = new Request(url, init)
+      return new Response(status === 204 ? null : body, { status })
+    },
+  })
+  const outcome: unknown = await calls[method](client).catch(error => error)
+  return { request: request as unknown as Request, outcome }
+}
+
+function validator(schema: object): (value: unknown) => boolean {
+  const ajv = new Ajv2020({ strict: false, validateFormats: false })
+  return value => ajv.validate({ ...schema, components: description.components }, value)
+}

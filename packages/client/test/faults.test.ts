@@ -1,0 +1,249 @@
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import {
+  createPlantClient,
+  NoAnswerError,
+  type PlantClient,
+  type PlantClientOptions,
+} from '@plant-store/client'
+import { expect, test } from 'vitest'
+import {
+  answer,
+  breakOff,
+  busy,
+  die,
+  draining,
+  hang,
+  type Step,
+  startScriptedStore,
+  unavailable,
+} from './scripted-store.ts'
+
+const plant = { id: 1n, name: 'Ficus' }
+const stored = answer(200, '{"id":1,"name":"Ficus"}')
+const created = answer(200, '{"name":"Ficus"}')
+const removed: Step = response => response.writeHead(204).end()
+const missing = answer(404, { error: 40402, message: 'there is no plant with id 1' })
+const html = (status: number) => answer(status, '<h1>Bad Gateway</h1>', { 'content-type': 'text/html' })
+
+async function scripted(script: readonly Step[], options: Partial<PlantClientOptions> = {}) {
+  const store = await startScriptedStore(script)
+  const client = createPlantClient({ baseUrl: store.baseUrl, token: 't', backOffMs: 1, ...options })
+  return { ...store, client }
+}
+
+test.each<[string, Step]>([
+  ['a connection that breaks', die],
+  ['an answer that breaks off', breakOff],
+  ['a busy store', busy()],
+  ['a store that can not be used', unavailable],
+  ['a draining server', draining],
+  ['a limit on requests', answer(429, { error: 42901, message: 'too many requests' })],
+  ["a proxy's failure", html(502)],
+])('reading, listing, replacing and removing pass over %s', async (_name, fault) => {
+  await using store = await scripted([
+    fault,
+    stored,
+    fault,
+    answer(200, '[]'),
+    fault,
+    created,
+    fault,
+    removed,
+  ])
+  const { client, requests } = store
+  expect(await client.read(1n)).toEqual(plant)
+  expect(await client.list()).toEqual({ plants: [] })
+  expect(await client.replace(plant)).toEqual(plant)
+  await client.remove(1n)
+  expect(requests.map(({ method }) => method).join(' ')).toBe('GET GET GET GET PUT PUT DELETE DELETE')
+  expect(requests[4]?.body).toBe(requests[5]?.body)
+})
+
+test.each<[string, Step]>([
+  ['a busy store', busy()],
+  ['a draining server', draining],
+  ['a limit on requests', answer(429, { error: 42901, message: 'too many requests' })],
+  ["a proxy's limit on requests", html(429)],
+])('creating passes over %s, which proves that nothing was changed', async (_name, fault) => {
+  await using store = await scripted([fault, fault, created])
+  expect(await store.client.create(plant)).toEqual(plant)
+  expect(store.requests).toHaveLength(3)
+})
+
+test.each<[string, Step, object]>([
+  ['a connection that breaks', die, { reason: 'connection-failed' }],
+  ['an answer that breaks off', breakOff, { reason: 'connection-failed' }],
+  ['silence', hang, { reason: 'timed-out' }],
+  ['a store that can not be used', unavailable, { status: 503, number: 50302 }],
+  ['a defect', answer(500, { error: 50001, message: 'the server failed' }), { status: 500, number: 50001 }],
+  ["a proxy's failure", html(502), { reason: 'unreadable-answer', status: 502 }],
+  ["a proxy's 503", html(503), { reason: 'unreadable-answer', status: 503 }],
+  ['a 200 that is no plant', answer(200, '[]'), { reason: 'unreadable-answer', status: 200 }],
+  [
+    'a redirection',
+    answer(307, '', { location: '/elsewhere' }),
+    { reason: 'unreadable-answer', status: 307 },
+  ],
+])('creating is never repeated after %s: the failure says that it is unknown', async (_name, fault, said) => {
+  await using store = await scripted([fault, created], { timeoutMs: 200 })
+  await expect(store.client.create(plant)).rejects.toMatchObject({ ...said, mayHaveChanged: true })
+  expect(store.requests).toHaveLength(1)
+})
+
+test('a store that nobody listens at was never asked', async () => {
+  const port = await freePort()
+  const attempts: string[] = []
+  const client = createPlantClient({
+    baseUrl: `http://127.0.0.1:${port}`,
+    token: () => `${attempts.push('attempt')}`,
+    backOffMs: 1,
+    attemptsMax: 3,
+  })
+  await expect(client.create(plant)).rejects.toMatchObject({
+    reason: 'connection-failed',
+    mayHaveChanged: false,
+  })
+  expect(attempts).toHaveLength(3)
+})
+
+test('creating succeeds once the store listens', async () => {
+  const port = await freePort()
+  let listening: Awaited<ReturnType<typeof startScriptedStore>> | undefined
+  const client = createPlantClient({
+    baseUrl: `http://127.0.0.1:${port}`,
+    async token() {
+      if (failed) listening ??= await startScriptedStore([created], port)
+      failed = true
+      return 't'
+    },
+    backOffMs: 1,
+  })
+  let failed = false
+  expect(await client.create(plant)).toEqual(plant)
+  expect(listening?.requests).toHaveLength(1)
+  await listening?.[Symbol.asyncDispose]()
+})
+
+test('removing a plant that an unanswered attempt removed is no failure', async () => {
+  await using store = await scripted([die, missing, missing])
+  await store.client.remove(1n)
+  await expect(store.client.remove(1n)).rejects.toMatchObject({ status: 404, mayHaveChanged: false })
+})
+
+test('a refusal after an unanswered attempt still says that the change may have been made', async () => {
+  await using store = await scripted([die, busy()], { attemptsMax: 2 })
+  await expect(store.client.replace(plant)).rejects.toMatchObject({ number: 50301, mayHaveChanged: true })
+})
+
+test.each<[string, Step]>([
+  ['a refusal', answer(400, { error: 40002, message: 'name is required' })],
+  ['a defect', answer(500, { error: 50001, message: 'the server failed' })],
+  ['an answer that is no plant', answer(200, '{"name":5}')],
+  ['an answer that is no JSON', html(200)],
+  ['the plant of another id', answer(200, '{"id":2,"name":"Ficus"}')],
+])('nothing is repeated after %s', async (_name, step) => {
+  await using store = await scripted([step, stored])
+  await expect(store.client.read(1n)).rejects.toMatchObject({ mayHaveChanged: false })
+  expect(store.requests).toHaveLength(1)
+})
+
+test('attempts are limited, and the last failure is the one thrown', async () => {
+  await using store = await scripted([busy(), busy(), unavailable, stored], { attemptsMax: 3 })
+  await expect(store.client.read(1n)).rejects.toMatchObject({ number: 50302 })
+  expect(store.requests).toHaveLength(3)
+})
+
+test('the wait honours Retry-After in seconds and as a date', async () => {
+  const date: Step = (...given) =>
+    busy({ 'retry-after': new Date(Date.now() + 2000).toUTCString() })(...given)
+  await using store = await scripted([busy({ 'retry-after': '1' }), date, stored])
+  await store.client.read(1n)
+  const [first = 0, second = 0, third = 0] = store.requests.map(({ atMs }) => atMs)
+  expect(second - first).toBeGreaterThanOrEqual(999)
+  // The date has whole seconds only.
+  expect(third - second).toBeGreaterThanOrEqual(900)
+})
+
+test('a store that wants to be left alone for longer than allowed is left alone', async () => {
+  await using store = await scripted([busy({ 'retry-after': '3600' }), stored])
+  await expect(store.client.read(1n)).rejects.toMatchObject({ number: 50301, retryAfterMs: 3_600_000 })
+  expect(store.requests).toHaveLength(1)
+})
+
+test('an attempt that takes too long is given up and repeated', async () => {
+  await using store = await scripted([hang, stored], { timeoutMs: 100 })
+  expect(await store.client.read(1n)).toEqual(plant)
+  await using silent = await scripted([hang, hang], { timeoutMs: 50, attemptsMax: 2 })
+  const error = await silent.client.read(1n).catch(error => error)
+  expect(error).toBeInstanceOf(NoAnswerError)
+  expect(error).toMatchObject({
+    reason: 'timed-out',
+    mayHaveChanged: false,
+    message: 'no answer within 50 ms',
+  })
+})
+
+test('the time-out holds for the body too', async () => {
+  const slow: Step = response =>
+    response.writeHead(200, { 'content-type': 'application/json' }).write('{"id":')
+  await using store = await scripted([slow], { timeoutMs: 100, attemptsMax: 1 })
+  await expect(store.client.read(1n)).rejects.toMatchObject({ reason: 'timed-out' })
+})
+
+test('a signal gives up before, during and between attempts, with its reason', async () => {
+  const reason = new Error('the caller has gone')
+  await using store = await scripted([hang, busy({ 'retry-after': '20' })])
+  const { client, requests } = store
+  await expect(client.read(1n, { signal: AbortSignal.abort(reason) })).rejects.toBe(reason)
+  expect(requests).toHaveLength(0)
+
+  const during = new AbortController()
+  const waiting = client.create(plant, { signal: during.signal })
+  await expect.poll(() => requests.length).toBe(1)
+  during.abort(reason)
+  await expect(waiting).rejects.toBe(reason)
+
+  const between = new AbortController()
+  const startedMs = performance.now()
+  const retrying = client.read(1n, { signal: between.signal })
+  await expect.poll(() => requests.length).toBe(2)
+  setImmediate(() => between.abort(reason))
+  await expect(retrying).rejects.toBe(reason)
+  expect(performance.now() - startedMs).toBeLessThan(10_000)
+})
+
+test('the token never follows a link to another origin', async () => {
+  await using elsewhere = await startScriptedStore([])
+  const link = `<${elsewhere.baseUrl}/plants?after=1>; rel="next"`
+  await using store = await scripted([answer(200, '[{"id":1,"name":"Ficus"}]', { link })])
+  await expect(allPages(store.client)).rejects.toMatchObject({ reason: 'unreadable-answer' })
+  expect(elsewhere.requests).toHaveLength(0)
+})
+
+test.each([
+  ['</plants?after=1>; rel=next', 2],
+  ['</plants?x=,>; title="a, b"; rel="prev", </plants?after=1>; title="x; y"; rel="last next"', 2],
+  ['</plants?after=1>; rel="prev"', 1],
+  ['</plants?after=1>; title="rel=next"', 1],
+])('the link %s leads to %i pages', async (link, pages) => {
+  const page = answer(200, '[{"id":1,"name":"Ficus"}]', { link })
+  await using store = await scripted([page, answer(200, '[]')])
+  expect(await allPages(store.client)).toHaveLength(pages)
+  if (pages === 2) expect(store.requests[1]?.url).toBe('/plants?after=1')
+})
+
+async function allPages(client: PlantClient) {
+  const pages = []
+  for await (const page of client.pages()) pages.push(page)
+  return pages
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as { port: number }
+  server.close()
+  await once(server, 'close')
+  return port
+}

@@ -1,0 +1,47 @@
+import { createGate, hashToken, mintToken } from '@plant-store/access'
+import { createMemoryTokenRepository } from '@plant-store/access/testing'
+import { createPlantStore, type PlantRepository } from '@plant-store/domain'
+import { createMemoryPlantRepository } from '@plant-store/domain/testing'
+import { createServer } from '@plant-store/http'
+
+/** The real server, listening on a loopback port, over repositories that forget with the process. */
+export async function startMemoryStore({
+  path = '',
+  plants = {},
+}: {
+  path?: string
+  plants?: Partial<PlantRepository>
+} = {}) {
+  const tokens = createMemoryTokenRepository()
+  const token = mintToken()
+  const scopes = ['plants:read', 'plants:write'] as const
+  await tokens.insert({ name: 'client', scopes, createdAt: new Date() }, hashToken(token))
+  const logger = { level: 'silent', child: () => logger, ...silence }
+  const server = createServer({
+    store: createPlantStore({ plants: { ...createMemoryPlantRepository(), ...plants } }),
+    gate: createGate({ tokens }),
+    check: async () => {},
+    logger,
+    ...(path !== '' && { baseUrl: new URL(path, 'http://localhost') }),
+    limits: {
+      bodyBytesMax: 1024 * 1024,
+      headerBytesMax: 16 * 1024,
+      requestTimeoutMs: 30_000,
+      headersTimeoutMs: 30_000,
+      keepAliveTimeoutMs: 30_000,
+    },
+  })
+  const origin = await server.listen({ host: '127.0.0.1', port: 0 })
+  return { baseUrl: `${origin}${path}`, token, [Symbol.asyncDispose]: () => server.close() }
+}
+
+const ignore = () => {}
+const silence = {
+  fatal: ignore,
+  error: ignore,
+  warn: ignore,
+  info: ignore,
+  debug: ignore,
+  trace: ignore,
+  silent: ignore,
+}

@@ -1,0 +1,54 @@
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+/** What to do with one request. */
+export type Step = (response: ServerResponse, request: IncomingMessage) => void
+
+/** A server that does with each request what the script says next, and fails on one too many. */
+export async function startScriptedStore(script: readonly Step[], port = 0) {
+  const requests: { method: string | undefined; url: string | undefined; body: string; atMs: number }[] = []
+  const server = createServer(async (request, response) => {
+    const { method, url } = request
+    let body = ''
+    for await (const chunk of request.setEncoding('utf8')) body += chunk
+    const step = script[requests.length] ?? answer(500, { error: 50000, message: 'the script has ended' })
+    requests.push({ method, url, body, atMs: performance.now() })
+    step(response, request)
+  })
+  server.listen(port, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    requests,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}
+
+export function answer(status: number, body: unknown, headers: Record<string, string> = {}): Step {
+  return response => {
+    const text = typeof body === 'string' ? body : JSON.stringify(body)
+    response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(text)
+  }
+}
+
+/** Takes the request and then breaks the connection, as a server that dies does. */
+export const die: Step = (_response, request) => request.socket.destroy()
+
+/** Takes the request and says nothing. */
+export const hang: Step = () => {}
+
+/** Begins an answer and breaks off. */
+export const breakOff: Step = (response, request) => {
+  response.writeHead(200, { 'content-type': 'application/json', 'content-length': '100' })
+  response.write('{"id": 1, ', () => request.socket.destroy())
+}
+
+export const busy = (headers: Record<string, string> = {}) =>
+  answer(503, { error: 50301, message: 'too many changes are waiting' }, headers)
+export const draining = answer(503, { error: 50303, message: 'the server is about to stop' })
+export const unavailable = answer(503, { error: 50302, message: 'the store can not be used' })

@@ -1,0 +1,43 @@
+import { type Plant, parsePlant } from '../plant.ts'
+import { plantIdMax, plantIdMin } from '../plant-id.ts'
+
+export const plant = (id: bigint, name = `plant ${id}`, tag?: string): Plant => parsePlant({ id, name, tag })
+export const idsOf = (plants: readonly Plant[]) => plants.map(({ id }) => id as bigint)
+
+/** Ids where a 53-bit, 32-bit, unsigned or textual representation goes wrong, in numeric order. */
+export const edgeIds = [
+  plantIdMin,
+  plantIdMin + 1n,
+  -(2n ** 53n) - 1n,
+  -(2n ** 31n) - 1n,
+  -10n,
+  -9n,
+  -1n,
+  0n,
+  1n,
+  9n,
+  10n,
+  2n ** 31n,
+  2n ** 32n,
+  2n ** 53n - 1n,
+  2n ** 53n,
+  2n ** 53n + 1n,
+  2n ** 53n + 2n,
+  plantIdMax - 1n,
+  plantIdMax,
+]
+
+export const texts = [
+  '',
+  ' ',
+  '  leading and trailing\t\n',
+  'Übergrößenträger',
+  'e\u0301 is not \u00e9',
+  '\u{1f331}\u{1f468}\u200d\u{1f33e} 𠮷 \u{10ffff}',
+  '\u0001\u001f\u007f\u0085\u2028\u2029\ufeff\ufffd\uffff',
+  'אבג \u202e العربية ไทย 漢字',
+  `'; DROP TABLE plants; -- %_\\"`,
+  'null',
+  '0',
+  'x'.repeat(100_000),
+]

@@ -1,0 +1,36 @@
+import type { FastifyInstance } from 'fastify'
+import { requestIdField } from './request-id.ts'
+
+const allowedMethods = 'GET, HEAD, POST, PUT, DELETE'
+const allowedHeaders = `authorization, content-type, ${requestIdField}, traceparent, tracestate`
+const exposedHeaders = `link, www-authenticate, retry-after, allow, ${requestIdField}`
+/** For how long a browser need not ask again; none believes more than two hours. */
+const preflightSeconds = '7200'
+
+/**
+ * Lets the pages of some origins call the service (the CORS protocol of the Fetch standard). A preflight asks without a
+ * token, as browsers do. No credentials of the browser's own are ever wanted: the token is sent by the page.
+ *
+ * @param origins as browsers write them: scheme, host, and port where it is not the scheme's own
+ */
+export function allowOrigins(app: FastifyInstance, origins: readonly string[]): void {
+  const allowed = new Set(origins)
+  app.addHook('onRequest', (request, reply, done) => {
+    reply.header('vary', 'origin')
+    const { origin, 'access-control-request-method': wanted } = request.headers
+    if (origin === undefined || !allowed.has(origin)) return done()
+    reply.header('access-control-allow-origin', origin)
+    if (request.method !== 'OPTIONS' || wanted === undefined) {
+      reply.header('access-control-expose-headers', exposedHeaders)
+      return done()
+    }
+    reply
+      .code(204)
+      .headers({
+        'access-control-allow-methods': allowedMethods,
+        'access-control-allow-headers': allowedHeaders,
+        'access-control-max-age': preflightSeconds,
+      })
+      .send()
+  })
+}

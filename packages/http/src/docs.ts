@@ -1,0 +1,33 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { FastifyInstance } from 'fastify'
+import swaggerUiFolder from 'swagger-ui-dist/absolute-path.js'
+import { refuseOtherMethods } from './methods.ts'
+
+const ownFolder = join(import.meta.dirname, '../assets')
+
+const files = {
+  '/docs': [ownFolder, 'docs.html', 'text/html; charset=utf-8'],
+  '/docs/page.js': [ownFolder, 'page.js', 'text/javascript; charset=utf-8'],
+  '/docs/swagger-ui-bundle.js': [swaggerUiFolder(), 'swagger-ui-bundle.js', 'text/javascript; charset=utf-8'],
+  '/docs/swagger-ui.css': [swaggerUiFolder(), 'swagger-ui.css', 'text/css; charset=utf-8'],
+} as const
+
+/** The page runs nothing but these files, and talks to nobody but who it came from. */
+const headers = {
+  'content-security-policy':
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  'x-content-type-options': 'nosniff',
+  'referrer-policy': 'no-referrer',
+  'cache-control': 'no-cache',
+}
+
+/** The reference page: the interface in a browser, open to everybody, to be tried out with a token. */
+export function addDocs(app: FastifyInstance): void {
+  for (const [url, [folder, file, mediaType]] of Object.entries(files)) {
+    app.get(url, async (_request, reply) => {
+      return reply.headers({ ...headers, 'content-type': mediaType }).send(await readFile(join(folder, file)))
+    })
+    refuseOtherMethods(app, url, ['GET', 'HEAD'])
+  }
+}

@@ -1,0 +1,215 @@
+import { connect } from 'node:net'
+import { AccessError, type Gate } from '@plant-store/access'
+import { createPlantStore, plantIdMax, plantIdMin } from '@plant-store/domain'
+import { createMemoryPlantRepository } from '@plant-store/domain/testing'
+import { plantRoutes } from '@plant-store/http'
+import { type FastifyInstance, type FastifyServerOptions, fastify } from 'fastify'
+import { afterEach, expect, test } from 'vitest'
+
+/** The plugin in a Fastify of somebody else's, with everything that Fastify does when nobody tells it otherwise. */
+
+let app: FastifyInstance
+afterEach(() => app.close())
+
+const gate: Gate = async (token, scope) => {
+  if (token === undefined) throw new AccessError('no-token', 'who are you?')
+  if (token !== 'secret') throw new AccessError('invalid-token', 'nobody we know')
+  if (scope === 'plants:write' && readOnly) throw new AccessError('insufficient-scope', 'look only', scope)
+  return { name: 'flora' }
+}
+let readOnly = false
+afterEach(() => {
+  readOnly = false
+})
+
+const newStore = () => createPlantStore({ plants: createMemoryPlantRepository() })
+const authorization = 'Bearer secret'
+const json = { authorization, 'content-type': 'application/json' }
+
+/** A service with ways of its own: coercing schemas, parsers, hooks, handlers of errors and of paths nobody has. */
+async function startForeign(options: FastifyServerOptions = {}) {
+  const seen: string[] = []
+  app = fastify({
+    ajv: { customOptions: { coerceTypes: 'array' } },
+    ...options,
+  })
+  app.setErrorHandler((error, _request, reply) => reply.code(418).send({ foreign: `${error}` }))
+  app.setNotFoundHandler((_request, reply) => reply.code(404).send({ foreign: 'nothing' }))
+  app.addContentTypeParser('text/plain', { parseAs: 'string' }, (_request, body, done) =>
+    done(null, { text: body }),
+  )
+  app.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, body, done) =>
+    done(null, { foreign: JSON.parse(body as string) }),
+  )
+  app.addContentTypeParser('*', (_request, _payload, done) => done(null, 'anything'))
+  app.setReplySerializer(payload => JSON.stringify({ wrapped: payload }))
+  app.addHook('onRequest', async request => {
+    seen.push(`${request.method} ${request.url}`)
+  })
+  app.addHook('onSend', async (_request, reply) => {
+    reply.header('x-foreign', 'yes')
+  })
+  const schema = {
+    body: {
+      type: 'object',
+      properties: { foreign: { type: 'object', properties: { id: { type: 'integer' } } } },
+    },
+  }
+  app.post('/own', { schema }, async request => ({ got: request.body, token: 'tokenName' in request }))
+  app.get('/own', async () => {
+    throw new Error('own')
+  })
+  app.register(plantRoutes, { prefix: '/garden', store: newStore(), gate })
+  await app.ready()
+  return seen
+}
+
+const errorBody = (number: number) => ({ error: number, message: expect.any(String) })
+
+test('ids and texts are exact under the prefix', async () => {
+  await startForeign()
+  for (const id of [plantIdMin, 9007199254740993n, plantIdMax]) {
+    const body = `{"id":${id},"name":"\\u0000x"}`.replace('\\u0000', '植物 ')
+    const created = await app.inject({ method: 'POST', url: '/garden/plants', headers: json, body })
+    expect([created.statusCode, created.body]).toEqual([200, '{"name":"植物 x"}'])
+    expect(created.headers['content-type']).toBe('application/json')
+    const read = await app.inject({ url: `/garden/plants/${id}`, headers: { authorization } })
+    expect(read.body).toBe(`{"id":${id},"name":"植物 x"}`)
+  }
+  const page = await app.inject({ url: '/garden/plants?limit=1', headers: { authorization } })
+  expect(page.headers.link).toBe(`</garden/plants?limit=1&after=${plantIdMin}>; rel="next"`)
+  const replaced = await app.inject({
+    method: 'PUT',
+    url: '/garden/plants/5',
+    headers: json,
+    body: '{"name":""}',
+  })
+  expect([replaced.statusCode, replaced.body]).toEqual([200, '{"name":""}'])
+  const removed = await app.inject({ method: 'DELETE', url: '/garden/plants/5', headers: { authorization } })
+  expect([removed.statusCode, removed.body]).toEqual([204, ''])
+  const head = await app.inject({ method: 'HEAD', url: '/garden/plants', headers: { authorization } })
+  expect([head.statusCode, head.body]).toEqual([200, ''])
+})
+
+test.each<[string, object, number, number]>([
+  ['an id as a string', { body: '{"id":"1","name":"n"}' }, 400, 40002],
+  ['true as an id', { body: '{"id":true,"name":"n"}' }, 400, 40002],
+  ['an id past int64', { body: '{"id":9223372036854775808,"name":"n"}' }, 400, 40002],
+  ['a number as a name', { body: '{"id":1,"name":5}' }, 400, 40002],
+  ['null as a name', { body: '{"id":1,"name":null}' }, 400, 40002],
+  ['a member twice', { body: '{"id":1,"id":2,"name":"n"}' }, 400, 40001],
+  ['a member that means a prototype', { body: '{"id":1,"__proto__":{"name":"n"}}' }, 400, 40002],
+  ['broken JSON', { body: '{"id":1' }, 400, 40001],
+  ['no body', {}, 400, 40001],
+  ['bytes that are not UTF-8', { body: Buffer.from([0x22, 0xff, 0x22]) }, 400, 40001],
+  ['plain text', { body: 'x', headers: { ...json, 'content-type': 'text/plain' } }, 415, 41501],
+  ['a compressed body', { body: '{}', headers: { ...json, 'content-encoding': 'gzip' } }, 415, 41502],
+  ['too large a body', { body: `{"id":1,"name":"${'x'.repeat(2_000)}"}` }, 413, 41301],
+  ['no token', { headers: {} }, 401, 40101],
+  ['a token of nobody', { headers: { ...json, authorization: 'Bearer guess' } }, 401, 40102],
+  ['a method that the path has not', { method: 'PATCH' }, 405, 40501],
+  ['an id that is none', { method: 'GET', url: '/garden/plants/one' }, 400, 40004],
+  ['an id of nobody', { method: 'GET', url: '/garden/plants/17' }, 404, 40402],
+  ['a limit out of range', { method: 'GET', url: '/garden/plants?limit=0' }, 400, 40005],
+  ['a query that is not UTF-8', { method: 'GET', url: '/garden/plants?tag=%ff' }, 400, 40006],
+])('%s is answered in the one shape under the prefix', async (_name, given, status, number) => {
+  await startForeign({ bodyLimit: 1024 })
+  const answer = await app.inject({ method: 'POST', url: '/garden/plants', headers: json, ...given })
+  expect([answer.statusCode, answer.json()]).toEqual([status, errorBody(number)])
+  expect(answer.headers['content-type']).toBe('application/json')
+  expect(Object.keys(answer.json())).toEqual(['error', 'message'])
+})
+
+test("the challenge of the service's own gate is RFC 6750's", async () => {
+  await startForeign()
+  readOnly = true
+  const answer = await app.inject({ method: 'DELETE', url: '/garden/plants/1', headers: { authorization } })
+  expect(answer.statusCode).toBe(403)
+  expect(answer.headers['www-authenticate']).toMatch(/error="insufficient_scope".*scope="plants:write"/)
+})
+
+test('nothing of it is outside its prefix', async () => {
+  const seen = await startForeign()
+  const own = await app.inject({
+    method: 'POST',
+    url: '/own',
+    headers: { 'content-type': 'application/json' },
+    body: '{"id":"7"}',
+  })
+  expect(own.json()).toEqual({ wrapped: { got: { foreign: { id: 7 } }, token: false } })
+  const text = await app.inject({
+    method: 'POST',
+    url: '/own',
+    headers: { 'content-type': 'text/plain' },
+    body: 't',
+  })
+  expect(text.json()).toEqual({ wrapped: { got: { text: 't' }, token: false } })
+  const failed = await app.inject('/own')
+  expect([failed.statusCode, failed.json()]).toEqual([418, { wrapped: { foreign: 'Error: own' } }])
+  for (const url of ['/plants', '/nowhere', '/garden', '/garden/nowhere', '/garden/plants/1/leaves']) {
+    const answer = await app.inject(url)
+    expect([url, answer.statusCode, answer.json()]).toEqual([url, 404, { foreign: 'nothing' }])
+  }
+  await app.inject({ url: '/garden/plants', headers: { authorization } })
+  expect(seen.at(-1)).toBe('GET /garden/plants')
+})
+
+test("a hook of the service's own that refuses keeps its status, in the one shape", async () => {
+  app = fastify()
+  app.addHook('onRequest', async () => {
+    throw Object.assign(new Error('slow down'), { statusCode: 429, headers: { 'retry-after': '7' } })
+  })
+  app.register(plantRoutes, { prefix: '/garden', store: newStore(), gate })
+  const answer = await app.inject({ url: '/garden/plants', headers: { authorization } })
+  expect([answer.statusCode, answer.json()]).toEqual([429, { error: 42900, message: 'slow down' }])
+})
+
+test('a failure of the gate is no secret told', async () => {
+  app = fastify()
+  const broken: Gate = () => Promise.reject(new Error('password of the database: 1234'))
+  app.register(plantRoutes, { store: newStore(), gate: broken })
+  const answer = await app.inject({ url: '/plants', headers: { authorization } })
+  expect([answer.statusCode, answer.json()]).toEqual([500, errorBody(50001)])
+  expect(answer.body).not.toContain('1234')
+})
+
+test('several stores stand side by side, each with its own gate', async () => {
+  app = fastify()
+  app.register(plantRoutes, { prefix: '/north', store: newStore(), gate })
+  app.register(plantRoutes, { prefix: '/south', store: newStore(), gate: () => ({ name: 'anybody' }) })
+  await app.inject({ method: 'PUT', url: '/north/plants/1', headers: json, body: '{"name":"north"}' })
+  expect((await app.inject('/south/plants')).body).toBe('[]')
+  expect((await app.inject('/north/plants')).statusCode).toBe(401)
+})
+
+test('a service that makes no HEAD of its own still has it here', async () => {
+  await startForeign({ exposeHeadRoutes: false })
+  for (const [url, status] of [
+    ['/garden/plants', 200],
+    ['/garden/plants/1', 404],
+  ] as const) {
+    const answer = await app.inject({ method: 'HEAD', url, headers: { authorization } })
+    expect([url, answer.statusCode]).toEqual([url, status])
+  }
+})
+
+test('whoever waits to be asked for a body is asked once', async () => {
+  await startForeign()
+  await app.listen({ host: '127.0.0.1', port: 0 })
+  const { port } = app.server.address() as { port: number }
+  const socket = connect(port, '127.0.0.1').setEncoding('utf8')
+  const body = '{"id":1,"name":"n"}'
+  const head = [
+    'POST /garden/plants HTTP/1.1',
+    'Host: h',
+    `Authorization: ${authorization}`,
+    'Content-Type: application/json',
+    `Content-Length: ${body.length}`,
+    'Connection: close',
+    'Expect: 100-continue',
+  ]
+  socket.write(`${head.join('\r\n')}\r\n\r\n${body}`)
+  let received = ''
+  for await (const chunk of socket) received += chunk
+  expect(received.match(/^HTTP\/1\.1 \d+/gm)).toEqual(['HTTP/1.1 100', 'HTTP/1.1 200'])
+})

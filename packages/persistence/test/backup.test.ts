@@ -1,0 +1,262 @@
+import {
+  closeSync,
+  copyFileSync,
+  existsSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parsePlant } from '@plant-store/domain'
+import {
+  backUpStore,
+  inspectStore,
+  openArchive,
+  openSnapshot,
+  openStorage,
+  restoreStore,
+  StoreInUseError,
+} from '@plant-store/persistence'
+import Database from 'better-sqlite3'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+
+let folder: string
+let file: string
+let url: string
+let backup: string
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'plant-store-'))
+  file = join(folder, 'store.db')
+  url = `file:${file}`
+  backup = join(folder, 'backup.db')
+})
+afterEach(() => rmSync(folder, { recursive: true }))
+
+const many = (from: number, count: number) =>
+  Array.from({ length: count }, (_, n) =>
+    parsePlant({ id: BigInt(from + n), name: `plant ${from + n} ${'x'.repeat(200)}` }),
+  )
+async function load(from: number, count: number) {
+  await using archive = await openArchive(url)
+  await archive.load(many(from, count), 'keep')
+}
+async function count() {
+  await using snapshot = await openSnapshot(url)
+  return snapshot.count
+}
+/** Overwrites pages in the middle, so that the file still looks like a database from its first page. */
+function damage(path: string) {
+  const descriptor = openSync(path, 'r+')
+  for (let page = 40; page < 60; page++) writeSync(descriptor, Buffer.alloc(4096, 0x5a), 0, 4096, page * 4096)
+  closeSync(descriptor)
+}
+
+test('a backup is one file that holds the store as it was when it began, under changes', async () => {
+  await load(0, 20_000)
+  await using storage = await openStorage({ url })
+  let changes = 0
+  const pages: number[] = []
+  const report = await backUpStore(url, backup, {
+    onProgress({ pages: done, ofPages }) {
+      pages.push(done / ofPages)
+      storage.plants.insert(...(many(1_000_000 + changes++, 1) as [ReturnType<typeof parsePlant>]))
+    },
+  })
+  expect(report).toMatchObject({ file: backup, plants: 20_000, tokens: 0, schemaVersion: 2 })
+  expect(changes).toBeGreaterThan(1)
+  expect(pages).toEqual(pages.toSorted((a, b) => a - b))
+  expect(readdirSync(folder).sort()).toEqual(['backup.db', 'store.db', 'store.db-shm', 'store.db-wal'])
+  expect(await inspectStore(`file:${backup}`)).toMatchObject({ plants: 20_000 })
+})
+
+test('a backup that is given up or fails leaves what was there', async () => {
+  await load(0, 20_000)
+  writeFileSync(backup, 'what was there')
+  const giveUp = new AbortController()
+  const backingUp = backUpStore(url, backup, { signal: giveUp.signal, onProgress: () => giveUp.abort() })
+  await expect(backingUp).rejects.toThrow(/could not be backed up/)
+  await expect(backUpStore(url, join(folder, 'no', 'backup.db'))).rejects.toThrow(/could not be backed up/)
+  expect(readFileSync(backup, 'utf8')).toBe('what was there')
+  expect(readdirSync(folder).sort()).toEqual(['backup.db', 'store.db'])
+})
+
+test('a damaged store is not backed up', async () => {
+  await load(0, 20_000)
+  damage(file)
+  await expect(inspectStore(url)).rejects.toThrow(/is damaged/)
+  await expect(backUpStore(url, backup)).rejects.toThrow(/is damaged/)
+  expect(readdirSync(folder)).toEqual(['store.db'])
+})
+
+test('a restored store is what was backed up', async () => {
+  await load(0, 1_000)
+  await backUpStore(url, backup)
+  await load(1_000, 5_000)
+  expect(await restoreStore(url, backup)).toMatchObject({ file, plants: 1_000 })
+  expect(await count()).toBe(1_000)
+  expect(readdirSync(folder).sort()).toEqual(['backup.db', 'store.db'])
+  await using storage = await openStorage({ url })
+  expect(await storage.plants.insert(parsePlant({ id: 1_000n, name: 'goes on' }))).toBe('inserted')
+})
+
+test('a store is restored where none is, without the log of one that was', async () => {
+  await load(0, 1_000)
+  await backUpStore(url, backup)
+  {
+    await using archive = await openArchive(url)
+    await archive.load(many(5_000, 1_000), 'keep')
+    copyFileSync(`${file}-wal`, join(folder, 'stale-wal'))
+  }
+  rmSync(file)
+  copyFileSync(join(folder, 'stale-wal'), `${file}-wal`)
+  await restoreStore(url, backup)
+  expect(await count()).toBe(1_000)
+
+  const elsewhere = `file:${folder}/a/new/folder/store.db`
+  await restoreStore(elsewhere, backup)
+  expect(await inspectStore(elsewhere)).toMatchObject({ plants: 1_000 })
+})
+
+test('a store with a log that nobody took in is replaced together with it', async () => {
+  await load(0, 1_000)
+  await backUpStore(url, backup)
+  // As a killed server leaves it.
+  const crashed = join(folder, 'crashed.db')
+  {
+    await using archive = await openArchive(url)
+    await archive.load(many(5_000, 1_000), 'keep')
+    copyFileSync(file, crashed)
+    copyFileSync(`${file}-wal`, `${crashed}-wal`)
+  }
+  await restoreStore(`file:${crashed}`, backup)
+  expect(existsSync(`${crashed}-wal`)).toBe(false)
+  expect(await inspectStore(`file:${crashed}`)).toMatchObject({ plants: 1_000 })
+})
+
+test.each([
+  'an open store',
+  'an open store that nothing was asked of',
+  'a transaction in the old journal mode',
+])('%s is not replaced', async holder => {
+  await load(0, 1_000)
+  await backUpStore(url, backup)
+  await load(1_000, 1_000)
+  let release: () => unknown
+  if (holder === 'an open store') {
+    const storage = await openStorage({ url })
+    await storage.check()
+    release = () => storage[Symbol.asyncDispose]()
+  } else if (holder === 'an open store that nothing was asked of') {
+    const storage = await openStorage({ url })
+    release = () => storage[Symbol.asyncDispose]()
+  } else {
+    const db = new Database(file)
+    db.pragma('journal_mode = delete')
+    db.exec('begin immediate')
+    release = () => db.close()
+  }
+  const refused = restoreStore(url, backup)
+  await expect(refused).rejects.toThrow(StoreInUseError)
+  await expect(refused).rejects.toThrow(`the store ${file} is in use: stop the server first`)
+  await release()
+  expect(await count()).toBe(2_000)
+  await restoreStore(url, backup)
+  expect(await count()).toBe(1_000)
+})
+
+test('who opened the store just before it was replaced finds no store', async () => {
+  await load(0, 1_000)
+  await backUpStore(url, backup)
+  const descriptor = openSync(file, 'r')
+  await restoreStore(url, backup)
+  const start = Buffer.alloc(16)
+  readSync(descriptor, start, 0, 16, 0)
+  closeSync(descriptor)
+  expect(start.toString()).not.toBe('SQLite format 3\0')
+  writeFileSync(join(folder, 'ghost.db'), Buffer.concat([start, readFileSync(backup).subarray(16)]))
+  await expect(openStorage({ url: `file:${folder}/ghost.db` })).rejects.toThrow(/not a database/)
+})
+
+test.each([
+  ['damaged', () => damage(backup), /is damaged/],
+  ['cut off', () => truncateSync(backup, 100 * 4096), /is damaged|malformed/],
+  ['empty', () => truncateSync(backup, 0), /it is empty/],
+  [
+    'no database',
+    () => writeFileSync(backup, 'a text that is long enough to have a header of its own'.repeat(9)),
+    /not a SQLite/,
+  ],
+  [
+    'of a newer version',
+    () => {
+      const db = new Database(backup)
+      db.exec('update schema_version set version = 99')
+      db.close()
+    },
+    /schema version 99/,
+  ],
+  [
+    "another program's",
+    () => {
+      rmSync(backup)
+      new Database(backup).exec('create table t (a)').close()
+    },
+    /another program/,
+  ],
+  ['missing', () => rmSync(backup), /no such file/],
+])('a backup that is %s is refused, and the store left as it was', async (_, spoil, reason) => {
+  await load(0, 20_000)
+  await backUpStore(url, backup)
+  await load(20_000, 1_000)
+  spoil()
+  await expect(restoreStore(url, backup)).rejects.toThrow(reason)
+  expect(await count()).toBe(21_000)
+  expect(readdirSync(folder).filter(name => name.endsWith('.part'))).toEqual([])
+})
+
+test('a store that can not be read is not replaced, as nobody can tell whether it is in use', async () => {
+  await load(0, 100)
+  await backUpStore(url, backup)
+  writeFileSync(file, 'no database any more, for whatever reason'.repeat(100))
+  const before = readFileSync(file)
+  await expect(restoreStore(url, backup)).rejects.toThrow(/move .*store\.db away, and restore again$/)
+  expect(readFileSync(file)).toEqual(before)
+})
+
+test('a store with damaged pages is replaced', async () => {
+  await load(0, 20_000)
+  await backUpStore(url, backup)
+  damage(file)
+  await restoreStore(url, backup)
+  expect(await inspectStore(url)).toMatchObject({ plants: 20_000 })
+})
+
+test('a restore that is given up leaves the store as it was', async () => {
+  await load(0, 20_000)
+  await backUpStore(url, backup)
+  await load(20_000, 1_000)
+  const giveUp = new AbortController()
+  const restoring = restoreStore(url, backup, { signal: giveUp.signal, onProgress: () => giveUp.abort() })
+  await expect(restoring).rejects.toThrow(/could not be restored/)
+  expect(await count()).toBe(21_000)
+  expect(readdirSync(folder).sort()).toEqual(['backup.db', 'store.db'])
+})
+
+test('a store behind a symbolic link is replaced, not the link', async () => {
+  await load(0, 100)
+  await backUpStore(url, backup)
+  await load(100, 100)
+  const link = join(folder, 'link.db')
+  symlinkSync(file, link)
+  await restoreStore(`file:${link}`, backup)
+  expect(await count()).toBe(100)
+})

@@ -1,0 +1,96 @@
+import { readdir, readFile, writeFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+import { expect, inject, test } from 'vitest'
+import { run } from '../src/run.ts'
+
+const { folder, packages } = inject('installed')
+const require = createRequire(import.meta.url)
+
+const compilers = [
+  ['oldest', require.resolve('typescript-oldest/bin/tsc')],
+  ['newest', join(dirname(require.resolve('typescript/package.json')), 'bin/tsc')],
+] as const
+
+test('there are packages, and each came from its tarball', async () => {
+  expect(packages.map(({ name }) => name).sort()).toEqual([
+    '@plant-store/access',
+    '@plant-store/client',
+    '@plant-store/domain',
+    '@plant-store/http',
+    '@plant-store/json',
+    '@plant-store/persistence',
+  ])
+  const lock = JSON.parse(await readFile(join(folder, 'package-lock.json'), 'utf8'))
+  const resolved = Object.entries<{ resolved?: string; link?: boolean }>(lock.packages)
+  for (const { name } of packages) {
+    const installed = resolved.filter(([path]) => path.endsWith(`node_modules/${name}`))
+    expect(installed).toHaveLength(1)
+    expect(installed[0]?.[1].resolved).toMatch(/^file:.*\.tgz$/)
+    expect(installed[0]?.[1].link).toBeUndefined()
+  }
+})
+
+test('every example in the READMEs is one that runs', async () => {
+  for (const { name } of packages) {
+    const readme = await readFile(join(folder, 'node_modules', name, 'README.md'), 'utf8')
+    const examples = [...readme.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, code]) => code as string)
+    expect(examples.length, `examples in the README of ${name}`).toBeGreaterThan(0)
+    for (const [n, code] of examples.entries()) {
+      const file = `readme-${name.replace('@plant-store/', '')}-${n}.ts`
+      await writeFile(join(folder, file), code)
+      // What an example says it prints is what it prints.
+      const promised = [...code.matchAll(/\/\/ → (.*)$/gm)].map(([, line]) => line)
+      const printed = await run(process.execPath, [file], folder)
+      expect(printed.trimEnd().split('\n').filter(Boolean), `${file}\n${code}`).toEqual(promised)
+    }
+  }
+})
+
+test.concurrent.each(
+  compilers.flatMap(([age, tsc]) =>
+    [
+      ['nodenext', 'nodenext'],
+      ['esnext', 'bundler'],
+    ].map(([module, resolution]) => ({ age, tsc, module, resolution })),
+  ),
+)(
+  'the $age TypeScript finds nothing wrong, resolving as $resolution',
+  async ({ age, tsc, module, resolution }) => {
+    const config = `tsconfig.${age}.${resolution}.json`
+    const compilerOptions = {
+      target: 'es2022',
+      lib: ['es2022', 'dom', 'dom.asynciterable'],
+      module,
+      moduleResolution: resolution,
+      types: ['node'],
+      strict: true,
+      exactOptionalPropertyTypes: true,
+      allowImportingTsExtensions: true,
+      noEmit: true,
+      // Every declaration that is reached, ours and others', once with each compiler.
+      skipLibCheck: resolution !== 'nodenext',
+    }
+    const files = (await readdir(folder)).filter(name => name.endsWith('.ts'))
+    expect(files).toEqual(expect.arrayContaining(['nursery.test.ts', 'readme-client-0.ts']))
+    await writeFile(join(folder, config), JSON.stringify({ compilerOptions, files }))
+    expect(await run(process.execPath, [tsc, '-p', config], folder)).toBe('')
+  },
+)
+
+test('the compilers do see what they check', async () => {
+  await writeFile(
+    join(folder, 'wrong.mts'),
+    "import { parsePlantId } from '@plant-store/domain'\nexport const id: number = parsePlantId(1n)\n",
+  )
+  for (const [, tsc] of compilers) {
+    const args = [tsc, '--noEmit', '--skipLibCheck', '--module', 'nodenext', 'wrong.mts']
+    await expect(run(process.execPath, args, folder)).rejects.toThrow(/TS2322/)
+  }
+})
+
+test("the nursery's own tests pass", async () => {
+  const report = await run(process.execPath, ['--test', '--test-reporter=tap', 'nursery.test.ts'], folder)
+  expect(report).toMatch(/^# fail 0$/m)
+  expect(Number(/^# pass (\d+)$/m.exec(report)?.[1])).toBeGreaterThan(10)
+})

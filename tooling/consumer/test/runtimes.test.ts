@@ -1,0 +1,132 @@
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import { createRequire } from 'node:module'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import { build } from 'esbuild'
+import { chromium } from 'playwright-core'
+import { afterAll, beforeAll, expect, inject, test } from 'vitest'
+import { run } from '../src/run.ts'
+
+const installed = inject('installed')
+
+/** Takes a plant through the domain's rules, and through a store that the client reaches by the fetch given. */
+const trial = `
+import { createPlantStore, parsePlant, plantIdMax } from '@plant-store/domain'
+import { createPlantClient } from '@plant-store/client'
+
+export async function tryOut() {
+  const plant = parsePlant({ id: plantIdMax, name: 'Monstera' })
+  let refused
+  try { parsePlant({ id: 1, name: '\\ud800' }) } catch (error) { refused = error.message }
+  const fetch = async () => new Response('[{"id":9007199254740993,"name":"Fern"}]')
+  const client = createPlantClient({ baseUrl: 'http://store.example/garden', token: 't', fetch })
+  const { plants } = await client.list()
+  const store = createPlantStore({ plants: { insert: async () => 'id-taken' } })
+  const taken = await store.create(plant).catch(error => error.code)
+  return [String(plant.id), refused, String(plants[0].id), taken]
+}
+`
+const outcome = [
+  '9223372036854775807',
+  'id must be an integer from -9223372036854775808 to 9223372036854775807; name must be Unicode text: it has a lone surrogate',
+  '9007199254740993',
+  'id-taken',
+]
+
+let folder: string
+beforeAll(async () => {
+  folder = await mkdtemp(join(installed.folder, 'trial-'))
+  await writeFile(join(folder, 'trial.js'), trial)
+  await writeFile(
+    join(folder, 'print.js'),
+    "console.log(JSON.stringify(await (await import('./trial.js')).tryOut()))",
+  )
+})
+afterAll(() => rm(folder, { recursive: true }))
+
+test('domain and client run on Node', async () => {
+  expect(JSON.parse(await run(process.execPath, ['print.js'], folder))).toEqual(outcome)
+})
+
+test('domain and client run on Bun', async () => {
+  expect(JSON.parse(await run(bunProgram(), ['print.js'], folder))).toEqual(outcome)
+})
+
+test('the client keeps its promises on Bun', async () => {
+  await writeFile(
+    join(folder, 'refused.js'),
+    `
+import { createPlantClient } from '@plant-store/client'
+const client = createPlantClient({ baseUrl: 'http://127.0.0.1:1', token: 't', attemptsMax: 2, backOffMs: 1 })
+const failure = await client.create({ id: 1n, name: '' }).catch(error => error)
+console.log(failure.reason, failure.mayHaveChanged)
+`,
+  )
+  expect(await run(bunProgram(), ['refused.js'], folder)).toBe('connection-failed false\n')
+})
+
+test('the domain, minified for a browser, is small and needs nothing of Node', async () => {
+  const code = await bundle("export * from '@plant-store/domain'")
+  console.log(`domain: ${code.length} bytes minified, ${gzipSync(code).length} compressed`)
+  expect(code.length).toBeLessThan(4_000)
+  const client = await bundle("export * from '@plant-store/client'")
+  console.log(
+    `client, with the domain: ${client.length} bytes minified, ${gzipSync(client).length} compressed`,
+  )
+  expect(client.length).toBeLessThan(9_000)
+})
+
+test('what is not used of the domain is not bundled', async () => {
+  const code = await bundle("export { parsePlantId } from '@plant-store/domain'")
+  expect(code.length).toBeLessThan(1_000)
+  expect(code).not.toContain('plant-not-found')
+})
+
+/** Debian's; a machine without it can't show what a browser does. */
+const browserProgram = '/usr/bin/chromium'
+
+test.skipIf(!existsSync(browserProgram))('domain and client run in a browser', async () => {
+  const code = await bundle("import { tryOut } from './trial.js'; globalThis.tryOut = tryOut")
+  const server = createServer((request, response) => {
+    const isScript = request.url === '/trial.js'
+    response.writeHead(200, { 'content-type': isScript ? 'text/javascript' : 'text/html' })
+    response.end(isScript ? code : '<script type="module" src="trial.js"></script>')
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const browser = await chromium.launch({ executablePath: browserProgram, args: ['--no-sandbox'] })
+  try {
+    const page = await browser.newPage()
+    await page.goto(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`)
+    await page.waitForFunction('globalThis.tryOut !== undefined')
+    expect(await page.evaluate('tryOut()')).toEqual(outcome)
+  } finally {
+    await browser.close()
+    server.close()
+  }
+})
+
+async function bundle(contents: string): Promise<string> {
+  const { outputFiles } = await build({
+    stdin: { contents, resolveDir: folder },
+    bundle: true,
+    minify: true,
+    format: 'esm',
+    platform: 'browser',
+    target: 'es2022',
+    write: false,
+    logLevel: 'silent',
+  })
+  return outputFiles[0]?.text as string
+}
+
+// Bun's package would put this program in place in an install step; it is there without one.
+function bunProgram(): string {
+  const require = createRequire(createRequire(import.meta.url).resolve('bun/package.json'))
+  const platform = process.platform === 'win32' ? 'windows' : process.platform
+  const arch = process.arch === 'arm64' ? 'aarch64' : process.arch
+  return require.resolve(`@oven/bun-${platform}-${arch}/bin/bun${process.platform === 'win32' ? '.exe' : ''}`)
+}
