@@ -14,8 +14,6 @@ const beingRefused = new WeakSet<Socket>()
 /** Requests of one connection that wait for those before them; past it no more is read. */
 const waitingRequestsMax = 16
 const waitingRequests = new WeakMap<Socket, number>()
-/** What is wrong with the bodies of requests that nobody has looked at yet. */
-const brokenBodies = new WeakMap<IncomingMessage, RequestError>()
 
 type Route = (request: IncomingMessage, response: ServerResponse) => void
 
@@ -84,8 +82,6 @@ function routeInTurn(before: ServerResponse | undefined, request: IncomingMessag
   before.once('finish', () => {
     if (count(-1) <= waitingRequestsMax && socket.isPaused()) socket.resume()
     route()
-    const error = brokenBodies.get(request)
-    if (error !== undefined && request.listenerCount('error') > 0) request.emit('error', error)
   })
 }
 
@@ -120,8 +116,18 @@ function refuseInTurn(socket: Socket, error: RequestError): void {
   }
   // It is the body of the last request that is broken. Whoever waits for it learns that, and answers.
   if (last.req.listenerCount('error') > 0) last.req.emit('error', error)
-  else brokenBodies.set(last.req, error)
+  else tellNextListener(last.req, error)
   afterFinish(last, () => end(socket))
+}
+
+/** The request waits for its turn, or for its token to be looked up, and its body is read only then. */
+function tellNextListener(request: IncomingMessage, error: RequestError): void {
+  const tell = (event: string | symbol) => {
+    if (event !== 'error') return
+    request.off('newListener', tell)
+    setImmediate(() => request.emit('error', error))
+  }
+  request.on('newListener', tell)
 }
 
 function afterFinish(response: ServerResponse | undefined, then: () => void): void {

@@ -184,3 +184,14 @@ test('requests sent without waiting are taken one at a time, and no more are rea
     expect((await wire.answer({ method: 'GET', target: client.target('/plants') })).status).toBe(200)
   expect([most, begun]).toEqual([1, count])
 }, 20_000)
+
+test('a body that breaks while its token is looked up gets its answer all the same', async () => {
+  await using server = await start()
+  const { client } = server
+  const asked = { method: 'POST', target: client.target('/plants') }
+  // Each with a token that is not known yet, so that the error is there before anybody reads the body.
+  for (const token of [server.service.tokens.full, server.service.tokens.writeOnly]) {
+    const request = `POST ${asked.target} HTTP/1.1\r\nhost: h\r\nauthorization: Bearer ${token}\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n`
+    assertFailure(await client.exchange(asked, request), 40000)
+  }
+})

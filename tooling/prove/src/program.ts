@@ -126,7 +126,7 @@ export async function connectClient({ url }: Program, description?: string): Pro
   return createClient(
     {
       url,
-      tokens: { full: token, readOnly: token, writeOnly: token, expired: 'nobody-has-this' },
+      tokens: { full: token, readOnly: token, writeOnly: token, expired: 'nobody-has-this', metrics: token },
       bodyBytesMax: 1024 * 1024,
       headerBytesMax: 16 * 1024,
     },
