@@ -157,7 +157,7 @@ describe.each([
 
   test('an answer that nobody takes is cut in the end, and the exit code tells', async () => {
     await using database = await prepare()
-    await using program = await start(database, { SHUTDOWN_TIMEOUT: '1500ms' })
+    await using program = await start(database, { SHUTDOWN_TIMEOUT: '5s' })
     const client = await connectRaw(program.url)
     // More than the sockets of both sides hold between them.
     const name = 'n'.repeat(1_000_000)

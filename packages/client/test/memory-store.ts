@@ -21,6 +21,7 @@ export async function startMemoryStore({
     store: createPlantStore({ plants: { ...createMemoryPlantRepository(), ...plants } }),
     gate: createGate({ tokens }),
     check: async () => {},
+    metrics: async () => '',
     logger,
     ...(path !== '' && { baseUrl: new URL(path, 'http://localhost') }),
     limits: {
