@@ -1,3 +1,4 @@
+import { isIP } from 'node:net'
 import { availableParallelism } from 'node:os'
 import { isBearerToken } from '@plant-store/access'
 import type { ServerLimits } from '@plant-store/http'
@@ -18,6 +19,8 @@ export interface Config {
   /** Threads that answer requests, each on a share of the connections. */
   readonly httpThreads: number
   readonly serverLimits: ServerLimits
+  /** Addresses and networks of proxies that are believed who a client is. */
+  readonly trustedProxies: readonly string[]
   readonly queueRowsMax: number
   readonly shutdownTimeoutMs: number
   /** Where the figures are to be had without a token; nowhere when it is missing. */
@@ -73,7 +76,11 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
       requestTimeoutMs: read('REQUEST_TIMEOUT', '30s', duration),
       headersTimeoutMs: read('HEADERS_TIMEOUT', '10s', duration),
       keepAliveTimeoutMs: read('KEEP_ALIVE_TIMEOUT', '72s', duration),
+      inactivityTimeoutMs: read('INACTIVITY_TIMEOUT', '60s', duration),
+      connectionsMax: read('MAX_CONNECTIONS', '10000', integer(1, 1_000_000)),
+      wrongTokensMax: read('WRONG_TOKENS_LIMIT', '100', integer(1, 1_000_000)),
     },
+    trustedProxies: read('TRUST_PROXY', '', networkList),
     queueRowsMax: read('QUEUE_LIMIT', '10000', integer(1, 1_000_000)),
     shutdownTimeoutMs: read('SHUTDOWN_TIMEOUT', '10s', duration),
     ...(tracesEndpoint !== undefined && { tracesEndpoint }),
@@ -130,6 +137,19 @@ const httpUrl = (text: string) => {
 const databaseUrl = (text: string) => {
   storageName(text)
   return text
+}
+
+const networkList = (text: string) => {
+  const networks = text === '' ? [] : text.split(',').map(network => network.trim())
+  if (!networks.every(isNetwork)) {
+    throw new Error('must be addresses or networks separated by commas, such as 127.0.0.1 or 10.0.0.0/8')
+  }
+  return networks
+}
+
+const isNetwork = (text: string) => {
+  const [, address = '', bits = '0'] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(text) ?? []
+  return isIP(address) !== 0 && Number(bits) <= (isIP(address) === 4 ? 32 : 128)
 }
 
 const originList = (text: string) => {

@@ -7,7 +7,7 @@ import {
   type TokenRepository,
 } from '@plant-store/access'
 import { createPlantStore } from '@plant-store/domain'
-import { createServer, drain, type ServerOptions } from '@plant-store/http'
+import { createServer, drain, type ServerLimits, type ServerOptions } from '@plant-store/http'
 import type { Storage } from '@plant-store/persistence'
 import type { Logger } from 'pino'
 import type { Config } from './config.ts'
@@ -36,7 +36,8 @@ export async function serve(
     corsOrigins: config.corsOrigins,
     ...signals,
     ...(tracing && { traceRequest: tracing.traceRequest }),
-    limits: config.serverLimits,
+    limits: forOneThread(config),
+    trustedProxies: config.trustedProxies,
     ...(config.baseUrl && { baseUrl: new URL(config.baseUrl) }),
   })
   const { host, port, httpThreads } = config
@@ -53,6 +54,11 @@ export async function serve(
       await tracing?.[Symbol.asyncDispose]()
     },
   }
+}
+
+/** The system spreads connections over the threads about evenly. Wrong tokens are counted by each thread for itself. */
+function forOneThread({ serverLimits, httpThreads }: Config): ServerLimits {
+  return { ...serverLimits, connectionsMax: Math.ceil(serverLimits.connectionsMax / httpThreads) }
 }
 
 /** Tokens that the configuration gives stand beside the stored ones, for everything, for as long as the process runs. */

@@ -31,13 +31,26 @@ const defaults = {
     requestTimeoutMs: 30_000,
     headersTimeoutMs: 10_000,
     keepAliveTimeoutMs: 72_000,
+    inactivityTimeoutMs: 60_000,
+    connectionsMax: 10_000,
+    wrongTokensMax: 100,
   },
+  trustedProxies: [],
   queueRowsMax: 10_000,
   shutdownTimeoutMs: 10_000,
 }
 
 test('an empty environment gives the documented defaults', () => {
   expect(readConfig({})).toEqual(defaults)
+})
+
+test('proxies are addresses and networks, separated by commas', () => {
+  expect(readConfig({ TRUST_PROXY: '127.0.0.1, 10.0.0.0/8,fd00::/8, ::1' }).trustedProxies).toEqual([
+    '127.0.0.1',
+    '10.0.0.0/8',
+    'fd00::/8',
+    '::1',
+  ])
 })
 
 test('an empty variable counts as one that is not set', () => {
@@ -56,6 +69,10 @@ test('an empty variable counts as one that is not set', () => {
     'REQUEST_TIMEOUT',
     'HEADERS_TIMEOUT',
     'KEEP_ALIVE_TIMEOUT',
+    'INACTIVITY_TIMEOUT',
+    'MAX_CONNECTIONS',
+    'WRONG_TOKENS_LIMIT',
+    'TRUST_PROXY',
     'QUEUE_LIMIT',
     'SHUTDOWN_TIMEOUT',
     'METRICS_PORT',
@@ -123,6 +140,9 @@ describe('a right value is taken:', () => {
     ['REQUEST_TIMEOUT', '1ms', { requestTimeoutMs: 1 }],
     ['HEADERS_TIMEOUT', '5s', { headersTimeoutMs: 5000 }],
     ['KEEP_ALIVE_TIMEOUT', '1s', { keepAliveTimeoutMs: 1000 }],
+    ['INACTIVITY_TIMEOUT', '1s', { inactivityTimeoutMs: 1000 }],
+    ['MAX_CONNECTIONS', '50', { connectionsMax: 50 }],
+    ['WRONG_TOKENS_LIMIT', '5', { wrongTokensMax: 5 }],
   ])('%s=%s', (name, value, expected) => {
     expect(readConfig({ [name]: value })).toEqual({
       ...defaults,
@@ -186,6 +206,10 @@ describe('a wrong value is refused, with the variable named:', () => {
     ['REQUEST_TIMEOUT', ['0s', '0ms', '30', '30m', '-1s', '1.5s', '86401s', 's']],
     ['HEADERS_TIMEOUT', ['0s', '10']],
     ['KEEP_ALIVE_TIMEOUT', ['0s', '10']],
+    ['INACTIVITY_TIMEOUT', ['0s', '10']],
+    ['MAX_CONNECTIONS', ['0', '1000001', 'many']],
+    ['WRONG_TOKENS_LIMIT', ['0', '1000001', 'none']],
+    ['TRUST_PROXY', ['true', '1', 'proxy', '10.0.0.0/33', '10.0.0/8', '::/129', '10.0.0.1,', '10.0.0.0/']],
     ['QUEUE_LIMIT', ['0', '1000001', 'many']],
     ['SHUTDOWN_TIMEOUT', ['0s', '10', 'never']],
   ])('%s', (name, values) => {
@@ -206,6 +230,10 @@ test('every wrong variable is named at once, a line each, with what it should be
     REQUEST_TIMEOUT: 'long',
     HEADERS_TIMEOUT: 'long',
     KEEP_ALIVE_TIMEOUT: 'long',
+    INACTIVITY_TIMEOUT: 'long',
+    MAX_CONNECTIONS: 'all',
+    WRONG_TOKENS_LIMIT: 'all',
+    TRUST_PROXY: 'yes',
     QUEUE_LIMIT: 'long',
     SHUTDOWN_TIMEOUT: 'long',
   })
@@ -217,12 +245,16 @@ test('every wrong variable is named at once, a line each, with what it should be
     'HEADERS_TIMEOUT',
     'HEADER_LIMIT',
     'HTTP_THREADS',
+    'INACTIVITY_TIMEOUT',
     'KEEP_ALIVE_TIMEOUT',
     'LOG_LEVEL',
+    'MAX_CONNECTIONS',
     'PORT',
     'QUEUE_LIMIT',
     'REQUEST_TIMEOUT',
     'SHUTDOWN_TIMEOUT',
+    'TRUST_PROXY',
+    'WRONG_TOKENS_LIMIT',
   ])
   for (const line of lines) expect(line).toMatch(/^[A-Z_]+ must be .{10,}$/)
 })

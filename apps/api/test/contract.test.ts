@@ -2,9 +2,12 @@ import { contractCases, createClient, createRecorder, timeoutCases } from '@plan
 import { afterAll, describe, expect, test } from 'vitest'
 import { prepareDatabase, startProgram } from './program.ts'
 
+/** The cases try more of them than anybody may. */
+const manyWrongTokens = { WRONG_TOKENS_LIMIT: '1000000' }
+
 const resources = new AsyncDisposableStack()
 const database = resources.use(await prepareDatabase())
-const program = resources.use(await startProgram({ DATABASE_URL: database.url }))
+const program = resources.use(await startProgram({ DATABASE_URL: database.url, ...manyWrongTokens }))
 const hurriedDatabase = resources.use(await prepareDatabase())
 const hurried = resources.use(
   await startProgram({
@@ -13,6 +16,7 @@ const hurried = resources.use(
     HEADERS_TIMEOUT: '300ms',
     REQUEST_TIMEOUT: '600ms',
     ACCESS_TOKENS: 'given-by-configuration',
+    ...manyWrongTokens,
   }),
 )
 

@@ -9,6 +9,7 @@ export interface PlantStore {
   create(plant: Plant): Promise<void>
   /** @throws DomainError `plant-not-found` */
   find(id: PlantId): Promise<Plant>
+  /** A page can be shorter than its limit and not be the last: `next` tells. */
   list(query: PlantPageQuery): Promise<PlantPage>
   /** Creates or replaces; doing it twice is doing it once. */
   replace(plant: Plant): Promise<void>
@@ -26,6 +27,11 @@ export interface PlantPage {
 export const pageLimitMax = 1000
 export const pageLimitDefault = 100
 
+/** UTF-16 code units of text in a page: one of long texts ends early, as an answer has to fit into memory. */
+const pageTextMax = 2 ** 24
+/** Plants that are read in one go, before their texts are measured. */
+const pageRowsAtOnce = 128
+
 export function createPlantStore({ plants }: { plants: PlantRepository }): PlantStore {
   return {
     async create(plant) {
@@ -37,12 +43,23 @@ export function createPlantStore({ plants }: { plants: PlantRepository }): Plant
       return (await plants.find(id)) ?? notFound(id)
     },
     async list(query) {
-      // One more than asked for tells whether there is a next page, without counting.
-      const found = await plants.page({ ...query, limit: query.limit + 1 })
-      const last = found[query.limit - 1]
-      return found.length > query.limit && last !== undefined
-        ? { plants: found.slice(0, query.limit), next: last.id }
-        : { plants: found }
+      const page: Plant[] = []
+      let text = 0
+      for (let from = query; ; ) {
+        const wanted = Math.min(query.limit - page.length, pageRowsAtOnce)
+        // One more than wanted tells whether there are more, without counting.
+        const found = await plants.page({ ...from, limit: wanted + 1 })
+        for (const plant of found.slice(0, wanted)) {
+          const last = page.at(-1)
+          text += plant.name.length + (plant.tag?.length ?? 0)
+          if (text > pageTextMax && last !== undefined) return { plants: page, next: last.id }
+          page.push(plant)
+        }
+        const last = page.at(-1)
+        if (found.length <= wanted || last === undefined) return { plants: page }
+        if (page.length === query.limit) return { plants: page, next: last.id }
+        from = { ...query, after: last.id }
+      }
     },
     replace: plant => plants.save(plant),
     async remove(id) {

@@ -132,7 +132,7 @@ describe('listing', () => {
     expect(second.next).toBeUndefined()
   })
 
-  test('reads at most one plant more than it was asked for', async () => {
+  test('reads at most one plant more than it was asked for, and not all of a long page at once', async () => {
     const asked: number[] = []
     const plants: PlantRepository = {
       ...createMemoryPlantRepository(),
@@ -141,8 +141,9 @@ describe('listing', () => {
         return []
       },
     }
-    await createPlantStore({ plants }).list(parsePlantPageQuery({ limit: BigInt(pageLimitMax) }))
-    expect(asked).toEqual([1001])
+    for (const limit of [1, pageLimitDefault, pageLimitMax])
+      await createPlantStore({ plants }).list(parsePlantPageQuery({ limit: BigInt(limit) }))
+    expect(asked).toEqual([2, 101, 129])
   })
 })
 

@@ -11,6 +11,10 @@ const lingerTimeoutMs = 1_000
 
 const beingRefused = new WeakSet<Socket>()
 
+/** Requests of one connection that wait for those before them; past it no more is read. */
+const waitingRequestsMax = 16
+const waitingRequests = new WeakMap<Socket, number>()
+
 type Route = (request: IncomingMessage, response: ServerResponse) => void
 
 /** Node's server, with answers to what it would answer on its own: without a body, or not in our words. */
@@ -28,9 +32,22 @@ export function openServer(limits: ServerLimits, route: Route): Server {
     // A missing Host is refused by the routes.
     requireHostHeader: false,
   })
+  // Of a client that takes no answers, too: it may have asked for many.
+  server.timeout = limits.inactivityTimeoutMs
+  server.maxConnections = 2 * limits.connectionsMax
+  let connections = 0
+  server.on('connection', (socket: Socket) => {
+    connections++
+    socket.once('close', () => connections--)
+    if (connections <= limits.connectionsMax) return
+    const message = 'the server has as many connections as it takes'
+    refuseInTurn(socket, new RequestError('too-many-connections', message))
+  })
   const respond: Route = (request, response) => {
+    if (beingRefused.has(request.socket)) return
+    const before = lastResponse(request.socket)
     noteResponse(server, request.socket, response)
-    route(request, response)
+    routeInTurn(before, request, () => route(request, response))
   }
   server.on('request', respond)
   server.on('checkContinue', respond)
@@ -44,6 +61,28 @@ export function openServer(limits: ServerLimits, route: Route): Server {
     refuseInTurn(socket, new RequestError('method-not-allowed', 'this server is no proxy', { allow: '' }))
   })
   return server
+}
+
+/**
+ * One request of a connection after the other: answers that wait for their turn, or for a client that does not take
+ * them, are as large as the client likes, and are held in memory.
+ */
+function routeInTurn(before: ServerResponse | undefined, request: IncomingMessage, route: () => void): void {
+  if (before === undefined || before.writableFinished) {
+    route()
+    return
+  }
+  const { socket } = request
+  const count = (change: number) => {
+    const waiting = (waitingRequests.get(socket) ?? 0) + change
+    waitingRequests.set(socket, waiting)
+    return waiting
+  }
+  if (count(1) > waitingRequestsMax) socket.pause()
+  before.once('finish', () => {
+    if (count(-1) <= waitingRequestsMax && socket.isPaused()) socket.resume()
+    route()
+  })
 }
 
 /** Answers what Node's parser could not make a request of. */
@@ -77,7 +116,18 @@ function refuseInTurn(socket: Socket, error: RequestError): void {
   }
   // It is the body of the last request that is broken. Whoever waits for it learns that, and answers.
   if (last.req.listenerCount('error') > 0) last.req.emit('error', error)
+  else tellNextListener(last.req, error)
   afterFinish(last, () => end(socket))
+}
+
+/** The request waits for its turn, or for its token to be looked up, and its body is read only then. */
+function tellNextListener(request: IncomingMessage, error: RequestError): void {
+  const tell = (event: string | symbol) => {
+    if (event !== 'error') return
+    request.off('newListener', tell)
+    setImmediate(() => request.emit('error', error))
+  }
+  request.on('newListener', tell)
 }
 
 function afterFinish(response: ServerResponse | undefined, then: () => void): void {

@@ -14,8 +14,10 @@ export type RequestErrorCode =
   | 'unsupported-media-type'
   | 'unsupported-coding'
   | 'expectation-failed'
+  | 'too-many-wrong-tokens'
   | 'headers-too-large'
   | 'draining'
+  | 'too-many-connections'
 
 export class RequestError extends Error {
   override readonly name = 'RequestError'
@@ -52,6 +54,10 @@ export const failures = {
   'unsupported-media-type': { number: 41501, meaning: 'The body must be application/json in UTF-8' },
   'unsupported-coding': { number: 41502, meaning: 'The body must not be compressed; see Accept-Encoding' },
   'expectation-failed': { number: 41701, meaning: 'The expectation in Expect can not be met' },
+  'too-many-wrong-tokens': {
+    number: 42901,
+    meaning: 'Too many wrong access tokens came from this address; try again after Retry-After',
+  },
   'headers-too-large': { number: 43101, meaning: 'The header fields are larger than the server accepts' },
   internal: { number: 50001, meaning: 'The server failed; its log says why' },
   'store-busy': { number: 50301, meaning: 'Too many changes are waiting; try again after Retry-After' },
@@ -61,6 +67,10 @@ export const failures = {
       'The store can not be used at the moment, and a change may or may not have been kept; try again after Retry-After',
   },
   draining: { number: 50303, meaning: 'The server is about to stop; try again elsewhere' },
+  'too-many-connections': {
+    number: 50304,
+    meaning: 'The server has as many connections as it takes; try again after Retry-After',
+  },
 } as const satisfies Record<FailureCode, { number: number; meaning: string }>
 
 /** A failure as it goes out. */

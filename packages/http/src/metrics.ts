@@ -2,6 +2,7 @@ import type { Gate } from '@plant-store/access'
 import type { FastifyInstance } from 'fastify'
 import { createAuthentication } from './authentication.ts'
 import { refuseOtherMethods } from './methods.ts'
+import type { Throttle } from './throttle.ts'
 
 /** A request that was answered, refusals included. */
 export interface AnsweredRequest {
@@ -15,6 +16,7 @@ export interface AnsweredRequest {
 
 export interface MetricsOptions {
   readonly gate: Gate
+  readonly throttle?: Throttle
   /** The figures in the text format of Prometheus, version 0.0.4. */
   readonly metrics: () => Promise<string>
 }
@@ -22,8 +24,8 @@ export interface MetricsOptions {
 export const metricsMediaType = 'text/plain; version=0.0.4; charset=utf-8'
 
 /** The figures of the service, for who has the scope `metrics:read`. */
-export function addMetrics(app: FastifyInstance, { gate, metrics }: MetricsOptions): void {
-  const onRequest = createAuthentication(gate, () => 'metrics:read')
+export function addMetrics(app: FastifyInstance, { gate, metrics, throttle }: MetricsOptions): void {
+  const onRequest = createAuthentication(gate, throttle, () => 'metrics:read')
   app.get('/metrics', { onRequest }, async (_request, reply) => {
     return reply.header('content-type', metricsMediaType).send(await metrics())
   })

@@ -41,7 +41,8 @@ export function describeInterface(serverUrl: string): string {
           operationId: 'listPlants',
           tags: ['plants'],
           summary: 'List plants',
-          description: 'The plants in ascending numeric order of their ids, a page at a time.',
+          description:
+            'The plants in ascending numeric order of their ids, a page at a time; one of long texts ends before its limit.',
           parameters: [
             {
               name: 'limit',
@@ -153,7 +154,7 @@ const statuses = [...new Set(Object.values(failures).map(({ number }) => Math.fl
 type Status = (typeof statuses)[number]
 
 /** Any request to an operation can meet these; 404 and 405 of paths and methods that are not described stand apart. */
-const aroundRequest: Status[] = [401, 403, 408, 417, 431, 500, 503]
+const aroundRequest: Status[] = [401, 403, 408, 417, 429, 431, 500, 503]
 const aroundBody: Status[] = [413, 415]
 
 const refusals = (...wanted: Status[]) =>
@@ -175,6 +176,7 @@ const responseHeaders: Partial<Record<Status, keyof typeof headerMeanings>> = {
   401: 'WWW-Authenticate',
   403: 'WWW-Authenticate',
   405: 'Allow',
+  429: 'Retry-After',
   503: 'Retry-After',
 }
 const headerMeanings = {
@@ -200,7 +202,7 @@ function openPage(operationId: string, summary: string, schema: object, ...more:
     security: [],
     responses: {
       200: { description: summary, ...json(schema) },
-      ...refusals(400, 408, 417, 431, 500, ...more),
+      ...refusals(400, 408, 417, 431, 500, 503, ...more),
     },
   }
 }

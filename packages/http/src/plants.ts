@@ -13,17 +13,24 @@ import { createAuthentication } from './authentication.ts'
 import { refuseOtherMethods } from './methods.ts'
 import { checkEncoding, readInteger, readJson, readQuery } from './request.ts'
 import { writePlant, writeStoredPlant, writeStoredPlants } from './schemas.ts'
+import type { Throttle } from './throttle.ts'
 
 export interface PlantRoutesOptions {
   readonly store: PlantStore
   readonly gate: Gate
+  /** Turns away who sends many wrong tokens; nobody is unless it is given. */
+  readonly throttle?: Throttle
 }
 
 /** The operations on plants, as a plugin for any Fastify: it brings its own parsing, authentication and failures. */
-export const plantRoutes: FastifyPluginCallback<PlantRoutesOptions> = (app, { store, gate }, done) => {
+export const plantRoutes: FastifyPluginCallback<PlantRoutesOptions> = (
+  app,
+  { store, gate, throttle },
+  done,
+) => {
   if (!app.hasRequestDecorator('tokenName')) app.decorateRequest('tokenName', '')
   app.setErrorHandler(answerFailure)
-  app.addHook('onRequest', createAuthentication(gate))
+  app.addHook('onRequest', createAuthentication(gate, throttle))
   app.addHook('preParsing', (request, reply, payload, parse) => {
     checkEncoding(request)
     // Our server leaves this to us (Node does it itself elsewhere), so that nobody is asked for a body before being admitted, or for too large a one.

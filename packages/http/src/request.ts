@@ -80,7 +80,10 @@ export function checkEncoding({ headers }: FastifyRequest): void {
 
 const singleFields = ['host', 'authorization', 'content-type', 'content-encoding']
 
-/** @throws RequestError `bad-host` when it can't be known which of several values counts, or Host is missing (RFC 9112, 3.2) */
+/**
+ * @throws RequestError `bad-host` when it can't be known which of several values counts, or Host is missing
+ *   (RFC 9112, 3.2); `bad-request` for a version of HTTP that Node reads and does not speak
+ */
 export function checkHeaders({
   rawHeaders,
   httpVersion,
@@ -88,6 +91,8 @@ export function checkHeaders({
   rawHeaders: readonly string[]
   httpVersion: string
 }): void {
+  if (httpVersion !== '1.1' && httpVersion !== '1.0')
+    throw new RequestError('bad-request', 'the version of HTTP must be 1.1 or 1.0')
   let seen = 0
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const field = singleFields.indexOf((rawHeaders[at] as string).toLowerCase())

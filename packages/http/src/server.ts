@@ -15,6 +15,7 @@ import { describeInterface } from './openapi.ts'
 import { plantRoutes } from './plants.ts'
 import { checkHeaders } from './request.ts'
 import { requestId, requestIdField } from './request-id.ts'
+import { createThrottle } from './throttle.ts'
 import { type RequestTracer, traceRequests } from './tracing.ts'
 
 export interface ServerOptions {
@@ -32,6 +33,11 @@ export interface ServerOptions {
   /** What clients see of this server: it is named in the description, and its path is put before every route. */
   readonly baseUrl?: URL
   readonly limits: ServerLimits
+  /**
+   * Addresses or networks of the proxies in front, whose X-Forwarded-For tells the address of a client; without them,
+   * it is the address of whoever is connected.
+   */
+  readonly trustedProxies?: readonly string[]
 }
 
 export interface ServerLimits {
@@ -43,6 +49,12 @@ export interface ServerLimits {
   readonly headersTimeoutMs: number
   /** For the next request on a connection to begin. */
   readonly keepAliveTimeoutMs: number
+  /** For a byte to pass, either way, while a request is being sent or answered. */
+  readonly inactivityTimeoutMs: number
+  /** Connections at one time; who comes past it is told so (503), and past twice as many cut off. */
+  readonly connectionsMax: number
+  /** Wrong access tokens that an address may send in a minute. */
+  readonly wrongTokensMax: number
 }
 
 /** The whole service over HTTP, not yet listening. */
@@ -57,6 +69,7 @@ export function createServer({
   onAnswer = () => {},
   baseUrl,
   limits,
+  trustedProxies = [],
 }: ServerOptions): FastifyInstance {
   const prefix = withoutLastSlash(baseUrl?.pathname ?? '')
   const serverUrl = baseUrl === undefined ? '/' : withoutLastSlash(baseUrl.href)
@@ -67,6 +80,7 @@ export function createServer({
     childLoggerFactory: () => logger,
     genReqId: requestId,
     bodyLimit: limits.bodyBytesMax,
+    trustProxy: trustedProxies.length > 0 ? [...trustedProxies] : false,
     // Left to itself Fastify gives localhost a server for each of its addresses, and tells only one of them all this.
     serverFactory: route => openServer(limits, route),
     clientErrorHandler: refuseConnection,
@@ -82,7 +96,8 @@ export function createServer({
   knowAllMethods(app)
   app.decorateRequest('tokenName', '')
   app.setErrorHandler(answerFailure)
-  const authenticate = createAuthentication(gate)
+  const throttle = createThrottle({ wrongTokensMax: limits.wrongTokensMax })
+  const authenticate = createAuthentication(gate, throttle)
   if (traceRequest !== undefined) traceRequests(app, traceRequest)
   if (corsOrigins.length > 0) allowOrigins(app, corsOrigins)
   app.addHook('onRequest', (request, reply, done) => {
@@ -118,8 +133,8 @@ export function createServer({
         description: describeInterface(serverUrl),
       })
       addDocs(routes)
-      addMetrics(routes, { gate, metrics })
-      routes.register(plantRoutes, { store, gate })
+      addMetrics(routes, { gate, metrics, throttle })
+      routes.register(plantRoutes, { store, gate, throttle })
     },
     { prefix },
   )

@@ -11,6 +11,7 @@ export interface MemoryServiceOptions {
   readonly baseUrl?: URL
   readonly limits?: Partial<ServerLimits>
   readonly host?: string
+  readonly trustedProxies?: readonly string[]
 }
 
 /** What the server logged above the level `info`. */
@@ -22,6 +23,9 @@ const defaultLimits: ServerLimits = {
   requestTimeoutMs: 30_000,
   headersTimeoutMs: 30_000,
   keepAliveTimeoutMs: 30_000,
+  inactivityTimeoutMs: 30_000,
+  connectionsMax: 1_000,
+  wrongTokensMax: 1_000_000,
 }
 
 /** The HTTP adapter on real sockets, over repositories that forget with the process. */
@@ -50,6 +54,7 @@ export async function startMemoryService(options: MemoryServiceOptions = {}) {
     logger: createLogger(logged),
     metrics: async () => '# HELP http_requests_total Requests\n',
     limits,
+    trustedProxies: options.trustedProxies ?? [],
     ...(options.baseUrl && { baseUrl: options.baseUrl }),
   })
   const origin = await server.listen({ host: options.host ?? '127.0.0.1', port: 0 })

@@ -1,4 +1,4 @@
-import { closeSync, existsSync, fsyncSync, mkdirSync, openSync } from 'node:fs'
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import type Database from 'better-sqlite3'
 import {
@@ -38,6 +38,8 @@ export async function openSqlite(
   onCommit?: CommitObserver['onCommit'],
 ): Promise<Storage> {
   if (file !== inMemory) createFolder(dirname(resolve(file)))
+  // Which SQLite takes for an empty one, and writes over.
+  if (statSync(file, { throwIfNoEntry: false })?.size === 1) throw new Error('file is not a database')
   const connection = openConnection(file)
   try {
     await migrateSqlite(connection)

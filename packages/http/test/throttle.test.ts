@@ -1,0 +1,197 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { assertFailure, createClient, createRecorder, plantRequest, toJson } from '@plant-store/contract'
+import { createMemoryPlantRepository } from '@plant-store/domain/testing'
+import { expect, test } from 'vitest'
+import { type MemoryServiceOptions, startMemoryService } from './memory-service.ts'
+
+const wrongTokensMax = 5
+
+async function start(options: MemoryServiceOptions = {}) {
+  const service = await startMemoryService({ ...options, limits: { wrongTokensMax, ...options.limits } })
+  const client = createClient(service, createRecorder(await service.description()))
+  const guess = (number: number, headers: Record<string, string> = {}) =>
+    client.ask('GET', '/plants', { token: `guess-${number}`, headers })
+  return {
+    service,
+    client,
+    guess,
+    async [Symbol.asyncDispose]() {
+      client.close()
+      await service[Symbol.asyncDispose]()
+    },
+  }
+}
+
+type Started = Awaited<ReturnType<typeof start>>
+
+const connections = ({ service }: Started) =>
+  new Promise<number>((resolve, reject) =>
+    service.server.server.getConnections((error, count) => (error ? reject(error) : resolve(count))),
+  )
+
+/** Closes the connections that clients keep for later. */
+async function closeIdle(server: Started): Promise<void> {
+  server.client.close()
+  server.service.server.server.closeIdleConnections()
+  await sleep(20)
+}
+
+test('who sends one wrong token after the other is told to wait, and how long', async () => {
+  await using server = await start()
+  for (let n = 0; n < wrongTokensMax; n++) assertFailure(await server.guess(n), 40102)
+  const answer = await server.guess(wrongTokensMax)
+  assertFailure(answer, 42901)
+  expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0)
+  expect(Number(answer.headers.get('retry-after'))).toBeLessThanOrEqual(60)
+})
+
+test('meanwhile a token that was good lately is let in, one that was never seen is not looked at', async () => {
+  await using server = await start()
+  const { full, readOnly } = server.service.tokens
+  expect((await server.client.ask('GET', '/plants', { token: full })).status).toBe(200)
+  for (let n = 0; n < wrongTokensMax; n++) await server.guess(n)
+  expect((await server.client.ask('GET', '/plants', { token: full })).status).toBe(200)
+  // Or the answer would tell that a guess was right.
+  assertFailure(await server.client.ask('GET', '/plants', { token: readOnly }), 42901)
+  assertFailure(await server.client.ask('GET', '/plants', { token: readOnly }), 42901)
+  // Without a token there is nothing to guess, and the open pages stay open.
+  assertFailure(await server.client.ask('GET', '/plants', { token: null }), 40101)
+  expect((await server.client.ask('GET', '/readyz', { token: 'guess' })).status).toBe(200)
+})
+
+test('good tokens and missing ones are no wrong ones', async () => {
+  await using server = await start()
+  for (let n = 0; n < 3 * wrongTokensMax; n++) {
+    expect((await server.client.ask('GET', '/plants')).status).toBe(200)
+    assertFailure(await server.client.ask('GET', '/plants', { token: null }), 40101)
+    assertFailure(
+      await server.client.ask('DELETE', '/plants/1', { token: server.service.tokens.readOnly }),
+      40301,
+    )
+  }
+})
+
+test('a header that anyone can send does not make another client of one', async () => {
+  await using server = await start()
+  for (let n = 0; n < wrongTokensMax; n++) await server.guess(n, { 'x-forwarded-for': `192.0.2.${n}` })
+  assertFailure(await server.guess(99, { 'x-forwarded-for': '192.0.2.99' }), 42901)
+})
+
+test('behind a proxy that is trusted each of its clients counts for itself', async () => {
+  await using server = await start({ trustedProxies: ['127.0.0.1'] })
+  for (let n = 0; n < wrongTokensMax; n++) await server.guess(n, { 'x-forwarded-for': '192.0.2.1' })
+  assertFailure(await server.guess(10, { 'x-forwarded-for': '192.0.2.1' }), 42901)
+  // What the client itself wrote stands before what the proxy adds.
+  assertFailure(await server.guess(11, { 'x-forwarded-for': '192.0.2.7, 192.0.2.1' }), 42901)
+  assertFailure(await server.guess(12, { 'x-forwarded-for': '192.0.2.2' }), 40102)
+})
+
+test('addresses of one IPv6 network are one client', async () => {
+  await using server = await start({ trustedProxies: ['127.0.0.1'] })
+  const from = (address: string) => ({ 'x-forwarded-for': address })
+  for (let n = 0; n < wrongTokensMax; n++) await server.guess(n, from(`2001:db8:0:1::${n}`))
+  assertFailure(await server.guess(20, from('2001:db8::1:ffff:0:0:1')), 42901)
+  assertFailure(await server.guess(21, from('2001:db8:0:2::1')), 40102)
+})
+
+test('who connects past the limit is told so, and the others are served', async () => {
+  await using server = await start({ limits: { connectionsMax: 3, wrongTokensMax: 100 } })
+  const { client } = server
+  while ((await connections(server)) > 0) await closeIdle(server)
+  const wires = [await client.open(), await client.open(), await client.open()]
+  const request = `GET ${client.target('/healthz')} HTTP/1.1\r\nhost: h\r\n\r\n`
+  const asked = { method: 'GET', target: client.target('/healthz') }
+  for (const wire of wires) wire.send(request)
+  for (const wire of wires) expect((await wire.answer(asked)).status).toBe(200)
+  {
+    using late = await client.open()
+    const answer = await late.answer(undefined)
+    assertFailure(answer, 50304)
+    expect(answer.headers.get('retry-after')).toBe('1')
+    await late.closed()
+  }
+  // A request that is on its way already is not done.
+  {
+    using late = await client.open()
+    late.send(plantRequest(client, toJson({ id: 5n, name: 'late' })))
+    assertFailure(await late.answer(undefined), 50304)
+    await late.closed()
+  }
+  for (const wire of wires) wire.send(request)
+  for (const wire of wires) expect((await wire.answer(asked)).status).toBe(200)
+  for (const wire of wires) wire[Symbol.dispose]()
+  const giveUpAt = performance.now() + 5_000
+  let status = 503
+  while (status === 503 && performance.now() < giveUpAt) {
+    using again = await client.open()
+    again.send(
+      `GET ${client.target('/plants/5')} HTTP/1.1\r\nhost: h\r\nauthorization: Bearer ${server.service.tokens.full}\r\n\r\n`,
+    )
+    status = (await again.answer({ method: 'GET', target: client.target('/plants/5') })).status
+    if (status === 503) await sleep(10)
+  }
+  expect(status).toBe(404)
+})
+
+test('a client that takes no answers is cut off', async () => {
+  await using server = await start({ limits: { inactivityTimeoutMs: 300, wrongTokensMax: 100 } })
+  const { client } = server
+  const name = 'x'.repeat(200_000)
+  for (let id = 0n; id < 20n; id++) await client.ask('POST', '/plants', { body: toJson({ id, name }) })
+  const { hostname, port } = new URL(server.service.url)
+  const socket = connect({ host: hostname, port: Number(port) })
+  await once(socket, 'connect')
+  socket.on('error', () => {})
+  socket.pause()
+  const request = `GET ${client.target('/plants')} HTTP/1.1\r\nhost: h\r\nauthorization: Bearer ${server.service.tokens.full}\r\n\r\n`
+  socket.write(request.repeat(50))
+  expect(await connections(server)).toBeGreaterThan(0)
+  const giveUpAt = performance.now() + 10_000
+  while ((await connections(server)) > 0 && performance.now() < giveUpAt) await closeIdle(server)
+  expect(await connections(server)).toBe(0)
+  socket.destroy()
+}, 20_000)
+
+test('requests sent without waiting are taken one at a time, and no more are read than a few', async () => {
+  const memory = createMemoryPlantRepository()
+  let underWay = 0
+  let most = 0
+  let begun = 0
+  const letGo = Promise.withResolvers<void>()
+  await using server = await start({
+    plants: {
+      async page(query) {
+        begun++
+        most = Math.max(most, ++underWay)
+        await letGo.promise
+        underWay--
+        return memory.page(query)
+      },
+    },
+  })
+  const { client } = server
+  using wire = await client.open()
+  const request = `GET ${client.target('/plants')} HTTP/1.1\r\nhost: h\r\nauthorization: Bearer ${server.service.tokens.full}\r\n\r\n`
+  const count = 3_000
+  for (let n = 0; n < count; n++) wire.send(request)
+  while (begun === 0) await sleep(5)
+  await sleep(100)
+  expect(begun).toBe(1)
+  letGo.resolve()
+  for (let n = 0; n < count; n++)
+    expect((await wire.answer({ method: 'GET', target: client.target('/plants') })).status).toBe(200)
+  expect([most, begun]).toEqual([1, count])
+}, 20_000)
+
+test('a body that breaks while its token is looked up gets its answer all the same', async () => {
+  await using server = await start()
+  const { client } = server
+  const asked = { method: 'POST', target: client.target('/plants') }
+  // Each with a token that is not known yet, so that the error is there before anybody reads the body.
+  for (const token of [server.service.tokens.full, server.service.tokens.writeOnly]) {
+    const request = `POST ${asked.target} HTTP/1.1\r\nhost: h\r\nauthorization: Bearer ${token}\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n`
+    assertFailure(await client.exchange(asked, request), 40000)
+  }
+})

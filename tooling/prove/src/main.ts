@@ -1,0 +1,116 @@
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import { fuzzPart, httpPart, jsonPart, modelPart, naughtyPart, postgresPart } from './checks.ts'
+import { clockPart } from './clock.ts'
+import { diskFaultsPart } from './disk-faults.ts'
+import { killPart } from './kill.ts'
+import { overloadPart } from './overload.ts'
+import { type Finding, figure, type Part } from './part.ts'
+import { anySeed } from './random.ts'
+import { storeFilesPart } from './store-files.ts'
+
+const parts: readonly Part[] = [
+  killPart,
+  diskFaultsPart,
+  storeFilesPart,
+  clockPart,
+  modelPart,
+  postgresPart,
+  fuzzPart,
+  jsonPart,
+  naughtyPart,
+  httpPart,
+  overloadPart,
+]
+
+/** Each with the part that must catch it. */
+const breaks: Readonly<Record<string, string>> = {
+  'answer-before-commit': 'kill',
+  'last-writer-wins': 'model',
+  'undeclared-status': 'fuzz',
+}
+
+const usage = `Proves what the plant store promises, and ends with 1 when any of it fails.
+
+  --only PART      one of ${parts.map(({ name }) => name).join(', ')}; may be given more than once
+  --minutes N      for everything together, 15 unless given; less of everything is tried in less
+  --seed N         what random choices follow from
+  --break NAME     one of ${Object.keys(breaks).join(', ')}: breaks the program on purpose, to show that it is noticed
+`
+
+const { values } = parseArgs({
+  options: {
+    only: { type: 'string', multiple: true },
+    minutes: { type: 'string', default: '15' },
+    seed: { type: 'string', default: `${anySeed()}` },
+    break: { type: 'string' },
+    help: { type: 'boolean', short: 'h' },
+  },
+})
+
+const minutes = Number(values.minutes)
+const seed = Number(values.seed)
+const broken = values.break
+const wanted = values.only ?? (broken === undefined ? undefined : [breaks[broken]])
+const unknown = wanted?.filter(name => !parts.some(part => part.name === name)) ?? []
+if (values.help) process.stdout.write(usage)
+else if (unknown.length > 0 || !(minutes > 0) || !Number.isSafeInteger(seed)) {
+  process.stderr.write(usage)
+  process.exitCode = 2
+} else process.exitCode = (await prove()) ? 0 : 1
+
+async function prove(): Promise<boolean> {
+  const chosen = parts.filter(({ name }) => wanted?.includes(name) ?? true)
+  const preload =
+    broken === undefined ? undefined : fileURLToPath(new URL(`../breaks/${broken}.ts`, import.meta.url))
+  const rows: Row[] = []
+  for (const part of chosen) {
+    const boundMs = minutes * 60_000 * (chosen.length === 1 ? 1 : part.share)
+    const beganAt = performance.now()
+    console.log(`${part.name} … (seed ${seed}, at most ${Math.ceil(boundMs / 1_000)} s)`)
+    let finding: Finding
+    try {
+      finding = await part.run({
+        seed,
+        endAtMs: beganAt + boundMs,
+        preload,
+        scale: Math.min(1, minutes / 15),
+      })
+    } catch (error) {
+      finding = { tried: 'ended early', times: 0, failures: [(error as Error).stack ?? `${error}`] }
+    }
+    for (const failure of finding.failures.slice(0, 20)) console.log(`  FAILED ${failure}`)
+    for (const skipped of finding.skipped ?? []) console.log(`  SKIPPED ${skipped}`)
+    rows.push({ name: part.name, seconds: (performance.now() - beganAt) / 1_000, ...finding })
+  }
+  console.log(`\n${table(rows)}\n`)
+  const failures = rows.reduce((sum, row) => sum + row.failures.length, 0)
+  const lost = rows.reduce((sum, row) => sum + (row.lost ?? 0), 0)
+  const skipped = rows.flatMap(row => row.skipped ?? [])
+  console.log(`seed ${seed}: ${figure(failures)} failures, ${figure(lost)} answered writes lost`)
+  for (const each of skipped) console.log(`NOT TRIED: ${each}`)
+  return failures === 0
+}
+
+interface Row extends Finding {
+  readonly name: string
+  readonly seconds: number
+}
+
+function table(rows: readonly Row[]): string {
+  const lines = rows.map(({ name, tried, times, failures, lost, seconds }) => [
+    name,
+    figure(times),
+    figure(failures.length),
+    lost === undefined ? '' : figure(lost),
+    `${Math.round(seconds)} s`,
+    tried,
+  ])
+  const head = ['part', 'times', 'failures', 'lost', 'time', 'what was tried']
+  const widths = head.map((title, column) =>
+    Math.max(title.length, ...lines.map(line => `${line[column]}`.length)),
+  )
+  return [head, widths.map(width => '-'.repeat(width)), ...lines]
+    .map(line => `| ${line.map((cell, column) => `${cell}`.padEnd(widths[column] as number)).join(' | ')} |`)
+    .join('\n')
+}

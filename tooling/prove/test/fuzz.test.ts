@@ -1,0 +1,32 @@
+import { fileURLToPath } from 'node:url'
+import { expect, test } from 'vitest'
+import { fuzz } from '../src/fuzz.ts'
+import { connectClient, startProgram } from '../src/program.ts'
+import { anySeed } from '../src/random.ts'
+
+const seed = anySeed()
+console.log(`seed ${seed}`)
+
+async function fuzzProgram(runs: number, preload?: string) {
+  await using program = await startProgram({ databaseUrl: 'file::memory:', preload })
+  const description = await (await fetch(`${program.url}/openapi.json`)).text()
+  const client = await connectClient(program, description)
+  const found = await fuzz(client, description, { seed, runs })
+  client.close()
+  return { ...found, complaints: program.complaints }
+}
+
+test('requests made from the description are answered as it says', async () => {
+  const { requests, failures, complaints } = await fuzzProgram(50)
+  expect(failures).toEqual([])
+  expect(complaints.filter(line => /"level":[56]0/.test(line))).toEqual([])
+  expect(requests).toBeGreaterThan(500)
+}, 60_000)
+
+test('a status that is not declared is caught', async () => {
+  const { failures } = await fuzzProgram(
+    50,
+    fileURLToPath(new URL('../breaks/undeclared-status.ts', import.meta.url)),
+  )
+  expect(failures.join()).toMatch(/the status 202 is not declared/)
+}, 60_000)

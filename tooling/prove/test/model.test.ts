@@ -1,0 +1,90 @@
+import { join } from 'node:path'
+import { createPlantStore, type PlantRepository } from '@plant-store/domain'
+import { createMemoryPlantRepository } from '@plant-store/domain/testing'
+import { openStorage } from '@plant-store/persistence'
+import { createDatabase } from '@plant-store/postgres'
+import { expect, inject, test } from 'vitest'
+import '@plant-store/postgres/vitest'
+import { runRacingModel, runSequentialModel } from '../src/model.ts'
+import { operationsOn } from '../src/operations.ts'
+import { anySeed } from '../src/random.ts'
+import { temporaryFolder } from '../src/temporary.ts'
+
+const seed = anySeed()
+console.log(`seed ${seed}`)
+
+test('SQLite does what a Map does, and what racing clients see has an order', async () => {
+  using folder = temporaryFolder()
+  await using storage = await openStorage({ url: `file:${join(folder.path, 'plants.db')}` })
+  const store = operationsOn(createPlantStore({ plants: storage.plants }))
+  const sequential = await runSequentialModel(store, { seed, runs: 60 })
+  expect(sequential.failure).toBe(undefined)
+  const racing = await runRacingModel(store, { seed, runs: 100, firstId: 10n ** 12n })
+  expect(racing.failure).toBe(undefined)
+  expect(sequential.operations + racing.operations).toBeGreaterThan(500)
+}, 60_000)
+
+test('PostgreSQL does what a Map does, and what racing clients see has an order', async () => {
+  await using database = await createDatabase(inject('postgresUrl'))
+  await using storage = await openStorage({ url: database.url })
+  const store = operationsOn(createPlantStore({ plants: storage.plants }))
+  const sequential = await runSequentialModel(store, { seed, runs: 40 })
+  expect(sequential.failure).toBe(undefined)
+  const racing = await runRacingModel(store, { seed, runs: 60, firstId: 10n ** 12n })
+  expect(racing.failure).toBe(undefined)
+}, 60_000)
+
+const broken = (wrong: (sound: PlantRepository) => Partial<PlantRepository>) => {
+  const sound = createMemoryPlantRepository()
+  return operationsOn(createPlantStore({ plants: { ...sound, ...wrong(sound) } }))
+}
+
+test('a store where the last writer wins is caught by both', async () => {
+  const wrong = () =>
+    broken(sound => ({
+      async insert(plant) {
+        await sound.save(plant)
+        return 'inserted'
+      },
+    }))
+  expect((await runSequentialModel(wrong(), { seed, runs: 200 })).failure).toMatch(/taken/)
+  expect((await runRacingModel(wrong(), { seed, runs: 200 })).failure).toMatch(/no order explains/)
+})
+
+test('a store that looks first and writes then is caught by racing clients only', async () => {
+  const wrong = () =>
+    broken(sound => ({
+      async insert(plant) {
+        const found = await sound.find(plant.id)
+        await new Promise(setImmediate)
+        if (found !== undefined) return 'id-taken'
+        await sound.save(plant)
+        return 'inserted'
+      },
+    }))
+  expect((await runSequentialModel(wrong(), { seed, runs: 50 })).failure).toBe(undefined)
+  expect((await runRacingModel(wrong(), { seed, runs: 500 })).failure).toMatch(/no order explains/)
+})
+
+test('a store that answers reads from before is caught', async () => {
+  const wrong = broken(sound => {
+    const stale = new Map<bigint, Awaited<ReturnType<PlantRepository['find']>>>()
+    return {
+      async find(id) {
+        const shown = stale.has(id) ? stale.get(id) : await sound.find(id)
+        stale.set(id, await sound.find(id))
+        return shown
+      },
+    }
+  })
+  expect((await runRacingModel(wrong, { seed, runs: 300 })).failure).toMatch(/no order explains/)
+})
+
+test('a store that forgets the tag is caught', async () => {
+  const wrong = broken(sound => ({
+    save({ tag: _, ...plant }) {
+      return sound.save(plant)
+    },
+  }))
+  expect((await runSequentialModel(wrong, { seed, runs: 200 })).failure).toMatch(/expected/)
+})
