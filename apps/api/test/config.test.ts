@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { describe, expect, test } from 'vitest'
 import { ConfigError, readConfig } from '../dist/config.js'
@@ -262,4 +263,18 @@ test('every wrong variable is named at once, a line each, with what it should be
 test('a refused token is not repeated in the message, which a log may keep', () => {
   expect(faultsOf({ ACCESS_TOKENS: 'secret value' }).join()).not.toContain('secret')
   expect(faultsOf({ BASE_URL: 'http://user:secret@a/' }).join()).not.toContain('secret')
+})
+
+test('the table in the README names exactly the variables that are read', () => {
+  const read = new Set<string>()
+  readConfig(
+    new Proxy<Record<string, string>>(
+      {},
+      { get: (_, name) => void (typeof name === 'string' && read.add(name)) },
+    ),
+  )
+  const readme = readFileSync(new URL('../../../README.md', import.meta.url), 'utf8')
+  const described = [...readme.matchAll(/^\| `([A-Z_]+)` +\|/gm)].map(([, name]) => name)
+  expect(read.size).toBeGreaterThan(20)
+  expect(described.sort()).toEqual([...read].sort())
 })
