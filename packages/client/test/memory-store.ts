@@ -24,13 +24,6 @@ export async function startMemoryStore({
     metrics: async () => '',
     logger,
     ...(path !== '' && { baseUrl: new URL(path, 'http://localhost') }),
-    limits: {
-      bodyBytesMax: 1024 * 1024,
-      headerBytesMax: 16 * 1024,
-      requestTimeoutMs: 30_000,
-      headersTimeoutMs: 30_000,
-      keepAliveTimeoutMs: 30_000,
-    },
   })
   const origin = await server.listen({ host: '127.0.0.1', port: 0 })
   return { baseUrl: `${origin}${path}`, token, [Symbol.asyncDispose]: () => server.close() }

@@ -32,7 +32,8 @@ export interface ServerOptions {
   readonly onAnswer?: (answered: AnsweredRequest) => void
   /** What clients see of this server: it is named in the description, and its path is put before every route. */
   readonly baseUrl?: URL
-  readonly limits: ServerLimits
+  /** Those that aren't given are {@link defaultServerLimits}. */
+  readonly limits?: Partial<ServerLimits>
   /**
    * Addresses or networks of the proxies in front, whose X-Forwarded-For tells the address of a client; without them,
    * it is the address of whoever is connected.
@@ -57,6 +58,17 @@ export interface ServerLimits {
   readonly wrongTokensMax: number
 }
 
+export const defaultServerLimits: ServerLimits = {
+  bodyBytesMax: 1024 * 1024,
+  headerBytesMax: 16 * 1024,
+  requestTimeoutMs: 30_000,
+  headersTimeoutMs: 10_000,
+  keepAliveTimeoutMs: 72_000,
+  inactivityTimeoutMs: 60_000,
+  connectionsMax: 10_000,
+  wrongTokensMax: 100,
+}
+
 /** The whole service over HTTP, not yet listening. */
 export function createServer({
   store,
@@ -68,9 +80,10 @@ export function createServer({
   traceRequest,
   onAnswer = () => {},
   baseUrl,
-  limits,
+  limits: given = {},
   trustedProxies = [],
 }: ServerOptions): FastifyInstance {
+  const limits = { ...defaultServerLimits, ...given }
   const prefix = withoutLastSlash(baseUrl?.pathname ?? '')
   const serverUrl = baseUrl === undefined ? '/' : withoutLastSlash(baseUrl.href)
   const app = fastify({

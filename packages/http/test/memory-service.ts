@@ -17,17 +17,6 @@ export interface MemoryServiceOptions {
 /** What the server logged above the level `info`. */
 export type Logged = readonly [level: 'warn' | 'error' | 'fatal', message: string]
 
-const defaultLimits: ServerLimits = {
-  bodyBytesMax: 1024 * 1024,
-  headerBytesMax: 16 * 1024,
-  requestTimeoutMs: 30_000,
-  headersTimeoutMs: 30_000,
-  keepAliveTimeoutMs: 30_000,
-  inactivityTimeoutMs: 30_000,
-  connectionsMax: 1_000,
-  wrongTokensMax: 1_000_000,
-}
-
 /** The HTTP adapter on real sockets, over repositories that forget with the process. */
 export async function startMemoryService(options: MemoryServiceOptions = {}) {
   const repository = createMemoryTokenRepository()
@@ -46,14 +35,14 @@ export async function startMemoryService(options: MemoryServiceOptions = {}) {
     metrics: await token('metrics', ['metrics:read']),
   }
   const logged: Logged[] = []
-  const limits = { ...defaultLimits, ...options.limits }
   const server = createServer({
     store: createPlantStore({ plants: { ...createMemoryPlantRepository(), ...options.plants } }),
     gate: createGate({ tokens: repository }),
     check: options.check ?? (async () => {}),
     logger: createLogger(logged),
     metrics: async () => '# HELP http_requests_total Requests\n',
-    limits,
+    // The cases send wrong tokens by the hundred.
+    limits: { wrongTokensMax: 1_000_000, ...options.limits },
     trustedProxies: options.trustedProxies ?? [],
     ...(options.baseUrl && { baseUrl: options.baseUrl }),
   })

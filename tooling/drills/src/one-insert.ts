@@ -40,13 +40,6 @@ const server = createServer({
   check: async () => {},
   metrics: async () => '',
   logger: pino({ level: 'warn' }),
-  limits: {
-    bodyBytesMax: 2 ** 20,
-    headerBytesMax: 16_384,
-    requestTimeoutMs: 30_000,
-    headersTimeoutMs: 10_000,
-    keepAliveTimeoutMs: 72_000,
-  },
 })
 await server.listen({ host: '127.0.0.1', port: Number(PORT) })
 process.once('SIGTERM', () => process.exit(0))
