@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { ConfigError, readConfig } from '../dist/config.js'
 
@@ -273,7 +274,7 @@ test('the table in the README names exactly the variables that are read', () => 
       { get: (_, name) => void (typeof name === 'string' && read.add(name)) },
     ),
   )
-  const readme = readFileSync(new URL('../../../README.md', import.meta.url), 'utf8')
+  const readme = readFileSync(join(import.meta.dirname, '../../../README.md'), 'utf8')
   const described = [...readme.matchAll(/^\| `([A-Z_]+)` +\|/gm)].map(([, name]) => name)
   expect(read.size).toBeGreaterThan(20)
   expect(described.sort()).toEqual([...read].sort())

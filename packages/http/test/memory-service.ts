@@ -2,7 +2,7 @@ import { createGate, hashToken, mintToken, type Scope } from '@plant-store/acces
 import { createMemoryTokenRepository } from '@plant-store/access/testing'
 import { createPlantStore, type PlantRepository } from '@plant-store/domain'
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
-import { createServer, type ServerLimits } from '@plant-store/http'
+import { createServer, defaultServerLimits, type ServerLimits } from '@plant-store/http'
 
 export interface MemoryServiceOptions {
   /** Operations that behave otherwise than those of the repository in memory. */
@@ -35,14 +35,15 @@ export async function startMemoryService(options: MemoryServiceOptions = {}) {
     metrics: await token('metrics', ['metrics:read']),
   }
   const logged: Logged[] = []
+  // The cases send wrong tokens by the hundred.
+  const limits = { ...defaultServerLimits, wrongTokensMax: 1_000_000, ...options.limits }
   const server = createServer({
     store: createPlantStore({ plants: { ...createMemoryPlantRepository(), ...options.plants } }),
     gate: createGate({ tokens: repository }),
     check: options.check ?? (async () => {}),
     logger: createLogger(logged),
     metrics: async () => '# HELP http_requests_total Requests\n',
-    // The cases send wrong tokens by the hundred.
-    limits: { wrongTokensMax: 1_000_000, ...options.limits },
+    limits,
     trustedProxies: options.trustedProxies ?? [],
     ...(options.baseUrl && { baseUrl: options.baseUrl }),
   })
