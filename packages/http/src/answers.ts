@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { RequestError, toFailure } from './errors.ts'
 import { requestIdField } from './request-id.ts'
-import { writeError } from './schemas.ts'
+import { writeError } from './writers.ts'
 
 /** JSON has no charset to name (RFC 8259, 11); Fastify would add one to any answer without a serializer of its own. */
 export function answer<Body>(reply: FastifyReply, write: (body: Body) => string, body: Body): FastifyReply {

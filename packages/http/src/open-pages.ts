@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import { answer } from './answers.ts'
 import { RequestError } from './errors.ts'
 import { refuseOtherMethods } from './methods.ts'
-import { writeStatus } from './schemas.ts'
+import { writeStatus } from './writers.ts'
 
 export interface OpenPagesOptions {
   /** Rejects when the store can't serve at the moment. */

@@ -12,7 +12,7 @@ import { answer, answerFailure } from './answers.ts'
 import { createAuthentication } from './authentication.ts'
 import { refuseOtherMethods } from './methods.ts'
 import { checkEncoding, readInteger, readJson, readQuery } from './request.ts'
-import { writePlant, writeStoredPlant, writeStoredPlants } from './schemas.ts'
+import { writePlant, writeStoredPlant, writeStoredPlants } from './writers.ts'
 import type { Throttle } from './throttle.ts'
 
 export interface PlantRoutesOptions {

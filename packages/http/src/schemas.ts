@@ -1,7 +1,12 @@
-import fastJsonStringify from 'fast-json-stringify'
+import { writeFileSync } from 'node:fs'
 import { Type } from 'typebox'
 
-/** What travels, for the interface description and for writing answers. What is valid is the domain's to judge. */
+/**
+ * What travels, for the interface description and for writing answers. What is valid is the domain's to judge.
+ *
+ * The build runs this file and the service reads what it writes: TypeBox takes 20 MB of memory and a quarter of a
+ * second, in each thread that loads it.
+ */
 
 const name = Type.String({ description: 'The name of the plant' })
 const tag = Type.Optional(Type.String({ description: 'Tag that specifies the type of the plant' }))
@@ -22,8 +27,4 @@ export const schemas = {
   Status: Type.Object({ status: Type.String() }),
 }
 
-export const writePlant = fastJsonStringify(schemas.Plant)
-export const writeStoredPlant = fastJsonStringify(schemas.StoredPlant)
-export const writeStoredPlants = fastJsonStringify(Type.Array(schemas.StoredPlant))
-export const writeError = fastJsonStringify(schemas.Error)
-export const writeStatus = fastJsonStringify(schemas.Status)
+writeFileSync(new URL('./schemas.json', import.meta.url), JSON.stringify(schemas))
