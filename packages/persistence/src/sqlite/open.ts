@@ -38,8 +38,6 @@ export async function openSqlite(
   onCommit?: CommitObserver['onCommit'],
 ): Promise<Storage> {
   if (file !== inMemory) createFolder(dirname(resolve(file)))
-  // Which SQLite takes for an empty one, and writes over.
-  if (statSync(file, { throwIfNoEntry: false })?.size === 1) throw new Error('file is not a database')
   const connection = openConnection(file)
   try {
     await migrateSqlite(connection)
@@ -80,6 +78,8 @@ export async function openSqlite(
  * @throws Error when the file is no store, or a newer one; it is then left as it was
  */
 export async function migrateSqlite(connection: Database.Database): Promise<void> {
+  // Which SQLite takes for an empty one, and writes over.
+  if (!connection.memory && statSync(connection.name).size === 1) throw new Error('file is not a database')
   const db = new Kysely<Tables>({ dialect: new SqliteDialect({ database: connection }) })
   try {
     await db.executeQuery(CompiledQuery.raw('begin immediate'))
