@@ -37,8 +37,11 @@ export function fromPlant(plant: Plant): (bigint | string | null)[] {
   return plantColumns.map(column => plant[column] ?? null)
 }
 
-/** What the store holds was parsed on its way in. */
+const optionalColumns = plantTexts.filter(({ isOptional }) => isOptional).map(({ field }) => field)
+
+/** What the store holds was parsed on its way in, so a row of {@link plantColumns} without a null is a plant as it is. */
 export function toPlant(row: PlantRow): Plant {
+  if (optionalColumns.every(column => row[column] !== null)) return row as unknown as Plant
   const plant: Record<string, unknown> = { id: row.id }
   for (const { field } of plantTexts) if (row[field] !== null) plant[field] = row[field]
   return plant as unknown as Plant
