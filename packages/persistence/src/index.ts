@@ -144,7 +144,7 @@ export async function openArchive(url: string): Promise<PlantArchive & AsyncDisp
  */
 export async function openSnapshot(url: string): Promise<PlantSnapshot> {
   const file = existingFile(url)
-  const { openSqliteSnapshot } = await import('./sqlite/archive.ts')
+  const { openSqliteSnapshot } = await import('./sqlite/snapshot.ts')
   try {
     return await openSqliteSnapshot(file)
   } catch (cause) {

@@ -143,6 +143,9 @@ test('who only reads a store of version 1 leaves it at that', async () => {
   {
     await using snapshot = await openSnapshot(url)
     expect(snapshot.count).toBe(2)
+    for await (const plants of snapshot.plants()) {
+      expect(plants).toEqual([plant(-(2n ** 63n), 'first'), plant(2n ** 63n - 1n, 'last', '')])
+    }
   }
   expect(await inspectStore(url)).toMatchObject({ schemaVersion: 1, plants: 2, tokens: 1 })
   expect(fingerprint()).toBe(before)
