@@ -3,7 +3,7 @@ import type { LoadOutcome, OnTaken, Plant, PlantArchive, PlantId, StagedLoad } f
 import type Database from 'better-sqlite3'
 import { fromPlant, plantColumns } from '../tables.ts'
 import { openConnection, openWriter } from './connection.ts'
-import { migrateSqlite, statements } from './open.ts'
+import { bringUpToDate, statements } from './open.ts'
 import { attempt, openSqliteSnapshot } from './snapshot.ts'
 import { createFolder } from './store-file.ts'
 
@@ -22,7 +22,7 @@ export async function openSqliteArchive(file: string): Promise<PlantArchive & As
   createFolder(dirname(resolve(file)))
   const migrating = openConnection(file)
   try {
-    await migrateSqlite(migrating)
+    await bringUpToDate(migrating)
   } finally {
     migrating.close()
   }

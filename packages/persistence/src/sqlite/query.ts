@@ -13,15 +13,25 @@ export function openQuery(file: string): Database.Database {
   try {
     connection.defaultSafeIntegers(true)
     connection.pragma('query_only = on')
-    const tables = connection.prepare("select name from sqlite_schema where type = 'table'").pluck().all()
-    if (tables.length === 0) throw new Error('it is empty')
-    refuseForeign(tables as string[])
-    refuseNewer(versionOf(connection))
+    if (findVersion(connection) === undefined) throw new Error('it is empty')
     return connection
   } catch (error) {
     connection.close()
     throw error
   }
+}
+
+/**
+ * @returns the version of a store; `undefined` when it is empty
+ * @throws Error when it is another program's, or was written by a newer version of this software
+ */
+export function findVersion(connection: Database.Database): number | undefined {
+  const tables = connection.prepare("select name from sqlite_schema where type = 'table'").pluck().all()
+  if (tables.length === 0) return undefined
+  refuseForeign(tables as string[])
+  const version = versionOf(connection)
+  refuseNewer(version)
+  return version
 }
 
 export function versionOf(connection: Database.Database): number {
