@@ -8,7 +8,6 @@ import type { Logger } from 'pino'
 import type { Config } from './config.ts'
 import type { FromHttpThread, HttpThreadData, ToHttpThread } from './http-thread.ts'
 import { createMetrics, type ThreadFigures, writeMetrics } from './metrics.ts'
-import { serveMetrics } from './metrics-port.ts'
 
 export interface RunningService extends AsyncDisposable {
   /** Where it listens, with the path that stands before every route. */
@@ -36,7 +35,11 @@ export async function startService(config: Config, logger: Logger): Promise<Runn
     const figures = await Promise.all(threads.map(thread => thread.figures()))
     return writeMetrics([own.read(storage.waiting()), ...figures])
   })
-  if (config.metricsPort !== undefined) starting.use(await serveMetrics(config, config.metricsPort, metrics))
+  if (config.metricsPort !== undefined) {
+    // Loaded when needed: this thread answers no other requests, and does without Fastify.
+    const { serveMetrics } = await import('./metrics-port.ts')
+    starting.use(await serveMetrics(config, config.metricsPort, metrics))
+  }
 
   const port = await claimPort(config)
   starting.defer(async () => void (await Promise.all(threads.map(thread => thread[Symbol.asyncDispose]()))))
