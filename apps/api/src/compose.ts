@@ -85,7 +85,7 @@ function listeningUrl({ host, port, baseUrl }: Config): string {
 }
 
 /** What requests leave behind is collected in small portions; V8's own choice doubles the memory and gains nothing. */
-const youngGenerationMb = 24
+const youngGenerationMb = 12
 
 /** Who asks while an answer is on its way gets that one. */
 function shared<Result>(ask: () => Promise<Result>): () => Promise<Result> {

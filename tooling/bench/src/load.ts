@@ -80,10 +80,10 @@ export async function measure(generator: Generator, running: RunningTarget, load
 /** How many plants there are once the requests that were under way have ended. */
 async function settled(running: RunningTarget): Promise<number | undefined> {
   let stored = running.stored()
-  for (let attempt = 0; attempt < 100; attempt++) {
+  for (let attempt = 0, unchanged = 0; attempt < 100 && unchanged < 3; attempt++) {
     await sleep(50)
     const now = running.stored()
-    if (now === stored) break
+    unchanged = now === stored ? unchanged + 1 : 0
     stored = now
   }
   return stored
