@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Kysely, NoResultError, PostgresDialect, sql } from 'kysely'
+import type pg from 'pg'
 import { migrate, postgresDialect, readVersion, schemaVersion } from '../migrations.ts'
 import type { Tables } from '../tables.ts'
 import { connect, wasRolledBack } from './connection.ts'
@@ -17,15 +18,7 @@ const attemptsMax = 20
 export async function migratePostgres(options: ServerOptions): Promise<void> {
   const patient = { ...options, statementTimeoutMs: migrationTimeoutMs }
   const client = await connect(patient)
-  const db = new Kysely<Tables>({
-    dialect: new PostgresDialect({
-      pool: {
-        connect: async () => ({ query: client.query.bind(client), release() {} }) as never,
-        end: async () => {},
-        options: {},
-      },
-    }),
-  })
+  const db = kyselyOn(client)
   try {
     await checkServer(db)
     for (let attempt = 1; ; attempt++) {
@@ -39,6 +32,19 @@ export async function migratePostgres(options: ServerOptions): Promise<void> {
   } finally {
     await client.end()
   }
+}
+
+/** Kysely on one connection, which stays its owner's to close. */
+export function kyselyOn(client: pg.Client): Kysely<Tables> {
+  return new Kysely<Tables>({
+    dialect: new PostgresDialect({
+      pool: {
+        connect: async () => ({ query: client.query.bind(client), release() {} }) as never,
+        end: async () => {},
+        options: {},
+      },
+    }),
+  })
 }
 
 /**
