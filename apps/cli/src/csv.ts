@@ -1,9 +1,10 @@
-import type { Plant } from '@plant-store/domain'
+import { type Plant, plantTexts } from '@plant-store/domain'
 import { decode, type Entry, judge, type ReadEntries, type Text, tooLong } from './lines.ts'
 
 /**
- * RFC 4180 with a header, in two points more exact than it: a tag that is empty and not quoted is no tag, where `""` is
- * an empty one; and where quotes are broken, the line that they begin in is refused and reading goes on with the next.
+ * RFC 4180 with a header, in two points more exact than it: an optional text that is empty and not quoted is absent,
+ * where `""` is an empty one; and where quotes are broken, the line that they begin in is refused and reading goes on
+ * with the next.
  */
 export const readCsv: ReadEntries = async function* (pieces, lineBytesMax) {
   let columns: Columns | undefined
@@ -63,42 +64,42 @@ export class HeaderError extends Error {
 type Field = string | undefined
 /** The fields of a record, or what is wrong with it. */
 type Fields = readonly Field[] | string
-type Columns = readonly ('id' | 'name' | 'tag')[]
+type Columns = readonly (keyof Plant)[]
+
+const allColumns: Columns = ['id', ...plantTexts.map(({ field }) => field)]
+const optionalColumns: Columns = plantTexts.filter(({ isOptional }) => isOptional).map(({ field }) => field)
+const requiredColumns = allColumns.filter(column => !optionalColumns.includes(column))
+
+/** What a header has to name, and what it may. */
+export const columnsInWords = `the columns ${requiredColumns.join(' and ')}, and perhaps ${optionalColumns.join(' and ')}`
 
 function readHeader(fields: Fields): Columns {
   if (typeof fields === 'string') throw new HeaderError(`the first line is no CSV header: ${fields}`)
-  const wanted = 'CSV begins with a line that names the columns id and name, and tag if there are tags'
+  const wanted = `CSV begins with a line that names ${columnsInWords}`
   for (const [index, name] of fields.entries()) {
-    if (name !== 'id' && name !== 'name' && name !== 'tag') {
+    if (!allColumns.includes(name as keyof Plant)) {
       throw new HeaderError(`the first line names an unknown column ${JSON.stringify(name ?? '')}: ${wanted}`)
     }
     if (fields.indexOf(name) !== index) throw new HeaderError(`the first line names the column ${name} twice`)
   }
-  for (const name of ['id', 'name']) {
+  for (const name of requiredColumns) {
     if (!fields.includes(name))
       throw new HeaderError(`the first line does not name the column ${name}: ${wanted}`)
   }
   return fields as Columns
 }
 
-interface Members {
-  id?: bigint | string
-  name?: string
-  tag?: string
-}
-
 /** The members of a plant, as JSON would have given them. */
-function toMembers(fields: Fields, columns: Columns, isBytes: boolean): Members {
+function toMembers(fields: Fields, columns: Columns, isBytes: boolean): object {
   if (typeof fields === 'string') throw new Error(fields)
   if (fields.length !== columns.length) {
     throw new Error(`there are ${fields.length} fields, and ${columns.length} columns`)
   }
-  const members: Members = {}
+  const members: { -readonly [Column in keyof Plant]?: unknown } = {}
   for (const [index, column] of columns.entries()) {
     const field = isBytes ? fromBytes(fields[index]) : fields[index]
     if (column === 'id') members.id = toInteger(field ?? '')
-    else if (column === 'name') members.name = field ?? ''
-    else if (field !== undefined) members.tag = field
+    else members[column] = field ?? (optionalColumns.includes(column) ? undefined : '')
   }
   return members
 }
@@ -188,13 +189,19 @@ function byteLength({ text, isBytes }: Text, length: number): number {
   return isBytes || length === 0 ? length : Buffer.byteLength(text.slice(0, length))
 }
 
-export const csvHeader = 'id,name,tag\n'
+export const csvHeader = `${allColumns.join(',')}\n`
 
 /** @returns lines that {@link readCsv} makes the same plants of */
 export function writeCsv(plants: readonly Plant[]): string {
   let text = ''
-  for (const { id, name, tag } of plants)
-    text += `${id},${quoted(name)},${tag === undefined ? '' : quoted(tag)}\n`
+  for (const plant of plants) {
+    text += plant.id
+    for (const { field } of plantTexts) {
+      const value = plant[field]
+      text += value === undefined ? ',' : `,${quoted(value)}`
+    }
+    text += '\n'
+  }
   return text
 }
 

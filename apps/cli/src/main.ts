@@ -2,6 +2,7 @@
 import { defaultStoreUrl, StoreInUseError, storageName } from '@plant-store/persistence'
 import { Argument, Command, CommanderError, Option } from 'commander'
 import { grant, lineLimit, moment, tokenName } from './arguments.ts'
+import { columnsInWords } from './csv.ts'
 import { exportPlants } from './export.ts'
 import { exitCodes, Failure, onInterrupt } from './failure.ts'
 import { type FormatName, formats, importPlants } from './import.ts'
@@ -94,8 +95,8 @@ A store that is not there is made. Every line is judged as POST /plants would ju
 others: it goes into the rejects file as {"line", "reason", "raw"}, a line each ("rawBase64" where it is not UTF-8), and
 the exit code is 3. The rejects file is written anew by every import that has rejects.
 
-CSV begins with a line that names its columns: id and name, and tag if there are tags, in any order. A tag with nothing
-between the commas is no tag; "" is an empty tag.
+CSV begins with a line that names ${columnsInWords}, in any order.
+An optional text with nothing between the commas is absent; "" is an empty one.
 
 Plants are kept as the import goes on, ${'20,000'} at a time. An import that was interrupted can be run again: what is
 already there is rejected as taken, or with --replace written once more, which changes nothing.

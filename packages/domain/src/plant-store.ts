@@ -1,5 +1,5 @@
 import { DomainError, type Fault, refusal } from './errors.ts'
-import { type Plant, type PlantText, textProblem } from './plant.ts'
+import { type Plant, type PlantText, plantTexts, textProblem } from './plant.ts'
 import { isPlantId, type PlantId, plantIdProblem } from './plant-id.ts'
 import type { PlantPageQuery, PlantRepository } from './plant-repository.ts'
 
@@ -51,7 +51,7 @@ export function createPlantStore({ plants }: { plants: PlantRepository }): Plant
         const found = await plants.page({ ...from, limit: wanted + 1 })
         for (const plant of found.slice(0, wanted)) {
           const last = page.at(-1)
-          text += plant.name.length + (plant.tag?.length ?? 0)
+          for (const { field } of plantTexts) text += plant[field]?.length ?? 0
           if (text > pageTextMax && last !== undefined) return { plants: page, next: last.id }
           page.push(plant)
         }

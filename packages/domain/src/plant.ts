@@ -16,10 +16,33 @@ export interface Plant {
   readonly tag?: PlantText
 }
 
+/** `never` for what is no text: it would need a rule of its own, and a way of its own through every edge. */
+type TextPresence<Field extends keyof Plant> = Plant[Field] extends PlantText | undefined
+  ? undefined extends Plant[Field]
+    ? 'optional'
+    : 'required'
+  : never
+
+type TextField = Exclude<keyof Plant, 'id'>
+
+const textPresence: { readonly [Field in TextField]-?: TextPresence<Field> } = {
+  name: 'required',
+  tag: 'optional',
+}
+
+/**
+ * A plant's texts, in the order in which they are written after its id. Whoever carries plants member by member goes by
+ * this, and so need not name them.
+ */
+export const plantTexts = Object.entries(textPresence).map(([field, presence]) => ({
+  field,
+  isOptional: presence === 'optional',
+})) as readonly { readonly field: TextField; readonly isOptional: boolean }[]
+
 /**
  * The only way to a Plant. Members that a plant doesn't have are left out.
  *
- * @param input an object with `id`, `name` and perhaps `tag`, as {@link Plant} has them.
+ * @param input an object with the members of a {@link Plant}.
  * @param id where the id is known from elsewhere (a path): `input.id` may then be missing, and must otherwise be equal.
  * @throws DomainError `invalid-plant`, with every fault at once
  */
@@ -27,19 +50,23 @@ export function parsePlant(input: unknown, id?: PlantId): Plant {
   if (typeof input !== 'object' || input === null || Array.isArray(input)) {
     throw refusal('invalid-plant', [{ field: 'plant', problem: 'must be an object' }])
   }
-  const given = { id: member(input, 'id'), name: member(input, 'name'), tag: member(input, 'tag') }
-  const plant = { id: given.id === undefined ? id : given.id, name: given.name }
+  const given = member(input, 'id')
+  const plant: { id: unknown; [field: string]: unknown } = { id: given === undefined ? id : given }
 
   const faults: Fault[] = []
   const report = (field: string, problem: string | undefined) => {
     if (problem !== undefined) faults.push({ field, problem })
   }
   report('id', idProblem(plant.id, id))
-  report('name', textProblem(plant.name))
-  if (given.tag !== undefined) report('tag', textProblem(given.tag))
+  for (const { field, isOptional } of plantTexts) {
+    const text = member(input, field)
+    if (text === undefined && isOptional) continue
+    report(field, textProblem(text))
+    plant[field] = text
+  }
   if (faults.length > 0) throw refusal('invalid-plant', faults)
 
-  return (given.tag === undefined ? plant : { ...plant, tag: given.tag }) as Plant
+  return plant as unknown as Plant
 }
 
 /** What keeps a value from being a {@link PlantText}; `undefined` when nothing does. */

@@ -1,5 +1,5 @@
 import type { AccessToken, Scope, TokenHash } from '@plant-store/access'
-import type { Plant } from '@plant-store/domain'
+import { type Plant, plantTexts } from '@plant-store/domain'
 
 /** The tables as both databases have them; 64-bit integers are bigint on either side. */
 export interface Tables {
@@ -8,10 +8,13 @@ export interface Tables {
   schema_version: { version: number }
 }
 
-export interface PlantRow {
-  id: bigint
-  name: string
-  tag: string | null
+/** A column for each member of a plant, of the same name; null where an optional one is absent. */
+export type PlantRow = {
+  -readonly [Column in keyof Plant]-?: Plant[Column] extends bigint
+    ? bigint
+    : undefined extends Plant[Column]
+      ? string | null
+      : string
 }
 
 export interface TokenRow {
@@ -27,16 +30,18 @@ export interface TokenRow {
 }
 
 /** The columns of a plant, the key first. */
-export const plantColumns = ['id', 'name', 'tag'] as const satisfies (keyof PlantRow)[]
+export const plantColumns: readonly (keyof PlantRow)[] = ['id', ...plantTexts.map(({ field }) => field)]
 
 /** The values of a plant in the order of {@link plantColumns}. */
-export function fromPlant({ id, name, tag }: Plant): [bigint, string, string | null] {
-  return [id, name, tag ?? null]
+export function fromPlant(plant: Plant): (bigint | string | null)[] {
+  return plantColumns.map(column => plant[column] ?? null)
 }
 
 /** What the store holds was parsed on its way in. */
-export function toPlant({ id, name, tag }: PlantRow): Plant {
-  return (tag === null ? { id, name } : { id, name, tag }) as Plant
+export function toPlant(row: PlantRow): Plant {
+  const plant: Record<string, unknown> = { id: row.id }
+  for (const { field } of plantTexts) if (row[field] !== null) plant[field] = row[field]
+  return plant as unknown as Plant
 }
 
 /** The values of a token in the order of the columns name, hash, scopes, created_at, expires_at. */

@@ -12,7 +12,7 @@ import {
   type StagedLoad,
 } from '@plant-store/domain'
 import type Database from 'better-sqlite3'
-import { fromPlant, type PlantRow, toPlant } from '../tables.ts'
+import { fromPlant, type PlantRow, plantColumns, toPlant } from '../tables.ts'
 import { openConnection, openWriter } from './connection.ts'
 import { createFolder, migrateSqlite, statements } from './open.ts'
 import { openQuery } from './query.ts'
@@ -108,18 +108,21 @@ function prepareLoad(connection: Database.Database) {
 function stage(connection: Database.Database, onTaken: OnTaken): StagedLoad {
   // On the disk: the memory of the process must not grow with what is staged.
   connection.pragma('temp_store = file')
-  connection.exec(
-    'create temp table staged (id integer primary key not null, name text not null, tag text) strict',
-  )
+  const texts = plantColumns.filter(column => column !== 'id')
+  const columns = plantColumns.join(', ')
+  const values = plantColumns.map(() => '?').join(', ')
+  // Without types: what is stored is judged when it is kept.
+  connection.exec(`create temp table staged (id integer primary key, ${texts.join(', ')})`)
   connection.pragma(`temp.cache_size = -${cacheKiB}`)
   const insert = connection.prepare(
-    'insert into staged (id, name, tag) values (?, ?, ?) on conflict do nothing',
+    `insert into staged (${columns}) values (${values}) on conflict do nothing`,
   )
-  const save = connection.prepare('insert or replace into staged (id, name, tag) values (?, ?, ?)')
+  const save = connection.prepare(`insert or replace into staged (${columns}) values (${values})`)
   const stored = connection.prepare('select 1 from plants where id = ?').pluck()
+  const replacing = texts.map(column => `${column} = excluded.${column}`).join(', ')
   const keepAll = connection.prepare(`
-    insert into plants (id, name, tag) select id, name, tag from staged where true order by id
-    ${onTaken === 'replace' ? 'on conflict (id) do update set name = excluded.name, tag = excluded.tag' : ''}
+    insert into plants (${columns}) select ${columns} from staged where true order by id
+    ${onTaken === 'replace' ? `on conflict (id) do update set ${replacing}` : ''}
   `)
   const taken = connection.prepare('select id from staged join plants using (id) limit 1').pluck()
 
