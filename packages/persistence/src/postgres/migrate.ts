@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Kysely, NoResultError, PostgresDialect, sql } from 'kysely'
 import type pg from 'pg'
-import { migrate, postgresDialect, readVersion, schemaVersion } from '../migrations.ts'
+import { migrate, postgresDialect, readVersion, refuseNewer, schemaVersion } from '../migrations.ts'
 import type { Tables } from '../tables.ts'
 import { connect, wasRolledBack } from './connection.ts'
 import type { ServerOptions } from './options.ts'
@@ -53,7 +53,9 @@ export function kyselyOn(client: pg.Client): Kysely<Tables> {
  * that a process that has nothing to do neither waits nor needs the right to make tables.
  */
 async function migrateOnce(db: Kysely<Tables>, options: ServerOptions): Promise<void> {
-  if ((await readVersion(db, postgresDialect)) === schemaVersion) return
+  const version = await readVersion(db, postgresDialect)
+  if (version === schemaVersion) return
+  refuseNewer(version ?? 0)
   await sql`create table if not exists migration_lock (id integer primary key)`.execute(db)
   await sql`insert into migration_lock values (1) on conflict do nothing`.execute(db)
   const holder = await connect(options)
