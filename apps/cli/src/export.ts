@@ -26,7 +26,7 @@ export async function exportPlants(
   {
     // A bar between the lines of what a terminal shows would make both unreadable.
     const isShown = !output.json && !(to === '-' && process.stdout.isTTY)
-    using progress = showProgress({ isShown, total: snapshot.count, unit: 'plants' })
+    using progress = await showProgress({ isShown, total: snapshot.count, unit: 'plants' })
     const pieces = write(snapshot, format, progress, signal)
     if (to === '-') await writeToStdout(pieces)
     else await writeWhole(to, pieces)

@@ -6,7 +6,7 @@ import { readCsv } from './csv.ts'
 import { exitCodes, Failure, fileFailure } from './failure.ts'
 import { type Entry, wholeLines } from './lines.ts'
 import { readNdjson } from './ndjson.ts'
-import { counted, type Output, print } from './output.ts'
+import { counted, grouped, type Output, print } from './output.ts'
 import { isSameFile } from './output-file.ts'
 import { duration, showProgress } from './progress.ts'
 import { createRejects } from './rejects.ts'
@@ -50,7 +50,7 @@ export async function importPlants(
   }
   await using archive = await openArchive(url)
   await using staged = strict ? await archive.stage(onTaken) : undefined
-  using progress = showProgress({ isShown: !output.json, unit: 'plants', ...source.size })
+  using progress = await showProgress({ isShown: !output.json, unit: 'plants', ...source.size })
   const rejects = createRejects(request.rejects)
 
   const startedMs = performance.now()
@@ -148,10 +148,10 @@ interface Counts {
 }
 
 function summary({ inserted, replaced, rejected, rejects, seconds }: Counts): string {
-  const rate = Math.round((inserted + replaced) / Math.max(seconds, 0.001)).toLocaleString('en')
+  const rate = grouped(Math.round((inserted + replaced) / Math.max(seconds, 0.001)))
   return [
     `${counted(inserted + replaced, 'plant')} imported in ${duration(seconds)} (${rate}/s)`,
-    replaced > 0 ? `, ${replaced.toLocaleString('en')} of them in the place of others` : '',
+    replaced > 0 ? `, ${grouped(replaced)} of them in the place of others` : '',
     rejects === null ? '' : `; ${counted(rejected, 'line')} rejected, see ${rejects}`,
   ].join('')
 }

@@ -1,6 +1,7 @@
-import { existsSync, statSync } from 'node:fs'
+import { createWriteStream, existsSync, statSync } from 'node:fs'
 import { open, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
+import { pipeline } from 'node:stream/promises'
 import { storeFiles } from '@plant-store/persistence'
 import { Failure, fileFailure } from './failure.ts'
 
@@ -20,6 +21,8 @@ export function isSameFile(a: string, b: string): boolean {
   return first !== undefined && first.ino === second?.ino && first.dev === second.dev
 }
 
+const bufferBytes = 1024 * 1024
+
 /**
  * Writes a file that is there whole or not at all: beside its place, to the disk, and then into its place.
  *
@@ -28,11 +31,11 @@ export function isSameFile(a: string, b: string): boolean {
 export async function writeWhole(file: string, pieces: AsyncIterable<string>): Promise<void> {
   const partial = join(dirname(resolve(file)), `.${basename(file)}.${process.pid}.part`)
   try {
-    {
-      await using handle = await open(partial, 'wx')
-      for await (const piece of pieces) await handle.write(piece)
-      await handle.sync()
-    }
+    // While one buffer is being written, the next is being filled.
+    await pipeline(
+      pieces,
+      createWriteStream(partial, { flags: 'wx', highWaterMark: bufferBytes, flush: true }),
+    )
     await rename(partial, file)
     await using folder = await open(dirname(partial), 'r')
     await folder.sync()

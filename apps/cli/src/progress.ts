@@ -1,4 +1,4 @@
-import { Presets, SingleBar } from 'cli-progress'
+import { grouped } from './output.ts'
 
 /** How far something has come, shown on the terminal while it goes on. */
 export interface Progress extends Disposable {
@@ -19,8 +19,9 @@ export interface ProgressOptions {
 
 const none: Progress = { update() {}, note() {}, [Symbol.dispose]() {} }
 
-export function showProgress({ isShown, total, unit }: ProgressOptions): Progress {
+export async function showProgress({ isShown, total, unit }: ProgressOptions): Promise<Progress> {
   if (!isShown || !process.stderr.isTTY) return none
+  const { Presets, SingleBar } = await import('cli-progress')
   const known = total !== undefined && total > 0
   const bar = new SingleBar(
     {
@@ -44,8 +45,8 @@ export function showProgress({ isShown, total, unit }: ProgressOptions): Progres
     const seconds = (performance.now() - startedMs) / 1000
     const left = done > 0 && known ? (seconds * (total - done)) / done : undefined
     return {
-      counted: count.toLocaleString('en'),
-      rate: Math.round(count / Math.max(seconds, 0.001)).toLocaleString('en'),
+      counted: grouped(count),
+      rate: grouped(Math.round(count / Math.max(seconds, 0.001))),
       left: left === undefined ? '?' : duration(left),
       note: '',
     }

@@ -41,18 +41,19 @@ async function withProgress(
   signal: AbortSignal,
   copy: (options: NonNullable<Parameters<typeof backUpStore>[2]>) => Promise<StoreReport>,
 ): Promise<StoreReport> {
-  let progress: ReturnType<typeof showProgress> | undefined
+  let showing: ReturnType<typeof showProgress> | undefined
   try {
     return await copy({
       signal,
       onProgress({ pages, ofPages }) {
-        progress ??= showProgress({ isShown: !json, total: ofPages, unit: 'pages' })
-        progress.update(pages, pages)
+        showing ??= showProgress({ isShown: !json, total: ofPages, unit: 'pages' })
+        showing.then(progress => progress.update(pages, pages))
       },
     })
   } catch (error) {
     throw signal.aborted ? signal.reason : error
   } finally {
+    const progress = await showing
     progress?.[Symbol.dispose]()
   }
 }

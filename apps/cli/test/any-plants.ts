@@ -1,4 +1,4 @@
-import { type Plant, parsePlant } from '@plant-store/domain'
+import { type Plant, parsePlant, plantTexts } from '@plant-store/domain'
 
 /** A generator of numbers below a bound; the seed is in the name of the test. */
 function randomFrom(seed: number): (below: number) => number {
@@ -47,14 +47,15 @@ const pieces = [
   ],
 ]
 
-/** Ids from all over int64 and its ends, names and tags of whatever text a plant may have, and none. */
+/** Ids from all over int64 and its ends, whatever texts a plant may have, and none. */
 export function anyPlants(seed: number, count: number): Plant[] {
   const random = randomFrom(seed)
   const text = () => Array.from({ length: random(5) }, () => pieces[random(pieces.length)]).join('')
   const edges = [-(2n ** 63n), 2n ** 63n - 1n, 0n, -1n, 2n ** 53n + 1n]
   return Array.from({ length: count }, (_, n) => {
     const id = edges[n] ?? BigInt.asIntN(64, (BigInt(random(2 ** 32)) << 32n) + BigInt(random(2 ** 32)))
-    return parsePlant({ id, name: text(), ...(random(3) > 0 && { tag: text() }) })
+    const given = plantTexts.filter(({ isOptional }) => !isOptional || random(3) > 0)
+    return parsePlant({ id, ...Object.fromEntries(given.map(({ field }) => [field, text()])) })
   })
 }
 

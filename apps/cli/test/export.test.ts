@@ -1,5 +1,5 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { type Plant, parsePlant } from '@plant-store/domain'
+import { type Plant, parsePlant, plantTexts } from '@plant-store/domain'
 import { openArchive } from '@plant-store/persistence'
 import { parse } from 'csv-parse/sync'
 import { stringify } from 'csv-stringify/sync'
@@ -17,6 +17,8 @@ async function load(plants: readonly Plant[]) {
   await using archive = await openArchive(place.url)
   await archive.load(plants, 'replace')
 }
+
+const fields = plantTexts.map(({ field }) => field)
 
 const seed = Math.floor(Math.random() * 2 ** 32)
 
@@ -50,17 +52,18 @@ describe(`what is exported (seed ${seed})`, () => {
     const byId = new Map(plants.map(plant => [plant.id, plant]))
     const sorted = [...byId.values()].sort((a, b) => (a.id < b.id ? -1 : 1))
     expect(rows).toEqual([
-      ['id', 'name', 'tag'],
-      ...sorted.map(({ id, name, tag }) => [`${id}`, name, tag ?? null]),
+      ['id', ...fields],
+      ...sorted.map(plant => [`${plant.id}`, ...fields.map(field => plant[field] ?? null)]),
     ])
   })
 
   test('is read from CSV that another writer wrote', async () => {
     const plants = [...new Map(anyPlants(seed, 3_000).map(plant => [plant.id, plant])).values()]
-    const rows = plants.map(({ id, name, tag }) => [tag, id, name])
+    const columns = [...fields.toReversed(), 'id'] as const
+    const rows = plants.map(plant => columns.map(column => plant[column]))
     const options = {
       header: true,
-      columns: ['tag', 'id', 'name'],
+      columns,
       quoted_string: true,
       record_delimiter: '\r\n',
     }

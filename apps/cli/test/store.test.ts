@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, statfsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parsePlant } from '@plant-store/domain'
 import { openArchive, openSnapshot } from '@plant-store/persistence'
@@ -200,6 +200,17 @@ describe('on a disk that is full', () => {
     )
     expect(readdirSync(disk)).toEqual(['before'])
     expect(readFileSync(join(disk, 'before'), 'utf8')).toBe('precious')
+  })
+
+  test('an export that has room for all but its end is not taken for whole', async ({ skip }) => {
+    if (!isMounted) skip()
+    await load(0, 10_000)
+    const { stdout } = await place.run(['export'])
+    const { bfree, bsize } = statfsSync(disk)
+    const room = Math.floor(Buffer.byteLength(stdout) / bsize)
+    writeFileSync(join(disk, 'others'), Buffer.alloc((bfree - room) * bsize))
+    await fails(['export', 'disk/plants'], 1, /^plant-store: disk\/plants: the disk is full\n$/)
+    expect(readdirSync(disk)).toEqual(['others'])
   })
 
   test('an import keeps what it says, and a restore keeps the store', async ({ skip }) => {

@@ -139,7 +139,7 @@ export async function openArchive(url: string): Promise<PlantArchive & AsyncDisp
 export async function openSnapshot(url: string): Promise<PlantSnapshot> {
   if (!isPostgres(url)) existingFile(url)
   return opening(url, async () => {
-    if (!isPostgres(url)) return (await import('./sqlite/archive.ts')).openSqliteSnapshot(sqliteFile(url))
+    if (!isPostgres(url)) return (await import('./sqlite/snapshot.ts')).openSqliteSnapshot(sqliteFile(url))
     return (await import('./postgres/archive.ts')).openPostgresSnapshot(serverOptions(url))
   })
 }

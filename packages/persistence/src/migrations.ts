@@ -1,5 +1,7 @@
-import { type Kysely, type RawBuilder, sql } from 'kysely'
+import type { Kysely, RawBuilder } from 'kysely'
 import type { Tables } from './tables.ts'
+
+// Types of Kysely only: who reads a store has to know its version, but need not load what migrates it.
 
 /** The few words in which the dialects' table definitions differ. */
 export interface Dialect {
@@ -91,29 +93,4 @@ export function refuseNewer(version: number): void {
   throw new Error(
     `it has schema version ${version}, and this software knows versions up to ${schemaVersion}: run a newer release`,
   )
-}
-
-export const sqliteDialect: Dialect = {
-  int64: 'integer',
-  tableOptions: sql`strict`,
-  plantsByTag: sql`tag, id`,
-  tableNames: async db => (await db.introspection.getTables()).map(({ name }) => name),
-}
-
-export const postgresDialect: Dialect = {
-  int64: 'bigint',
-  tableOptions: sql``,
-  plantsByTag: sql`${tagStart(sql.ref('tag'))}, id`,
-  async tableNames(db) {
-    const { rows } = await sql<{ table_name: string }>`
-      select table_name from information_schema.tables
-      where table_schema = current_schema() and table_type = 'BASE TABLE' and table_name <> 'migration_lock'
-    `.execute(db)
-    return rows.map(({ table_name }) => table_name)
-  },
-}
-
-/** As much of a tag as always fits into an entry of an index of PostgreSQL, which has at most 2,704 bytes. */
-export function tagStart(tag: RawBuilder<unknown>): RawBuilder<unknown> {
-  return sql`substr(${tag}, 1, 200)`
 }

@@ -32,13 +32,26 @@ export interface TokenRow {
 /** The columns of a plant, the key first. */
 export const plantColumns: readonly (keyof PlantRow)[] = ['id', ...plantTexts.map(({ field }) => field)]
 
+/**
+ * The beginning of a statement that reads plants of a store that may be of an earlier version.
+ *
+ * @param found the columns that its table has
+ */
+export function selectPlants(found: readonly string[]): string {
+  const columns = plantColumns.map(column => (found.includes(column) ? column : `null as ${column}`))
+  return `select ${columns.join(', ')} from plants`
+}
+
 /** The values of a plant in the order of {@link plantColumns}. */
 export function fromPlant(plant: Plant): (bigint | string | null)[] {
   return plantColumns.map(column => plant[column] ?? null)
 }
 
-/** What the store holds was parsed on its way in. */
+const optionalColumns = plantTexts.filter(({ isOptional }) => isOptional).map(({ field }) => field)
+
+/** What the store holds was parsed on its way in, so a row of {@link plantColumns} without a null is a plant as it is. */
 export function toPlant(row: PlantRow): Plant {
+  if (optionalColumns.every(column => row[column] !== null)) return row as unknown as Plant
   const plant: Record<string, unknown> = { id: row.id }
   for (const { field } of plantTexts) if (row[field] !== null) plant[field] = row[field]
   return plant as unknown as Plant

@@ -1,7 +1,7 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { openStorage } from '@plant-store/persistence'
+import { openArchive, openStorage } from '@plant-store/persistence'
 import { expect, test } from 'vitest'
 
 for (const content of ['x', 'xy', 'SQLite format 3\0', 'x'.repeat(99)]) {
@@ -10,7 +10,9 @@ for (const content of ['x', 'xy', 'SQLite format 3\0', 'x'.repeat(99)]) {
     try {
       const path = join(folder, 'plants.db')
       writeFileSync(path, content)
-      await expect(openStorage({ url: `file:${path}` })).rejects.toThrow(/plants\.db can not be opened: /)
+      const refusal = /plants\.db can not be opened: /
+      await expect(openStorage({ url: `file:${path}` })).rejects.toThrow(refusal)
+      await expect(openArchive(`file:${path}`)).rejects.toThrow(refusal)
       expect(readFileSync(path, 'latin1')).toBe(content)
       expect(readdirSync(folder)).toEqual(['plants.db'])
     } finally {

@@ -12,11 +12,11 @@ import {
 } from '@plant-store/domain'
 import type pg from 'pg'
 import { OutcomeUnknownError, type StoreReport } from '../index.ts'
-import { postgresDialect, readVersion, refuseNewer } from '../migrations.ts'
-import { fromPlant, type PlantRow, plantColumns, toPlant } from '../tables.ts'
+import { readVersion, refuseNewer } from '../migrations.ts'
+import { fromPlant, type PlantRow, plantColumns, selectPlants, toPlant } from '../tables.ts'
 import { durably } from './commit.ts'
 import { connect, retrying, wasRolledBack } from './connection.ts'
-import { kyselyOn, migratePostgres } from './migrate.ts'
+import { kyselyOn, migratePostgres, postgresDialect } from './migrate.ts'
 import type { ServerOptions } from './options.ts'
 import { plantTypes, statements } from './statements.ts'
 
@@ -46,7 +46,13 @@ export async function openPostgresArchive(options: ServerOptions): Promise<Plant
 export async function openPostgresSnapshot(options: ServerOptions): Promise<PlantSnapshot> {
   const reader = await openQuery(options)
   const count = await countOf(reader, 'plants')
-  const page = { name: 'page', text: statements.read.page }
+  const found = await reader.query<[string]>({
+    text: `
+      select column_name from information_schema.columns
+      where table_schema = current_schema() and table_name = 'plants'`,
+    rowMode: 'array',
+  })
+  const text = `${selectPlants(found.rows.map(([name]) => name))} where id >= $1 order by id limit $2`
 
   return {
     count,
@@ -54,7 +60,7 @@ export async function openPostgresSnapshot(options: ServerOptions): Promise<Plan
       let from = plantIdMin
       while (true) {
         const { rows } = await attempt('can not be read', () =>
-          reader.query<PlantRow>({ ...page, values: [from, pieceRows] }),
+          reader.query<PlantRow>({ name: 'page', text, values: [from, pieceRows] }),
         )
         if (rows.length > 0) yield rows.map(toPlant)
         const last = rows.at(-1)?.id

@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Kysely, NoResultError, PostgresDialect, sql } from 'kysely'
 import type pg from 'pg'
-import { migrate, postgresDialect, readVersion, refuseNewer, schemaVersion } from '../migrations.ts'
+import { type Dialect, migrate, readVersion, refuseNewer, schemaVersion } from '../migrations.ts'
 import type { Tables } from '../tables.ts'
 import { connect, wasRolledBack } from './connection.ts'
 import type { ServerOptions } from './options.ts'
+import { tagStart } from './statements.ts'
 
 /** For a statement of a migration, and for the migrations of others that it waits for. */
 const migrationTimeoutMs = 600_000
@@ -84,4 +85,17 @@ async function checkServer(db: Kysely<Tables>): Promise<void> {
   `.execute(db)
   if (rows[0]?.encoding !== 'UTF8') throw new Error(`its encoding is ${rows[0]?.encoding}, and must be UTF8`)
   if (rows[0].fsync === 'off') throw new Error('it runs with fsync off: what it answered could be lost')
+}
+
+export const postgresDialect: Dialect = {
+  int64: 'bigint',
+  tableOptions: sql``,
+  plantsByTag: sql`${tagStart(sql.ref('tag'))}, id`,
+  async tableNames(db) {
+    const { rows } = await sql<{ table_name: string }>`
+      select table_name from information_schema.tables
+      where table_schema = current_schema() and table_type = 'BASE TABLE' and table_name <> 'migration_lock'
+    `.execute(db)
+    return rows.map(({ table_name }) => table_name)
+  },
 }

@@ -7,7 +7,6 @@ import {
   type RawBuilder,
   sql,
 } from 'kysely'
-import { tagStart } from '../migrations.ts'
 import { isEarlierUse, replacePlant, type Statements, sqlOf, writeStatements } from '../statements.ts'
 import { plantColumns, type Tables } from '../tables.ts'
 
@@ -101,6 +100,11 @@ const write: Statements['write'] = {
 }
 
 export const statements: Statements = { read, write }
+
+/** As much of a tag as always fits into an entry of an index of PostgreSQL, which has at most 2,704 bytes. */
+export function tagStart(tag: RawBuilder<unknown>): RawBuilder<unknown> {
+  return sql`substr(${tag}, 1, 200)`
+}
 
 type ColumnType = 'bigint' | 'text'
 

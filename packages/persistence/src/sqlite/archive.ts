@@ -1,30 +1,17 @@
 import { dirname, resolve } from 'node:path'
-import {
-  DomainError,
-  type LoadOutcome,
-  type OnTaken,
-  type Plant,
-  type PlantArchive,
-  type PlantId,
-  type PlantSnapshot,
-  plantIdMax,
-  plantIdMin,
-  type StagedLoad,
-} from '@plant-store/domain'
+import type { LoadOutcome, OnTaken, Plant, PlantArchive, PlantId, StagedLoad } from '@plant-store/domain'
 import type Database from 'better-sqlite3'
-import { fromPlant, type PlantRow, plantColumns, toPlant } from '../tables.ts'
+import { fromPlant, plantColumns } from '../tables.ts'
 import { openConnection, openWriter } from './connection.ts'
-import { createFolder, migrateSqlite, statements } from './open.ts'
-import { openQuery } from './query.ts'
-import { reasonOf } from './reason.ts'
+import { migrateSqlite, statements } from './open.ts'
+import { attempt, openSqliteSnapshot } from './snapshot.ts'
+import { createFolder } from './store-file.ts'
 
 /** Nobody waits for an answer here, so a lock may take its time: another load, or a checkpoint on a slow disk. */
 const patientTimeoutMs = 30_000
 
 /** The index of tags is written all over: what of it fits here is written once a transaction, not once a row. */
 const cacheKiB = 64 * 1024
-
-const pieceRows = 1_000
 
 /**
  * The archive of a store, beside whoever else uses it.
@@ -48,36 +35,6 @@ export async function openSqliteArchive(file: string): Promise<PlantArchive & As
     snapshot: () => openSqliteSnapshot(file),
     async [Symbol.asyncDispose]() {
       writer.close()
-    },
-  }
-}
-
-/** @param file a store that is there, of any version that this software knows; it is left at that version */
-export async function openSqliteSnapshot(file: string): Promise<PlantSnapshot> {
-  const reader = attempt('can not be read', () => openQuery(file))
-  // The first read is what the snapshot is of; until the transaction ends, no later change is seen.
-  const count = attempt('can not be read', () => {
-    reader.exec('begin')
-    return Number(reader.prepare('select count(*) from plants').pluck().get())
-  })
-  const page = reader.prepare(statements.read.page)
-
-  return {
-    count,
-    async *plants() {
-      let from = plantIdMin
-      while (true) {
-        const rows = attempt('can not be read', () => page.all(from, pieceRows)) as PlantRow[]
-        if (rows.length > 0) yield rows.map(toPlant)
-        const last = rows.at(-1)?.id
-        if (rows.length < pieceRows || last === undefined || last === plantIdMax) return
-        from = last + 1n
-        // A reader that is never slower than the disk would keep signals and timers waiting.
-        await new Promise(setImmediate)
-      }
-    },
-    async [Symbol.asyncDispose]() {
-      reader.close()
     },
   }
 }
@@ -154,13 +111,5 @@ function stage(connection: Database.Database, onTaken: OnTaken): StagedLoad {
     async [Symbol.asyncDispose]() {
       connection.close()
     },
-  }
-}
-
-function attempt<Result>(failure: string, act: () => Result): Result {
-  try {
-    return act()
-  } catch (cause) {
-    throw new DomainError('store-unavailable', `the store ${failure}: ${reasonOf(cause)}`, { cause })
   }
 }

@@ -1,4 +1,4 @@
-import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, statSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import type Database from 'better-sqlite3'
 import {
@@ -9,15 +9,17 @@ import {
   SqliteDialect,
   SqliteIntrospector,
   SqliteQueryCompiler,
+  sql,
 } from 'kysely'
 import type { CommitQueueLimits } from '../commit-queue.ts'
 import type { CommitObserver, Storage } from '../index.ts'
-import { migrate, sqliteDialect } from '../migrations.ts'
+import { type Dialect, migrate } from '../migrations.ts'
 import { type Statements, writeStatements } from '../statements.ts'
 import type { Tables } from '../tables.ts'
 import { prepareCommit } from './commit.ts'
 import { inMemory, openConnection } from './connection.ts'
 import { createStorage, joinSqlite } from './storage.ts'
+import { createFolder } from './store-file.ts'
 import { startWriterThread, type Writer } from './writer-thread.ts'
 
 export const statements = writeStatements(
@@ -38,8 +40,6 @@ export async function openSqlite(
   onCommit?: CommitObserver['onCommit'],
 ): Promise<Storage> {
   if (file !== inMemory) createFolder(dirname(resolve(file)))
-  // Which SQLite takes for an empty one, and writes over.
-  if (statSync(file, { throwIfNoEntry: false })?.size === 1) throw new Error('file is not a database')
   const connection = openConnection(file)
   try {
     await migrateSqlite(connection)
@@ -74,12 +74,21 @@ export async function openSqlite(
   }
 }
 
+const sqliteDialect: Dialect = {
+  int64: 'integer',
+  tableOptions: sql`strict`,
+  plantsByTag: sql`tag, id`,
+  tableNames: async db => (await db.introspection.getTables()).map(({ name }) => name),
+}
+
 /**
  * Makes the store if there is none, and brings its schema up to date.
  *
  * @throws Error when the file is no store, or a newer one; it is then left as it was
  */
 export async function migrateSqlite(connection: Database.Database): Promise<void> {
+  // Which SQLite takes for an empty one, and writes over.
+  if (!connection.memory && statSync(connection.name).size === 1) throw new Error('file is not a database')
   const db = new Kysely<Tables>({ dialect: new SqliteDialect({ database: connection }) })
   try {
     await db.executeQuery(CompiledQuery.raw('begin immediate'))
@@ -108,14 +117,4 @@ function createMemoryWriter(
     failure: () => undefined,
     close: () => {},
   }
-}
-
-/** A folder that was just made is lost with the power unless the one above it is fsynced. */
-export function createFolder(folder: string): void {
-  if (existsSync(folder)) return
-  createFolder(dirname(folder))
-  mkdirSync(folder, { recursive: true })
-  const above = openSync(dirname(folder), 'r')
-  fsyncSync(above)
-  closeSync(above)
 }

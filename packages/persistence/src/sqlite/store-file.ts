@@ -2,6 +2,7 @@ import {
   closeSync,
   existsSync,
   fsyncSync,
+  mkdirSync,
   openSync,
   realpathSync,
   renameSync,
@@ -12,7 +13,6 @@ import {
 import { basename, dirname, join, resolve } from 'node:path'
 import Database from 'better-sqlite3'
 import { type CopyOptions, StoreInUseError, type StoreReport } from '../index.ts'
-import { createFolder } from './open.ts'
 import { openQuery, versionOf } from './query.ts'
 
 /** Pages between two turns of the event loop: a few milliseconds. */
@@ -168,4 +168,14 @@ function syncFile(file: string): void {
   } finally {
     closeSync(descriptor)
   }
+}
+
+/** A folder that was just made is lost with the power unless the one above it is fsynced. */
+export function createFolder(folder: string): void {
+  if (existsSync(folder)) return
+  createFolder(dirname(folder))
+  mkdirSync(folder, { recursive: true })
+  const above = openSync(dirname(folder), 'r')
+  fsyncSync(above)
+  closeSync(above)
 }
