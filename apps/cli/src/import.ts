@@ -1,7 +1,7 @@
 import { createReadStream, statSync } from 'node:fs'
 import { addAbortSignal, type Readable } from 'node:stream'
 import type { LoadOutcome, OnTaken, Plant } from '@plant-store/domain'
-import { openArchive } from '@plant-store/persistence'
+import { OutcomeUnknownError, openArchive } from '@plant-store/persistence'
 import { readCsv } from './csv.ts'
 import { exitCodes, Failure, fileFailure } from './failure.ts'
 import { type Entry, wholeLines } from './lines.ts'
@@ -26,7 +26,7 @@ export interface ImportRequest {
   readonly lineBytesMax: number
 }
 
-/** Plants that share a transaction: it takes a few tenths of a second, in which nobody else can write. */
+/** Plants that share a transaction: it takes a few tenths of a second, in which nobody else can write a store in a file. */
 const batchPlants = 20_000
 const batchTextMax = 16 * 1024 * 1024
 
@@ -134,6 +134,8 @@ const nothing = 'nothing was imported'
 
 /** A failure that also tells what was kept before it. */
 function withRest(cause: Error, rest: string): Failure {
+  if (cause instanceof OutcomeUnknownError)
+    return new Failure(`${cause.message} (import it again)`, exitCodes.failed, { cause })
   return new Failure(`${cause.message} (${rest})`, exitCodes.failed, { cause })
 }
 

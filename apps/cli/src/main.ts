@@ -18,7 +18,8 @@ const program = new Command('plant-store')
     'after',
     `
 The store is the one that DATABASE_URL names (${defaultStoreUrl} if it is not set), the same as the server's.
-Servers that have it open may go on working, except for restore. On PostgreSQL, only token works so far.
+Servers that have it open may go on working, except for restore. What backup and restore are for a file, pg_dump and
+pg_restore are for PostgreSQL.
 
 Exit codes:
   0    done
@@ -100,8 +101,9 @@ An optional text with nothing between the commas is absent; "" is an empty one.
 Plants are kept as the import goes on, ${'20,000'} at a time. An import that was interrupted can be run again: what is
 already there is rejected as taken, or with --replace written once more, which changes nothing.
 
---strict collects the plants beside the store, in the folder for temporary files, and stores them in one transaction at
-the end. Servers can't write during that: some seconds for a million plants, after which they answer 503.`,
+--strict collects the plants beside the store (in the folder for temporary files, or in a temporary table of PostgreSQL)
+and stores them in one transaction at the end. Servers can't write to a file during that: some seconds for a million
+plants, after which they answer 503. On PostgreSQL only those wait that change the same plants.`,
   )
   .action(async (file, options) => {
     const request = {
@@ -126,7 +128,8 @@ program
     'after',
     `
 Changes that servers make meanwhile are not in it. Importing it into an empty store makes the same plants of it, and
-exporting those gives the same bytes. While it runs, the log of the store can not shrink: don't leave it waiting.`,
+exporting those gives the same bytes, from a file as from PostgreSQL. While it runs, the log of a file can not shrink,
+nor can PostgreSQL clean up: don't leave it waiting.`,
   )
   .action(async (file, options) => {
     const output: Output = { ...outputOf(options), descriptor: file === '-' ? 2 : 1 }
@@ -157,7 +160,9 @@ program
 
 program
   .command('check')
-  .description('Check every page of the store, and count what is in it.')
+  .description(
+    'Check every page of the store (but of PostgreSQL only that it can be read), and count what is in it.',
+  )
   .addArgument(new Argument('[file]', 'to check instead, such as a backup'))
   .option('--json', 'print JSON')
   .action(async (file, options) => check(storeUrl(), file, outputOf(options)))

@@ -2,15 +2,13 @@ import { createWriteStream, existsSync, statSync } from 'node:fs'
 import { open, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import { storeFile } from '@plant-store/persistence'
+import { storeFiles } from '@plant-store/persistence'
 import { Failure, fileFailure } from './failure.ts'
 
 /** @throws Failure when writing to the file would destroy the store, or (unless that is wanted) another file */
 export function refuseTarget(file: string, storeUrl: string, { force }: { force: boolean }): void {
-  const store = storeFile(storeUrl)
-  for (const part of [store, `${store}-wal`, `${store}-shm`, `${store}-journal`]) {
-    if (isSameFile(file, part)) throw new Failure(`${file} is the store itself`)
-  }
+  if (storeFiles(storeUrl).some(part => isSameFile(file, part)))
+    throw new Failure(`${file} is the store itself`)
   const stat = statSync(file, { throwIfNoEntry: false })
   if (stat === undefined) return
   if (stat.isDirectory()) throw new Failure(`${file}: it is a folder`)

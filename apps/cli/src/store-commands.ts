@@ -4,7 +4,7 @@ import {
   inspectStore,
   restoreStore,
   type StoreReport,
-  storeFile,
+  storeFiles,
 } from '@plant-store/persistence'
 import { Failure } from './failure.ts'
 import { counted, type Output, print } from './output.ts'
@@ -23,7 +23,7 @@ export async function backUp(
 }
 
 export async function restore(url: string, from: string, output: Output, signal: AbortSignal): Promise<void> {
-  if (isSameFile(from, storeFile(url))) throw new Failure(`${from} is the store itself`)
+  if (storeFiles(url).some(part => isSameFile(from, part))) throw new Failure(`${from} is the store itself`)
   const report = await withProgress(output, signal, options => restoreStore(url, from, options))
   print(output, report, `${describe(report)} restored from ${from}`)
 }
@@ -31,7 +31,9 @@ export async function restore(url: string, from: string, output: Output, signal:
 /** @param file checked in the place of the store, such as a backup */
 export async function check(url: string, file: string | undefined, output: Output): Promise<void> {
   const report = await inspectStore(file === undefined ? url : pathToFileURL(file).href)
-  print(output, { ...report, intact: true }, `${describe(report)}: intact`)
+  const isFile = report.bytes !== undefined
+  const words = `${describe(report)}: ${isFile ? 'intact' : 'counted; whether its pages are intact, pg_amcheck tells'}`
+  print(output, isFile ? { ...report, intact: true } : report, words)
 }
 
 async function withProgress(
@@ -56,6 +58,7 @@ async function withProgress(
   }
 }
 
-function describe({ file, bytes, schemaVersion, plants, tokens }: StoreReport): string {
-  return `${file}: ${counted(plants, 'plant')} and ${counted(tokens, 'token')} in ${counted(bytes, 'byte')}, schema version ${schemaVersion}`
+function describe({ store, bytes, schemaVersion, plants, tokens }: StoreReport): string {
+  const size = bytes === undefined ? '' : ` in ${counted(bytes, 'byte')}`
+  return `${store}: ${counted(plants, 'plant')} and ${counted(tokens, 'token')}${size}, schema version ${schemaVersion}`
 }

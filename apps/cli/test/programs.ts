@@ -22,12 +22,16 @@ export interface Running {
   readonly result: Promise<Result>
 }
 
-/** A folder with a store, and the programs run in it as their users would. */
+/** A folder with a store, or for one in a database, and the programs run in it as their users would. */
 export class Place implements AsyncDisposable {
   readonly folder = mkdtempSync(join(tmpdir(), 'plant-store-cli-'))
   readonly store = join(this.folder, 'data', 'store.db')
-  readonly url = `file:${this.store}`
+  readonly url: string
   readonly #started: ChildProcess[] = []
+
+  constructor(databaseUrl?: string) {
+    this.url = databaseUrl ?? `file:${this.store}`
+  }
 
   path(name: string): string {
     return join(this.folder, name)

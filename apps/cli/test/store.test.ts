@@ -63,7 +63,7 @@ test('a backup under load opens, passes the check, and holds every create answer
     const duringOrBefore = answered.length
     const ids = await idsIn(`file:${place.path(name)}`)
     expect(before.filter(id => !ids.has(id))).toEqual([])
-    expect(JSON.parse(stdout)).toMatchObject({ file: name, plants: ids.size, schemaVersion: 2 })
+    expect(JSON.parse(stdout)).toMatchObject({ store: name, plants: ids.size, schemaVersion: 2 })
     expect(ids.size).toBeLessThanOrEqual(20_000 + duringOrBefore + 16)
     const checked = await place.run(['check', name, '--json'])
     expect(checked).toMatchObject({ code: 0, stderr: '' })
@@ -107,7 +107,7 @@ test('a store that a server holds is not restored, and then it is', async () => 
 
   const { code, stdout } = await place.run(['restore', 'backup.db', '--json'])
   expect(code).toBe(0)
-  expect(JSON.parse(stdout)).toMatchObject({ plants: 100, tokens: 0, file: place.store })
+  expect(JSON.parse(stdout)).toMatchObject({ plants: 100, tokens: 0, store: place.store })
   const again = await place.serve()
   expect(await again.request('GET', '/plants/509', 'given')).toBe(404)
   expect(await again.request('GET', '/plants/99', 'given')).toBe(200)
@@ -156,7 +156,7 @@ test('a check tells what is in a store, also while a server has it open', async 
   await server.stop()
   const { stdout } = await place.run(['check', '--json'])
   expect(JSON.parse(stdout)).toEqual({
-    file: place.store,
+    store: place.store,
     bytes: expect.any(Number),
     schemaVersion: 2,
     plants: 1_234,

@@ -6,8 +6,9 @@ import type { PlantId } from './plant-id.ts'
  * over the same plants. Every call may be made while others read and change the store.
  *
  * A promise of a change resolves once the change is durable, and everything rejects with DomainError
- * `store-unavailable`, in which case nothing of that call was kept. `plantArchiveContract` in
- * `@plant-store/domain/testing` is this text as cases that any adapter can run.
+ * `store-unavailable`, in which case nothing of that call was kept; where a store is so far away that its last answer
+ * can get lost, an adapter has an error of its own for that. `plantArchiveContract` in `@plant-store/domain/testing` is
+ * this text as cases that any adapter can run.
  */
 export interface PlantArchive {
   /**

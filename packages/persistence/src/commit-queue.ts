@@ -38,6 +38,12 @@ export interface CommitQueueOptions {
   readonly limits: CommitQueueLimits
 }
 
+/**
+ * Where changes wait for the commit before theirs, the next one begins so many turns of the event loop after it: those
+ * who were just answered come again meanwhile, and share it. A turn takes as long as there is something to do.
+ */
+const turnsAfterCommit = 2
+
 export interface CommitQueue {
   /**
    * @returns how many rows it changed, once they are durable
@@ -66,6 +72,16 @@ export function createCommitQueue({ commit, commitsAtOnce, limits }: CommitQueue
   let isScheduled = false
   let isClosed = false
 
+  const schedule = (turns: number) => {
+    if (isScheduled) return
+    isScheduled = true
+    const turn = () => {
+      if (--turns > 0) setImmediate(turn)
+      else commitWaiting()
+    }
+    setImmediate(turn)
+  }
+
   const commitWaiting = () => {
     isScheduled = false
     while (waiting.length > 0 && underWay.size < commitsAtOnce) {
@@ -73,7 +89,8 @@ export function createCommitQueue({ commit, commitsAtOnce, limits }: CommitQueue
       waiting = waiting.slice(limits.batchRowsMax)
       const settled = settle(batch).finally(() => {
         underWay.delete(settled)
-        commitWaiting()
+        if (isClosed) commitWaiting()
+        else if (waiting.length > 0) schedule(turnsAfterCommit)
       })
       underWay.add(settled)
     }
@@ -102,10 +119,8 @@ export function createCommitQueue({ commit, commitsAtOnce, limits }: CommitQueue
       text += length
       return new Promise((resolve, reject) => {
         waiting.push({ write, text: length, resolve, reject })
-        if (isScheduled) return
-        isScheduled = true
         // Requests that come in with the same turn of the event loop share a commit too.
-        setImmediate(commitWaiting)
+        schedule(1)
       })
     },
     waiting: () => rows,

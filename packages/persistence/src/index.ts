@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { MessagePort } from 'node:worker_threads'
 import type { TokenRepository } from '@plant-store/access'
-import type { PlantArchive, PlantRepository, PlantSnapshot } from '@plant-store/domain'
+import { DomainError, type PlantArchive, type PlantRepository, type PlantSnapshot } from '@plant-store/domain'
 import { type Commit, type CommitQueueLimits, defaultCommitQueueLimits } from './commit-queue.ts'
 import { reasonOf } from './sqlite/reason.ts'
 import type { StorageLink } from './storage-link.ts'
@@ -56,29 +56,22 @@ export interface StorageOptions extends Partial<CommitQueueLimits>, CommitObserv
 export async function openStorage({
   url,
   mustExist = false,
-  timeoutMs = 5_000,
+  timeoutMs = timeoutMsDefault,
   readConnectionsMax = 4,
   onCommit,
   ...given
 }: StorageOptions): Promise<Storage> {
-  const name = storageName(url)
   const limits = { ...defaultCommitQueueLimits, ...given }
   if (mustExist && !isPostgres(url)) existingFile(url)
-  try {
+  return opening(url, async () => {
     // Loaded by those who need it only: one database, and Kysely for who opens a store but not for who joins.
-    if (isPostgres(url)) {
-      const { openPostgres } = await import('./postgres/open.ts')
-      return await openPostgres(
-        { hosts: postgresHosts(url), timeoutMs, readConnectionsMax },
-        limits,
-        onCommit,
-      )
+    if (!isPostgres(url)) {
+      const { openSqlite } = await import('./sqlite/open.ts')
+      return openSqlite(sqliteFile(url), limits, onCommit)
     }
-    const { openSqlite } = await import('./sqlite/open.ts')
-    return await openSqlite(sqliteFile(url), limits, onCommit)
-  } catch (cause) {
-    throw unusable(name, cause)
-  }
+    const { openPostgres } = await import('./postgres/open.ts')
+    return openPostgres({ ...serverOptions(url), timeoutMs, readConnectionsMax }, limits, onCommit)
+  })
 }
 
 /** The store that another thread has opened, for this thread; disposing of it leaves the store open there. */
@@ -102,6 +95,10 @@ export function storageName(url: string): string {
 }
 
 const isPostgres = (url: string) => /^postgres(ql)?:/.test(url)
+
+const timeoutMsDefault = 5_000
+
+const serverOptions = (url: string) => ({ hosts: postgresHosts(url), timeoutMs: timeoutMsDefault })
 
 /**
  * A PostgreSQL URL for each host that a URL names: libpq knows several in one, the standard for URLs does not.
@@ -128,13 +125,10 @@ function postgresHosts(url: string): string[] {
  * @throws Error in one clear line when the store can't be used; what is there is then left as it was
  */
 export async function openArchive(url: string): Promise<PlantArchive & AsyncDisposable> {
-  const file = storeFile(url)
-  const { openSqliteArchive } = await import('./sqlite/archive.ts')
-  try {
-    return await openSqliteArchive(file)
-  } catch (cause) {
-    throw unusable(file, cause)
-  }
+  return opening(url, async () => {
+    if (!isPostgres(url)) return (await import('./sqlite/archive.ts')).openSqliteArchive(sqliteFile(url))
+    return (await import('./postgres/archive.ts')).openPostgresArchive(serverOptions(url))
+  })
 }
 
 /**
@@ -143,18 +137,27 @@ export async function openArchive(url: string): Promise<PlantArchive & AsyncDisp
  * @throws Error in one clear line when there is no store, or one that can't be read
  */
 export async function openSnapshot(url: string): Promise<PlantSnapshot> {
-  const file = existingFile(url)
-  const { openSqliteSnapshot } = await import('./sqlite/snapshot.ts')
-  try {
-    return await openSqliteSnapshot(file)
-  } catch (cause) {
-    throw unusable(file, cause)
+  if (!isPostgres(url)) existingFile(url)
+  return opening(url, async () => {
+    if (!isPostgres(url)) return (await import('./sqlite/snapshot.ts')).openSqliteSnapshot(sqliteFile(url))
+    return (await import('./postgres/archive.ts')).openPostgresSnapshot(serverOptions(url))
+  })
+}
+
+/** The connection ended while it was answered whether plants were kept: all of them were, or none, and nobody can tell. */
+export class OutcomeUnknownError extends DomainError {
+  constructor(cause: Error) {
+    super('store-unavailable', `the store did not say whether it kept the plants: ${cause.message}`, {
+      cause,
+    })
   }
 }
 
 export interface StoreReport {
-  readonly file: string
-  readonly bytes: number
+  /** Its file, or the name of a database as {@link storageName} gives it. */
+  readonly store: string
+  /** Of the file; missing for a database. */
+  readonly bytes?: number
   readonly schemaVersion: number
   readonly plants: number
   readonly tokens: number
@@ -167,18 +170,17 @@ export interface CopyOptions {
 }
 
 /**
- * Checks a store, or a backup of one, to its last page.
+ * Checks a store, or a backup of one: a file to its last page, a database as far as what is in it can be counted.
  *
  * @throws Error in one clear line when there is none, it is damaged, or a newer version of this software wrote it
  */
 export async function inspectStore(url: string): Promise<StoreReport> {
-  const file = existingFile(url)
-  const { inspectSqlite } = await import('./sqlite/store-file.ts')
-  try {
-    return inspectSqlite(file)
-  } catch (cause) {
-    throw unusable(file, cause)
-  }
+  if (!isPostgres(url)) existingFile(url)
+  return opening(url, async () => {
+    if (!isPostgres(url)) return (await import('./sqlite/store-file.ts')).inspectSqlite(sqliteFile(url))
+    const { inspectPostgres } = await import('./postgres/archive.ts')
+    return { store: storageName(url), ...(await inspectPostgres(serverOptions(url))) }
+  })
 }
 
 /**
@@ -226,14 +228,20 @@ export async function restoreStore(
   }
 }
 
+/** The files that a store is in, or comes to be in while it is used; none where it is in a database. */
+export function storeFiles(url: string): readonly string[] {
+  if (isPostgres(url)) return []
+  return ['', '-wal', '-shm', '-journal'].map(suffix => `${sqliteFile(url)}${suffix}`)
+}
+
 /**
  * The file that a store is.
  *
  * @throws Error when it is none
  */
-export function storeFile(url: string): string {
+function storeFile(url: string): string {
   const name = storageName(url)
-  if (isPostgres(url)) throw new Error(`${name} is not a store in a file, and this can only be done with one`)
+  if (isPostgres(url)) throw new Error(`${name} is not a file: use pg_dump to back it up, and pg_restore`)
   return sqliteFile(url)
 }
 
@@ -243,8 +251,13 @@ function existingFile(url: string): string {
   return file
 }
 
-function unusable(file: string, cause: unknown): Error {
-  return new Error(`the store ${file} can not be opened: ${(cause as Error).message}`, { cause })
+/** @throws Error that names the store when it could not be opened */
+async function opening<Opened>(url: string, open: () => Promise<Opened>): Promise<Opened> {
+  try {
+    return await open()
+  } catch (cause) {
+    throw new Error(`the store ${storageName(url)} can not be opened: ${(cause as Error).message}`, { cause })
+  }
 }
 
 /**

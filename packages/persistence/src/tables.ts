@@ -32,6 +32,16 @@ export interface TokenRow {
 /** The columns of a plant, the key first. */
 export const plantColumns: readonly (keyof PlantRow)[] = ['id', ...plantTexts.map(({ field }) => field)]
 
+/**
+ * The beginning of a statement that reads plants of a store that may be of an earlier version.
+ *
+ * @param found the columns that its table has
+ */
+export function selectPlants(found: readonly string[]): string {
+  const columns = plantColumns.map(column => (found.includes(column) ? column : `null as ${column}`))
+  return `select ${columns.join(', ')} from plants`
+}
+
 /** The values of a plant in the order of {@link plantColumns}. */
 export function fromPlant(plant: Plant): (bigint | string | null)[] {
   return plantColumns.map(column => plant[column] ?? null)

@@ -71,7 +71,7 @@ test('a backup is one file that holds the store as it was when it began, under c
       storage.plants.insert(...(many(1_000_000 + changes++, 1) as [ReturnType<typeof parsePlant>]))
     },
   })
-  expect(report).toMatchObject({ file: backup, plants: 20_000, tokens: 0, schemaVersion: 2 })
+  expect(report).toMatchObject({ store: backup, plants: 20_000, tokens: 0, schemaVersion: 2 })
   expect(changes).toBeGreaterThan(1)
   expect(pages).toEqual(pages.toSorted((a, b) => a - b))
   expect(readdirSync(folder).sort()).toEqual(['backup.db', 'store.db', 'store.db-shm', 'store.db-wal'])
@@ -101,7 +101,7 @@ test('a restored store is what was backed up', async () => {
   await load(0, 1_000)
   await backUpStore(url, backup)
   await load(1_000, 5_000)
-  expect(await restoreStore(url, backup)).toMatchObject({ file, plants: 1_000 })
+  expect(await restoreStore(url, backup)).toMatchObject({ store: file, plants: 1_000 })
   expect(await count()).toBe(1_000)
   expect(readdirSync(folder).sort()).toEqual(['backup.db', 'store.db'])
   await using storage = await openStorage({ url })

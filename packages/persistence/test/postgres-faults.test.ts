@@ -1,11 +1,10 @@
-import { once } from 'node:events'
-import { connect, createServer, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { DomainError, type Plant, parsePlant } from '@plant-store/domain'
 import { openStorage, type Storage } from '@plant-store/persistence'
 import { createDatabase, type PostgresServer, startPostgres, type TestDatabase } from '@plant-store/postgres'
 import pg from 'pg'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { startProxy } from './proxy.ts'
 
 /** How long the store may take to answer, and what a busy machine may add to it. */
 const timeoutMs = 1_000
@@ -208,8 +207,8 @@ describe('what the server takes back is tried again', () => {
 
 describe('a commit of unknown outcome', () => {
   test('because the connection ended before the answer: a retry tells the truth', async () => {
-    await using proxy = await startProxy(Number(new URL(server.url).port))
-    await using far = await open(database.url.replace(/:\d+\//, `:${proxy.port}/`))
+    await using proxy = await startProxy(database.url)
+    await using far = await open(proxy.url)
     expect(await far.plants.insert(plant(1n))).toBe('inserted')
     proxy.swallowAnswers()
     const outcome = unavailable(far.plants.insert(plant(2n)))
@@ -220,8 +219,8 @@ describe('a commit of unknown outcome', () => {
   })
 
   test('because nothing comes back any more: it answers in time, and recovers', async () => {
-    await using proxy = await startProxy(Number(new URL(server.url).port))
-    await using far = await open(database.url.replace(/:\d+\//, `:${proxy.port}/`))
+    await using proxy = await startProxy(database.url)
+    await using far = await open(proxy.url)
     expect(await far.plants.insert(plant(1n))).toBe('inserted')
     proxy.swallowAnswers()
     await Promise.all([
@@ -320,43 +319,4 @@ async function statistic(name: string): Promise<number> {
     `select ${name} as value from pg_stat_database where datname = current_database()`,
   )
   return Number((row as { value: string }).value)
-}
-
-/** Stands between the store and its server, where networks fail. */
-async function startProxy(port: number) {
-  const sockets = new Set<Socket>()
-  let isSwallowing = false
-  const listener = createServer(near => {
-    const far = connect(port, '127.0.0.1')
-    for (const socket of [near, far]) {
-      sockets.add(socket)
-      socket.on('error', () => {}).on('close', () => sockets.delete(socket))
-    }
-    near.on('data', chunk => far.write(chunk)).on('close', () => far.destroy())
-    far
-      .on('data', chunk => {
-        if (!isSwallowing) near.write(chunk)
-      })
-      .on('close', () => near.destroy())
-  }).listen(0, '127.0.0.1')
-  await once(listener, 'listening')
-  const cut = () => {
-    for (const socket of sockets) socket.destroy()
-  }
-  return {
-    port: (listener.address() as { port: number }).port,
-    swallowAnswers() {
-      isSwallowing = true
-    },
-    /** Ends all connections; new ones are good again. */
-    cut() {
-      isSwallowing = false
-      cut()
-    },
-    async [Symbol.asyncDispose]() {
-      listener.close()
-      cut()
-      await once(listener, 'close')
-    },
-  }
 }

@@ -57,23 +57,6 @@ describe('several processes on one database', () => {
 })
 
 describe('a database that is refused, and left as it was', () => {
-  const tables = `select table_name from information_schema.tables where table_schema = 'public'`
-
-  test('because a newer release wrote it', async () => {
-    await using database = await createDatabase(inject('postgresUrl'))
-    await (await openStorage({ url: database.url }))[Symbol.asyncDispose]()
-    await database.query('update schema_version set version = 1000')
-    await expect(openStorage({ url: database.url })).rejects.toThrow('run a newer release')
-    expect(await database.query('select version from schema_version')).toEqual([{ version: 1000 }])
-  })
-
-  test('because another program has it', async () => {
-    await using database = await createDatabase(inject('postgresUrl'))
-    await database.query('create table orders ()')
-    await expect(openStorage({ url: database.url })).rejects.toThrow('tables of another program')
-    expect(await database.query(tables)).toEqual([{ table_name: 'orders' }])
-  })
-
   test('because it can not keep all of Unicode', async () => {
     await using database = await createDatabase(inject('postgresUrl'))
     const url = `${database.url}_ascii`

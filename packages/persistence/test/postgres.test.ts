@@ -52,6 +52,30 @@ test('changes of the same few plants that are all on their way at once take effe
   }
 })
 
+const nextTurn = () => new Promise(resolve => setImmediate(resolve))
+
+test('who was answered and comes again shares a commit with those who came during the last one', async () => {
+  const commits: number[] = []
+  await using own = await openStorage({ url: database.url, onCommit: ({ rows }) => commits.push(rows) })
+  const first = own.plants.insert(plant(1, 'a'))
+  await nextTurn()
+  const second = own.plants.insert(plant(2, 'b'))
+  await first
+  await nextTurn()
+  expect(await Promise.all([second, own.plants.insert(plant(3, 'c'))])).toEqual(['inserted', 'inserted'])
+  expect(commits).toEqual([1, 2])
+})
+
+test('what waits between two commits is written before the store closes', async () => {
+  const own = await openStorage({ url: database.url, batchRowsMax: 10 })
+  const first = own.plants.insert(plant(-1, 'a'))
+  await nextTurn()
+  const others = Array.from({ length: 25 }, (_, id) => own.plants.insert(plant(id, 'b')))
+  await first
+  await own[Symbol.asyncDispose]()
+  expect(await Promise.all(others)).toEqual(Array(25).fill('inserted'))
+})
+
 type Change = (on: Storage['plants']) => Promise<unknown>
 
 /** Integers from 0 that are below a bound, the same for the same seed (mulberry32). */

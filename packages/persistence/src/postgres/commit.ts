@@ -14,16 +14,20 @@ export async function commit(
   writes: readonly Write[],
   statements: Statements['write'],
 ): Promise<readonly number[]> {
+  return durably(client, () => run(client, writes, statements))
+}
+
+/** @throws Error when the server, told to stop waiting for its standby, warned of it and said that the commit succeeded */
+export async function durably<Result>(client: pg.Client, work: () => Promise<Result>): Promise<Result> {
   let warned = false
   const notice = ({ code }: { code?: string | undefined }) => {
     if (code === warning) warned = true
   }
   client.on('notice', notice)
   try {
-    const changed = await run(client, writes, statements)
-    // A server that is told to stop waiting for its standby warns, and says that the commit succeeded.
+    const result = await work()
     if (warned) throw new Error('the server did not wait for its standby')
-    return changed
+    return result
   } finally {
     client.off('notice', notice)
   }

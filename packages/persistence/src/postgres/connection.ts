@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import type { ServerOptions } from './options.ts'
 
@@ -17,6 +18,9 @@ const reconnectAfterMs = 100
 
 /** What the client waits longer than the server, so that the server gives up first and the connection stays good. */
 const serverHeadStartMs = 500
+
+/** How often something that the server takes back is tried. */
+const attemptsMax = 10
 
 const int8 = 20
 
@@ -67,6 +71,20 @@ export function createLane(options: ServerOptions): Lane {
         () => {},
       )
     },
+  }
+}
+
+/** Tries again what the server has taken back whole, until it works or there is no time left. */
+export async function retrying<Result>(timeoutMs: number, attempt: () => Promise<Result>): Promise<Result> {
+  const startedMs = performance.now()
+  for (let attempts = 1; ; attempts++) {
+    try {
+      return await attempt()
+    } catch (error) {
+      const isLate = performance.now() - startedMs > timeoutMs
+      if (!wasRolledBack(error) || isLate || attempts === attemptsMax) throw error
+      await sleep(Math.random() * 2 ** attempts)
+    }
   }
 }
 

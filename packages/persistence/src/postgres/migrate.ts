@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Kysely, NoResultError, PostgresDialect, sql } from 'kysely'
-import { type Dialect, migrate, readVersion, schemaVersion } from '../migrations.ts'
+import type pg from 'pg'
+import { type Dialect, migrate, readVersion, refuseNewer, schemaVersion } from '../migrations.ts'
 import type { Tables } from '../tables.ts'
 import { connect, wasRolledBack } from './connection.ts'
 import type { ServerOptions } from './options.ts'
@@ -18,15 +19,7 @@ const attemptsMax = 20
 export async function migratePostgres(options: ServerOptions): Promise<void> {
   const patient = { ...options, statementTimeoutMs: migrationTimeoutMs }
   const client = await connect(patient)
-  const db = new Kysely<Tables>({
-    dialect: new PostgresDialect({
-      pool: {
-        connect: async () => ({ query: client.query.bind(client), release() {} }) as never,
-        end: async () => {},
-        options: {},
-      },
-    }),
-  })
+  const db = kyselyOn(client)
   try {
     await checkServer(db)
     for (let attempt = 1; ; attempt++) {
@@ -42,13 +35,28 @@ export async function migratePostgres(options: ServerOptions): Promise<void> {
   }
 }
 
+/** Kysely on one connection, which stays its owner's to close. */
+export function kyselyOn(client: pg.Client): Kysely<Tables> {
+  return new Kysely<Tables>({
+    dialect: new PostgresDialect({
+      pool: {
+        connect: async () => ({ query: client.query.bind(client), release() {} }) as never,
+        end: async () => {},
+        options: {},
+      },
+    }),
+  })
+}
+
 /**
  * A row is the lock, because the three databases that this is for share no other one. It is locked on a connection of
  * its own, because in two of them making a table ends the transaction. The version is looked at first without it, so
  * that a process that has nothing to do neither waits nor needs the right to make tables.
  */
 async function migrateOnce(db: Kysely<Tables>, options: ServerOptions): Promise<void> {
-  if ((await readVersion(db, postgresDialect)) === schemaVersion) return
+  const version = await readVersion(db, postgresDialect)
+  if (version === schemaVersion) return
+  refuseNewer(version ?? 0)
   await sql`create table if not exists migration_lock (id integer primary key)`.execute(db)
   await sql`insert into migration_lock values (1) on conflict do nothing`.execute(db)
   const holder = await connect(options)
@@ -79,7 +87,7 @@ async function checkServer(db: Kysely<Tables>): Promise<void> {
   if (rows[0].fsync === 'off') throw new Error('it runs with fsync off: what it answered could be lost')
 }
 
-const postgresDialect: Dialect = {
+export const postgresDialect: Dialect = {
   int64: 'bigint',
   tableOptions: sql``,
   plantsByTag: sql`${tagStart(sql.ref('tag'))}, id`,

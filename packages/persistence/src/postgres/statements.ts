@@ -19,7 +19,7 @@ const db = new Kysely<Tables>({
   },
 })
 
-const plantTypes = plantColumns.map((column): ColumnType => (column === 'id' ? 'bigint' : 'text'))
+export const plantTypes = plantColumns.map((column): ColumnType => (column === 'id' ? 'bigint' : 'text'))
 
 const read: Statements['read'] = {
   ...writeStatements(db).read,

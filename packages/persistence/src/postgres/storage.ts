@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { TokenRepository } from '@plant-store/access'
 import { DomainError, type PlantRepository, plantIdMax, plantIdMin } from '@plant-store/domain'
 import { createCommitQueue, type Write } from '../commit-queue.ts'
@@ -15,13 +14,10 @@ import {
   toToken,
 } from '../tables.ts'
 import { commit } from './commit.ts'
-import { createLane, wasRolledBack } from './connection.ts'
+import { createLane, retrying } from './connection.ts'
 
 /** Reads that may be under way; past it, `store-busy`. */
 const readsMax = 10_000
-
-/** How often something that the server takes back is tried. */
-const attemptsMax = 10
 
 /**
  * One commit is under way at a time, and so changes of one plant take effect in the order they were made in: one that
@@ -126,20 +122,6 @@ export function joinPostgres(
       await queue.drained()
       await Promise.all([writer, ...readers].map(lane => lane.close()))
     },
-  }
-}
-
-/** Tries again what the server has taken back whole, until it works or there is no time left. */
-async function retrying<Result>(timeoutMs: number, attempt: () => Promise<Result>): Promise<Result> {
-  const startedMs = performance.now()
-  for (let attempts = 1; ; attempts++) {
-    try {
-      return await attempt()
-    } catch (error) {
-      const isLate = performance.now() - startedMs > timeoutMs
-      if (!wasRolledBack(error) || isLate || attempts === attemptsMax) throw error
-      await sleep(Math.random() * 2 ** attempts)
-    }
   }
 }
 

@@ -1,5 +1,5 @@
 import { DomainError, type PlantSnapshot, plantIdMax, plantIdMin } from '@plant-store/domain'
-import { type PlantRow, plantColumns, toPlant } from '../tables.ts'
+import { type PlantRow, selectPlants, toPlant } from '../tables.ts'
 import { openQuery } from './query.ts'
 import { reasonOf } from './reason.ts'
 
@@ -13,12 +13,8 @@ export async function openSqliteSnapshot(file: string): Promise<PlantSnapshot> {
     reader.exec('begin')
     return Number(reader.prepare('select count(*) from plants').pluck().get())
   })
-  // One of an earlier version may be without a column.
-  const found = reader.prepare("select name from pragma_table_info('plants')").pluck().all()
-  const columns = plantColumns
-    .map(column => (found.includes(column) ? column : `null as ${column}`))
-    .join(', ')
-  const page = reader.prepare(`select ${columns} from plants where id >= ? order by id limit ?`)
+  const found = reader.prepare("select name from pragma_table_info('plants')").pluck().all() as string[]
+  const page = reader.prepare(`${selectPlants(found)} where id >= ? order by id limit ?`)
 
   return {
     count,

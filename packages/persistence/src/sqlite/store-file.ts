@@ -25,7 +25,7 @@ export function inspectSqlite(file: string): StoreReport {
     connection.exec('begin')
     const found = connection.prepare('pragma integrity_check(10)').pluck().all() as string[]
     if (found[0] !== 'ok') throw new Error(`it is damaged: ${found.join('; ').replaceAll('\n', ' ')}`)
-    return { file, bytes: statSync(file).size, ...contentsOf(connection) }
+    return { store: file, bytes: statSync(file).size, ...contentsOf(connection) }
   } finally {
     connection.close()
   }
@@ -37,7 +37,7 @@ export async function backUpSqlite(file: string, target: string, options: CopyOp
     const report = await copyWhole(file, partial, options)
     renameSync(partial, target)
     syncFile(dirname(partial))
-    return { ...report, file: target }
+    return { ...report, store: target }
   } finally {
     removeDatabase(partial)
   }
@@ -80,7 +80,7 @@ export async function restoreSqlite(
       renameSync(partial, file)
     }
     syncFile(dirname(file))
-    return { ...report, file: named }
+    return { ...report, store: named }
   } finally {
     removeDatabase(partial)
   }

@@ -1,0 +1,65 @@
+import { type Plant, parsePlant, plantTexts } from '@plant-store/domain'
+
+/** A generator of numbers below a bound; the seed is in the name of the test. */
+function randomFrom(seed: number): (below: number) => number {
+  let state = seed
+  return below => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+    return Math.floor((state / 2 ** 32) * below)
+  }
+}
+
+const pieces = [
+  ...[
+    '"',
+    '""',
+    ',',
+    '\n',
+    '\r',
+    '\r\n',
+    ' ',
+    '\t',
+    '\\',
+    '\\n',
+    "'",
+    ';',
+    '\u0001',
+    '\u001f',
+    '\u007f',
+    '\u2028',
+    '\ufeff',
+  ],
+  ...[
+    'é',
+    'e\u0301',
+    '🌱',
+    '𠮷',
+    '漢',
+    'אב',
+    'plain',
+    'id',
+    'null',
+    '=1+1',
+    '#',
+    '{"id":1}',
+    '\uffff',
+    '\ufffd',
+  ],
+]
+
+/** Ids from all over int64 and its ends, whatever texts a plant may have, and none. */
+export function anyPlants(seed: number, count: number): Plant[] {
+  const random = randomFrom(seed)
+  const text = () => Array.from({ length: random(5) }, () => pieces[random(pieces.length)]).join('')
+  const edges = [-(2n ** 63n), 2n ** 63n - 1n, 0n, -1n, 2n ** 53n + 1n]
+  return Array.from({ length: count }, (_, n) => {
+    const id = edges[n] ?? BigInt.asIntN(64, (BigInt(random(2 ** 32)) << 32n) + BigInt(random(2 ** 32)))
+    const given = plantTexts.filter(({ isOptional }) => !isOptional || random(3) > 0)
+    return parsePlant({ id, ...Object.fromEntries(given.map(({ field }) => [field, text()])) })
+  })
+}
+
+/** A plant for each piece of text alone, as its name and its tag, and for one that is longer than a page of a disk. */
+export const eachPiece: readonly Plant[] = ['', ...pieces, '🌱"'.repeat(100_000)].map((text, n) =>
+  parsePlant({ id: BigInt(100 + n), name: text, tag: text }),
+)

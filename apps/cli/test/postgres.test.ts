@@ -1,0 +1,181 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { openArchive } from '@plant-store/persistence'
+import { createDatabase, type TestDatabase } from '@plant-store/postgres'
+import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest'
+import { anyPlants, eachPiece } from './any-plants.ts'
+import { Place } from './programs.ts'
+import '@plant-store/postgres/vitest'
+
+let database: TestDatabase
+let inFile: Place
+let inDatabase: Place
+beforeEach(async () => {
+  database = await createDatabase(inject('postgresUrl'))
+  inFile = new Place()
+  inDatabase = new Place(database.url)
+})
+afterEach(async () => {
+  await inFile[Symbol.asyncDispose]()
+  await inDatabase[Symbol.asyncDispose]()
+  await database[Symbol.asyncDispose]()
+})
+
+const seed = Math.floor(Math.random() * 2 ** 32)
+
+async function exported(place: Place, format: string): Promise<string> {
+  const { code, stdout, stderr } = await place.run(['export', '--format', format])
+  expect(code, stderr).toBe(0)
+  return stdout
+}
+
+describe(`a store that moves (seed ${seed})`, () => {
+  test.each([
+    ['ndjson', '--strict'],
+    ['csv', '--replace'],
+  ])(
+    'into PostgreSQL and back into a file as %s (%s) is the same to the last byte',
+    async (format, option) => {
+      const plants = [...anyPlants(seed, 3_000), ...eachPiece]
+      {
+        await using archive = await openArchive(inFile.url)
+        await archive.load(plants, 'replace')
+      }
+      const ndjson = await exported(inFile, 'ndjson')
+      const csv = await exported(inFile, 'csv')
+
+      const whole = format === 'csv' ? csv : ndjson
+      const there = await inDatabase.run(['import', '-', '--format', format, option, '--json'], whole)
+      expect(there).toMatchObject({ code: 0, stderr: '' })
+      expect(JSON.parse(there.stdout)).toMatchObject({ inserted: new Set(plants.map(({ id }) => id)).size })
+      expect((await exported(inDatabase, 'ndjson')) === ndjson).toBe(true)
+      expect((await exported(inDatabase, 'csv')) === csv).toBe(true)
+
+      await using back = new Place()
+      const again = await back.run(['import', '-', option], await exported(inDatabase, format))
+      expect(again).toMatchObject({ code: 0, stderr: '' })
+      expect((await exported(back, 'ndjson')) === ndjson).toBe(true)
+      expect((await exported(back, 'csv')) === csv).toBe(true)
+    },
+  )
+})
+
+describe('an import has the same outcomes on both', () => {
+  const content = [
+    '{"id":1,"name":"first"}',
+    '{"id":2,"name":"second","tag":""}',
+    '{"id":1,"name":"again"}',
+    // PostgreSQL could not keep it, and a store that can move must not: both refuse what the service refuses.
+    '{"id":3,"name":"nul \\u0000"}',
+    '{"id":3,"name":"x","tag":"\\u0000"}',
+    '{"id":4,"name":"lone \\ud800"}',
+    '{"id":9223372036854775808,"name":"too large"}',
+    '{"id":-9223372036854775808,"name":"smallest"}',
+  ].join('\n')
+  const more = '{"id":2,"name":"other"}\n{"id":5,"name":"new"}\n{"id":5,"name":"newer"}\n'
+
+  const outcomes = async (place: Place) => {
+    const run = async (input: string, ...options: string[]) => {
+      const { code, stdout, stderr } = await place.run(['import', '-', '--json', ...options], input)
+      const told = stdout === '' ? {} : { ...JSON.parse(stdout), seconds: undefined }
+      const rejects = place.path('plant-store.rejects.ndjson')
+      return { code, ...told, stderr, rejected: existsSync(rejects) && readFileSync(rejects, 'utf8') }
+    }
+    return [
+      await run(content),
+      await exported(place, 'ndjson'),
+      await run(more, '--strict'),
+      await run('{"id":6,"name":"a"}\n{"id":6,"name":"b"}\n', '--strict'),
+      await exported(place, 'ndjson'),
+      await run(more),
+      await run(more, '--replace'),
+      await run(`${more}{"id":7,"name":"last"}\n`, '--replace', '--strict'),
+      await exported(place, 'ndjson'),
+    ]
+  }
+
+  test('taken ids, bad lines, --replace and --strict', async () => {
+    const found = await outcomes(inDatabase)
+    expect(found).toEqual(await outcomes(inFile))
+    expect(found[0]).toMatchObject({ code: 3, inserted: 3 })
+    const reasons = (found[0] as { rejected: string }).rejected.match(/"reason":"[^"]*"/g)
+    expect(reasons).toEqual([
+      '"reason":"id 1 is taken by another plant"',
+      '"reason":"name must not contain U+0000"',
+      '"reason":"tag must not contain U+0000"',
+      '"reason":"name must be Unicode text: it has a lone surrogate"',
+      '"reason":"id must be an integer from -9223372036854775808 to 9223372036854775807"',
+    ])
+    expect(found[2]).toMatchObject({
+      code: 1,
+      stderr: '{"error":"line 1: id 2 is taken by another plant (nothing was imported)"}\n',
+    })
+    expect(found[3]).toMatchObject({
+      code: 1,
+      stderr: '{"error":"line 2: id 6 is taken by another plant (nothing was imported)"}\n',
+    })
+    expect(found[4]).toBe(found[1])
+    expect(found.at(-1)).toBe(
+      [
+        '{"id":-9223372036854775808,"name":"smallest"}\n{"id":1,"name":"first"}\n{"id":2,"name":"other"}\n',
+        '{"id":5,"name":"newer"}\n{"id":7,"name":"last"}\n',
+      ].join(''),
+    )
+  })
+})
+
+test('a check counts what is in a database, and says what it does not look at', async () => {
+  await inDatabase.run(['import', '-'], '{"id":1,"name":"a"}\n')
+  await inDatabase.run(['token', 'create', '--name', 'shop'])
+  const { username, host, pathname } = new URL(database.url)
+  const store = `postgres://${username}@${host}${pathname}`
+  expect(await inDatabase.run(['check'])).toEqual({
+    code: 0,
+    stdout: `${store}: 1 plant and 1 token, schema version 2: counted; whether its pages are intact, pg_amcheck tells\n`,
+    stderr: '',
+  })
+  expect(JSON.parse((await inDatabase.run(['check', '--json'])).stdout)).toEqual({
+    store,
+    schemaVersion: 2,
+    plants: 1,
+    tokens: 1,
+  })
+})
+
+test('a database with no store in it is told of in one line, and left as it is', async () => {
+  for (const command of ['export', 'check']) {
+    const { code, stdout, stderr } = await inDatabase.run([command])
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+    expect(stderr).toMatch(/^plant-store: the store postgres:\/\/.* can not be opened: it is empty\n$/)
+  }
+  const tables = `select table_name from information_schema.tables where table_schema = 'public'`
+  expect(await database.query(tables)).toEqual([])
+})
+
+describe('in one line, without the password', () => {
+  const env = { DATABASE_URL: 'postgres://me:secret@127.0.0.1:1/plants' }
+
+  test.each([[['export', 'f']], [['import', '-']], [['check']], [['token', 'list']]])(
+    '%j fails where nobody is',
+    async args => {
+      const { code, stdout, stderr } = await inFile.start(args, { env }).result
+      expect({ code, stdout, stderr }).toEqual({
+        code: 1,
+        stdout: '',
+        stderr:
+          'plant-store: the store postgres://me@127.0.0.1:1/plants can not be opened: connect ECONNREFUSED 127.0.0.1:1\n',
+      })
+      expect(existsSync(inFile.path('f'))).toBe(false)
+    },
+  )
+
+  test.each(['backup', 'restore'])('%s is refused, with what does it instead', async command => {
+    const { code, stdout, stderr } = await inFile.start([command, 'f'], { env }).result
+    expect({ code, stdout, stderr }).toEqual({
+      code: 1,
+      stdout: '',
+      stderr:
+        'plant-store: postgres://me@127.0.0.1:1/plants is not a file: use pg_dump to back it up, and pg_restore\n',
+    })
+    expect(existsSync(inFile.path('f'))).toBe(false)
+  })
+})

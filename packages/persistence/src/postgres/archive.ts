@@ -1,0 +1,248 @@
+import {
+  DomainError,
+  type LoadOutcome,
+  type OnTaken,
+  type Plant,
+  type PlantArchive,
+  type PlantId,
+  type PlantSnapshot,
+  plantIdMax,
+  plantIdMin,
+  type StagedLoad,
+} from '@plant-store/domain'
+import type pg from 'pg'
+import { OutcomeUnknownError, type StoreReport } from '../index.ts'
+import { readVersion, refuseNewer } from '../migrations.ts'
+import { fromPlant, type PlantRow, plantColumns, selectPlants, toPlant } from '../tables.ts'
+import { durably } from './commit.ts'
+import { connect, retrying, wasRolledBack } from './connection.ts'
+import { kyselyOn, migratePostgres, postgresDialect } from './migrate.ts'
+import type { ServerOptions } from './options.ts'
+import { plantTypes, statements } from './statements.ts'
+
+/** Nobody waits for an answer here, and one statement keeps all that was staged, or counts a whole table. */
+const patientTimeoutMs = 3_600_000
+
+const pieceRows = 1_000
+
+/** The archive of a store, beside whoever else uses it. The tables are made, or brought up to date, where needed. */
+export async function openPostgresArchive(options: ServerOptions): Promise<PlantArchive & AsyncDisposable> {
+  await migratePostgres(options)
+  const writer = await connectPatiently(options)
+  return {
+    load: (plants, onTaken) =>
+      attempt('could not keep the plants', () => transaction(writer, () => load(writer, plants, onTaken))),
+    stage: onTaken =>
+      attempt('could not stage the plants', async () => stage(await connectPatiently(options), onTaken)),
+    snapshot: () => attempt('can not be read', () => openPostgresSnapshot(options)),
+    [Symbol.asyncDispose]: () => writer.end(),
+  }
+}
+
+/**
+ * Of a store of any version that this software knows; it is left at that version. The pages are the list's own, by the
+ * primary key: a cursor would save nothing, and not all who speak this protocol keep one open for as long as it takes.
+ */
+export async function openPostgresSnapshot(options: ServerOptions): Promise<PlantSnapshot> {
+  const reader = await openQuery(options)
+  const count = await countOf(reader, 'plants')
+  const found = await reader.query<[string]>({
+    text: `
+      select column_name from information_schema.columns
+      where table_schema = current_schema() and table_name = 'plants'`,
+    rowMode: 'array',
+  })
+  const text = `${selectPlants(found.rows.map(([name]) => name))} where id >= $1 order by id limit $2`
+
+  return {
+    count,
+    async *plants() {
+      let from = plantIdMin
+      while (true) {
+        const { rows } = await attempt('can not be read', () =>
+          reader.query<PlantRow>({ name: 'page', text, values: [from, pieceRows] }),
+        )
+        if (rows.length > 0) yield rows.map(toPlant)
+        const last = rows.at(-1)?.id
+        if (rows.length < pieceRows || last === undefined || last === plantIdMax) return
+        from = last + 1n
+      }
+    },
+    [Symbol.asyncDispose]: () => reader.end(),
+  }
+}
+
+/** What a store holds, all of one moment. Whether its pages are whole is for the server's own tools to tell. */
+export async function inspectPostgres(options: ServerOptions): Promise<Omit<StoreReport, 'store'>> {
+  const reader = await openQuery(options)
+  try {
+    const schemaVersion = (await readVersion(kyselyOn(reader), postgresDialect)) as number
+    const plants = await countOf(reader, 'plants')
+    return { schemaVersion, plants, tokens: await countOf(reader, 'access_tokens') }
+  } finally {
+    await reader.end()
+  }
+}
+
+/**
+ * A connection that sees the store as it is at this moment, for as long as it is open, and changes nothing.
+ *
+ * @throws Error when there is no store, or a newer one
+ */
+async function openQuery(options: ServerOptions): Promise<pg.Client> {
+  const client = await connectPatiently(options)
+  try {
+    await client.query('begin isolation level repeatable read read only')
+    const version = await readVersion(kyselyOn(client), postgresDialect)
+    if (version === undefined) throw new Error('it is empty')
+    refuseNewer(version)
+    return client
+  } catch (error) {
+    await client.end()
+    throw error
+  }
+}
+
+function connectPatiently(options: ServerOptions): Promise<pg.Client> {
+  return connect({ ...options, statementTimeoutMs: patientTimeoutMs })
+}
+
+async function countOf(client: pg.Client, table: 'plants' | 'access_tokens'): Promise<number> {
+  const { rows } = await client.query<{ count: bigint }>(`select count(*) as count from ${table}`)
+  return Number(rows[0]?.count)
+}
+
+/** Inserts first: only of those that were not can it be said that they take the place of another plant. */
+async function load(
+  client: pg.Client,
+  plants: readonly Plant[],
+  onTaken: OnTaken,
+): Promise<readonly LoadOutcome[]> {
+  const change = async (statement: 'insertPlant' | 'savePlant', changed: readonly Plant[]) =>
+    idsFrom(client, { name: statement, text: statements.write[statement], values: arraysOf(changed) })
+
+  const given = distinct(plants, onTaken)
+  const inserted = await change('insertPlant', given)
+  const taken = given.filter(({ id }) => !inserted.has(id))
+  if (onTaken === 'replace' && taken.length > 0) await change('savePlant', taken)
+  return outcomesOf(plants, new Set(taken.map(({ id }) => id)), onTaken)
+}
+
+/** Into a table that only this connection has, and that is gone with it, so that nobody is locked out before the end. */
+async function stage(client: pg.Client, onTaken: OnTaken): Promise<StagedLoad> {
+  const columns = plantColumns.join(', ')
+  const arrays = plantTypes.map((type, index) => `$${index + 1}::${type}[]`).join(', ')
+  const replacing = plantColumns
+    .slice(1)
+    .map(column => `${column} = excluded.${column}`)
+    .join(', ')
+  const replaceTaken = `on conflict (id) do update set ${replacing}`
+  const idsTaken = `
+    select id from plants where id = any($1::bigint[]) union select id from staged where id = any($1::bigint[])`
+  const save = `insert into staged (${columns}) select * from unnest(${arrays}) ${replaceTaken}`
+  const keepAll = `
+    insert into plants (${columns}) select ${columns} from staged order by id
+    ${onTaken === 'replace' ? replaceTaken : ''}`
+  const idTaken = 'select id from staged join plants using (id) limit 1'
+
+  try {
+    await client.query('create temp table staged (like plants, primary key (id))')
+  } catch (error) {
+    await client.end()
+    throw error
+  }
+
+  const add = async (plants: readonly Plant[]) => {
+    const given = distinct(plants, onTaken)
+    const taken = await idsFrom(client, {
+      name: 'idsTaken',
+      text: idsTaken,
+      values: [given.map(({ id }) => id)],
+    })
+    const staged = onTaken === 'replace' ? given : given.filter(({ id }) => !taken.has(id))
+    await client.query({ name: 'save', text: save, values: arraysOf(staged) })
+    return outcomesOf(plants, taken, onTaken)
+  }
+  const keep = async () => {
+    while (true) {
+      try {
+        await transaction(client, () => client.query(keepAll))
+        return 'kept'
+      } catch (error) {
+        if ((error as { code?: string }).code !== uniqueViolation) throw error
+        const [taken] = await idsFrom(client, { text: idTaken })
+        // None when it was removed again since.
+        if (taken !== undefined) return { takenMeanwhile: taken }
+      }
+    }
+  }
+
+  return {
+    add: plants => attempt('could not stage the plants', () => transaction(client, () => add(plants))),
+    keep: () => attempt('could not keep the plants', keep),
+    [Symbol.asyncDispose]: () => client.end(),
+  }
+}
+
+const uniqueViolation = '23505'
+
+/**
+ * One plant for each id, as a statement can't change a row twice: the last one where taken ids are replaced, or else
+ * the first. In the order in which all processes lock them.
+ */
+function distinct(plants: readonly Plant[], onTaken: OnTaken): Plant[] {
+  const byId = new Map<PlantId, Plant>()
+  for (const plant of plants) {
+    if (onTaken === 'replace' || !byId.has(plant.id)) byId.set(plant.id, plant)
+  }
+  return [...byId.values()].sort((a, b) => (a.id < b.id ? -1 : 1))
+}
+
+/** @param taken before the first of them; those that take an id are added */
+function outcomesOf(plants: readonly Plant[], taken: Set<PlantId>, onTaken: OnTaken): LoadOutcome[] {
+  return plants.map(({ id }) => {
+    if (taken.has(id)) return onTaken === 'replace' ? 'replaced' : 'id-taken'
+    taken.add(id)
+    return 'inserted'
+  })
+}
+
+/** An array for each column. */
+function arraysOf(plants: readonly Plant[]): unknown[][] {
+  const rows = plants.map(fromPlant)
+  return plantColumns.map((_, column) => rows.map(row => row[column]))
+}
+
+async function idsFrom(client: pg.Client, query: pg.QueryConfig): Promise<Set<PlantId>> {
+  const { rows } = await client.query<[PlantId]>({ ...query, rowMode: 'array' })
+  return new Set(rows.map(([id]) => id))
+}
+
+/** Does work in a transaction, and again when the server took it back. */
+function transaction<Result>(client: pg.Client, work: () => Promise<Result>): Promise<Result> {
+  return retrying(patientTimeoutMs, async () => {
+    await client.query('begin')
+    let result: Result
+    try {
+      result = await work()
+    } catch (error) {
+      await client.query('rollback').catch(() => {})
+      throw error
+    }
+    try {
+      await durably(client, () => client.query('commit'))
+    } catch (cause) {
+      throw wasRolledBack(cause) ? cause : new OutcomeUnknownError(cause as Error)
+    }
+    return result
+  })
+}
+
+async function attempt<Result>(failure: string, act: () => Promise<Result>): Promise<Result> {
+  try {
+    return await act()
+  } catch (cause) {
+    if (cause instanceof DomainError) throw cause
+    throw new DomainError('store-unavailable', `the store ${failure}: ${(cause as Error).message}`, { cause })
+  }
+}

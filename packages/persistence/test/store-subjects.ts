@@ -1,0 +1,108 @@
+import { createHash } from 'node:crypto'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { hashToken } from '@plant-store/access'
+import { createDatabase } from '@plant-store/postgres'
+import Database from 'better-sqlite3'
+import { inject } from 'vitest'
+import '@plant-store/postgres/vitest'
+
+/** A place for one store, and what can be done to it behind the back of this software. */
+export interface Subject extends AsyncDisposable {
+  readonly url: string
+  run(...statements: string[]): Promise<void>
+  /** The answer's rows, each as its values. */
+  ask(question: string): Promise<unknown[][]>
+  /** Of the schema, whoever made it. */
+  schema(): Promise<unknown>
+  /** Of everything that is there. */
+  fingerprint(): Promise<string>
+  /** The schema as version 1 had it, with plants and a token in it. */
+  readonly version1: string
+}
+
+/** Written down here, so that no change of today's migrations changes it. */
+const version1 = (int64: string, strict: string, byTag: string) => `
+  create table schema_version (version integer not null) ${strict};
+  insert into schema_version values (1);
+  create table plants (id ${int64} not null primary key, name text not null, tag text) ${strict};
+  create index plants_by_tag on plants (${byTag});
+  create table access_tokens (
+    name text not null primary key, hash text not null unique, scopes text not null,
+    created_at ${int64} not null, expires_at ${int64}
+  ) ${strict};
+  insert into plants values (-9223372036854775808, 'first', null), (9223372036854775807, 'last', '');
+  insert into access_tokens values ('old', '${hashToken('secret')}', 'plants:read', 1767323045678, null);
+`
+
+export const subjects: Record<string, () => Promise<Subject>> = {
+  SQLite: async () => inFile('delete'),
+  'SQLite with a log': async () => inFile('wal'),
+  PostgreSQL: inDatabase,
+}
+
+function inFile(journalMode: 'delete' | 'wal'): Subject {
+  const folder = mkdtempSync(join(tmpdir(), 'plant-store-'))
+  const file = join(folder, 'store.db')
+  const withFile = <Result>(act: (db: Database.Database) => Result): Result => {
+    const db = new Database(file)
+    try {
+      return act(db)
+    } finally {
+      db.close()
+    }
+  }
+  return {
+    url: `file:${file}`,
+    async run(...statements) {
+      withFile(db => db.exec([`pragma journal_mode = ${journalMode}`, ...statements].join(';')))
+    },
+    ask: async question => withFile(db => db.prepare(question).raw().all() as unknown[][]),
+    schema: async () =>
+      withFile(db =>
+        db
+          .prepare("select name from sqlite_schema where type = 'table' order by name")
+          .pluck()
+          .all()
+          .map(name => [name, db.pragma(`table_xinfo('${name}')`), db.pragma(`index_list('${name}')`)]),
+      ),
+    fingerprint: async () => createHash('sha256').update(readFileSync(file)).digest('hex'),
+    version1: version1('integer', 'strict', 'tag, id'),
+    async [Symbol.asyncDispose]() {
+      rmSync(folder, { recursive: true })
+    },
+  }
+}
+
+async function inDatabase(): Promise<Subject> {
+  const database = await createDatabase(inject('postgresUrl'))
+  const ask = async (question: string) => (await database.query(question)).map(row => Object.values(row))
+  const schema = async () => [
+    await ask(`
+      select table_name, column_name, ordinal_position, data_type, is_nullable, column_default
+      from information_schema.columns where table_schema = 'public' order by table_name, ordinal_position`),
+    await ask(`select indexdef from pg_indexes where schemaname = 'public' order by indexname`),
+  ]
+  const rows = async () => {
+    const tables = await ask(
+      `select table_name from information_schema.tables where table_schema = 'public' order by table_name`,
+    )
+    // Where a row is and which transaction wrote it tell of every change, also of one to the same values.
+    return Promise.all(tables.map(([name]) => ask(`select ctid, xmin, * from ${name} order by ctid`)))
+  }
+  return {
+    url: database.url,
+    async run(...statements) {
+      await database.query(statements.join(';'))
+    },
+    ask,
+    schema,
+    fingerprint: async () => JSON.stringify([await schema(), await rows()]),
+    version1: `
+      create table migration_lock (id integer primary key);
+      insert into migration_lock values (1);
+      ${version1('bigint', '', 'substr(tag, 1, 200), id')}`,
+    [Symbol.asyncDispose]: () => database[Symbol.asyncDispose](),
+  }
+}
