@@ -74,12 +74,21 @@ export async function openSqlite(
   }
 }
 
+/** Whose turn it is in this thread: a connection that waited for another's lock here would keep it from going on. */
+let lastTurn: Promise<void> = Promise.resolve()
+
 /**
  * Makes the store if there is none, and brings its schema up to date.
  *
  * @throws Error when the file is no store, or a newer one; it is then left as it was
  */
-export async function migrateSqlite(connection: Database.Database): Promise<void> {
+export function migrateSqlite(connection: Database.Database): Promise<void> {
+  const turn = lastTurn.then(() => migrateInTurn(connection))
+  lastTurn = turn.catch(() => {})
+  return turn
+}
+
+async function migrateInTurn(connection: Database.Database): Promise<void> {
   const db = new Kysely<Tables>({ dialect: new SqliteDialect({ database: connection }) })
   try {
     await db.executeQuery(CompiledQuery.raw('begin immediate'))
