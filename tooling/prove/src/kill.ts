@@ -127,7 +127,8 @@ async function readBack(operations: Operations, first: bigint): Promise<Map<bigi
   return found
 }
 
-async function readRange(
+/** Reads the plants with ids between two others. */
+export async function readRange(
   operations: Operations,
   found: Map<bigint, Value>,
   above: bigint,
