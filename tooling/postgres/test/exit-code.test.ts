@@ -10,6 +10,9 @@ const exitCodeOf = (program: string) =>
 
 test('who uses it ends with the exit code that was set, so that tests that fail are heard of', () => {
   expect(exitCodeOf('process.exitCode = 3')).toMatchObject({ status: 3, stderr: '' })
-  expect(exitCodeOf('setTimeout(() => { process.exitCode = 1 }, 10)')).toMatchObject({ status: 1, stderr: '' })
+  expect(exitCodeOf('setTimeout(() => { process.exitCode = 1 }, 10)')).toMatchObject({
+    status: 1,
+    stderr: '',
+  })
   expect(exitCodeOf('')).toMatchObject({ status: 0, stderr: '' })
 })

@@ -12,7 +12,7 @@ const clients = 32
 const contestedIds = Array.from({ length: 24 }, (_, n) => BigInt(-1 - n))
 const idsOfRound = 1_000_000n
 
-export const killPart: Part = { name: 'kill', share: 0.4, run: runKills }
+export const killPart: Part = { name: 'kill', share: 0.36, run: runKills }
 
 /**
  * @param databaseUrl an SQLite file of its own unless it is given
