@@ -14,6 +14,11 @@ async function main(): Promise<void> {
   const config = readConfig(process.env)
   const logger = openLog(config.logLevel)
   const stop = firstSignal()
+  // Also of its threads. What is under way can't be answered any more; what was answered is on the disk.
+  process.once('uncaughtException', error => {
+    logger.fatal({ err: error }, 'ended by a defect')
+    process.exit(1)
+  })
 
   const service = await startService(config, logger)
   logger.info({ url: service.url, database: storageName(config.databaseUrl) }, 'listening')

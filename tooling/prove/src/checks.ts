@@ -16,7 +16,7 @@ import { temporaryFolder } from './temporary.ts'
 
 export const modelPart: Part = {
   name: 'model',
-  share: 0.07,
+  share: 0.06,
   run: circumstances => withProgram(circumstances, client => runModels(circumstances, client)),
 }
 

@@ -12,7 +12,7 @@ const clients = 32
 const contestedIds = Array.from({ length: 24 }, (_, n) => BigInt(-1 - n))
 const idsOfRound = 1_000_000n
 
-export const killPart: Part = { name: 'kill', share: 0.4, run: runKills }
+export const killPart: Part = { name: 'kill', share: 0.36, run: runKills }
 
 /**
  * @param databaseUrl an SQLite file of its own unless it is given
@@ -127,7 +127,8 @@ async function readBack(operations: Operations, first: bigint): Promise<Map<bigi
   return found
 }
 
-async function readRange(
+/** Reads the plants with ids between two others. */
+export async function readRange(
   operations: Operations,
   found: Map<bigint, Value>,
   above: bigint,

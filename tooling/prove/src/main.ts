@@ -23,19 +23,23 @@ const parts: readonly Part[] = [
   overloadPart,
 ]
 
-/** Each with the part that must catch it. */
-const breaks: Readonly<Record<string, string>> = {
-  'answer-before-commit': 'kill',
-  'last-writer-wins': 'model',
-  'undeclared-status': 'fuzz',
+/** Each with the part that must notice it, and how that is then told: a program that can't even start is no proof. */
+const breaks: Readonly<Record<string, { readonly part: string; readonly noticed: RegExp }>> = {
+  'answer-before-commit': { part: 'kill', noticed: /no order of events explains/ },
+  'last-writer-wins': { part: 'model', noticed: /expected .*taken|no order explains/ },
+  'undeclared-status': { part: 'fuzz', noticed: /the status 202 is not declared/ },
 }
+
+/** For what is under way when the time is up; past it, it is cut off, and has failed. */
+const graceMinutes = 3
 
 const usage = `Proves what the plant store promises, and ends with 1 when any of it fails.
 
   --only PART      one of ${parts.map(({ name }) => name).join(', ')}; may be given more than once
   --minutes N      for everything together, 15 unless given; less of everything is tried in less
   --seed N         what random choices follow from
-  --break NAME     one of ${Object.keys(breaks).join(', ')}: breaks the program on purpose, to show that it is noticed
+  --break NAME     one of ${Object.keys(breaks).join(', ')}: breaks the program on purpose;
+                   ends with 1 when that is noticed, and with 2 when it is not
 `
 
 const { values } = parseArgs({
@@ -51,23 +55,35 @@ const { values } = parseArgs({
 const minutes = Number(values.minutes)
 const seed = Number(values.seed)
 const broken = values.break
-const wanted = values.only ?? (broken === undefined ? undefined : [breaks[broken]])
+const wanted = values.only ?? (broken === undefined ? undefined : [breaks[broken]?.part ?? ''])
 const unknown = wanted?.filter(name => !parts.some(part => part.name === name)) ?? []
 if (values.help) process.stdout.write(usage)
 else if (unknown.length > 0 || !(minutes > 0) || !Number.isSafeInteger(seed)) {
   process.stderr.write(usage)
   process.exitCode = 2
-} else process.exitCode = (await prove()) ? 0 : 1
+} else process.exitCode = await prove()
 
-async function prove(): Promise<boolean> {
+/** @returns the exit code */
+async function prove(): Promise<number> {
   const chosen = parts.filter(({ name }) => wanted?.includes(name) ?? true)
   const preload =
     broken === undefined ? undefined : fileURLToPath(new URL(`../breaks/${broken}.ts`, import.meta.url))
   const rows: Row[] = []
+  let running: Part | undefined
+  const cut = setTimeout(
+    () => {
+      const tried = 'did not end'
+      rows.push({ name: `${running?.name}`, seconds: 0, tried, times: 0, failures: [tried] })
+      report(rows)
+      process.exit(1)
+    },
+    (minutes + graceMinutes) * 60_000,
+  )
   for (const part of chosen) {
+    running = part
     const boundMs = minutes * 60_000 * (chosen.length === 1 ? 1 : part.share)
     const beganAt = performance.now()
-    console.log(`${part.name} … (seed ${seed}, at most ${Math.ceil(boundMs / 1_000)} s)`)
+    console.log(`${part.name} … (seed ${seed}, at most about ${Math.ceil(boundMs / 1_000)} s)`)
     let finding: Finding
     try {
       finding = await part.run({
@@ -83,6 +99,16 @@ async function prove(): Promise<boolean> {
     for (const skipped of finding.skipped ?? []) console.log(`  SKIPPED ${skipped}`)
     rows.push({ name: part.name, seconds: (performance.now() - beganAt) / 1_000, ...finding })
   }
+  clearTimeout(cut)
+  const isSound = report(rows)
+  if (broken === undefined) return isSound ? 0 : 1
+  const isNoticed = rows.some(row => row.failures.some(failure => breaks[broken]?.noticed.test(failure)))
+  console.log(`broken on purpose, ${broken}: ${isNoticed ? 'noticed' : 'NOT NOTICED'}`)
+  return isNoticed ? 1 : 2
+}
+
+/** @returns whether nothing failed */
+function report(rows: readonly Row[]): boolean {
   console.log(`\n${table(rows)}\n`)
   const failures = rows.reduce((sum, row) => sum + row.failures.length, 0)
   const lost = rows.reduce((sum, row) => sum + (row.lost ?? 0), 0)

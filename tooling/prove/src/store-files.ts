@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
+import { flipBits } from './bit-flips.ts'
 import { mount } from './mount.ts'
 import { operationsOver } from './operations.ts'
 import { type Circumstances, type Finding, figure, type Part } from './part.ts'
@@ -10,11 +11,11 @@ import { connectClient, StartError, startProgram } from './program.ts'
 import { createRandom } from './random.ts'
 import { temporaryFolder } from './temporary.ts'
 
-export const storeFilesPart: Part = { name: 'store-files', share: 0.08, run: runStoreFiles }
+export const storeFilesPart: Part = { name: 'store-files', share: 0.1, run: runStoreFiles }
 
 /**
  * Starts the program on files that are no good store. What it notices it refuses in one line, and leaves every byte as
- * it was. A damage that it does not notice, because nothing reads the place, must still be found by SQLite's own check.
+ * it was. Who notices a single bit that is wrong is counted.
  */
 export async function runStoreFiles(circumstances: Circumstances): Promise<Finding> {
   const random = createRandom(circumstances.seed)
@@ -67,7 +68,7 @@ export async function runStoreFiles(circumstances: Circumstances): Promise<Findi
     writeFileSync(path, changed)
   })
 
-  // A flipped bit somewhere: noticed at the start and left alone, or found by the check.
+  // A flipped bit somewhere, a third of them in the first page: refused in one line and left alone, or taken.
   let noticed = 0
   const flips = Math.ceil(30 * circumstances.scale)
   for (let flip = 0; flip < flips; flip++) {
@@ -92,6 +93,10 @@ export async function runStoreFiles(circumstances: Circumstances): Promise<Findi
     }
   }
 
+  const many = await flipBits(folder.path, circumstances)
+  tried += many.flips
+  failures.push(...many.failures)
+
   // Root may write whatever the permissions are, but not to a read-only mount.
   const mountPoint = join(folder.path, 'read-only')
   mkdirSync(mountPoint)
@@ -110,7 +115,7 @@ export async function runStoreFiles(circumstances: Circumstances): Promise<Findi
   tried += 2
   failures.push(...(await lockedFaults(sound, join(folder.path, 'locked.db'))))
   return {
-    tried: `${tried} files; ${figure(flips)} single bits flipped, ${noticed} noticed at the start`,
+    tried: `${figure(tried)} files; ${many.tried}; ${figure(flips)} started with one in a small store, ${noticed} refused`,
     times: tried,
     failures,
     skipped,

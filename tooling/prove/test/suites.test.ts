@@ -4,11 +4,14 @@ import { runJsonSuite } from '../src/json-suite.ts'
 import { runNaughtyStrings } from '../src/naughty.ts'
 import { connectClient, startProgram } from '../src/program.ts'
 
-const program = await startProgram({ databaseUrl: 'file::memory:' })
+// Of what fails up here, no hook is ever run.
+await using starting = new AsyncDisposableStack()
+const program = starting.use(await startProgram({ databaseUrl: 'file::memory:' }))
 const client = await connectClient(program)
+const resources = starting.move()
 afterAll(async () => {
   client.close()
-  await program[Symbol.asyncDispose]()
+  await resources.disposeAsync()
 })
 
 test('JSONTestSuite, as the body and within name and tag', async () => {

@@ -49,15 +49,22 @@ export async function openSqlite(
   }
 }
 
+/** Whose turn it is in this thread: a connection that waited for another's lock here would keep it from going on. */
+let lastTurn: Promise<void> = Promise.resolve()
+
 /**
  * Makes the store if there is none, and brings its schema up to date.
  *
  * @throws Error when the file is no store, or a newer one; it is then left as it was
  */
-export async function bringUpToDate(connection: Database.Database): Promise<void> {
-  if (findVersion(connection) === schemaVersion) return
-  const { migrateSqlite } = await import('./migrate.ts')
-  await migrateSqlite(connection)
+export function bringUpToDate(connection: Database.Database): Promise<void> {
+  const turn = lastTurn.then(async () => {
+    if (findVersion(connection) === schemaVersion) return
+    const { migrateSqlite } = await import('./migrate.ts')
+    await migrateSqlite(connection)
+  })
+  lastTurn = turn.catch(() => {})
+  return turn
 }
 
 async function openInMemory(

@@ -1,0 +1,48 @@
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { expect, test } from 'vitest'
+import { createHistory, type Value } from '../src/history.ts'
+import { readRange } from '../src/kill.ts'
+import { operationsOver, recorded } from '../src/operations.ts'
+import { connectClient, startProgram } from '../src/program.ts'
+import { temporaryFolder } from '../src/temporary.ts'
+
+test('a defect in the thread that commits ends the program with 1 and a line that says so, and nothing answered is lost', async () => {
+  using folder = temporaryFolder()
+  const databaseUrl = `file:${join(folder.path, 'plants.db')}`
+  const history = createHistory()
+  {
+    await using program = await startProgram({
+      databaseUrl,
+      preload: fileURLToPath(new URL('../breaks/writer-dies.ts', import.meta.url)),
+    })
+    const client = await connectClient(program)
+    const operations = recorded(operationsOver(client), history)
+    const wellUnderWay = Promise.withResolvers<void>()
+    let lastId = 0n
+    const work = async () => {
+      // Until the connection is cut: the change that it was about is then unknown.
+      while ((await operations.create(++lastId, { name: `${lastId}` })).is !== 'unknown')
+        if (history.counts.done >= 200) wellUnderWay.resolve()
+    }
+    const working = Array.from({ length: 16 }, work)
+    await wellUnderWay.promise
+    expect(await program.end('SIGUSR2')).toEqual({ code: 1, signal: null })
+    await Promise.all(working)
+    client.close()
+    expect(program.printed()).toBe('')
+    expect(program.complaints.map(line => JSON.parse(line))).toMatchObject([
+      { level: 60, msg: 'ended by a defect', err: { message: 'a defect on purpose' } },
+    ])
+  }
+  expect(history.counts.done).toBeGreaterThanOrEqual(200)
+  expect(history.counts.unknown).toBeGreaterThan(0)
+
+  await using program = await startProgram({ databaseUrl })
+  const client = await connectClient(program)
+  const found = new Map<bigint, Value>()
+  await readRange(operationsOver(client), found, 0n, 2n ** 62n)
+  client.close()
+  history.settle(found)
+  expect(history.unexplained(new Map())).toEqual([])
+}, 60_000)
