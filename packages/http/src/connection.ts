@@ -3,8 +3,8 @@ import type { Socket } from 'node:net'
 import { lastResponse, noteResponse } from './drain.ts'
 import { RequestError, type RequestErrorCode, toFailure } from './errors.ts'
 import { requestId, requestIdField } from './request-id.ts'
-import { writeError } from './writers.ts'
 import type { ServerLimits } from './server.ts'
+import { writeError } from './writers.ts'
 
 /** For a client to take the last answer and close, before the connection is cut. */
 const lingerTimeoutMs = 1_000

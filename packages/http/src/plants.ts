@@ -12,8 +12,8 @@ import { answer, answerFailure } from './answers.ts'
 import { createAuthentication } from './authentication.ts'
 import { refuseOtherMethods } from './methods.ts'
 import { checkEncoding, readInteger, readJson, readQuery } from './request.ts'
-import { writePlant, writeStoredPlant, writeStoredPlants } from './writers.ts'
 import type { Throttle } from './throttle.ts'
+import { writePlant, writeStoredPlant, writeStoredPlants } from './writers.ts'
 
 export interface PlantRoutesOptions {
   readonly store: PlantStore
