@@ -14,6 +14,7 @@ export interface Target {
   readonly title: string
   readonly promised: Promised
   readonly command: () => readonly [string, ...string[]]
+  readonly env?: Readonly<Record<string, string>>
 }
 
 const peer = (file: string) => fileURLToPath(new URL(`./peers/${file}`, import.meta.url))
@@ -29,6 +30,8 @@ export const ours: Target = {
     if (!existsSync(main)) throw new Error('the plant store is not built: run `pnpm build` first')
     return [process.execPath, main]
   },
+  // As `pnpm start` has it.
+  env: { MALLOC_ARENA_MAX: '2' },
 }
 
 export const targets: readonly Target[] = [
@@ -113,6 +116,7 @@ export async function startTarget(
         DATABASE_URL: pathToFileURL(file).href,
         SYNCHRONOUS: target.promised === 'durable' ? 'FULL' : 'NORMAL',
         ACCESS_TOKENS: token,
+        ...target.env,
       }),
     })
 
