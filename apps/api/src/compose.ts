@@ -56,6 +56,10 @@ export async function startService(config: Config, logger: Logger): Promise<Runn
     // All of them, before one that failed is told: those that started are to be stopped again.
     await Promise.allSettled(starts)
     await Promise.all(starts)
+    // Together: who connects first would meet one of them alone, and stay with it.
+    const listening = threads.map(thread => thread.listen())
+    await Promise.allSettled(listening)
+    await Promise.all(listening)
   }
 
   // Last: a token that is made by a start that then fails would never be shown to anybody.
@@ -102,11 +106,12 @@ function shared<Result>(ask: () => Promise<Result>): () => Promise<Result> {
 const figuresTimeoutMs = 1_000
 
 interface HttpThread extends AsyncDisposable {
+  listen(): Promise<void>
   /** One call at a time. */
   figures(): Promise<ThreadFigures | undefined>
 }
 
-/** Answers requests on the same port and the same store in a thread of its own; see http-thread.ts. */
+/** Gets ready to answer requests on the same port and the same store in a thread of its own; see http-thread.ts. */
 async function startHttpThread(
   config: Config,
   link: StorageLink,
@@ -118,17 +123,25 @@ async function startHttpThread(
     resourceLimits: { maxYoungGenerationSizeMb: youngGenerationMb },
   })
   const tell = (message: ToHttpThread) => thread.postMessage(message)
+  const exited = new Promise<number>(resolve => thread.once('exit', resolve))
+  await once(thread, 'message')
+
+  let isListening = false
   let figures: ThreadFigures | undefined
   let asked = Promise.withResolvers<void>()
-  await once(thread, 'message')
-  thread.on('message', async (message: FromHttpThread) => {
-    if (message === 'metrics') tell({ metrics: await metrics() })
-    else if (message !== 'listening') {
-      figures = message.figures
-      asked.resolve()
-    }
-  })
   return {
+    async listen() {
+      tell('listen')
+      await once(thread, 'message')
+      isListening = true
+      thread.on('message', async (message: FromHttpThread) => {
+        if (message === 'metrics') tell({ metrics: await metrics() })
+        else if (typeof message === 'object') {
+          figures = message.figures
+          asked.resolve()
+        }
+      })
+    },
     async figures() {
       asked = Promise.withResolvers()
       tell('figures')
@@ -136,10 +149,9 @@ async function startHttpThread(
       return figures
     },
     async [Symbol.asyncDispose]() {
-      const exited = once(thread, 'exit')
+      if (!isListening) return void (await thread.terminate())
       tell('stop')
-      const [exitCode] = await exited
-      if (exitCode !== 0) process.exitCode = 1
+      if ((await exited) !== 0) process.exitCode = 1
     },
   }
 }

@@ -10,10 +10,10 @@ export interface HttpThreadData {
   readonly link: StorageLink
 }
 
-/** What its owner tells it: to stop, to say its figures, and those of the whole process that it asked for. */
-export type ToHttpThread = 'stop' | 'figures' | { readonly metrics: string }
+/** What its owner tells it: to listen, to stop, to say its figures, and those of the whole process that it asked for. */
+export type ToHttpThread = 'listen' | 'stop' | 'figures' | { readonly metrics: string }
 
-export type FromHttpThread = 'listening' | { readonly figures: ThreadFigures } | 'metrics'
+export type FromHttpThread = 'ready' | 'listening' | { readonly figures: ThreadFigures } | 'metrics'
 
 const owner = parentPort
 if (owner === null) throw new Error('http-thread.js runs as a worker thread')
@@ -23,10 +23,12 @@ const { config, link } = workerData as HttpThreadData
 const metrics = createMetrics()
 await using storage = await joinStorage(link, metrics)
 
-const told = Promise.withResolvers<void>()
+const toldToListen = Promise.withResolvers<void>()
+const toldToStop = Promise.withResolvers<void>()
 const asking: ((metrics: string) => void)[] = []
 owner.on('message', (message: ToHttpThread) => {
-  if (message === 'stop') told.resolve()
+  if (message === 'listen') toldToListen.resolve()
+  else if (message === 'stop') toldToStop.resolve()
   else if (message === 'figures') tell({ figures: metrics.read(storage.waiting()) })
   else for (const answer of asking.splice(0)) answer(message.metrics)
 })
@@ -36,10 +38,11 @@ const metricsOfAll = () =>
     if (asking.length === 1) tell('metrics')
   })
 
-await using _server = await serve(config, storage, openLog(config.logLevel), {
-  metrics: metricsOfAll,
-  onAnswer: metrics.onAnswer,
+const signals = { metrics: metricsOfAll, onAnswer: metrics.onAnswer }
+await using _server = await serve(config, storage, openLog(config.logLevel), signals, () => {
+  tell('ready')
+  return toldToListen.promise
 })
 tell('listening')
-await told.promise
+await toldToStop.promise
 owner.unref()

@@ -18,12 +18,15 @@ const drainShare = 0.8
 /**
  * Answers requests on the storage, in this thread. Disposing of it answers those that have arrived; where one could
  * not be answered in time, the thread's exit code is 1.
+ *
+ * @param mayListen is asked once everything is loaded, and awaited before the first connection is accepted
  */
 export async function serve(
   config: Config,
   storage: Storage,
   logger: Logger,
   signals: Pick<ServerOptions, 'metrics' | 'onAnswer'>,
+  mayListen: () => Promise<void> = async () => {},
 ): Promise<AsyncDisposable> {
   const tracing =
     config.tracesEndpoint === undefined ? undefined : (await import('./tracing.ts')).startTracing()
@@ -42,6 +45,8 @@ export async function serve(
   })
   const { host, port, httpThreads } = config
   const address = { host, port, reusePort: httpThreads > 1 }
+  await server.ready()
+  await mayListen()
   await server.listen(address)
   return {
     async [Symbol.asyncDispose]() {
