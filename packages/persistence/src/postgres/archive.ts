@@ -44,7 +44,8 @@ export async function openPostgresArchive(options: ServerOptions): Promise<Plant
  * primary key: a cursor would save nothing, and not all who speak this protocol keep one open for as long as it takes.
  */
 export async function openPostgresSnapshot(options: ServerOptions): Promise<PlantSnapshot> {
-  const reader = await openQuery(options)
+  await using opening = new AsyncDisposableStack()
+  const reader = opening.adopt(await openQuery(options), client => client.end())
   const count = await countOf(reader, 'plants')
   const found = await reader.query<[string]>({
     text: `
@@ -53,6 +54,7 @@ export async function openPostgresSnapshot(options: ServerOptions): Promise<Plan
     rowMode: 'array',
   })
   const text = `${selectPlants(found.rows.map(([name]) => name))} where id >= $1 order by id limit $2`
+  const open = opening.move()
 
   return {
     count,
@@ -68,7 +70,7 @@ export async function openPostgresSnapshot(options: ServerOptions): Promise<Plan
         from = last + 1n
       }
     },
-    [Symbol.asyncDispose]: () => reader.end(),
+    [Symbol.asyncDispose]: () => open.disposeAsync(),
   }
 }
 
