@@ -68,7 +68,7 @@ export async function flipBits(folder: string, circumstances: Circumstances): Pr
   rmSync(place, { recursive: true, force: true })
   const written = order.map(noticed => `${counts.get(noticed) ?? 0} noticed ${noticed}`).join(', ')
   return {
-    tried: `${figure(flips)} single bits flipped in a store of ${(sound.length / 2 ** 20).toFixed(1)} MiB (${written})`,
+    tried: `${figure(flips)} of ${figure(wanted)} single bits flipped in a store of ${(sound.length / 2 ** 20).toFixed(1)} MiB (${written})`,
     flips,
     failures,
   }

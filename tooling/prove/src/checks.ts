@@ -41,21 +41,22 @@ export const postgresPart: Part = {
 
 async function runModels({ seed, scale, endAtMs }: Circumstances, client: Client): Promise<Finding> {
   const operations = operationsOver(client)
+  const [sequences, races] = [Math.ceil(1_000 * scale), Math.ceil(3_000 * scale)]
   const sequential = await runSequentialModel(operations, {
     seed,
-    runs: Math.ceil(1_000 * scale),
+    runs: sequences,
     // Half of the time for each.
     endAtMs: (performance.now() + endAtMs) / 2,
   })
   const racing = await runRacingModel(operations, {
     seed,
-    runs: Math.ceil(3_000 * scale),
+    runs: races,
     firstId: 10n ** 12n,
     endAtMs,
   })
   const failures = [sequential, racing].flatMap(({ failure }: ModelFinding) => failure ?? [])
   return {
-    tried: `${figure(sequential.runs)} sequences against a Map and ${figure(racing.runs)} races; ${figure(sequential.operations + racing.operations)} operations`,
+    tried: `${figure(sequential.runs)} of ${figure(sequences)} sequences against a Map and ${figure(racing.runs)} of ${figure(races)} races; ${figure(sequential.operations + racing.operations)} operations`,
     times: sequential.runs + racing.runs,
     failures,
     lost: 0,

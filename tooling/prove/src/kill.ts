@@ -99,7 +99,7 @@ export async function runKills(
   }
   const { counts } = history
   return {
-    tried: `${figure(killed)} kills under ${clients} clients; ${figure(history.answeredWrites())} writes answered, ${figure(counts.taken + counts.absent + counts.refused)} refused, ${figure(counts.unknown)} cut off`,
+    tried: `${figure(killed)} of ${figure(wanted)} kills under ${clients} clients; ${figure(history.answeredWrites())} writes answered, ${figure(counts.taken + counts.absent + counts.refused)} refused, ${figure(counts.unknown)} cut off`,
     times: killed,
     failures,
     lost,

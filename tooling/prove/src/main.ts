@@ -9,18 +9,19 @@ import { type Finding, figure, type Part } from './part.ts'
 import { anySeed } from './random.ts'
 import { storeFilesPart } from './store-files.ts'
 
+/** Those that take as long as they take come first: the others get what time they leave. */
 const parts: readonly Part[] = [
-  killPart,
-  diskFaultsPart,
-  storeFilesPart,
   clockPart,
-  modelPart,
-  postgresPart,
-  fuzzPart,
   jsonPart,
   naughtyPart,
   httpPart,
+  fuzzPart,
   overloadPart,
+  diskFaultsPart,
+  storeFilesPart,
+  modelPart,
+  postgresPart,
+  killPart,
 ]
 
 /** Each with the part that must notice it, and how that is then told: a program that can't even start is no proof. */
@@ -79,10 +80,12 @@ async function prove(): Promise<number> {
     },
     (minutes + graceMinutes) * 60_000,
   )
-  for (const part of chosen) {
+  const endAtMs = performance.now() + minutes * 60_000
+  for (const [index, part] of chosen.entries()) {
     running = part
-    const boundMs = minutes * 60_000 * (chosen.length === 1 ? 1 : part.share)
     const beganAt = performance.now()
+    const sharesLeft = chosen.slice(index).reduce((sum, { share }) => sum + share, 0)
+    const boundMs = Math.max(0, ((endAtMs - beganAt) * part.share) / sharesLeft)
     console.log(`${part.name} … (seed ${seed}, at most about ${Math.ceil(boundMs / 1_000)} s)`)
     let finding: Finding
     try {

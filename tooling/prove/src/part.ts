@@ -25,7 +25,7 @@ export interface Finding {
 
 export interface Part {
   readonly name: string
-  /** It gets no longer than this share of the whole time. */
+  /** How much it gets of the time that is left, beside the shares of the parts that are still to come. */
   readonly share: number
   run(circumstances: Circumstances): Promise<Finding>
 }
