@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import type { PlantSnapshot } from '@plant-store/domain'
 import { openSnapshot } from '@plant-store/persistence'
 import { csvHeader, writeCsv } from './csv.ts'
@@ -54,13 +55,6 @@ async function* write(
 
 async function writeToStdout(pieces: AsyncIterable<string>): Promise<void> {
   for await (const piece of pieces) {
-    if (!process.stdout.write(piece)) await drained()
+    if (!process.stdout.write(piece)) await once(process.stdout, 'drain')
   }
-}
-
-function drained(): Promise<void> {
-  return new Promise((resolve, reject) => {
-    process.stdout.once('drain', resolve)
-    process.stdout.once('error', reject)
-  })
 }

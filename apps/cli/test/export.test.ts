@@ -1,4 +1,7 @@
+import { execFile } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { type Plant, parsePlant, plantTexts } from '@plant-store/domain'
 import { openArchive } from '@plant-store/persistence'
 import { parse } from 'csv-parse/sync'
@@ -108,6 +111,19 @@ test('the standard output has the plants and nothing else', async () => {
   expect(code).toBe(0)
   expect(stdout.split('\n')).toHaveLength(5_001)
   expect(JSON.parse(stderr)).toMatchObject({ exported: 5_000, file: null })
+})
+
+test('a long one through a pipe says nothing of having waited', async () => {
+  await load(Array.from({ length: 30_000 }, (_, n) => parsePlant({ id: BigInt(n), name: 'x'.repeat(100) })))
+  const cli = fileURLToPath(new URL('../dist/main.js', import.meta.url))
+  // What a test starts itself has a socket for a pipe, which takes all that it is given.
+  const { stdout, stderr } = await promisify(execFile)(
+    'sh',
+    ['-c', '"$0" "$1" export | wc -l', process.execPath, cli],
+    { env: { DATABASE_URL: place.url, PATH: process.env['PATH'] } },
+  )
+  expect(stdout.trim()).toBe('30000')
+  expect(stderr).toMatch(/^30,000 plants exported in \d+s\n$/)
 })
 
 test('a reader that has enough ends it without a word', async () => {
