@@ -120,7 +120,7 @@ test('a long one through a pipe says nothing of having waited', async () => {
   const { stdout, stderr } = await promisify(execFile)(
     'sh',
     ['-c', '"$0" "$1" export | wc -l', process.execPath, cli],
-    { env: { DATABASE_URL: place.url, PATH: process.env['PATH'] } },
+    { env: { ...process.env, DATABASE_URL: place.url } },
   )
   expect(stdout.trim()).toBe('30000')
   expect(stderr).toMatch(/^30,000 plants exported in \d+s\n$/)
