@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { readFileSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import type Database from 'better-sqlite3'
 import type { CommitQueueLimits } from '../commit-queue.ts'
@@ -59,12 +59,24 @@ let lastTurn: Promise<void> = Promise.resolve()
  */
 export function bringUpToDate(connection: Database.Database): Promise<void> {
   const turn = lastTurn.then(async () => {
-    if (findVersion(connection) === schemaVersion) return
+    // Which SQLite takes for an empty one, and writes over.
+    if (!connection.memory && statSync(connection.name).size === 1) throw new Error('file is not a database')
+    if (versionUnderLock(connection) === schemaVersion) return
     const { migrateSqlite } = await import('./migrate.ts')
     await migrateSqlite(connection)
   })
   lastTurn = turn.catch(() => {})
   return turn
+}
+
+/** Whoever keeps others from writing is found out at once, and not by the first change. */
+function versionUnderLock(connection: Database.Database): number | undefined {
+  connection.exec('begin immediate')
+  try {
+    return findVersion(connection)
+  } finally {
+    connection.exec('rollback')
+  }
 }
 
 async function openInMemory(
