@@ -2,8 +2,9 @@ import { type Compilable, type Kysely, type OnConflictBuilder, sql } from 'kysel
 import { type PlantRow, plantColumns, type Tables } from './tables.ts'
 
 /**
- * Every statement that runs while the service runs, written once for both dialects. Kysely writes the SQL at start;
- * the adapters keep it prepared and bind the parameters in the order given here.
+ * Every statement that runs while the service runs, written once for both dialects. Kysely writes the SQL, for SQLite
+ * when the package is built and for PostgreSQL at start; the adapters keep it prepared and bind the parameters in the
+ * order given here.
  */
 export function writeStatements(db: Kysely<Tables>) {
   const plants = db.selectFrom('plants').select(plantColumns)
@@ -59,7 +60,7 @@ export function writeStatements(db: Kysely<Tables>) {
   }
 }
 
-/** SQL text by name: plain data, so that only the thread that opens a store needs to load Kysely. */
+/** SQL text by name: plain data, so that who runs it needs no Kysely. */
 export type Statements = ReturnType<typeof writeStatements>
 export type WriteStatement = keyof Statements['write']
 
