@@ -28,9 +28,9 @@ export const ours: Target = {
   command() {
     const main = fileURLToPath(new URL('../../../apps/api/dist/main.js', import.meta.url))
     if (!existsSync(main)) throw new Error('the plant store is not built: run `pnpm build` first')
-    return [process.execPath, main]
+    // This and the environment as `pnpm start` has them.
+    return [process.execPath, '--initial-old-space-size=32', main]
   },
-  // As `pnpm start` has it.
   env: { MALLOC_ARENA_MAX: '2' },
 }
 
