@@ -2,8 +2,8 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse, S
 import type { Socket } from 'node:net'
 import { lastResponse, noteResponse } from './drain.ts'
 import { RequestError, type RequestErrorCode, toFailure } from './errors.ts'
+import type { ServerLimits } from './limits.ts'
 import { requestId, requestIdField } from './request-id.ts'
-import type { ServerLimits } from './server.ts'
 import { writeError } from './writers.ts'
 
 /** For a client to take the last answer and close, before the connection is cut. */

@@ -1,5 +1,6 @@
 export { drain } from './drain.ts'
+export { defaultServerLimits, type ServerLimits } from './limits.ts'
 export { type AnsweredRequest, metricsMediaType } from './metrics.ts'
 export { type PlantRoutesOptions, plantRoutes } from './plants.ts'
-export { createServer, defaultServerLimits, type ServerLimits, type ServerOptions } from './server.ts'
+export { createServer, type ServerOptions } from './server.ts'
 export type { RequestTrace, RequestTracer } from './tracing.ts'

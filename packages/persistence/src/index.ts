@@ -1,37 +1,34 @@
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { MessagePort } from 'node:worker_threads'
-import type { TokenRepository } from '@plant-store/access'
-import { DomainError, type PlantArchive, type PlantRepository, type PlantSnapshot } from '@plant-store/domain'
+import type { PlantArchive, PlantSnapshot } from '@plant-store/domain'
 import { type Commit, type CommitQueueLimits, defaultCommitQueueLimits } from './commit-queue.ts'
 import { reasonOf } from './sqlite/reason.ts'
+import {
+  type CommitObserver,
+  type CopyOptions,
+  type Storage,
+  StoreInUseError,
+  type StoreReport,
+} from './storage.ts'
 import type { StorageLink } from './storage-link.ts'
 
+export {
+  type CommitObserver,
+  type CopyOptions,
+  OutcomeUnknownError,
+  type Storage,
+  StoreInUseError,
+  type StoreReport,
+} from './storage.ts'
 export type { Commit, CommitQueueLimits, StorageLink }
 
 /** The store of those who name none, in the working directory. */
 export const defaultStoreUrl = 'file:data/plant-store.db'
 
-/** A store that is open. Disposing of it writes what still waits, and closes it. */
-export interface Storage extends AsyncDisposable {
-  readonly plants: PlantRepository
-  readonly tokens: TokenRepository
-  /** @throws DomainError `store-unavailable` when it can't be read or written at the moment */
-  check(): Promise<void>
-  /** How many changes have no outcome yet. */
-  waiting(): number
-  /** A way for another thread to use the same store; missing where the store can't be shared (one in memory). */
-  readonly link?: () => StorageLink
-}
-
 /** What has to be in the transfer list when a link goes to another thread by `postMessage`. */
 export function portsOf(link: StorageLink): MessagePort[] {
   return 'writer' in link ? [link.writer] : []
-}
-
-/** Is told of every commit, once: a commit that several threads share, in one of them. */
-export interface CommitObserver {
-  readonly onCommit?: (commit: Commit) => void
 }
 
 export interface StorageOptions extends Partial<CommitQueueLimits>, CommitObserver {
@@ -64,7 +61,7 @@ export async function openStorage({
   const limits = { ...defaultCommitQueueLimits, ...given }
   if (mustExist && !isPostgres(url)) existingFile(url)
   return opening(url, async () => {
-    // Loaded by those who need it only: one database, and Kysely for who opens a store but not for who joins.
+    // Only the one database's adapter is loaded, with its driver.
     if (!isPostgres(url)) {
       const { openSqlite } = await import('./sqlite/open.ts')
       return openSqlite(sqliteFile(url), limits, onCommit)
@@ -144,31 +141,6 @@ export async function openSnapshot(url: string): Promise<PlantSnapshot> {
   })
 }
 
-/** The connection ended while it was answered whether plants were kept: all of them were, or none, and nobody can tell. */
-export class OutcomeUnknownError extends DomainError {
-  constructor(cause: Error) {
-    super('store-unavailable', `the store did not say whether it kept the plants: ${cause.message}`, {
-      cause,
-    })
-  }
-}
-
-export interface StoreReport {
-  /** Its file, or the name of a database as {@link storageName} gives it. */
-  readonly store: string
-  /** Of the file; missing for a database. */
-  readonly bytes?: number
-  readonly schemaVersion: number
-  readonly plants: number
-  readonly tokens: number
-}
-
-export interface CopyOptions {
-  readonly onProgress?: (done: { readonly pages: number; readonly ofPages: number }) => void
-  /** Gives the copy up; nothing of it is left then. */
-  readonly signal?: AbortSignal
-}
-
 /**
  * Checks a store, or a backup of one: a file to its last page, a database as far as what is in it can be counted.
  *
@@ -201,11 +173,6 @@ export async function backUpStore(
   } catch (cause) {
     throw new Error(`the store ${file} could not be backed up to ${target}: ${reasonOf(cause)}`, { cause })
   }
-}
-
-/** Some process has the store open. */
-export class StoreInUseError extends Error {
-  override readonly name = 'StoreInUseError'
 }
 
 /**

@@ -11,8 +11,8 @@ import {
   type StagedLoad,
 } from '@plant-store/domain'
 import type pg from 'pg'
-import { OutcomeUnknownError, type StoreReport } from '../index.ts'
 import { readVersion, refuseNewer } from '../migrations.ts'
+import { OutcomeUnknownError, type StoreReport } from '../storage.ts'
 import { fromPlant, type PlantRow, plantColumns, selectPlants, toPlant } from '../tables.ts'
 import { durably } from './commit.ts'
 import { connect, retrying, wasRolledBack } from './connection.ts'

@@ -1,5 +1,5 @@
 import type { CommitQueueLimits } from '../commit-queue.ts'
-import type { CommitObserver, Storage } from '../index.ts'
+import type { CommitObserver, Storage } from '../storage.ts'
 import { migratePostgres } from './migrate.ts'
 import type { PostgresOptions } from './options.ts'
 import { statements } from './statements.ts'

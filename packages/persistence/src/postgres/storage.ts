@@ -1,8 +1,8 @@
 import type { TokenRepository } from '@plant-store/access'
 import { DomainError, type PlantRepository, plantIdMax, plantIdMin } from '@plant-store/domain'
 import { createCommitQueue, type Write } from '../commit-queue.ts'
-import type { CommitObserver, Storage } from '../index.ts'
 import type { Statements } from '../statements.ts'
+import type { CommitObserver, Storage } from '../storage.ts'
 import type { PostgresLink } from '../storage-link.ts'
 import {
   fromPlant,

@@ -2,8 +2,8 @@ import type { TokenRepository } from '@plant-store/access'
 import { DomainError, type PlantRepository, plantIdMax, plantIdMin } from '@plant-store/domain'
 import type Database from 'better-sqlite3'
 import { type CommitQueueLimits, createCommitQueue } from '../commit-queue.ts'
-import type { CommitObserver, Storage } from '../index.ts'
 import type { Statements } from '../statements.ts'
+import type { CommitObserver, Storage } from '../storage.ts'
 import type { SqliteLink } from '../storage-link.ts'
 import {
   fromPlant,

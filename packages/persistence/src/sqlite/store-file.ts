@@ -12,7 +12,7 @@ import {
 } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import Database from 'better-sqlite3'
-import { type CopyOptions, StoreInUseError, type StoreReport } from '../index.ts'
+import { type CopyOptions, StoreInUseError, type StoreReport } from '../storage.ts'
 import { openQuery, versionOf } from './query.ts'
 
 /** Pages between two turns of the event loop: a few milliseconds. */
