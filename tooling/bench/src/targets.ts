@@ -21,6 +21,9 @@ const peer = (file: string) => fileURLToPath(new URL(`./peers/${file}`, import.m
 const onNode = (file: string) => () => [process.execPath, peer(file)] as const
 const onBun = (file: string) => () => [bunProgram(), peer(file)] as const
 
+/** With the environment below, what `pnpm start` sets. */
+export const nodeOptionsOfOurs = ['--initial-old-space-size=32'] as const
+
 export const ours: Target = {
   name: 'ours',
   title: 'Plant store (this)',
@@ -28,8 +31,7 @@ export const ours: Target = {
   command() {
     const main = fileURLToPath(new URL('../../../apps/api/dist/main.js', import.meta.url))
     if (!existsSync(main)) throw new Error('the plant store is not built: run `pnpm build` first')
-    // This and the environment as `pnpm start` has them.
-    return [process.execPath, '--initial-old-space-size=32', main]
+    return [process.execPath, ...nodeOptionsOfOurs, main]
   },
   env: { MALLOC_ARENA_MAX: '2' },
 }
