@@ -10,7 +10,8 @@ export interface Contest {
 
 process.send?.('ready')
 const [{ url, ids }] = (await once(process, 'message')) as [Contest]
-await using storage = await openStorage({ url })
+// Ten commits of ten processes follow one another, and a disk that is busy besides may take a second for each.
+await using storage = await openStorage({ url, timeoutMs: 60_000 })
 const outcomes = await Promise.all(
   ids.map(async id => {
     const plant = parsePlant({ id: BigInt(id), name: `${process.pid}` })

@@ -1,4 +1,4 @@
-import { fork } from 'node:child_process'
+import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { type AccessError, createGate, hashToken } from '@plant-store/access'
 import { openStorage, storageName } from '@plant-store/persistence'
@@ -7,24 +7,34 @@ import { describe, expect, inject, test } from 'vitest'
 import type { Contest } from './contender.ts'
 import '@plant-store/postgres/vitest'
 
+/** @throws Error when the process ends without one */
+async function nextMessage(contender: ChildProcess): Promise<unknown> {
+  const over = once(contender, 'close').then(([code, signal]) => {
+    throw new Error(`a contender ended before it answered, with ${signal ?? `code ${code}`}`)
+  })
+  over.catch(() => {})
+  const [message] = await Promise.race([once(contender, 'message'), over])
+  return message
+}
+
 describe('several processes on one database', () => {
   test('ten that start together make the tables once, and each id has one winner', {
-    timeout: 60_000,
+    timeout: 90_000,
   }, async () => {
     await using database = await createDatabase(inject('postgresUrl'))
     const contenders = Array.from({ length: 10 }, () =>
       fork(new URL('contender.ts', import.meta.url), { execArgv: [] }),
     )
+    await Promise.all(contenders.map(nextMessage))
     const exits = contenders.map(contender => once(contender, 'exit'))
-    await Promise.all(contenders.map(contender => once(contender, 'message')))
 
     const ids = Array.from({ length: 500 }, (_, id) => id)
     const answers = contenders.map(async (contender, number) => {
       // Each in an order of its own, so that they lock the same rows in different orders.
       const contest: Contest = { url: database.url, ids: number % 2 === 0 ? ids : ids.toReversed() }
-      const answer = once(contender, 'message')
+      const answer = nextMessage(contender)
       contender.send(contest)
-      const [won] = (await answer) as [number[]]
+      const won = (await answer) as number[]
       return won.map(id => ({ id: `${id}`, name: `${contender.pid}` }))
     })
     const winners = (await Promise.all(answers)).flat().sort((a, b) => Number(a.id) - Number(b.id))
