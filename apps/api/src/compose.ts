@@ -4,9 +4,9 @@ import { setTimeout } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import { hashToken, mintToken, scopes, type TokenRepository } from '@plant-store/access'
 import { openStorage, portsOf, type StorageLink } from '@plant-store/persistence'
-import type { Logger } from 'pino'
 import type { Config } from './config.ts'
 import type { FromHttpThread, HttpThreadData, ToHttpThread } from './http-thread.ts'
+import type { ProcessLog } from './log.ts'
 import { createMetrics, type ThreadFigures, writeMetrics } from './metrics.ts'
 
 export interface RunningService extends AsyncDisposable {
@@ -17,7 +17,7 @@ export interface RunningService extends AsyncDisposable {
 }
 
 /** Puts the service together and starts it. Disposing of it goes the other way: it stops listening, drains, closes. */
-export async function startService(config: Config, logger: Logger): Promise<RunningService> {
+export async function startService(config: Config, log: ProcessLog): Promise<RunningService> {
   await using starting = new AsyncDisposableStack()
 
   const own = createMetrics()
@@ -46,12 +46,12 @@ export async function startService(config: Config, logger: Logger): Promise<Runn
   if (storage.link === undefined) {
     const { serve } = await import('./serve.ts')
     const signals = { metrics, onAnswer: own.onAnswer }
-    starting.use(await serve({ ...config, port, httpThreads: 1 }, storage, logger, signals))
+    starting.use(await serve({ ...config, port, httpThreads: 1 }, storage, log.logger, signals))
   } else {
     // This thread only supervises: it answers a signal at once, however busy the others are.
     const { link } = storage
     const starts = Array.from({ length: config.httpThreads }, async () => {
-      threads.push(await startHttpThread({ ...config, port }, link(), metrics))
+      threads.push(await startHttpThread({ ...config, port }, link(), { metrics, writeLog: log.write }))
     })
     // All of them, before one that failed is told: those that started are to be stopped again.
     await Promise.allSettled(starts)
@@ -111,11 +111,17 @@ interface HttpThread extends AsyncDisposable {
   figures(): Promise<ThreadFigures | undefined>
 }
 
+/** What the threads ask of the process. */
+interface ForHttpThreads {
+  readonly metrics: () => Promise<string>
+  readonly writeLog: (lines: string) => void
+}
+
 /** Gets ready to answer requests on the same port and the same store in a thread of its own; see http-thread.ts. */
 async function startHttpThread(
   config: Config,
   link: StorageLink,
-  metrics: () => Promise<string>,
+  { metrics, writeLog }: ForHttpThreads,
 ): Promise<HttpThread> {
   const thread = new Worker(new URL('./http-thread.js', import.meta.url), {
     workerData: { config, link } satisfies HttpThreadData,
@@ -124,23 +130,26 @@ async function startHttpThread(
   })
   const tell = (message: ToHttpThread) => thread.postMessage(message)
   const exited = new Promise<number>(resolve => thread.once('exit', resolve))
-  await once(thread, 'message')
 
   let isListening = false
   let figures: ThreadFigures | undefined
   let asked = Promise.withResolvers<void>()
+  thread.on('message', async (message: FromHttpThread) => {
+    if (message === 'metrics') tell({ metrics: await metrics() })
+    else if (typeof message === 'string') thread.emit(message)
+    else if ('log' in message) writeLog(message.log)
+    else {
+      figures = message.figures
+      asked.resolve()
+    }
+  })
+  await once(thread, 'ready')
+
   return {
     async listen() {
       tell('listen')
-      await once(thread, 'message')
+      await once(thread, 'listening')
       isListening = true
-      thread.on('message', async (message: FromHttpThread) => {
-        if (message === 'metrics') tell({ metrics: await metrics() })
-        else if (typeof message === 'object') {
-          figures = message.figures
-          asked.resolve()
-        }
-      })
     },
     async figures() {
       asked = Promise.withResolvers()

@@ -1,7 +1,7 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { joinStorage, type StorageLink } from '@plant-store/persistence'
 import type { Config } from './config.ts'
-import { openLog } from './log.ts'
+import { gatherLog } from './log.ts'
 import { createMetrics, type ThreadFigures } from './metrics.ts'
 import { serve } from './serve.ts'
 
@@ -13,7 +13,12 @@ export interface HttpThreadData {
 /** What its owner tells it: to listen, to stop, to say its figures, and those of the whole process that it asked for. */
 export type ToHttpThread = 'listen' | 'stop' | 'figures' | { readonly metrics: string }
 
-export type FromHttpThread = 'ready' | 'listening' | { readonly figures: ThreadFigures } | 'metrics'
+export type FromHttpThread =
+  | 'ready'
+  | 'listening'
+  | { readonly figures: ThreadFigures }
+  | 'metrics'
+  | { readonly log: string }
 
 const owner = parentPort
 if (owner === null) throw new Error('http-thread.js runs as a worker thread')
@@ -39,7 +44,8 @@ const metricsOfAll = () =>
   })
 
 const signals = { metrics: metricsOfAll, onAnswer: metrics.onAnswer }
-await using _server = await serve(config, storage, openLog(config.logLevel), signals, () => {
+const logger = gatherLog(config.logLevel, log => tell({ log }))
+await using _server = await serve(config, storage, logger, signals, () => {
   tell('ready')
   return toldToListen.promise
 })

@@ -3,19 +3,47 @@ import { type Logger, pino } from 'pino'
 /** What may wait for whoever reads the log; past it lines are dropped, so that a reader that stalls stalls nothing. */
 const logBytesMax = 4 * 1024 * 1024
 
-/**
- * The log goes to standard output many lines at a time, at most 100 ms late; the rest is written before the exit.
- * A write is no longer than a pipe takes in one piece, so that lines of several writers don't mix.
- */
-export function openLog(level: string): Logger {
+/** For so long lines wait for others to be written with them, and so many characters of them. */
+const gatherMs = 100
+const gatherCharsMax = 32 * 1024
+
+export interface ProcessLog {
+  readonly logger: Logger
+  /** Takes whole lines. */
+  write(lines: string): void
+}
+
+/** The log on standard output, at most {@link gatherMs} late; the rest is written before the exit. */
+export function openLog(level: string): ProcessLog {
   const destination = pino.destination({
     dest: 1,
     sync: false,
-    minLength: 3072,
-    maxWrite: 4096,
+    minLength: 4096,
     maxLength: logBytesMax,
-    periodicFlush: 100,
+    periodicFlush: gatherMs,
   })
   process.on('exit', () => destination.flushSync())
-  return pino({ level, base: null }, destination)
+  return { logger: pino({ level, base: null }, destination), write: lines => void destination.write(lines) }
+}
+
+/**
+ * The log of a thread that has other things to do than to write it: a write of its own wakes a thread of libuv's each
+ * time, which took a quarter of what the service can do.
+ */
+export function gatherLog(level: string, handOver: (lines: string) => void): Logger {
+  let lines = ''
+  let late: NodeJS.Timeout | undefined
+  const flush = () => {
+    clearTimeout(late)
+    late = undefined
+    if (lines !== '') handOver(lines)
+    lines = ''
+  }
+  process.on('exit', flush)
+  const write = (line: string) => {
+    lines += line
+    if (lines.length >= gatherCharsMax) flush()
+    else late ??= setTimeout(flush, gatherMs).unref()
+  }
+  return pino({ level, base: null }, { write })
 }

@@ -12,7 +12,8 @@ try {
 
 async function main(): Promise<void> {
   const config = readConfig(process.env)
-  const logger = openLog(config.logLevel)
+  const log = openLog(config.logLevel)
+  const { logger } = log
   const stop = firstSignal()
   // Also of its threads. What is under way can't be answered any more; what was answered is on the disk.
   process.once('uncaughtException', error => {
@@ -20,7 +21,7 @@ async function main(): Promise<void> {
     process.exit(1)
   })
 
-  const service = await startService(config, logger)
+  const service = await startService(config, log)
   logger.info({ url: service.url, database: storageName(config.databaseUrl) }, 'listening')
   if (service.firstToken !== undefined) showFirstToken(service.firstToken, service.url)
 
