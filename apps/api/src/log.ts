@@ -13,7 +13,7 @@ export interface ProcessLog {
   write(lines: string): void
 }
 
-/** The log on standard output, at most {@link gatherMs} late; the rest is written before the exit. */
+/** The log on standard output, at most twice {@link gatherMs} late; the rest is written before the exit. */
 export function openLog(level: string): ProcessLog {
   const destination = pino.destination({
     dest: 1,
