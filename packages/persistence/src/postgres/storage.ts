@@ -1,18 +1,9 @@
-import type { TokenRepository } from '@plant-store/access'
-import { DomainError, type PlantRepository, plantIdMax, plantIdMin } from '@plant-store/domain'
+import { DomainError } from '@plant-store/domain'
 import { createCommitQueue, type Write } from '../commit-queue.ts'
+import { createRepositories, type StatementRunner } from '../repositories.ts'
 import type { Statements } from '../statements.ts'
 import type { CommitObserver, Storage } from '../storage.ts'
 import type { PostgresLink } from '../storage-link.ts'
-import {
-  fromPlant,
-  fromToken,
-  milliseconds,
-  type PlantRow,
-  type TokenRow,
-  toPlant,
-  toToken,
-} from '../tables.ts'
 import { commit } from './commit.ts'
 import { createLane, retrying } from './connection.ts'
 
@@ -46,67 +37,21 @@ export function joinPostgres(
 
   const leastBusy = () => readers.reduce((least, lane) => (lane.inFlight < least.inFlight ? lane : least))
 
-  const read = <Row extends object>(name: keyof Statements['read']) => {
-    const query = { name, text: statements.read[name] }
-    return (...values: unknown[]): Promise<Row[]> => {
-      const reader = leastBusy()
-      if (reader.inFlight >= readsMax / readers.length) {
-        return Promise.reject(new DomainError('store-busy', 'too many reads are waiting'))
-      }
-      const attempt = () => reader.use(async client => (await client.query<Row>({ ...query, values })).rows)
-      return answering(timeoutMs, retrying(timeoutMs, attempt))
+  const read: StatementRunner['read'] = async <Row extends object>(
+    name: keyof Statements['read'],
+    ...values: unknown[]
+  ) => {
+    const reader = leastBusy()
+    if (reader.inFlight >= readsMax / readers.length) {
+      throw new DomainError('store-busy', 'too many reads are waiting')
     }
-  }
-  const plant = read<PlantRow>('plant')
-  const page = read<PlantRow>('page')
-  const pageOfTag = read<PlantRow>('pageOfTag')
-  const token = read<TokenRow>('token')
-  const allTokens = read<TokenRow>('tokens')
-
-  const plants: PlantRepository = {
-    async insert(plant) {
-      return (await write(['insertPlant', ...fromPlant(plant)])) === 1 ? 'inserted' : 'id-taken'
-    },
-    async find(id) {
-      const [row] = await plant(id)
-      return row && toPlant(row)
-    },
-    async page({ limit, after, tag }) {
-      if (after === plantIdMax) return []
-      const from = after === undefined ? plantIdMin : after + 1n
-      const rows = await (tag === undefined ? page(from, limit) : pageOfTag(tag, from, limit))
-      return rows.map(toPlant)
-    },
-    async save(plant) {
-      await write(['savePlant', ...fromPlant(plant)])
-    },
-    async remove(id) {
-      return (await write(['removePlant', id])) === 1
-    },
-  }
-  const tokens: TokenRepository = {
-    async find(hash) {
-      const [row] = await token(hash)
-      return row && toToken(row)
-    },
-    async insert(token, hash) {
-      return (await write(['insertToken', ...fromToken(token, hash)])) === 1 ? 'inserted' : 'name-taken'
-    },
-    async list() {
-      // The order of text is the database's own affair, and rarely that of other stores.
-      return (await allTokens()).map(toToken).sort((a, b) => (a.name < b.name ? -1 : 1))
-    },
-    async markUsed(hash, usedAt) {
-      await write(['markTokenUsed', hash, milliseconds(usedAt)])
-    },
-    async remove(name) {
-      return (await write(['removeToken', name])) === 1
-    },
+    const query = { name, text: statements.read[name], values }
+    const attempt = () => reader.use(async client => (await client.query<Row>(query)).rows)
+    return answering(timeoutMs, retrying(timeoutMs, attempt))
   }
 
   return {
-    plants,
-    tokens,
+    ...createRepositories({ write, read }),
     check: () =>
       answering(
         timeoutMs,

@@ -1,0 +1,79 @@
+import type { TokenRepository } from '@plant-store/access'
+import { type PlantRepository, plantIdMax, plantIdMin } from '@plant-store/domain'
+import type { Write } from './commit-queue.ts'
+import type { Statements } from './statements.ts'
+import {
+  fromPlant,
+  fromToken,
+  milliseconds,
+  type PlantRow,
+  type TokenRow,
+  toPlant,
+  toToken,
+} from './tables.ts'
+
+/** What a database does with the statements of its dialect. */
+export interface StatementRunner {
+  /**
+   * @returns how many rows it changed, once they are durable
+   * @throws DomainError `store-busy`, `store-unavailable`
+   */
+  write(change: Write): Promise<number>
+  /** @throws DomainError `store-busy`, `store-unavailable` */
+  read<Row extends object>(
+    statement: keyof Statements['read'],
+    ...parameters: unknown[]
+  ): Promise<readonly Row[]>
+}
+
+/** The ports of the domain and of the access tokens, on the tables of any database. */
+export function createRepositories({ write, read }: StatementRunner): {
+  readonly plants: PlantRepository
+  readonly tokens: TokenRepository
+} {
+  return {
+    plants: {
+      async insert(plant) {
+        return (await write(['insertPlant', ...fromPlant(plant)])) === 1 ? 'inserted' : 'id-taken'
+      },
+      async find(id) {
+        const [row] = await read<PlantRow>('plant', id)
+        return row && toPlant(row)
+      },
+      async page({ limit, after, tag }) {
+        if (after === plantIdMax) return []
+        const from = after === undefined ? plantIdMin : after + 1n
+        const rows = await (tag === undefined
+          ? read<PlantRow>('page', from, limit)
+          : read<PlantRow>('pageOfTag', tag, from, limit))
+        return rows.map(toPlant)
+      },
+      async save(plant) {
+        await write(['savePlant', ...fromPlant(plant)])
+      },
+      async remove(id) {
+        return (await write(['removePlant', id])) === 1
+      },
+    },
+    tokens: {
+      async find(hash) {
+        const [row] = await read<TokenRow>('token', hash)
+        return row && toToken(row)
+      },
+      async insert(token, hash) {
+        return (await write(['insertToken', ...fromToken(token, hash)])) === 1 ? 'inserted' : 'name-taken'
+      },
+      async list() {
+        // The order of text is each database's own affair.
+        const rows = await read<TokenRow>('tokens')
+        return rows.map(toToken).sort((a, b) => (a.name < b.name ? -1 : 1))
+      },
+      async markUsed(hash, usedAt) {
+        await write(['markTokenUsed', hash, milliseconds(usedAt)])
+      },
+      async remove(name) {
+        return (await write(['removeToken', name])) === 1
+      },
+    },
+  }
+}
