@@ -6,7 +6,7 @@ const onBoth = ['test/contract.test.ts', 'test/restart.test.ts']
 export default defineConfig({
   test: {
     // The tests start the program as others do and wait for it, perhaps on a machine that does much besides.
-    testTimeout: 30_000,
+    testTimeout: 60_000,
     projects: [
       {
         extends: true,
