@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { openStorage } from '@plant-store/persistence'
 import Database from 'better-sqlite3'
 import { expect, test } from 'vitest'
@@ -53,6 +54,26 @@ test.concurrent(
     expect((await storage.plants.page({ limit: 10 })).map(({ id }) => id)).toEqual([1n, 2n, 3n])
     other.close()
     await storage[Symbol.asyncDispose]()
+  },
+  patienceMs,
+)
+
+test.concurrent(
+  'a store without a log is opened once another program, which is quicker, has changed it',
+  async () => {
+    const file = join(temporaryFolder(), 'plants.db')
+    await (await openStorage({ url: `file:${file}` }))[Symbol.asyncDispose]()
+    const other = new Database(file)
+    other.pragma('journal_mode = delete')
+
+    const opening = openStorage({ url: `file:${file}` })
+    // Its schema has been looked at, and its writer, a thread that is only starting, has not asked for the log.
+    await nextTurn()
+    await nextTurn()
+    other.exec('begin immediate')
+    setTimeout(() => other.close(), busyTimeoutMs / 10)
+    await using storage = await opening
+    expect(await storage.plants.insert(plant(1))).toBe('inserted')
   },
   patienceMs,
 )

@@ -23,7 +23,7 @@ export function openConnection(file: string): Database.Database {
 /** The connection for changes; a store has one, and every commit on it is fsynced. */
 export function openWriter(file: string): Database.Database {
   const connection = openConnection(file)
-  connection.pragma('journal_mode = WAL')
+  waitForLock(() => connection.pragma('journal_mode = WAL'))
   // After WAL, which on its own means NORMAL: a commit that is answered but not fsynced.
   connection.pragma('synchronous = FULL')
   // macOS takes an fsync for done before the disk has it, unless told otherwise.
@@ -35,4 +35,21 @@ export function openWriter(file: string): Database.Database {
   connection.pragma('cache_size = -4096')
   connection.pragma('journal_size_limit = 67108864')
   return connection
+}
+
+/** For how long a lock is left alone, in milliseconds, before it is asked for again. */
+const askAgainMs = 10
+
+/** Where a transaction would have to become one that writes, SQLite gives up at once when somebody else is writing. */
+function waitForLock(act: () => void): void {
+  const until = performance.now() + busyTimeoutMs
+  for (;;) {
+    try {
+      return act()
+    } catch (error) {
+      const isBusy = (error as { code?: unknown }).code === 'SQLITE_BUSY'
+      if (!isBusy || performance.now() > until) throw error
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, askAgainMs)
+    }
+  }
 }
