@@ -44,6 +44,20 @@ describe('several processes on one database', () => {
     expect(await Promise.all(exits)).toEqual(contenders.map(() => [0, null]))
   })
 
+  // Of a table that another process makes at the same moment, the type may be there before the table is seen.
+  test('one that finds only half of what another makes tries again', async () => {
+    await using database = await createDatabase(inject('postgresUrl'))
+    await database.query(`create type migration_lock as enum ('half')`)
+    const opening = openStorage({ url: database.url })
+    opening.catch(() => {})
+    const refused = `select pid from pg_stat_activity
+      where datname = current_database() and state = 'idle' and query like 'create table%migration_lock%'`
+    await expect.poll(() => database.query(refused), { interval: 10, timeout: 5_000 }).toHaveLength(1)
+    await database.query('drop type migration_lock')
+    await using storage = await opening
+    await storage.check()
+  })
+
   test('a token revoked in one stops working in another', { timeout: 10_000 }, async () => {
     await using database = await createDatabase(inject('postgresUrl'))
     await using here = await openStorage({ url: database.url })

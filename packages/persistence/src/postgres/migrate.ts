@@ -75,8 +75,11 @@ async function migrateOnce(db: Kysely<Tables>, options: ServerOptions): Promise<
  */
 function wasRaced(error: unknown): boolean {
   const { code } = error as { code?: string }
-  return wasRolledBack(error) || code === '23505' || code === '42P07' || error instanceof NoResultError
+  return wasRolledBack(error) || duplicates.has(code) || error instanceof NoResultError
 }
+
+/** Of a key in the catalogue, a table and a type: how far the other has come when this one looks. */
+const duplicates: ReadonlySet<string | undefined> = new Set(['23505', '42P07', '42710'])
 
 /** @throws Error when what the server promises is less than what the store promises */
 async function checkServer(db: Kysely<Tables>): Promise<void> {
