@@ -45,7 +45,8 @@ function waitForLock(act: () => void): void {
   const until = performance.now() + busyTimeoutMs
   for (;;) {
     try {
-      return act()
+      act()
+      return
     } catch (error) {
       const isBusy = (error as { code?: unknown }).code === 'SQLITE_BUSY'
       if (!isBusy || performance.now() > until) throw error
