@@ -12,7 +12,7 @@ import { temporaryFolder } from './temporary.ts'
 export const overloadPart: Part = { name: 'overload', share: 0.14, run: runOverload }
 
 /** What the program may take at its peak; where more is needed than is said here, a bound is missing somewhere. */
-const memoryMibMax = 1_024
+const memoryMibMax = 2_048
 /** A client that behaves must be answered within this, whatever others do. */
 const healthyAnswerMsMax = 5_000
 const recoveryMsMax = 30_000
