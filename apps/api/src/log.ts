@@ -28,7 +28,7 @@ export function openLog(level: string): ProcessLog {
 
 /**
  * The log of a thread that has other things to do than to write it: a write of its own wakes a thread of libuv's each
- * time, which took a quarter of what the service can do.
+ * time, and that cost a tenth of the creates that the service can answer (docs/decisions/0003).
  */
 export function gatherLog(level: string, handOver: (lines: string) => void): Logger {
   let lines = ''
