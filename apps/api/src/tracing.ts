@@ -46,6 +46,7 @@ export function startTracing(): Tracing {
       const attributes = { 'http.request.method': method }
       const span = tracer.startSpan(method, { kind: SpanKind.SERVER, attributes }, caller)
       return {
+        traceId: span.spanContext().traceId,
         run: handle => context.with(trace.setSpan(caller, span), handle),
         end({ route, status }) {
           if (route !== undefined) span.updateName(`${method} ${route}`).setAttribute('http.route', route)

@@ -29,6 +29,7 @@ export interface LogLine {
   readonly level: number
   readonly msg: string
   readonly url?: string
+  readonly traceId?: string
 }
 
 /**

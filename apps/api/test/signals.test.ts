@@ -224,10 +224,12 @@ test('the log has a line for each request and never a token or a body, whatever 
     level: 30,
     time: expect.any(Number),
     reqId: expect.stringMatching(/^[\w-]{8,40}$/),
+    client: '127.0.0.1',
     method: 'POST',
     route: '/plants',
     status: 200,
     token: 'full',
+    plantId: '1',
     ms: expect.any(Number),
     msg: 'answered',
   })

@@ -59,6 +59,7 @@ const callerSpanId = '00f067aa0ba902b7'
 test('each request is a span with its route and status, in the trace of its caller, with the store below it', async () => {
   await using database = await prepareDatabase()
   using collector = await startCollector()
+  const loggedTraces: unknown[] = []
   {
     await using program = await startProgram({
       DATABASE_URL: database.url,
@@ -80,6 +81,7 @@ test('each request is a span with its route and status, in the trace of its call
     expect((await ask('GET', '/nowhere')).status).toBe(404)
     // What has not been sent by then is sent before it ends.
     expect(await program.end('SIGTERM')).toEqual({ code: 0, signal: null })
+    for (const line of program.log) if (line.msg === 'answered') loggedTraces.push(line.traceId)
   }
   expect([...collector.paths]).toEqual(['/v1/traces'])
   expect([...collector.services]).toEqual(['greenhouse'])
@@ -91,6 +93,8 @@ test('each request is a span with its route and status, in the trace of its call
     'POST /plants',
   ])
   expect(collector.spans).toHaveLength(7)
+  expect(loggedTraces[0]).toBe(traceId)
+  expect(loggedTraces.sort()).toEqual(requests.map(each => each.traceId).sort())
   const traced = collector.spans.filter(span => span.traceId === traceId)
   const [created] = traced.filter(({ kind }) => kind === 2) as [Span]
   expect(created).toMatchObject({ name: 'POST /plants', parentSpanId: callerSpanId })

@@ -1,19 +1,27 @@
 import type { Gate } from '@plant-store/access'
 import {
   type Plant,
+  type PlantId,
   type PlantPage,
   type PlantStore,
   parsePlant,
   parsePlantId,
   parsePlantPageQuery,
 } from '@plant-store/domain'
-import type { FastifyPluginCallback } from 'fastify'
+import type { FastifyPluginCallback, FastifyRequest } from 'fastify'
 import { answer, answerFailure } from './answers.ts'
 import { createAuthentication } from './authentication.ts'
 import { refuseOtherMethods } from './methods.ts'
 import { checkEncoding, readInteger, readJson, readQuery } from './request.ts'
 import type { Throttle } from './throttle.ts'
 import { writePlant, writeStoredPlant, writeStoredPlants } from './writers.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The plant that the request is about, once its id has been read. */
+    plantId: PlantId | undefined
+  }
+}
 
 export interface PlantRoutesOptions {
   readonly store: PlantStore
@@ -29,6 +37,7 @@ export const plantRoutes: FastifyPluginCallback<PlantRoutesOptions> = (
   done,
 ) => {
   if (!app.hasRequestDecorator('tokenName')) app.decorateRequest('tokenName', '')
+  app.decorateRequest('plantId', undefined)
   app.setErrorHandler(answerFailure)
   app.addHook('onRequest', createAuthentication(gate, throttle))
   app.addHook('preParsing', (request, reply, payload, parse) => {
@@ -46,6 +55,7 @@ export const plantRoutes: FastifyPluginCallback<PlantRoutesOptions> = (
 
   app.post<{ Body?: Buffer }>('/plants', async (request, reply) => {
     const plant = parsePlant(readJson(request.body))
+    request.plantId = plant.id
     await store.create(plant)
     return answer(reply, writePlant, plant)
   })
@@ -61,18 +71,18 @@ export const plantRoutes: FastifyPluginCallback<PlantRoutesOptions> = (
   })
 
   app.get<PlantPath>('/plants/:id', withHead, async (request, reply) => {
-    return answer(reply, writeStoredPlant, await store.find(pathId(request.params)))
+    return answer(reply, writeStoredPlant, await store.find(readId(request)))
   })
 
   app.put<PlantPath & { Body?: Buffer }>('/plants/:id', async (request, reply) => {
-    const id = pathId(request.params)
+    const id = readId(request)
     const plant = parsePlant(readJson(request.body), id)
     await store.replace(plant)
     return answer(reply, writePlant, plant)
   })
 
   app.delete<PlantPath>('/plants/:id', async (request, reply) => {
-    await store.remove(pathId(request.params))
+    await store.remove(readId(request))
     return reply.code(204).send()
   })
 
@@ -88,7 +98,10 @@ interface PlantPath {
   Params: { id: string }
 }
 
-const pathId = ({ id }: PlantPath['Params']) => parsePlantId(readInteger(id))
+function readId(request: FastifyRequest<PlantPath>): PlantId {
+  request.plantId = parsePlantId(readInteger(request.params.id))
+  return request.plantId
+}
 
 /** RFC 8288 takes a reference that starts at the root: it stays right behind any proxy that keeps the path. */
 function nextPage(

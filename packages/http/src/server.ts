@@ -16,6 +16,7 @@ import { describeInterface } from './openapi.ts'
 import { plantRoutes } from './plants.ts'
 import { checkHeaders } from './request.ts'
 import { requestId, requestIdField } from './request-id.ts'
+import { createRequestLog } from './request-log.ts'
 import { createThrottle } from './throttle.ts'
 import { type RequestTracer, traceRequests } from './tracing.ts'
 
@@ -84,30 +85,30 @@ export function createServer({
   app.setErrorHandler(answerFailure)
   const throttle = createThrottle({ wrongTokensMax: limits.wrongTokensMax })
   const authenticate = createAuthentication(gate, throttle)
-  if (traceRequest !== undefined) traceRequests(app, traceRequest)
+  const traceOf = traceRequest && traceRequests(app, traceRequest)
   if (corsOrigins.length > 0) allowOrigins(app, corsOrigins)
   app.addHook('onRequest', (request, reply, done) => {
     reply.header(requestIdField, request.id)
+    // The socket remembers the address once it was asked for, and can't tell it any more when the client has left.
+    void request.ip
     checkHeaders(request.raw)
     if (!request.is404) return done()
     const refuse = () => done(new RequestError('no-such-path', 'there is nothing at this path'))
     authenticate(request, reply, error => (error === undefined ? refuse() : done(error)))
   })
+  const logRequest = createRequestLog(logger, onAnswer)
   app.addHook('onResponse', (request, { statusCode, elapsedTime }, done) => {
-    const { id, method, routeOptions, tokenName } = request
-    const route = routeOptions.url
-    logger.info(
-      {
-        reqId: id,
-        method,
-        route,
-        status: statusCode,
-        token: tokenName,
-        ms: Math.round(elapsedTime * 1000) / 1000,
-      },
-      'answered',
-    )
-    onAnswer({ method, route, status: statusCode, ms: elapsedTime })
+    logRequest({
+      reqId: request.id,
+      client: request.ip,
+      method: request.method,
+      route: request.routeOptions.url,
+      status: statusCode,
+      token: request.tokenName,
+      plantId: request.plantId?.toString(),
+      traceId: traceOf?.(request)?.traceId,
+      ms: elapsedTime,
+    })
     done()
   })
 

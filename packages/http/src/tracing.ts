@@ -9,12 +9,18 @@ export type RequestTracer = (request: {
 }) => RequestTrace
 
 export interface RequestTrace {
+  /** Names the trace in the log. */
+  readonly traceId?: string
   /** Runs what answers the request, so that what it calls can be told to belong to it. */
   run(handle: () => void): void
   end(answered: Omit<AnsweredRequest, 'ms'>): void
 }
 
-export function traceRequests(app: FastifyInstance, trace: RequestTracer): void {
+/** @returns the trace of a request */
+export function traceRequests(
+  app: FastifyInstance,
+  trace: RequestTracer,
+): (request: FastifyRequest) => RequestTrace | undefined {
   const traces = new WeakMap<FastifyRequest, RequestTrace>()
   app.addHook('onRequest', (request, _reply, done) => {
     traces.set(request, trace(request))
@@ -31,4 +37,5 @@ export function traceRequests(app: FastifyInstance, trace: RequestTracer): void 
     traces.get(request)?.end({ method, route: routeOptions.url, status: statusCode })
     done()
   })
+  return request => traces.get(request)
 }

@@ -1,0 +1,78 @@
+import { expect, test } from 'vitest'
+import { startProgram } from './program.ts'
+
+const token = 'given-by-configuration'
+
+interface RequestLine {
+  readonly msg: string
+  readonly method: string
+  readonly status: number
+  readonly client?: string
+  readonly plantId?: string
+}
+
+async function startLogged(environment: Record<string, string> = {}) {
+  const program = await startProgram({ DATABASE_URL: 'file::memory:', ACCESS_TOKENS: token, ...environment })
+  return {
+    async ask(method: string, path: string, headers: Record<string, string> = {}, body?: string) {
+      const authorization = `Bearer ${token}`
+      const all = { authorization, 'content-type': 'application/json', ...headers }
+      await (await fetch(program.url + path, { method, headers: all, ...(body && { body }) })).text()
+    },
+    /** Ends the program, which writes the rest of its log. */
+    async lines(): Promise<RequestLine[]> {
+      await program.end('SIGTERM')
+      const log = program.log as unknown as RequestLine[]
+      return log.filter(({ msg }) => msg === 'answered')
+    },
+    [Symbol.asyncDispose]: () => program[Symbol.asyncDispose](),
+  }
+}
+
+test('the line of a request names the client, as the connection gives its address', async () => {
+  await using program = await startLogged()
+  const forged = { 'x-forwarded-for': '203.0.113.7' }
+  await program.ask('GET', '/plants', forged)
+  await program.ask('GET', '/plants', { ...forged, authorization: 'Bearer wrong' })
+  await program.ask('GET', '/nowhere', { ...forged, authorization: '' })
+  expect((await program.lines()).map(({ status, client }) => [status, client])).toEqual([
+    [200, '127.0.0.1'],
+    [401, '127.0.0.1'],
+    [401, '127.0.0.1'],
+  ])
+})
+
+test('the line of a request names the client that a trusted proxy names', async () => {
+  await using program = await startLogged({ TRUST_PROXY: '127.0.0.1' })
+  await program.ask('GET', '/plants', { 'x-forwarded-for': '203.0.113.7' })
+  await program.ask('GET', '/plants', { 'x-forwarded-for': '203.0.113.8', authorization: 'Bearer wrong' })
+  await program.ask('GET', '/healthz')
+  expect((await program.lines()).map(({ status, client }) => [status, client])).toEqual([
+    [200, '203.0.113.7'],
+    [401, '203.0.113.8'],
+    [200, '127.0.0.1'],
+  ])
+})
+
+test('the line of a request names the plant that it is about, to its last digit', async () => {
+  await using program = await startLogged()
+  const id = '9223372036854775807'
+  await program.ask('POST', '/plants', {}, `{"id": ${id}, "name": "a"}`)
+  await program.ask('POST', '/plants', {}, `{"id": ${id}, "name": "a"}`)
+  await program.ask('POST', '/plants', {}, `{"id": ${id}0, "name": "a"}`)
+  await program.ask('GET', `/plants/${id}`)
+  await program.ask('PUT', '/plants/-1', {}, '{"name": "a"}')
+  await program.ask('DELETE', '/plants/0')
+  await program.ask('DELETE', '/plants/x')
+  await program.ask('GET', '/plants')
+  expect((await program.lines()).map(({ method, status, plantId }) => [method, status, plantId])).toEqual([
+    ['POST', 200, id],
+    ['POST', 400, id],
+    ['POST', 400, undefined],
+    ['GET', 200, id],
+    ['PUT', 200, '-1'],
+    ['DELETE', 404, '0'],
+    ['DELETE', 400, undefined],
+    ['GET', 200, undefined],
+  ])
+})
