@@ -11,7 +11,7 @@ import { W3CTraceContextPropagator } from '@opentelemetry/core'
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http'
 import { detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources'
 import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace'
-import { DomainError, type PlantStore } from '@plant-store/domain'
+import { type DomainError, isDomainError, type PlantStore } from '@plant-store/domain'
 import type { RequestTracer } from '@plant-store/http'
 
 /** For spans to be taken, repetitions included: a collector that is gone must not keep the service from stopping. */
@@ -69,7 +69,7 @@ export function startTracing(): Tracing {
             } catch (error) {
               // A rule that is not met is no failure of the store.
               const { code } = error as DomainError
-              const isFailure = !(error instanceof DomainError) || code.startsWith('store-')
+              const isFailure = !isDomainError(error) || code.startsWith('store-')
               if (isFailure) span.setStatus({ code: SpanStatusCode.ERROR })
               span.setAttribute('error.type', code ?? 'unknown')
               throw error

@@ -4,6 +4,8 @@ import type { TokenRepository } from './token-repository.ts'
 
 export type AccessErrorCode = 'no-token' | 'invalid-token' | 'insufficient-scope'
 
+const brand = Symbol.for('@plant-store/access AccessError')
+
 export class AccessError extends Error {
   override readonly name = 'AccessError'
   readonly code: AccessErrorCode
@@ -15,6 +17,15 @@ export class AccessError extends Error {
     this.code = code
     this.scope = scope
   }
+
+  static {
+    Object.defineProperty(AccessError.prototype, brand, { value: true })
+  }
+}
+
+/** Returns whether this is an {@link AccessError} of any copy of this package: `instanceof` knows only its own copy's. */
+export function isAccessError(error: unknown): error is AccessError {
+  return typeof error === 'object' && error !== null && brand in error
 }
 
 /** Who was admitted. */

@@ -5,6 +5,7 @@ export {
   type Gate,
   type GateOptions,
   type Holder,
+  isAccessError,
 } from './gate.ts'
 export { type Scope, scopes } from './scope.ts'
 export {

@@ -159,5 +159,5 @@ const neverConnectedCodes = [
 
 function neverConnected(error: unknown): boolean {
   const { code, cause } = error as { code?: string; cause?: unknown }
-  return neverConnectedCodes.includes(code ?? '') || (cause instanceof Error && neverConnected(cause))
+  return neverConnectedCodes.includes(code ?? '') || (Boolean(cause) && neverConnected(cause))
 }

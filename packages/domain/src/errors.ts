@@ -16,6 +16,8 @@ export interface Fault {
   readonly problem: string
 }
 
+const brand = Symbol.for('@plant-store/domain DomainError')
+
 export class DomainError extends Error {
   override readonly name = 'DomainError'
   readonly code: DomainErrorCode
@@ -31,6 +33,15 @@ export class DomainError extends Error {
     this.code = code
     this.faults = options.faults ?? []
   }
+
+  static {
+    Object.defineProperty(DomainError.prototype, brand, { value: true })
+  }
+}
+
+/** Returns whether this is a {@link DomainError} of any copy of this package: `instanceof` knows only its own copy's. */
+export function isDomainError(error: unknown): error is DomainError {
+  return typeof error === 'object' && error !== null && brand in error
 }
 
 /** The error of a value that has faults; its message names them all. */

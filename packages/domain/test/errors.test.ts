@@ -1,18 +1,26 @@
-import { DomainError } from '@plant-store/domain'
+import { readFile } from 'node:fs/promises'
+import { runInNewContext } from 'node:vm'
+import { DomainError, isDomainError } from '@plant-store/domain'
 import { expect, test } from 'vitest'
 
-test('a domain error has a code, a message, no faults of its own and the cause it was given', () => {
-  const plain = new DomainError('store-busy', 'too much at once')
-  expect(plain).toBeInstanceOf(Error)
-  expect(plain).toMatchObject({
-    name: 'DomainError',
-    code: 'store-busy',
-    message: 'too much at once',
-    faults: [],
-  })
-  expect(Object.hasOwn(plain, 'cause')).toBe(false)
+test('an error of another copy of the domain, even in another realm, is a DomainError', async () => {
+  const built = await readFile(new URL('../dist/errors.js', import.meta.url), 'utf8')
+  const other = runInNewContext(`${built.replace(/^export /gm, '')}\nnew DomainError('id-taken', 'taken')`)
+  expect([other instanceof DomainError, other instanceof Error]).toEqual([false, false])
+  expect(isDomainError(other)).toBe(true)
+})
 
-  const cause = new Error('disk')
-  const faults = [{ field: 'name', problem: 'is required' }]
-  expect(new DomainError('store-unavailable', 'x', { cause, faults })).toMatchObject({ cause, faults })
+test.each([
+  undefined,
+  null,
+  'id-taken',
+  {},
+  new Error('id-taken'),
+  { name: 'DomainError', code: 'id-taken' },
+])('%o is none', other => {
+  expect(isDomainError(other)).toBe(false)
+})
+
+test('its own are', () => {
+  expect(isDomainError(new DomainError('id-taken', 'taken'))).toBe(true)
 })

@@ -1,4 +1,4 @@
-import { AccessError, type Gate, type Holder, type Scope } from '@plant-store/access'
+import { type Gate, type Holder, isAccessError, type Scope } from '@plant-store/access'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { RequestError } from './errors.ts'
 import type { Throttle } from './throttle.ts'
@@ -33,7 +33,7 @@ export function createAuthentication(
         admit(found)
       },
       (error: Error) => {
-        if (error instanceof AccessError && error.code === 'invalid-token') throttle?.failed(request.ip)
+        if (isAccessError(error) && error.code === 'invalid-token') throttle?.failed(request.ip)
         done(error)
       },
     )

@@ -1,5 +1,5 @@
-import { AccessError, type AccessErrorCode } from '@plant-store/access'
-import { DomainError, type DomainErrorCode } from '@plant-store/domain'
+import { type AccessError, type AccessErrorCode, isAccessError } from '@plant-store/access'
+import { type DomainErrorCode, isDomainError } from '@plant-store/domain'
 
 /** What can be wrong with a request around the plant that it carries. */
 export type RequestErrorCode =
@@ -85,9 +85,10 @@ export interface Failure {
 const retryAfterSeconds = '1'
 
 export function toFailure(error: unknown): Failure {
-  if (error instanceof DomainError || error instanceof RequestError)
-    return failure(error.code, error.message, headersOf(error))
-  if (error instanceof AccessError)
+  if (error instanceof RequestError) return failure(error.code, error.message, error.headers)
+  // Another copy may know codes that this one doesn't.
+  if (isDomainError(error) && Object.hasOwn(failures, error.code)) return failure(error.code, error.message)
+  if (isAccessError(error) && Object.hasOwn(failures, error.code))
     return failure(error.code, error.message, { 'www-authenticate': challenge(error) })
   const code = fastifyFailures[(error as { code?: unknown }).code as keyof typeof fastifyFailures]
   if (code !== undefined) return failure(code, failures[code].meaning)
@@ -115,10 +116,6 @@ function failure(code: FailureCode, message: string, headers: Failure['headers']
     body: { error: number, message: message.toWellFormed() },
     isDefect: code === 'internal',
   }
-}
-
-function headersOf(error: DomainError | RequestError): Failure['headers'] {
-  return error instanceof RequestError ? error.headers : {}
 }
 
 /** RFC 6750, 3: without credentials there is nothing to say about them. */

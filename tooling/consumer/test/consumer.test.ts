@@ -1,4 +1,4 @@
-import { readdir, readFile, writeFile } from 'node:fs/promises'
+import { cp, readdir, readFile, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { expect, inject, test } from 'vitest'
@@ -87,6 +87,18 @@ test('the compilers do see what they check', async () => {
     const args = [tsc, '--noEmit', '--skipLibCheck', '--module', 'nodenext', 'wrong.mts']
     await expect(run(process.execPath, args, folder)).rejects.toThrow(/TS2322/)
   }
+})
+
+test('a service with copies of its own of the domain and of access gets the same answers', async () => {
+  const service = join(folder, 'two-copies')
+  for (const name of ['@plant-store/domain', '@plant-store/access']) {
+    const copy = join(service, 'node_modules', name)
+    await cp(join(folder, 'node_modules', name), copy, { recursive: true })
+    const manifest = JSON.parse(await readFile(join(copy, 'package.json'), 'utf8'))
+    await writeFile(join(copy, 'package.json'), JSON.stringify({ ...manifest, version: '1.0.1' }))
+  }
+  await cp(join(folder, 'two-copies.ts'), join(service, 'two-copies.ts'))
+  expect(await run(process.execPath, ['two-copies.ts'], service)).toBe('200\n40003\n40402\n40102\n')
 })
 
 test("the nursery's own tests pass", async () => {

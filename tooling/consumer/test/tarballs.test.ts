@@ -53,6 +53,10 @@ test.each(packages)('$name ships what is needed and nothing else', async ({ name
   expect(manifest).toMatchObject({ type: 'module', license: 'MIT', sideEffects: false })
   expect(manifest.engines.node).toMatch(/^>=\d+/)
   expect(JSON.stringify(manifest)).not.toMatch(/workspace:|catalog:/)
+  for (const [dependency, range] of Object.entries(manifest.dependencies ?? {})) {
+    if (dependency.startsWith('@plant-store/'))
+      expect([dependency, range]).toEqual([dependency, expect.stringMatching(/^\^/)])
+  }
   const { size } = await stat(tarball)
   console.log(`${name}: ${size} bytes, ${files.length} files`)
 })

@@ -1,5 +1,6 @@
 import {
   DomainError,
+  isDomainError,
   type LoadOutcome,
   type OnTaken,
   type Plant,
@@ -244,7 +245,7 @@ async function attempt<Result>(failure: string, act: () => Promise<Result>): Pro
   try {
     return await act()
   } catch (cause) {
-    if (cause instanceof DomainError) throw cause
+    if (isDomainError(cause)) throw cause
     throw new DomainError('store-unavailable', `the store ${failure}: ${(cause as Error).message}`, { cause })
   }
 }

@@ -1,4 +1,4 @@
-import { DomainError } from '@plant-store/domain'
+import { DomainError, isDomainError } from '@plant-store/domain'
 import { createCommitQueue, type Write } from '../commit-queue.ts'
 import { createRepositories, type StatementRunner } from '../repositories.ts'
 import type { Statements } from '../statements.ts'
@@ -84,8 +84,11 @@ function answering<Result>(timeoutMs: number, work: Promise<Result>): Promise<Re
   )
   work
     .then(resolve, cause => {
-      const isOurs = cause instanceof DomainError
-      reject(isOurs ? cause : new DomainError('store-unavailable', 'the store can not be used', { cause }))
+      reject(
+        isDomainError(cause)
+          ? cause
+          : new DomainError('store-unavailable', 'the store can not be used', { cause }),
+      )
     })
     .finally(() => clearTimeout(timer))
   return promise
