@@ -5,7 +5,7 @@ import { csvHeader, writeCsv } from './csv.ts'
 import type { FormatName } from './import.ts'
 import { writeNdjson } from './ndjson.ts'
 import { counted, type Output, print } from './output.ts'
-import { refuseTarget, writeWhole } from './output-file.ts'
+import { refuseStore, writeFile } from './output-file.ts'
 import { duration, type Progress, showProgress } from './progress.ts'
 
 export interface ExportRequest {
@@ -21,7 +21,7 @@ export async function exportPlants(
   output: Output,
   signal: AbortSignal,
 ): Promise<void> {
-  if (to !== '-') refuseTarget(to, url, { force })
+  if (to !== '-') refuseStore(to, url)
   await using snapshot = await openSnapshot(url)
   const startedMs = performance.now()
   {
@@ -30,7 +30,7 @@ export async function exportPlants(
     using progress = await showProgress({ isShown, total: snapshot.count, unit: 'plants' })
     const pieces = write(snapshot, format, progress, signal)
     if (to === '-') await writeToStdout(pieces)
-    else await writeWhole(to, pieces)
+    else await writeFile(to, { force }, pieces)
   }
   const seconds = (performance.now() - startedMs) / 1000
   const words = `${counted(snapshot.count, 'plant')} exported in ${duration(seconds)}`

@@ -7,7 +7,7 @@ import { exitCodes, Failure, fileFailure } from './failure.ts'
 import { type Entry, wholeLines } from './lines.ts'
 import { readNdjson } from './ndjson.ts'
 import { counted, grouped, type Output, print } from './output.ts'
-import { isSameFile } from './output-file.ts'
+import { isSameFile, refuseStore } from './output-file.ts'
 import { duration, showProgress } from './progress.ts'
 import { createRejects } from './rejects.ts'
 
@@ -48,6 +48,7 @@ export async function importPlants(
       exitCodes.usage,
     )
   }
+  refuseStore(request.rejects, url)
   await using archive = await openArchive(url)
   await using staged = strict ? await archive.stage(onTaken) : undefined
   using progress = await showProgress({ isShown: !output.json, unit: 'plants', ...source.size })

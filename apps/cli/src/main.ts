@@ -155,8 +155,11 @@ program
     'Put a backup in the place of the store, once it has been checked. No server may have the store open.',
   )
   .argument('<file>', 'made by backup')
+  .option('--force', 'replace a store that is already there', false)
   .option('--json', 'print JSON')
-  .action(async (file, options) => restore(storeUrl(), file, outputOf(options), onInterrupt()))
+  .action(async (file, options) =>
+    restore(storeUrl(), { from: file, force: options.force }, outputOf(options), onInterrupt()),
+  )
 
 program
   .command('check')

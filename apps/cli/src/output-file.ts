@@ -1,46 +1,41 @@
-import { createWriteStream, existsSync, statSync } from 'node:fs'
-import { open, rename, rm } from 'node:fs/promises'
+import { createWriteStream, existsSync, realpathSync, statSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import { storeFiles } from '@plant-store/persistence'
+import { replaceFile, storeFiles } from '@plant-store/persistence'
 import { Failure, fileFailure } from './failure.ts'
 
-/** @throws Failure when writing to the file would destroy the store, or (unless that is wanted) another file */
-export function refuseTarget(file: string, storeUrl: string, { force }: { force: boolean }): void {
+/** @throws Failure when a file is the store itself, or a part of it */
+export function refuseStore(file: string, storeUrl: string): void {
   if (storeFiles(storeUrl).some(part => isSameFile(file, part)))
     throw new Failure(`${file} is the store itself`)
-  const stat = statSync(file, { throwIfNoEntry: false })
-  if (stat === undefined) return
-  if (stat.isDirectory()) throw new Failure(`${file}: it is a folder`)
-  if (!force) throw new Failure(`${file} is already there: --force replaces it`)
 }
 
 export function isSameFile(a: string, b: string): boolean {
-  if (resolve(a) === resolve(b)) return true
+  if (located(a) === located(b)) return true
   const [first, second] = [a, b].map(file => statSync(file, { throwIfNoEntry: false }))
   return first !== undefined && first.ino === second?.ino && first.dev === second.dev
 }
 
+/** Also of a file that is not there yet. */
+function located(file: string): string {
+  const folder = dirname(resolve(file))
+  return join(existsSync(folder) ? realpathSync(folder) : folder, basename(file))
+}
+
 const bufferBytes = 1024 * 1024
 
-/**
- * Writes a file that is there whole or not at all: beside its place, to the disk, and then into its place.
- *
- * @throws Failure; nothing of the file is left then, and one that was there before still is
- */
-export async function writeWhole(file: string, pieces: AsyncIterable<string>): Promise<void> {
-  const partial = join(dirname(resolve(file)), `.${basename(file)}.${process.pid}.part`)
+/** @throws Failure, or Error of {@link replaceFile}; what was there before is then still there */
+export async function writeFile(
+  file: string,
+  { force, mode = 0o666 }: { readonly force: boolean; readonly mode?: number },
+  pieces: AsyncIterable<string>,
+): Promise<void> {
   try {
     // While one buffer is being written, the next is being filled.
-    await pipeline(
-      pieces,
-      createWriteStream(partial, { flags: 'wx', highWaterMark: bufferBytes, flush: true }),
+    await replaceFile(file, { force }, partial =>
+      pipeline(pieces, createWriteStream(partial, { flags: 'wx', mode, highWaterMark: bufferBytes })),
     )
-    await rename(partial, file)
-    await using folder = await open(dirname(partial), 'r')
-    await folder.sync()
   } catch (error) {
-    if (existsSync(partial)) await rm(partial)
     throw (error as NodeJS.ErrnoException).syscall === undefined ? error : fileFailure(file, error)
   }
 }

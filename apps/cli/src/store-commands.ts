@@ -1,14 +1,7 @@
 import { pathToFileURL } from 'node:url'
-import {
-  backUpStore,
-  inspectStore,
-  restoreStore,
-  type StoreReport,
-  storeFiles,
-} from '@plant-store/persistence'
-import { Failure } from './failure.ts'
+import { backUpStore, inspectStore, restoreStore, type StoreReport } from '@plant-store/persistence'
 import { counted, type Output, print } from './output.ts'
-import { isSameFile, refuseTarget } from './output-file.ts'
+import { refuseStore } from './output-file.ts'
 import { showProgress } from './progress.ts'
 
 export async function backUp(
@@ -17,15 +10,31 @@ export async function backUp(
   output: Output,
   signal: AbortSignal,
 ): Promise<void> {
-  refuseTarget(to, url, { force })
-  const report = await withProgress(output, signal, options => backUpStore(url, to, options))
+  refuseStore(to, url)
+  const report = await withProgress(output, signal, options => backUpStore(url, to, { ...options, force }))
   print(output, report, `${describe(report)} backed up, and checked`)
 }
 
-export async function restore(url: string, from: string, output: Output, signal: AbortSignal): Promise<void> {
-  if (storeFiles(url).some(part => isSameFile(from, part))) throw new Failure(`${from} is the store itself`)
-  const report = await withProgress(output, signal, options => restoreStore(url, from, options))
-  print(output, report, `${describe(report)} restored from ${from}`)
+export async function restore(
+  url: string,
+  { from, force }: { from: string; force: boolean },
+  output: Output,
+  signal: AbortSignal,
+): Promise<void> {
+  refuseStore(from, url)
+  const report = await withProgress(output, signal, options => restoreStore(url, from, { ...options, force }))
+  const { revokedTokens = null } = report
+  print(
+    output,
+    { ...report, revokedTokens },
+    `${describe(report)} restored from ${from}${broughtBack(revokedTokens)}`,
+  )
+}
+
+function broughtBack(tokens: readonly string[] | null): string {
+  if (tokens === null) return '\nThe store before it could not be read: revoked tokens may be valid again.'
+  if (tokens.length === 0) return ''
+  return `\nThese tokens were not in the store before it, and are valid again: ${tokens.join(', ')}. To revoke one: plant-store token revoke <name>`
 }
 
 /** @param file checked in the place of the store, such as a backup */
@@ -36,11 +45,11 @@ export async function check(url: string, file: string | undefined, output: Outpu
   print(output, isFile ? { ...report, intact: true } : report, words)
 }
 
-async function withProgress(
+async function withProgress<Report extends StoreReport>(
   { json }: Output,
   signal: AbortSignal,
-  copy: (options: NonNullable<Parameters<typeof backUpStore>[2]>) => Promise<StoreReport>,
-): Promise<StoreReport> {
+  copy: (options: NonNullable<Parameters<typeof backUpStore>[2]>) => Promise<Report>,
+): Promise<Report> {
   let showing: ReturnType<typeof showProgress> | undefined
   try {
     return await copy({

@@ -164,7 +164,7 @@ test.each([
     1,
     /^plant-store: no\/such\/folder.csv: there is no such file or folder\n$/,
   ],
-  [['export', 'data'], 1, /it is a folder/],
+  [['export', 'data'], 1, /data is a folder/],
   [['export', 'data/store.db', '--force'], 1, /is the store itself/],
   [['export', 'data/../data/store.db-wal', '--force'], 1, /is the store itself/],
   [['export', '--format', 'xml'], 2, /Allowed choices are ndjson, csv/],

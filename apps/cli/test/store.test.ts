@@ -82,7 +82,7 @@ test('a backup does not replace a file by chance, nor the store', async () => {
   await fails(['backup', 'kept'], 1, /kept is already there: --force replaces it/)
   await fails(['backup', 'data/store.db', '--force'], 1, /is the store itself/)
   await fails(['backup', 'no/such/folder'], 1, /could not be backed up to no\/such\/folder/)
-  await fails(['backup', 'data'], 1, /it is a folder/)
+  await fails(['backup', 'data'], 1, /data is a folder/)
   expect(readFileSync(place.path('kept'), 'utf8')).toBe('precious')
   expect(await place.run(['backup', 'kept', '--force'])).toMatchObject({
     code: 0,
@@ -99,13 +99,13 @@ test('a store that a server holds is not restored, and then it is', async () => 
   for (let id = 500; id < 510; id++) {
     expect(await server.request('POST', '/plants', 'given', JSON.stringify({ id, name: 'new' }))).toBe(200)
   }
-  await fails(['restore', 'backup.db'], 4, /the store .*store.db is in use: stop the server first/)
+  await fails(['restore', 'backup.db', '--force'], 4, /the store .*store.db is in use: stop the server first/)
   expect(await server.request('GET', '/plants/509', 'given')).toBe(200)
   expect(await server.request('POST', '/plants', 'given', '{"id":510,"name":"goes on"}')).toBe(200)
   await server.stop()
   expect(await place.count()).toBe(111)
 
-  const { code, stdout } = await place.run(['restore', 'backup.db', '--json'])
+  const { code, stdout } = await place.run(['restore', 'backup.db', '--force', '--json'])
   expect(code).toBe(0)
   expect(JSON.parse(stdout)).toMatchObject({ plants: 100, tokens: 0, store: place.store })
   const again = await place.serve()
@@ -118,7 +118,7 @@ test('a server that has just started and done nothing holds its store too', asyn
   await load(0, 100)
   await place.run(['backup', 'backup.db'])
   const server = await place.serve()
-  await fails(['restore', 'backup.db'], 4, /is in use/)
+  await fails(['restore', 'backup.db', '--force'], 4, /is in use/)
   await server.stop()
 })
 
@@ -132,9 +132,13 @@ test('what is no sound backup is not restored', async () => {
   writeFileSync(place.path('cut.db'), sound.subarray(0, sound.length / 2))
   writeFileSync(place.path('text'), 'not a database at all '.repeat(1000))
   await load(5_000, 1)
-  await fails(['restore', 'damaged.db'], 1, /could not be restored from damaged.db: it is damaged/)
-  await fails(['restore', 'cut.db'], 1, /could not be restored from cut.db: it is damaged/)
-  await fails(['restore', 'text'], 1, /could not be restored from text: it is not a SQLite database/)
+  await fails(['restore', 'damaged.db', '--force'], 1, /could not be restored from damaged.db: it is damaged/)
+  await fails(['restore', 'cut.db', '--force'], 1, /could not be restored from cut.db: it is damaged/)
+  await fails(
+    ['restore', 'text', '--force'],
+    1,
+    /could not be restored from text: it is not a SQLite database/,
+  )
   await fails(['restore', 'missing'], 1, /could not be restored from missing: there is no such file/)
   await fails(['restore', 'data/store.db'], 1, /is the store itself/)
   await fails(['check', 'damaged.db'], 1, /damaged/)
@@ -233,7 +237,7 @@ describe('on a disk that is full', () => {
 
     await load(0, 30_000)
     await place.run(['backup', 'large.db'])
-    const restored = await run(['restore', 'large.db'])
+    const restored = await run(['restore', 'large.db', '--force'])
     expect(restored).toMatchObject({ code: 1, stderr: expect.stringMatching(/: the disk is full\n$/) })
     expect((await run(['check', '--json'])).stdout).toMatch(/"plants":1000,/)
     expect(readdirSync(disk)).toEqual(['store.db'])

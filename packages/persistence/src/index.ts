@@ -3,20 +3,24 @@ import { fileURLToPath } from 'node:url'
 import type { MessagePort } from 'node:worker_threads'
 import type { PlantArchive, PlantSnapshot } from '@plant-store/domain'
 import { type Commit, type CommitQueueLimits, defaultCommitQueueLimits } from './commit-queue.ts'
+import { logSuffixes } from './replace-file.ts'
 import { reasonOf } from './sqlite/reason.ts'
 import {
   type CommitObserver,
   type CopyOptions,
+  type RestoreReport,
   type Storage,
   StoreInUseError,
   type StoreReport,
 } from './storage.ts'
 import type { StorageLink } from './storage-link.ts'
 
+export { replaceFile } from './replace-file.ts'
 export {
   type CommitObserver,
   type CopyOptions,
   OutcomeUnknownError,
+  type RestoreReport,
   type Storage,
   StoreInUseError,
   type StoreReport,
@@ -158,8 +162,8 @@ export async function inspectStore(url: string): Promise<StoreReport> {
 /**
  * Copies a store, as it is at this moment, while others change it. The copy is checked, and durable.
  *
- * @param target where to put it; a file that is there is replaced in one step at the end
- * @throws Error in one clear line; what was at `target` is then still there
+ * @param target where to put it
+ * @throws StoreInUseError when the target is a store that is in use, or Error in one clear line; what was there is then still there
  */
 export async function backUpStore(
   url: string,
@@ -171,6 +175,7 @@ export async function backUpStore(
   try {
     return await backUpSqlite(file, target, options)
   } catch (cause) {
+    if (cause instanceof StoreInUseError) throw cause
     throw new Error(`the store ${file} could not be backed up to ${target}: ${reasonOf(cause)}`, { cause })
   }
 }
@@ -184,7 +189,7 @@ export async function restoreStore(
   url: string,
   backup: string,
   options: CopyOptions = {},
-): Promise<StoreReport> {
+): Promise<RestoreReport> {
   const file = storeFile(url)
   const { restoreSqlite } = await import('./sqlite/store-file.ts')
   try {
@@ -198,7 +203,7 @@ export async function restoreStore(
 /** The files that a store is in, or comes to be in while it is used; none where it is in a database. */
 export function storeFiles(url: string): readonly string[] {
   if (isPostgres(url)) return []
-  return ['', '-wal', '-shm', '-journal'].map(suffix => `${sqliteFile(url)}${suffix}`)
+  return ['', ...logSuffixes].map(suffix => `${sqliteFile(url)}${suffix}`)
 }
 
 /**

@@ -32,7 +32,14 @@ export interface StoreReport {
   readonly tokens: number
 }
 
+export interface RestoreReport extends StoreReport {
+  /** The names of tokens that are in it and were not in the store that it replaced; missing when that can't be read. */
+  readonly revokedTokens: readonly string[] | undefined
+}
+
 export interface CopyOptions {
+  /** Replaces what is there. */
+  readonly force?: boolean
   readonly onProgress?: (done: { readonly pages: number; readonly ofPages: number }) => void
   /** Gives the copy up; nothing of it is left then. */
   readonly signal?: AbortSignal

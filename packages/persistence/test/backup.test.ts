@@ -82,7 +82,11 @@ test('a backup that is given up or fails leaves what was there', async () => {
   await load(0, 20_000)
   writeFileSync(backup, 'what was there')
   const giveUp = new AbortController()
-  const backingUp = backUpStore(url, backup, { signal: giveUp.signal, onProgress: () => giveUp.abort() })
+  const backingUp = backUpStore(url, backup, {
+    force: true,
+    signal: giveUp.signal,
+    onProgress: () => giveUp.abort(),
+  })
   await expect(backingUp).rejects.toThrow(/could not be backed up/)
   await expect(backUpStore(url, join(folder, 'no', 'backup.db'))).rejects.toThrow(/could not be backed up/)
   expect(readFileSync(backup, 'utf8')).toBe('what was there')
@@ -101,7 +105,7 @@ test('a restored store is what was backed up', async () => {
   await load(0, 1_000)
   await backUpStore(url, backup)
   await load(1_000, 5_000)
-  expect(await restoreStore(url, backup)).toMatchObject({ store: file, plants: 1_000 })
+  expect(await restoreStore(url, backup, { force: true })).toMatchObject({ store: file, plants: 1_000 })
   expect(await count()).toBe(1_000)
   expect(readdirSync(folder).sort()).toEqual(['backup.db', 'store.db'])
   await using storage = await openStorage({ url })
@@ -118,7 +122,8 @@ test('a store is restored where none is, without the log of one that was', async
   }
   rmSync(file)
   copyFileSync(join(folder, 'stale-wal'), `${file}-wal`)
-  await restoreStore(url, backup)
+  await expect(restoreStore(url, backup)).rejects.toThrow('store.db-wal is already there')
+  await restoreStore(url, backup, { force: true })
   expect(await count()).toBe(1_000)
 
   const elsewhere = `file:${folder}/a/new/folder/store.db`
@@ -137,7 +142,7 @@ test('a store with a log that nobody took in is replaced together with it', asyn
     copyFileSync(file, crashed)
     copyFileSync(`${file}-wal`, `${crashed}-wal`)
   }
-  await restoreStore(`file:${crashed}`, backup)
+  await restoreStore(`file:${crashed}`, backup, { force: true })
   expect(existsSync(`${crashed}-wal`)).toBe(false)
   expect(await inspectStore(`file:${crashed}`)).toMatchObject({ plants: 1_000 })
 })
@@ -164,12 +169,12 @@ test.each([
     db.exec('begin immediate')
     release = () => db.close()
   }
-  const refused = restoreStore(url, backup)
+  const refused = restoreStore(url, backup, { force: true })
   await expect(refused).rejects.toThrow(StoreInUseError)
   await expect(refused).rejects.toThrow(`the store ${file} is in use: stop the server first`)
   await release()
   expect(await count()).toBe(2_000)
-  await restoreStore(url, backup)
+  await restoreStore(url, backup, { force: true })
   expect(await count()).toBe(1_000)
 })
 
@@ -177,7 +182,7 @@ test('who opened the store just before it was replaced finds no store', async ()
   await load(0, 1_000)
   await backUpStore(url, backup)
   const descriptor = openSync(file, 'r')
-  await restoreStore(url, backup)
+  await restoreStore(url, backup, { force: true })
   const start = Buffer.alloc(16)
   readSync(descriptor, start, 0, 16, 0)
   closeSync(descriptor)
@@ -218,25 +223,38 @@ test.each([
   await backUpStore(url, backup)
   await load(20_000, 1_000)
   spoil()
-  await expect(restoreStore(url, backup)).rejects.toThrow(reason)
+  await expect(restoreStore(url, backup, { force: true })).rejects.toThrow(reason)
   expect(await count()).toBe(21_000)
   expect(readdirSync(folder).filter(name => name.endsWith('.part'))).toEqual([])
 })
 
-test('a store that can not be read is not replaced, as nobody can tell whether it is in use', async () => {
-  await load(0, 100)
-  await backUpStore(url, backup)
-  writeFileSync(file, 'no database any more, for whatever reason'.repeat(100))
-  const before = readFileSync(file)
-  await expect(restoreStore(url, backup)).rejects.toThrow(/move .*store\.db away, and restore again$/)
-  expect(readFileSync(file)).toEqual(before)
-})
+test.each([
+  ['a log beside it', true],
+  ['no log', false],
+])(
+  'a store that can not be read and has %s is replaced only if no server can have it open',
+  async (_, hasLog) => {
+    await load(0, 100)
+    await backUpStore(url, backup)
+    writeFileSync(file, 'no database any more, for whatever reason'.repeat(100))
+    if (hasLog) writeFileSync(`${file}-wal`, '')
+    const before = readFileSync(file)
+    const restoring = restoreStore(url, backup, { force: true })
+    if (hasLog) {
+      await expect(restoring).rejects.toThrow(/move .*store\.db and its -wal away, and try again$/)
+      expect(readFileSync(file)).toEqual(before)
+    } else {
+      await restoring
+      expect(await count()).toBe(100)
+    }
+  },
+)
 
 test('a store with damaged pages is replaced', async () => {
   await load(0, 20_000)
   await backUpStore(url, backup)
   damage(file)
-  await restoreStore(url, backup)
+  await restoreStore(url, backup, { force: true })
   expect(await inspectStore(url)).toMatchObject({ plants: 20_000 })
 })
 
@@ -245,7 +263,11 @@ test('a restore that is given up leaves the store as it was', async () => {
   await backUpStore(url, backup)
   await load(20_000, 1_000)
   const giveUp = new AbortController()
-  const restoring = restoreStore(url, backup, { signal: giveUp.signal, onProgress: () => giveUp.abort() })
+  const restoring = restoreStore(url, backup, {
+    force: true,
+    signal: giveUp.signal,
+    onProgress: () => giveUp.abort(),
+  })
   await expect(restoring).rejects.toThrow(/could not be restored/)
   expect(await count()).toBe(21_000)
   expect(readdirSync(folder).sort()).toEqual(['backup.db', 'store.db'])
@@ -257,6 +279,6 @@ test('a store behind a symbolic link is replaced, not the link', async () => {
   await load(100, 100)
   const link = join(folder, 'link.db')
   symlinkSync(file, link)
-  await restoreStore(`file:${link}`, backup)
+  await restoreStore(`file:${link}`, backup, { force: true })
   expect(await count()).toBe(100)
 })

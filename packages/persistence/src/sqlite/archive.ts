@@ -1,11 +1,10 @@
-import { dirname, resolve } from 'node:path'
 import type { LoadOutcome, OnTaken, Plant, PlantArchive, PlantId, StagedLoad } from '@plant-store/domain'
 import type Database from 'better-sqlite3'
 import { fromPlant, plantColumns } from '../tables.ts'
 import { openConnection, openWriter } from './connection.ts'
 import { bringUpToDate, statements } from './open.ts'
 import { attempt, openSqliteSnapshot } from './snapshot.ts'
-import { createFolder } from './store-file.ts'
+import { createStoreFile } from './store-file.ts'
 
 /** Nobody waits for an answer here, so a lock may take its time: another load, or a checkpoint on a slow disk. */
 const patientTimeoutMs = 30_000
@@ -19,7 +18,7 @@ const cacheKiB = 64 * 1024
  * @param file a store that isn't there is made, one of an earlier version is brought up to date
  */
 export async function openSqliteArchive(file: string): Promise<PlantArchive & AsyncDisposable> {
-  createFolder(dirname(resolve(file)))
+  createStoreFile(file)
   const migrating = openConnection(file)
   try {
     await bringUpToDate(migrating)

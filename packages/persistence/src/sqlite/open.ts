@@ -1,5 +1,4 @@
 import { readFileSync, statSync } from 'node:fs'
-import { dirname, resolve } from 'node:path'
 import type Database from 'better-sqlite3'
 import type { CommitQueueLimits } from '../commit-queue.ts'
 import { schemaVersion } from '../migrations.ts'
@@ -9,7 +8,7 @@ import { prepareCommit } from './commit.ts'
 import { inMemory, openConnection } from './connection.ts'
 import { findVersion } from './query.ts'
 import { createStorage, joinSqlite } from './storage.ts'
-import { createFolder } from './store-file.ts'
+import { createStoreFile } from './store-file.ts'
 import { startWriterThread, type Writer } from './writer-thread.ts'
 
 /** As write-statements.ts has written them. */
@@ -24,7 +23,7 @@ export async function openSqlite(
   onCommit?: CommitObserver['onCommit'],
 ): Promise<Storage> {
   if (file === inMemory) return openInMemory(limits, onCommit)
-  createFolder(dirname(resolve(file)))
+  createStoreFile(file)
   const connection = openConnection(file)
   try {
     await bringUpToDate(connection)

@@ -1,18 +1,18 @@
 import {
+  chmodSync,
+  chownSync,
   closeSync,
   existsSync,
   fsyncSync,
   mkdirSync,
   openSync,
-  realpathSync,
-  renameSync,
-  rmSync,
+  readSync,
   statSync,
-  writeSync,
 } from 'node:fs'
-import { basename, dirname, join, resolve } from 'node:path'
+import { dirname, resolve } from 'node:path'
 import Database from 'better-sqlite3'
-import { type CopyOptions, StoreInUseError, type StoreReport } from '../storage.ts'
+import { replaceFile } from '../replace-file.ts'
+import type { CopyOptions, RestoreReport, StoreReport } from '../storage.ts'
 import { openQuery, versionOf } from './query.ts'
 
 /** Pages between two turns of the event loop: a few milliseconds. */
@@ -32,79 +32,77 @@ export function inspectSqlite(file: string): StoreReport {
 }
 
 export async function backUpSqlite(file: string, target: string, options: CopyOptions): Promise<StoreReport> {
-  const partial = partialOf(resolve(target))
-  try {
-    const report = await copyWhole(file, partial, options)
-    renameSync(partial, target)
-    syncFile(dirname(partial))
-    return { ...report, store: target }
-  } finally {
-    removeDatabase(partial)
-  }
+  const report = await replaceFile(target, options, partial => copyFor(target, file, partial, options))
+  return { ...report, store: target }
+}
+
+/** The copy is made and checked beside the store, before anybody has to have closed the store. */
+export async function restoreSqlite(
+  store: string,
+  backup: string,
+  options: CopyOptions,
+): Promise<RestoreReport> {
+  if (!existsSync(backup)) throw new Error('there is no such file')
+  refuseForeignLog(backup)
+  createFolder(dirname(resolve(store)))
+  return replaceFile(store, options, async partial => {
+    const report = await copyFor(store, backup, partial, options)
+    return { ...report, store, revokedTokens: revokedTokens(partial, store) }
+  })
 }
 
 /**
- * The copy is made and checked beside the store. Then nobody may have the store open: in WAL mode every connection
- * holds a shared lock on the file, so that only who is alone gets the exclusive one; with it, SQLite takes the log
- * into the file and removes it, and nobody else gets in until the copy has taken the store's name.
+ * SQLite takes any log beside a file for the file's own. A file that keeps none, as a backup, says so in its header.
  *
- * Who opened the file in that moment waits for a lock on what is no store any more. So its first page is
- * overwritten, or they would go on to use a file that has no name.
+ * @throws Error when there is one beside such a file
  */
-export async function restoreSqlite(
-  named: string,
-  backup: string,
-  options: CopyOptions,
-): Promise<StoreReport> {
-  if (!existsSync(backup)) throw new Error('there is no such file')
-  createFolder(dirname(resolve(named)))
-  const file = existsSync(named) ? realpathSync(named) : resolve(named)
-  if (existsSync(file)) takeAlone(file).close()
+function refuseForeignLog(file: string): void {
+  const log = `${file}-wal`
+  if (!existsSync(log)) return
+  const descriptor = openSync(file, 'r')
+  const header = Buffer.alloc(20)
+  readSync(descriptor, header, 0, header.length, 0)
+  closeSync(descriptor)
+  if (header[18] === 1) throw new Error(`${log} is the log of another store: move it away`)
+}
 
-  const partial = partialOf(file)
+/** The names of the tokens that a backup has and the store that it replaces has not, as far as that can be read. */
+function revokedTokens(backup: string, store: string): readonly string[] | undefined {
+  const connection = openQuery(backup)
   try {
-    const report = await copyWhole(backup, partial, options)
-    if (existsSync(file)) {
-      const store = takeAlone(file)
-      // Not closed before the connection: closing any descriptor of a file gives up the locks that a process has on it.
-      const replaced = openSync(file, 'r+')
-      try {
-        renameSync(partial, file)
-        writeSync(replaced, 'replaced by a restored store', 0)
-      } finally {
-        store.close()
-        closeSync(replaced)
-      }
-    } else {
-      removeDatabase(file)
-      renameSync(partial, file)
-    }
-    syncFile(dirname(file))
-    return { ...report, store: named }
+    if (!existsSync(store)) return []
+    connection.prepare('attach ? as store').run(store)
+    return connection
+      .prepare(
+        'select name from access_tokens where hash not in (select hash from store.access_tokens) order by name',
+      )
+      .pluck()
+      .all() as string[]
+  } catch {
+    return undefined
   } finally {
-    removeDatabase(partial)
+    connection.close()
   }
 }
 
-/** A connection that has the store to itself until it is closed, and no log beside it. */
-function takeAlone(file: string): Database.Database {
-  const connection = new Database(file, { fileMustExist: true, timeout: 0 })
+/** As `copyWhole`, for whoever the file is for that the copy takes the place of, but never for everybody. */
+async function copyFor(
+  replaced: string,
+  from: string,
+  to: string,
+  options: CopyOptions,
+): Promise<StoreReport> {
+  const report = await copyWhole(from, to, options)
+  const stat = statSync(replaced, { throwIfNoEntry: false })
   try {
-    connection.pragma('locking_mode = exclusive')
-    connection.pragma('journal_mode = delete')
-    connection.exec('begin exclusive')
-    return connection
-  } catch (cause) {
-    connection.close()
-    const { code = '', message } = cause as { code?: string; message: string }
-    if (code.startsWith('SQLITE_BUSY')) {
-      throw new StoreInUseError(`the store ${file} is in use: stop the server first`, { cause })
+    if (stat) {
+      chownSync(to, stat.uid, stat.gid)
+      chmodSync(to, stat.mode & 0o660)
     }
-    throw new Error(
-      `the store that is there can not be read (${message}), so it can't be told whether a server has it open: stop the server, move ${file} away, and restore again`,
-      { cause },
-    )
+  } catch {
+    // It can't be given to another user: it is for this one then.
   }
+  return report
 }
 
 /** Copies a database, as it is now, into a new file that holds it whole, with no log beside it, checked and durable. */
@@ -115,6 +113,7 @@ async function copyWhole(
 ): Promise<StoreReport> {
   const source = openQuery(from)
   try {
+    closeSync(openSync(to, 'wx', privateMode))
     // Held until the copy is whole: it is of this moment, and doesn't begin anew with each change that others make.
     source.exec('begin')
     const expected = contentsOf(source)
@@ -134,7 +133,6 @@ async function copyWhole(
     if (!holds(report, expected)) {
       throw new Error('the copy does not hold what was copied')
     }
-    syncFile(to)
     return report
   } finally {
     source.close()
@@ -152,26 +150,17 @@ function holds(report: StoreReport, { schemaVersion, plants, tokens }: Contents)
   return report.schemaVersion === schemaVersion && report.plants === plants && report.tokens === tokens
 }
 
-/** In the same folder, so that it can take the file's name in one step. */
-function partialOf(file: string): string {
-  return join(dirname(file), `.${basename(file)}.${process.pid}.part`)
-}
+/** Plants and hashes of tokens are for whoever runs the server; SQLite gives its log the mode of the file. */
+const privateMode = 0o600
 
-function removeDatabase(file: string): void {
-  for (const suffix of ['', '-journal', '-wal', '-shm']) rmSync(file + suffix, { force: true })
-}
-
-function syncFile(file: string): void {
-  const descriptor = openSync(file, 'r')
-  try {
-    fsyncSync(descriptor)
-  } finally {
-    closeSync(descriptor)
-  }
+/** Makes the file of a store, empty, where there is none, and the folders that it is in. */
+export function createStoreFile(file: string): void {
+  createFolder(dirname(resolve(file)))
+  closeSync(openSync(file, 'a', privateMode))
 }
 
 /** A folder that was just made is lost with the power unless the one above it is fsynced. */
-export function createFolder(folder: string): void {
+function createFolder(folder: string): void {
   if (existsSync(folder)) return
   createFolder(dirname(folder))
   mkdirSync(folder, { recursive: true })

@@ -1,0 +1,315 @@
+import { execFileSync } from 'node:child_process'
+import { once } from 'node:events'
+import {
+  copyFileSync,
+  existsSync,
+  linkSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  watch,
+  writeFileSync,
+} from 'node:fs'
+import { hostname } from 'node:os'
+import { join } from 'node:path'
+import { parsePlant } from '@plant-store/domain'
+import { openArchive } from '@plant-store/persistence'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { Place, type Running } from './programs.ts'
+
+// What can be at the path that something is written to: a store, open or not, its log, a link, what a killed run left.
+
+let place: Place
+let other: Place
+beforeEach(async () => {
+  place = new Place()
+  other = new Place()
+  await load(place.url, 0, 20)
+})
+afterEach(async () => {
+  await place[Symbol.asyncDispose]()
+  await other[Symbol.asyncDispose]()
+})
+
+async function load(url: string, from: number, count: number) {
+  await using archive = await openArchive(url)
+  const plant = (n: number) =>
+    parsePlant({ id: BigInt(from + n), name: `plant ${from + n} ${'x'.repeat(100)}` })
+  await archive.load(
+    Array.from({ length: count }, (_, n) => plant(n)),
+    'keep',
+  )
+}
+
+/** A store of 300 plants as a killed server leaves it: 200 of them are in its log only. */
+async function crashedStore(file: string) {
+  await load(other.url, 1_000, 100)
+  await using archive = await openArchive(other.url)
+  await archive.load(
+    Array.from({ length: 200 }, (_, n) => parsePlant({ id: BigInt(1_100 + n), name: 'in the log' })),
+    'keep',
+  )
+  copyFileSync(other.store, file)
+  copyFileSync(`${other.store}-wal`, `${file}-wal`)
+}
+
+async function plantsIn(file: string): Promise<number> {
+  const { stdout } = await place.start(['export'], { env: { DATABASE_URL: `file:${file}` } }).result
+  return stdout.split('\n').length - 1
+}
+
+async function fails(args: readonly string[], exitCode: number, message: RegExp) {
+  const { code, stdout, stderr } = await place.run(args)
+  expect({ code, stdout, stderr }).toEqual({
+    code: exitCode,
+    stdout: '',
+    stderr: expect.stringMatching(message),
+  })
+}
+
+describe('what is in the way', () => {
+  test.each([
+    ["another store's log beside an earlier backup", 'backup'],
+    ['another store and its log', 'store'],
+    ["another store's log", 'nothing'],
+  ])('%s is no part of a backup', async (_, target) => {
+    const file = place.path('backup.db')
+    await crashedStore(place.path('crashed.db'))
+    if (target === 'backup') await place.run(['backup', 'backup.db'])
+    if (target === 'store') copyFileSync(place.path('crashed.db'), file)
+    copyFileSync(place.path('crashed.db-wal'), `${file}-wal`)
+
+    expect(await place.run(['backup', 'backup.db', '--force'])).toMatchObject({ code: 0, stderr: '' })
+    expect(await place.run(['check', 'backup.db'])).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('20 plants'),
+    })
+    expect(await plantsIn(file)).toBe(20)
+    expect(existsSync(`${file}-wal`)).toBe(false)
+  })
+
+  test.each(['-wal', '-shm', '-journal'])('a log (%s) is not replaced by chance', async suffix => {
+    writeFileSync(place.path(`target${suffix}`), "another's")
+    for (const command of ['backup', 'export']) {
+      await fails([command, 'target'], 1, /target-\w+ is already there: --force replaces it\n$/)
+    }
+    expect(readdirSync(place.folder).sort()).toEqual(['data', `target${suffix}`])
+  })
+
+  test('another store is not taken for a log of the target, nor the target for its log', async () => {
+    await load(other.url, 0, 10)
+    const log = `${other.store}-wal`
+    for (const command of ['backup', 'export']) {
+      await fails([command, log, '--force'], 1, /store\.db-wal belongs to .*store\.db\n$/)
+    }
+    symlinkSync(place.path('data'), place.path('linked'))
+    await fails(['backup', 'linked/store.db-wal', '--force'], 1, /is the store itself/)
+    expect(existsSync(log)).toBe(false)
+  })
+
+  test('what is no file is not replaced', async () => {
+    execFileSync('mkfifo', [place.path('pipe')])
+    symlinkSync('nowhere', place.path('link'))
+    for (const command of ['backup', 'export']) {
+      await fails([command, 'pipe', '--force'], 1, /pipe is not a file\n$/)
+      await fails([command, 'link', '--force'], 1, /link is a link to nothing\n$/)
+    }
+    expect(lstatSync(place.path('pipe')).isFIFO()).toBe(true)
+    expect(lstatSync(place.path('link')).isSymbolicLink()).toBe(true)
+  })
+
+  test('a file behind a link is replaced, not the link', async () => {
+    mkdirSync(place.path('disk'))
+    for (const command of ['backup', 'export']) {
+      writeFileSync(place.path('disk/target'), 'old')
+      symlinkSync('disk/target', place.path(command))
+      await fails([command, command], 1, /is already there/)
+      expect((await place.run([command, command, '--force'])).code).toBe(0)
+      expect(lstatSync(place.path(command)).isSymbolicLink()).toBe(true)
+      expect(statSync(place.path('disk/target')).size).toBeGreaterThan(500)
+    }
+  })
+
+  test('a file that has another name keeps its content there', async () => {
+    await place.run(['backup', 'daily.db'])
+    linkSync(place.path('daily.db'), place.path('yesterday.db'))
+    linkSync(place.store, place.path('aside.db'))
+    await load(place.url, 100, 5)
+    expect((await place.run(['backup', 'daily.db', '--force'])).code).toBe(0)
+    expect(await plantsIn(place.path('daily.db'))).toBe(25)
+    expect(await plantsIn(place.path('yesterday.db'))).toBe(20)
+    expect((await place.run(['restore', 'yesterday.db', '--force'])).code).toBe(0)
+    expect(await plantsIn(place.path('aside.db'))).toBe(25)
+  })
+
+  test('rejects do not go into the store', async () => {
+    writeFileSync(place.path('plants'), '{"id":1}\n')
+    for (const log of ['', '-wal']) {
+      await fails(['import', 'plants', '--rejects', `data/store.db${log}`], 1, /is the store itself/)
+    }
+    expect(await place.count()).toBe(20)
+  })
+})
+
+describe('a store that a server has open', () => {
+  test('is not replaced by a backup or an export, whatever it is called', async () => {
+    const server = await other.serve()
+    let id = 0
+    const create = () =>
+      server.request('POST', '/plants', 'given', JSON.stringify({ id: id++, name: 'answered' }))
+    expect(await create()).toBe(200)
+    symlinkSync(other.store, place.path('link'))
+    linkSync(other.store, place.path('hard-link'))
+    for (const target of [other.store, 'link', 'hard-link']) {
+      for (const command of ['backup', 'export']) {
+        await fails([command, target, '--force'], 4, /is in use: stop the server first\n$/)
+        expect(await create()).toBe(200)
+      }
+    }
+    await server.stop()
+    expect(await other.count()).toBe(id)
+  })
+
+  test('is not replaced when it was opened while the copy was made', async () => {
+    await load(place.url, 100, 60_000)
+    for (const command of ['backup', 'export']) {
+      await load(other.url, 0, 1)
+      const { running } = await stoppedWhileWriting(
+        [command, other.store, '--force'],
+        join(other.folder, 'data'),
+      )
+      const server = await other.serve()
+      running.process.kill('SIGCONT')
+      expect(await running.result).toMatchObject({ code: 4, stderr: expect.stringMatching(/is in use/) })
+      await server.stop()
+      expect(await other.count()).toBe(1)
+    }
+  })
+})
+
+test('what came while the copy was made is not replaced by chance', async () => {
+  await load(place.url, 100, 60_000)
+  for (const command of ['backup', 'export']) {
+    const { running } = await stoppedWhileWriting([command, command], place.folder)
+    writeFileSync(place.path(command), 'precious')
+    running.process.kill('SIGCONT')
+    expect(await running.result).toMatchObject({ code: 1, stderr: expect.stringMatching(/is already there/) })
+    expect(readFileSync(place.path(command), 'utf8')).toBe('precious')
+  }
+  expect(readdirSync(place.folder).sort()).toEqual(['backup', 'data', 'export'])
+})
+
+const parts = (folder: string) => readdirSync(folder).filter(name => name.includes('.part'))
+
+/** Starts a command and stops it (SIGSTOP) once there is a part of what it writes. */
+async function stoppedWhileWriting(
+  args: readonly string[],
+  folder: string,
+): Promise<{ running: Running; part: string }> {
+  const before = new Set(parts(folder))
+  const watcher = watch(folder)
+  const running = place.start(args)
+  for (;;) {
+    const [, name] = await once(watcher, 'change')
+    if (!name.endsWith('.part') || before.has(name) || !existsSync(join(folder, name))) continue
+    running.process.kill('SIGSTOP')
+    watcher.close()
+    return { running, part: name }
+  }
+}
+
+describe('a run that was killed', () => {
+  test.each([
+    ['backup', '.'],
+    ['export', '.'],
+    ['restore', 'data'],
+  ])(
+    '(%s) leaves nothing that the next does not remove, and nobody removes what is written',
+    async (command, folder) => {
+      await load(place.url, 100, 60_000)
+      await place.run(['backup', 'kept'])
+      const target = (n: number) => (command === 'restore' ? ['kept', '--force'] : [`target-${n}`])
+      const { running: killed, part } = await stoppedWhileWriting([command, ...target(1)], place.path(folder))
+      const { running: slow, part: live } = await stoppedWhileWriting(
+        [command, ...target(2)],
+        place.path(folder),
+      )
+      // Of another machine, on a shared disk: nobody here knows whether its process is gone.
+      const foreign = live.replace(hostname(), `${hostname()}2`).replace('target', 'foreign')
+      writeFileSync(place.path(join(folder, foreign)), '')
+      expect(parts(place.path(folder)).sort()).toEqual([part, live, foreign].sort())
+
+      killed.process.kill('SIGKILL')
+      await killed.result
+      expect((await place.run([command, ...target(3)])).code).toBe(0)
+      expect(parts(place.path(folder)).sort()).toEqual([live, foreign].sort())
+
+      slow.process.kill('SIGCONT')
+      expect(await slow.result).toMatchObject({ code: 0, stderr: '' })
+      expect(parts(place.path(folder))).toEqual([foreign])
+    },
+  )
+})
+
+describe('a restore', () => {
+  test('does not replace a store by chance', async () => {
+    await place.run(['backup', 'backup.db'])
+    await load(place.url, 100, 5)
+    await fails(['restore', 'backup.db'], 1, /store\.db is already there: --force replaces it\n$/)
+    expect(await place.count()).toBe(25)
+    rmSync(place.store)
+    writeFileSync(`${place.store}-wal`, "another's")
+    await fails(['restore', 'backup.db'], 1, /store\.db-wal is already there: --force replaces it\n$/)
+    expect((await place.run(['restore', 'backup.db', '--force'])).code).toBe(0)
+    expect(await place.count()).toBe(20)
+    rmSync(place.store)
+    expect((await place.run(['restore', 'backup.db'])).code).toBe(0)
+  })
+
+  test('says which revoked tokens it brings back', async () => {
+    for (const name of ['shop', 'kept', 'renewed']) await place.run(['token', 'create', '--name', name])
+    await place.run(['backup', 'backup.db'])
+    for (const name of ['shop', 'renewed']) await place.run(['token', 'revoke', name])
+    await place.run(['token', 'create', '--name', 'renewed'])
+    const { stdout } = await place.run(['restore', 'backup.db', '--force'])
+    expect(stdout).toMatch(
+      /restored from backup\.db\nThese tokens were not in the store before it, and are valid again: renewed, shop\. To revoke one: plant-store token revoke <name>\n$/,
+    )
+    const again = await place.run(['restore', 'backup.db', '--force', '--json'])
+    expect(JSON.parse(again.stdout)).toMatchObject({ tokens: 3, revokedTokens: [] })
+    await place.run(['token', 'revoke', 'kept'])
+    const third = await place.run(['restore', 'backup.db', '--force', '--json'])
+    expect(JSON.parse(third.stdout)).toMatchObject({ revokedTokens: ['kept'] })
+  })
+
+  test("refuses a backup that has another's log beside it", async () => {
+    await place.run(['backup', 'backup.db'])
+    await crashedStore(place.path('crashed.db'))
+    copyFileSync(place.path('crashed.db-wal'), place.path('backup.db-wal'))
+    await fails(['restore', 'backup.db', '--force'], 1, /backup\.db-wal/)
+    expect(await place.count()).toBe(20)
+  })
+})
+
+test('a store and its copies are for their owner only, or for the group that was let in', async () => {
+  const server = await place.serve()
+  await place.run(['backup', 'backup.db'])
+  const mode = (file: string) => (statSync(file).mode & 0o777).toString(8)
+  for (const file of [place.store, `${place.store}-wal`, `${place.store}-shm`, place.path('backup.db')]) {
+    expect(`${file} ${mode(file)}`).toBe(`${file} 600`)
+  }
+  await server.stop()
+  for (const [before, after] of [
+    ['640', '640'],
+    ['644', '640'],
+  ] as const) {
+    for (const file of ['backup.db', 'data/store.db']) execFileSync('chmod', [before, place.path(file)])
+    expect((await place.run(['backup', 'backup.db', '--force'])).code).toBe(0)
+    expect((await place.run(['restore', 'backup.db', '--force'])).code).toBe(0)
+    expect([mode(place.store), mode(place.path('backup.db'))]).toEqual([after, after])
+  }
+})
