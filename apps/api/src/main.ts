@@ -7,14 +7,21 @@ try {
   await main()
 } catch (error) {
   process.stderr.write(`plant-store: ${(error as Error).message.replaceAll('\n', '\nplant-store: ')}\n`)
-  process.exitCode = 1
+  // Also where something that was opened can't be closed.
+  process.exit(1)
 }
 
 async function main(): Promise<void> {
   const config = readConfig(process.env)
   const log = openLog(config.logLevel)
   const { logger } = log
-  const stop = firstSignal()
+  const stop = firstSignal().then(signal => {
+    logger.info({ signal }, 'stopping')
+    setTimeout(() => {
+      logger.error({ timeoutMs: config.shutdownTimeoutMs }, 'did not stop in time')
+      process.exit(1)
+    }, config.shutdownTimeoutMs).unref()
+  })
   // Also of its threads. What is under way can't be answered any more; what was answered is on the disk.
   process.once('uncaughtException', error => {
     logger.fatal({ err: error }, 'ended by a defect')
@@ -25,12 +32,7 @@ async function main(): Promise<void> {
   logger.info({ url: service.url, database: storageName(config.databaseUrl) }, 'listening')
   if (service.firstToken !== undefined) showFirstToken(service.firstToken, service.url)
 
-  const signal = await stop
-  logger.info({ signal }, 'stopping')
-  setTimeout(() => {
-    logger.error({ timeoutMs: config.shutdownTimeoutMs }, 'did not stop in time')
-    process.exit(1)
-  }, config.shutdownTimeoutMs).unref()
+  await stop
   await service[Symbol.asyncDispose]()
   logger.info('stopped')
 }

@@ -26,9 +26,20 @@ interface LogEntry {
 
 const main = fileURLToPath(new URL('../dist/main.js', import.meta.url))
 
-/** @param folder where it is started: its relative paths begin there. */
-export function startProgram(folder: string, environment: Record<string, string> = {}): Program {
-  const child = spawn(process.execPath, [main], {
+/**
+ * @param folder where it is started: its relative paths begin there.
+ * @param filesMax how many files it may have open at once
+ */
+export function startProgram(
+  folder: string,
+  environment: Record<string, string> = {},
+  filesMax?: number,
+): Program {
+  const [command, ...args] =
+    filesMax === undefined
+      ? [process.execPath, main]
+      : ['/bin/sh', '-c', `ulimit -n ${filesMax} && exec "$0" "$1"`, process.execPath, main]
+  const child = spawn(command as string, args, {
     cwd: folder,
     env: { PORT: '0', ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],

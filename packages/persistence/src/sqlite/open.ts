@@ -30,22 +30,16 @@ export async function openSqlite(
   } finally {
     connection.close()
   }
-  const writer = await startWriterThread({
-    file,
-    statements: statements.write,
-    batchRowsMax: limits.batchRowsMax,
-  })
+  await using opening = new AsyncDisposableStack()
+  // Closed last: only a connection that may write takes the log into the database and removes it.
+  const writer = opening.adopt(
+    await startWriterThread({ file, statements: statements.write, batchRowsMax: limits.batchRowsMax }),
+    thread => thread.close(),
+  )
   const link = () => ({ file, statements, writer: writer.open(), limits })
-  const storage = joinSqlite(link(), onCommit)
-  return {
-    ...storage,
-    link,
-    async [Symbol.asyncDispose]() {
-      await storage[Symbol.asyncDispose]()
-      // Last: only a connection that may write takes the log into the database and removes it.
-      await writer.close()
-    },
-  }
+  const storage = opening.use(joinSqlite(link(), onCommit))
+  const open = opening.move()
+  return { ...storage, link, [Symbol.asyncDispose]: () => open.disposeAsync() }
 }
 
 /** Whose turn it is in this thread: a connection that waited for another's lock here would keep it from going on. */

@@ -1,0 +1,65 @@
+import { once } from 'node:events'
+import { createServer, type Socket } from 'node:net'
+import { expect, onTestFinished, test } from 'vitest'
+import { type Program, startProgram, stop, temporaryFolder } from './started-program.ts'
+
+test.skipIf(process.platform === 'win32')(
+  'however few files it may open, it serves or ends with one line',
+  { timeout: 180_000 },
+  async () => {
+    const limits = Array.from({ length: 45 }, (_, n) => 16 + n)
+    const outcomes = new Map<number, Outcome>()
+    const startNext = async () => {
+      for (let limit = limits.shift(); limit !== undefined; limit = limits.shift()) {
+        const program = startProgram(temporaryFolder(), { ACCESS_TOKENS: 'secret' }, limit)
+        outcomes.set(limit, await outcomeOf(program))
+      }
+    }
+    await Promise.all([startNext(), startNext()])
+
+    expect([...outcomes].filter(([, outcome]) => outcome === 'hangs')).toEqual([])
+    // With fewer, Node itself has not begun yet.
+    const ours = [...outcomes].filter(([limit]) => limit >= 22)
+    expect(ours.filter(([, outcome]) => outcome !== 'serves' && outcome !== 'one line')).toEqual([])
+    expect(outcomes.get(28)).toBe('one line')
+    expect(outcomes.get(60)).toBe('serves')
+  },
+)
+
+type Outcome = 'serves' | 'one line' | 'hangs' | string
+
+/** What came of a start; where it serves, it has also been stopped. */
+async function outcomeOf(program: Program): Promise<Outcome> {
+  const ended = program.ended.then(code =>
+    code === 1 && /^plant-store: [^\n]+\n$/.test(program.errors())
+      ? 'one line'
+      : `${code} ${program.errors()}`,
+  )
+  const serves = program.logged('listening').then(
+    async () => ((await stop(program)) === 0 ? 'serves' : ended),
+    () => ended,
+  )
+  return Promise.race([serves, hangs()])
+}
+
+/** Long after a start of a second, also on a busy machine. */
+const hangs = () => new Promise<'hangs'>(resolve => setTimeout(() => resolve('hangs'), 30_000).unref())
+
+test('a signal ends a start that waits for its database', async () => {
+  const sockets: Socket[] = []
+  const silent = createServer(socket => sockets.push(socket)).listen(0, '127.0.0.1')
+  await once(silent, 'listening')
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy()
+    silent.close()
+  })
+  const { port } = silent.address() as { port: number }
+  const program = startProgram(temporaryFolder(), {
+    DATABASE_URL: `postgres://plants:secret@127.0.0.1:${port}/plants`,
+    DATABASE_TIMEOUT: '600s',
+    SHUTDOWN_TIMEOUT: '100ms',
+  })
+  await once(silent, 'connection')
+  expect(await stop(program)).toBe(1)
+  expect(program.output()).toContain('"msg":"did not stop in time"')
+})
