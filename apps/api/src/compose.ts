@@ -3,7 +3,7 @@ import { type AddressInfo, createServer as createSocketServer } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import { hashToken, mintToken, scopes, type TokenRepository } from '@plant-store/access'
-import { openStorage, portsOf, type StorageLink } from '@plant-store/persistence'
+import { openStorage, portsOf } from '@plant-store/persistence'
 import type { Config } from './config.ts'
 import type { FromHttpThread, HttpThreadData, ToHttpThread } from './http-thread.ts'
 import type { ProcessLog } from './log.ts'
@@ -50,8 +50,14 @@ export async function startService(config: Config, log: ProcessLog): Promise<Run
   } else {
     // This thread only supervises: it answers a signal at once, however busy the others are.
     const { link } = storage
+    const wrongTokenCounts = new SharedArrayBuffer(wrongTokenCountsBytes)
     const starts = Array.from({ length: config.httpThreads }, async () => {
-      threads.push(await startHttpThread({ ...config, port }, link(), { metrics, writeLog: log.write }))
+      threads.push(
+        await startHttpThread(
+          { config: { ...config, port }, link: link(), wrongTokenCounts },
+          { metrics, writeLog: log.write },
+        ),
+      )
     })
     // All of them, before one that failed is told: those that started are to be stopped again.
     await Promise.allSettled(starts)
@@ -72,6 +78,9 @@ export async function startService(config: Config, log: ProcessLog): Promise<Run
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   }
 }
+
+/** For some 8,000 networks to be told apart. */
+const wrongTokenCountsBytes = 64 * 1024
 
 /** A port that nobody else has. The threads' own listening can't tell: they share the port with whoever would share it. */
 async function claimPort({ host, port }: Config): Promise<number> {
@@ -119,13 +128,12 @@ interface ForHttpThreads {
 
 /** Gets ready to answer requests on the same port and the same store in a thread of its own; see http-thread.ts. */
 async function startHttpThread(
-  config: Config,
-  link: StorageLink,
+  data: HttpThreadData,
   { metrics, writeLog }: ForHttpThreads,
 ): Promise<HttpThread> {
   const thread = new Worker(new URL('./http-thread.js', import.meta.url), {
-    workerData: { config, link } satisfies HttpThreadData,
-    transferList: portsOf(link),
+    workerData: data,
+    transferList: portsOf(data.link),
     resourceLimits: { maxYoungGenerationSizeMb: youngGenerationMb },
   })
   const tell = (message: ToHttpThread) => thread.postMessage(message)

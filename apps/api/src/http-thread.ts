@@ -8,6 +8,8 @@ import { serve } from './serve.ts'
 export interface HttpThreadData {
   readonly config: Config
   readonly link: StorageLink
+  /** Of all threads. */
+  readonly wrongTokenCounts: SharedArrayBuffer
 }
 
 /** What its owner tells it: to listen, to stop, to say its figures, and those of the whole process that it asked for. */
@@ -24,7 +26,7 @@ const owner = parentPort
 if (owner === null) throw new Error('http-thread.js runs as a worker thread')
 const tell = (message: FromHttpThread) => owner.postMessage(message)
 
-const { config, link } = workerData as HttpThreadData
+const { config, link, wrongTokenCounts } = workerData as HttpThreadData
 const metrics = createMetrics()
 await using storage = await joinStorage(link, metrics)
 
@@ -43,7 +45,7 @@ const metricsOfAll = () =>
     if (asking.length === 1) tell('metrics')
   })
 
-const signals = { metrics: metricsOfAll, onAnswer: metrics.onAnswer }
+const signals = { metrics: metricsOfAll, onAnswer: metrics.onAnswer, wrongTokenCounts }
 const logger = gatherLog(config.logLevel, log => tell({ log }))
 await using _server = await serve(config, storage, logger, signals, () => {
   tell('ready')

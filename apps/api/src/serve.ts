@@ -25,7 +25,7 @@ export async function serve(
   config: Config,
   storage: Storage,
   logger: Logger,
-  signals: Pick<ServerOptions, 'metrics' | 'onAnswer'>,
+  signals: Pick<ServerOptions, 'metrics' | 'onAnswer' | 'wrongTokenCounts'>,
   mayListen: () => Promise<void> = async () => {},
 ): Promise<AsyncDisposable> {
   const tracing =
@@ -61,7 +61,7 @@ export async function serve(
   }
 }
 
-/** The system spreads connections over the threads about evenly. Wrong tokens are counted by each thread for itself. */
+/** The system spreads connections over the threads about evenly. */
 function forOneThread({ serverLimits, httpThreads }: Config): ServerLimits {
   return { ...serverLimits, connectionsMax: Math.ceil(serverLimits.connectionsMax / httpThreads) }
 }

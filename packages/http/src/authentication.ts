@@ -1,3 +1,4 @@
+import { isNativeError } from 'node:util/types'
 import { type Gate, type Holder, isAccessError, type Scope } from '@plant-store/access'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { RequestError } from './errors.ts'
@@ -13,45 +14,66 @@ declare module 'fastify' {
 /** @returns a hook that lets a request pass once the gate has admitted it, before anything of its body is read */
 export function createAuthentication(
   gate: Gate,
-  throttle?: Throttle,
+  throttle: Throttle = () => 0,
   scopeOf: (method: string) => Scope = plantScope,
 ): (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void) => void {
   return (request, _reply, done) => {
-    const admit = ({ name }: Holder) => {
+    const admit = (name: string) => {
       request.tokenName = name
       done()
     }
-    const token = bearerToken(request.headers.authorization)
-    // Before the gate: an answer that depends on the token would tell a guess from a hit.
-    if (throttle !== undefined && token !== undefined) turnAway(throttle, request.ip, token)
-    const admission = gate(token, scopeOf(request.method))
-    if (!(admission instanceof Promise)) return admit(admission)
-    // Only what had to be looked up can be wrong, or new.
-    admission.then(
-      found => {
-        throttle?.succeeded(token as string)
-        admit(found)
-      },
-      (error: Error) => {
-        if (isAccessError(error) && error.code === 'invalid-token') throttle?.failed(request.ip)
-        done(error)
-      },
-    )
+    const refuse = (reason: unknown) => done(refusal(reason, request, throttle))
+    let name: string
+    try {
+      const admission = gate(bearerToken(request.headers.authorization), scopeOf(request.method))
+      if (isThenable(admission)) return void nameOfAwaited(admission).then(admit, refuse)
+      name = nameOf(admission)
+    } catch (reason) {
+      return refuse(reason)
+    }
+    admit(name)
   }
 }
 
-/** @throws RequestError `too-many-wrong-tokens` */
-function turnAway(throttle: Throttle, address: string, token: string): void {
-  const seconds = throttle.secondsToWait(address, token)
-  if (seconds === 0) return
-  throw new RequestError('too-many-wrong-tokens', 'too many wrong access tokens came from this address', {
-    'retry-after': `${seconds}`,
-  })
+/** By its method: promises of other libraries and realms are no instances of ours. */
+function isThenable(admission: Holder | PromiseLike<Holder>): admission is PromiseLike<Holder> {
+  return typeof (admission as Partial<PromiseLike<Holder>> | null | undefined)?.then === 'function'
 }
 
-/** RFC 6750, 2.1, with the scheme in any case (RFC 9110, 11.1). Credentials of another scheme are none for us. */
-function bearerToken(authorization: string | undefined): string | undefined {
-  return authorization === undefined ? undefined : /^bearer +(.*?) *$/i.exec(authorization)?.[1]
+async function nameOfAwaited(admission: PromiseLike<Holder>): Promise<string> {
+  return nameOf(await admission)
+}
+
+/**
+ * Gates are written by others, and not all in TypeScript: what is not a holder admits nobody. An error has a name too.
+ *
+ * @throws TypeError
+ */
+function nameOf(holder: unknown): string {
+  if (typeof holder === 'object' && holder !== null && !isNativeError(holder)) {
+    const { name } = holder as Partial<Holder>
+    if (typeof name === 'string' && name !== '') return name
+  }
+  throw new TypeError('the gate returned no holder with a name')
+}
+
+/** Never undefined or another reason that Fastify takes for none: it would let the request pass. */
+function refusal(reason: unknown, request: FastifyRequest, throttle: Throttle): Error {
+  if (!reason) return new Error(`the gate refused with ${reason}`)
+  const seconds = isAccessError(reason) && reason.code === 'invalid-token' ? throttle(request.ip) : 0
+  return seconds === 0
+    ? (reason as Error)
+    : new RequestError('too-many-wrong-tokens', 'too many wrong access tokens came from this address', {
+        'retry-after': `${seconds}`,
+      })
+}
+
+/**
+ * RFC 6750, 2.1, with the scheme in any case (RFC 9110, 11.1). Credentials of another scheme are none for us. Anybody may
+ * send this many spaces, so the expression must not look for an end (`/^bearer +(.*?) *$/` took quadratic time).
+ */
+function bearerToken(authorization = ''): string | undefined {
+  return /^bearer +([^ ].*)/i.exec(authorization)?.[1]
 }
 
 function plantScope(method: string): Scope {

@@ -1,3 +1,4 @@
+import proxyAddr from '@fastify/proxy-addr'
 import type { Gate } from '@plant-store/access'
 import type { PlantStore } from '@plant-store/domain'
 import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from 'fastify'
@@ -41,6 +42,8 @@ export interface ServerOptions {
    * it is the address of whoever is connected.
    */
   readonly trustedProxies?: readonly string[]
+  /** Where servers in several threads count wrong tokens together; eight bytes a network. Each counts alone without it. */
+  readonly wrongTokenCounts?: SharedArrayBuffer
 }
 
 /** The whole service over HTTP, not yet listening. */
@@ -56,6 +59,7 @@ export function createServer({
   baseUrl,
   limits: given = {},
   trustedProxies = [],
+  wrongTokenCounts,
 }: ServerOptions): FastifyInstance {
   const limits = { ...defaultServerLimits, ...given }
   const prefix = withoutLastSlash(baseUrl?.pathname ?? '')
@@ -67,7 +71,7 @@ export function createServer({
     childLoggerFactory: () => logger,
     genReqId: requestId,
     bodyLimit: limits.bodyBytesMax,
-    trustProxy: trustedProxies.length > 0 ? [...trustedProxies] : false,
+    trustProxy: trustedProxies.length > 0 && trustNear(trustedProxies),
     // Left to itself Fastify gives localhost a server for each of its addresses, and tells only one of them all this.
     serverFactory: route => openServer(limits, route),
     clientErrorHandler: refuseConnection,
@@ -83,7 +87,7 @@ export function createServer({
   knowAllMethods(app)
   app.decorateRequest('tokenName', '')
   app.setErrorHandler(answerFailure)
-  const throttle = createThrottle({ wrongTokensMax: limits.wrongTokensMax })
+  const throttle = createThrottle(limits.wrongTokensMax, wrongTokenCounts)
   const authenticate = createAuthentication(gate, throttle)
   const traceOf = traceRequest && traceRequests(app, traceRequest)
   if (corsOrigins.length > 0) allowOrigins(app, corsOrigins)
@@ -126,6 +130,14 @@ export function createServer({
     { prefix },
   )
   return app
+}
+
+/** Proxies in front of each other, at most: a client may write a list of them that takes milliseconds to follow. */
+const proxyHopsMax = 16
+
+function trustNear(proxies: readonly string[]): (address: string, hop: number) => boolean {
+  const isTrusted = proxyAddr.compile([...proxies])
+  return (address, hop) => hop < proxyHopsMax && isTrusted(address, hop)
 }
 
 const withoutLastSlash = (text: string) => text.replace(/\/$/, '')

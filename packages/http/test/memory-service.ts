@@ -1,4 +1,4 @@
-import { createGate, hashToken, mintToken, type Scope } from '@plant-store/access'
+import { createGate, type Gate, hashToken, mintToken, type Scope } from '@plant-store/access'
 import { createMemoryTokenRepository } from '@plant-store/access/testing'
 import { createPlantStore, type PlantRepository } from '@plant-store/domain'
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
@@ -8,10 +8,13 @@ export interface MemoryServiceOptions {
   /** Operations that behave otherwise than those of the repository in memory. */
   readonly plants?: Partial<PlantRepository>
   readonly check?: () => Promise<void>
+  /** Instead of one that knows the tokens. */
+  readonly gate?: Gate
   readonly baseUrl?: URL
   readonly limits?: Partial<ServerLimits>
   readonly host?: string
   readonly trustedProxies?: readonly string[]
+  readonly wrongTokenCounts?: SharedArrayBuffer
 }
 
 /** What the server logged above the level `info`. */
@@ -39,12 +42,13 @@ export async function startMemoryService(options: MemoryServiceOptions = {}) {
   const limits = { ...defaultServerLimits, wrongTokensMax: 1_000_000, ...options.limits }
   const server = createServer({
     store: createPlantStore({ plants: { ...createMemoryPlantRepository(), ...options.plants } }),
-    gate: createGate({ tokens: repository }),
+    gate: options.gate ?? createGate({ tokens: repository }),
     check: options.check ?? (async () => {}),
     logger: createLogger(logged),
     metrics: async () => '# HELP http_requests_total Requests\n',
     limits,
     trustedProxies: options.trustedProxies ?? [],
+    ...(options.wrongTokenCounts && { wrongTokenCounts: options.wrongTokenCounts }),
     ...(options.baseUrl && { baseUrl: options.baseUrl }),
   })
   const origin = await server.listen({ host: options.host ?? '127.0.0.1', port: 0 })

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { AccessError, type Gate } from '@plant-store/access'
 import { assertFailure, createClient, createRecorder, plantRequest, toJson } from '@plant-store/contract'
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
 import { expect, test } from 'vitest'
@@ -47,18 +48,40 @@ test('who sends one wrong token after the other is told to wait, and how long', 
   expect(Number(answer.headers.get('retry-after'))).toBeLessThanOrEqual(60)
 })
 
-test('meanwhile a token that was good lately is let in, one that was never seen is not looked at', async () => {
+test('meanwhile a good token is let in, also at its first use, and a missing one is told apart', async () => {
   await using server = await start()
-  const { full, readOnly } = server.service.tokens
+  const { full, readOnly, expired } = server.service.tokens
+  for (let n = 0; n < 2 * wrongTokensMax; n++) await server.guess(n)
   expect((await server.client.ask('GET', '/plants', { token: full })).status).toBe(200)
-  for (let n = 0; n < wrongTokensMax; n++) await server.guess(n)
-  expect((await server.client.ask('GET', '/plants', { token: full })).status).toBe(200)
-  // Or the answer would tell that a guess was right.
-  assertFailure(await server.client.ask('GET', '/plants', { token: readOnly }), 42901)
-  assertFailure(await server.client.ask('GET', '/plants', { token: readOnly }), 42901)
-  // Without a token there is nothing to guess, and the open pages stay open.
+  assertFailure(await server.client.ask('DELETE', '/plants/1', { token: readOnly }), 40301)
+  assertFailure(await server.client.ask('GET', '/plants', { token: expired }), 42901)
   assertFailure(await server.client.ask('GET', '/plants', { token: null }), 40101)
   expect((await server.client.ask('GET', '/readyz', { token: 'guess' })).status).toBe(200)
+})
+
+test.each<[string, (refuse: () => never) => Gate]>([
+  ['at once', refuse => () => refuse()],
+  ['later', refuse => async () => refuse()],
+])('what a gate refuses %s counts, on every path', async (_, makeGate) => {
+  await using server = await start({
+    gate: makeGate(() => {
+      throw new AccessError('invalid-token', 'the access token is unknown')
+    }),
+  })
+  const paths = ['/plants', '/metrics', '/nowhere', '/plants/1', '/plants'] as const
+  for (const path of paths) assertFailure(await server.client.ask('GET', path, { token: 'guess' }), 40102)
+  for (const path of paths) assertFailure(await server.client.ask('GET', path, { token: 'guess' }), 42901)
+})
+
+test('servers that are given the same counts count together', async () => {
+  const wrongTokenCounts = new SharedArrayBuffer(8)
+  await using one = await start({ wrongTokenCounts })
+  await using other = await start({ wrongTokenCounts })
+  const answers = await Promise.all(
+    Array.from({ length: 4 * wrongTokensMax }, (_, n) => (n % 2 ? one : other).guess(n)),
+  )
+  expect(answers.filter(({ status }) => status === 401)).toHaveLength(wrongTokensMax)
+  expect((await other.client.ask('GET', '/plants')).status).toBe(200)
 })
 
 test('good tokens and missing ones are no wrong ones', async () => {
@@ -86,6 +109,9 @@ test('behind a proxy that is trusted each of its clients counts for itself', asy
   // What the client itself wrote stands before what the proxy adds.
   assertFailure(await server.guess(11, { 'x-forwarded-for': '192.0.2.7, 192.0.2.1' }), 42901)
   assertFailure(await server.guess(12, { 'x-forwarded-for': '192.0.2.2' }), 40102)
+  // An IPv4 address in the form of IPv6 is the same one, and what is no address counts as it is.
+  assertFailure(await server.guess(13, { 'x-forwarded-for': '::ffff:192.0.2.1' }), 42901)
+  assertFailure(await server.guess(14, { 'x-forwarded-for': 'unknown' }), 40102)
 })
 
 test('addresses of one IPv6 network are one client', async () => {

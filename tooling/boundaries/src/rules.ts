@@ -21,7 +21,15 @@ export const table: Readonly<Record<string, Allowance>> = {
   persistence: { ours: ['domain', 'access'], outside: ['better-sqlite3', 'kysely', 'pg', 'node:'] },
   http: {
     ours: ['domain', 'access', 'json'],
-    outside: ['fastify', '@fastify/*', 'typebox', 'fast-json-stringify', 'swagger-ui-dist', 'node:'],
+    outside: [
+      'fastify',
+      '@fastify/*',
+      'typebox',
+      'fast-json-stringify',
+      'ipaddr.js',
+      'swagger-ui-dist',
+      'node:',
+    ],
   },
 }
 

@@ -1,0 +1,170 @@
+import { Agent, request } from 'node:http'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { startMemoryService } from './memory-service.ts'
+
+/**
+ * Before a request is admitted, and often before it is refused, expressions look at what anybody may send. Each must do
+ * so in linear time: the slow ones took hundreds of times as long as a whole request for one header section of 16 KiB.
+ */
+let service: Awaited<ReturnType<typeof startMemoryService>>
+const agent = new Agent({ keepAlive: true })
+beforeAll(async () => {
+  service = await startMemoryService({ trustedProxies: ['127.0.0.1'] })
+})
+afterAll(async () => {
+  agent.destroy()
+  await service[Symbol.asyncDispose]()
+})
+
+/** How many plain requests the worst one may take. A header section of this size alone takes two. */
+const ratioMax = 15
+/** What is left of the header section for a field, or a target. */
+const length = 15_600
+
+interface Sent {
+  readonly method?: string
+  readonly path?: string
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+/** Where a client may write what it likes, and what stands before that. */
+const places: Readonly<Record<string, (text: string) => Sent>> = {
+  authorization: authorization => ({ headers: { authorization } }),
+  'a token': text => ({ headers: { authorization: `Bearer a${text}` } }),
+  'a token with the scheme': text => ({ headers: { authorization: `Bearer ${text}` } }),
+  'x-forwarded-for with a wrong token': text => ({
+    headers: { authorization: 'Bearer wrong', 'x-forwarded-for': text },
+  }),
+  'content-type': text => post({ 'content-type': text }),
+  'parameters of content-type': text => post({ 'content-type': `application/json;${text}` }),
+  charset: text => post({ 'content-type': `application/json; charset=${text}` }),
+  'a quoted charset': text => post({ 'content-type': `application/json; charset="${text}` }),
+  'content-encoding': text => post({ 'content-encoding': text }),
+  expect: text => post({ expect: text }),
+  'a path': path => ({ path: `/${encodeSpaces(path)}` }),
+  'an id': path => ({ path: `/plants/${encodeSpaces(path)}` }),
+  'a query': query => ({ path: `/plants?${encodeSpaces(query)}` }),
+  'a limit': query => ({ path: `/plants?limit=${encodeSpaces(query)}` }),
+  'a tag': query => ({ path: `/plants?tag=${encodeSpaces(query)}` }),
+  'a whole URL': path => ({ path: `http://${encodeSpaces(path)}` }),
+  ...Object.fromEntries(
+    [
+      'host',
+      'x-request-id',
+      'x-forwarded-for',
+      'x-forwarded-host',
+      'x-forwarded-proto',
+      'forwarded',
+      'accept',
+      'accept-encoding',
+      'origin',
+      'access-control-request-method',
+      'if-match',
+      'if-none-match',
+      'range',
+      'cookie',
+      'traceparent',
+      'tracestate',
+      'te',
+      'via',
+    ].map(name => [name, (text: string) => ({ headers: { [name]: text } })]),
+  ),
+}
+
+const post = (headers: Readonly<Record<string, string>>): Sent => ({ method: 'POST', headers })
+const encodeSpaces = (text: string) => text.replaceAll(/[ \t"<>]/g, found => encodeURIComponent(found))
+
+const pieces = [
+  ' ',
+  '\t',
+  'a',
+  'a ',
+  '0',
+  '-',
+  '-1',
+  '/',
+  '//',
+  '..',
+  '.',
+  ':',
+  '::',
+  '%',
+  '%20',
+  '%zz',
+  '+',
+  '&',
+  '&a=',
+]
+  .concat([
+    '&limit=',
+    '?',
+    '#',
+    '=',
+    '"',
+    '\\',
+    '""',
+    '\\"',
+    ';',
+    '; ',
+    ';a=',
+    '; charset',
+    '; charset=',
+    ',',
+    ', ',
+  ])
+  .concat(['a,', '<', '<>', '127.0.0.1,', '1.', '::1,', 'Bearer ', 'W/"a",', 'a=b;', '{', '[', '('])
+
+test.each(Object.keys(places))(
+  '%s of any kind is looked at in linear time',
+  async name => {
+    const plain = Math.min(...(await timesOf({}, 20)))
+    const slow: string[] = []
+    for (const piece of pieces) {
+      for (const end of ['', 'b', '"', '/']) {
+        const text = piece.repeat(Math.floor(length / (name.includes('path') ? 3 : 1) / piece.length)) + end
+        const sent = places[name]?.(text) as Sent
+        const ratio = () => Math.min(...times) / plain
+        const times = await timesOf(sent, 1)
+        // What others do on the machine passes; what the request takes stays.
+        for (let n = 0; n < 5 && ratio() > ratioMax; n++) times.push(...(await timesOf(sent, 2)))
+        if (ratio() > ratioMax) slow.push(`${JSON.stringify(piece)} … ${end}: ${ratio().toFixed(0)} times`)
+      }
+    }
+    expect(slow).toEqual([])
+  },
+  60_000,
+)
+
+async function timesOf(sent: Sent, count: number): Promise<number[]> {
+  const times: number[] = []
+  for (let n = 0; n < count; n++) {
+    const startedMs = performance.now()
+    expect(await statusOf(sent)).toBeLessThan(500)
+    times.push(performance.now() - startedMs)
+  }
+  return times
+}
+
+function statusOf({ method = 'GET', path = '/plants', headers = {} }: Sent): Promise<number> {
+  const { hostname, port } = new URL(service.url)
+  const token = service.tokens.full
+  const body = method === 'POST' ? '{}' : ''
+  return new Promise((resolve, reject) => {
+    const outgoing = request({
+      agent,
+      hostname,
+      port,
+      method,
+      path,
+      headers: {
+        authorization: `Bearer ${token}`,
+        ...(body && { 'content-type': 'application/json', 'content-length': '2' }),
+        ...headers,
+      },
+    })
+    outgoing.on('response', response => {
+      response.on('end', () => resolve(response.statusCode as number)).resume()
+    })
+    outgoing.on('error', reject).end(body)
+  })
+}
