@@ -16,8 +16,8 @@ afterAll(async () => {
   await service[Symbol.asyncDispose]()
 })
 
-/** How many plain requests the worst one may take. A header section of this size alone takes two. */
-const ratioMax = 15
+/** How many plain requests the worst one may take. A header section of this size alone takes several. */
+const ratioMax = 25
 /** What is left of the header section for a field, or a target. */
 const length = 15_600
 

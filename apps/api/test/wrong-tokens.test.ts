@@ -1,0 +1,44 @@
+import { Agent, get } from 'node:http'
+import { hashToken, mintToken } from '@plant-store/access'
+import { openStorage } from '@plant-store/persistence'
+import { expect, test } from 'vitest'
+import { startProgram, stop, temporaryFolder, urlOf } from './started-program.ts'
+
+const limit = 10
+
+/** On a connection of its own, so that any of the threads may get it. */
+const statusOf = (url: string, token: string) =>
+  new Promise<number>((resolve, reject) => {
+    const agent = new Agent()
+    get(`${url}/plants`, { agent, headers: { authorization: `Bearer ${token}` } }, response => {
+      response.resume().on('end', () => resolve(response.statusCode as number))
+    }).on('error', reject)
+  })
+
+test('all threads count wrong tokens together, and a good one passes each, also at its first use', async () => {
+  const folder = temporaryFolder()
+  const stored = await storeTokens(folder, 20)
+  const program = startProgram(folder, {
+    DATABASE_URL: 'file:plants.db',
+    HTTP_THREADS: '2',
+    WRONG_TOKENS_LIMIT: `${limit}`,
+    ACCESS_TOKENS: 'given',
+  })
+  const url = await urlOf(program)
+  const wrong = await Promise.all(Array.from({ length: 6 * limit }, (_, n) => statusOf(url, `guess-${n}`)))
+  expect(wrong.filter(status => status === 401)).toHaveLength(limit)
+  expect(wrong.filter(status => status === 429)).toHaveLength(5 * limit)
+  const good = await Promise.all([...stored, 'given', 'given', 'given'].map(token => statusOf(url, token)))
+  expect(new Set(good)).toEqual(new Set([200]))
+  expect(await stop(program)).toBe(0)
+})
+
+async function storeTokens(folder: string, count: number): Promise<string[]> {
+  await using storage = await openStorage({ url: `file:${folder}/plants.db` })
+  const tokens = Array.from({ length: count }, mintToken)
+  for (const [index, token] of tokens.entries()) {
+    const kept = { name: `reader ${index}`, scopes: ['plants:read'], createdAt: new Date() } as const
+    await storage.tokens.insert(kept, hashToken(token))
+  }
+  return tokens
+}
