@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { expect, test } from 'vitest'
 import { hasBrowser, launchBrowser } from './browser.ts'
 import { startProgram } from './program.ts'
+import { connectRaw } from './raw-client.ts'
 
 const token = 'given-by-configuration'
 const start = (more: Record<string, string>) =>
@@ -65,6 +66,33 @@ test('only who is named is let in, and needs a token all the same', async () => 
     expect(corsHeaders(await ask('GET', '/healthz', { origin }))).toEqual([])
   }
   expect((await ask('OPTIONS', '/healthz', {})).status).toBe(405)
+})
+
+test('a page may read every answer to a request, whatever refused it', async () => {
+  await using program = await start({ CORS_ORIGINS: 'https://plants.example', BODY_LIMIT: '1KiB' })
+  const { host } = new URL(program.url)
+  const fields = `origin: https://plants.example\r\nauthorization: Bearer ${token}\r\n`
+  const post = `POST /plants HTTP/1.1\r\nhost: ${host}\r\n${fields}content-type: application/json\r\n`
+  for (const [bytes, status] of [
+    [`GET /plants/1 HTTP/1.1\r\nhost: ${host}\r\n${fields}\r\n`, 404],
+    [`GET /nowhere HTTP/1.1\r\nhost: ${host}\r\n${fields}\r\n`, 404],
+    [`GET /plants/%zz HTTP/1.1\r\nhost: ${host}\r\n${fields}\r\n`, 400],
+    [`GET /plants HTTP/1.1\r\nhost: a b\r\n${fields}\r\n`, 400],
+    [`GET /plants HTTP/1.1\r\nhost: ${host}\r\n${fields}expect: a miracle\r\n\r\n`, 417],
+    [`${post}expect: 100-continue\r\ncontent-length: 9999\r\n\r\n`, 413],
+    [`${post}transfer-encoding: chunked\r\n\r\nzz\r\n`, 400],
+    [`PATCH /plants HTTP/1.1\r\nhost: ${host}\r\n${fields}\r\n`, 405],
+  ] as const) {
+    const client = await connectRaw(program.url)
+    client.send(bytes)
+    const answer = await client.answer()
+    client.socket.destroy()
+    expect([bytes, answer?.status]).toEqual([bytes, status])
+    const { headers = new Map() } = answer ?? {}
+    expect([bytes, headers.get('access-control-allow-origin')]).toEqual([bytes, 'https://plants.example'])
+    expect(headers.get('access-control-expose-headers')).toMatch(/www-authenticate/)
+    expect(headers.get('vary')).toBe('origin')
+  }
 })
 
 test.runIf(hasBrowser)('a browser lets the page of a named origin call, and no other', async () => {

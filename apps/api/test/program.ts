@@ -30,8 +30,6 @@ export interface LogLine {
   readonly msg: string
   readonly url?: string
   readonly traceId?: string
-  readonly status?: number
-  readonly reason?: string
 }
 
 /**

@@ -52,6 +52,8 @@ export function openServer(limits: ServerLimits, route: Route): Server {
   server.on('request', respond)
   server.on('checkContinue', respond)
   server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
+    // RFC 9110, 10.1.1: HTTP/1.0 knows no expectations.
+    if (request.httpVersion === '1.0') return respond(request, response)
     noteResponse(server, request.socket, response)
     const message = `the expectation ${request.headers.expect} can not be met`
     const { status, fields, content } = write(new RequestError('expectation-failed', message))

@@ -1,3 +1,4 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { FastifyInstance } from 'fastify'
 import { requestIdField } from './request-id.ts'
 
@@ -15,15 +16,20 @@ const preflightSeconds = '7200'
  */
 export function allowOrigins(app: FastifyInstance, origins: readonly string[]): void {
   const allowed = new Set(origins)
-  app.addHook('onRequest', (request, reply, done) => {
-    reply.header('vary', 'origin')
-    const { origin, 'access-control-request-method': wanted } = request.headers
-    if (origin === undefined || !allowed.has(origin)) return done()
-    reply.header('access-control-allow-origin', origin)
-    if (request.method !== 'OPTIONS' || wanted === undefined) {
-      reply.header('access-control-expose-headers', exposedHeaders)
-      return done()
-    }
+  const isPreflight = ({ method, headers }: IncomingMessage) =>
+    method === 'OPTIONS' && headers['access-control-request-method'] !== undefined
+  // Before anything can refuse the request: a page is told why only by an answer that it may read.
+  for (const event of ['request', 'checkContinue', 'checkExpectation']) {
+    app.server.prependListener(event, (request: IncomingMessage, response: ServerResponse) => {
+      response.setHeader('vary', 'origin')
+      const { origin } = request.headers
+      if (origin === undefined || !allowed.has(origin)) return
+      response.setHeader('access-control-allow-origin', origin)
+      if (!isPreflight(request)) response.setHeader('access-control-expose-headers', exposedHeaders)
+    })
+  }
+  app.addHook('onRequest', ({ raw }, reply, done) => {
+    if (!reply.hasHeader('access-control-allow-origin') || !isPreflight(raw)) return done()
     reply
       .code(204)
       .headers({

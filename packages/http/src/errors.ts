@@ -7,6 +7,9 @@ export type RequestErrorCode =
   | 'bad-json'
   | 'bad-target'
   | 'bad-host'
+  | 'repeated-field'
+  | 'repeated-parameter'
+  | 'partial-put'
   | 'no-such-path'
   | 'method-not-allowed'
   | 'request-timeout'
@@ -42,7 +45,10 @@ export const failures = {
   'invalid-plant-id': { number: 40004, meaning: 'The path does not end in a plant id' },
   'invalid-plant-query': { number: 40005, meaning: 'A query parameter has no valid value' },
   'bad-target': { number: 40006, meaning: 'The request target is not correctly percent-encoded UTF-8' },
-  'bad-host': { number: 40007, meaning: 'A header field that must be there once is missing or repeated' },
+  'bad-host': { number: 40007, meaning: 'The header field Host is missing, repeated or not valid' },
+  'repeated-field': { number: 40008, meaning: 'A header field that may be given only once is repeated' },
+  'repeated-parameter': { number: 40009, meaning: 'A query parameter is given more than once' },
+  'partial-put': { number: 40010, meaning: 'A PUT has Content-Range, and a plant is replaced as a whole' },
   'no-token': { number: 40101, meaning: 'No access token was sent' },
   'invalid-token': { number: 40102, meaning: 'The access token is unknown, revoked or expired' },
   'insufficient-scope': { number: 40301, meaning: 'The access token lacks the scope for this operation' },
@@ -122,8 +128,13 @@ function failure(code: FailureCode, message: string, headers: Failure['headers']
 function challenge({ code, message, scope }: AccessError): string {
   const realm = 'Bearer realm="plant-store"'
   if (code === 'no-token') return realm
-  const described = `${realm}, error="${code.replace('-', '_')}", error_description="${message}"`
-  return scope === undefined ? described : `${described}, scope="${scope}"`
+  const described = `${realm}, error="${code.replace('-', '_')}", error_description=${quoted(message)}`
+  return scope === undefined ? described : `${described}, scope=${quoted(scope)}`
+}
+
+/** A quoted-string (RFC 9110, 5.6.4). What is not ASCII, or ends a line, has no place in one. */
+function quoted(text: string): string {
+  return `"${text.replace(/[^ -~]/g, '?').replace(/["\\]/g, '\\$&')}"`
 }
 
 /** What Fastify finds wrong before a handler runs. Anything else that it throws is ours to mend. */

@@ -63,7 +63,8 @@ export function describeInterface(serverUrl: string): string {
               description: 'A page of plants',
               headers: {
                 Link: {
-                  description: 'The next page (RFC 8288, rel="next"); absent on the last one',
+                  description:
+                    'The next page (RFC 8288, rel="next"); absent on the last one. 431 where no request could carry it.',
                   schema: { type: 'string' },
                 },
               },

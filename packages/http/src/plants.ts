@@ -1,3 +1,4 @@
+import { maxHeaderSize } from 'node:http'
 import type { Gate } from '@plant-store/access'
 import {
   type Plant,
@@ -11,8 +12,9 @@ import {
 import type { FastifyPluginCallback, FastifyRequest } from 'fastify'
 import { answer, answerFailure } from './answers.ts'
 import { createAuthentication } from './authentication.ts'
+import { RequestError } from './errors.ts'
 import { refuseOtherMethods } from './methods.ts'
-import { checkEncoding, readInteger, readJson, readQuery } from './request.ts'
+import { checkBody, readInteger, readJson, readQuery } from './request.ts'
 import type { Throttle } from './throttle.ts'
 import { writePlant, writeStoredPlant, writeStoredPlants } from './writers.ts'
 
@@ -41,10 +43,13 @@ export const plantRoutes: FastifyPluginCallback<PlantRoutesOptions> = (
   app.setErrorHandler(answerFailure)
   app.addHook('onRequest', createAuthentication(gate, throttle))
   app.addHook('preParsing', (request, reply, payload, parse) => {
-    checkEncoding(request)
+    checkBody(request)
     // Our server leaves this to us (Node does it itself elsewhere), so that nobody is asked for a body before being admitted, or for too large a one.
     const { expect, 'content-length': length = '0' } = request.headers
-    const isLeftToUs = expect !== undefined && app.server.listenerCount('checkContinue') > 0
+    const isLeftToUs =
+      expect !== undefined &&
+      request.raw.httpVersion !== '1.0' &&
+      app.server.listenerCount('checkContinue') > 0
     if (isLeftToUs && Number(length) <= request.routeOptions.bodyLimit) reply.raw.writeContinue()
     parse(null, payload)
   })
@@ -64,9 +69,7 @@ export const plantRoutes: FastifyPluginCallback<PlantRoutesOptions> = (
     const { limit, after, tag } = readQuery(request.raw.url as string, ['limit', 'after', 'tag'])
     const query = parsePlantPageQuery({ limit: readInteger(limit), after: readInteger(after), tag })
     const page = await store.list(query)
-    if (page.next !== undefined) {
-      reply.header('link', `<${app.prefix}/plants?${nextPage(page.next, query)}>; rel="next"`)
-    }
+    if (page.next !== undefined) reply.header('link', `<${nextPage(request, page.next, query)}>; rel="next"`)
     return answer(reply, writeStoredPlants, page.plants as Plant[])
   })
 
@@ -103,11 +106,29 @@ function readId(request: FastifyRequest<PlantPath>): PlantId {
   return request.plantId
 }
 
-/** RFC 8288 takes a reference that starts at the root: it stays right behind any proxy that keeps the path. */
+/** The other header fields of an answer that has a link. */
+const answerFieldsBytesMax = 1024
+
+/**
+ * Returns a reference that starts at the root, as RFC 8288 allows: it stays right behind any proxy that keeps the path.
+ *
+ * @throws RequestError `headers-too-large` when the server would refuse the same client's request for it, or a client with the
+ *   server's limit could not read the answer
+ */
 function nextPage(
+  { raw, server }: FastifyRequest,
   after: NonNullable<PlantPage['next']>,
   { limit, tag }: { limit: number; tag?: string },
 ): string {
+  const [, path = ''] = /^(?:https?:\/\/[^/]*)?\/*(\/[^?#]*)/i.exec(raw.url as string) ?? []
   const filter = tag === undefined ? '' : `&tag=${encodeURIComponent(tag)}`
-  return `limit=${limit}&after=${after}${filter}`
+  const target = `${path.replace(/[<>]/g, encodeURIComponent)}?limit=${limit}&after=${after}${filter}`
+  // What Node counts. Its servers have this, though its documentation doesn't say so.
+  const { maxHeaderSize: headerBytesMax = maxHeaderSize } = server.server as { maxHeaderSize?: number }
+  const fieldsBytes = raw.rawHeaders.reduce((bytes, text) => bytes + text.length, 0)
+  if (target.length + Math.max(fieldsBytes, answerFieldsBytesMax) < headerBytesMax) return target
+  throw new RequestError(
+    'headers-too-large',
+    'a request for the next page would be too large: ask for a shorter tag, or for more plants a page',
+  )
 }

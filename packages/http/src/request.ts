@@ -1,5 +1,7 @@
 import { isUtf8 } from 'node:buffer'
+import { isIPv6 } from 'node:net'
 import { parseJsonRecord } from '@plant-store/json'
+import { safeParse } from 'fast-content-type-parse'
 import type { FastifyRequest } from 'fastify'
 import { RequestError } from './errors.ts'
 
@@ -20,7 +22,7 @@ export function readJson(body: Buffer | undefined): unknown {
  * The query parameters that a request may have, percent-decoded; `+` is a space, as forms and URLSearchParams write it.
  * Others are ignored.
  *
- * @throws RequestError `bad-target`
+ * @throws RequestError `bad-target`, `repeated-parameter`
  */
 export function readQuery<Name extends string>(
   url: string,
@@ -34,7 +36,7 @@ export function readQuery<Name extends string>(
     const name = decode(equals === -1 ? parameter : parameter.slice(0, equals)) as Name
     if (!names.includes(name)) continue
     if (query[name] !== undefined)
-      throw new RequestError('bad-target', `the query gives ${name} more than once`)
+      throw new RequestError('repeated-parameter', `the query gives ${name} more than once`)
     query[name] = equals === -1 ? '' : decode(parameter.slice(equals + 1))
   }
   return query
@@ -56,8 +58,21 @@ export function readInteger(text: string | undefined): bigint | string | undefin
   return text !== undefined && /^(0|-?[1-9]\d{0,18})$/.test(text) ? BigInt(text) : text
 }
 
-/** @throws RequestError when the body is encoded in a way that would have to be undone first */
-export function checkEncoding({ headers }: FastifyRequest): void {
+/**
+ * Checks what the header section says of a body, where there is one that will be read.
+ *
+ * @throws RequestError when it is no JSON, encoded in a way that would have to be undone first, or part of a plant
+ */
+export function checkBody({ method, headers, raw }: FastifyRequest): void {
+  // RFC 9110, 14.5: taken for the whole, a part would replace it.
+  if (method === 'PUT' && headers['content-range'] !== undefined)
+    throw new RequestError('partial-put', 'a plant is replaced as a whole: leave Content-Range out')
+  if (method === 'GET' || method === 'HEAD') return
+  if (headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0) {
+    // Fastify looks for a parser wherever there is a media type.
+    delete raw.headers['content-type']
+    return
+  }
   const coding = headers['content-encoding']
   if (coding !== undefined && coding.toLowerCase() !== 'identity') {
     throw new RequestError('unsupported-coding', 'the body must be sent without Content-Encoding', {
@@ -72,17 +87,19 @@ export function checkEncoding({ headers }: FastifyRequest): void {
       'the body must be sent without a transfer coding but chunked',
     )
   }
-  const charset = /;\s*charset\s*=\s*"?([^\s";]*)/i.exec(headers['content-type'] ?? '')?.[1]
-  if (charset !== undefined && charset.toLowerCase() !== 'utf-8') {
+  const { type, parameters } = safeParse(headers['content-type'] ?? '')
+  const { charset = 'utf-8' } = parameters
+  if (type !== 'application/json')
+    throw new RequestError('unsupported-media-type', 'the media type of the body must be application/json')
+  if (charset.toLowerCase() !== 'utf-8')
     throw new RequestError('unsupported-media-type', 'the body must be in UTF-8')
-  }
 }
 
 const singleFields = ['host', 'authorization', 'content-type', 'content-encoding']
 
 /**
- * @throws RequestError `bad-host` when it can't be known which of several values counts, or Host is missing
- *   (RFC 9112, 3.2); `bad-request` for a version of HTTP that Node reads and does not speak
+ * @throws RequestError `bad-host` unless there is one valid Host (RFC 9112, 3.2); `repeated-field` when it can't be known
+ *   which of several values counts; `bad-request` for a version of HTTP that Node reads and does not speak
  */
 export function checkHeaders({
   rawHeaders,
@@ -98,10 +115,25 @@ export function checkHeaders({
     const field = singleFields.indexOf((rawHeaders[at] as string).toLowerCase())
     if (field === -1) continue
     const bit = 1 << field
-    if (seen & bit)
-      throw new RequestError('bad-host', `the header field ${singleFields[field]} is given more than once`)
+    if (seen & bit) {
+      const message = `the header field ${singleFields[field]} is given more than once`
+      throw new RequestError(field === 0 ? 'bad-host' : 'repeated-field', message)
+    }
     seen |= bit
+    if (field === 0 && !isHost(rawHeaders[at + 1] as string))
+      throw new RequestError('bad-host', 'the header field host must be a host, with or without a port')
   }
   if (!(seen & 1) && httpVersion !== '1.0')
     throw new RequestError('bad-host', 'the header field host is missing')
+}
+
+/** RFC 3986, 3.2.2. A comma may be part of a name there, but here two names have been joined. */
+const hostForm = /^(?:\[([^\]]+)\]|(?:[\w.~!$&'()*+;=-]|%[\da-f]{2})+)(?::\d*)?$/i
+
+function isHost(value: string): boolean {
+  if (value === '') return true
+  const form = hostForm.exec(value)
+  if (form === null) return false
+  const [, address] = form
+  return address === undefined || (isIPv6(address) && !address.includes('%'))
 }

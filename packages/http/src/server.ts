@@ -10,7 +10,7 @@ import { addDocs } from './docs.ts'
 import { announceStop, isDraining, watchConnections } from './drain.ts'
 import { RequestError } from './errors.ts'
 import { defaultServerLimits, type ServerLimits } from './limits.ts'
-import { knowAllMethods } from './methods.ts'
+import { knowAllMethods, lacksScope } from './methods.ts'
 import { type AnsweredRequest, addMetrics } from './metrics.ts'
 import { addOpenPages } from './open-pages.ts'
 import { describeInterface } from './openapi.ts'
@@ -86,7 +86,6 @@ export function createServer({
 
   knowAllMethods(app)
   app.decorateRequest('tokenName', '')
-  app.decorateRequest('errorNumber', undefined)
   app.setErrorHandler(answerFailure)
   const throttle = createThrottle(limits.wrongTokensMax, wrongTokenCounts)
   const authenticate = createAuthentication(gate, throttle)
@@ -99,7 +98,7 @@ export function createServer({
     checkHeaders(request.raw)
     if (!request.is404) return done()
     const refuse = () => done(new RequestError('no-such-path', 'there is nothing at this path'))
-    authenticate(request, reply, error => (error === undefined ? refuse() : done(error)))
+    authenticate(request, reply, error => (error === undefined || lacksScope(error) ? refuse() : done(error)))
   })
   const logRequest = createRequestLog(logger, onAnswer)
   app.addHook('onResponse', (request, { statusCode, elapsedTime }, done) => {
@@ -109,7 +108,6 @@ export function createServer({
       method: request.method,
       route: request.routeOptions.url,
       status: statusCode,
-      error: request.errorNumber,
       token: request.tokenName,
       plantId: request.plantId?.toString(),
       traceId: traceOf?.(request)?.traceId,

@@ -128,6 +128,26 @@ test("the challenge of the service's own gate is RFC 6750's", async () => {
   expect(answer.headers['www-authenticate']).toMatch(/error="insufficient_scope".*scope="plants:write"/)
 })
 
+test.each([
+  ['a "quoted" word', 'a \\"quoted\\" word'],
+  ['C:\\plants\\', 'C:\\\\plants\\\\'],
+  ['naïve – 🌱', 'na?ve ? ??'],
+  ['one\r\nset-cookie: two\u0000\u007f', 'one??set-cookie: two??'],
+  ['", scope="all', '\\", scope=\\"all'],
+  ['', ''],
+])('a gate may give any message for its refusal: %j', async (message, described) => {
+  app = fastify()
+  const refusing: Gate = () => {
+    throw new AccessError('invalid-token', message)
+  }
+  app.register(plantRoutes, { store: newStore(), gate: refusing })
+  const answer = await app.inject({ url: '/plants', headers: { authorization } })
+  expect([answer.statusCode, answer.json()]).toEqual([401, { error: 40102, message }])
+  expect(answer.headers['www-authenticate']).toBe(
+    `Bearer realm="plant-store", error="invalid_token", error_description="${described}"`,
+  )
+})
+
 test('nothing of it is outside its prefix', async () => {
   const seen = await startForeign()
   const own = await app.inject({

@@ -9,7 +9,6 @@ import {
   type CommitObserver,
   type CopyOptions,
   type RestoreReport,
-  type StateObserver,
   type Storage,
   StoreInUseError,
   type StoreReport,
@@ -22,11 +21,9 @@ export {
   type CopyOptions,
   OutcomeUnknownError,
   type RestoreReport,
-  type StateObserver,
   type Storage,
   StoreInUseError,
   type StoreReport,
-  type StoreState,
 } from './storage.ts'
 export type { Commit, CommitQueueLimits, StorageLink }
 
@@ -38,7 +35,7 @@ export function portsOf(link: StorageLink): MessagePort[] {
   return 'writer' in link ? [link.writer] : []
 }
 
-export interface StorageOptions extends Partial<CommitQueueLimits>, CommitObserver, StateObserver {
+export interface StorageOptions extends Partial<CommitQueueLimits>, CommitObserver {
   /**
    * `file:` and a path (relative to the working directory, or `file:///` and an absolute one), or `file::memory:`, or
    * `postgres://user:password@host:port/database`, with as many hosts as there are, separated by commas.
@@ -63,31 +60,26 @@ export async function openStorage({
   timeoutMs = timeoutMsDefault,
   readConnectionsMax = 4,
   onCommit,
-  onStateChange,
   ...given
 }: StorageOptions): Promise<Storage> {
   const limits = { ...defaultCommitQueueLimits, ...given }
-  const observer = { onCommit, onStateChange }
   if (mustExist && !isPostgres(url)) existingFile(url)
   return opening(url, async () => {
     // Only the one database's adapter is loaded, with its driver.
     if (!isPostgres(url)) {
       const { openSqlite } = await import('./sqlite/open.ts')
-      return openSqlite(sqliteFile(url), limits, observer)
+      return openSqlite(sqliteFile(url), limits, onCommit)
     }
     const { openPostgres } = await import('./postgres/open.ts')
-    return openPostgres({ ...serverOptions(url), timeoutMs, readConnectionsMax }, limits, observer)
+    return openPostgres({ ...serverOptions(url), timeoutMs, readConnectionsMax }, limits, onCommit)
   })
 }
 
 /** The store that another thread has opened, for this thread; disposing of it leaves the store open there. */
-export async function joinStorage(
-  link: StorageLink,
-  observer: CommitObserver & StateObserver = {},
-): Promise<Storage> {
+export async function joinStorage(link: StorageLink, { onCommit }: CommitObserver = {}): Promise<Storage> {
   return 'writer' in link
-    ? (await import('./sqlite/storage.ts')).joinSqlite(link, observer)
-    : (await import('./postgres/storage.ts')).joinPostgres(link, observer)
+    ? (await import('./sqlite/storage.ts')).joinSqlite(link, onCommit)
+    : (await import('./postgres/storage.ts')).joinPostgres(link, onCommit)
 }
 
 /**

@@ -25,6 +25,7 @@ export const table: Readonly<Record<string, Allowance>> = {
       'fastify',
       '@fastify/*',
       'typebox',
+      'fast-content-type-parse',
       'fast-json-stringify',
       'ipaddr.js',
       'swagger-ui-dist',

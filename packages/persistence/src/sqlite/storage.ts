@@ -1,20 +1,18 @@
+import { DomainError } from '@plant-store/domain'
 import type Database from 'better-sqlite3'
 import { type CommitQueueLimits, createCommitQueue } from '../commit-queue.ts'
-import { noChange, watchOutages } from '../outage.ts'
 import { createRepositories, type StatementRunner } from '../repositories.ts'
 import type { Statements } from '../statements.ts'
-import type { CommitObserver, StateObserver, Storage } from '../storage.ts'
+import type { CommitObserver, Storage } from '../storage.ts'
 import type { SqliteLink } from '../storage-link.ts'
 import { openReader } from './connection.ts'
-import { detailedReasonOf } from './reason.ts'
-import { connectWriter, unavailable, type Writer } from './writer-thread.ts'
+import { connectWriter, type Writer } from './writer-thread.ts'
 
 export function joinSqlite(
   { file, statements, writer, limits }: SqliteLink,
-  { onCommit, onStateChange }: CommitObserver & StateObserver,
+  onCommit: CommitObserver['onCommit'],
 ): Storage {
-  const connected = connectWriter(writer, onCommit)
-  return createStorage(openReader(file), statements.read, connected, limits, onStateChange)
+  return createStorage(openReader(file), statements.read, connectWriter(writer, onCommit), limits)
 }
 
 export function createStorage(
@@ -22,23 +20,8 @@ export function createStorage(
   statements: Statements['read'],
   writer: Writer,
   limits: CommitQueueLimits,
-  onStateChange: StateObserver['onStateChange'],
 ): Storage {
-  const check = async () => {
-    const failure = writer.failure()
-    if (failure !== undefined) throw unavailable('the store can not write', failure)
-    await read('plant', 0n)
-  }
-  const checkAll = async () => {
-    await check()
-    await queue.write(noChange)
-  }
-  const outages = watchOutages(checkAll, onStateChange)
-  const queue = createCommitQueue({
-    commit: writes => writer.commit(writes).catch(outages.failed),
-    commitsAtOnce: Number.POSITIVE_INFINITY,
-    limits,
-  })
+  const queue = createCommitQueue({ commit: writer.commit, commitsAtOnce: Number.POSITIVE_INFINITY, limits })
   const prepared = Object.fromEntries(
     Object.entries(statements).map(([name, sql]) => [name, reader.prepare(sql)]),
   ) as Record<keyof Statements['read'], Database.Statement>
@@ -49,16 +32,20 @@ export function createStorage(
     try {
       return prepared[name].all(...parameters) as Row[]
     } catch (cause) {
-      return outages.failed(unavailable('the store could not be read', detailedReasonOf(cause)))
+      throw new DomainError('store-unavailable', 'the store could not be read', { cause })
     }
   }
 
   return {
     ...createRepositories({ write: queue.write, read }),
-    check,
+    async check() {
+      const failure = writer.failure()
+      if (failure !== undefined)
+        throw new DomainError('store-unavailable', 'the store can not write', { cause: failure })
+      await read('plant', 0n)
+    },
     waiting: queue.waiting,
     async [Symbol.asyncDispose]() {
-      outages.end()
       await queue.drained()
       writer.close()
       reader.close()

@@ -123,6 +123,30 @@ export const accessCases: readonly ContractCase[] = [
     },
   },
   {
+    clause: challenges,
+    name: 'no scope is asked of a good token for what no scope would allow',
+    async run(client) {
+      const { readOnly, writeOnly, metrics } = client.store.tokens
+      for (const token of [readOnly, writeOnly, metrics]) {
+        for (const [method, path] of [
+          ['PATCH', '/plants'],
+          ['PATCH', '/plants/1'],
+          ['DELETE', '/plants'],
+          ['POST', '/plants/1'],
+          ['OPTIONS', '/plants'],
+          ['TRACE', '/plants/1'],
+        ] as const) {
+          const answer = await client.ask(method, path, { token })
+          assertFailure(answer, 40501)
+          assert.equal(answer.headers.has('www-authenticate'), false)
+        }
+        for (const method of ['GET', 'DELETE']) {
+          assertFailure(await client.ask(method, '/nowhere', { token }), 40401)
+        }
+      }
+    },
+  },
+  {
     clause: first,
     name: '401 before 400, 404, 405, 413 and 415',
     async run(client) {

@@ -50,6 +50,52 @@ const notHttp = [
   'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
 ]
 
+const wrongHosts = [
+  'a b',
+  'a,b',
+  'a/b',
+  'a?b',
+  'a#b',
+  'u@a',
+  'u:p@a',
+  'a:b',
+  'a:1:2',
+  'a:-1',
+  ':80',
+  '[::1',
+  '::1',
+  '[]',
+  '[::1]x',
+  '[::g]',
+  '[fe80::1%25eth0]',
+  '[127.0.0.1]',
+  'a%',
+  'a%4',
+  'a%zz',
+  'a"b',
+  'a<b>',
+  'a\\b',
+  'http://a',
+  '\u00e4',
+]
+
+const hosts = [
+  '',
+  'a',
+  'plants.example',
+  'PLANTS.example.:8080',
+  'a_b-c~d',
+  'a:',
+  'a:80',
+  '127.0.0.1',
+  '127.0.0.1:3000',
+  '[::1]',
+  '[::1]:3000',
+  '[2001:db8::ffff:192.0.2.1]:',
+  'pl%c3%a4nts.example',
+  "!$&'()*+;=",
+]
+
 const mediaTypes = [
   'text/plain',
   'text/json',
@@ -65,6 +111,8 @@ const mediaTypes = [
   'application/json; charset=iso-8859-1',
   'application/json; charset=utf-16',
   'application/json;charset="latin1"',
+  'application/json; x="a;b"; charset=utf-16',
+  'application/json; x="\\"; charset=utf-16',
 ]
 
 export const aroundRequestCases: readonly ContractCase[] = [
@@ -94,9 +142,51 @@ export const aroundRequestCases: readonly ContractCase[] = [
         'content-type: application/json',
         'content-encoding: identity\r\ncontent-encoding: gzip',
       ]) {
-        assertFailure(await client.exchange(asked, plantRequest(client, body, [field])), 40007)
+        assertFailure(await client.exchange(asked, plantRequest(client, body, [field])), 40008)
       }
       await assertAbsent(client, id)
+    },
+  },
+  {
+    clause: 'RFC 9112, 3.2',
+    name: 'a Host that is no host gets 400, also in HTTP/1.0',
+    async run(client) {
+      const asked = { method: 'GET', target: client.target('/healthz') }
+      for (const host of wrongHosts) {
+        for (const version of ['1.1', '1.0']) {
+          using wire = await client.open()
+          wire.send(Buffer.from(`GET ${asked.target} HTTP/${version}\r\nhost: ${host}\r\n\r\n`, 'latin1'))
+          const answer = await wire.answer(asked)
+          assert.equal(answer.status, 400, `${host} in HTTP/${version}`)
+          assertFailure(answer, 40007, 'host')
+        }
+      }
+    },
+  },
+  {
+    clause: 'RFC 9112, 3.2',
+    name: 'a Host is a name, an address or nothing, with a port or without',
+    async run(client) {
+      const asked = { method: 'GET', target: client.target('/healthz') }
+      for (const host of hosts) {
+        const answer = await client.exchange(asked, bareRequest('GET', asked.target, [`host: ${host}`]))
+        assert.deepEqual([host, answer.status], [host, 200])
+      }
+    },
+  },
+  {
+    clause: 'RFC 9110, 10.1.1',
+    name: 'HTTP/1.0 knows no expectations: each is ignored',
+    async run(client) {
+      for (const expectation of ['100-continue', 'a miracle']) {
+        const id = ownId()
+        const body = toJson({ id, name: 'old' })
+        const asked = { method: 'POST', target: client.target('/plants') }
+        const head = plantRequest(client, body, [`expect: ${expectation}`])
+        const answer = await client.exchange(asked, `${head}`.replace('HTTP/1.1', 'HTTP/1.0'))
+        assertSuccess(answer, { name: 'old' })
+        assert.deepEqual(answer.interim, [])
+      }
     },
   },
   ...notHttp.map(
@@ -238,6 +328,10 @@ export const aroundRequestCases: readonly ContractCase[] = [
         'application/json;charset=UTF-8',
         'application/json ; charset="utf-8"',
         'application/json; profile=x',
+        'application/json; x="; charset=utf-16"',
+        'application/json; x="\\"; charset=utf-16"; charset=utf-8',
+        'application/json; xcharset=utf-16',
+        'application/json;',
       ]) {
         const body = toJson({ id: ownId(), name: type })
         const headers = { 'content-type': type }
@@ -267,6 +361,25 @@ export const aroundRequestCases: readonly ContractCase[] = [
       await assertAbsent(client, id)
       const headers = { 'content-encoding': 'identity' }
       assertSuccess(await client.ask('POST', '/plants', { body: json, headers }), { name: 'n' })
+    },
+  },
+  {
+    clause: keptMeaning,
+    name: 'only a body is judged: reading is not refused for a coding or a charset',
+    async run(client) {
+      const plant = { id: ownId(), name: 'n' }
+      await create(client, plant)
+      for (const headers of [
+        { 'content-encoding': 'gzip' },
+        { 'content-type': 'application/json; charset=utf-16' },
+        { 'content-type': 'text/plain' },
+        { 'content-type': '' },
+        { 'content-range': 'bytes 0-1/2' },
+      ] as Record<string, string>[]) {
+        assertSuccess(await client.ask('GET', `/plants/${plant.id}`, { headers }), plant)
+        assertSuccess(await client.ask('GET', '/plants?tag=none%20such', { headers }), [])
+        assert.equal((await client.ask('HEAD', `/plants/${plant.id}`, { headers })).status, 200)
+      }
     },
   },
   {

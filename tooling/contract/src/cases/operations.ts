@@ -4,6 +4,7 @@ import {
   assertAbsent,
   assertFailure,
   assertSuccess,
+  bareRequest,
   type ContractCase,
   create,
   free,
@@ -172,6 +173,39 @@ export const operationCases: readonly ContractCase[] = [
   ),
   {
     clause: list,
+    name: 'links to a page only when a request can carry the link, and says so otherwise',
+    async run(client) {
+      const answers = { followed: 0, refused: 0 }
+      const { headerBytesMax } = client.store
+      const follows = async (tag: string, written: string) => {
+        const plants = Array.from({ length: 2 }, (_, n) => ({ id: ownId(), name: `${n}`, tag }))
+        for (const plant of plants) await create(client, plant)
+        const first = await client.ask('GET', `/plants?limit=1&tag=${written}`)
+        if (first.status === 200) {
+          assert.deepEqual(held(await follow(client, first)), plants.slice(1))
+          answers.followed++
+        } else {
+          assertFailure(first, 43101)
+          if (/next page/.test(`${first.body}`)) answers.refused++
+        }
+        await free(
+          client,
+          plants.map(({ id }) => id),
+        )
+      }
+      for (let left = 1_400; left > 0; left -= 100) {
+        const tag = 'x'.repeat(headerBytesMax - left)
+        await follows(tag, tag)
+      }
+      assert.ok(answers.followed > 1 && answers.refused > 1, JSON.stringify(answers))
+      // A space is one character to a form, and three to a link.
+      answers.refused = 0
+      await follows(' '.repeat(headerBytesMax / 2), '+'.repeat(headerBytesMax / 2))
+      assert.equal(answers.refused, 1)
+    },
+  },
+  {
+    clause: list,
     name: 'tells an empty tag from none',
     async run(client) {
       const [none, empty] = [ownId(), ownId()]
@@ -245,8 +279,10 @@ export const operationCases: readonly ContractCase[] = [
     name: 'ignores parameters that nobody declared, and refuses one that is given twice or wrongly encoded',
     async run(client) {
       assertSuccess(await client.ask('GET', '/plants?x=1&x=2&Limit=0&tag=none%20such&__proto__=1'), [])
-      assertFailure(await client.ask('GET', '/plants?limit=1&limit=1'), 40006, 'limit')
-      assertFailure(await client.ask('GET', '/plants?tag=a&t%61g=a'), 40006, 'tag')
+      assertFailure(await client.ask('GET', '/plants?limit=1&limit=1'), 40009, 'limit')
+      assertFailure(await client.ask('GET', '/plants?limit=1&limit=2'), 40009, 'limit')
+      assertFailure(await client.ask('GET', '/plants?after=1&after='), 40009, 'after')
+      assertFailure(await client.ask('GET', '/plants?tag=a&t%61g=a'), 40009, 'tag')
       for (const tag of ['%', '%4', '%zz', '%ff', '%c3', '%ed%a0%80', '%c0%af']) {
         assertFailure(await client.ask('GET', `/plants?tag=${tag}`), 40006)
       }
@@ -267,6 +303,20 @@ export const operationCases: readonly ContractCase[] = [
       }
       const again = await client.ask('POST', '/plants', { body: toJson({ id, name: 'third' }) })
       assertFailure(again, 40003)
+    },
+  },
+  {
+    clause: replace,
+    name: 'refuses Content-Range: a part is not the plant (RFC 9110, 14.5)',
+    async run(client) {
+      const plant = { id: ownId(), name: 'whole', tag: 't' }
+      await create(client, plant)
+      for (const range of ['bytes 0-4/9', 'bytes */9', 'plants 1-2/3', '']) {
+        const headers = { 'content-range': range }
+        const answer = await client.ask('PUT', `/plants/${plant.id}`, { body: '{"name":"part"}', headers })
+        assertFailure(answer, 40010, 'Content-Range')
+      }
+      assertSuccess(await client.ask('GET', `/plants/${plant.id}`), plant)
     },
   },
   {
@@ -316,6 +366,29 @@ export const operationCases: readonly ContractCase[] = [
       await create(client, { id, name: 'again' })
       assertSuccess(await client.ask('GET', `/plants/${id}`), { id, name: 'again' })
       assertFailure(await client.ask('DELETE', '/plants/1.5'), 40004)
+    },
+  },
+  {
+    clause: remove,
+    name: 'needs no media type without a body, whatever is said of the body that is not there',
+    async run(client) {
+      const id = ownId()
+      const asked = { method: 'DELETE', target: client.target(`/plants/${id}`) }
+      const fields = ['host: h', `authorization: Bearer ${client.store.tokens.full}`]
+      for (const more of [
+        [],
+        ['content-length: 0'],
+        ['content-type: text/plain'],
+        ['content-type: text/plain', 'content-length: 0'],
+        ['content-type: application/json; charset=utf-16'],
+        ['content-type:'],
+        ['content-type: rubbish'],
+        ['content-encoding: gzip'],
+      ]) {
+        await create(client, { id, name: 'n' })
+        const answer = await client.exchange(asked, bareRequest('DELETE', asked.target, [...fields, ...more]))
+        assert.deepEqual([more, answer.status], [more, 204])
+      }
     },
   },
   {
