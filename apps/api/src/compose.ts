@@ -3,11 +3,12 @@ import { type AddressInfo, createServer as createSocketServer } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import { hashToken, mintToken, scopes, type TokenRepository } from '@plant-store/access'
-import { openStorage, portsOf } from '@plant-store/persistence'
+import { openStorage, portsOf, type StoreState, storageName } from '@plant-store/persistence'
 import type { Config } from './config.ts'
 import type { FromHttpThread, HttpThreadData, ToHttpThread } from './http-thread.ts'
 import type { ProcessLog } from './log.ts'
 import { createMetrics, type ThreadFigures, writeMetrics } from './metrics.ts'
+import { createStoreLog } from './store-log.ts'
 
 export interface RunningService extends AsyncDisposable {
   /** Where it listens, with the path that stands before every route. */
@@ -21,6 +22,7 @@ export async function startService(config: Config, log: ProcessLog): Promise<Run
   await using starting = new AsyncDisposableStack()
 
   const own = createMetrics()
+  const storeLog = createStoreLog(log.logger, storageName(config.databaseUrl))
   const storage = starting.use(
     await openStorage({
       url: config.databaseUrl,
@@ -28,6 +30,7 @@ export async function startService(config: Config, log: ProcessLog): Promise<Run
       readConnectionsMax: config.databasePoolMax,
       queueRowsMax: config.queueRowsMax,
       onCommit: own.onCommit,
+      onStateChange: state => storeLog.note('main', state),
     }),
   )
   const threads: HttpThread[] = []
@@ -51,11 +54,12 @@ export async function startService(config: Config, log: ProcessLog): Promise<Run
     // This thread only supervises: it answers a signal at once, however busy the others are.
     const { link } = storage
     const wrongTokenCounts = new SharedArrayBuffer(wrongTokenCountsBytes)
-    const starts = Array.from({ length: config.httpThreads }, async () => {
+    const starts = Array.from({ length: config.httpThreads }, async (_, thread) => {
+      const onStateChange = (state: StoreState) => storeLog.note(thread, state)
       threads.push(
         await startHttpThread(
           { config: { ...config, port }, link: link(), wrongTokenCounts },
-          { metrics, writeLog: log.write },
+          { metrics, writeLog: log.write, onStateChange },
         ),
       )
     })
@@ -124,12 +128,13 @@ interface HttpThread extends AsyncDisposable {
 interface ForHttpThreads {
   readonly metrics: () => Promise<string>
   readonly writeLog: (lines: string) => void
+  readonly onStateChange: (state: StoreState) => void
 }
 
 /** Gets ready to answer requests on the same port and the same store in a thread of its own; see http-thread.ts. */
 async function startHttpThread(
   data: HttpThreadData,
-  { metrics, writeLog }: ForHttpThreads,
+  { metrics, writeLog, onStateChange }: ForHttpThreads,
 ): Promise<HttpThread> {
   const thread = new Worker(new URL('./http-thread.js', import.meta.url), {
     workerData: data,
@@ -146,6 +151,7 @@ async function startHttpThread(
     if (message === 'metrics') tell({ metrics: await metrics() })
     else if (typeof message === 'string') thread.emit(message)
     else if ('log' in message) writeLog(message.log)
+    else if ('state' in message) onStateChange(message.state)
     else {
       figures = message.figures
       asked.resolve()

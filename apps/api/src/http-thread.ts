@@ -1,5 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads'
-import { joinStorage, type StorageLink } from '@plant-store/persistence'
+import { joinStorage, type StorageLink, type StoreState } from '@plant-store/persistence'
 import type { Config } from './config.ts'
 import { gatherLog } from './log.ts'
 import { createMetrics, type ThreadFigures } from './metrics.ts'
@@ -21,6 +21,7 @@ export type FromHttpThread =
   | { readonly figures: ThreadFigures }
   | 'metrics'
   | { readonly log: string }
+  | { readonly state: StoreState }
 
 const owner = parentPort
 if (owner === null) throw new Error('http-thread.js runs as a worker thread')
@@ -28,7 +29,10 @@ const tell = (message: FromHttpThread) => owner.postMessage(message)
 
 const { config, link, wrongTokenCounts } = workerData as HttpThreadData
 const metrics = createMetrics()
-await using storage = await joinStorage(link, metrics)
+await using storage = await joinStorage(link, {
+  onCommit: metrics.onCommit,
+  onStateChange: state => tell({ state }),
+})
 
 const toldToListen = Promise.withResolvers<void>()
 const toldToStop = Promise.withResolvers<void>()

@@ -30,6 +30,8 @@ export interface LogLine {
   readonly msg: string
   readonly url?: string
   readonly traceId?: string
+  readonly status?: number
+  readonly reason?: string
 }
 
 /**

@@ -9,6 +9,7 @@ interface RequestLine {
   readonly status: number
   readonly client?: string
   readonly plantId?: string
+  readonly error?: number
 }
 
 async function startLogged(environment: Record<string, string> = {}) {
@@ -54,7 +55,7 @@ test('the line of a request names the client that a trusted proxy names', async 
   ])
 })
 
-test('the line of a request names the plant that it is about, to its last digit', async () => {
+test('the line of a request names the plant that it is about, to its last digit, and the number of a failure', async () => {
   await using program = await startLogged()
   const id = '9223372036854775807'
   await program.ask('POST', '/plants', {}, `{"id": ${id}, "name": "a"}`)
@@ -65,14 +66,15 @@ test('the line of a request names the plant that it is about, to its last digit'
   await program.ask('DELETE', '/plants/0')
   await program.ask('DELETE', '/plants/x')
   await program.ask('GET', '/plants')
-  expect((await program.lines()).map(({ method, status, plantId }) => [method, status, plantId])).toEqual([
-    ['POST', 200, id],
-    ['POST', 400, id],
-    ['POST', 400, undefined],
-    ['GET', 200, id],
-    ['PUT', 200, '-1'],
-    ['DELETE', 404, '0'],
-    ['DELETE', 400, undefined],
-    ['GET', 200, undefined],
+  const lines = await program.lines()
+  expect(lines.map(({ method, status, error, plantId }) => [method, status, error, plantId])).toEqual([
+    ['POST', 200, undefined, id],
+    ['POST', 400, 40003, id],
+    ['POST', 400, 40002, undefined],
+    ['GET', 200, undefined, id],
+    ['PUT', 200, undefined, '-1'],
+    ['DELETE', 404, 40402, '0'],
+    ['DELETE', 400, 40004, undefined],
+    ['GET', 200, undefined, undefined],
   ])
 })

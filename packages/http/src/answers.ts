@@ -3,6 +3,13 @@ import { RequestError, toFailure } from './errors.ts'
 import { requestIdField } from './request-id.ts'
 import { writeError } from './writers.ts'
 
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The number of the failure that it was answered with. */
+    errorNumber: number | undefined
+  }
+}
+
 /** JSON has no charset to name (RFC 8259, 11); Fastify would add one to any answer without a serializer of its own. */
 export function answer<Body>(reply: FastifyReply, write: (body: Body) => string, body: Body): FastifyReply {
   return reply.header('content-type', 'application/json').serializer(write).send(body)
@@ -16,7 +23,9 @@ export function answerFailure(error: unknown, request: FastifyRequest, reply: Fa
     isCutShort ? new RequestError('bad-request', 'the request ended before its body did') : error,
   )
   if (isDefect) request.log.error({ reqId: request.id, err: error }, 'failed to answer')
-  else if (status === 503) request.log.warn({ reqId: request.id, err: error }, 'could not serve')
+  // As often as clients ask: why a store fails is logged once, by whoever opened it.
+  else if (status === 503) request.log.debug({ reqId: request.id, err: error }, 'could not serve')
+  request.errorNumber = body.error
   // Not every failure has passed the hook that sets it.
   reply.header(requestIdField, request.id)
   return answer(reply.code(status).headers(headers), writeError, body)

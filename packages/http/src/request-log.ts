@@ -6,6 +6,8 @@ export interface LoggedRequest extends AnsweredRequest {
   readonly reqId: string
   /** The address of the client. */
   readonly client: string | undefined
+  /** The number in the body of a failure. */
+  readonly error?: number | undefined
   /** The name of the token that admitted it. */
   readonly token?: string
   /** As text: programs that read logs round large integers. */

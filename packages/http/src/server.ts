@@ -86,6 +86,7 @@ export function createServer({
 
   knowAllMethods(app)
   app.decorateRequest('tokenName', '')
+  app.decorateRequest('errorNumber', undefined)
   app.setErrorHandler(answerFailure)
   const throttle = createThrottle(limits.wrongTokensMax, wrongTokenCounts)
   const authenticate = createAuthentication(gate, throttle)
@@ -108,6 +109,7 @@ export function createServer({
       method: request.method,
       route: request.routeOptions.url,
       status: statusCode,
+      error: request.errorNumber,
       token: request.tokenName,
       plantId: request.plantId?.toString(),
       traceId: traceOf?.(request)?.traceId,

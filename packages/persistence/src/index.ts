@@ -9,6 +9,7 @@ import {
   type CommitObserver,
   type CopyOptions,
   type RestoreReport,
+  type StateObserver,
   type Storage,
   StoreInUseError,
   type StoreReport,
@@ -21,9 +22,11 @@ export {
   type CopyOptions,
   OutcomeUnknownError,
   type RestoreReport,
+  type StateObserver,
   type Storage,
   StoreInUseError,
   type StoreReport,
+  type StoreState,
 } from './storage.ts'
 export type { Commit, CommitQueueLimits, StorageLink }
 
@@ -35,7 +38,7 @@ export function portsOf(link: StorageLink): MessagePort[] {
   return 'writer' in link ? [link.writer] : []
 }
 
-export interface StorageOptions extends Partial<CommitQueueLimits>, CommitObserver {
+export interface StorageOptions extends Partial<CommitQueueLimits>, CommitObserver, StateObserver {
   /**
    * `file:` and a path (relative to the working directory, or `file:///` and an absolute one), or `file::memory:`, or
    * `postgres://user:password@host:port/database`, with as many hosts as there are, separated by commas.
@@ -60,26 +63,31 @@ export async function openStorage({
   timeoutMs = timeoutMsDefault,
   readConnectionsMax = 4,
   onCommit,
+  onStateChange,
   ...given
 }: StorageOptions): Promise<Storage> {
   const limits = { ...defaultCommitQueueLimits, ...given }
+  const observer = { onCommit, onStateChange }
   if (mustExist && !isPostgres(url)) existingFile(url)
   return opening(url, async () => {
     // Only the one database's adapter is loaded, with its driver.
     if (!isPostgres(url)) {
       const { openSqlite } = await import('./sqlite/open.ts')
-      return openSqlite(sqliteFile(url), limits, onCommit)
+      return openSqlite(sqliteFile(url), limits, observer)
     }
     const { openPostgres } = await import('./postgres/open.ts')
-    return openPostgres({ ...serverOptions(url), timeoutMs, readConnectionsMax }, limits, onCommit)
+    return openPostgres({ ...serverOptions(url), timeoutMs, readConnectionsMax }, limits, observer)
   })
 }
 
 /** The store that another thread has opened, for this thread; disposing of it leaves the store open there. */
-export async function joinStorage(link: StorageLink, { onCommit }: CommitObserver = {}): Promise<Storage> {
+export async function joinStorage(
+  link: StorageLink,
+  observer: CommitObserver & StateObserver = {},
+): Promise<Storage> {
   return 'writer' in link
-    ? (await import('./sqlite/storage.ts')).joinSqlite(link, onCommit)
-    : (await import('./postgres/storage.ts')).joinPostgres(link, onCommit)
+    ? (await import('./sqlite/storage.ts')).joinSqlite(link, observer)
+    : (await import('./postgres/storage.ts')).joinPostgres(link, observer)
 }
 
 /**

@@ -19,7 +19,15 @@ export interface Storage extends AsyncDisposable {
 
 /** Is told of every commit, once: a commit that several threads share, in one of them. */
 export interface CommitObserver {
-  readonly onCommit?: (commit: Commit) => void
+  readonly onCommit?: ((commit: Commit) => void) | undefined
+}
+
+/** Whether a store can be used at the moment. */
+export type StoreState = { readonly ready: true } | { readonly ready: false; readonly reason: string }
+
+/** Is told when a store begins to fail, when that has another reason, and when it works again; it works at first. */
+export interface StateObserver {
+  readonly onStateChange?: ((state: StoreState) => void) | undefined
 }
 
 export interface StoreReport {

@@ -1,8 +1,9 @@
 import { DomainError, isDomainError } from '@plant-store/domain'
 import { createCommitQueue, type Write } from '../commit-queue.ts'
+import { noChange, watchOutages } from '../outage.ts'
 import { createRepositories, type StatementRunner } from '../repositories.ts'
 import type { Statements } from '../statements.ts'
-import type { CommitObserver, Storage } from '../storage.ts'
+import type { CommitObserver, StateObserver, Storage } from '../storage.ts'
 import type { PostgresLink } from '../storage-link.ts'
 import { commit } from './commit.ts'
 import { createLane, retrying } from './connection.ts'
@@ -16,7 +17,7 @@ const readsMax = 10_000
  */
 export function joinPostgres(
   { options, statements, limits }: PostgresLink,
-  onCommit: CommitObserver['onCommit'] = () => {},
+  { onCommit = () => {}, onStateChange }: CommitObserver & StateObserver,
 ): Storage {
   const { timeoutMs } = options
   const writer = createLane(options)
@@ -33,7 +34,7 @@ export function joinPostgres(
     commitsAtOnce: 1,
     limits,
   })
-  const write = (change: Write) => answering(timeoutMs, queue.write(change))
+  const write = (change: Write) => answering(timeoutMs, queue.write(change)).catch(outages.failed)
 
   const leastBusy = () => readers.reduce((least, lane) => (lane.inFlight < least.inFlight ? lane : least))
 
@@ -47,23 +48,31 @@ export function joinPostgres(
     }
     const query = { name, text: statements.read[name], values }
     const attempt = () => reader.use(async client => (await client.query<Row>(query)).rows)
-    return answering(timeoutMs, retrying(timeoutMs, attempt))
+    return answering(timeoutMs, retrying(timeoutMs, attempt)).catch(outages.failed)
   }
+
+  const check = () =>
+    answering(
+      timeoutMs,
+      leastBusy().use(async client => {
+        const { rows } = await client.query<{ read_only: string }>(
+          `select current_setting('transaction_read_only') as read_only`,
+        )
+        if (rows[0]?.read_only !== 'off') throw new Error('the server takes no writes')
+      }),
+    ).catch(outages.failed)
+  const checkAll = async () => {
+    await check()
+    await write(noChange)
+  }
+  const outages = watchOutages(checkAll, onStateChange)
 
   return {
     ...createRepositories({ write, read }),
-    check: () =>
-      answering(
-        timeoutMs,
-        leastBusy().use(async client => {
-          const { rows } = await client.query<{ read_only: string }>(
-            `select current_setting('transaction_read_only') as read_only`,
-          )
-          if (rows[0]?.read_only !== 'off') throw new Error('the server takes no writes')
-        }),
-      ),
+    check,
     waiting: queue.waiting,
     async [Symbol.asyncDispose]() {
+      outages.end()
       await queue.drained()
       await Promise.all([writer, ...readers].map(lane => lane.close()))
     },

@@ -3,7 +3,7 @@ import type Database from 'better-sqlite3'
 import type { CommitQueueLimits } from '../commit-queue.ts'
 import { schemaVersion } from '../migrations.ts'
 import type { Statements } from '../statements.ts'
-import type { CommitObserver, Storage } from '../storage.ts'
+import type { CommitObserver, StateObserver, Storage } from '../storage.ts'
 import { prepareCommit } from './commit.ts'
 import { inMemory, openConnection } from './connection.ts'
 import { findVersion } from './query.ts'
@@ -20,9 +20,9 @@ export const statements: Statements = JSON.parse(
 export async function openSqlite(
   file: string,
   limits: CommitQueueLimits,
-  onCommit?: CommitObserver['onCommit'],
+  observer: CommitObserver & StateObserver,
 ): Promise<Storage> {
-  if (file === inMemory) return openInMemory(limits, onCommit)
+  if (file === inMemory) return openInMemory(limits, observer)
   createStoreFile(file)
   const connection = openConnection(file)
   try {
@@ -37,7 +37,7 @@ export async function openSqlite(
     thread => thread.close(),
   )
   const link = () => ({ file, statements, writer: writer.open(), limits })
-  const storage = opening.use(joinSqlite(link(), onCommit))
+  const storage = opening.use(joinSqlite(link(), observer))
   const open = opening.move()
   return { ...storage, link, [Symbol.asyncDispose]: () => open.disposeAsync() }
 }
@@ -74,12 +74,12 @@ function versionUnderLock(connection: Database.Database): number | undefined {
 
 async function openInMemory(
   limits: CommitQueueLimits,
-  onCommit: CommitObserver['onCommit'],
+  { onCommit, onStateChange }: CommitObserver & StateObserver,
 ): Promise<Storage> {
   const connection = openConnection(inMemory)
   await bringUpToDate(connection)
   const writer = createMemoryWriter(connection, statements.write, onCommit)
-  return createStorage(connection, statements.read, writer, limits)
+  return createStorage(connection, statements.read, writer, limits, onStateChange)
 }
 
 /** Memory has no disk to wait for, and no second connection. */

@@ -5,6 +5,12 @@ export function reasonOf(error: unknown): string {
   return reasons[primary] ?? message
 }
 
+/** The same with SQLite's own name for it, for logs. */
+export function detailedReasonOf(error: unknown): string {
+  const { code } = error as { code?: string }
+  return code === undefined ? reasonOf(error) : `${reasonOf(error)} (${code})`
+}
+
 const reasons: Readonly<Record<string, string>> = {
   SQLITE_BUSY: 'another program keeps it locked',
   SQLITE_CANTOPEN: 'the file can not be opened',

@@ -1,18 +1,20 @@
-import { DomainError } from '@plant-store/domain'
 import type Database from 'better-sqlite3'
 import { type CommitQueueLimits, createCommitQueue } from '../commit-queue.ts'
+import { noChange, watchOutages } from '../outage.ts'
 import { createRepositories, type StatementRunner } from '../repositories.ts'
 import type { Statements } from '../statements.ts'
-import type { CommitObserver, Storage } from '../storage.ts'
+import type { CommitObserver, StateObserver, Storage } from '../storage.ts'
 import type { SqliteLink } from '../storage-link.ts'
 import { openReader } from './connection.ts'
-import { connectWriter, type Writer } from './writer-thread.ts'
+import { detailedReasonOf } from './reason.ts'
+import { connectWriter, unavailable, type Writer } from './writer-thread.ts'
 
 export function joinSqlite(
   { file, statements, writer, limits }: SqliteLink,
-  onCommit: CommitObserver['onCommit'],
+  { onCommit, onStateChange }: CommitObserver & StateObserver,
 ): Storage {
-  return createStorage(openReader(file), statements.read, connectWriter(writer, onCommit), limits)
+  const connected = connectWriter(writer, onCommit)
+  return createStorage(openReader(file), statements.read, connected, limits, onStateChange)
 }
 
 export function createStorage(
@@ -20,8 +22,23 @@ export function createStorage(
   statements: Statements['read'],
   writer: Writer,
   limits: CommitQueueLimits,
+  onStateChange: StateObserver['onStateChange'],
 ): Storage {
-  const queue = createCommitQueue({ commit: writer.commit, commitsAtOnce: Number.POSITIVE_INFINITY, limits })
+  const check = async () => {
+    const failure = writer.failure()
+    if (failure !== undefined) throw unavailable('the store can not write', failure)
+    await read('plant', 0n)
+  }
+  const checkAll = async () => {
+    await check()
+    await queue.write(noChange)
+  }
+  const outages = watchOutages(checkAll, onStateChange)
+  const queue = createCommitQueue({
+    commit: writes => writer.commit(writes).catch(outages.failed),
+    commitsAtOnce: Number.POSITIVE_INFINITY,
+    limits,
+  })
   const prepared = Object.fromEntries(
     Object.entries(statements).map(([name, sql]) => [name, reader.prepare(sql)]),
   ) as Record<keyof Statements['read'], Database.Statement>
@@ -32,20 +49,16 @@ export function createStorage(
     try {
       return prepared[name].all(...parameters) as Row[]
     } catch (cause) {
-      throw new DomainError('store-unavailable', 'the store could not be read', { cause })
+      return outages.failed(unavailable('the store could not be read', detailedReasonOf(cause)))
     }
   }
 
   return {
     ...createRepositories({ write: queue.write, read }),
-    async check() {
-      const failure = writer.failure()
-      if (failure !== undefined)
-        throw new DomainError('store-unavailable', 'the store can not write', { cause: failure })
-      await read('plant', 0n)
-    },
+    check,
     waiting: queue.waiting,
     async [Symbol.asyncDispose]() {
+      outages.end()
       await queue.drained()
       writer.close()
       reader.close()

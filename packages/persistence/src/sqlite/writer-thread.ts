@@ -61,7 +61,7 @@ export function connectWriter(port: MessagePort, onCommit: (commit: Commit) => v
       if (commit !== undefined) onCommit(commit)
       settle(changed.length, (batch, from) => batch.resolve(changed.slice(from, from + batch.rows)))
     } else if ('failure' in answer) {
-      settle(answer.rows, batch => batch.reject(unavailable(answer.failure)))
+      settle(answer.rows, batch => batch.reject(couldNotWrite(answer.failure)))
     } else {
       failure = answer.notReady
     }
@@ -69,7 +69,7 @@ export function connectWriter(port: MessagePort, onCommit: (commit: Commit) => v
 
   return {
     commit(writes) {
-      if (failure !== undefined) return Promise.reject(unavailable(failure))
+      if (failure !== undefined) return Promise.reject(couldNotWrite(failure))
       const batch = { rows: writes.length, ...Promise.withResolvers<readonly number[]>() }
       underWay.push(batch)
       port.postMessage(writes)
@@ -80,6 +80,9 @@ export function connectWriter(port: MessagePort, onCommit: (commit: Commit) => v
   }
 }
 
-function unavailable(cause: string): DomainError {
-  return new DomainError('store-unavailable', 'the store could not write the change', { cause })
+const couldNotWrite = (reason: string) => unavailable('the store could not write the change', reason)
+
+/** @param reason as an error, which is what logs write out and a string is not */
+export function unavailable(message: string, reason: string): DomainError {
+  return new DomainError('store-unavailable', message, { cause: new Error(reason) })
 }

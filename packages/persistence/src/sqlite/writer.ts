@@ -3,6 +3,7 @@ import type { Commit, Write } from '../commit-queue.ts'
 import type { Statements } from '../statements.ts'
 import { prepareCommit } from './commit.ts'
 import { openWriter } from './connection.ts'
+import { detailedReasonOf } from './reason.ts'
 
 /**
  * The thread that waits for the disk, for every thread that writes to the store. Each has a port. Whatever has come in
@@ -81,8 +82,8 @@ function commitTogether(first: MessagePort, writes: readonly Write[]): void {
       done = undefined
     }
   } catch (error) {
-    const failure = describe(error)
-    if (!isLockedOut(failure) && !recover()) {
+    const failure = detailedReasonOf(error)
+    if (!isLockedOut(error) && !recover()) {
       for (const port of ports) answer(port, { notReady: failure })
       recovery ??= setInterval(recoverLater, recoverAfterMs).unref()
     }
@@ -95,8 +96,8 @@ function answer(port: MessagePort, message: WriterAnswer): void {
 }
 
 /** Nothing had been written yet: somebody else held the lock all the time that we would wait for it. */
-function isLockedOut(failure: string): boolean {
-  return failure.startsWith('SQLITE_BUSY')
+function isLockedOut(error: unknown): boolean {
+  return `${(error as { code?: unknown }).code}`.startsWith('SQLITE_BUSY')
 }
 
 function recover(): boolean {
@@ -114,9 +115,4 @@ function recoverLater(): void {
   clearInterval(recovery)
   recovery = undefined
   for (const port of ports) answer(port, { notReady: undefined })
-}
-
-function describe(error: unknown): string {
-  const { code = 'Error', message } = error as { code?: string; message: string }
-  return `${code}: ${message}`
 }

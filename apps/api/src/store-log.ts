@@ -1,0 +1,31 @@
+import type { StoreState } from '@plant-store/persistence'
+import type { Logger } from 'pino'
+
+export interface StoreLog {
+  /** @param thread that uses the store */
+  note(thread: string | number, state: StoreState): void
+  /** Why the store fails; `undefined` when it works. */
+  reason(): string | undefined
+}
+
+/** Writes a line when the store begins to fail, and one when it works again: once, however many threads use it. */
+export function createStoreLog(logger: Logger, store: string): StoreLog {
+  const failing = new Set<string | number>()
+  let reason: string | undefined
+
+  return {
+    note(thread, state) {
+      if (!state.ready) {
+        failing.add(thread)
+        if (state.reason !== reason) logger.error({ store, reason: state.reason }, 'the store fails')
+        reason = state.reason
+        return
+      }
+      failing.delete(thread)
+      if (failing.size > 0) return
+      reason = undefined
+      logger.info({ store }, 'the store works again')
+    },
+    reason: () => reason,
+  }
+}

@@ -1,0 +1,115 @@
+import { spawnSync } from 'node:child_process'
+import { closeSync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import { startPostgres } from '@plant-store/postgres'
+import { expect, onTestFinished, test } from 'vitest'
+import { type LogLine, type Program, startProgram } from './program.ts'
+import { temporaryFolder } from './started-program.ts'
+
+const token = 'given-by-configuration'
+const error = 50
+const info = 30
+
+let id = 0
+/** Creates plants, some at once, each over a connection of its own, so that every thread answers some. */
+async function create({ url }: Program, count: number): Promise<number[]> {
+  const one = async () => {
+    const response = await fetch(`${url}/plants`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${token}`,
+        'content-type': 'application/json',
+        connection: 'close',
+      },
+      body: JSON.stringify({ id: ++id, name: 'a' }),
+    })
+    await response.text()
+    return response.status
+  }
+  const statuses: number[] = []
+  while (statuses.length < count) {
+    statuses.push(...(await Promise.all(Array.from({ length: Math.min(20, count - statuses.length) }, one))))
+  }
+  return statuses
+}
+
+const linesBesides = (program: Program): LogLine[] =>
+  program.log.filter(({ msg }) => !/^(listening|Server listening.*|answered)$/.test(msg))
+const answered = (program: Program, status: number) =>
+  program.log.filter(line => line.msg === 'answered' && line.status === status)
+
+/** Leaves no room on the disk that the file is on. */
+function fill(file: string): void {
+  const descriptor = openSync(file, 'w')
+  try {
+    for (;;) writeSync(descriptor, Buffer.alloc(4096))
+  } catch (error) {
+    expect((error as { code: string }).code).toBe('ENOSPC')
+  } finally {
+    closeSync(descriptor)
+  }
+}
+
+test('a disk that is full is one line in the log, with the reason, and one when there is room again', async context => {
+  const folder = temporaryFolder()
+  if (spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'none', folder]).status !== 0) {
+    return context.skip('a disk can not be mounted here')
+  }
+  onTestFinished(() => void spawnSync('umount', ['-l', folder]))
+  mkdirSync(join(folder, 'store'))
+  await using program = await startProgram({
+    DATABASE_URL: `file:${join(folder, 'store', 'plants.db')}`,
+    ACCESS_TOKENS: token,
+    HTTP_THREADS: '2',
+  })
+  expect(await create(program, 1)).toEqual([200])
+  fill(join(folder, 'ballast'))
+  const refused = await create(program, 500)
+  expect(new Set(refused)).toEqual(new Set([503]))
+  await expect.poll(() => answered(program, 503).length).toBeGreaterThanOrEqual(500)
+  expect(linesBesides(program)).toMatchObject([
+    { level: error, msg: 'the store fails', reason: 'the disk is full (SQLITE_FULL)' },
+  ])
+  expect(Math.max(...answered(program, 503).map(line => JSON.stringify(line).length))).toBeLessThan(300)
+
+  rmSync(join(folder, 'ballast'))
+  await expect.poll(() => linesBesides(program), { timeout: 10_000 }).toHaveLength(2)
+  expect(linesBesides(program)[1]).toMatchObject({ level: info, msg: 'the store works again' })
+  expect(await create(program, 5)).toEqual(Array(5).fill(200))
+  expect(await program.end('SIGTERM')).toMatchObject({ code: 0 })
+  expect(linesBesides(program).map(({ msg }) => msg)).toEqual([
+    'the store fails',
+    'the store works again',
+    'stopping',
+    'stopped',
+  ])
+}, 60_000)
+
+test('a PostgreSQL that stops is named with the reason, in a few lines however much is asked of it', async () => {
+  await using server = await startPostgres()
+  await using program = await startProgram({
+    DATABASE_URL: server.url,
+    ACCESS_TOKENS: token,
+    HTTP_THREADS: '2',
+  })
+  expect(await create(program, 40)).toEqual(Array(40).fill(200))
+  await server.stop()
+  for (let round = 0; round < 5; round++) {
+    expect(new Set(await create(program, 100))).toEqual(new Set([503]))
+  }
+  const failed = () => linesBesides(program).filter(({ msg }) => msg === 'the store fails')
+  await expect.poll(() => failed().at(-1)?.reason).toMatch(/ECONNREFUSED 127\.0\.0\.1:\d+/)
+  expect(failed()[0]).toMatchObject({
+    level: error,
+    store: expect.stringMatching(/^postgres:\/\/postgres@127/),
+  })
+  expect(JSON.stringify(program.log)).not.toContain('secret')
+
+  await server.start()
+  const works = () => linesBesides(program).filter(({ msg }) => msg === 'the store works again')
+  await expect.poll(() => works().length, { timeout: 20_000 }).toBe(1)
+  expect(await create(program, 40)).toEqual(Array(40).fill(200))
+  // What ended under way may have had another reason.
+  expect(linesBesides(program).length).toBeLessThanOrEqual(4)
+  expect(await program.end('SIGTERM')).toMatchObject({ code: 0 })
+}, 60_000)

@@ -1,0 +1,71 @@
+import type { DomainError } from '@plant-store/domain'
+import type { Write } from './commit-queue.ts'
+import type { StateObserver } from './storage.ts'
+
+/** How often a store that fails is checked. */
+const checkEveryMs = 1_000
+
+/** A change that changes nothing, for whoever wants to know whether the store takes changes: no hash is empty. */
+export const noChange: Write = ['markTokenUsed', '', 0n]
+
+export interface OutageWatch {
+  /** Takes note of a failure, and throws it. */
+  readonly failed: (error: DomainError) => never
+  /** Call before the store is closed: what is refused from then on is no outage. */
+  end(): void
+}
+
+/**
+ * Reports when a store begins to fail and when it works again: after a second without a failure, so that one that
+ * works between its failures is reported no more than twice a second.
+ */
+export function watchOutages(
+  check: () => Promise<void>,
+  onStateChange: StateObserver['onStateChange'] = () => {},
+): OutageWatch {
+  let reported: string | undefined
+  let hasFailed = false
+  let isEnded = false
+  let checking: NodeJS.Timeout | undefined
+
+  const report = (reason: string) => {
+    if (reason !== reported) onStateChange({ ready: false, reason })
+    reported = reason
+  }
+  const checkLater = () => {
+    hasFailed = false
+    checking = setTimeout(async () => {
+      // The first failure may have been a symptom; what the check meets lasts.
+      const failure: DomainError | undefined = await check().then(
+        () => undefined,
+        error => error,
+      )
+      if (isEnded) return
+      if (failure?.code === 'store-unavailable') report(reasonOf(failure))
+      if (hasFailed || failure !== undefined) return checkLater()
+      reported = undefined
+      checking = undefined
+      onStateChange({ ready: true })
+    }, checkEveryMs).unref()
+  }
+
+  return {
+    failed(error) {
+      if (error.code !== 'store-unavailable' || isEnded) throw error
+      hasFailed = true
+      if (checking === undefined) {
+        report(reasonOf(error))
+        checkLater()
+      }
+      throw error
+    },
+    end() {
+      isEnded = true
+      clearTimeout(checking)
+    },
+  }
+}
+
+function reasonOf({ message, cause }: DomainError): string {
+  return cause instanceof Error ? cause.message : message
+}
