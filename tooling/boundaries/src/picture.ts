@@ -1,39 +1,33 @@
-import type { Package } from './workspace.ts'
+import { globSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+
+const scope = '@plant-store/'
 
 /**
- * The programs and packages and who imports whom, as Mermaid draws it: from the imports that are there, not from those
- * that may be. Under each name stands what it imports from outside, Node left out.
+ * The programs and packages and who depends on whom, as Mermaid draws it. A manifest says no more and no less than the
+ * imports do: pnpm keeps undeclared ones from resolving, and Knip reports unused ones.
  */
-export function drawPackages(all: readonly Package[]): string {
-  const shown = all.filter(({ folder }) => !folder.startsWith('tooling/'))
-  const names = new Set(shown.map(({ name }) => name))
-  const label = (name: string) => name.slice('@plant-store/'.length)
-
+export function drawPackages(root: string): string {
+  const manifests = globSync('{apps,packages}/*/package.json', { cwd: root }).sort()
   const nodes: string[] = []
   const arrows: string[] = []
-  for (const { name, folder, files } of shown) {
-    const imported = new Set(
-      files
-        .filter(({ path }) => path.startsWith('src/'))
-        .flatMap(({ imports }) => imports.map(({ specifier = '.' }) => specifier))
-        .filter(specifier => !specifier.startsWith('.') && !specifier.startsWith('node:'))
-        .map(packageName),
+  for (const path of manifests) {
+    const { name, dependencies = {} } = JSON.parse(readFileSync(join(root, path), 'utf8'))
+    const outside = Object.keys(dependencies).filter(each => !each.startsWith(scope))
+    const label = [`<b>${dirname(path)}</b>`, ...(outside.length > 0 ? [outside.join(', ')] : [])].join(
+      '<br/>',
     )
-    const outside = [...imported].filter(each => !names.has(each)).sort()
-    const text = [`<b>${folder}</b>`, ...(outside.length > 0 ? [outside.join(', ')] : [])].join('<br/>')
-    nodes.push(`  ${label(name)}["${text}"]`)
-    for (const other of [...imported].filter(each => names.has(each)).sort()) {
-      arrows.push(`  ${label(name)} --> ${label(other)}`)
+    nodes.push(`  ${shortName(name)}["${label}"]`)
+    for (const each of Object.keys(dependencies).filter(each => each.startsWith(scope))) {
+      arrows.push(`  ${shortName(name)} --> ${shortName(each)}`)
     }
   }
   return ['```mermaid', 'flowchart TD', ...nodes, ...arrows, '```'].join('\n')
 }
 
-function packageName(specifier: string): string {
-  return specifier.split('/', specifier.startsWith('@') ? 2 : 1).join('/')
-}
+const shortName = (name: string) => name.slice(scope.length)
 
-const begin = '<!-- packages: drawn from the imports by `pnpm --filter @plant-store/boundaries draw` -->'
+const begin = '<!-- packages: drawn by `pnpm --filter @plant-store/boundaries draw` -->'
 const end = '<!-- /packages -->'
 
 /** @throws Error when the page has no place for the picture */
