@@ -33,8 +33,14 @@ export async function exportPlants(
     else await writeFile(to, { force }, pieces)
   }
   const seconds = (performance.now() - startedMs) / 1000
-  const words = `${counted(snapshot.count, 'plant')} exported in ${duration(seconds)}`
-  print(output, { exported: snapshot.count, format, file: to === '-' ? null : to, seconds }, words)
+  const { count, tokens } = snapshot
+  const rest =
+    tokens === 0 ? '' : `; ${counted(tokens, 'access token')} not in it: see plant-store token export`
+  print(
+    output,
+    { exported: count, withoutTokens: tokens, format, file: to === '-' ? null : to, seconds },
+    `${counted(count, 'plant')} exported in ${duration(seconds)}${rest}`,
+  )
 }
 
 async function* write(

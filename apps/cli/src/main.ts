@@ -9,6 +9,7 @@ import { type FormatName, formats, importPlants } from './import.ts'
 import { lineBytesMaxDefault } from './lines.ts'
 import type { Output } from './output.ts'
 import { backUp, check, restore } from './store-commands.ts'
+import { exportTokens, importTokens } from './token-file.ts'
 import { createToken, listTokens, revokeToken } from './tokens.ts'
 
 const program = new Command('plant-store')
@@ -39,7 +40,7 @@ Examples:
   $ plant-store backup /backup/plants-$(date +%F).db`,
   )
 
-const token = program.command('token').description('Create, list and revoke access tokens.')
+const token = program.command('token').description('Create, list, revoke and move access tokens.')
 
 token
   .command('create')
@@ -75,6 +76,24 @@ token
   .argument('<name>', 'of the token')
   .option('--json', 'print JSON')
   .action(async (name, options) => revokeToken(storeUrl(), name, outputOf(options)))
+token
+  .command('export')
+  .description('Write all tokens as NDJSON (SHA-256, never the token), to move them to another store.')
+  .argument('[file]', 'to write (the standard output, if not given)', '-')
+  .option('--force', 'replace a file that is already there', false)
+  .option('--json', 'print JSON; on the standard error if the tokens go to the standard output')
+  .action(async (file, options) => {
+    const output: Output = { ...outputOf(options), descriptor: file === '-' ? 2 : 1 }
+    await exportTokens(storeUrl(), { to: file, force: options.force }, output)
+  })
+token
+  .command('import')
+  .description(
+    'Store the tokens that were exported from another store, all or none. Those that were revoked since are valid again.',
+  )
+  .argument('<file>', 'to read, or - for the standard input')
+  .option('--json', 'print JSON')
+  .action(async (file, options) => importTokens(storeUrl(), file, outputOf(options)))
 
 program
   .command('import')
@@ -128,7 +147,8 @@ program
     'after',
     `
 Changes that servers make meanwhile are not in it. Importing it into an empty store makes the same plants of it, and
-exporting those gives the same bytes, from a file as from PostgreSQL. While it runs, the log of a file can not shrink,
+exporting those gives the same bytes, from a file as from PostgreSQL. Access tokens are not in it: token export and
+token import move them. While it runs, the log of a file can not shrink,
 nor can PostgreSQL clean up: don't leave it waiting.`,
   )
   .action(async (file, options) => {

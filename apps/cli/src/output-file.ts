@@ -28,7 +28,7 @@ const bufferBytes = 1024 * 1024
 export async function writeFile(
   file: string,
   { force, mode = 0o666 }: { readonly force: boolean; readonly mode?: number },
-  pieces: AsyncIterable<string>,
+  pieces: AsyncIterable<string> | Iterable<string>,
 ): Promise<void> {
   try {
     // While one buffer is being written, the next is being filled.

@@ -45,7 +45,7 @@ export async function revokeToken(url: string, name: string, output: Output): Pr
   print(output, { revoked: name }, `${name} is revoked; servers refuse it within 5 s.`)
 }
 
-function toJson({ name, scopes, createdAt, expiresAt, lastUsedAt }: AccessToken) {
+export function toJson({ name, scopes, createdAt, expiresAt, lastUsedAt }: AccessToken) {
   return { name, scopes, createdAt, expiresAt: expiresAt ?? null, lastUsedAt: lastUsedAt ?? null }
 }
 

@@ -1,5 +1,6 @@
-import { existsSync, readFileSync } from 'node:fs'
-import { openArchive } from '@plant-store/persistence'
+import { existsSync, readFileSync, statSync } from 'node:fs'
+import { hashToken } from '@plant-store/access'
+import { openArchive, openStorage } from '@plant-store/persistence'
 import { createDatabase, type TestDatabase } from '@plant-store/postgres'
 import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest'
 import { anyPlants, eachPiece } from './any-plants.ts'
@@ -57,6 +58,54 @@ describe(`a store that moves (seed ${seed})`, () => {
       expect((await exported(back, 'csv')) === csv).toBe(true)
     },
   )
+})
+
+test('access tokens move with a store, and stay valid in the next', async () => {
+  const token = (place: Place, ...args: string[]) => place.run(['token', ...args])
+  const used = (await token(inFile, 'create', '--name', 'übergabe', '--scope', 'metrics')).stdout.trim()
+  await token(inFile, 'create', '--name', 'shop', '--scope', 'write', '--expires', '90d')
+  {
+    await using storage = await openStorage({ url: inFile.url })
+    await storage.tokens.markUsed(hashToken(used), new Date('2026-03-04T05:06:07.890Z'))
+  }
+  await inFile.run(['import', '-'], '{"id":1,"name":"a"}\n')
+
+  // Nobody may believe that the tokens are in an export of the plants.
+  const plants = await inFile.run(['export'])
+  expect(plants.stderr).toMatch(
+    /^1 plant exported in \d+s; 2 access tokens not in it: see plant-store token export\n$/,
+  )
+  expect(JSON.parse((await inFile.run(['export', 'plants', '--json'])).stdout)).toMatchObject({
+    withoutTokens: 2,
+  })
+
+  const tokens = await token(inFile, 'export')
+  expect(tokens).toMatchObject({ code: 0, stderr: '2 tokens exported\n' })
+  expect(tokens.stdout).not.toContain(used)
+  expect(await inDatabase.run(['token', 'import', '-'], tokens.stdout)).toEqual({
+    code: 0,
+    stdout: '2 tokens imported\n',
+    stderr: '',
+  })
+  expect((await inDatabase.run(['export'])).stderr).toMatch(/; 2 access tokens not in it/)
+  expect((await token(inDatabase, 'export', 'tokens')).code).toBe(0)
+  expect(readFileSync(inDatabase.path('tokens'), 'utf8')).toBe(tokens.stdout)
+  expect(statSync(inDatabase.path('tokens')).mode & 0o777).toBe(0o600)
+
+  await using back = new Place()
+  const there = await back.run(['token', 'import', inDatabase.path('tokens'), '--json'])
+  expect(JSON.parse(there.stdout)).toEqual({ inserted: 2, alreadyThere: 0 })
+  expect((await token(back, 'export')).stdout).toBe(tokens.stdout)
+  expect((await token(back, 'list', '--json')).stdout).toBe((await token(inFile, 'list', '--json')).stdout)
+  const server = await back.serve()
+  expect(await server.request('GET', '/metrics', used)).toBe(200)
+  await server.stop()
+
+  expect(await back.run(['token', 'import', '-'], tokens.stdout)).toEqual({
+    code: 0,
+    stdout: '0 tokens imported, 2 already there\n',
+    stderr: '',
+  })
 })
 
 describe('an import has the same outcomes on both', () => {

@@ -289,9 +289,15 @@ describe('a restore', () => {
   test("refuses a backup that has another's log beside it", async () => {
     await place.run(['backup', 'backup.db'])
     await crashedStore(place.path('crashed.db'))
-    copyFileSync(place.path('crashed.db-wal'), place.path('backup.db-wal'))
-    await fails(['restore', 'backup.db', '--force'], 1, /backup\.db-wal/)
+    for (const log of ['backup.db-wal', 'backup.db-journal']) {
+      copyFileSync(place.path('crashed.db-wal'), place.path(log))
+      await fails(['restore', 'backup.db', '--force'], 1, new RegExp(`${log} is the log of another store`))
+      rmSync(place.path(log))
+    }
     expect(await place.count()).toBe(20)
+    // A store as a killed server leaves it has a log of its own.
+    expect((await place.run(['restore', 'crashed.db', '--force'])).code).toBe(0)
+    expect(await place.count()).toBe(300)
   })
 })
 

@@ -87,6 +87,80 @@ test.each([
   expect(existsSync(place.store)).toBe(false)
 })
 
+describe('tokens from another store', () => {
+  const entry = {
+    name: 'shop',
+    hash: 'a'.repeat(64),
+    scopes: ['plants:read'],
+    createdAt: '2026-01-02T03:04:05.678Z',
+    expiresAt: null,
+    lastUsedAt: null,
+  }
+  const line = (changes: object) => `${JSON.stringify({ ...entry, ...changes })}\n`
+  const other = { name: 'other', hash: 'b'.repeat(64) }
+
+  test.each([
+    ['no JSON', 'plants\n', /line 2: Unexpected token/],
+    [
+      'a plant',
+      '{"id":1,"name":"Monstera"}\n',
+      /line 2: id is unknown; hash must be .*; scopes must be .*; createdAt/,
+    ],
+    ['null', 'null\n', /line 2: name must name a token; hash/],
+    [
+      'a token',
+      line({ hash: `plantstore_${'x'.repeat(43)}` }),
+      /line 2: hash must be a SHA-256 in hexadecimal \(/,
+    ],
+    ['a scope of a newer version', line({ scopes: ['all'] }), /line 2: scopes must be a list of scopes \(/],
+    ['a member of a newer version', line({ networks: [] }), /line 2: networks is unknown \(/],
+    [
+      'times of no day',
+      line({ createdAt: '2026-02-30T00:00:00.000Z', expiresAt: 'soon', lastUsedAt: 1 }),
+      /line 2: createdAt .*; expiresAt .*; lastUsedAt/,
+    ],
+    ['a member given twice', line({}).replace('{', '{"name":"twice",'), /line 2: .*name/],
+    ['a name of another token', line({ name: 'other' }), /the name other, or its token, belongs to another/],
+    [
+      'a token of another name',
+      line({ hash: other.hash }),
+      /the name shop, or its token, belongs to another/,
+    ],
+    [
+      'a name that the store has',
+      line({ name: 'stored' }),
+      /the name stored, or its token, belongs to another/,
+    ],
+  ])('are not stored where one is %s', async (_, second, message) => {
+    await place.run(['token', 'create', '--name', 'stored'])
+    const { code, stdout, stderr } = await place.run(['token', 'import', '-'], line(other) + second)
+    expect({ code, stdout, stderr }).toEqual({ code: 1, stdout: '', stderr: expect.stringMatching(message) })
+    expect(stderr).toMatch(/\(nothing was imported\)\n$/)
+    expect(JSON.parse((await place.run(['token', 'list', '--json'])).stdout)).toHaveLength(1)
+  })
+
+  test('are what they were, with blank lines and Windows ends of lines between them', async () => {
+    const content = `${line(entry)}\r\n\n${line({ ...other, lastUsedAt: entry.createdAt }).replace('\n', '\r\n')}`
+    expect((await place.run(['token', 'import', '-'], content)).stdout).toBe('2 tokens imported\n')
+    expect(await place.run(['token', 'export', 'tokens'])).toMatchObject({
+      code: 0,
+      stdout: '2 tokens exported\n',
+    })
+    expect(
+      (await place.run(['token', 'export'])).stdout.split('\n').map(text => text && JSON.parse(text)),
+    ).toEqual([{ ...entry, ...other, lastUsedAt: entry.createdAt }, entry, ''])
+    expect(await place.run(['token', 'export', 'tokens'])).toMatchObject({
+      code: 1,
+      stderr: 'plant-store: tokens is already there: --force replaces it\n',
+    })
+    expect(await place.run(['token', 'export', 'data/store.db', '--force'])).toMatchObject({ code: 1 })
+    expect(await place.run(['token', 'import', 'missing'])).toMatchObject({
+      code: 1,
+      stderr: 'plant-store: missing: there is no such file or folder\n',
+    })
+  })
+})
+
 describe('a running server', () => {
   let running: Place
   let server: Server

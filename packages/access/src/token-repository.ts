@@ -6,6 +6,8 @@ export interface TokenRepository {
   insert(token: AccessToken, hash: TokenHash): Promise<'inserted' | 'name-taken'>
   /** In the order of the names. */
   list(): Promise<readonly AccessToken[]>
+  /** What `insert` takes of every token, in the order of the names: tokens move to another store by it. */
+  entries(): Promise<readonly (readonly [token: AccessToken, hash: TokenHash])[]>
   /** Keeps the latest of the moments that it is given; an unknown hash is none of its business. */
   markUsed(hash: TokenHash, usedAt: Date): Promise<void>
   /** Resolves to whether there was such a token. */

@@ -50,6 +50,24 @@ const broken: Record<string, Break> = {
     ...token,
     scopes: token.scopes.length > 0 ? token.scopes : ('' as never as AccessToken['scopes']),
   })),
+  'gives entries backwards': right => ({ entries: async () => (await right.entries()).toReversed() }),
+  'gives one hash for all': right => ({
+    async entries() {
+      const entries = await right.entries()
+      return entries.map(([token]) => [token, entries[0]?.[1] as never])
+    },
+  }),
+  'gives entries without their last use': right => ({
+    entries: async () => (await right.entries()).map(([{ lastUsedAt: _, ...token }, hash]) => [token, hash]),
+  }),
+  'lets a token have two names': right => ({
+    async insert(token, hash) {
+      const outcome = await right.insert(token, hash)
+      if (outcome === 'inserted' || (await right.list()).some(({ name }) => name === token.name))
+        return outcome
+      return 'inserted'
+    },
+  }),
   'lists backwards': right => ({ list: async () => (await right.list()).toReversed() }),
   'lists in the order of insertion': right => {
     const order: string[] = []

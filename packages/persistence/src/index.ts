@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { MessagePort } from 'node:worker_threads'
-import type { PlantArchive, PlantSnapshot } from '@plant-store/domain'
+import type { PlantArchive } from '@plant-store/domain'
 import { type Commit, type CommitQueueLimits, defaultCommitQueueLimits } from './commit-queue.ts'
 import { logSuffixes } from './replace-file.ts'
 import { reasonOf } from './sqlite/reason.ts'
@@ -13,6 +13,7 @@ import {
   type Storage,
   StoreInUseError,
   type StoreReport,
+  type StoreSnapshot,
 } from './storage.ts'
 import type { StorageLink } from './storage-link.ts'
 
@@ -26,6 +27,7 @@ export {
   type Storage,
   StoreInUseError,
   type StoreReport,
+  type StoreSnapshot,
   type StoreState,
 } from './storage.ts'
 export type { Commit, CommitQueueLimits, StorageLink }
@@ -145,7 +147,7 @@ export async function openArchive(url: string): Promise<PlantArchive & AsyncDisp
  *
  * @throws Error in one clear line when there is no store, or one that can't be read
  */
-export async function openSnapshot(url: string): Promise<PlantSnapshot> {
+export async function openSnapshot(url: string): Promise<StoreSnapshot> {
   if (!isPostgres(url)) existingFile(url)
   return opening(url, async () => {
     if (!isPostgres(url)) return (await import('./sqlite/snapshot.ts')).openSqliteSnapshot(sqliteFile(url))

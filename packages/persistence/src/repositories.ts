@@ -1,4 +1,4 @@
-import type { TokenRepository } from '@plant-store/access'
+import type { TokenHash, TokenRepository } from '@plant-store/access'
 import { type PlantRepository, plantIdMax, plantIdMin } from '@plant-store/domain'
 import type { Write } from './commit-queue.ts'
 import type { Statements } from './statements.ts'
@@ -31,6 +31,12 @@ export function createRepositories({ write, read }: StatementRunner): {
   readonly plants: PlantRepository
   readonly tokens: TokenRepository
 } {
+  // The order of text is each database's own affair.
+  const tokenRows = async () => {
+    const rows = await read<TokenRow>('tokens')
+    return [...rows].sort((a, b) => (a.name < b.name ? -1 : 1))
+  }
+
   return {
     plants: {
       async insert(plant) {
@@ -63,11 +69,8 @@ export function createRepositories({ write, read }: StatementRunner): {
       async insert(token, hash) {
         return (await write(['insertToken', ...fromToken(token, hash)])) === 1 ? 'inserted' : 'name-taken'
       },
-      async list() {
-        // The order of text is each database's own affair.
-        const rows = await read<TokenRow>('tokens')
-        return rows.map(toToken).sort((a, b) => (a.name < b.name ? -1 : 1))
-      },
+      list: async () => (await tokenRows()).map(toToken),
+      entries: async () => (await tokenRows()).map(row => [toToken(row), row.hash as TokenHash]),
       async markUsed(hash, usedAt) {
         await write(['markTokenUsed', hash, milliseconds(usedAt)])
       },

@@ -10,7 +10,7 @@ export function writeStatements(db: Kysely<Tables>) {
   const plants = db.selectFrom('plants').select(plantColumns)
   const tokens = db
     .selectFrom('access_tokens')
-    .select(['name', 'scopes', 'created_at', 'expires_at', 'last_used_at'])
+    .select(['name', 'hash', 'scopes', 'created_at', 'expires_at', 'last_used_at'])
   const anyPlant = Object.fromEntries(plantColumns.map(column => [column, null])) as unknown as PlantRow
   const anyToken = { name: '', hash: '', scopes: '', created_at: 0n, expires_at: null }
 

@@ -1,5 +1,5 @@
 import type { TokenRepository } from '@plant-store/access'
-import { DomainError, type PlantRepository } from '@plant-store/domain'
+import { DomainError, type PlantRepository, type PlantSnapshot } from '@plant-store/domain'
 import type { Commit } from './commit-queue.ts'
 import type { StorageLink } from './storage-link.ts'
 
@@ -37,6 +37,11 @@ export interface StoreReport {
   readonly bytes?: number
   readonly schemaVersion: number
   readonly plants: number
+  readonly tokens: number
+}
+
+export interface StoreSnapshot extends PlantSnapshot {
+  /** How many access tokens the store holds, which are not in the snapshot. */
   readonly tokens: number
 }
 

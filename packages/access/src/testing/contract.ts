@@ -48,6 +48,27 @@ export const tokenRepositoryContract: readonly TokenRepositoryCase[] = [
     },
   },
   {
+    name: 'gives every token with its hash, in the order of the names',
+    async run(repository) {
+      assert.deepEqual(await repository.entries(), [])
+      await repository.insert(lasting, hashToken('a'))
+      await repository.insert(expiring, hashToken('b'))
+      await repository.markUsed(hashToken('a'), new Date(1))
+      assert.deepEqual(await repository.entries(), [
+        [expiring, hashToken('b')],
+        [{ ...lasting, lastUsedAt: new Date(1) }, hashToken('a')],
+      ])
+    },
+  },
+  {
+    name: 'refuses a second name for a token',
+    async run(repository) {
+      await repository.insert(lasting, hashToken('a'))
+      assert.equal(await repository.insert(expiring, hashToken('a')), 'name-taken')
+      assert.deepEqual(await repository.list(), [lasting])
+    },
+  },
+  {
     name: 'refuses a taken name and keeps the token that has it',
     async run(repository) {
       await repository.insert(lasting, hashToken('a'))

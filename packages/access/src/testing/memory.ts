@@ -5,18 +5,19 @@ import type { TokenRepository } from '../token-repository.ts'
 export function createMemoryTokenRepository(): TokenRepository {
   const tokens = new Map<TokenHash, AccessToken>()
   const named = (name: string) => [...tokens].find(([, token]) => token.name === name)
+  const sorted = () =>
+    [...tokens].map(([hash, token]) => [token, hash] as const).sort(([a], [b]) => (a.name < b.name ? -1 : 1))
   return {
     async find(hash) {
       return tokens.get(hash)
     },
     async insert(token, hash) {
-      if (named(token.name) !== undefined) return 'name-taken'
+      if (named(token.name) !== undefined || tokens.has(hash)) return 'name-taken'
       tokens.set(hash, token)
       return 'inserted'
     },
-    async list() {
-      return [...tokens.values()].sort((a, b) => (a.name < b.name ? -1 : 1))
-    },
+    list: async () => sorted().map(([token]) => token),
+    entries: async () => sorted(),
     async markUsed(hash, usedAt) {
       const token = tokens.get(hash)
       if (token === undefined || (token.lastUsedAt !== undefined && token.lastUsedAt >= usedAt)) return

@@ -6,14 +6,13 @@ import {
   type Plant,
   type PlantArchive,
   type PlantId,
-  type PlantSnapshot,
   plantIdMax,
   plantIdMin,
   type StagedLoad,
 } from '@plant-store/domain'
 import type pg from 'pg'
 import { readVersion, refuseNewer } from '../migrations.ts'
-import { OutcomeUnknownError, type StoreReport } from '../storage.ts'
+import { OutcomeUnknownError, type StoreReport, type StoreSnapshot } from '../storage.ts'
 import { fromPlant, type PlantRow, plantColumns, selectPlants, toPlant } from '../tables.ts'
 import { durably } from './commit.ts'
 import { connect, retrying, wasRolledBack } from './connection.ts'
@@ -44,10 +43,11 @@ export async function openPostgresArchive(options: ServerOptions): Promise<Plant
  * Of a store of any version that this software knows; it is left at that version. The pages are the list's own, by the
  * primary key: a cursor would save nothing, and not all who speak this protocol keep one open for as long as it takes.
  */
-export async function openPostgresSnapshot(options: ServerOptions): Promise<PlantSnapshot> {
+export async function openPostgresSnapshot(options: ServerOptions): Promise<StoreSnapshot> {
   await using opening = new AsyncDisposableStack()
   const reader = opening.adopt(await openQuery(options), client => client.end())
   const count = await countOf(reader, 'plants')
+  const tokens = await countOf(reader, 'access_tokens')
   const found = await reader.query<[string]>({
     text: `
       select column_name from information_schema.columns
@@ -59,6 +59,7 @@ export async function openPostgresSnapshot(options: ServerOptions): Promise<Plan
 
   return {
     count,
+    tokens,
     async *plants() {
       let from = plantIdMin
       while (true) {

@@ -1,4 +1,5 @@
-import { DomainError, type PlantSnapshot, plantIdMax, plantIdMin } from '@plant-store/domain'
+import { DomainError, plantIdMax, plantIdMin } from '@plant-store/domain'
+import type { StoreSnapshot } from '../storage.ts'
 import { type PlantRow, selectPlants, toPlant } from '../tables.ts'
 import { openQuery } from './query.ts'
 import { reasonOf } from './reason.ts'
@@ -6,18 +7,19 @@ import { reasonOf } from './reason.ts'
 const pieceRows = 1_000
 
 /** @param file a store that is there, of any version that this software knows; it is left at that version */
-export async function openSqliteSnapshot(file: string): Promise<PlantSnapshot> {
+export async function openSqliteSnapshot(file: string): Promise<StoreSnapshot> {
   const reader = attempt('can not be read', () => openQuery(file))
   // The first read is what the snapshot is of; until the transaction ends, no later change is seen.
-  const count = attempt('can not be read', () => {
+  const countOf = (table: string) => Number(reader.prepare(`select count(*) from ${table}`).pluck().get())
+  const counts = attempt('can not be read', () => {
     reader.exec('begin')
-    return Number(reader.prepare('select count(*) from plants').pluck().get())
+    return { count: countOf('plants'), tokens: countOf('access_tokens') }
   })
   const found = reader.prepare("select name from pragma_table_info('plants')").pluck().all() as string[]
   const page = reader.prepare(`${selectPlants(found)} where id >= ? order by id limit ?`)
 
   return {
-    count,
+    ...counts,
     async *plants() {
       let from = plantIdMin
       while (true) {

@@ -57,8 +57,8 @@ export async function restoreSqlite(
  * @throws Error when there is one beside such a file
  */
 function refuseForeignLog(file: string): void {
-  const log = `${file}-wal`
-  if (!existsSync(log)) return
+  const log = [`${file}-wal`, `${file}-journal`].find(each => existsSync(each))
+  if (log === undefined) return
   const descriptor = openSync(file, 'r')
   const header = Buffer.alloc(20)
   readSync(descriptor, header, 0, header.length, 0)
