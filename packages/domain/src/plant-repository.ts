@@ -12,7 +12,7 @@ export interface PlantRepository {
   /** Never overwrites: of several inserts of one id, racing or not, exactly one is `'inserted'`. */
   insert(plant: Plant): Promise<'inserted' | 'id-taken'>
   find(id: PlantId): Promise<Plant | undefined>
-  /** In ascending numeric order of the ids. */
+  /** In ascending numeric order of the ids: exactly `limit` plants if that many exist, but for `textBytesMax`. */
   page(query: PlantPageQuery): Promise<readonly Plant[]>
   /** Creates or replaces. */
   save(plant: Plant): Promise<void>
@@ -21,10 +21,12 @@ export interface PlantRepository {
 }
 
 export interface PlantPageQuery {
-  /** At most so many plants, 1 or more. */
+  /** So many plants, 1 or more. */
   readonly limit: number
   /** Only ids above this one (the keyset of the page before). */
   readonly after?: PlantId
   /** Only plants with exactly this tag. */
   readonly tag?: PlantText
+  /** The page ends with the plant whose texts, with those before them, reach so many bytes in UTF-8, 1 or more. */
+  readonly textBytesMax?: number
 }

@@ -1,5 +1,5 @@
 import { DomainError, type Fault, refusal } from './errors.ts'
-import { type Plant, type PlantText, plantTexts, textProblem } from './plant.ts'
+import { type Plant, type PlantText, textBytes, textProblem } from './plant.ts'
 import { isPlantId, type PlantId, plantIdProblem } from './plant-id.ts'
 import type { PlantPageQuery, PlantRepository } from './plant-repository.ts'
 
@@ -9,7 +9,7 @@ export interface PlantStore {
   create(plant: Plant): Promise<void>
   /** @throws DomainError `plant-not-found` */
   find(id: PlantId): Promise<Plant>
-  /** A page can be shorter than its limit and not be the last: `next` tells. */
+  /** A page that `textBytesMax` ends is shorter than its limit and need not be the last: `next` tells. */
   list(query: PlantPageQuery): Promise<PlantPage>
   /** Creates or replaces; doing it twice is doing it once. */
   replace(plant: Plant): Promise<void>
@@ -27,11 +27,6 @@ export interface PlantPage {
 export const pageLimitMax = 1000
 export const pageLimitDefault = 100
 
-/** UTF-16 code units of text in a page: one of long texts ends early, as an answer has to fit into memory. */
-const pageTextMax = 2 ** 24
-/** Plants that are read in one go, before their texts are measured. */
-const pageRowsAtOnce = 128
-
 export function createPlantStore({ plants }: { plants: PlantRepository }): PlantStore {
   return {
     async create(plant) {
@@ -43,23 +38,14 @@ export function createPlantStore({ plants }: { plants: PlantRepository }): Plant
       return (await plants.find(id)) ?? notFound(id)
     },
     async list(query) {
-      const page: Plant[] = []
-      let text = 0
-      for (let from = query; ; ) {
-        const wanted = Math.min(query.limit - page.length, pageRowsAtOnce)
-        // One more than wanted tells whether there are more, without counting.
-        const found = await plants.page({ ...from, limit: wanted + 1 })
-        for (const plant of found.slice(0, wanted)) {
-          const last = page.at(-1)
-          for (const { field } of plantTexts) text += plant[field]?.length ?? 0
-          if (text > pageTextMax && last !== undefined) return { plants: page, next: last.id }
-          page.push(plant)
-        }
-        const last = page.at(-1)
-        if (found.length <= wanted || last === undefined) return { plants: page }
-        if (page.length === query.limit) return { plants: page, next: last.id }
-        from = { ...query, after: last.id }
-      }
+      const { limit, textBytesMax = Number.POSITIVE_INFINITY } = query
+      // One more than asked for tells whether there are more, without counting.
+      const found = await plants.page({ ...query, limit: limit + 1 })
+      const page = found.slice(0, limit)
+      const last = page.at(-1)
+      const bytes = () => found.reduce((sum, plant) => sum + textBytes(plant), 0)
+      const isCut = found.length > limit || bytes() >= textBytesMax
+      return last !== undefined && isCut ? { plants: page, next: last.id } : { plants: page }
     },
     replace: plant => plants.save(plant),
     async remove(id) {

@@ -78,6 +78,21 @@ export function textProblem(value: unknown): string | undefined {
   return undefined
 }
 
+/** How long a plant's texts are in UTF-8. */
+export function textBytes(plant: Plant): number {
+  let bytes = 0
+  for (const { field } of plantTexts) {
+    const text = plant[field] ?? ''
+    bytes += text.length
+    for (let at = 0; at < text.length; at++) {
+      const unit = text.charCodeAt(at)
+      // Each half of a surrogate pair is two of its four bytes.
+      if (unit > 0x7f) bytes += unit > 0x7ff && (unit < 0xd800 || unit > 0xdfff) ? 2 : 1
+    }
+  }
+  return bytes
+}
+
 function idProblem(value: unknown, expected: PlantId | undefined): string | undefined {
   if (value === undefined) return 'is required'
   if (!isPlantId(value)) return plantIdProblem

@@ -1,58 +1,65 @@
-import { createPlantStore, type Plant, parsePlant, parsePlantPageQuery } from '@plant-store/domain'
+import {
+  createPlantStore,
+  type Plant,
+  type PlantPageQuery,
+  parsePlant,
+  parsePlantPageQuery,
+  textBytes,
+} from '@plant-store/domain'
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
 import { expect, test } from 'vitest'
 
 const idsOf = (plants: readonly Plant[]) => plants.map(({ id }) => Number(id))
 
-async function filled(count: number, textLength: (n: number) => number) {
-  const repository = createMemoryPlantRepository()
+async function filled(count: number, textLength: number) {
+  const plants = createMemoryPlantRepository()
   for (let n = 0; n < count; n++)
-    await repository.save(parsePlant({ id: BigInt(n), name: 'x'.repeat(textLength(n)), tag: 't' }))
-  let most = 0
-  const store = createPlantStore({
-    plants: {
-      ...repository,
-      async page(query) {
-        const found = await repository.page(query)
-        most = Math.max(most, found.length)
-        return found
-      },
-    },
-  })
-  return { store, mostAtOnce: () => most }
+    await plants.save(parsePlant({ id: BigInt(n), name: 'x'.repeat(textLength), tag: 't' }))
+  return createPlantStore({ plants })
 }
 
+/** The ids of page after page. */
+async function pagesOf(count: number, textLength: number, query: PlantPageQuery) {
+  const store = await filled(count, textLength)
+  const pages: number[][] = []
+  for (let from: PlantPageQuery | undefined = query; from !== undefined; ) {
+    const { plants, next } = await store.list(from)
+    pages.push(idsOf(plants))
+    from = next === undefined ? undefined : { ...query, after: next }
+  }
+  return pages
+}
+
+const upTo = (count: number) => Array.from({ length: count }, (_, n) => n)
+
 test('a page of long texts ends early, and the next one goes on behind it', async () => {
-  const { store, mostAtOnce } = await filled(60, () => 1_000_000)
-  const seen: number[] = []
-  let pages = 0
-  let after: bigint | undefined
-  do {
-    const page = await store.list(parsePlantPageQuery({ limit: 1_000n, after, tag: 't' }))
-    expect(page.plants.reduce((sum, { name }) => sum + name.length, 0)).toBeLessThanOrEqual(2 ** 24)
-    seen.push(...idsOf(page.plants))
-    after = page.next
-    pages++
-  } while (after !== undefined)
-  expect(seen).toEqual(Array.from({ length: 60 }, (_, n) => n))
-  expect(pages).toBe(4)
-  expect(mostAtOnce()).toBeLessThan(200)
+  const query = { ...parsePlantPageQuery({ limit: 1_000n, tag: 't' }), textBytesMax: 400 }
+  expect(await pagesOf(10, 99, query)).toEqual([[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]])
 })
 
 test('a plant that is longer than a page should be is a page', async () => {
-  const { store } = await filled(2, () => 2 ** 24 + 1)
-  const page = await store.list(parsePlantPageQuery({ limit: 1_000n }))
-  expect([idsOf(page.plants), page.next]).toEqual([[0], 0n])
-  expect(idsOf((await store.list(parsePlantPageQuery({ after: page.next }))).plants)).toEqual([1])
+  expect(await pagesOf(2, 500, { limit: 1_000, textBytesMax: 400 })).toEqual([[0], [1], []])
+})
+
+test('the limit ends a page that texts would end later', async () => {
+  expect(await pagesOf(5, 99, { limit: 2, textBytesMax: 300 })).toEqual([[0, 1], [2, 3], [4]])
+  expect(await pagesOf(4, 99, { limit: 3, textBytesMax: 300 })).toEqual([[0, 1, 2], [3]])
 })
 
 test.each([1, 99, 100, 128, 129, 256, 299, 300, 301, 1_000])(
   'a page of %i is as long as it can be',
   async limit => {
-    const { store } = await filled(300, () => 1)
+    const store = await filled(300, 1)
     const page = await store.list(parsePlantPageQuery({ limit: BigInt(limit) }))
-    const count = Math.min(limit, 300)
-    expect(idsOf(page.plants)).toEqual(Array.from({ length: count }, (_, n) => n))
+    expect(idsOf(page.plants)).toEqual(upTo(Math.min(limit, 300)))
     expect(page.next).toBe(limit < 300 ? BigInt(limit - 1) : undefined)
+  },
+)
+
+test.each(['', 'a', 'é', '\u07ff', '\u0800', '\ud7ff', '\ue000', '\uffff', '🌱', '\u{10ffff}', 'aé日🌱'])(
+  'the length of a plant is that of its texts in UTF-8: %j',
+  text => {
+    expect(textBytes(parsePlant({ id: 1n, name: text }))).toBe(Buffer.byteLength(text))
+    expect(textBytes(parsePlant({ id: 1n, name: text, tag: text }))).toBe(2 * Buffer.byteLength(text))
   },
 )

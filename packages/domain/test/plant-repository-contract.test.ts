@@ -30,6 +30,20 @@ const identifying =
   }
 const text = (change: (text: string) => string) =>
   storing(({ id, name, tag }) => ({ id, name: change(name), ...(tag !== undefined && { tag: change(tag) }) }))
+/** Ends a page by another sum than that of the bytes. */
+const endingAt =
+  (sum: (before: number, plant: Plant) => number): Break =>
+  right => ({
+    async page({ textBytesMax = Number.POSITIVE_INFINITY, ...query }) {
+      const page = await right.page(query)
+      let bytes = 0
+      const end = page.findIndex(plant => {
+        bytes = sum(bytes, plant)
+        return bytes >= textBytesMax
+      })
+      return end === -1 ? page : page.slice(0, end + 1)
+    },
+  })
 const everything = { limit: Number.MAX_SAFE_INTEGER }
 const later = () => new Promise<void>(resolve => setImmediate(resolve))
 
@@ -167,6 +181,40 @@ const broken: Record<string, Break> = {
   }),
   'gives pages that are one too short': right => ({
     page: async query => (await right.page(query)).slice(0, query.limit - 1),
+  }),
+  ...Object.fromEntries(
+    [100, 128, 1_000].map((most): [string, Break] => [
+      `gives ${most} plants at most`,
+      right => ({ page: async query => (await right.page(query)).slice(0, most) }),
+    ]),
+  ),
+  'gives 1,000 plants of a tag at most': right => ({
+    page: async query => (await right.page(query)).slice(0, query.tag === undefined ? query.limit : 1_000),
+  }),
+  'lets no text end a page': right => ({ page: ({ textBytesMax: _, ...query }) => right.page(query) }),
+  'lets no text end a page of a tag': right => ({
+    page: ({ textBytesMax, ...query }) =>
+      right.page(query.tag === undefined && textBytesMax !== undefined ? { ...query, textBytesMax } : query),
+  }),
+  'counts the UTF-16 code units of a page': endingAt(
+    (bytes, { name, tag = '' }) => bytes + name.length + tag.length,
+  ),
+  'counts the code points of a page': endingAt(
+    (bytes, { name, tag = '' }) => bytes + [...name, ...tag].length,
+  ),
+  'counts no tags of a page': endingAt((bytes, { name }) => bytes + Buffer.byteLength(name)),
+  'looks at each plant of a page alone': endingAt((_, { name, tag = '' }) => Buffer.byteLength(name + tag)),
+  'ends a page before the plant that reaches the bound': right => ({
+    async page(query) {
+      const page = await right.page(query)
+      return query.textBytesMax === undefined || page.length < 2 ? page : page.slice(0, -1)
+    },
+  }),
+  'ends a page with the plant that passes the bound': right => ({
+    page: query =>
+      right.page(
+        query.textBytesMax === undefined ? query : { ...query, textBytesMax: query.textBytesMax + 1 },
+      ),
   }),
   'gives ten plants at most': right => ({ page: async query => (await right.page(query)).slice(0, 10) }),
   'begins a page with the last plant of the one before': right => ({

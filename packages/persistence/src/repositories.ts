@@ -24,10 +24,16 @@ export interface StatementRunner {
     statement: keyof Statements['read'],
     ...parameters: unknown[]
   ): Promise<readonly Row[]>
+  /** Ends with the row whose texts, with those before them, reach so many bytes in UTF-8. */
+  readPage(
+    statement: 'page' | 'pageOfTag',
+    textBytesMax: number,
+    ...parameters: unknown[]
+  ): Promise<readonly PlantRow[]>
 }
 
 /** The ports of the domain and of the access tokens, on the tables of any database. */
-export function createRepositories({ write, read }: StatementRunner): {
+export function createRepositories({ write, read, readPage }: StatementRunner): {
   readonly plants: PlantRepository
   readonly tokens: TokenRepository
 } {
@@ -46,12 +52,12 @@ export function createRepositories({ write, read }: StatementRunner): {
         const [row] = await read<PlantRow>('plant', id)
         return row && toPlant(row)
       },
-      async page({ limit, after, tag }) {
+      async page({ limit, after, tag, textBytesMax = Number.MAX_SAFE_INTEGER }) {
         if (after === plantIdMax) return []
         const from = after === undefined ? plantIdMin : after + 1n
         const rows = await (tag === undefined
-          ? read<PlantRow>('page', from, limit)
-          : read<PlantRow>('pageOfTag', tag, from, limit))
+          ? readPage('page', textBytesMax, from, limit)
+          : readPage('pageOfTag', textBytesMax, tag, from, limit))
         return rows.map(toPlant)
       },
       async save(plant) {

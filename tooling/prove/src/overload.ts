@@ -12,7 +12,7 @@ import { temporaryFolder } from './temporary.ts'
 export const overloadPart: Part = { name: 'overload', share: 0.14, run: runOverload }
 
 /** What the program may take at its peak; where more is needed than is said here, a bound is missing somewhere. */
-const memoryMibMax = 2_048
+const memoryMibMax = 512
 /** A client that behaves must be answered within this, whatever others do. */
 const healthyAnswerMsMax = 5_000
 const recoveryMsMax = 30_000
@@ -144,7 +144,12 @@ const attacks: readonly Attack[] = [
   { name: 'huge headers', run: target => flood(target, 'huge headers', 431) },
   { name: 'endless bodies', run: target => flood(target, 'endless bodies', 413) },
   { name: 'pipelining', run: pipeline },
+  { name: 'requests behind one whose answer is not read', run: pipelineBehindHeld },
   { name: 'clients that never read', run: neverRead },
+  { name: 'a list of long names', run: listLongNames },
+  { name: 'slow readers of long lists', run: target => readSlowly(target, 150, longList) },
+  { name: 'slow readers of the reference page', run: target => readSlowly(target, 2_000, bundle) },
+  { name: 'spaces in Authorization', run: spacesInAuthorization },
   { name: 'slowhttptest, slow headers', run: target => slowhttptest(target, ['-H', '-i', '2', '-t', 'GET']) },
   {
     name: 'slowhttptest, slow bodies',
@@ -367,6 +372,85 @@ async function neverRead(target: Target): Promise<string> {
   for (const socket of sockets) socket.destroy()
   if (left > sockets.length / 10) throw new Error(`${left} of ${sockets.length} were not cut off`)
   return `${sockets.length} connections of 200 requests for 2 MB each, all cut off but ${Math.max(0, left)}`
+}
+
+/** Plants whose names are as long as a body may be, behind all others; the emoji makes each character two bytes in memory. */
+const longNames = { count: 130, after: 10n ** 15n }
+const longList = `GET /plants?limit=1000&after=${longNames.after} HTTP/1.1\r\n${authorized}\r\n`
+const bundle = 'GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nhost: h\r\n\r\n'
+
+async function storeLongNames({ client }: Target): Promise<void> {
+  const name = `🌱${'x'.repeat(2 ** 20 - 100)}`
+  for (let n = 1n; n <= longNames.count; n++)
+    await client.ask('PUT', `/plants/${longNames.after + n}`, { body: toJson({ name }) })
+}
+
+/** Page by page to its end, a few clients at once. */
+async function listLongNames(target: Target): Promise<string> {
+  await storeLongNames(target)
+  const { program } = target
+  let pages = 0
+  const listAll = async () => {
+    let plants = 0
+    let path: string | undefined = `/plants?limit=1000&after=${longNames.after}`
+    while (path !== undefined) {
+      const answer: Response = await fetch(`${program.url}${path}`, {
+        headers: { authorization: `Bearer ${token}` },
+      })
+      const text = await answer.text()
+      if (answer.status === 503) {
+        await sleep(100)
+        continue
+      }
+      if (answer.status !== 200) throw new Error(`a list was answered with ${answer.status}`)
+      plants += text.split('"id":').length - 1
+      pages++
+      path = /<([^>]*)>/.exec(answer.headers.get('link') ?? '')?.[1]
+    }
+    if (plants !== longNames.count) throw new Error(`${plants} of ${longNames.count} plants were listed`)
+  }
+  await Promise.all([listAll(), listAll(), listAll(), listAll()])
+  return `${longNames.count} names of 1 MiB, listed 4 times at once in ${pages} pages`
+}
+
+/** Asks on many connections and takes nothing of the answers for a while. */
+async function readSlowly(target: Target, count: number, request: string): Promise<string> {
+  const sockets = await openSockets(target, count)
+  for (const socket of sockets) {
+    socket.pause()
+    socket.write(request)
+  }
+  await sleep(4_000)
+  for (const socket of sockets) socket.destroy()
+  return `${figure(sockets.length)} connections`
+}
+
+async function pipelineBehindHeld(target: Target): Promise<string> {
+  await storeLongNames(target)
+  const count = 100_000
+  const [socket] = await openSockets(target, 1)
+  if (socket === undefined) throw new Error('no connection could be made')
+  socket.pause()
+  socket.write(longList)
+  socket.write('GET /healthz HTTP/1.1\r\nhost: h\r\n\r\n'.repeat(count))
+  await sleep(3_000)
+  socket.destroy()
+  return `${figure(count)} requests`
+}
+
+/** Only bad for an expression that looks for the end of the token from each of them. */
+async function spacesInAuthorization(target: Target): Promise<string> {
+  const sockets = await openSockets(target, 16)
+  const counts = countAnswers(sockets)
+  const request = `GET /plants HTTP/1.1\r\nhost: h\r\nauthorization: Bearer a${' '.repeat(16_000)}b\r\n\r\n`
+  for (const socket of sockets) {
+    socket.on('data', () => socket.write(request))
+    socket.write(request)
+  }
+  await sleep(4_000)
+  for (const socket of sockets) socket.destroy()
+  onlyThese(counts, [401, 429])
+  return written(counts)
 }
 
 const hasSlowhttptest = () => spawnSync('slowhttptest', ['-h']).error === undefined

@@ -134,6 +134,40 @@ export const plantRepositoryContract: readonly PlantRepositoryCase[] = [
     },
   },
   {
+    name: 'gives as many plants as were asked for, however many that is',
+    async run(repository) {
+      const count = 1_100
+      const ids = Array.from({ length: count }, (_, n) => BigInt(n))
+      await Promise.all(ids.map(id => repository.insert(plant(id, 'p', 'of many'))))
+      for (const limit of [100, 129, 1_000, 1_001, count - 1, count, count + 1]) {
+        assert.deepEqual(idsOf(await repository.page({ limit })), ids.slice(0, limit))
+        assert.deepEqual(
+          idsOf(await repository.page({ ...query({ tag: 'of many' }), limit })),
+          ids.slice(0, limit),
+        )
+      }
+    },
+  },
+  {
+    name: 'ends a page with the plant whose texts reach the bound in bytes',
+    async run(repository) {
+      /** Of the plants of the ids 0 to 5 the bytes up to each. */
+      const reached = [0, 1, 3, 6, 10, 15]
+      for (const [id, name] of ['', 'a', 'é', '日', '🌱'].entries())
+        await repository.insert(plant(BigInt(id), name))
+      await repository.insert(plant(5n, 'end', 'é'))
+      for (let textBytesMax = 1; textBytesMax <= 16; textBytesMax++) {
+        const count = reached.filter(bytes => bytes < textBytesMax).length + 1
+        const ids = [0n, 1n, 2n, 3n, 4n, 5n].slice(0, count)
+        assert.deepEqual(idsOf(await repository.page({ limit: 10, textBytesMax })), ids)
+        assert.deepEqual(idsOf(await repository.page({ limit: 2, textBytesMax })), ids.slice(0, 2))
+      }
+      for (let n = 6n; n < 12n; n++) await repository.insert(plant(n, 'name', '1234'))
+      const page = { ...query({ tag: '1234', after: 6n }), textBytesMax: 17 }
+      assert.deepEqual(idsOf(await repository.page(page)), [7n, 8n, 9n])
+    },
+  },
+  {
     name: 'saves by creating and by replacing, and saving twice is saving once',
     async run(repository) {
       await repository.save(plant(1n, 'a', 'x'))

@@ -1,4 +1,4 @@
-import type { Plant } from '../plant.ts'
+import { type Plant, textBytes } from '../plant.ts'
 import type { LoadOutcome, PlantArchive } from '../plant-archive.ts'
 import type { PlantId } from '../plant-id.ts'
 import type { PlantRepository } from '../plant-repository.ts'
@@ -14,13 +14,19 @@ export function createMemoryPlantRepository(plants = new Map<PlantId, Plant>()):
     async find(id) {
       return plants.get(id)
     },
-    async page({ limit, after, tag }) {
-      return [...plants.values()]
+    async page({ limit, after, tag, textBytesMax = Number.POSITIVE_INFINITY }) {
+      const page = [...plants.values()]
         .filter(
           plant => (after === undefined || plant.id > after) && (tag === undefined || plant.tag === tag),
         )
         .sort((a, b) => (a.id < b.id ? -1 : 1))
         .slice(0, limit)
+      let bytes = 0
+      const end = page.findIndex(plant => {
+        bytes += textBytes(plant)
+        return bytes >= textBytesMax
+      })
+      return end === -1 ? page : page.slice(0, end + 1)
     },
     async save(plant) {
       plants.set(plant.id, plant)

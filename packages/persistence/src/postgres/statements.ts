@@ -1,3 +1,4 @@
+import { plantTexts } from '@plant-store/domain'
 import {
   DummyDriver,
   Kysely,
@@ -21,18 +22,36 @@ const db = new Kysely<Tables>({
 
 export const plantTypes = plantColumns.map((column): ColumnType => (column === 'id' ? 'bigint' : 'text'))
 
+const shared = writeStatements(db).read
+
+/** Of a page, the rows before which the texts have fewer bytes than the last parameter says. To tell them, no text is read. */
+const withinText = (page: string, parameter: string) => `
+  select ${plantColumns.join(', ')}
+  from (
+    select *, sum(${plantTexts.map(({ field }) => `coalesce(octet_length(${field}), 0)`).join(' + ')})
+      over (order by id rows between unbounded preceding and 1 preceding) as bytes_before
+    from (${page}) as page
+  ) as page
+  where coalesce(bytes_before, 0) < ${parameter}
+  order by id`
+
 const read: Statements['read'] = {
-  ...writeStatements(db).read,
-  /** tag, from id, limit. A tag is of any length and an index entry is not, so the index has how the tag starts. */
-  pageOfTag: sqlOf(
-    db
-      .selectFrom('plants')
-      .select(plantColumns)
-      .where(sql<boolean>`${tagStart(sql.ref('tag'))} = ${tagStart(sql`$1::text`)}`)
-      .where(sql<boolean>`tag = $1`)
-      .where(sql<boolean>`id >= $2`)
-      .orderBy('id')
-      .limit(sql<number>`$3`),
+  ...shared,
+  /** from id, limit, bytes of text */
+  page: withinText(shared.page, '$3'),
+  /** tag, from id, limit, bytes of text. A tag is of any length and an index entry is not, so the index has how the tag starts. */
+  pageOfTag: withinText(
+    sqlOf(
+      db
+        .selectFrom('plants')
+        .select(plantColumns)
+        .where(sql<boolean>`${tagStart(sql.ref('tag'))} = ${tagStart(sql`$1::text`)}`)
+        .where(sql<boolean>`tag = $1`)
+        .where(sql<boolean>`id >= $2`)
+        .orderBy('id')
+        .limit(sql<number>`$3`),
+    ),
+    '$4',
   ),
 }
 

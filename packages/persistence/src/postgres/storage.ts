@@ -51,6 +51,9 @@ export function joinPostgres(
     return answering(timeoutMs, retrying(timeoutMs, attempt)).catch(outages.failed)
   }
 
+  const readPage: StatementRunner['readPage'] = (name, textBytesMax, ...values) =>
+    read(name, ...values, textBytesMax)
+
   const check = () =>
     answering(
       timeoutMs,
@@ -68,7 +71,7 @@ export function joinPostgres(
   const outages = watchOutages(checkAll, onStateChange)
 
   return {
-    ...createRepositories({ write, read }),
+    ...createRepositories({ write, read, readPage }),
     check,
     waiting: queue.waiting,
     async [Symbol.asyncDispose]() {

@@ -5,6 +5,7 @@ import { createRepositories, type StatementRunner } from '../repositories.ts'
 import type { Statements } from '../statements.ts'
 import type { CommitObserver, StateObserver, Storage } from '../storage.ts'
 import type { SqliteLink } from '../storage-link.ts'
+import { type PlantRow, plantColumns } from '../tables.ts'
 import { openReader } from './connection.ts'
 import { detailedReasonOf } from './reason.ts'
 import { connectWriter, unavailable, type Writer } from './writer-thread.ts'
@@ -42,19 +43,34 @@ export function createStorage(
   const prepared = Object.fromEntries(
     Object.entries(statements).map(([name, sql]) => [name, reader.prepare(sql)]),
   ) as Record<keyof Statements['read'], Database.Statement>
-  const read: StatementRunner['read'] = async <Row>(
-    name: keyof Statements['read'],
-    ...parameters: unknown[]
-  ) => {
+  const reading = <Result>(work: () => Result): Result => {
     try {
-      return prepared[name].all(...parameters) as Row[]
+      return work()
     } catch (cause) {
       return outages.failed(unavailable('the store could not be read', detailedReasonOf(cause)))
     }
   }
+  const read: StatementRunner['read'] = async <Row>(
+    name: keyof Statements['read'],
+    ...parameters: unknown[]
+  ) => reading(() => prepared[name].all(...parameters) as Row[])
+  const readPage: StatementRunner['readPage'] = async (name, textBytesMax, ...parameters) =>
+    reading(() => {
+      const rows: PlantRow[] = []
+      let bytes = 0
+      for (const row of prepared[name].iterate(...parameters) as Iterable<PlantRow>) {
+        rows.push(row)
+        for (const column of plantColumns) {
+          const text = row[column]
+          if (typeof text === 'string') bytes += Buffer.byteLength(text)
+        }
+        if (bytes >= textBytesMax) break
+      }
+      return rows
+    })
 
   return {
-    ...createRepositories({ write: queue.write, read }),
+    ...createRepositories({ write: queue.write, read, readPage }),
     check,
     waiting: queue.waiting,
     async [Symbol.asyncDispose]() {

@@ -1,5 +1,5 @@
 import { open } from 'node:fs/promises'
-import { type Plant, type PlantId, type PlantRepository, parsePlant } from '@plant-store/domain'
+import { type Plant, type PlantId, type PlantRepository, parsePlant, textBytes } from '@plant-store/domain'
 
 export interface Journal extends PlantRepository {
   close(): Promise<void>
@@ -38,12 +38,18 @@ export async function openJournal(path: string): Promise<Journal> {
       return 'inserted'
     },
     find: async id => seedlings.get(id),
-    async page({ limit, after, tag }) {
-      return [...seedlings.values()]
+    async page({ limit, after, tag, textBytesMax = Number.POSITIVE_INFINITY }) {
+      const page = [...seedlings.values()]
         .filter(({ id }) => after === undefined || id > after)
         .filter(seedling => tag === undefined || seedling.tag === tag)
         .sort((a, b) => (a.id < b.id ? -1 : 1))
         .slice(0, limit)
+      let bytes = 0
+      const end = page.findIndex(seedling => {
+        bytes += textBytes(seedling)
+        return bytes >= textBytesMax
+      })
+      return end === -1 ? page : page.slice(0, end + 1)
     },
     save: keep,
     async remove(id) {
