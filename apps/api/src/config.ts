@@ -71,8 +71,10 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     logLevel: read('LOG_LEVEL', 'info', oneOf(logLevels)),
     httpThreads: read('HTTP_THREADS', `${httpThreadsDefault}`, integer(1, 64)),
     serverLimits: {
-      bodyBytesMax: read('BODY_LIMIT', '1MiB', bytes(1, 2 ** 30)),
+      bodyBytesMax: read('BODY_LIMIT', '1MiB', bytes(1, 2 ** 28)),
       headerBytesMax: read('HEADER_LIMIT', '16KiB', bytes(1024, 2 ** 20)),
+      pageTextBytesMax: read('PAGE_LIMIT', '4MiB', bytes(1, 2 ** 28)),
+      heldBytesMax: read('HELD_LIMIT', '64MiB', bytes(1, 2 ** 32)),
       requestTimeoutMs: read('REQUEST_TIMEOUT', '30s', duration),
       headersTimeoutMs: read('HEADERS_TIMEOUT', '10s', duration),
       keepAliveTimeoutMs: read('KEEP_ALIVE_TIMEOUT', '72s', duration),
@@ -86,8 +88,18 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     ...(tracesEndpoint !== undefined && { tracesEndpoint }),
     ...(metricsPort !== undefined && { metricsPort }),
   }
+  const { inactivityTimeoutMs, connectionsMax } = config.serverLimits
+  if (
+    faults.length === 0 &&
+    isPostgres(config.databaseUrl) &&
+    inactivityTimeoutMs <= config.databaseTimeoutMs
+  ) {
+    const consequence = 'a request that waits for the database would be cut without an answer'
+    faults.push(`INACTIVITY_TIMEOUT must be longer than DATABASE_TIMEOUT: ${consequence}`)
+  }
   if (faults.length > 0) throw new ConfigError(faults.join('\n'))
-  return Object.freeze(config)
+  // Each thread takes at least one connection.
+  return Object.freeze({ ...config, httpThreads: Math.min(config.httpThreads, connectionsMax) })
 }
 
 const integer = (min: number, max: number) => (text: string) => {
@@ -133,6 +145,8 @@ const httpUrl = (text: string) => {
   }
   return url.href
 }
+
+const isPostgres = (url: string) => storageName(url).startsWith('postgres:')
 
 const databaseUrl = (text: string) => {
   storageName(text)

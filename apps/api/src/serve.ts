@@ -63,7 +63,12 @@ export async function serve(
 
 /** The system spreads connections over the threads about evenly. */
 function forOneThread({ serverLimits, httpThreads }: Config): ServerLimits {
-  return { ...serverLimits, connectionsMax: Math.ceil(serverLimits.connectionsMax / httpThreads) }
+  const { connectionsMax, heldBytesMax } = serverLimits
+  return {
+    ...serverLimits,
+    connectionsMax: Math.ceil(connectionsMax / httpThreads),
+    heldBytesMax: Math.ceil(heldBytesMax / httpThreads),
+  }
 }
 
 /** Tokens that the configuration gives stand beside the stored ones, for everything, for as long as the process runs. */

@@ -29,6 +29,8 @@ const defaults = {
   httpThreads: threads,
   serverLimits: {
     bodyBytesMax: 1_048_576,
+    pageTextBytesMax: 4_194_304,
+    heldBytesMax: 67_108_864,
     headerBytesMax: 16_384,
     requestTimeoutMs: 30_000,
     headersTimeoutMs: 10_000,
@@ -67,6 +69,8 @@ test('an empty variable counts as one that is not set', () => {
     'LOG_LEVEL',
     'HTTP_THREADS',
     'BODY_LIMIT',
+    'PAGE_LIMIT',
+    'HELD_LIMIT',
     'HEADER_LIMIT',
     'REQUEST_TIMEOUT',
     'HEADERS_TIMEOUT',
@@ -136,7 +140,9 @@ describe('a right value is taken:', () => {
   test.each([
     ['BODY_LIMIT', '1', { bodyBytesMax: 1 }],
     ['BODY_LIMIT', '64KiB', { bodyBytesMax: 65_536 }],
-    ['BODY_LIMIT', '1024MiB', { bodyBytesMax: 2 ** 30 }],
+    ['BODY_LIMIT', '256MiB', { bodyBytesMax: 2 ** 28 }],
+    ['PAGE_LIMIT', '1', { pageTextBytesMax: 1 }],
+    ['HELD_LIMIT', '4096MiB', { heldBytesMax: 2 ** 32 }],
     ['HEADER_LIMIT', '1024', { headerBytesMax: 1024 }],
     ['HEADER_LIMIT', '1MiB', { headerBytesMax: 2 ** 20 }],
     ['REQUEST_TIMEOUT', '1ms', { requestTimeoutMs: 1 }],
@@ -203,7 +209,9 @@ describe('a wrong value is refused, with the variable named:', () => {
     ['DATABASE_POOL_MAX', ['0', '1001', 'all']],
     ['LOG_LEVEL', ['verbose', 'INFO', '30']],
     ['HTTP_THREADS', ['0', '65', '-1', 'auto', '1.5']],
-    ['BODY_LIMIT', ['0', '-1', '1.5MiB', '1MB', '1kib', '1025MiB', 'MiB', '1 MiB', '1GiB']],
+    ['BODY_LIMIT', ['0', '-1', '1.5MiB', '1MB', '1kib', '257MiB', 'MiB', '1 MiB', '1GiB']],
+    ['PAGE_LIMIT', ['0', '257MiB', 'long']],
+    ['HELD_LIMIT', ['0', '4097MiB', 'all']],
     ['HEADER_LIMIT', ['1023', '0', '2MiB', 'x']],
     ['REQUEST_TIMEOUT', ['0s', '0ms', '30', '30m', '-1s', '1.5s', '86401s', 's']],
     ['HEADERS_TIMEOUT', ['0s', '10']],
@@ -217,6 +225,21 @@ describe('a wrong value is refused, with the variable named:', () => {
   ])('%s', (name, values) => {
     for (const value of values) expect(wrongVariables({ [name]: value }), `${name}=${value}`).toEqual([name])
   })
+})
+
+test('limits that contradict each other are refused, and both are named', () => {
+  const DATABASE_URL = 'postgres://plants@localhost/plants'
+  const both = { DATABASE_URL, DATABASE_TIMEOUT: '10s', INACTIVITY_TIMEOUT: '10s' }
+  expect(faultsOf(both)).toEqual([
+    'INACTIVITY_TIMEOUT must be longer than DATABASE_TIMEOUT: a request that waits for the database would be cut without an answer',
+  ])
+  expect(faultsOf({ ...both, INACTIVITY_TIMEOUT: '10001ms' })).toEqual([])
+  expect(faultsOf({ ...both, DATABASE_URL: '' })).toEqual([])
+})
+
+test('there are not more threads than connections', () => {
+  expect(readConfig({ MAX_CONNECTIONS: '3', HTTP_THREADS: '8' }).httpThreads).toBe(3)
+  expect(readConfig({ MAX_CONNECTIONS: '8', HTTP_THREADS: '3' }).httpThreads).toBe(3)
 })
 
 test('every wrong variable is named at once, a line each, with what it should be', () => {

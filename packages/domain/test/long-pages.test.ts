@@ -34,7 +34,11 @@ const upTo = (count: number) => Array.from({ length: count }, (_, n) => n)
 
 test('a page of long texts ends early, and the next one goes on behind it', async () => {
   const query = { ...parsePlantPageQuery({ limit: 1_000n, tag: 't' }), textBytesMax: 400 }
-  expect(await pagesOf(10, 99, query)).toEqual([[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]])
+  expect(await pagesOf(10, 99, query)).toEqual([
+    [0, 1, 2, 3],
+    [4, 5, 6, 7],
+    [8, 9],
+  ])
 })
 
 test('a plant that is longer than a page should be is a page', async () => {

@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { RequestError, toFailure } from './errors.ts'
+import { countedBytesMin, type HeldBytes } from './held-bytes.ts'
 import { requestIdField } from './request-id.ts'
 import { writeError } from './writers.ts'
 
@@ -13,6 +14,24 @@ declare module 'fastify' {
 /** JSON has no charset to name (RFC 8259, 11); Fastify would add one to any answer without a serializer of its own. */
 export function answer<Body>(reply: FastifyReply, write: (body: Body) => string, body: Body): FastifyReply {
   return reply.header('content-type', 'application/json').serializer(write).send(body)
+}
+
+/**
+ * Answers with what was read, which may be long, and is held until the client has taken it.
+ *
+ * @throws RequestError `too-many-bytes`
+ */
+export function answerCounted<Body>(
+  reply: FastifyReply,
+  write: (body: Body) => string,
+  body: Body,
+  { hold }: HeldBytes,
+): FastifyReply {
+  const text = write(body)
+  if (text.length < countedBytesMin) return answer(reply, () => text, body)
+  const bytes = Buffer.from(text)
+  hold(reply.raw, bytes.length)
+  return reply.header('content-type', 'application/json').send(bytes)
 }
 
 /** Every failure in the one shape. Set as the error handler wherever requests are answered. */

@@ -21,6 +21,7 @@ export type RequestErrorCode =
   | 'headers-too-large'
   | 'draining'
   | 'too-many-connections'
+  | 'too-many-bytes'
 
 export class RequestError extends Error {
   override readonly name = 'RequestError'
@@ -76,6 +77,10 @@ export const failures = {
   'too-many-connections': {
     number: 50304,
     meaning: 'The server has as many connections as it takes; try again after Retry-After',
+  },
+  'too-many-bytes': {
+    number: 50305,
+    meaning: 'The server holds as much of bodies and answers as it may; try again after Retry-After',
   },
 } as const satisfies Record<FailureCode, { number: number; meaning: string }>
 

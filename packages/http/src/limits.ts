@@ -1,6 +1,10 @@
 export interface ServerLimits {
   readonly bodyBytesMax: number
   readonly headerBytesMax: number
+  /** The text of the plants in one answer, in UTF-8; a page of plants ends there, with one plant at least. */
+  readonly pageTextBytesMax: number
+  /** Bodies and answers of some length, from their arrival until the answer has left; who comes past it is told so (503). */
+  readonly heldBytesMax: number
   /** For a whole request to arrive, from its first byte. */
   readonly requestTimeoutMs: number
   /** For its header section to arrive. */
@@ -18,6 +22,8 @@ export interface ServerLimits {
 export const defaultServerLimits: ServerLimits = {
   bodyBytesMax: 1024 * 1024,
   headerBytesMax: 16 * 1024,
+  pageTextBytesMax: 4 * 1024 * 1024,
+  heldBytesMax: 64 * 1024 * 1024,
   requestTimeoutMs: 30_000,
   headersTimeoutMs: 10_000,
   keepAliveTimeoutMs: 72_000,

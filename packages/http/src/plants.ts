@@ -10,9 +10,11 @@ import {
   parsePlantPageQuery,
 } from '@plant-store/domain'
 import type { FastifyPluginCallback, FastifyRequest } from 'fastify'
-import { answer, answerFailure } from './answers.ts'
+import { answer, answerCounted, answerFailure } from './answers.ts'
 import { createAuthentication } from './authentication.ts'
 import { RequestError } from './errors.ts'
+import { countHeldBytes, type HeldBytesLimits, holdBody } from './held-bytes.ts'
+import { defaultServerLimits } from './limits.ts'
 import { refuseOtherMethods } from './methods.ts'
 import { checkBody, readInteger, readJson, readQuery } from './request.ts'
 import type { Throttle } from './throttle.ts'
@@ -30,14 +32,18 @@ export interface PlantRoutesOptions {
   readonly gate: Gate
   /** Turns away who sends many wrong tokens; nobody is unless it is given. */
   readonly throttle?: Throttle
+  /** Those that aren't given are {@link defaultServerLimits}. */
+  readonly limits?: Partial<HeldBytesLimits>
 }
 
 /** The operations on plants, as a plugin for any Fastify: it brings its own parsing, authentication and failures. */
 export const plantRoutes: FastifyPluginCallback<PlantRoutesOptions> = (
   app,
-  { store, gate, throttle },
+  { store, gate, throttle, limits: given },
   done,
 ) => {
+  const limits = { ...defaultServerLimits, ...given }
+  const held = countHeldBytes(limits)
   if (!app.hasRequestDecorator('tokenName')) app.decorateRequest('tokenName', '')
   app.decorateRequest('plantId', undefined)
   app.setErrorHandler(answerFailure)
@@ -51,6 +57,7 @@ export const plantRoutes: FastifyPluginCallback<PlantRoutesOptions> = (
       request.raw.httpVersion !== '1.0' &&
       app.server.listenerCount('checkContinue') > 0
     if (isLeftToUs && Number(length) <= request.routeOptions.bodyLimit) reply.raw.writeContinue()
+    holdBody(request, reply.raw, held)
     parse(null, payload)
   })
   app.removeAllContentTypeParsers()
@@ -66,15 +73,17 @@ export const plantRoutes: FastifyPluginCallback<PlantRoutesOptions> = (
   })
 
   app.get('/plants', withHead, async (request, reply) => {
+    held.checkRoom()
     const { limit, after, tag } = readQuery(request.raw.url as string, ['limit', 'after', 'tag'])
     const query = parsePlantPageQuery({ limit: readInteger(limit), after: readInteger(after), tag })
-    const page = await store.list(query)
+    const page = await store.list({ ...query, textBytesMax: limits.pageTextBytesMax })
     if (page.next !== undefined) reply.header('link', `<${nextPage(request, page.next, query)}>; rel="next"`)
-    return answer(reply, writeStoredPlants, page.plants as Plant[])
+    return answerCounted(reply, writeStoredPlants, page.plants as Plant[], held)
   })
 
   app.get<PlantPath>('/plants/:id', withHead, async (request, reply) => {
-    return answer(reply, writeStoredPlant, await store.find(readId(request)))
+    held.checkRoom()
+    return answerCounted(reply, writeStoredPlant, await store.find(readId(request)), held)
   })
 
   app.put<PlantPath & { Body?: Buffer }>('/plants/:id', async (request, reply) => {

@@ -127,7 +127,7 @@ export function createServer({
       })
       addDocs(routes)
       addMetrics(routes, { gate, metrics, throttle })
-      routes.register(plantRoutes, { store, gate, throttle })
+      routes.register(plantRoutes, { store, gate, throttle, limits })
     },
     { prefix },
   )

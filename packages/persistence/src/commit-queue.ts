@@ -15,7 +15,7 @@ export interface Commit {
 export interface CommitQueueLimits {
   /** Changes that may be waiting for their commit or in it; past it, `store-busy`. */
   readonly queueRowsMax: number
-  /** The text in them, in UTF-16 code units. */
+  /** The text in them, in UTF-16 code units. One change that waits alone may have more. */
   readonly queueTextMax: number
   /** Changes that share one commit. */
   readonly batchRowsMax: number
@@ -23,7 +23,7 @@ export interface CommitQueueLimits {
 
 export const defaultCommitQueueLimits: CommitQueueLimits = {
   queueRowsMax: 10_000,
-  queueTextMax: 64 * 1024 * 1024,
+  queueTextMax: 8 * 1024 * 1024,
   batchRowsMax: 1_000,
 }
 
@@ -112,7 +112,8 @@ export function createCommitQueue({ commit, commitsAtOnce, limits }: CommitQueue
     write(write) {
       if (isClosed) return Promise.reject(new DomainError('store-unavailable', 'the store is closed'))
       const length = textLength(write)
-      if (rows >= limits.queueRowsMax || text + length > limits.queueTextMax) {
+      const isTooMuch = text > 0 && text + length > limits.queueTextMax
+      if (rows >= limits.queueRowsMax || isTooMuch) {
         return Promise.reject(new DomainError('store-busy', 'too many changes are waiting to be written'))
       }
       rows++

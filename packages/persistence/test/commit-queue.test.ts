@@ -69,6 +69,17 @@ describe.each([
     expect((await storage.plants.page({ limit: 10 })).map(({ id }) => id)).toEqual([2n, 3n, 4n])
   })
 
+  test('are taken whatever their text, where nothing else waits', async () => {
+    await using storage = await openStorage({ url: url(), queueTextMax: 10 })
+    const long = plant(1, 'x'.repeat(1_000))
+    expect(await outcomes([storage.plants.insert(long), storage.plants.insert(plant(2, 'y'))])).toEqual([
+      'inserted',
+      'store-busy',
+    ])
+    expect(await outcomes([storage.plants.insert(plant(2, 'y'))])).toEqual(['inserted'])
+    expect(await storage.plants.page({ limit: 2 })).toEqual([long, plant(2, 'y')])
+  })
+
   test('are written before the store closes', async () => {
     const storage = await openStorage({ url: url(), batchRowsMax: 10 })
     const all = outcomes(Array.from({ length: 200 }, (_, n) => storage.plants.insert(plant(n))))

@@ -1,0 +1,64 @@
+import type { ServerResponse } from 'node:http'
+import type { FastifyRequest } from 'fastify'
+import { RequestError } from './errors.ts'
+import type { ServerLimits } from './limits.ts'
+
+export type HeldBytesLimits = Pick<ServerLimits, 'heldBytesMax' | 'pageTextBytesMax'>
+
+/** Shorter bodies and answers are not counted: what connections hold of them is little. */
+export const countedBytesMin = 16 * 1024
+
+/**
+ * The bytes that are held for all requests together. What is held for one alone may be of any size: it could not be
+ * served otherwise.
+ */
+export interface HeldBytes {
+  /** @throws RequestError `too-many-bytes` when there may be no room for a long answer: before the work of making it */
+  checkRoom(): void
+  /**
+   * Adds to what is held for a request until its answer has left.
+   *
+   * @throws RequestError `too-many-bytes`
+   */
+  hold(response: ServerResponse, bytes: number): void
+}
+
+export function countHeldBytes({ heldBytesMax, pageTextBytesMax }: HeldBytesLimits): HeldBytes {
+  const shares = new Map<ServerResponse, number>()
+  let held = 0
+  const check = (bytes: number, share = 0) => {
+    if (held > share && held + bytes > heldBytesMax)
+      throw new RequestError('too-many-bytes', 'too many long bodies and answers are on their way')
+  }
+  return {
+    checkRoom: () => check(pageTextBytesMax),
+    hold(response, bytes) {
+      if (response.destroyed || response.writableFinished) return
+      const share = shares.get(response)
+      check(bytes, share)
+      held += bytes
+      shares.set(response, (share ?? 0) + bytes)
+      if (share !== undefined) return
+      const release = () => {
+        held -= shares.get(response) ?? 0
+        shares.delete(response)
+      }
+      response.once('finish', release).once('close', release)
+    },
+  }
+}
+
+/** Counts a body as it arrives: twice, as its answer may repeat it. Fails it where it is one too many. */
+export function holdBody({ raw }: FastifyRequest, response: ServerResponse, { hold }: HeldBytes): void {
+  const { 'content-length': length = '0', 'transfer-encoding': coding } = raw.headers
+  if (coding === undefined && Number(length) < countedBytesMin) return
+  const count = (chunk: Buffer) => {
+    try {
+      hold(response, 2 * chunk.length)
+    } catch (error) {
+      raw.off('data', count)
+      raw.emit('error', error)
+    }
+  }
+  raw.on('data', count)
+}

@@ -1,0 +1,105 @@
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import {
+  assertFailure,
+  assertSuccess,
+  createClient,
+  createRecorder,
+  held,
+  plantRequest,
+  toJson,
+} from '@plant-store/contract'
+import { expect, test, vi } from 'vitest'
+import { startMemoryService } from './memory-service.ts'
+
+const mib = 2 ** 20
+
+async function start(limits: { heldBytesMax?: number; pageTextBytesMax?: number }) {
+  const service = await startMemoryService({ limits: { bodyBytesMax: 32 * mib, ...limits } })
+  const client = createClient(service, createRecorder(await service.description()))
+  const sockets: Socket[] = []
+  service.server.server.on('connection', (socket: Socket) => sockets.push(socket))
+  return {
+    client,
+    bytesRead: () => sockets.map(socket => socket.bytesRead),
+    create: async (id: bigint, name: string) =>
+      assertSuccess(await client.ask('POST', '/plants', { body: toJson({ id, name }) }), { name }),
+    /** A client that asks, and takes no more of the answer than its beginning. */
+    async askWithoutReading(path: string) {
+      const { hostname, port } = new URL(service.url)
+      const socket = connect({ host: hostname, port: Number(port) })
+      const fields = `host: h\r\nauthorization: Bearer ${service.tokens.full}\r\n`
+      socket.write(`GET ${path} HTTP/1.1\r\n${fields}\r\n`)
+      await once(socket, 'readable')
+      return socket
+    },
+    async [Symbol.asyncDispose]() {
+      client.close()
+      await service[Symbol.asyncDispose]()
+    },
+  }
+}
+
+test.each(['/plants/1', '/plants'])(
+  'the answers to %s that nobody takes are bounded, and those after them are served again',
+  async path => {
+    await using store = await start({ heldBytesMax: 40 * mib })
+    const name = 'x'.repeat(15 * mib)
+    await store.create(1n, name)
+    // Two are held, and a third would be one too many.
+    const sockets = [await store.askWithoutReading(path), await store.askWithoutReading(path)]
+    const refused = await store.client.ask('GET', path)
+    assertFailure(refused, 50305)
+    expect(refused.headers.get('retry-after')).toBe('1')
+    assertFailure(await store.client.ask('POST', '/plants', { body: toJson({ id: 3n, name }) }), 50305)
+
+    for (const socket of sockets) socket.destroy()
+    await vi.waitFor(async () => expect((await store.client.ask('GET', path)).status).toBe(200))
+    assertFailure(await store.client.ask('GET', '/plants/3'), 40402)
+  },
+)
+
+test('an answer that was taken is held no longer, and one alone may be of any length', async () => {
+  await using store = await start({ heldBytesMax: 1 })
+  const name = 'x'.repeat(mib)
+  await store.create(1n, name)
+  for (let n = 0; n < 5; n++) assertSuccess(await store.client.ask('GET', '/plants/1'), { id: 1n, name })
+})
+
+test.each([
+  ['of a known length', (length: number) => `content-length: ${length}`, (piece: string) => piece],
+  [
+    'in chunks',
+    () => 'transfer-encoding: chunked',
+    (piece: string) => `${piece.length.toString(16)}\r\n${piece}\r\n`,
+  ],
+])('bodies %s that have not ended are bounded', async (_, field, framed) => {
+  await using store = await start({ heldBytesMax: 8 * mib })
+  const body = toJson({ id: 1n, name: 'x'.repeat(3 * mib) })
+  const [beginning, rest] = [body.slice(0, -100), body.slice(-100)]
+  const { client } = store
+  using wire = await client.open()
+  const head = plantRequest(client, '', [field(body.length)].concat()).toString('latin1')
+  wire.send(head.replace('content-length: 0\r\n', ''), framed(beginning))
+  await vi.waitFor(() => expect(Math.max(...store.bytesRead())).toBeGreaterThan(beginning.length))
+  const other = { body: toJson({ id: 2n, name: 'x'.repeat(2 * mib) }) }
+  assertFailure(await client.ask('POST', '/plants', other), 50305)
+  await store.create(3n, 'a short one')
+  wire.send(framed(rest), framed(''))
+  const answer = await wire.answer({ method: 'POST', target: client.target('/plants') })
+  expect(answer.status).toBe(200)
+  expect((await client.ask('POST', '/plants', other)).status).toBe(200)
+})
+
+test('a page ends where its texts reach the bound, and Link goes on behind it', async () => {
+  await using store = await start({ pageTextBytesMax: 1_000 })
+  for (let id = 1n; id <= 7n; id++) await store.create(id, 'é'.repeat(id === 4n ? 5_000 : 200))
+  const pages: bigint[][] = []
+  for (let path: string | undefined = '/plants?limit=1000'; path !== undefined; ) {
+    const answer = await store.client.ask('GET', path)
+    expect(answer.status).toBe(200)
+    pages.push((held(answer) as { id: bigint }[]).map(({ id }) => id))
+    path = /<([^>]*)>/.exec(answer.headers.get('link') ?? '')?.[1]
+  }
+  expect(pages).toEqual([[1n, 2n, 3n], [4n], [5n, 6n, 7n], []])
+})
