@@ -52,7 +52,7 @@ export function createMetrics(): Metrics {
   lag.enable()
 
   return {
-    onAnswer({ method, route = '', status, ms }) {
+    onAnswer({ method = '', route = '', status, ms }) {
       // Most requests are like the one before, and need not be looked up.
       if (last?.status !== status || last.route !== route || last.method !== method) {
         const key = `${method} ${route} ${status}`

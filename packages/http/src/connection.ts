@@ -1,24 +1,45 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
-import { lastResponse, noteResponse } from './drain.ts'
-import { RequestError, type RequestErrorCode, toFailure } from './errors.ts'
+import { type Failure, RequestError, type RequestErrorCode, toFailure } from './errors.ts'
 import type { ServerLimits } from './limits.ts'
 import { requestId, requestIdField } from './request-id.ts'
+import type { RequestLog } from './request-log.ts'
 import { writeError } from './writers.ts'
 
 /** For a client to take the last answer and close, before the connection is cut. */
 const lingerTimeoutMs = 1_000
 
-const beingRefused = new WeakSet<Socket>()
-
-/** Requests of one connection that wait for those before them; past it no more is read. */
+/** Requests of one connection that wait for those before them; past it no more is read of it. */
 const waitingRequestsMax = 16
-const waitingRequests = new WeakMap<Socket, number>()
+
+/** What is known of one connection, from its beginning to its end. */
+export interface Connection {
+  readonly socket: Socket
+  /** The answer to what came last. Answers leave in the order of their requests, so it tells of all of them. */
+  lastResponse: ServerResponse | undefined
+  waitingRequests: number
+  isHeldBack: boolean
+  isRefused: boolean
+}
+
+/** The open connections of a server. */
+export interface Connections {
+  readonly open: Map<Socket, Connection>
+  /** Whether every answer is the last on its connection. */
+  isDraining: boolean
+}
+
+const connectionsOfServers = new WeakMap<Server, Connections>()
+
+/** @param server one of {@link openServer} */
+export function connectionsOf(server: Server): Connections {
+  return connectionsOfServers.get(server) as Connections
+}
 
 type Route = (request: IncomingMessage, response: ServerResponse) => void
 
 /** Node's server, with answers to what it would answer on its own: without a body, or not in our words. */
-export function openServer(limits: ServerLimits, route: Route): Server {
+export function openServer(limits: ServerLimits, logRequest: RequestLog, route: Route): Server {
   const requestTimeout = limits.requestTimeoutMs
   // Node refuses to wait longer for the header section than for the whole.
   const headersTimeout = Math.min(limits.headersTimeoutMs, requestTimeout)
@@ -35,71 +56,74 @@ export function openServer(limits: ServerLimits, route: Route): Server {
   // Of a client that takes no answers, too: it may have asked for many.
   server.timeout = limits.inactivityTimeoutMs
   server.maxConnections = 2 * limits.connectionsMax
-  let connections = 0
+  // A client that sends no more can still read (RFC 9112, 9.6).
+  Object.assign(server, { httpAllowHalfOpen: true })
+  const connections: Connections = { open: new Map(), isDraining: false }
+  connectionsOfServers.set(server, connections)
+  const { open } = connections
+  const connectionOf = (socket: Socket) => open.get(socket) as Connection
+
+  const refuse = (connection: Connection, error: RequestError, request?: IncomingMessage) => {
+    refuseInTurn(connection, error, () => {
+      const { socket } = connection
+      const reqId = requestId(request)
+      const client = socket.remoteAddress
+      const failure = toFailure(error)
+      writeRefusal(socket, failure, reqId)
+      const { status, body } = failure
+      const method = request?.method
+      logRequest({ reqId, client, method, route: undefined, status, error: body.error, ms: 0 })
+    })
+  }
   server.on('connection', (socket: Socket) => {
-    connections++
-    socket.once('close', () => connections--)
-    if (connections <= limits.connectionsMax) return
+    const connection: Connection = {
+      socket,
+      lastResponse: undefined,
+      waitingRequests: 0,
+      isHeldBack: false,
+      isRefused: false,
+    }
+    open.set(socket, connection)
+    socket.once('close', () => open.delete(socket))
+    if (open.size <= limits.connectionsMax) return
     const message = 'the server has as many connections as it takes'
-    refuseInTurn(socket, new RequestError('too-many-connections', message))
+    refuse(connection, new RequestError('too-many-connections', message))
   })
   const respond: Route = (request, response) => {
-    if (beingRefused.has(request.socket)) return
-    const before = lastResponse(request.socket)
-    noteResponse(server, request.socket, response)
-    routeInTurn(before, request, () => route(request, response))
+    const connection = connectionOf(request.socket)
+    if (connection.isRefused) return
+    const before = connection.lastResponse
+    connection.lastResponse = response
+    if (connections.isDraining) {
+      // Only what comes last on a connection may say so: nothing after it would be answered.
+      if (before !== undefined && !before.headersSent) before.shouldKeepAlive = true
+      response.shouldKeepAlive = false
+    }
+    if (before === undefined || before.writableFinished) route(request, response)
+    else waitFor(before, connection, () => route(request, response))
   }
-  server.on('request', respond)
-  server.on('checkContinue', respond)
-  server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
-    // RFC 9110, 10.1.1: HTTP/1.0 knows no expectations.
-    if (request.httpVersion === '1.0') return respond(request, response)
-    noteResponse(server, request.socket, response)
-    const message = `the expectation ${request.headers.expect} can not be met`
-    const { status, fields, content } = write(new RequestError('expectation-failed', message))
-    response.writeHead(status, { ...fields, [requestIdField]: requestId(request) }).end(content)
+  for (const event of ['request', 'checkContinue', 'checkExpectation']) server.on(event, respond)
+  server.on('connect', (request: IncomingMessage) => {
+    const error = new RequestError('method-not-allowed', 'this server is no proxy', { allow: '' })
+    refuse(connectionOf(request.socket), error, request)
   })
-  server.on('connect', (_request: IncomingMessage, socket: Socket) => {
-    refuseInTurn(socket, new RequestError('method-not-allowed', 'this server is no proxy', { allow: '' }))
+  server.on('clientError', (error: Error & { code?: string }, socket: Socket) => {
+    const connection = connectionOf(socket)
+    // Every packet that follows is one more error to the parser.
+    if (connection?.isRefused) return
+    if (connection === undefined || error.code === 'ECONNRESET' || !socket.writable) {
+      socket.destroy()
+      return
+    }
+    const [code, message] = parserFailures[error.code ?? ''] ?? [
+      'bad-request',
+      'the request is not well-formed HTTP',
+    ]
+    // What is held back is late through us.
+    if (code === 'request-timeout' && connection.isHeldBack) return
+    refuse(connection, new RequestError(code, message))
   })
   return server
-}
-
-/**
- * One request of a connection after the other: answers that wait for their turn, or for a client that does not take
- * them, are as large as the client likes, and are held in memory.
- */
-function routeInTurn(before: ServerResponse | undefined, request: IncomingMessage, route: () => void): void {
-  if (before === undefined || before.writableFinished) {
-    route()
-    return
-  }
-  const { socket } = request
-  const count = (change: number) => {
-    const waiting = (waitingRequests.get(socket) ?? 0) + change
-    waitingRequests.set(socket, waiting)
-    return waiting
-  }
-  if (count(1) > waitingRequestsMax) socket.pause()
-  before.once('finish', () => {
-    if (count(-1) <= waitingRequestsMax && socket.isPaused()) socket.resume()
-    route()
-  })
-}
-
-/** Answers what Node's parser could not make a request of. */
-export function refuseConnection(error: Error & { code?: string }, socket: Socket): void {
-  // Every packet that follows is one more error to the parser.
-  if (beingRefused.has(socket)) return
-  if (error.code === 'ECONNRESET' || !socket.writable) {
-    socket.destroy()
-    return
-  }
-  const [code, message] = parserFailures[error.code ?? ''] ?? [
-    'bad-request',
-    'the request is not well-formed HTTP',
-  ]
-  refuseInTurn(socket, new RequestError(code, message, { connection: 'close' }))
 }
 
 const parserFailures: Record<string, [RequestErrorCode, string]> = {
@@ -108,18 +132,49 @@ const parserFailures: Record<string, [RequestErrorCode, string]> = {
   ERR_HTTP_REQUEST_TIMEOUT: ['request-timeout', 'the request did not arrive in time'],
 }
 
+/**
+ * One request of a connection after the other: answers that wait for their turn, or for a client that does not take
+ * them, are as large as the client likes, and are held in memory.
+ */
+function waitFor(before: ServerResponse, connection: Connection, route: () => void): void {
+  if (++connection.waitingRequests > waitingRequestsMax) holdBack(connection, true)
+  before.once('finish', () => {
+    if (--connection.waitingRequests <= waitingRequestsMax) holdBack(connection, false)
+    route()
+  })
+}
+
+/**
+ * Reads no more of a connection, or again. Node undoes a `socket.pause()` whenever a request is read, but stops reading
+ * in earnest while answers wait that are larger than the buffer of the socket: it is told that there is one.
+ */
+function holdBack(connection: Connection, isHeldBack: boolean): void {
+  if (connection.isHeldBack === isHeldBack) return
+  connection.isHeldBack = isHeldBack
+  const { lastResponse, socket } = connection
+  const bytes = socket.writableHighWaterMark + 1
+  const { _onPendingData: notePending } = lastResponse as unknown as { _onPendingData(bytes: number): void }
+  notePending(isHeldBack ? bytes : -bytes)
+}
+
 /** Refuses what came last on a connection once all before it is answered, and closes the connection. */
-function refuseInTurn(socket: Socket, error: RequestError): void {
-  beingRefused.add(socket)
-  const last = lastResponse(socket)
+function refuseInTurn(connection: Connection, error: RequestError, refuse: () => void): void {
+  connection.isRefused = true
+  const { lastResponse: last, socket } = connection
   if (last === undefined || last.req.complete) {
-    afterFinish(last, () => refuse(socket, error))
+    afterFinish(last, () => {
+      refuse()
+      linger(socket)
+    })
     return
   }
   // It is the body of the last request that is broken. Whoever waits for it learns that, and answers.
   if (last.req.listenerCount('error') > 0) last.req.emit('error', error)
   else tellNextListener(last.req, error)
-  afterFinish(last, () => end(socket))
+  afterFinish(last, () => {
+    if (socket.writable) socket.end()
+    linger(socket)
+  })
 }
 
 /** The request waits for its turn, or for its token to be looked up, and its body is read only then. */
@@ -137,28 +192,25 @@ function afterFinish(response: ServerResponse | undefined, then: () => void): vo
   else response.once('finish', then)
 }
 
-function refuse(socket: Socket, error: RequestError): void {
-  const { status, fields, content } = write(error)
-  const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`)
-  const date = `date: ${new Date().toUTCString()}\r\n`
-  end(socket, `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${date}${lines.join('')}\r\n${content}`)
-}
-
-function write(error: RequestError) {
-  const { status, headers, body } = toFailure(error)
+function writeRefusal(socket: Socket, { status, headers, body }: Failure, reqId: string): void {
   const content = writeError(body)
   const fields = {
+    date: new Date().toUTCString(),
     ...headers,
+    [requestIdField]: reqId,
     'content-type': 'application/json',
     'content-length': Buffer.byteLength(content),
     connection: 'close',
   }
-  return { status, fields, content }
+  const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`)
+  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${content}`)
 }
 
 /** What still comes is read and dropped: a connection cut with bytes unread could take the answer with it. */
-function end(socket: Socket, answer = ''): void {
-  if (socket.writable) socket.end(answer)
+function linger(socket: Socket): void {
+  // Unread by Node's parser too, which would make requests of it that wait forever.
+  socket.removeAllListeners('data')
+  socket.on('data', () => {})
   socket.resume()
   const cut = setTimeout(() => socket.destroy(), lingerTimeoutMs)
   socket.once('close', () => clearTimeout(cut))

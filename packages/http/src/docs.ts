@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { FastifyInstance } from 'fastify'
 import swaggerUiFolder from 'swagger-ui-dist/absolute-path.js'
@@ -25,8 +25,11 @@ const headers = {
 /** The reference page: the interface in a browser, open to everybody, to be tried out with a token. */
 export function addDocs(app: FastifyInstance): void {
   for (const [url, [folder, file, mediaType]] of Object.entries(files)) {
-    app.get(url, async (_request, reply) => {
-      return reply.headers({ ...headers, 'content-type': mediaType }).send(await readFile(join(folder, file)))
+    // One for everybody, read when it is first asked for: clients may take it as slowly as they like.
+    let content: Buffer | undefined
+    app.get(url, (_request, reply) => {
+      content ??= readFileSync(join(folder, file))
+      reply.headers({ ...headers, 'content-type': mediaType }).send(content)
     })
     refuseOtherMethods(app, url, ['GET', 'HEAD'])
   }

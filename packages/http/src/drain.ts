@@ -1,5 +1,7 @@
-import type { Server, ServerResponse } from 'node:http'
-import { type Socket, Server as SocketServer } from 'node:net'
+import type { Server } from 'node:http'
+import { Server as SocketServer } from 'node:net'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { type Connection, connectionsOf } from './connection.ts'
 
 /**
  * For how long a connection without a request stays open yet. A client that asks again at once reads in that answer
@@ -10,40 +12,9 @@ const idleGraceMs = 500
 /** How often connections are looked for that have become idle. */
 const reapEveryMs = 50
 
-/** The last response on each connection: answers leave in the order of their requests, so it tells of all of them. */
-const lastResponses = new WeakMap<Socket, ServerResponse>()
-const connections = new WeakMap<Server, Set<Socket>>()
-const draining = new WeakSet<Server>()
-
-/** Call before the server listens. */
-export function watchConnections(server: Server): void {
-  const open = new Set<Socket>()
-  connections.set(server, open)
-  server.on('connection', (socket: Socket) => {
-    open.add(socket)
-    socket.once('close', () => open.delete(socket))
-  })
-}
-
-/** The answer to what came last on a connection; `undefined` when nothing has come yet. */
-export function lastResponse(socket: Socket): ServerResponse | undefined {
-  return lastResponses.get(socket)
-}
-
-/** Call with every response before anything is done about it. */
-export function noteResponse(server: Server, socket: Socket, response: ServerResponse): void {
-  if (draining.has(server)) {
-    // Only what comes last on a connection may say so: nothing after it would be answered.
-    const before = lastResponses.get(socket)
-    if (before !== undefined && !before.headersSent) before.shouldKeepAlive = true
-    response.shouldKeepAlive = false
-  }
-  lastResponses.set(socket, response)
-}
-
 /** For a server that is closed without {@link drain}: every answer from now on is the last on its connection. */
 export function announceStop(server: Server): void {
-  draining.add(server)
+  connectionsOf(server).isDraining = true
   // For those whose answer has begun, and did not say so.
   server.keepAliveTimeout = 1
   server.keepAliveTimeoutBuffer = 0
@@ -51,7 +22,16 @@ export function announceStop(server: Server): void {
 
 /** Whether the server has begun to stop. */
 export function isDraining(server: Server): boolean {
-  return draining.has(server)
+  return connectionsOf(server).isDraining
+}
+
+/** Accepts what has connected so far, and nobody after that. */
+export async function stopListening(server: Server): Promise<void> {
+  // The system resets what it has connected and nobody has accepted: that is done once in each turn.
+  await nextTurn()
+  await nextTurn()
+  // Not the HTTP server's own close, which cuts idle connections at once and stops watching over slow requests.
+  SocketServer.prototype.close.call(server)
 }
 
 /**
@@ -62,36 +42,34 @@ export function isDraining(server: Server): boolean {
  * @returns on how many connections a request had arrived whole and was cut before its answer was
  */
 export async function drain(server: Server, timeoutMs: number): Promise<number> {
+  if (server.listening) await stopListening(server)
   announceStop(server)
-  const open = connections.get(server) ?? new Set()
-  // Not the HTTP server's own close, which cuts idle connections at once and stops watching over slow requests.
-  const closed = new Promise(resolve => SocketServer.prototype.close.call(server, resolve))
-  for (const socket of open) {
-    const response = lastResponse(socket)
-    if (response !== undefined && !response.headersSent) response.shouldKeepAlive = false
+  const open = [...connectionsOf(server).open.values()]
+  const closed = open.map(({ socket }) => new Promise(resolve => socket.once('close', resolve)))
+  for (const { lastResponse } of open) {
+    if (lastResponse !== undefined && !lastResponse.headersSent) lastResponse.shouldKeepAlive = false
   }
 
   const reapFrom = performance.now() + idleGraceMs
   const reaping = setInterval(() => {
     if (performance.now() < reapFrom) return
     // To Node, one that never sent anything is about to.
-    for (const socket of open) if (socket.bytesRead === 0) socket.destroy()
+    for (const { socket } of open) if (socket.bytesRead === 0) socket.destroy()
     // And one whose answer is still being taken is idle: it would be cut.
-    if (![...open].some(isUnanswered)) server.closeIdleConnections()
+    if (!open.some(isUnanswered)) server.closeIdleConnections()
   }, reapEveryMs)
   let unanswered = 0
   const cutting = setTimeout(() => {
-    unanswered = [...open].filter(isUnanswered).length
-    for (const socket of open) socket.destroy()
+    unanswered = open.filter(isUnanswered).length
+    for (const { socket } of open) socket.destroy()
   }, timeoutMs)
 
-  await closed
+  await Promise.all(closed)
   clearInterval(reaping)
   clearTimeout(cutting)
   return unanswered
 }
 
-function isUnanswered(socket: Socket): boolean {
-  const response = lastResponse(socket)
-  return response !== undefined && !response.writableFinished && response.req.complete
+function isUnanswered({ lastResponse: last, socket }: Connection): boolean {
+  return !socket.destroyed && last !== undefined && !last.writableFinished && last.req.complete
 }

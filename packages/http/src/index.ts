@@ -1,4 +1,4 @@
-export { drain } from './drain.ts'
+export { drain, stopListening } from './drain.ts'
 export { defaultServerLimits, type ServerLimits } from './limits.ts'
 export { type AnsweredRequest, metricsMediaType } from './metrics.ts'
 export { type PlantRoutesOptions, plantRoutes } from './plants.ts'

@@ -6,7 +6,8 @@ import type { Throttle } from './throttle.ts'
 
 /** A request that was answered, refusals included. */
 export interface AnsweredRequest {
-  readonly method: string
+  /** `undefined` where it could not be read. */
+  readonly method: string | undefined
   /** The pattern of its path; `undefined` where there is nothing at the path. */
   readonly route: string | undefined
   readonly status: number

@@ -11,8 +11,8 @@ let count = 0
  * Names a request by what its sender calls it, where that can stand in a log and a header as it is, and otherwise by a
  * name that no other request has, in any thread or process.
  */
-export function requestId({ headers }: IncomingMessage): string {
-  const given = headers[requestIdField] as string | undefined
+export function requestId(request?: IncomingMessage): string {
+  const given = request?.headers[requestIdField] as string | undefined
   if (given !== undefined && /^[\w.:/+=@-]{1,128}$/.test(given)) return given
   count += 1
   return `${prefix}-${count.toString(36)}`

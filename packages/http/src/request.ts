@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer'
+import type { IncomingMessage } from 'node:http'
 import { isIPv6 } from 'node:net'
 import { parseJsonRecord } from '@plant-store/json'
 import { safeParse } from 'fast-content-type-parse'
@@ -99,15 +100,14 @@ const singleFields = ['host', 'authorization', 'content-type', 'content-encoding
 
 /**
  * @throws RequestError `bad-host` unless there is one valid Host (RFC 9112, 3.2); `repeated-field` when it can't be known
- *   which of several values counts; `bad-request` for a version of HTTP that Node reads and does not speak
+ *   which of several values counts; `bad-request` for a version of HTTP that Node reads and does not speak;
+ *   `expectation-failed`
  */
 export function checkHeaders({
   rawHeaders,
+  headers,
   httpVersion,
-}: {
-  rawHeaders: readonly string[]
-  httpVersion: string
-}): void {
+}: Pick<IncomingMessage, 'rawHeaders' | 'headers' | 'httpVersion'>): void {
   if (httpVersion !== '1.1' && httpVersion !== '1.0')
     throw new RequestError('bad-request', 'the version of HTTP must be 1.1 or 1.0')
   let seen = 0
@@ -125,6 +125,12 @@ export function checkHeaders({
   }
   if (!(seen & 1) && httpVersion !== '1.0')
     throw new RequestError('bad-host', 'the header field host is missing')
+  const { expect } = headers
+  if (expect !== undefined && httpVersion === '1.1' && !/^100-continue$/i.test(expect)) {
+    throw new RequestError('expectation-failed', `the expectation ${expect} can not be met`, {
+      connection: 'close',
+    })
+  }
 }
 
 /** RFC 3986, 3.2.2. A comma may be part of a name there, but here two names have been joined. */

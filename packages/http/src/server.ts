@@ -1,13 +1,20 @@
 import proxyAddr from '@fastify/proxy-addr'
 import type { Gate } from '@plant-store/access'
 import type { PlantStore } from '@plant-store/domain'
-import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from 'fastify'
+import {
+  type FastifyBaseLogger,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  fastify,
+  LogController,
+} from 'fastify'
 import { answerFailure } from './answers.ts'
 import { createAuthentication } from './authentication.ts'
-import { openServer, refuseConnection } from './connection.ts'
+import { openServer } from './connection.ts'
 import { allowOrigins } from './cors.ts'
 import { addDocs } from './docs.ts'
-import { announceStop, isDraining, watchConnections } from './drain.ts'
+import { announceStop, isDraining } from './drain.ts'
 import { RequestError } from './errors.ts'
 import { defaultServerLimits, type ServerLimits } from './limits.ts'
 import { knowAllMethods, lacksScope } from './methods.ts'
@@ -64,6 +71,31 @@ export function createServer({
   const limits = { ...defaultServerLimits, ...given }
   const prefix = withoutLastSlash(baseUrl?.pathname ?? '')
   const serverUrl = baseUrl === undefined ? '/' : withoutLastSlash(baseUrl.href)
+  const logRequest = createRequestLog(logger, onAnswer)
+  /** Once the answer has been handed over, or can't be any more. Fastify tells only of the former. */
+  const logOnceAnswered = (request: FastifyRequest, reply: FastifyReply) => {
+    const log = () => {
+      const { method, routeOptions, tokenName, plantId } = request
+      const { statusCode: status, elapsedTime: ms } = reply
+      const route = routeOptions.url
+      const trace = traceOf?.(request)
+      trace?.end({ method, route, status })
+      logRequest({
+        reqId: request.id,
+        client: request.ip,
+        method,
+        route,
+        status,
+        error: request.errorNumber,
+        token: tokenName,
+        plantId: plantId?.toString(),
+        traceId: trace?.traceId,
+        ms,
+      })
+    }
+    if (reply.raw.destroyed) log()
+    else reply.raw.on('close', log)
+  }
   const app = fastify({
     loggerInstance: logger,
     // One line a request, below; a child logger for each request would cost more than the line.
@@ -73,15 +105,18 @@ export function createServer({
     bodyLimit: limits.bodyBytesMax,
     trustProxy: trustedProxies.length > 0 && trustNear(trustedProxies),
     // Left to itself Fastify gives localhost a server for each of its addresses, and tells only one of them all this.
-    serverFactory: route => openServer(limits, route),
-    clientErrorHandler: refuseConnection,
+    serverFactory: route => openServer(limits, logRequest, route),
+    // That is done there.
+    clientErrorHandler: () => {},
     // What was sent before the server began to stop is still answered.
     return503OnClosing: false,
     routerOptions: { maxParamLength: limits.headerBytesMax, querystringParser: () => ({}) },
     rewriteUrl: ({ url = '/' }) => originForm(url),
-    frameworkErrors: answerFailure,
+    frameworkErrors: (error, request, reply) => {
+      logOnceAnswered(request, reply)
+      answerFailure(error, request, reply)
+    },
   })
-  watchConnections(app.server)
   app.addHook('preClose', async () => announceStop(app.server))
 
   knowAllMethods(app)
@@ -101,20 +136,8 @@ export function createServer({
     const refuse = () => done(new RequestError('no-such-path', 'there is nothing at this path'))
     authenticate(request, reply, error => (error === undefined || lacksScope(error) ? refuse() : done(error)))
   })
-  const logRequest = createRequestLog(logger, onAnswer)
-  app.addHook('onResponse', (request, { statusCode, elapsedTime }, done) => {
-    logRequest({
-      reqId: request.id,
-      client: request.ip,
-      method: request.method,
-      route: request.routeOptions.url,
-      status: statusCode,
-      error: request.errorNumber,
-      token: request.tokenName,
-      plantId: request.plantId?.toString(),
-      traceId: traceOf?.(request)?.traceId,
-      ms: elapsedTime,
-    })
+  app.addHook('onSend', (request, reply, _payload, done) => {
+    logOnceAnswered(request, reply)
     done()
   })
 

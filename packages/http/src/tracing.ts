@@ -32,10 +32,5 @@ export function traceRequests(
     if (begun === undefined) done()
     else begun.run(done)
   })
-  app.addHook('onResponse', (request, { statusCode }, done) => {
-    const { method, routeOptions } = request
-    traces.get(request)?.end({ method, route: routeOptions.url, status: statusCode })
-    done()
-  })
   return request => traces.get(request)
 }

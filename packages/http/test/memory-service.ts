@@ -2,7 +2,7 @@ import { createGate, type Gate, hashToken, mintToken, type Scope } from '@plant-
 import { createMemoryTokenRepository } from '@plant-store/access/testing'
 import { createPlantStore, type PlantRepository } from '@plant-store/domain'
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
-import { createServer, defaultServerLimits, type ServerLimits } from '@plant-store/http'
+import { type AnsweredRequest, createServer, defaultServerLimits, type ServerLimits } from '@plant-store/http'
 
 export interface MemoryServiceOptions {
   /** Operations that behave otherwise than those of the repository in memory. */
@@ -19,6 +19,14 @@ export interface MemoryServiceOptions {
 
 /** What the server logged above the level `info`. */
 export type Logged = readonly [level: 'warn' | 'error' | 'fatal', message: string]
+
+/** The log's line of a request. */
+interface LoggedRequest {
+  readonly reqId: string
+  readonly method?: string
+  readonly status: number
+  readonly plantId?: string
+}
 
 /** The HTTP adapter on real sockets, over repositories that forget with the process. */
 export async function startMemoryService(options: MemoryServiceOptions = {}) {
@@ -38,13 +46,16 @@ export async function startMemoryService(options: MemoryServiceOptions = {}) {
     metrics: await token('metrics', ['metrics:read']),
   }
   const logged: Logged[] = []
+  const answered: LoggedRequest[] = []
+  const counted: AnsweredRequest[] = []
   // The cases send wrong tokens by the hundred.
   const limits = { ...defaultServerLimits, wrongTokensMax: 1_000_000, ...options.limits }
   const server = createServer({
     store: createPlantStore({ plants: { ...createMemoryPlantRepository(), ...options.plants } }),
     gate: options.gate ?? createGate({ tokens: repository }),
     check: options.check ?? (async () => {}),
-    logger: createLogger(logged),
+    logger: createLogger(logged, answered),
+    onAnswer: each => void counted.push(each),
     metrics: async () => '# HELP http_requests_total Requests\n',
     limits,
     trustedProxies: options.trustedProxies ?? [],
@@ -60,12 +71,15 @@ export async function startMemoryService(options: MemoryServiceOptions = {}) {
     headerBytesMax: limits.headerBytesMax,
     description: async () => (await fetch(`${url}/openapi.json`)).text(),
     logged: logged as readonly Logged[],
+    /** The log's line of each request. */
+    answered,
+    counted,
     server,
     [Symbol.asyncDispose]: () => server.close(),
   }
 }
 
-function createLogger(logged: Logged[]) {
+function createLogger(logged: Logged[], answered: LoggedRequest[]) {
   const keep =
     (level: Logged[0]) =>
     (details: unknown, message = '') => {
@@ -78,7 +92,9 @@ function createLogger(logged: Logged[]) {
     fatal: keep('fatal'),
     error: keep('error'),
     warn: keep('warn'),
-    info: ignore,
+    info: (details: unknown, message?: string) => {
+      if (message === 'answered') answered.push(details as LoggedRequest)
+    },
     debug: ignore,
     trace: ignore,
     silent: ignore,

@@ -1,0 +1,168 @@
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { assertFailure, createClient, createRecorder, plantRequest, toJson } from '@plant-store/contract'
+import { createMemoryPlantRepository } from '@plant-store/domain/testing'
+import { describe, expect, test, vi } from 'vitest'
+import { type MemoryServiceOptions, startMemoryService } from './memory-service.ts'
+
+/** What is said of each request: in its answer, in the log, and to who counts. */
+
+async function start(options: MemoryServiceOptions = {}) {
+  const service = await startMemoryService(options)
+  const client = createClient(service, createRecorder(await service.description()))
+  const { hostname, port } = new URL(service.url)
+  await vi.waitFor(() => expect(service.answered).toHaveLength(1))
+  service.answered.length = 0
+  service.counted.length = 0
+  return {
+    service,
+    client,
+    connect: () => connect({ host: hostname, port: Number(port), allowHalfOpen: true }),
+    async [Symbol.asyncDispose]() {
+      client.close()
+      await service[Symbol.asyncDispose]()
+    },
+  }
+}
+
+const leave: Record<string, (socket: Socket) => void> = {
+  'says that it sends no more (FIN)': socket => socket.end(),
+  closes: socket => socket.destroy(),
+  'resets the connection (RST)': socket => socket.resetAndDestroy(),
+}
+
+describe.each(Object.entries(leave))('a client that %s right after its request', (_name, go) => {
+  const count = 50
+
+  test('leaves a line in the log and a count for each plant that it made', async () => {
+    const memory = createMemoryPlantRepository()
+    const letGo = Promise.withResolvers<void>()
+    const allBegun = Promise.withResolvers<void>()
+    let begun = 0
+    const insert: typeof memory.insert = async plant => {
+      if (++begun === count) allBegun.resolve()
+      await letGo.promise
+      return memory.insert(plant)
+    }
+    await using server = await start({ plants: { insert } })
+    const seen: Promise<unknown>[] = []
+    server.service.server.server.on('connection', (socket: Socket) => {
+      socket.on('error', () => {})
+      seen.push(new Promise(resolve => socket.once('end', resolve).once('close', resolve)))
+    })
+    const sockets = await Promise.all(
+      Array.from({ length: count }, async (_, n) => {
+        const socket = server.connect()
+        await once(socket, 'connect')
+        socket.on('error', () => {}).resume()
+        socket.write(plantRequest(server.client, toJson({ id: BigInt(n), name: 'n' })))
+        return socket
+      }),
+    )
+    await allBegun.promise
+    for (const socket of sockets) go(socket)
+    await Promise.all(seen)
+    expect(seen).toHaveLength(count)
+    letGo.resolve()
+
+    const line = { method: 'POST', route: '/plants', status: 200, token: 'full', client: '127.0.0.1' }
+    await vi.waitFor(() => expect(server.service.answered).toHaveLength(count), 2_000)
+    for (const answered of server.service.answered) expect(answered).toMatchObject(line)
+    expect(new Set(server.service.answered.map(({ plantId }) => plantId)).size).toBe(count)
+    expect(server.service.counted).toHaveLength(count)
+    for (const socket of sockets) socket.destroy()
+  })
+})
+
+test('a client that sends no more gets every answer, and then the end of the connection', async () => {
+  const memory = createMemoryPlantRepository()
+  const letGo = Promise.withResolvers<void>()
+  const insert: typeof memory.insert = async plant => {
+    await letGo.promise
+    return memory.insert(plant)
+  }
+  await using server = await start({ plants: { insert } })
+  const ended = once(server.service.server.server, 'connection').then(([socket]) => once(socket, 'end'))
+  const socket = server.connect()
+  let received = ''
+  socket.setEncoding('utf8').on('data', text => {
+    received += text
+  })
+  for (const id of [1n, 2n, 3n]) socket.write(plantRequest(server.client, toJson({ id, name: 'n' })))
+  socket.end()
+  await ended
+  letGo.resolve()
+  await once(socket, 'end')
+  expect(received.match(/HTTP\/1\.1 200 OK\r\n/g)).toHaveLength(3)
+  expect(server.service.counted).toHaveLength(3)
+})
+
+describe('a refusal below the routes names itself, stands in the log and is counted, each once:', () => {
+  const limits = { headerBytesMax: 2_000, headersTimeoutMs: 300, requestTimeoutMs: 600 }
+  const chunked = (server: Awaited<ReturnType<typeof start>>) =>
+    `POST ${server.client.target('/plants')} HTTP/1.1\r\nhost: h\r\nauthorization: Bearer ${server.service.tokens.full}\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n`
+  type Given = (server: Awaited<ReturnType<typeof start>>) => string
+  const cases: [string, number, string | undefined, Given][] = [
+    ['what is no HTTP', 40000, undefined, () => 'rubbish\r\n\r\n'],
+    [
+      'a header section that is too large',
+      43101,
+      undefined,
+      () => `GET / HTTP/1.1\r\nx: ${'y'.repeat(3_000)}\r\n\r\n`,
+    ],
+    ['a header section that does not end', 40801, undefined, () => 'GET /healthz HTTP/1.1\r\nhost: '],
+    ['a body that does not end', 40801, 'POST', server => chunked(server)],
+    ['a body that is no body', 40000, 'POST', server => `${chunked(server)}zz\r\n`],
+    [
+      'chunk extensions that are too large',
+      41301,
+      'POST',
+      server => `${chunked(server)}1;${'x'.repeat(20_000)}\r\n`,
+    ],
+    ['CONNECT', 40501, 'CONNECT', () => 'CONNECT h:1 HTTP/1.1\r\nhost: h\r\n\r\n'],
+    ['an expectation', 41701, 'GET', () => 'GET /healthz HTTP/1.1\r\nhost: h\r\nexpect: a miracle\r\n\r\n'],
+    ['a target that is wrongly encoded', 40006, 'GET', () => 'GET /% HTTP/1.1\r\nhost: h\r\n\r\n'],
+    ['no Host', 40007, 'GET', () => 'GET /healthz HTTP/1.1\r\n\r\n'],
+    ['another version of HTTP', 40000, 'GET', () => 'GET /healthz HTTP/2.0\r\nhost: h\r\n\r\n'],
+  ]
+  test.each(cases)('%s', async (_name, error, method, given) => {
+    await using server = await start({ limits })
+    const closed = nextConnectionClosed(server)
+    using wire = await server.client.open()
+    wire.send(given(server))
+    const answer = await wire.answer(undefined)
+    assertFailure(answer, error)
+    const status = Math.floor(error / 100)
+    await vi.waitFor(() => expect(server.service.answered).toHaveLength(1))
+    wire[Symbol.dispose]()
+    await closed
+    expect(server.service.answered).toEqual([
+      expect.objectContaining({
+        reqId: answer.headers.get('x-request-id'),
+        status,
+        error,
+        client: '127.0.0.1',
+      }),
+    ])
+    expect(server.service.answered[0]?.method).toBe(method)
+    expect(server.service.counted).toEqual([expect.objectContaining({ status })])
+  })
+
+  test('a connection too many', async () => {
+    // The one that the description was read on is still open.
+    await using server = await start({ limits: { connectionsMax: 1 } })
+    using second = await server.client.open()
+    const answer = await second.answer(undefined)
+    assertFailure(answer, 50304)
+    const reqId = answer.headers.get('x-request-id')
+    expect(reqId).toMatch(/^[\w-]{8,40}$/)
+    expect(server.service.answered).toEqual([expect.objectContaining({ reqId, status: 503 })])
+    expect(server.service.counted).toEqual([expect.objectContaining({ status: 503 })])
+  })
+})
+
+/** Resolves once the next connection that the server accepts is closed. */
+const nextConnectionClosed = ({ service }: Awaited<ReturnType<typeof start>>) =>
+  new Promise(resolve =>
+    service.server.server.once('connection', (socket: Socket) => socket.once('close', resolve)),
+  )
