@@ -24,7 +24,10 @@ export interface PlantClient {
   pages(query?: PlantListQuery, options?: CallOptions): AsyncGenerator<readonly Plant[], void, void>
   /** Creates or replaces. */
   replace(plant: PlantInput, options?: CallOptions): Promise<Plant>
-  /** Resolves when the plant is gone, also when an attempt whose answer was lost had removed it. */
+  /**
+   * Resolves when the plant is gone, also when an attempt whose answer was lost had removed it. Repeated then, it also
+   * removes a plant that another client created under the id in between; `attemptsMax: 1` rules that out.
+   */
   remove(id: bigint, options?: CallOptions): Promise<void>
 }
 
@@ -51,7 +54,7 @@ export interface PlantClientOptions extends Partial<RetryLimits> {
   readonly baseUrl: string | URL
   /** The access token, or where to get the one that is valid now. */
   readonly token: string | (() => string | Promise<string>)
-  /** For each attempt, from its first byte sent to the last received: 10,000 when not given. */
+  /** For each attempt, from fetching the token to the last byte received: 10,000 when not given. */
   readonly timeoutMs?: number
   readonly fetch?: typeof globalThis.fetch
 }
@@ -155,7 +158,7 @@ function parsePlants(body: unknown): readonly Plant[] {
 
 /** The target of the link with rel="next" (RFC 8288). */
 function nextPage(link: string | null, from: URL): URL | undefined {
-  for (const [, target = '', parameters = ''] of (link ?? '').matchAll(/<([^>]*)>((?:[^,"]|"[^"]*")*)/g)) {
+  for (const [, target = '', parameters = ''] of (link ?? '').matchAll(/<([^<>]*)>((?:[^,"]|"[^"]*")*)/g)) {
     if (!/;\s*rel\s*=\s*(?:"(?:[^"]*\s)?next(?:\s[^"]*)?"|next\b)/i.test(parameters)) continue
     const next = new URL(target, from)
     // The token goes where it was meant to go and nowhere else.

@@ -31,13 +31,8 @@ export function createSend({ token, timeoutMs, fetch, limits }: SendOptions): Se
     let mayHaveChanged = false
     for (let attempt = 1; ; attempt++) {
       signal?.throwIfAborted()
-      const headers = new Headers({
-        accept: 'application/json',
-        authorization: `Bearer ${typeof token === 'string' ? token : await token()}`,
-        ...(call.body !== undefined && { 'content-type': 'application/json' }),
-      })
       try {
-        const answer = await exchange(call, { headers, fetch, timeoutMs, mayHaveChanged })
+        const answer = await exchange(call, { token, fetch, timeoutMs, mayHaveChanged })
         return understand(call, answer, mayHaveChanged)
       } catch (error) {
         signal?.throwIfAborted()
@@ -60,44 +55,64 @@ interface Answer {
   readonly text: string
 }
 
-interface Exchange extends Pick<SendOptions, 'fetch' | 'timeoutMs'> {
-  readonly headers: Headers
+interface Exchange extends Pick<SendOptions, 'token' | 'fetch' | 'timeoutMs'> {
   /** Whether an attempt before may have made the change. */
   readonly mayHaveChanged: boolean
 }
 
 async function exchange(
   { method, url, body, options }: Call<unknown>,
-  { headers, fetch, timeoutMs, mayHaveChanged }: Exchange,
+  { token, fetch, timeoutMs, mayHaveChanged }: Exchange,
 ): Promise<Answer> {
   const caller = options?.signal
+  // By hand: AbortSignal.timeout and AbortSignal.any keep each call in memory until the time is over.
   const attempt = new AbortController()
-  let timedOut = false
   const giveUp = () => attempt.abort(caller?.reason)
+  let timedOut = false
   const timer = setTimeout(() => {
     timedOut = true
     attempt.abort()
   }, timeoutMs)
   caller?.addEventListener('abort', giveUp, { once: true })
+  const { signal } = attempt
+  let isSent = false
   try {
+    const headers = new Headers({
+      accept: 'application/json',
+      authorization: `Bearer ${typeof token === 'string' ? token : await unlessAborted(token, signal)}`,
+      ...(body !== undefined && { 'content-type': 'application/json' }),
+    })
+    isSent = true
+    // A redirection would take the token along, or lose the body.
+    const redirect = 'manual'
     const response = await fetch(url, {
       method,
       headers,
-      // A redirection would take the token along, or lose the body.
-      redirect: 'manual',
-      signal: attempt.signal,
+      redirect,
+      signal,
       ...(body !== undefined && { body }),
     })
     return { status: response.status, headers: response.headers, text: await response.text() }
   } catch (cause) {
-    const unknown = mayHaveChanged || (method !== 'GET' && !neverConnected(cause))
-    throw timedOut
-      ? new NoAnswerError('timed-out', `no answer within ${timeoutMs} ms`, unknown, { cause })
-      : new NoAnswerError('connection-failed', 'no answer: the connection failed', unknown, { cause })
+    const unknown = mayHaveChanged || (isSent && method !== 'GET' && !neverConnected(cause))
+    if (timedOut) {
+      const message = `no ${isSent ? 'answer' : 'access token'} within ${timeoutMs} ms`
+      throw new NoAnswerError('timed-out', message, unknown, { cause })
+    }
+    if (!isSent) throw cause
+    throw new NoAnswerError('connection-failed', 'no answer: the connection failed', unknown, { cause })
   } finally {
     clearTimeout(timer)
     caller?.removeEventListener('abort', giveUp)
   }
+}
+
+/** Rejects with the signal's reason once it is aborted, whatever becomes of the value. */
+function unlessAborted<Value>(get: () => Value | Promise<Value>, signal: AbortSignal): Promise<Value> {
+  return new Promise((resolve, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+    Promise.resolve(get()).then(resolve, reject)
+  })
 }
 
 function understand<Result>(

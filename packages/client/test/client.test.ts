@@ -1,6 +1,6 @@
 import { createPlantClient, type PlantInput, RefusedError } from '@plant-store/client'
 import { DomainError, plantIdMax, plantIdMin } from '@plant-store/domain'
-import { expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { startMemoryStore } from './memory-store.ts'
 
 test('a plant goes through its whole life', async () => {
@@ -30,19 +30,23 @@ test('ids and texts come back exactly as they went', async () => {
   expect(await client.list()).toEqual({ plants: [] })
 })
 
-test('ids are as exact in an engine that does not tell a reviver the source', async () => {
-  const original = JSON.parse
-  type Reviver = (this: unknown, key: string, value: unknown) => unknown
-  vi.spyOn(JSON, 'parse').mockImplementation((text: string, reviver?: Reviver) =>
-    original(
-      text,
-      reviver &&
-        function (this: unknown, key: string, value: unknown) {
-          return reviver.call(this, key, value)
-        },
-    ),
-  )
-  try {
+describe('in an engine that does not tell a reviver the source', () => {
+  beforeEach(() => {
+    const original = JSON.parse
+    type Reviver = (this: unknown, key: string, value: unknown) => unknown
+    vi.spyOn(JSON, 'parse').mockImplementation((text: string, reviver?: Reviver) =>
+      original(
+        text,
+        reviver &&
+          function (this: unknown, key: string, value: unknown) {
+            return reviver.call(this, key, value)
+          },
+      ),
+    )
+  })
+  afterEach(() => void vi.restoreAllMocks())
+
+  test('ids are as exact', async () => {
     await using store = await startMemoryStore()
     const client = createPlantClient(store)
     const plants = [
@@ -53,9 +57,18 @@ test('ids are as exact in an engine that does not tell a reviver the source', as
     for (const plant of plants) await client.create(plant)
     expect((await client.list()).plants).toEqual(plants)
     await expect(client.create({ id: plantIdMax, name: '' })).rejects.toMatchObject({ number: 40003 })
-  } finally {
-    vi.restoreAllMocks()
-  }
+  })
+
+  test('an answer that breaks off in a text is read in linear time', async () => {
+    const client = createPlantClient({
+      baseUrl: 'http://127.0.0.1:1',
+      token: 't',
+      fetch: async () => new Response(`{"id":1,"name":"${'\\"'.repeat(100_000)}`),
+    })
+    const startedMs = performance.now()
+    await expect(client.read(1n)).rejects.toMatchObject({ reason: 'unreadable-answer' })
+    expect(performance.now() - startedMs).toBeLessThan(1_000)
+  })
 })
 
 test('pages follow the links to the end, below a path too, and stop where they are left', async () => {

@@ -213,6 +213,68 @@ test('a signal gives up before, during and between attempts, with its reason', a
   expect(performance.now() - startedMs).toBeLessThan(10_000)
 })
 
+test('a signal and the time-out hold while the token is fetched too', async () => {
+  await using store = await scripted([])
+  const never = new Promise<string>(() => {})
+  const asked: string[] = []
+  const token = () => {
+    asked.push('token')
+    return never
+  }
+  const client = createPlantClient({ baseUrl: store.baseUrl, token, backOffMs: 1 })
+  const reason = new Error('the caller has gone')
+  const leaving = new AbortController()
+  const reading = client.read(1n, { signal: leaving.signal })
+  leaving.abort(reason)
+  await expect(reading).rejects.toBe(reason)
+  expect(asked).toHaveLength(1)
+
+  const hurried = createPlantClient({
+    baseUrl: store.baseUrl,
+    token,
+    backOffMs: 1,
+    timeoutMs: 50,
+    attemptsMax: 2,
+  })
+  await expect(hurried.create(plant)).rejects.toMatchObject({
+    reason: 'timed-out',
+    message: 'no access token within 50 ms',
+    mayHaveChanged: false,
+  })
+  expect(asked).toHaveLength(3)
+  expect(store.requests).toHaveLength(0)
+}, 5_000)
+
+test('what the token is refused with comes through, and nothing is sent', async () => {
+  const refusal = new Error('no such account')
+  await using store = await scripted([], { token: () => Promise.reject(refusal) })
+  await expect(store.client.read(1n)).rejects.toBe(refusal)
+  expect(store.requests).toHaveLength(0)
+})
+
+test.each([
+  ['<', ''],
+  ['<>"', ''],
+  ['<>;rel="', ''],
+  ['<>; ', ''],
+  ['<>;rel=" ', 'x"'],
+  ['<>;rel="next ', 'x"'],
+  [';rel=', ''],
+  ['<>;rel=" ', '"'],
+  ['<" ', ''],
+])('a link field of %j over and over is read in linear time', async (piece, end) => {
+  // As much as no plain link takes, and as Node's fetch would not let through: it reads no more than 16 KiB.
+  const link = `</plants?after=1>; title="${' '.repeat(9)}"; rel="prev", ${piece.repeat(200_000 / piece.length)}${end}`
+  const client = createPlantClient({
+    baseUrl: 'http://127.0.0.1:1',
+    token: 't',
+    fetch: async () => new Response('[{"id":1,"name":"Ficus"}]', { headers: { link } }),
+  })
+  const startedMs = performance.now()
+  await client.list()
+  expect(performance.now() - startedMs).toBeLessThan(1_000)
+})
+
 test('the token never follows a link to another origin', async () => {
   await using elsewhere = await startScriptedStore([])
   const link = `<${elsewhere.baseUrl}/plants?after=1>; rel="next"`
