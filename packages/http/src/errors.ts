@@ -106,16 +106,15 @@ export function toFailure(error: unknown): Failure {
   return refusalAround(error) ?? failure('internal', 'the server failed to answer this request')
 }
 
-/** What hooks of the service around refuse (a limit on requests, say): it has no number of ours, only its status's. */
+/**
+ * What hooks and plugins of the service around refuse (a limit on requests, say): it has no number of ours, only its
+ * status's. Their codes begin with FST_ as Fastify's own do, so only the status tells a refusal from a defect.
+ */
 function refusalAround(error: unknown): Failure | undefined {
-  const {
-    statusCode: status,
-    message,
-    code,
-  } = error as { statusCode?: unknown; message?: unknown; code?: unknown }
-  if (typeof status !== 'number' || !(status >= 400 && status < 500) || `${code}`.startsWith('FST_'))
-    return undefined
-  return { status, headers: {}, body: { error: status * 100, message: `${message}` }, isDefect: false }
+  const { statusCode: status, message } = error as { statusCode?: unknown; message?: unknown }
+  if (typeof status !== 'number' || !((status >= 400 && status < 500) || status === 503)) return undefined
+  const body = { error: status * 100, message: `${message}`.toWellFormed() }
+  return { status, headers: {}, body, isDefect: false }
 }
 
 function failure(code: FailureCode, message: string, headers: Failure['headers'] = {}): Failure {
@@ -142,7 +141,7 @@ function quoted(text: string): string {
   return `"${text.replace(/[^ -~]/g, '?').replace(/["\\]/g, '\\$&')}"`
 }
 
-/** What Fastify finds wrong before a handler runs. Anything else that it throws is ours to mend. */
+/** What Fastify finds wrong before a handler runs. */
 const fastifyFailures = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupported-media-type',
   FST_ERR_CTP_BODY_TOO_LARGE: 'body-too-large',

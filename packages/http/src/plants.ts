@@ -121,8 +121,8 @@ const answerFieldsBytesMax = 1024
 /**
  * Returns a reference that starts at the root, as RFC 8288 allows: it stays right behind any proxy that keeps the path.
  *
- * @throws RequestError `headers-too-large` when the server would refuse the same client's request for it, or a client with the
- *   server's limit could not read the answer
+ * @throws RequestError `headers-too-large` when the server would refuse the same client's request for it, or a client
+ *   with the server's limit could not read the answer
  */
 function nextPage(
   { raw, server }: FastifyRequest,

@@ -1,10 +1,24 @@
+import { execFile } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { type IncomingMessage, request } from 'node:http'
+import { createRequire } from 'node:module'
 import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { promisify } from 'node:util'
+import basicAuth from '@fastify/basic-auth'
+import jwt from '@fastify/jwt'
+import rateLimit from '@fastify/rate-limit'
+import swagger from '@fastify/swagger'
+import underPressure from '@fastify/under-pressure'
 import { AccessError, type Gate } from '@plant-store/access'
-import { createPlantStore, plantIdMax, plantIdMin } from '@plant-store/domain'
+import { createPlantStore, parsePlant, plantIdMax, plantIdMin } from '@plant-store/domain'
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
 import { plantRoutes } from '@plant-store/http'
 import { type FastifyInstance, type FastifyServerOptions, fastify } from 'fastify'
-import { afterEach, expect, test } from 'vitest'
+import { afterEach, describe, expect, test } from 'vitest'
 
 /** The plugin in a Fastify of somebody else's, with everything that Fastify does when nobody tells it otherwise. */
 
@@ -182,6 +196,153 @@ test("a hook of the service's own that refuses keeps its status, in the one shap
   app.register(plantRoutes, { prefix: '/garden', store: newStore(), gate })
   const answer = await app.inject({ url: '/garden/plants', headers: { authorization } })
   expect([answer.statusCode, answer.json()]).toEqual([429, { error: 42900, message: 'slow down' }])
+})
+
+describe('official plugins around it', () => {
+  const answered = async (more: object = {}) => {
+    const answer = await app.inject({ url: '/garden/plants', headers: { authorization }, ...more })
+    expect(answer.headers['content-type']).toBe('application/json')
+    expect(Object.keys(answer.json())).toEqual(['error', 'message'])
+    return [answer.statusCode, answer.json().error]
+  }
+
+  test('@fastify/jwt refuses with 401', async () => {
+    app = fastify()
+    await app.register(jwt, { secret: 'long enough for a test' })
+    app.addHook('onRequest', request => request.jwtVerify())
+    app.register(plantRoutes, { prefix: '/garden', store: newStore(), gate })
+    expect(await answered()).toEqual([401, 40100])
+    expect(await answered({ headers: {} })).toEqual([401, 40100])
+    const expired = app.jwt.sign({ iat: 0 }, { expiresIn: '1s' })
+    expect(await answered({ headers: { authorization: `Bearer ${expired}` } })).toEqual([401, 40100])
+  })
+
+  test('@fastify/basic-auth refuses with 401 and its own challenge', async () => {
+    app = fastify()
+    await app.register(basicAuth, { validate: async () => new Error('nobody'), authenticate: true })
+    app.addHook('onRequest', app.basicAuth)
+    app.register(plantRoutes, { prefix: '/garden', store: newStore(), gate })
+    for (const headers of [{}, { authorization: `Basic ${btoa('a:b')}` }, { authorization }]) {
+      expect(await answered({ headers })).toEqual([401, 40100])
+    }
+    const { headers } = await app.inject('/garden/plants')
+    expect(headers['www-authenticate']).toMatch(/^Basic/)
+  })
+
+  test('@fastify/under-pressure refuses with 503 and Retry-After', async () => {
+    app = fastify()
+    await app.register(underPressure, {
+      healthCheck: async () => false,
+      healthCheckInterval: 60_000,
+      retryAfter: 7,
+    })
+    app.register(plantRoutes, { prefix: '/garden', store: newStore(), gate })
+    expect(await answered()).toEqual([503, 50300])
+    expect((await app.inject('/garden/plants')).headers['retry-after']).toBe('7')
+  })
+
+  test('@fastify/rate-limit refuses with 429', async () => {
+    app = fastify()
+    await app.register(rateLimit, { max: 1 })
+    app.register(plantRoutes, { prefix: '/garden', store: newStore(), gate })
+    await app.inject({ url: '/garden/plants', headers: { authorization } })
+    expect(await answered()).toEqual([429, 42900])
+  })
+
+  test('@fastify/swagger describes the operations, in a document that is valid', async () => {
+    app = fastify()
+    await app.register(swagger, {
+      openapi: { openapi: '3.1.0', info: { title: 'Garden', version: '1.0.0' } },
+    })
+    app.register(plantRoutes, { prefix: '/garden', store: newStore(), gate })
+    await app.ready()
+    const document = app.swagger() as { paths: Record<string, object> }
+    const described = Object.entries(document.paths).map(([path, item]) => [path, Object.keys(item)])
+    expect(Object.fromEntries(described)).toEqual({
+      '/garden/plants': ['post', 'get'],
+      '/garden/plants/{id}': ['get', 'put', 'delete'],
+    })
+    expect(await lint(document)).toMatch(/"totals":\{"errors":0,"warnings":0,"ignored":0\}/)
+  })
+})
+
+/** What Redocly finds by the rules of OpenAPI itself, as JSON. Rejects when it is an error. */
+async function lint(document: object): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'plant-store-'))
+  try {
+    const file = join(folder, 'openapi.json')
+    await writeFile(file, JSON.stringify(document))
+    const redocly = dirname(createRequire(import.meta.url).resolve('@redocly/cli/package.json'))
+    const args = [join(redocly, 'bin/cli.js'), 'lint', file, '--extends=spec', '--format=json']
+    const env = { ...process.env, REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' }
+    const { stdout } = await promisify(execFile)(process.execPath, args, { env })
+    return JSON.stringify(JSON.parse(stdout))
+  } finally {
+    await rm(folder, { recursive: true })
+  }
+}
+
+test.each(['FST_ERR_SEND_UNDEFINED_ERR', 'FST_ERR_REP_INVALID_PAYLOAD_TYPE'])(
+  'a defect that Fastify reports as %s is not taken for a refusal',
+  async code => {
+    app = fastify()
+    app.addHook('preHandler', async () => {
+      throw Object.assign(new Error('inside'), { code, statusCode: 500 })
+    })
+    app.register(plantRoutes, { store: newStore(), gate })
+    const answer = await app.inject({ url: '/plants', headers: { authorization } })
+    expect([answer.statusCode, answer.json()]).toEqual([500, errorBody(50001)])
+    expect(answer.body).not.toContain('inside')
+  },
+)
+
+test("hooks of the service's own that wrap or read answers do not turn a change into a failure", async () => {
+  app = fastify()
+  const sent: unknown[] = []
+  app.addHook('preSerialization', async (_request, _reply, payload) => ({ data: payload }))
+  app.addHook('onSend', async (_request, _reply, payload) => {
+    sent.push(payload)
+  })
+  app.register(plantRoutes, { prefix: '/garden', store: newStore(), gate })
+  const ask = async (method: 'POST' | 'PUT' | 'GET' | 'DELETE', path: string, body?: string) => {
+    const headers = body === undefined ? { authorization } : json
+    const answer = await app.inject({ method, url: `/garden/plants${path}`, headers, ...(body && { body }) })
+    return [answer.statusCode, answer.body]
+  }
+  expect(await ask('POST', '', '{"id":1,"name":"n"}')).toEqual([200, '{"name":"n"}'])
+  expect(await ask('PUT', '/1', '{"name":"m"}')).toEqual([200, '{"name":"m"}'])
+  expect(await ask('GET', '/1')).toEqual([200, '{"id":1,"name":"m"}'])
+  expect(await ask('GET', '')).toEqual([200, '[{"id":1,"name":"m"}]'])
+  expect(sent).toEqual(['{"name":"n"}', '{"name":"m"}', '{"id":1,"name":"m"}', '[{"id":1,"name":"m"}]'])
+  expect(await ask('DELETE', '/1')).toEqual([204, ''])
+  expect(await ask('DELETE', '/1')).toEqual([404, expect.stringMatching(/^\{"error":40402,/)])
+})
+
+test.each([
+  ['/t/:tenant', '/t/flora/plants', '/t/flora/plants'],
+  ['/t/:tenant', '/t/fl%2Fora%3F/plants', '/t/fl%2Fora%3F/plants'],
+  ['/t/:tenant', '/t/<b>/plants', '/t/%3Cb%3E/plants'],
+  ['/t/:tenant/:bed', '/t/flora/7/plants', '/t/flora/7/plants'],
+  ['', '/plants', '/plants'],
+  ['', 'http://plants.example/plants', '/plants'],
+  ['', '//plants', '/plants'],
+  ['/garden', '/garden/plants/', '/garden/plants/'],
+])('under the prefix %j, the page after that at %s is at %s', async (prefix, path, target) => {
+  app = fastify({ routerOptions: { ignoreDuplicateSlashes: true, ignoreTrailingSlash: true } })
+  const store = newStore()
+  for (const id of [1n, 2n]) await store.create(parsePlant({ id, name: 'n' }))
+  app.register(plantRoutes, { prefix, store, gate })
+  const origin = await app.listen({ host: '127.0.0.1', port: 0 })
+  const { hostname, port } = new URL(origin)
+  const get = async (path: string) => {
+    const asked = request({ hostname, port, path, headers: { authorization } }).end()
+    const [answer] = (await once(asked, 'response')) as [IncomingMessage]
+    const { link } = answer.headers
+    return { link, body: await text(answer) }
+  }
+  const { link } = await get(`${path}?limit=1`)
+  expect(link).toBe(`<${target}?limit=1&after=1>; rel="next"`)
+  expect((await get(`${target}?limit=1&after=1`)).body).toBe('[{"id":2,"name":"n"}]')
 })
 
 test('a failure of the gate is no secret told', async () => {
