@@ -6,6 +6,7 @@ import { hashToken, mintToken, scopes, type TokenRepository } from '@plant-store
 import { openStorage, portsOf, type StoreState, storageName } from '@plant-store/persistence'
 import type { Config } from './config.ts'
 import type { FromHttpThread, HttpThreadData, ToHttpThread } from './http-thread.ts'
+import { listen } from './listening.ts'
 import type { ProcessLog } from './log.ts'
 import { createMetrics, type ThreadFigures, writeMetrics } from './metrics.ts'
 import { createStoreLog } from './store-log.ts'
@@ -31,6 +32,8 @@ export async function startService(config: Config, log: ProcessLog): Promise<Run
       queueRowsMax: config.queueRowsMax,
       onCommit: own.onCommit,
       onStateChange: state => storeLog.note('main', state),
+    }).catch(cause => {
+      throw new Error(`DATABASE_URL: ${cause.message}`, { cause })
     }),
   )
   const threads: HttpThread[] = []
@@ -88,8 +91,8 @@ const wrongTokenCountsBytes = 64 * 1024
 
 /** A port that nobody else has. The threads' own listening can't tell: they share the port with whoever would share it. */
 async function claimPort({ host, port }: Config): Promise<number> {
-  const claim = createSocketServer().listen(port, host)
-  await once(claim, 'listening')
+  const claim = createSocketServer()
+  await listen(claim, host, port, 'PORT')
   const claimed = (claim.address() as AddressInfo).port
   claim.close()
   await once(claim, 'close')

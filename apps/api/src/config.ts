@@ -54,13 +54,14 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     }
   }
 
-  const baseUrl = read('BASE_URL', '', text => (text === '' ? undefined : httpUrl(text)))
+  const baseUrl = read('BASE_URL', '', text => (text === '' ? undefined : plainUrl(text)))
   const metricsPort = read('METRICS_PORT', '', text => (text === '' ? undefined : integer(1, 65_535)(text)))
   const tracesEndpoint = read('OTEL_EXPORTER_OTLP_ENDPOINT', '', text =>
     text === '' ? undefined : httpUrl(text),
   )
   const config: Config = {
-    host: read('HOST', '127.0.0.1', String),
+    // As URLs write an IPv6 address.
+    host: read('HOST', '127.0.0.1', text => text.replace(/^\[(.*)\]$/, '$1')),
     port: read('PORT', '3000', integer(0, 65_535)),
     databaseUrl: read('DATABASE_URL', defaultStoreUrl, databaseUrl),
     databaseTimeoutMs: read('DATABASE_TIMEOUT', '5s', duration),
@@ -96,6 +97,9 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
   ) {
     const consequence = 'a request that waits for the database would be cut without an answer'
     faults.push(`INACTIVITY_TIMEOUT must be longer than DATABASE_TIMEOUT: ${consequence}`)
+  }
+  if (metricsPort !== undefined && metricsPort === config.port) {
+    faults.push('METRICS_PORT must be another port than PORT')
   }
   if (faults.length > 0) throw new ConfigError(faults.join('\n'))
   // Each thread takes at least one connection.
@@ -133,20 +137,22 @@ const duration = (text: string) => {
 
 const httpUrl = (text: string) => {
   const url = URL.parse(text)
-  if (
-    url === null ||
-    !/^https?:$/.test(url.protocol) ||
-    url.search ||
-    url.hash ||
-    url.username ||
-    url.password
-  ) {
+  if (url === null || !/^https?:$/.test(url.protocol) || /[?#]/.test(text) || url.username || url.password) {
     throw new Error('must be an http or https URL without query, fragment or credentials')
   }
   return url.href
 }
 
 const isPostgres = (url: string) => storageName(url).startsWith('postgres:')
+
+/** What else may stand in a path means something to the router, or has several spellings. */
+const plainUrl = (text: string) => {
+  const url = httpUrl(text)
+  if (!/^https?:\/\/[^/*]*[\w\-.~/]*$/.test(url)) {
+    throw new Error('must be an http or https URL whose path has only letters, digits and - . _ ~ /')
+  }
+  return url
+}
 
 const databaseUrl = (text: string) => {
   storageName(text)

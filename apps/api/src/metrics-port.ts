@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { metricsMediaType } from '@plant-store/http'
 import type { Config } from './config.ts'
+import { listen } from './listening.ts'
 
 /** Answers `GET /metrics` on a port of its own, without a token: for those that only the operator's network reaches. */
 export async function serveMetrics(
@@ -17,8 +18,7 @@ export async function serveMetrics(
     }
     response.writeHead(200, { 'content-type': metricsMediaType }).end(await metrics())
   })
-  server.listen(port, host)
-  await once(server, 'listening')
+  await listen(server, host, port, 'METRICS_PORT')
   return {
     async [Symbol.asyncDispose]() {
       server.close()

@@ -100,11 +100,13 @@ describe('a right value is taken:', () => {
   test.each([
     ['HOST', '0.0.0.0', { host: '0.0.0.0' }],
     ['HOST', '::1', { host: '::1' }],
+    ['HOST', '[::1]', { host: '::1' }],
     ['PORT', '0', { port: 0 }],
     ['PORT', '65535', { port: 65_535 }],
     ['DATABASE_URL', 'file::memory:', { databaseUrl: 'file::memory:' }],
     ['DATABASE_URL', 'file:/var/lib/plants.db', { databaseUrl: 'file:/var/lib/plants.db' }],
     ['DATABASE_URL', 'file:///var/lib/plants.db', { databaseUrl: 'file:///var/lib/plants.db' }],
+    ['DATABASE_URL', 'file:///var/lib/50%25%3F.db', { databaseUrl: 'file:///var/lib/50%25%3F.db' }],
     ['DATABASE_URL', 'postgres://a:b@c,d/e', { databaseUrl: 'postgres://a:b@c,d/e' }],
     [
       'DATABASE_URL',
@@ -115,6 +117,7 @@ describe('a right value is taken:', () => {
     ['DATABASE_POOL_MAX', '1', { databasePoolMax: 1 }],
     ['BASE_URL', 'https://example.org', { baseUrl: 'https://example.org/' }],
     ['BASE_URL', 'http://example.org:8080/store/', { baseUrl: 'http://example.org:8080/store/' }],
+    ['BASE_URL', 'http://[::1]:8080/a-b_c.d~e/', { baseUrl: 'http://[::1]:8080/a-b_c.d~e/' }],
     ['METRICS_PORT', '1', { metricsPort: 1 }],
     ['METRICS_PORT', '65535', { metricsPort: 65_535 }],
     ['CORS_ORIGINS', 'https://example.org', { corsOrigins: ['https://example.org'] }],
@@ -171,6 +174,9 @@ describe('a wrong value is refused, with the variable named:', () => {
         'mysql://a/b',
         'file://host/a.db',
         'file:a.db?mode=ro',
+        'file:///a.db?mode=ro',
+        'file:///a.db#b',
+        'file:///a%2Fb.db',
         'file:%ff',
         'postgres:plants',
         'postgres://a:b@c:port/d',
@@ -185,6 +191,17 @@ describe('a wrong value is refused, with the variable named:', () => {
         'http://',
         'http://a/?b=c',
         'http://a/#b',
+        'http://a/?',
+        'http://a/#',
+        'http://a/b c',
+        'http://a/b%20c',
+        'http://a/:b',
+        'http://a/b:c',
+        'http://a/*',
+        'http://a/b*/c',
+        'http://a/(b)',
+        'http://a/ä',
+        'http://*:3000/',
         'http://user:pass@a/',
         'http://:pass@a/',
       ],
@@ -282,6 +299,12 @@ test('every wrong variable is named at once, a line each, with what it should be
     'WRONG_TOKENS_LIMIT',
   ])
   for (const line of lines) expect(line).toMatch(/^[A-Z_]+ must be .{10,}$/)
+})
+
+test('the figures can not have the port of the service', () => {
+  expect(faultsOf({ METRICS_PORT: '3000' })).toEqual(['METRICS_PORT must be another port than PORT'])
+  expect(wrongVariables({ PORT: '80', METRICS_PORT: '80' })).toEqual(['METRICS_PORT'])
+  expect(readConfig({ PORT: '80', METRICS_PORT: '3000' })).toMatchObject({ port: 80, metricsPort: 3000 })
 })
 
 test('a refused token is not repeated in the message, which a log may keep', () => {

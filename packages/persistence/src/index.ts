@@ -248,12 +248,11 @@ async function opening<Opened>(url: string, open: () => Promise<Opened>): Promis
  * @throws Error when it is not such a URL
  */
 export function sqliteFile(url: string): string {
-  if (url.startsWith('file:///')) return fileURLToPath(url)
   const path = /^file:([^?#]+)$/.exec(url)?.[1]
-  if (path === undefined || path.startsWith('//')) {
+  if (path === undefined || /^\/\/(?!\/)/.test(path)) {
     throw new Error(
-      'must be file: and a path, such as file:data/plant-store.db, or like postgres://user:password@host:5432/database',
+      'must be file: and a path (with %3F for ? and %23 for #), such as file:data/plant-store.db, or like postgres://user:password@host:5432/database',
     )
   }
-  return decodeURIComponent(path)
+  return path.startsWith('///') ? fileURLToPath(url) : decodeURIComponent(path)
 }

@@ -163,7 +163,12 @@ export function createStoreFile(file: string): void {
 function createFolder(folder: string): void {
   if (existsSync(folder)) return
   createFolder(dirname(folder))
-  mkdirSync(folder, { recursive: true })
+  try {
+    // Not `recursive`: below a folder that takes none, such as /proc, Node would try for ever.
+    mkdirSync(folder)
+  } catch (error) {
+    if ((error as { code?: string }).code !== 'EEXIST') throw error
+  }
   const above = openSync(dirname(folder), 'r')
   fsyncSync(above)
   closeSync(above)
