@@ -55,7 +55,7 @@ export async function importPlants(
   const rejects = createRejects(request.rejects)
 
   const startedMs = performance.now()
-  const counts = { read: 0, inserted: 0, replaced: 0, rejected: 0 }
+  const counts = { read: 0, inserted: 0, replaced: 0, alreadyThere: 0, rejected: 0 }
   let waiting: Entry[] = []
   let waitingText = 0
   let keptBefore = 1
@@ -84,6 +84,7 @@ export async function importPlants(
       counts.read++
       if (outcome === 'inserted') counts.inserted++
       else if (outcome === 'replaced') counts.replaced++
+      else if (outcome === 'already-there') counts.alreadyThere++
       else {
         const reason = 'reason' in entry ? entry.reason : `id ${entry.plant.id} is taken by another plant`
         if (strict) throw new Failure(`line ${entry.line}: ${reason}`)
@@ -143,16 +144,18 @@ function withRest(cause: Error, rest: string): Failure {
 interface Counts {
   readonly inserted: number
   readonly replaced: number
+  readonly alreadyThere: number
   readonly rejected: number
   readonly rejects: string | null
   readonly seconds: number
 }
 
-function summary({ inserted, replaced, rejected, rejects, seconds }: Counts): string {
+function summary({ inserted, replaced, alreadyThere, rejected, rejects, seconds }: Counts): string {
   const rate = grouped(Math.round((inserted + replaced) / Math.max(seconds, 0.001)))
   return [
     `${counted(inserted + replaced, 'plant')} imported in ${duration(seconds)} (${rate}/s)`,
     replaced > 0 ? `, ${grouped(replaced)} of them in the place of others` : '',
+    alreadyThere > 0 ? `, ${grouped(alreadyThere)} already there` : '',
     rejects === null ? '' : `; ${counted(rejected, 'line')} rejected, see ${rejects}`,
   ].join('')
 }

@@ -117,8 +117,8 @@ the exit code is 3. The rejects file is written anew by every import that has re
 CSV begins with a line that names ${columnsInWords}, in any order.
 An optional text with nothing between the commas is absent; "" is an empty one.
 
-Plants are kept as the import goes on, ${'20,000'} at a time. An import that was interrupted can be run again: what is
-already there is rejected as taken, or with --replace written once more, which changes nothing.
+Plants are kept as the import goes on, ${'20,000'} at a time. An import that was interrupted can be run again: a plant
+that is already there, with the same texts, is counted as that, or with --replace written once more.
 
 --strict collects the plants beside the store (in the folder for temporary files, or in a temporary table of PostgreSQL)
 and stores them in one transaction at the end. Servers can't write to a file during that: some seconds for a million

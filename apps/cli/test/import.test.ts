@@ -52,6 +52,7 @@ describe('NDJSON', () => {
       read: 4,
       inserted: 4,
       replaced: 0,
+      alreadyThere: 0,
       rejected: 0,
       rejects: null,
       interrupted: false,
@@ -220,6 +221,22 @@ describe('an import', () => {
     expect((await stored()).at(-1)).toBe('["11","last"]')
   })
 
+  test('of what is already there rejects only what differs, also when it is strict', async () => {
+    await imported(lines(0, 10))
+    expect((await place.run(['import', '-', '--strict'], lines(0, 12))).stdout).toMatch(
+      /^2 plants imported in \d+s \([\d,]+\/s\), 10 already there\n$/,
+    )
+    const changed = `${lines(0, 12)}{"id":3,"name":"other"}\n`
+    const { stdout } = await place.run(['import', '-'], changed)
+    expect(stdout).toMatch(/^0 plants imported in \d+s \(0\/s\), 12 already there; 1 line rejected, see /)
+    expect(rejects('plant-store.rejects.ndjson')).toMatchObject([
+      { line: 13, reason: 'id 3 is taken by another plant' },
+    ])
+    expect((await place.run(['import', '-', '--strict'], changed)).stderr).toMatch(
+      /^plant-store: line 13: id 3 is taken/,
+    )
+  })
+
   test('that is strict keeps everything or nothing', async () => {
     await imported(lines(0, 10))
     const bad = `${lines(10, 30_000)}{"id":1,"name":"taken"}\nno json\n`
@@ -259,8 +276,10 @@ describe('an import', () => {
     expect(interrupted).toBe(true)
     expect(await place.count()).toBe(inserted)
     expect(await imported(lines(0, 50_000))).toMatchObject({
+      code: 0,
       inserted: 50_000 - inserted,
-      rejected: inserted,
+      alreadyThere: inserted,
+      rejected: 0,
     })
     expect(await place.count()).toBe(50_000)
   })

@@ -25,8 +25,8 @@ export interface PlantArchive {
 /** What becomes of a plant whose id another plant has. */
 export type OnTaken = 'keep' | 'replace'
 
-/** `id-taken` only where taken ids are kept, `replaced` only where they are replaced. */
-export type LoadOutcome = 'inserted' | 'replaced' | 'id-taken'
+/** Where taken ids are replaced, `replaced` of a taken one; where they are kept, `already-there` of the same plant. */
+export type LoadOutcome = 'inserted' | 'replaced' | 'already-there' | 'id-taken'
 
 /** Plants on their way in that nobody sees yet. Disposed of before they are kept, they never were. */
 export interface StagedLoad extends AsyncDisposable {

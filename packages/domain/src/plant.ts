@@ -78,6 +78,10 @@ export function textProblem(value: unknown): string | undefined {
   return undefined
 }
 
+export function isSamePlant(a: Plant, b: Plant): boolean {
+  return a.id === b.id && plantTexts.every(({ field }) => a[field] === b[field])
+}
+
 /** How long a plant's texts are in UTF-8. */
 export function textBytes(plant: Plant): number {
   let bytes = 0

@@ -63,6 +63,23 @@ const broken: Record<string, Break> = {
       return plants.map(() => 'inserted')
     },
   }),
+  'takes the same plant for another': right => ({
+    async load(plants, onTaken) {
+      const outcomes = await right.load(plants, onTaken)
+      return outcomes.map(outcome => (outcome === 'already-there' ? 'id-taken' : outcome))
+    },
+  }),
+  'takes a plant for the same by its name': right => ({
+    async load(plants, onTaken) {
+      await using snapshot = await right.snapshot()
+      const names = new Map<PlantId, string>()
+      for await (const some of snapshot.plants()) for (const { id, name } of some) names.set(id, name)
+      const outcomes = await right.load(plants, onTaken)
+      return plants.map(({ id, name }, n) =>
+        outcomes[n] === 'id-taken' && names.get(id) === name ? 'already-there' : (outcomes[n] as LoadOutcome),
+      )
+    },
+  }),
   'stops at the first taken id': right => ({
     async load(plants, onTaken) {
       const outcomes: LoadOutcome[] = []

@@ -78,6 +78,39 @@ export const plantArchiveContract: readonly PlantArchiveCase[] = [
     },
   },
   {
+    name: 'tells the plant that is already there from another with its id',
+    async run({ archive, plants }) {
+      const stored = [plant(1n, 'a'), plant(2n, 'b', ''), plantOf(3n, 'every field')]
+      for (const each of stored) await plants.insert(each)
+      const given = [
+        ...stored,
+        plant(4n),
+        plant(4n),
+        plant(1n, 'a', ''),
+        plant(2n, 'b'),
+        plant(3n, 'c'),
+        plant(4n, 'd'),
+      ]
+      const outcomes = [
+        ...Array(3).fill('already-there'),
+        'inserted',
+        'already-there',
+        ...Array(4).fill('id-taken'),
+      ]
+      {
+        await using staged = await archive.stage('keep')
+        assert.deepEqual(await staged.add(given), outcomes)
+        assert.deepEqual(await staged.add(stored), Array(3).fill('already-there'))
+        assert.deepEqual(await staged.add([plant(4n), plant(4n, 'd')]), ['already-there', 'id-taken'])
+        assert.equal(await staged.keep(), 'kept')
+      }
+      await plants.remove(plant(4n).id)
+      assert.deepEqual(await archive.load(given, 'keep'), outcomes)
+      assert.deepEqual(await archive.load(stored, 'replace'), Array(3).fill('replaced'))
+      assert.deepEqual(await storedIn(archive), [...stored, plant(4n)])
+    },
+  },
+  {
     name: 'replaces the plant of a taken id, the last one winning',
     async run({ archive, plants }) {
       await plants.insert(plant(1n, 'was here', 'a'))

@@ -1,4 +1,4 @@
-import { type Plant, textBytes } from '../plant.ts'
+import { isSamePlant, type Plant, textBytes } from '../plant.ts'
 import type { LoadOutcome, PlantArchive } from '../plant-archive.ts'
 import type { PlantId } from '../plant-id.ts'
 import type { PlantRepository } from '../plant-repository.ts'
@@ -41,8 +41,8 @@ export function createMemoryPlantRepository(plants = new Map<PlantId, Plant>()):
 export function createMemoryPlantArchive(plants: Map<PlantId, Plant>): PlantArchive {
   const load: PlantArchive['load'] = async (given, onTaken) =>
     given.map((plant): LoadOutcome => {
-      const taken = plants.has(plant.id)
-      if (taken && onTaken === 'keep') return 'id-taken'
+      const taken = plants.get(plant.id)
+      if (taken && onTaken === 'keep') return isSamePlant(taken, plant) ? 'already-there' : 'id-taken'
       plants.set(plant.id, plant)
       return taken ? 'replaced' : 'inserted'
     })
@@ -54,8 +54,8 @@ export function createMemoryPlantArchive(plants: Map<PlantId, Plant>): PlantArch
       return {
         async add(given) {
           return given.map((plant): LoadOutcome => {
-            const taken = plants.has(plant.id) || staged.has(plant.id)
-            if (taken && onTaken === 'keep') return 'id-taken'
+            const taken = plants.get(plant.id) ?? staged.get(plant.id)
+            if (taken && onTaken === 'keep') return isSamePlant(taken, plant) ? 'already-there' : 'id-taken'
             staged.set(plant.id, plant)
             return taken ? 'replaced' : 'inserted'
           })

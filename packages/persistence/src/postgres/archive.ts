@@ -1,6 +1,7 @@
 import {
   DomainError,
   isDomainError,
+  isSamePlant,
   type LoadOutcome,
   type OnTaken,
   type Plant,
@@ -116,6 +117,9 @@ async function countOf(client: pg.Client, table: 'plants' | 'access_tokens'): Pr
   return Number(rows[0]?.count)
 }
 
+/** ids */
+const findPlants = `${selectPlants(plantColumns)} where id = any($1::bigint[])`
+
 /** Inserts first: only of those that were not can it be said that they take the place of another plant. */
 async function load(
   client: pg.Client,
@@ -128,8 +132,14 @@ async function load(
   const given = distinct(plants, onTaken)
   const inserted = await change('insertPlant', given)
   const taken = given.filter(({ id }) => !inserted.has(id))
+  const ids = taken.map(({ id }) => id)
+  // Somebody may have removed it again: then nobody knows which plant it was.
+  const found = new Map<PlantId, Plant | undefined>(ids.map(id => [id, undefined]))
   if (onTaken === 'replace' && taken.length > 0) await change('savePlant', taken)
-  return outcomesOf(plants, new Set(taken.map(({ id }) => id)), onTaken)
+  if (onTaken === 'keep' && taken.length > 0) {
+    for (const plant of await plantsOf(client, findPlants, ids)) found.set(plant.id, plant)
+  }
+  return outcomesOf(plants, found, onTaken)
 }
 
 /** Into a table that only this connection has, and that is gone with it, so that nobody is locked out before the end. */
@@ -141,8 +151,8 @@ async function stage(client: pg.Client, onTaken: OnTaken): Promise<StagedLoad> {
     .map(column => `${column} = excluded.${column}`)
     .join(', ')
   const replaceTaken = `on conflict (id) do update set ${replacing}`
-  const idsTaken = `
-    select id from plants where id = any($1::bigint[]) union select id from staged where id = any($1::bigint[])`
+  const findTaken = `
+    ${findPlants} union all select ${columns} from staged where id = any($1::bigint[])`
   const save = `insert into staged (${columns}) select * from unnest(${arrays}) ${replaceTaken}`
   const keepAll = `
     insert into plants (${columns}) select ${columns} from staged order by id
@@ -158,11 +168,12 @@ async function stage(client: pg.Client, onTaken: OnTaken): Promise<StagedLoad> {
 
   const add = async (plants: readonly Plant[]) => {
     const given = distinct(plants, onTaken)
-    const taken = await idsFrom(client, {
-      name: 'idsTaken',
-      text: idsTaken,
-      values: [given.map(({ id }) => id)],
-    })
+    const found = await plantsOf(
+      client,
+      findTaken,
+      given.map(({ id }) => id),
+    )
+    const taken = new Map<PlantId, Plant | undefined>(found.map(plant => [plant.id, plant]))
     const staged = onTaken === 'replace' ? given : given.filter(({ id }) => !taken.has(id))
     await client.query({ name: 'save', text: save, values: arraysOf(staged) })
     return outcomesOf(plants, taken, onTaken)
@@ -203,11 +214,19 @@ function distinct(plants: readonly Plant[], onTaken: OnTaken): Plant[] {
 }
 
 /** @param taken before the first of them; those that take an id are added */
-function outcomesOf(plants: readonly Plant[], taken: Set<PlantId>, onTaken: OnTaken): LoadOutcome[] {
-  return plants.map(({ id }) => {
-    if (taken.has(id)) return onTaken === 'replace' ? 'replaced' : 'id-taken'
-    taken.add(id)
-    return 'inserted'
+function outcomesOf(
+  plants: readonly Plant[],
+  taken: Map<PlantId, Plant | undefined>,
+  onTaken: OnTaken,
+): LoadOutcome[] {
+  return plants.map(plant => {
+    if (!taken.has(plant.id)) {
+      taken.set(plant.id, plant)
+      return 'inserted'
+    }
+    if (onTaken === 'replace') return 'replaced'
+    const found = taken.get(plant.id)
+    return found && isSamePlant(found, plant) ? 'already-there' : 'id-taken'
   })
 }
 
@@ -215,6 +234,11 @@ function outcomesOf(plants: readonly Plant[], taken: Set<PlantId>, onTaken: OnTa
 function arraysOf(plants: readonly Plant[]): unknown[][] {
   const rows = plants.map(fromPlant)
   return plantColumns.map((_, column) => rows.map(row => row[column]))
+}
+
+async function plantsOf(client: pg.Client, text: string, ids: readonly PlantId[]): Promise<Plant[]> {
+  const { rows } = await client.query<PlantRow>(text, [ids])
+  return rows.map(toPlant)
 }
 
 async function idsFrom(client: pg.Client, query: pg.QueryConfig): Promise<Set<PlantId>> {

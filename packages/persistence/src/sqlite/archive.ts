@@ -1,6 +1,14 @@
-import type { LoadOutcome, OnTaken, Plant, PlantArchive, PlantId, StagedLoad } from '@plant-store/domain'
+import {
+  isSamePlant,
+  type LoadOutcome,
+  type OnTaken,
+  type Plant,
+  type PlantArchive,
+  type PlantId,
+  type StagedLoad,
+} from '@plant-store/domain'
 import type Database from 'better-sqlite3'
-import { fromPlant, plantColumns } from '../tables.ts'
+import { fromPlant, type PlantRow, plantColumns, toPlant } from '../tables.ts'
 import { openConnection, openWriter } from './connection.ts'
 import { bringUpToDate, statements } from './open.ts'
 import { attempt, openSqliteSnapshot } from './snapshot.ts'
@@ -48,16 +56,21 @@ function openLoader(file: string): Database.Database {
 function prepareLoad(connection: Database.Database) {
   const insert = connection.prepare(statements.write.insertPlant)
   const save = connection.prepare(statements.write.savePlant)
+  const stored = connection.prepare<[PlantId], PlantRow>(statements.read.plant)
 
   return connection.transaction((plants: readonly Plant[], onTaken: OnTaken) =>
     plants.map((plant): LoadOutcome => {
       const row = fromPlant(plant)
       if (insert.run(...row).changes === 1) return 'inserted'
-      if (onTaken === 'keep') return 'id-taken'
+      if (onTaken === 'keep') return outcomeOfTaken(plant, stored.get(plant.id))
       save.run(...row)
       return 'replaced'
     }),
   ).immediate
+}
+
+function outcomeOfTaken(plant: Plant, taken: PlantRow | undefined): LoadOutcome {
+  return taken && isSamePlant(toPlant(taken), plant) ? 'already-there' : 'id-taken'
 }
 
 /** Into a table that only this connection has, so that nobody is locked out before the end. */
@@ -74,7 +87,8 @@ function stage(connection: Database.Database, onTaken: OnTaken): StagedLoad {
     `insert into staged (${columns}) values (${values}) on conflict do nothing`,
   )
   const save = connection.prepare(`insert or replace into staged (${columns}) values (${values})`)
-  const stored = connection.prepare('select 1 from plants where id = ?').pluck()
+  const stored = connection.prepare<[PlantId], PlantRow>(statements.read.plant)
+  const stagedBefore = connection.prepare<[PlantId], PlantRow>(`select ${columns} from staged where id = ?`)
   const replacing = texts.map(column => `${column} = excluded.${column}`).join(', ')
   const keepAll = connection.prepare(`
     insert into plants (${columns}) select ${columns} from staged where true order by id
@@ -85,10 +99,10 @@ function stage(connection: Database.Database, onTaken: OnTaken): StagedLoad {
   const add = connection.transaction((plants: readonly Plant[]) =>
     plants.map((plant): LoadOutcome => {
       const row = fromPlant(plant)
-      const isStored = stored.get(plant.id) !== undefined
-      if (isStored && onTaken === 'keep') return 'id-taken'
-      if (insert.run(...row).changes === 1) return isStored ? 'replaced' : 'inserted'
-      if (onTaken === 'keep') return 'id-taken'
+      const taken = stored.get(plant.id)
+      if (taken && onTaken === 'keep') return outcomeOfTaken(plant, taken)
+      if (insert.run(...row).changes === 1) return taken ? 'replaced' : 'inserted'
+      if (onTaken === 'keep') return outcomeOfTaken(plant, stagedBefore.get(plant.id))
       save.run(...row)
       return 'replaced'
     }),
