@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { createServer } from 'node:net'
+import { runInNewContext } from 'node:vm'
 import {
   createPlantClient,
   NoAnswerError,
@@ -105,6 +106,23 @@ test('a store that nobody listens at was never asked', async () => {
     mayHaveChanged: false,
   })
   expect(attempts).toHaveLength(3)
+})
+
+test('a connection that never was is known by its code, also where errors are of another realm', async () => {
+  const attempts: string[] = []
+  const client = createPlantClient({
+    baseUrl: 'http://plants.example',
+    token: 't',
+    backOffMs: 1,
+    attemptsMax: 2,
+    fetch: url => {
+      attempts.push(`${url}`)
+      const cause = runInNewContext("Object.assign(new Error('refused'), { code: 'ECONNREFUSED' })")
+      return Promise.reject(new TypeError('fetch failed', { cause }))
+    },
+  })
+  await expect(client.create(plant)).rejects.toMatchObject({ mayHaveChanged: false })
+  expect(attempts).toHaveLength(2)
 })
 
 test('creating succeeds once the store listens', async () => {
