@@ -1,15 +1,17 @@
 import { once } from 'node:events'
+import { statSync } from 'node:fs'
 import { type AddressInfo, createServer as createSocketServer } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import { hashToken, mintToken, scopes, type TokenRepository } from '@plant-store/access'
-import { openStorage, portsOf, type StoreState, storageName } from '@plant-store/persistence'
+import { openStorage, portsOf, type StoreState, storageName, storeFiles } from '@plant-store/persistence'
 import type { Config } from './config.ts'
 import type { FromHttpThread, HttpThreadData, ToHttpThread } from './http-thread.ts'
 import { listen } from './listening.ts'
 import type { ProcessLog } from './log.ts'
 import { createMetrics, type ThreadFigures, writeMetrics } from './metrics.ts'
 import { createStoreLog } from './store-log.ts'
+import { version } from './version.ts'
 
 export interface RunningService extends AsyncDisposable {
   /** Where it listens, with the path that stands before every route. */
@@ -37,9 +39,16 @@ export async function startService(config: Config, log: ProcessLog): Promise<Run
     }),
   )
   const threads: HttpThread[] = []
+  /** A store that nobody uses may fail unseen. */
+  const checked = () => Promise.race([storage.check().catch(() => {}), figuresTimeout()])
   const metrics = shared(async () => {
-    const figures = await Promise.all(threads.map(thread => thread.figures()))
-    return writeMetrics([own.read(storage.waiting()), ...figures])
+    const [figures] = await Promise.all([Promise.all(threads.map(thread => thread.figures())), checked()])
+    const storeBytes = sizeOf(storeFiles(config.databaseUrl))
+    return writeMetrics([own.read(storage.waiting()), ...figures], {
+      version,
+      failure: storeLog.reason(),
+      storeBytes,
+    })
   })
   if (config.metricsPort !== undefined) {
     // Loaded when needed: this thread answers no other requests, and does without Fastify.
@@ -51,7 +60,8 @@ export async function startService(config: Config, log: ProcessLog): Promise<Run
   starting.defer(async () => void (await Promise.all(threads.map(thread => thread[Symbol.asyncDispose]()))))
   if (storage.link === undefined) {
     const { serve } = await import('./serve.ts')
-    const signals = { metrics, onAnswer: own.onAnswer }
+    const { onAnswer, onConnection } = own
+    const signals = { metrics, onAnswer, onConnection }
     starting.use(await serve({ ...config, port, httpThreads: 1 }, storage, log.logger, signals))
   } else {
     // This thread only supervises: it answers a signal at once, however busy the others are.
@@ -120,6 +130,12 @@ function shared<Result>(ask: () => Promise<Result>): () => Promise<Result> {
 
 /** For a thread to say its figures; one that is too busy is counted with its last ones. */
 const figuresTimeoutMs = 1_000
+const figuresTimeout = () => setTimeout(figuresTimeoutMs, undefined, { ref: false })
+
+function sizeOf(files: readonly string[]): number | undefined {
+  if (files.length === 0) return undefined
+  return files.reduce((bytes, file) => bytes + (statSync(file, { throwIfNoEntry: false })?.size ?? 0), 0)
+}
 
 interface HttpThread extends AsyncDisposable {
   listen(): Promise<void>
@@ -171,7 +187,7 @@ async function startHttpThread(
     async figures() {
       asked = Promise.withResolvers()
       tell('figures')
-      await Promise.race([asked.promise, setTimeout(figuresTimeoutMs, undefined, { ref: false })])
+      await Promise.race([asked.promise, figuresTimeout()])
       return figures
     },
     async [Symbol.asyncDispose]() {

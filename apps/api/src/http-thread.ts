@@ -49,7 +49,8 @@ const metricsOfAll = () =>
     if (asking.length === 1) tell('metrics')
   })
 
-const signals = { metrics: metricsOfAll, onAnswer: metrics.onAnswer, wrongTokenCounts }
+const { onAnswer, onConnection } = metrics
+const signals = { metrics: metricsOfAll, onAnswer, onConnection, wrongTokenCounts }
 const logger = gatherLog(config.logLevel, log => tell({ log }))
 await using _server = await serve(config, storage, logger, signals, () => {
   tell('ready')

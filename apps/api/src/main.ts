@@ -2,9 +2,11 @@ import { storageName } from '@plant-store/persistence'
 import { startService } from './compose.ts'
 import { readConfig } from './config.ts'
 import { openLog } from './log.ts'
+import { version } from './version.ts'
 
 try {
-  await main()
+  if (process.argv.includes('--version')) console.log(version)
+  else await main()
 } catch (error) {
   process.stderr.write(`plant-store: ${(error as Error).message.replaceAll('\n', '\nplant-store: ')}\n`)
   // Also where something that was opened can't be closed.

@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { getHeapStatistics } from 'node:v8'
 import type { AnsweredRequest } from '@plant-store/http'
@@ -10,6 +11,8 @@ export interface ThreadFigures {
   readonly commitSeconds: Distribution
   /** Changes without an outcome, at the moment. */
   readonly waitingRows: number
+  /** Open, at the moment. */
+  readonly connections: number
   readonly heapBytes: number
   /** How much later than planned the event loop came round, since the last time that it was asked for. */
   readonly loopLagSeconds: { readonly mean: number; readonly p99: number; readonly max: number }
@@ -36,6 +39,7 @@ const commitRows = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]
 export interface Metrics {
   readonly onAnswer: (answered: AnsweredRequest) => void
   readonly onCommit: (commit: Commit) => void
+  readonly onConnection: (socket: Socket) => void
   /** @param waitingRows see {@link ThreadFigures} */
   read(waitingRows: number): ThreadFigures
 }
@@ -48,6 +52,7 @@ export function createMetrics(): Metrics {
   let last: RequestFigures | undefined
   const rows = distribution(commitRows)
   const seconds = distribution(commitSeconds)
+  let connections = 0
   const lag = monitorEventLoopDelay({ resolution: lagResolutionMs })
   lag.enable()
 
@@ -65,6 +70,10 @@ export function createMetrics(): Metrics {
       observe(rows, commit.rows)
       observe(seconds, commit.ms / 1000)
     },
+    onConnection(socket) {
+      connections++
+      socket.once('close', () => connections--)
+    },
     read(waitingRows) {
       const late = (nanoseconds: number) => Math.max(0, (nanoseconds - lagResolutionMs * 1e6) / 1e9) || 0
       const loopLagSeconds = { mean: late(lag.mean), p99: late(lag.percentile(99)), max: late(lag.max) }
@@ -74,6 +83,7 @@ export function createMetrics(): Metrics {
         commitRows: rows,
         commitSeconds: seconds,
         waitingRows,
+        connections,
         heapBytes: getHeapStatistics().used_heap_size,
         loopLagSeconds,
       }
@@ -93,13 +103,25 @@ function observe(distribution: Distribution, value: number): void {
   distribution.sum += value
 }
 
+/** What is known of the whole process. */
+export interface ProcessFigures {
+  readonly version: string
+  /** Why the store fails; `undefined` when it works. */
+  readonly failure: string | undefined
+  /** Of the store's files; `undefined` where it is in a database, which several processes share and others watch. */
+  readonly storeBytes: number | undefined
+}
+
 /**
  * The figures of a process in the text format of Prometheus, version 0.0.4: what its threads have counted added up,
  * and what the system knows of it.
  *
  * @param threads by their number, of which 0 is the main one; `undefined` is one that has said nothing yet
  */
-export function writeMetrics(threads: readonly (ThreadFigures | undefined)[]): string {
+export function writeMetrics(
+  threads: readonly (ThreadFigures | undefined)[],
+  { version, failure, storeBytes }: ProcessFigures,
+): string {
   const figures = threads.filter(each => each !== undefined)
   const requests = addUpRequests(figures)
   const all = (name: 'commitRows' | 'commitSeconds') => addUp(figures.map(each => each[name]))
@@ -108,6 +130,21 @@ export function writeMetrics(threads: readonly (ThreadFigures | undefined)[]): s
   const { user, system } = process.cpuUsage()
 
   return [
+    metric('plant_store_build_info', 'gauge', 'Always 1; the version is that of the program.', [
+      sample('', { version }, 1),
+    ]),
+    metric('plant_store_ready', 'gauge', 'Whether the store works: 1 or 0.', [
+      sample('', {}, failure === undefined ? 1 : 0),
+    ]),
+    metric('plant_store_failure', 'gauge', 'Why the store does not work; without a sample when it does.', [
+      ...(failure === undefined ? [] : [sample('', { reason: failure }, 1)]),
+    ]),
+    metric('plant_store_size_bytes', 'gauge', 'The files of the store, its log included; SQLite only.', [
+      ...(storeBytes === undefined ? [] : [sample('', {}, storeBytes)]),
+    ]),
+    metric('http_connections_open', 'gauge', 'Connections of clients.', [
+      sample('', {}, sum(figures.map(({ connections }) => connections))),
+    ]),
     metric(
       'http_requests_total',
       'counter',

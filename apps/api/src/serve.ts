@@ -11,9 +11,14 @@ import { createServer, drain, type ServerLimits, type ServerOptions } from '@pla
 import type { Storage } from '@plant-store/persistence'
 import type { Logger } from 'pino'
 import type { Config } from './config.ts'
+import type { Metrics } from './metrics.ts'
 
 /** What is left of the time to stop in is for writing what still waits, and for closing the store. */
 const drainShare = 0.8
+
+export interface ServeSignals extends Pick<ServerOptions, 'metrics' | 'onAnswer' | 'wrongTokenCounts'> {
+  readonly onConnection: Metrics['onConnection']
+}
 
 /**
  * Answers requests on the storage, in this thread. Disposing of it answers those that have arrived; where one could
@@ -25,7 +30,7 @@ export async function serve(
   config: Config,
   storage: Storage,
   logger: Logger,
-  signals: Pick<ServerOptions, 'metrics' | 'onAnswer' | 'wrongTokenCounts'>,
+  { onConnection, ...signals }: ServeSignals,
   mayListen: () => Promise<void> = async () => {},
 ): Promise<AsyncDisposable> {
   const tracing =
@@ -45,6 +50,7 @@ export async function serve(
   })
   const { host, port, httpThreads } = config
   const address = { host, port, reusePort: httpThreads > 1 }
+  server.server.on('connection', onConnection)
   await server.ready()
   await mayListen()
   await server.listen(address)

@@ -70,12 +70,19 @@ test('a disk that is full is one line in the log, with the reason, and one when 
   expect(linesBesides(program)).toMatchObject([
     { level: error, msg: 'the store fails', reason: 'the disk is full (SQLITE_FULL)' },
   ])
+  const figures = async () =>
+    (await fetch(`${program.url}/metrics`, { headers: { authorization: `Bearer ${token}` } })).text()
+  expect(await figures()).toMatch(
+    /^plant_store_ready 0\n[\s\S]*^plant_store_failure\{reason="the disk is full \(SQLITE_FULL\)"\} 1$/m,
+  )
   expect(Math.max(...answered(program, 503).map(line => JSON.stringify(line).length))).toBeLessThan(300)
 
   rmSync(join(folder, 'ballast'))
   await expect.poll(() => linesBesides(program), { timeout: 10_000 }).toHaveLength(2)
   expect(linesBesides(program)[1]).toMatchObject({ level: info, msg: 'the store works again' })
   expect(await create(program, 5)).toEqual(Array(5).fill(200))
+  expect(await figures()).toMatch(/^plant_store_ready 1$/m)
+  expect(await figures()).not.toMatch(/^plant_store_failure\{/m)
   expect(await program.end('SIGTERM')).toMatchObject({ code: 0 })
   expect(linesBesides(program).map(({ msg }) => msg)).toEqual([
     'the store fails',
@@ -94,6 +101,9 @@ test('a PostgreSQL that stops is named with the reason, in a few lines however m
   })
   expect(await create(program, 40)).toEqual(Array(40).fill(200))
   await server.stop()
+  // Nobody else has asked anything of it: the figures notice.
+  const headers = { authorization: `Bearer ${token}` }
+  expect(await (await fetch(`${program.url}/metrics`, { headers })).text()).toMatch(/^plant_store_ready 0$/m)
   for (let round = 0; round < 5; round++) {
     expect(new Set(await create(program, 100))).toEqual(new Set([503]))
   }

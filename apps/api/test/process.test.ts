@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
-import { startProgram, stop, takePort, temporaryFolder, urlOf } from './started-program.ts'
+import { main, startProgram, stop, takePort, temporaryFolder, urlOf } from './started-program.ts'
 
 const run = promisify(execFile)
 
@@ -307,4 +307,18 @@ test('it ends with 1 when it can not stop in time', async () => {
   expect(await stop(program)).toBe(1)
   expect(program.output()).toContain('"msg":"did not stop in time"')
   expect(await unanswered).toBe('cut')
+})
+
+test('--version prints the version and starts nothing', async () => {
+  const folder = temporaryFolder()
+  const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
+  const { stdout, stderr } = await run(process.execPath, [main, '--version'], {
+    cwd: folder,
+    env: { PORT: 'x' },
+  })
+  expect({ stdout, stderr, files: readdirSync(folder) }).toEqual({
+    stdout: `${version}\n`,
+    stderr: '',
+    files: [],
+  })
 })

@@ -1,5 +1,7 @@
+import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { Agent, request } from 'node:http'
 import { createServer } from 'node:net'
+import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
 import { prepareDatabase, startProgram } from './program.ts'
 import { connectRaw, rawPost } from './raw-client.ts'
@@ -39,6 +41,7 @@ function samplesIn(text: string): Map<string, number> {
 test('the figures are those of all threads together, with a token or on a port of their own', async () => {
   await using database = await prepareDatabase()
   const metricsPort = await freePort()
+  const file = database.url.replace(/^file:/, '')
   await using program = await startProgram({
     DATABASE_URL: database.url,
     HTTP_THREADS: '3',
@@ -77,6 +80,14 @@ test('the figures are those of all threads together, with a token or on a port o
     const counts = buckets.map(([, count]) => count)
     expect(counts).toEqual([...counts].sort((a, b) => a - b))
     expect(samples.get('plant_store_waiting_changes')).toBe(0)
+    const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
+    expect(samples.get(`plant_store_build_info{version="${version}"}`)).toBe(1)
+    expect(samples.get('plant_store_ready')).toBe(1)
+    // The clients', and those that ask for the figures.
+    expect(samples.get('http_connections_open')).toBeGreaterThanOrEqual(40)
+    expect(samples.get('http_connections_open')).toBeLessThanOrEqual(44)
+    const files = readdirSync(dirname(file)).map(name => statSync(join(dirname(file), name)).size)
+    expect(samples.get('plant_store_size_bytes')).toBe(files.reduce((sum, size) => sum + size))
     // Each change was in exactly one commit, whichever threads shared it.
     expect(samples.get('plant_store_commit_changes_sum')).toBe(120)
     expect(samples.get('plant_store_commit_seconds_count')).toBe(
@@ -95,6 +106,11 @@ test('the figures are those of all threads together, with a token or on a port o
   expect((await fetch(`http://127.0.0.1:${metricsPort}/plants`)).status).toBe(404)
   expect((await fetch(`http://127.0.0.1:${metricsPort}/metrics`, { method: 'POST' })).status).toBe(405)
   for (const client of clients) client.socket.destroy()
+  const open = async () => {
+    const text = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text()
+    return samplesIn(text).get('http_connections_open')
+  }
+  await expect.poll(open).toBeLessThanOrEqual(4)
   expect(await program.end('SIGTERM')).toEqual({ code: 0, signal: null })
 })
 

@@ -24,7 +24,7 @@ interface LogEntry {
   readonly url?: string
 }
 
-const main = fileURLToPath(new URL('../dist/main.js', import.meta.url))
+export const main = fileURLToPath(new URL('../dist/main.js', import.meta.url))
 
 /**
  * @param folder where it is started: its relative paths begin there.

@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import { readFileSync } from 'node:fs'
 import { defaultStoreUrl, StoreInUseError, storageName } from '@plant-store/persistence'
 import { Argument, Command, CommanderError, Option } from 'commander'
 import { grant, lineLimit, moment, tokenName } from './arguments.ts'
@@ -12,7 +13,10 @@ import { backUp, check, restore } from './store-commands.ts'
 import { exportTokens, importTokens } from './token-file.ts'
 import { createToken, listTokens, revokeToken } from './tokens.ts'
 
+const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
+
 const program = new Command('plant-store')
+  .version(version)
   .description('Looks after a plant store: its access tokens, its plants, its file.')
   .enablePositionalOptions()
   .addHelpText(

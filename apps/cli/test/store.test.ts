@@ -254,3 +254,8 @@ describe('on a disk that is full', () => {
     expect(await place.count()).toBe(1)
   })
 })
+
+test('--version prints the version', async () => {
+  const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
+  expect(await place.run(['--version'])).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' })
+})
