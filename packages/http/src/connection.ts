@@ -12,19 +12,32 @@ const lingerTimeoutMs = 1_000
 /** Requests of one connection that wait for those before them; past it no more is read of it. */
 const waitingRequestsMax = 16
 
+/**
+ * Requests that wait on all connections, of some 4 kB each. The one packet that is read past the above may hold 2,400:
+ * where there are that many, the connection is cut.
+ */
+const allWaitingRequestsMax = 10_000
+
 /** What is known of one connection, from its beginning to its end. */
 export interface Connection {
   readonly socket: Socket
   /** The answer to what came last. Answers leave in the order of their requests, so it tells of all of them. */
   lastResponse: ServerResponse | undefined
-  waitingRequests: number
+  /** What came while the requests before it were not answered yet. */
+  readonly waiting: Exchange[]
   isHeldBack: boolean
   isRefused: boolean
+}
+
+interface Exchange {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
 }
 
 /** The open connections of a server. */
 export interface Connections {
   readonly open: Map<Socket, Connection>
+  waitingRequests: number
   /** Whether every answer is the last on its connection. */
   isDraining: boolean
 }
@@ -58,7 +71,7 @@ export function openServer(limits: ServerLimits, logRequest: RequestLog, route: 
   server.maxConnections = 2 * limits.connectionsMax
   // A client that sends no more can still read (RFC 9112, 9.6).
   Object.assign(server, { httpAllowHalfOpen: true })
-  const connections: Connections = { open: new Map(), isDraining: false }
+  const connections: Connections = { open: new Map(), waitingRequests: 0, isDraining: false }
   connectionsOfServers.set(server, connections)
   const { open } = connections
   const connectionOf = (socket: Socket) => open.get(socket) as Connection
@@ -79,16 +92,42 @@ export function openServer(limits: ServerLimits, logRequest: RequestLog, route: 
     const connection: Connection = {
       socket,
       lastResponse: undefined,
-      waitingRequests: 0,
+      waiting: [],
       isHeldBack: false,
       isRefused: false,
     }
     open.set(socket, connection)
-    socket.once('close', () => open.delete(socket))
+    socket.once('close', () => {
+      open.delete(socket)
+      connections.waitingRequests -= connection.waiting.length
+      connection.waiting.length = 0
+    })
     if (open.size <= limits.connectionsMax) return
     const message = 'the server has as many connections as it takes'
     refuse(connection, new RequestError('too-many-connections', message))
   })
+  /**
+   * One request of a connection after the other: answers that wait for their turn, or for a client that does not take
+   * them, are as large as the client likes, and are held in memory.
+   */
+  const waitInTurn = (connection: Connection, before: ServerResponse, exchange: Exchange) => {
+    const { waiting } = connection
+    if (waiting.push(exchange) === 1) before.once('finish', () => routeNext(connection))
+    connections.waitingRequests++
+    if (waiting.length <= waitingRequestsMax) return
+    if (connections.waitingRequests <= allWaitingRequestsMax) return holdBack(connection, true)
+    connection.isRefused = true
+    connection.socket.destroy()
+  }
+  const routeNext = (connection: Connection) => {
+    const { waiting } = connection
+    const next = waiting.shift()
+    if (next === undefined) return
+    connections.waitingRequests--
+    if (waiting.length > 0) next.response.once('finish', () => routeNext(connection))
+    if (waiting.length <= waitingRequestsMax) holdBack(connection, false)
+    route(next.request, next.response)
+  }
   const respond: Route = (request, response) => {
     const connection = connectionOf(request.socket)
     if (connection.isRefused) return
@@ -100,7 +139,7 @@ export function openServer(limits: ServerLimits, logRequest: RequestLog, route: 
       response.shouldKeepAlive = false
     }
     if (before === undefined || before.writableFinished) route(request, response)
-    else waitFor(before, connection, () => route(request, response))
+    else waitInTurn(connection, before, { request, response })
   }
   for (const event of ['request', 'checkContinue', 'checkExpectation']) server.on(event, respond)
   server.on('connect', (request: IncomingMessage) => {
@@ -130,18 +169,6 @@ const parserFailures: Record<string, [RequestErrorCode, string]> = {
   HPE_HEADER_OVERFLOW: ['headers-too-large', 'the header fields are too large'],
   HPE_CHUNK_EXTENSIONS_OVERFLOW: ['body-too-large', 'the chunk extensions of the body are too large'],
   ERR_HTTP_REQUEST_TIMEOUT: ['request-timeout', 'the request did not arrive in time'],
-}
-
-/**
- * One request of a connection after the other: answers that wait for their turn, or for a client that does not take
- * them, are as large as the client likes, and are held in memory.
- */
-function waitFor(before: ServerResponse, connection: Connection, route: () => void): void {
-  if (++connection.waitingRequests > waitingRequestsMax) holdBack(connection, true)
-  before.once('finish', () => {
-    if (--connection.waitingRequests <= waitingRequestsMax) holdBack(connection, false)
-    route()
-  })
 }
 
 /**

@@ -1,7 +1,9 @@
 import dns from 'node:dns'
 import { once } from 'node:events'
-import { type AddressInfo, connect } from 'node:net'
+import { type AddressInfo, connect, type Socket } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import {
   assertFailure,
   assertSuccess,
@@ -195,6 +197,122 @@ describe('a connection', () => {
     await closed
   })
 })
+
+describe('a client that sends requests without waiting for answers', () => {
+  /** What the client sends is on its way once the server, asked by somebody else, has gone round so often. */
+  const turns = 200
+
+  test('is read no further than a packet or two while the first waits', async () => {
+    const { plants, begun, letGo } = held()
+    await using server = await start({ plants })
+    using _atTheLatest = { [Symbol.dispose]: letGo }
+    const { service, client } = server
+    const accepted = nextConnection(service)
+    using socket = connectTo(service)
+    const served = await accepted
+    const request = `GET ${client.target('/plants')} HTTP/1.1\r\nhost: h\r\n\r\n`
+    socket.write(plantRequest(client, plant))
+    await begun
+    const count = 100_000
+    socket.write(request.repeat(count))
+    const heapBefore = process.memoryUsage().heapUsed
+    for (let turn = 0; turn < turns; turn++) await client.ask('GET', '/healthz')
+    expect(process.memoryUsage().heapUsed - heapBefore).toBeLessThan(50 * 2 ** 20)
+    expect(served.bytesRead).toBeLessThan(256 * 1024)
+    letGo()
+    let answers = 0
+    for await (const text of socket.setEncoding('latin1')) {
+      answers += text.split('HTTP/1.1 ').length - 1
+      if (answers > count / 10) break
+    }
+    expect(served.bytesRead).toBeGreaterThan((count / 10) * request.length)
+  }, 30_000)
+
+  test('gets every answer, also to what was read late because those before it took long', async () => {
+    const { plants, begun, letGo } = held()
+    await using server = await start({ plants, limits: { headersTimeoutMs: 200, requestTimeoutMs: 400 } })
+    const { client } = server
+    using wire = await client.open()
+    wire.send(plantRequest(client, plant))
+    await begun
+    const count = 2_000
+    wire.send(
+      `GET ${client.target('/healthz')} HTTP/1.1\r\nhost: h\r\nx: ${'y'.repeat(80)}\r\n\r\n`.repeat(count),
+    )
+    await client.ask('GET', '/healthz')
+    // What is late for its own fault is told so: whatever was read of the others is older.
+    using late = await client.open()
+    late.send('GET /healthz HTTP/1.1\r\nhost: ')
+    assertFailure(await late.answer(undefined), 40801)
+    letGo()
+    assertSuccess(await wire.answer(server.asked('POST', '/plants')), { name: 'n' })
+    for (let n = 0; n < count; n++) {
+      assertSuccess(await wire.answer(server.asked('GET', '/healthz')), { status: 'ok' })
+    }
+  }, 30_000)
+
+  test('is cut when thousands of its requests and of others wait, and others are not', async () => {
+    const { plants, letGo } = held()
+    await using server = await start({ plants })
+    using _atTheLatest = { [Symbol.dispose]: letGo }
+    const { service, client } = server
+    using modest = await client.open()
+    modest.send(plantRequest(client, plant))
+    for (let n = 0; n < 10; n++) modest.send('GET /healthz HTTP/1.1\r\nhost: h\r\n\r\n')
+    const heapBefore = heapUsed()
+    const count = 50
+    const sockets = await Promise.all(
+      Array.from({ length: count }, async () => {
+        const socket = connectTo(service)
+        await once(socket, 'connect')
+        socket.resume()
+        socket.write(plantRequest(client, plant))
+        socket.write('GET / HTTP/1.1\r\nhost:h\r\n\r\n'.repeat(10_000))
+        return socket
+      }),
+    )
+    for (let turn = 0; turn < turns; turn++) await client.ask('GET', '/healthz')
+    expect(sockets.filter(({ closed }) => closed).length).toBeGreaterThan(count / 2)
+    expect(heapUsed() - heapBefore).toBeLessThan(80 * 2 ** 20)
+    for (const socket of sockets) socket.destroy()
+    letGo()
+    assertSuccess(await modest.answer(server.asked('POST', '/plants')), { name: 'n' })
+    for (let n = 0; n < 10; n++)
+      assertSuccess(await modest.answer(server.asked('GET', '/healthz')), { status: 'ok' })
+  }, 30_000)
+
+  test('and was refused is not listened to any more', async () => {
+    await using server = await start({ limits: { connectionsMax: 1 } })
+    const { service } = server
+    let requests = 0
+    service.server.server.on('request', () => requests++)
+    const accepted = nextConnection(service)
+    using socket = connectTo(service)
+    const served = await accepted
+    const flood = 'GET /healthz HTTP/1.1\r\nhost: h\r\n\r\n'.repeat(100_000)
+    socket.resume()
+    socket.write(flood)
+    await new Promise(resolve => served.once('close', resolve))
+    expect(served.bytesRead).toBeGreaterThan(0)
+    expect(requests).toBe(0)
+  })
+})
+
+/** Without what is garbage. */
+function heapUsed(): number {
+  setFlagsFromString('--expose_gc')
+  runInNewContext('gc')()
+  return process.memoryUsage().heapUsed
+}
+
+const nextConnection = ({ server }: Service) =>
+  new Promise<Socket>(resolve => server.server.once('connection', resolve))
+
+function connectTo({ url }: Service): Socket & Disposable {
+  const { hostname, port } = new URL(url)
+  const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true }).on('error', () => {})
+  return Object.assign(socket, { [Symbol.dispose]: () => void socket.destroy() })
+}
 
 type Service = Awaited<ReturnType<typeof startMemoryService>>
 
