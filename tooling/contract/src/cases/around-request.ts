@@ -167,10 +167,12 @@ export const aroundRequestCases: readonly ContractCase[] = [
     clause: 'RFC 9112, 3.2',
     name: 'a Host is a name, an address or nothing, with a port or without',
     async run(client) {
-      const asked = { method: 'GET', target: client.target('/healthz') }
+      const plant = { id: ownId(), name: 'n' }
+      await create(client, plant)
+      const asked = { method: 'GET', target: client.target(`/plants/${plant.id}`) }
       for (const host of hosts) {
-        const answer = await client.exchange(asked, bareRequest('GET', asked.target, [`host: ${host}`]))
-        assertSuccess(answer, { status: 'ok' })
+        const fields = [`host: ${host}`, `authorization: Bearer ${client.store.tokens.full}`]
+        assertSuccess(await client.exchange(asked, bareRequest('GET', asked.target, fields)), plant)
       }
     },
   },
