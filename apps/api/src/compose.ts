@@ -16,12 +16,20 @@ import { version } from './version.ts'
 export interface RunningService extends AsyncDisposable {
   /** Where it listens, with the path that stands before every route. */
   readonly url: string
-  /** The access token that was made because there was none; it can't be had again. */
+  /** The access token that was made because there never was one; it can't be had again. */
   readonly firstToken: string | undefined
 }
 
-/** Puts the service together and starts it. Disposing of it goes the other way: it stops listening, drains, closes. */
-export async function startService(config: Config, log: ProcessLog): Promise<RunningService> {
+/**
+ * Puts the service together and starts it. Disposing of it goes the other way: it stops listening, drains, closes.
+ *
+ * @param showsToken whether the first token can be shown to somebody, and to nobody else; none is made otherwise
+ */
+export async function startService(
+  config: Config,
+  log: ProcessLog,
+  showsToken: boolean,
+): Promise<RunningService> {
   await using starting = new AsyncDisposableStack()
 
   const own = createMetrics()
@@ -86,7 +94,13 @@ export async function startService(config: Config, log: ProcessLog): Promise<Run
   }
 
   // Last: a token that is made by a start that then fails would never be shown to anybody.
-  const firstToken = config.accessTokens.length > 0 ? undefined : await makeFirstToken(storage.tokens)
+  const firstToken =
+    showsToken && config.accessTokens.length === 0 ? await makeFirstToken(storage.tokens) : undefined
+  if (config.accessTokens.length === 0 && (await storage.tokens.list()).length === 0) {
+    log.logger.warn(
+      'there is no access token: create one with plant-store token create --name NAME --scope write',
+    )
+  }
 
   const running = starting.move()
   return {
@@ -199,7 +213,7 @@ async function startHttpThread(
 }
 
 async function makeFirstToken(tokens: TokenRepository): Promise<string | undefined> {
-  if ((await tokens.list()).length > 0) return undefined
+  if (await tokens.hadAny()) return undefined
   const token = mintToken()
   const outcome = await tokens.insert({ name: 'first', scopes, createdAt: new Date() }, hashToken(token))
   return outcome === 'inserted' ? token : undefined

@@ -30,7 +30,7 @@ async function main(): Promise<void> {
     process.exit(1)
   })
 
-  const service = await startService(config, log)
+  const service = await startService(config, log, process.stderr.isTTY === true)
   logger.info({ url: service.url, database: storageName(config.databaseUrl) }, 'listening')
   if (service.firstToken !== undefined) showFirstToken(service.firstToken, service.url)
 

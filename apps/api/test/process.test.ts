@@ -5,8 +5,20 @@ import { connect } from 'node:net'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { promisify } from 'node:util'
-import { expect, test } from 'vitest'
-import { main, startProgram, stop, takePort, temporaryFolder, urlOf } from './started-program.ts'
+import { hashToken } from '@plant-store/access'
+import { openStorage } from '@plant-store/persistence'
+import { describe, expect, test } from 'vitest'
+import {
+  hasTerminals,
+  interrupt,
+  main,
+  startOnTerminal,
+  startProgram,
+  stop,
+  takePort,
+  temporaryFolder,
+  urlOf,
+} from './started-program.ts'
 
 const run = promisify(execFile)
 
@@ -18,8 +30,9 @@ const post = (url: string, token: string, plant: object) =>
   })
 const statusOf = async (url: string, token: string) =>
   (await fetch(`${url}/plants`, { headers: { authorization: `Bearer ${token}` } })).status
-const shownToken = (errors: string) => /^ {2}(plantstore_\S+)$/m.exec(errors)?.[1]
-const shownCommand = (errors: string) => /^ {2}(curl .*)$/m.exec(errors)?.[1]
+const shownToken = (screen: string) => /^ {2}(plantstore_\S+)\r?$/m.exec(screen)?.[1]
+const shownCommand = (screen: string) => /^ {2}(curl .*)\r?$/m.exec(screen)?.[1]?.trimEnd()
+const noToken = 'there is no access token: create one with plant-store token create --name NAME --scope write'
 /** Everything that is kept in a folder, as the bytes that it is. */
 const everythingIn = (folder: string) =>
   Buffer.concat(readdirSync(folder).map(name => readFileSync(join(folder, name)))).toString('latin1')
@@ -59,61 +72,94 @@ test('a wrong configuration ends it with 1, one message that names every wrong v
   expect(await isListening(port)).toBe(false)
 })
 
-test('a first start shows a token and a command that adds a plant as it stands', async context => {
-  if (spawnSync('curl', ['--version']).status !== 0) return context.skip('curl is not there')
-  const program = startProgram(temporaryFolder())
-  const url = await urlOf(program)
-  await expect.poll(program.errors).toContain('curl ')
-  const command = shownCommand(program.errors()) as string
-  expect((await run('sh', ['-c', command])).stdout).toBe('{"name":"Monstera","tag":"climber"}')
-  const second = JSON.parse((await run('sh', ['-c', command])).stdout)
-  expect(second).toMatchObject({ error: 40003 })
+describe.skipIf(!hasTerminals)('on a terminal (skipped where `script` is missing)', () => {
+  test('a first start shows a token and a command that adds a plant as it stands', async context => {
+    if (spawnSync('curl', ['--version']).status !== 0) return context.skip('curl is not there')
+    const program = startOnTerminal(temporaryFolder(), { BASE_URL: 'https://plants.example.org/green' })
+    const url = await urlOf(program)
+    await expect.poll(program.output).toContain('curl ')
+    const command = shownCommand(program.output()) as string
+    expect(command).toContain(`curl ${url}/plants `)
+    expect((await run('sh', ['-c', command])).stdout).toBe('{"name":"Monstera","tag":"climber"}')
+    const second = JSON.parse((await run('sh', ['-c', command])).stdout)
+    expect(second).toMatchObject({ error: 40003 })
 
-  const token = shownToken(program.errors()) as string
-  expect(command).toContain(token)
-  const listed = await fetch(`${url}/plants`, { headers: { authorization: `Bearer ${token}` } })
-  expect(await listed.json()).toEqual([{ id: 1, name: 'Monstera', tag: 'climber' }])
-  expect(await stop(program)).toBe(0)
+    const token = shownToken(program.output()) as string
+    expect(command).toContain(token)
+    const listed = await fetch(`${url}/plants`, { headers: { authorization: `Bearer ${token}` } })
+    expect(await listed.json()).toEqual([{ id: 1, name: 'Monstera', tag: 'climber' }])
+    expect(program.output()).not.toContain(noToken)
+    expect(await interrupt(program)).toBe(0)
+  })
+
+  test('no other start shows one, the first still works until it is revoked, and it is written down nowhere', async () => {
+    const folder = temporaryFolder()
+    const first = startOnTerminal(folder)
+    const firstUrl = await urlOf(first)
+    await expect.poll(() => shownToken(first.output())).toBeDefined()
+    const token = shownToken(first.output()) as string
+    expect((await post(firstUrl, token, { id: 7, name: 'Calathea' })).status).toBe(200)
+    expect(everythingIn(join(folder, 'data'))).not.toContain(token)
+    expect(await interrupt(first)).toBe(0)
+
+    const second = startOnTerminal(folder, { LOG_LEVEL: 'trace' })
+    const secondUrl = await urlOf(second)
+    expect((await post(secondUrl, token, { id: 7, name: 'Calathea' })).status).toBe(400)
+    expect((await post(secondUrl, token, { id: 8, name: 'Calathea' })).status).toBe(200)
+    expect(await interrupt(second)).toBe(0)
+    expect(readdirSync(join(folder, 'data'))).toEqual(['plant-store.db'])
+    const kept = everythingIn(join(folder, 'data'))
+    expect(kept).toContain('Calathea')
+    for (const place of [kept, second.output()]) {
+      expect(place).not.toContain('plantstore_')
+      expect(place).not.toContain(token.slice('plantstore_'.length))
+    }
+
+    {
+      await using storage = await openStorage({ url: `file:${folder}/data/plant-store.db` })
+      expect(await storage.tokens.remove('first')).toBe(true)
+    }
+    const third = startOnTerminal(folder)
+    expect(await statusOf(await urlOf(third), token)).toBe(401)
+    expect(await interrupt(third)).toBe(0)
+    expect(third.output()).toContain(noToken)
+    expect(third.output()).not.toContain('plantstore_')
+  })
+
+  test('a start that fails at the port shows no token, and the next one that works does', async () => {
+    const folder = temporaryFolder()
+    const { port } = await takePort()
+    const failed = startOnTerminal(folder, { PORT: `${port}` })
+    expect(await failed.ended).toBe(1)
+    expect(failed.output()).toMatch(/^plant-store: [^\n]*address already in use 127\.0\.0\.1:\d+\r\n$/)
+
+    const next = startOnTerminal(folder)
+    const url = await urlOf(next)
+    await expect.poll(() => shownToken(next.output())).toBeDefined()
+    expect(await statusOf(url, shownToken(next.output()) as string)).toBe(200)
+    expect(await interrupt(next)).toBe(0)
+  })
 })
 
-test('a second start shows no token, the first one still works, and it is written down nowhere', async () => {
+test('without a terminal no token is made: the log says how to create one, until there is one', async () => {
   const folder = temporaryFolder()
+  const url = `file:${folder}/data/plant-store.db`
   const first = startProgram(folder)
-  const firstUrl = await urlOf(first)
-  await expect.poll(() => shownToken(first.errors())).toBeDefined()
-  const token = shownToken(first.errors()) as string
-  expect((await post(firstUrl, token, { id: 7, name: 'Calathea' })).status).toBe(200)
-  expect(everythingIn(join(folder, 'data'))).not.toContain(token)
+  await urlOf(first)
   expect(await stop(first)).toBe(0)
-
-  const second = startProgram(folder, { LOG_LEVEL: 'trace' })
-  const secondUrl = await urlOf(second)
-  expect((await post(secondUrl, token, { id: 7, name: 'Calathea' })).status).toBe(400)
-  expect((await post(secondUrl, token, { id: 8, name: 'Calathea' })).status).toBe(200)
-  expect(await stop(second)).toBe(0)
-  expect(second.errors()).toBe('')
-
-  expect(readdirSync(join(folder, 'data'))).toEqual(['plant-store.db'])
-  const kept = everythingIn(join(folder, 'data'))
-  expect(kept).toContain('Calathea')
-  for (const place of [kept, first.output(), second.output()]) {
-    expect(place).not.toContain(token)
-    expect(place).not.toContain(token.slice('plantstore_'.length))
+  expect(first.errors()).toBe('')
+  expect(first.output()).toContain(noToken)
+  expect(first.output()).not.toContain('plantstore_')
+  {
+    await using storage = await openStorage({ url })
+    expect(await storage.tokens.list()).toEqual([])
+    const token = { name: 'flora', scopes: ['plants:read'], createdAt: new Date() } as const
+    await storage.tokens.insert(token, hashToken('secret'))
   }
-})
-
-test('a start that fails at the port shows no token, and the next one that works does', async () => {
-  const folder = temporaryFolder()
-  const { port } = await takePort()
-  const failed = startProgram(folder, { PORT: `${port}` })
-  expect(await failed.ended).toBe(1)
-  expect(failed.errors()).toMatch(/^plant-store: [^\n]*address already in use 127\.0\.0\.1:\d+\n$/)
-
-  const next = startProgram(folder)
-  const url = await urlOf(next)
-  await expect.poll(() => shownToken(next.errors())).toBeDefined()
-  expect(await statusOf(url, shownToken(next.errors()) as string)).toBe(200)
-  expect(await stop(next)).toBe(0)
+  const second = startProgram(folder)
+  expect(await statusOf(await urlOf(second), 'secret')).toBe(200)
+  expect(await stop(second)).toBe(0)
+  expect(second.output()).not.toContain(noToken)
 })
 
 const notOurs = /^plant-store: HOST must be a name or an address of this machine: /
@@ -193,12 +239,13 @@ test('the tokens of ACCESS_TOKENS work, no other does, none is made and none is 
   expect(program.errors()).toBe('')
   expect(everythingIn(join(folder, 'data'))).not.toContain('-secret')
   expect(program.output()).not.toContain('-secret')
+  expect(program.output()).not.toContain(noToken)
 
   const without = startProgram(folder)
   const urlWithout = await urlOf(without)
   expect(await statusOf(urlWithout, 'first-secret')).toBe(401)
-  await expect.poll(() => shownToken(without.errors())).toBeDefined()
   expect(await stop(without)).toBe(0)
+  expect(without.output()).toContain(noToken)
 })
 
 test('a store in memory makes no file and is empty again after a restart', async () => {
@@ -223,12 +270,13 @@ test('DATABASE_URL says where the store is, from where the program was started',
   expect(readdirSync(folder)).toEqual(['a'])
 })
 
-test('the path of BASE_URL stands before every route, in the description and in the command that is shown', async () => {
-  const program = startProgram(temporaryFolder(), { BASE_URL: 'https://plants.example.org/green/store/' })
+test('the path of BASE_URL stands before every route, and in the description', async () => {
+  const token = 'secret'
+  const program = startProgram(temporaryFolder(), {
+    BASE_URL: 'https://plants.example.org/green/store/',
+    ACCESS_TOKENS: token,
+  })
   const { origin } = new URL(await urlOf(program))
-  await expect.poll(() => shownToken(program.errors())).toBeDefined()
-  const token = shownToken(program.errors()) as string
-  expect(shownCommand(program.errors())).toContain(`curl ${origin}/green/store/plants `)
 
   const prefixed = `${origin}/green/store`
   expect((await post(prefixed, token, { id: 1, name: 'a' })).status).toBe(200)

@@ -1,9 +1,10 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { onTestFinished } from 'vitest'
 
@@ -39,11 +40,27 @@ export function startProgram(
     filesMax === undefined
       ? [process.execPath, main]
       : ['/bin/sh', '-c', `ulimit -n ${filesMax} && exec "$0" "$1"`, process.execPath, main]
-  const child = spawn(command as string, args, {
-    cwd: folder,
-    env: { PORT: '0', ...environment },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
+  const env = { PORT: '0', ...environment }
+  return watch(spawn(command as string, args, { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'] }))
+}
+
+/** On a terminal, where its log and what it writes to standard error come as one output; `interrupt` stops it. */
+export function startOnTerminal(folder: string, environment: Record<string, string> = {}): Program {
+  const { PATH } = process.env
+  const env = { PATH, SHELL: '/bin/sh', PORT: '0', ...environment }
+  const command = `exec '${process.execPath}' '${main}'`
+  return watch(spawn('script', ['-qec', command, '/dev/null'], { cwd: folder, env }))
+}
+
+export const hasTerminals = spawnSync('script', ['--version']).status === 0
+
+/** What Ctrl-C at its terminal does. */
+export async function interrupt({ process, ended }: Program): Promise<number | string> {
+  process.stdin?.write('\x03')
+  return ended
+}
+
+function watch(child: ChildProcess & { stdout: Readable; stderr: Readable }): Program {
   onTestFinished(() => void child.kill('SIGKILL'))
   let output = ''
   let errors = ''
@@ -57,6 +74,7 @@ export function startProgram(
 
   const find = (message: string) => {
     for (const line of output.split('\n').slice(0, -1)) {
+      if (!line.startsWith('{')) continue
       const entry = JSON.parse(line) as LogEntry
       if (entry.msg === message) return entry
     }

@@ -10,6 +10,8 @@ export interface TokenRepository {
   entries(): Promise<readonly (readonly [token: AccessToken, hash: TokenHash])[]>
   /** Keeps the latest of the moments that it is given; an unknown hash is none of its business. */
   markUsed(hash: TokenHash, usedAt: Date): Promise<void>
+  /** Resolves to whether it ever held a token, also when all were removed since. */
+  hadAny(): Promise<boolean>
   /** Resolves to whether there was such a token. */
   remove(name: string): Promise<boolean>
 }

@@ -99,6 +99,17 @@ const broken: Record<string, Break> = {
       },
     }
   },
+  'knows only the tokens that it has': right => ({ hadAny: async () => (await right.list()).length > 0 }),
+  'takes a removal of nothing for a token': right => {
+    let removed = false
+    return {
+      async remove(name) {
+        removed = true
+        return right.remove(name)
+      },
+      hadAny: async () => removed || (await right.hadAny()),
+    }
+  },
   'always says that it removed': right => ({
     async remove(name) {
       await right.remove(name)

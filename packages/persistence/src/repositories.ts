@@ -1,4 +1,4 @@
-import type { TokenHash, TokenRepository } from '@plant-store/access'
+import type { AccessToken, TokenHash, TokenRepository } from '@plant-store/access'
 import { type PlantRepository, plantIdMax, plantIdMin } from '@plant-store/domain'
 import type { Write } from './commit-queue.ts'
 import type { Statements } from './statements.ts'
@@ -43,6 +43,7 @@ export function createRepositories({ write, read, readPage }: StatementRunner): 
     return [...rows].sort((a, b) => (a.name < b.name ? -1 : 1))
   }
 
+  const hadAny = async () => (await read('anyToken')).length > 0
   return {
     plants: {
       async insert(plant) {
@@ -80,9 +81,15 @@ export function createRepositories({ write, read, readPage }: StatementRunner): 
       async markUsed(hash, usedAt) {
         await write(['markTokenUsed', hash, milliseconds(usedAt)])
       },
+      hadAny,
       async remove(name) {
+        if (name === '' || !(await hadAny())) return false
+        await write(['insertToken', ...fromToken(formerToken, '' as TokenHash)])
         return (await write(['removeToken', name])) === 1
       },
     },
   }
 }
+
+/** Written before a token is removed, so that the store is known to have had one; see `tokensHeld` in tables.ts. */
+const formerToken: AccessToken = { name: '', scopes: [], createdAt: new Date(0) }

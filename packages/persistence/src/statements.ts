@@ -24,7 +24,9 @@ export function writeStatements(db: Kysely<Tables>) {
       pageOfTag: sqlOf(plants.where('tag', '=', '').where('id', '>=', 0n).orderBy('id').limit(1)),
       /** hash */
       token: sqlOf(tokens.where('hash', '=', '')),
-      tokens: sqlOf(tokens.orderBy('name')),
+      tokens: sqlOf(tokens.where('name', '<>', sql.lit('')).orderBy('name')),
+      /** One if there ever was a token. */
+      anyToken: sqlOf(db.selectFrom('access_tokens').select('name').limit(sql.lit(1))),
     },
     write: {
       /** the columns of a plant */

@@ -29,6 +29,9 @@ export interface TokenRow {
   last_used_at: bigint | null
 }
 
+/** The tokens in SQL: a row without a name, which no token can be without, says that there was one. */
+export const tokensHeld = "access_tokens where name <> ''"
+
 /** The columns of a plant, the key first. */
 export const plantColumns: readonly (keyof PlantRow)[] = ['id', ...plantTexts.map(({ field }) => field)]
 

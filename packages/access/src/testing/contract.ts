@@ -101,4 +101,23 @@ export const tokenRepositoryContract: readonly TokenRepositoryCase[] = [
       assert.equal(await repository.insert(lasting, hashToken('b')), 'inserted')
     },
   },
+  {
+    name: 'knows that it had a token, and shows nothing of one that was removed',
+    async run(repository) {
+      assert.equal(await repository.hadAny(), false)
+      assert.equal(await repository.remove('lasting'), false)
+      assert.equal(await repository.hadAny(), false)
+      await repository.insert(lasting, hashToken('a'))
+      assert.equal(await repository.hadAny(), true)
+      await repository.remove('lasting')
+      assert.equal(await repository.hadAny(), true)
+      assert.deepEqual(await repository.list(), [])
+      assert.deepEqual(await repository.entries(), [])
+      for (const name of [lasting.name, '']) assert.equal(await repository.remove(name), false)
+      assert.equal(await repository.hadAny(), true)
+      await repository.insert(expiring, hashToken('b'))
+      await repository.remove('expiring')
+      assert.deepEqual(await repository.list(), [])
+    },
+  },
 ]

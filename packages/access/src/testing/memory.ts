@@ -4,6 +4,7 @@ import type { TokenRepository } from '../token-repository.ts'
 /** A repository that forgets with the process: for tests of what stands on the port. */
 export function createMemoryTokenRepository(): TokenRepository {
   const tokens = new Map<TokenHash, AccessToken>()
+  let hadAny = false
   const named = (name: string) => [...tokens].find(([, token]) => token.name === name)
   const sorted = () =>
     [...tokens].map(([hash, token]) => [token, hash] as const).sort(([a], [b]) => (a.name < b.name ? -1 : 1))
@@ -14,6 +15,7 @@ export function createMemoryTokenRepository(): TokenRepository {
     async insert(token, hash) {
       if (named(token.name) !== undefined || tokens.has(hash)) return 'name-taken'
       tokens.set(hash, token)
+      hadAny = true
       return 'inserted'
     },
     list: async () => sorted().map(([token]) => token),
@@ -23,6 +25,7 @@ export function createMemoryTokenRepository(): TokenRepository {
       if (token === undefined || (token.lastUsedAt !== undefined && token.lastUsedAt >= usedAt)) return
       tokens.set(hash, { ...token, lastUsedAt: usedAt })
     },
+    hadAny: async () => hadAny,
     async remove(name) {
       const found = named(name)
       return found !== undefined && tokens.delete(found[0])

@@ -14,7 +14,7 @@ import {
 import type pg from 'pg'
 import { readVersion, refuseNewer } from '../migrations.ts'
 import { OutcomeUnknownError, type StoreReport, type StoreSnapshot } from '../storage.ts'
-import { fromPlant, type PlantRow, plantColumns, selectPlants, toPlant } from '../tables.ts'
+import { fromPlant, type PlantRow, plantColumns, selectPlants, tokensHeld, toPlant } from '../tables.ts'
 import { durably } from './commit.ts'
 import { connect, retrying, wasRolledBack } from './connection.ts'
 import { kyselyOn, migratePostgres, postgresDialect } from './migrate.ts'
@@ -48,7 +48,7 @@ export async function openPostgresSnapshot(options: ServerOptions): Promise<Stor
   await using opening = new AsyncDisposableStack()
   const reader = opening.adopt(await openQuery(options), client => client.end())
   const count = await countOf(reader, 'plants')
-  const tokens = await countOf(reader, 'access_tokens')
+  const tokens = await countOf(reader, tokensHeld)
   const found = await reader.query<[string]>({
     text: `
       select column_name from information_schema.columns
@@ -83,7 +83,7 @@ export async function inspectPostgres(options: ServerOptions): Promise<Omit<Stor
   try {
     const schemaVersion = (await readVersion(kyselyOn(reader), postgresDialect)) as number
     const plants = await countOf(reader, 'plants')
-    return { schemaVersion, plants, tokens: await countOf(reader, 'access_tokens') }
+    return { schemaVersion, plants, tokens: await countOf(reader, tokensHeld) }
   } finally {
     await reader.end()
   }
@@ -112,9 +112,9 @@ function connectPatiently(options: ServerOptions): Promise<pg.Client> {
   return connect({ ...options, statementTimeoutMs: patientTimeoutMs })
 }
 
-async function countOf(client: pg.Client, table: 'plants' | 'access_tokens'): Promise<number> {
-  const { rows } = await client.query<{ count: bigint }>(`select count(*) as count from ${table}`)
-  return Number(rows[0]?.count)
+async function countOf(client: pg.Client, rows: 'plants' | typeof tokensHeld): Promise<number> {
+  const result = await client.query<{ count: bigint }>(`select count(*) as count from ${rows}`)
+  return Number(result.rows[0]?.count)
 }
 
 /** ids */

@@ -1,6 +1,6 @@
 import { DomainError, plantIdMax, plantIdMin } from '@plant-store/domain'
 import type { StoreSnapshot } from '../storage.ts'
-import { type PlantRow, selectPlants, toPlant } from '../tables.ts'
+import { type PlantRow, selectPlants, tokensHeld, toPlant } from '../tables.ts'
 import { openQuery } from './query.ts'
 import { reasonOf } from './reason.ts'
 
@@ -13,7 +13,7 @@ export async function openSqliteSnapshot(file: string): Promise<StoreSnapshot> {
   const countOf = (table: string) => Number(reader.prepare(`select count(*) from ${table}`).pluck().get())
   const counts = attempt('can not be read', () => {
     reader.exec('begin')
-    return { count: countOf('plants'), tokens: countOf('access_tokens') }
+    return { count: countOf('plants'), tokens: countOf(tokensHeld) }
   })
   const found = reader.prepare("select name from pragma_table_info('plants')").pluck().all() as string[]
   const page = reader.prepare(`${selectPlants(found)} where id >= ? order by id limit ?`)

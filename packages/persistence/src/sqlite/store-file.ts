@@ -13,6 +13,7 @@ import { dirname, resolve } from 'node:path'
 import Database from 'better-sqlite3'
 import { replaceFile } from '../replace-file.ts'
 import type { CopyOptions, RestoreReport, StoreReport } from '../storage.ts'
+import { tokensHeld } from '../tables.ts'
 import { openQuery, versionOf } from './query.ts'
 
 /** Pages between two turns of the event loop: a few milliseconds. */
@@ -74,7 +75,7 @@ function revokedTokens(backup: string, store: string): readonly string[] | undef
     connection.prepare('attach ? as store').run(store)
     return connection
       .prepare(
-        'select name from access_tokens where hash not in (select hash from store.access_tokens) order by name',
+        `select name from ${tokensHeld} and hash not in (select hash from store.access_tokens) order by name`,
       )
       .pluck()
       .all() as string[]
@@ -143,7 +144,7 @@ type Contents = Pick<StoreReport, 'schemaVersion' | 'plants' | 'tokens'>
 
 function contentsOf(connection: Database.Database): Contents {
   const count = (table: string) => Number(connection.prepare(`select count(*) from ${table}`).pluck().get())
-  return { schemaVersion: versionOf(connection), plants: count('plants'), tokens: count('access_tokens') }
+  return { schemaVersion: versionOf(connection), plants: count('plants'), tokens: count(tokensHeld) }
 }
 
 function holds(report: StoreReport, { schemaVersion, plants, tokens }: Contents): boolean {
