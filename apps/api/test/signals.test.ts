@@ -146,7 +146,7 @@ test('every answer names its request: as its sender does where that is fit to be
     [401, 'GET /plants', ''],
     [404, 'GET /nowhere', authorized],
     [405, 'POST /healthz', ''],
-    [415, 'POST /plants', `${authorized}Content-Type: text/plain\r\nContent-Length: 0\r\n`],
+    [415, 'POST /plants', `${authorized}Content-Type: text/plain\r\nContent-Length: 2\r\n`],
     [417, 'GET /plants', 'Expect: miracles\r\n'],
   ] as const
   const own = new Set<string | undefined>()
