@@ -1,4 +1,4 @@
-import { type Plant, plantTexts } from '@plant-store/domain'
+import type { Plant } from '@plant-store/domain'
 import { decode, type Entry, judge, type ReadEntries, type Text, tooLong } from './lines.ts'
 
 /**
@@ -66,12 +66,17 @@ type Field = string | undefined
 type Fields = readonly Field[] | string
 type Columns = readonly (keyof Plant)[]
 
-const allColumns: Columns = ['id', ...plantTexts.map(({ field }) => field)]
-const optionalColumns: Columns = plantTexts.filter(({ isOptional }) => isOptional).map(({ field }) => field)
-const requiredColumns = allColumns.filter(column => !optionalColumns.includes(column))
+/** A member of a plant as a field: one that is forgotten does not compile. */
+const presence = { id: 'required', name: 'required', tag: 'optional' } as const satisfies {
+  readonly [Member in keyof Required<Plant>]: 'required' | 'optional'
+}
+const allColumns = Object.keys(presence) as Columns
+const columnsThatAre = (wanted: 'required' | 'optional') =>
+  allColumns.filter(column => presence[column] === wanted)
+const requiredColumns = columnsThatAre('required')
 
 /** What a header has to name, and what it may. */
-export const columnsInWords = `the columns ${requiredColumns.join(' and ')}, and perhaps ${optionalColumns.join(' and ')}`
+export const columnsInWords = `the columns ${requiredColumns.join(' and ')}, and perhaps ${columnsThatAre('optional').join(' and ')}`
 
 function readHeader(fields: Fields): Columns {
   if (typeof fields === 'string') throw new HeaderError(`the first line is no CSV header: ${fields}`)
@@ -99,7 +104,7 @@ function toMembers(fields: Fields, columns: Columns, isBytes: boolean): object {
   for (const [index, column] of columns.entries()) {
     const field = isBytes ? fromBytes(fields[index]) : fields[index]
     if (column === 'id') members.id = toInteger(field ?? '')
-    else members[column] = field ?? (optionalColumns.includes(column) ? undefined : '')
+    else members[column] = field ?? (presence[column] === 'optional' ? undefined : '')
   }
   return members
 }
@@ -194,13 +199,8 @@ export const csvHeader = `${allColumns.join(',')}\n`
 /** @returns lines that {@link readCsv} makes the same plants of */
 export function writeCsv(plants: readonly Plant[]): string {
   let text = ''
-  for (const plant of plants) {
-    text += plant.id
-    for (const { field } of plantTexts) {
-      const value = plant[field]
-      text += value === undefined ? ',' : `,${quoted(value)}`
-    }
-    text += '\n'
+  for (const { id, name, tag } of plants) {
+    text += `${id},${quoted(name)},${tag === undefined ? '' : quoted(tag)}\n`
   }
   return text
 }

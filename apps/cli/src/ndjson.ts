@@ -1,4 +1,4 @@
-import { type Plant, plantTexts } from '@plant-store/domain'
+import type { Plant } from '@plant-store/domain'
 import { parseJsonRecord } from '@plant-store/json'
 import { decode, type Entry, judge, type ReadEntries, tooLong } from './lines.ts'
 
@@ -26,15 +26,9 @@ export const readNdjson: ReadEntries = async function* (pieces, lineBytesMax) {
 /** Exact whatever the id, and always the same for the same plant. */
 export function writeNdjson(plants: readonly Plant[]): string {
   let text = ''
-  for (const plant of plants) {
-    text += `{"id":${plant.id}`
-    for (const { field, begin } of members) {
-      const value = plant[field]
-      if (value !== undefined) text += begin + JSON.stringify(value)
-    }
-    text += '}\n'
+  for (const { id, name, tag } of plants) {
+    text += `{"id":${id},"name":${JSON.stringify(name)}`
+    text += tag === undefined ? '}\n' : `,"tag":${JSON.stringify(tag)}}\n`
   }
   return text
 }
-
-const members = plantTexts.map(({ field }) => ({ field, begin: `,${JSON.stringify(field)}:` }))

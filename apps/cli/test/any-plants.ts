@@ -1,4 +1,5 @@
-import { type Plant, parsePlant, plantTexts } from '@plant-store/domain'
+import { type Plant, parsePlant } from '@plant-store/domain'
+import { fullPlant } from '@plant-store/domain/testing'
 
 /** A generator of numbers below a bound; the seed is in the name of the test. */
 function randomFrom(seed: number): (below: number) => number {
@@ -54,8 +55,8 @@ export function anyPlants(seed: number, count: number): Plant[] {
   const edges = [-(2n ** 63n), 2n ** 63n - 1n, 0n, -1n, 2n ** 53n + 1n]
   return Array.from({ length: count }, (_, n) => {
     const id = edges[n] ?? BigInt.asIntN(64, (BigInt(random(2 ** 32)) << 32n) + BigInt(random(2 ** 32)))
-    const given = plantTexts.filter(({ isOptional }) => !isOptional || random(3) > 0)
-    return parsePlant({ id, ...Object.fromEntries(given.map(({ field }) => [field, text()])) })
+    const full = fullPlant(id, text())
+    return parsePlant(random(3) > 0 ? { ...full, name: text() } : { id, name: text() })
   })
 }
 

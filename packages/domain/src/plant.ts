@@ -16,29 +16,6 @@ export interface Plant {
   readonly tag?: PlantText
 }
 
-/** `never` for what is no text: it would need a rule of its own, and a way of its own through every edge. */
-type TextPresence<Field extends keyof Plant> = Plant[Field] extends PlantText | undefined
-  ? undefined extends Plant[Field]
-    ? 'optional'
-    : 'required'
-  : never
-
-type TextField = Exclude<keyof Plant, 'id'>
-
-const textPresence: { readonly [Field in TextField]-?: TextPresence<Field> } = {
-  name: 'required',
-  tag: 'optional',
-}
-
-/**
- * A plant's texts, in the order in which they are written after its id. Whoever carries plants member by member goes by
- * this, and so need not name them.
- */
-export const plantTexts = Object.entries(textPresence).map(([field, presence]) => ({
-  field,
-  isOptional: presence === 'optional',
-})) as readonly { readonly field: TextField; readonly isOptional: boolean }[]
-
 /**
  * The only way to a Plant. Members that a plant doesn't have are left out.
  *
@@ -51,22 +28,24 @@ export function parsePlant(input: unknown, id?: PlantId): Plant {
     throw refusal('invalid-plant', [{ field: 'plant', problem: 'must be an object' }])
   }
   const given = member(input, 'id')
-  const plant: { id: unknown; [field: string]: unknown } = { id: given === undefined ? id : given }
+  const plantId = given === undefined ? id : given
+  const name = member(input, 'name')
+  const tag = member(input, 'tag')
 
-  const faults: Fault[] = []
-  const report = (field: string, problem: string | undefined) => {
-    if (problem !== undefined) faults.push({ field, problem })
-  }
-  report('id', idProblem(plant.id, id))
-  for (const { field, isOptional } of plantTexts) {
-    const text = member(input, field)
-    if (text === undefined && isOptional) continue
-    report(field, textProblem(text))
-    plant[field] = text
-  }
+  const faults = faultsOf({
+    id: idProblem(plantId, id),
+    name: textProblem(name),
+    tag: tag === undefined ? undefined : textProblem(tag),
+  })
   if (faults.length > 0) throw refusal('invalid-plant', faults)
+  return (tag === undefined ? { id: plantId, name } : { id: plantId, name, tag }) as Plant
+}
 
-  return plant as unknown as Plant
+/** @param problems by member: one that is forgotten does not compile */
+function faultsOf(problems: { readonly [Member in keyof Required<Plant>]: string | undefined }): Fault[] {
+  return Object.entries(problems).flatMap(([field, problem]) =>
+    problem === undefined ? [] : [{ field, problem }],
+  )
 }
 
 /** What keeps a value from being a {@link PlantText}; `undefined` when nothing does. */
@@ -79,20 +58,20 @@ export function textProblem(value: unknown): string | undefined {
 }
 
 export function isSamePlant(a: Plant, b: Plant): boolean {
-  return a.id === b.id && plantTexts.every(({ field }) => a[field] === b[field])
+  return a.id === b.id && a.name === b.name && a.tag === b.tag
 }
 
 /** How long a plant's texts are in UTF-8. */
-export function textBytes(plant: Plant): number {
-  let bytes = 0
-  for (const { field } of plantTexts) {
-    const text = plant[field] ?? ''
-    bytes += text.length
-    for (let at = 0; at < text.length; at++) {
-      const unit = text.charCodeAt(at)
-      // Each half of a surrogate pair is two of its four bytes.
-      if (unit > 0x7f) bytes += unit > 0x7ff && (unit < 0xd800 || unit > 0xdfff) ? 2 : 1
-    }
+export function textBytes({ name, tag }: Plant): number {
+  return utf8Bytes(name) + (tag === undefined ? 0 : utf8Bytes(tag))
+}
+
+function utf8Bytes(text: string): number {
+  let bytes = text.length
+  for (let at = 0; at < text.length; at++) {
+    const unit = text.charCodeAt(at)
+    // Each half of a surrogate pair is two of its four bytes.
+    if (unit > 0x7f) bytes += unit > 0x7ff && (unit < 0xd800 || unit > 0xdfff) ? 2 : 1
   }
   return bytes
 }

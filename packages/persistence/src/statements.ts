@@ -11,7 +11,7 @@ export function writeStatements(db: Kysely<Tables>) {
   const tokens = db
     .selectFrom('access_tokens')
     .select(['name', 'hash', 'scopes', 'created_at', 'expires_at', 'last_used_at'])
-  const anyPlant = Object.fromEntries(plantColumns.map(column => [column, null])) as unknown as PlantRow
+  const anyPlant: PlantRow = { id: 0n, name: '', tag: null }
   const anyToken = { name: '', hash: '', scopes: '', created_at: 0n, expires_at: null }
 
   return {

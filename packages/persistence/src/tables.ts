@@ -1,5 +1,5 @@
 import type { AccessToken, Scope, TokenHash } from '@plant-store/access'
-import { type Plant, plantTexts } from '@plant-store/domain'
+import type { Plant } from '@plant-store/domain'
 
 /** The tables as both databases have them; 64-bit integers are bigint on either side. */
 export interface Tables {
@@ -8,13 +8,10 @@ export interface Tables {
   schema_version: { version: number }
 }
 
-/** A column for each member of a plant, of the same name; null where an optional one is absent. */
-export type PlantRow = {
-  -readonly [Column in keyof Plant]-?: Plant[Column] extends bigint
-    ? bigint
-    : undefined extends Plant[Column]
-      ? string | null
-      : string
+export interface PlantRow {
+  id: bigint
+  name: string
+  tag: string | null
 }
 
 export interface TokenRow {
@@ -32,8 +29,13 @@ export interface TokenRow {
 /** The tokens in SQL: a row without a name, which no token can be without, says that there was one. */
 export const tokensHeld = "access_tokens where name <> ''"
 
+/** The column of each member of a plant: one that is forgotten does not compile. */
+const columnOf = { id: 'id', name: 'name', tag: 'tag' } as const satisfies {
+  readonly [Member in keyof Required<Plant>]: keyof PlantRow
+}
+const plantMembers = Object.keys(columnOf) as readonly (keyof Plant)[]
 /** The columns of a plant, the key first. */
-export const plantColumns: readonly (keyof PlantRow)[] = ['id', ...plantTexts.map(({ field }) => field)]
+export const plantColumns: readonly (keyof PlantRow)[] = Object.values(columnOf)
 
 /**
  * The beginning of a statement that reads plants of a store that may be of an earlier version.
@@ -47,17 +49,12 @@ export function selectPlants(found: readonly string[]): string {
 
 /** The values of a plant in the order of {@link plantColumns}. */
 export function fromPlant(plant: Plant): (bigint | string | null)[] {
-  return plantColumns.map(column => plant[column] ?? null)
+  return plantMembers.map(member => plant[member] ?? null)
 }
 
-const optionalColumns = plantTexts.filter(({ isOptional }) => isOptional).map(({ field }) => field)
-
-/** What the store holds was parsed on its way in, so a row of {@link plantColumns} without a null is a plant as it is. */
-export function toPlant(row: PlantRow): Plant {
-  if (optionalColumns.every(column => row[column] !== null)) return row as unknown as Plant
-  const plant: Record<string, unknown> = { id: row.id }
-  for (const { field } of plantTexts) if (row[field] !== null) plant[field] = row[field]
-  return plant as unknown as Plant
+/** What the store holds was parsed on its way in. */
+export function toPlant({ id, name, tag }: PlantRow): Plant {
+  return (tag === null ? { id, name } : { id, name, tag }) as Plant
 }
 
 /** The values of a token in the order of the columns name, hash, scopes, created_at, expires_at. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import type { Plant } from '../plant.ts'
 import type { OnTaken, PlantArchive, PlantSnapshot } from '../plant-archive.ts'
 import type { PlantRepository } from '../plant-repository.ts'
-import { edgeIds, plant, plantOf, texts } from './samples.ts'
+import { edgeIds, fullPlant, plant, texts } from './samples.ts'
 
 /** An archive and a repository over the same plants. */
 export interface ArchivedPlants {
@@ -55,7 +55,7 @@ export const plantArchiveContract: readonly PlantArchiveCase[] = [
     async run({ archive }) {
       const plants = edgeIds.map((id, n) => {
         const text = texts[n % texts.length] as string
-        return n % 3 === 0 ? plant(id, text) : plantOf(id, text)
+        return n % 3 === 0 ? plant(id, text) : fullPlant(id, text)
       })
       await archive.load(plants.toReversed(), 'keep')
       assert.deepEqual(await storedIn(archive), plants)
@@ -80,7 +80,7 @@ export const plantArchiveContract: readonly PlantArchiveCase[] = [
   {
     name: 'tells the plant that is already there from another with its id',
     async run({ archive, plants }) {
-      const stored = [plant(1n, 'a'), plant(2n, 'b', ''), plantOf(3n, 'every field')]
+      const stored = [plant(1n, 'a'), plant(2n, 'b', ''), fullPlant(3n, 'every field')]
       for (const each of stored) await plants.insert(each)
       const given = [
         ...stored,
@@ -208,11 +208,11 @@ export const plantArchiveContract: readonly PlantArchiveCase[] = [
     name: 'replaces with a staged load what somebody stored meanwhile',
     async run({ archive, plants }) {
       await using staged = await archive.stage('replace')
-      await staged.add([...many(50), plantOf(50n, 'every field')])
+      await staged.add([...many(50), fullPlant(50n, 'every field')])
       await plants.insert(plant(33n, 'meanwhile', 'x'))
       await plants.insert(plant(50n, 'meanwhile'))
       assert.equal(await staged.keep(), 'kept')
-      assert.deepEqual(await storedIn(archive), [...many(50), plantOf(50n, 'every field')])
+      assert.deepEqual(await storedIn(archive), [...many(50), fullPlant(50n, 'every field')])
     },
   },
 ]

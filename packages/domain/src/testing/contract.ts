@@ -3,7 +3,7 @@ import type { Plant } from '../plant.ts'
 import { plantIdMax, plantIdMin } from '../plant-id.ts'
 import type { PlantRepository } from '../plant-repository.ts'
 import { parsePlantPageQuery } from '../plant-store.ts'
-import { edgeIds, idsOf, plant, plantOf, texts } from './samples.ts'
+import { edgeIds, fullPlant, idsOf, plant, texts } from './samples.ts'
 
 /** One promise of the port. `run` rejects when the repository, which must be empty, doesn't keep it. */
 export interface PlantRepositoryCase {
@@ -32,7 +32,7 @@ export const plantRepositoryContract: readonly PlantRepositoryCase[] = [
   {
     name: 'keeps every text as it was given, in every field',
     async run(repository) {
-      const plants = texts.map((text, index) => plantOf(BigInt(index), text))
+      const plants = texts.map((text, index) => fullPlant(BigInt(index), text))
       for (const each of plants) await repository.insert(each)
       assert.deepEqual(await repository.page(query({})), plants)
       for (const each of plants)
@@ -176,8 +176,8 @@ export const plantRepositoryContract: readonly PlantRepositoryCase[] = [
       await repository.save(plant(1n, 'b'))
       assert.deepEqual(await repository.page(query({})), [plant(1n, 'b')])
       assert.deepEqual(await repository.page(query({ tag: 'x' })), [])
-      await repository.save(plantOf(1n, 'every field'))
-      assert.deepEqual(await repository.find(plant(1n).id), plantOf(1n, 'every field'))
+      await repository.save(fullPlant(1n, 'every field'))
+      assert.deepEqual(await repository.find(plant(1n).id), fullPlant(1n, 'every field'))
     },
   },
   {

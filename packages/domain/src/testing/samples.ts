@@ -1,10 +1,12 @@
-import { type Plant, parsePlant, plantTexts } from '../plant.ts'
+import { type Plant, parsePlant } from '../plant.ts'
 import { plantIdMax, plantIdMin } from '../plant-id.ts'
 
 export const plant = (id: bigint, name = `plant ${id}`, tag?: string): Plant => parsePlant({ id, name, tag })
-/** Every text of it is this one. */
-export const plantOf = (id: bigint, text: string): Plant =>
-  parsePlant({ id, ...Object.fromEntries(plantTexts.map(({ field }) => [field, text])) })
+/** A plant with every member, each text of it this one: a member that is forgotten here does not compile. */
+export function fullPlant(id: bigint, text: string): Required<Plant> {
+  const members: { readonly [Member in keyof Required<Plant>]: unknown } = { id, name: text, tag: text }
+  return parsePlant(members) as Required<Plant>
+}
 export const idsOf = (plants: readonly Plant[]) => plants.map(({ id }) => id as bigint)
 
 /** Ids where a 53-bit, 32-bit, unsigned or textual representation goes wrong, in numeric order. */

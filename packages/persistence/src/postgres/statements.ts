@@ -1,4 +1,3 @@
-import { plantTexts } from '@plant-store/domain'
 import {
   DummyDriver,
   Kysely,
@@ -9,7 +8,7 @@ import {
   sql,
 } from 'kysely'
 import { isEarlierUse, replacePlant, type Statements, sqlOf, writeStatements } from '../statements.ts'
-import { plantColumns, type Tables } from '../tables.ts'
+import { type PlantRow, plantColumns, type Tables } from '../tables.ts'
 
 const db = new Kysely<Tables>({
   dialect: {
@@ -20,7 +19,11 @@ const db = new Kysely<Tables>({
   },
 })
 
-export const plantTypes = plantColumns.map((column): ColumnType => (column === 'id' ? 'bigint' : 'text'))
+const typeOf = { id: 'bigint', name: 'text', tag: 'text' } as const satisfies Record<
+  keyof PlantRow,
+  ColumnType
+>
+export const plantTypes = plantColumns.map(column => typeOf[column])
 
 const shared = writeStatements(db).read
 
@@ -28,7 +31,7 @@ const shared = writeStatements(db).read
 const withinText = (page: string, parameter: string) => `
   select ${plantColumns.join(', ')}
   from (
-    select *, sum(${plantTexts.map(({ field }) => `coalesce(octet_length(${field}), 0)`).join(' + ')})
+    select *, sum(octet_length(name) + coalesce(octet_length(tag), 0))
       over (order by id rows between unbounded preceding and 1 preceding) as bytes_before
     from (${page}) as page
   ) as page

@@ -5,7 +5,7 @@ import { createRepositories, type StatementRunner } from '../repositories.ts'
 import type { Statements } from '../statements.ts'
 import type { CommitObserver, StateObserver, Storage } from '../storage.ts'
 import type { SqliteLink } from '../storage-link.ts'
-import { type PlantRow, plantColumns } from '../tables.ts'
+import type { PlantRow } from '../tables.ts'
 import { openReader } from './connection.ts'
 import { detailedReasonOf } from './reason.ts'
 import { connectWriter, unavailable, type Writer } from './writer-thread.ts'
@@ -60,10 +60,7 @@ export function createStorage(
       let bytes = 0
       for (const row of prepared[name].iterate(...parameters) as Iterable<PlantRow>) {
         rows.push(row)
-        for (const column of plantColumns) {
-          const text = row[column]
-          if (typeof text === 'string') bytes += Buffer.byteLength(text)
-        }
+        bytes += Buffer.byteLength(row.name) + Buffer.byteLength(row.tag ?? '')
         if (bytes >= textBytesMax) break
       }
       return rows
