@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import type { PlantSnapshot } from '@plant-store/domain'
+import type { PlantSnapshot } from '@plant-store/persistence'
 import { openSnapshot } from '@plant-store/persistence'
 import { csvHeader, writeCsv } from './csv.ts'
 import type { FormatName } from './import.ts'

@@ -1,6 +1,7 @@
 import { createReadStream, statSync } from 'node:fs'
 import { addAbortSignal, type Readable } from 'node:stream'
-import type { LoadOutcome, OnTaken, Plant } from '@plant-store/domain'
+import type { Plant } from '@plant-store/domain'
+import type { LoadOutcome, OnTaken } from '@plant-store/persistence'
 import { OutcomeUnknownError, openArchive } from '@plant-store/persistence'
 import { readCsv } from './csv.ts'
 import { exitCodes, Failure, fileFailure } from './failure.ts'

@@ -1,6 +1,5 @@
 export { DomainError, type DomainErrorCode, type Fault, isDomainError } from './errors.ts'
 export { isSamePlant, type Plant, type PlantText, parsePlant, textBytes } from './plant.ts'
-export type { LoadOutcome, OnTaken, PlantArchive, PlantSnapshot, StagedLoad } from './plant-archive.ts'
 export { type PlantId, parsePlantId, plantIdMax, plantIdMin } from './plant-id.ts'
 export type { PlantPageQuery, PlantRepository } from './plant-repository.ts'
 export {

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { MessagePort } from 'node:worker_threads'
-import type { PlantArchive } from '@plant-store/domain'
+import type { PlantArchive } from './archive.ts'
 import { type Commit, type CommitQueueLimits, defaultCommitQueueLimits } from './commit-queue.ts'
 import { logSuffixes } from './replace-file.ts'
 import { reasonOf } from './sqlite/reason.ts'
@@ -17,6 +17,7 @@ import {
 } from './storage.ts'
 import type { StorageLink } from './storage-link.ts'
 
+export type { LoadOutcome, OnTaken, PlantArchive, PlantSnapshot, StagedLoad } from './archive.ts'
 export { replaceFile } from './replace-file.ts'
 export {
   type CommitObserver,

@@ -1,5 +1,6 @@
 import type { TokenRepository } from '@plant-store/access'
-import { DomainError, type PlantRepository, type PlantSnapshot } from '@plant-store/domain'
+import { DomainError, type PlantRepository } from '@plant-store/domain'
+import type { PlantSnapshot } from './archive.ts'
 import type { Commit } from './commit-queue.ts'
 import type { StorageLink } from './storage-link.ts'
 

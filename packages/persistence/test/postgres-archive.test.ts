@@ -1,5 +1,4 @@
 import { parsePlant } from '@plant-store/domain'
-import { plantArchiveContract } from '@plant-store/domain/testing'
 import {
   inspectStore,
   OutcomeUnknownError,
@@ -7,6 +6,7 @@ import {
   openSnapshot,
   openStorage,
 } from '@plant-store/persistence'
+import { plantArchiveContract } from '@plant-store/persistence/testing'
 import { createDatabase, type TestDatabase } from '@plant-store/postgres'
 import pg from 'pg'
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from 'vitest'

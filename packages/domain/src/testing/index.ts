@@ -1,4 +1,3 @@
-export { type ArchivedPlants, type PlantArchiveCase, plantArchiveContract } from './archive-contract.ts'
 export { type PlantRepositoryCase, plantRepositoryContract } from './contract.ts'
-export { createMemoryPlantArchive, createMemoryPlantRepository } from './memory.ts'
-export { fullPlant } from './samples.ts'
+export { createMemoryPlantRepository } from './memory.ts'
+export { edgeIds, fullPlant, plant, texts } from './samples.ts'

@@ -2,16 +2,13 @@ import {
   DomainError,
   isDomainError,
   isSamePlant,
-  type LoadOutcome,
-  type OnTaken,
   type Plant,
-  type PlantArchive,
   type PlantId,
   plantIdMax,
   plantIdMin,
-  type StagedLoad,
 } from '@plant-store/domain'
 import type pg from 'pg'
+import type { LoadOutcome, OnTaken, PlantArchive, StagedLoad } from '../archive.ts'
 import { readVersion, refuseNewer } from '../migrations.ts'
 import { OutcomeUnknownError, type StoreReport, type StoreSnapshot } from '../storage.ts'
 import { fromPlant, type PlantRow, plantColumns, selectPlants, tokensHeld, toPlant } from '../tables.ts'

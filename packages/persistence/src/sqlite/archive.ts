@@ -1,13 +1,6 @@
-import {
-  isSamePlant,
-  type LoadOutcome,
-  type OnTaken,
-  type Plant,
-  type PlantArchive,
-  type PlantId,
-  type StagedLoad,
-} from '@plant-store/domain'
+import { isSamePlant, type Plant, type PlantId } from '@plant-store/domain'
 import type Database from 'better-sqlite3'
+import type { LoadOutcome, OnTaken, PlantArchive, StagedLoad } from '../archive.ts'
 import { fromPlant, type PlantRow, plantColumns, toPlant } from '../tables.ts'
 import { openConnection, openWriter } from './connection.ts'
 import { bringUpToDate, statements } from './open.ts'

@@ -1,16 +1,7 @@
-import {
-  type LoadOutcome,
-  type Plant,
-  type PlantArchive,
-  type PlantId,
-  type PlantRepository,
-  parsePlant,
-} from '@plant-store/domain'
-import {
-  createMemoryPlantArchive,
-  createMemoryPlantRepository,
-  plantArchiveContract,
-} from '@plant-store/domain/testing'
+import { isSamePlant, type Plant, type PlantId, type PlantRepository, parsePlant } from '@plant-store/domain'
+import { createMemoryPlantRepository } from '@plant-store/domain/testing'
+import type { LoadOutcome, PlantArchive } from '@plant-store/persistence'
+import { plantArchiveContract } from '@plant-store/persistence/testing'
 import { describe, expect, test } from 'vitest'
 
 function store() {
@@ -21,6 +12,51 @@ function store() {
 describe('an archive in memory keeps the contract', () => {
   test.each(plantArchiveContract)('$name', ({ run }) => run(store()))
 })
+
+/** The archive over the plants of a {@link createMemoryPlantRepository}. */
+function createMemoryPlantArchive(plants: Map<PlantId, Plant>): PlantArchive {
+  const load: PlantArchive['load'] = async (given, onTaken) =>
+    given.map((plant): LoadOutcome => {
+      const taken = plants.get(plant.id)
+      if (taken && onTaken === 'keep') return isSamePlant(taken, plant) ? 'already-there' : 'id-taken'
+      plants.set(plant.id, plant)
+      return taken ? 'replaced' : 'inserted'
+    })
+
+  return {
+    load,
+    async stage(onTaken) {
+      const staged = new Map<PlantId, Plant>()
+      return {
+        async add(given) {
+          return given.map((plant): LoadOutcome => {
+            const taken = plants.get(plant.id) ?? staged.get(plant.id)
+            if (taken && onTaken === 'keep') return isSamePlant(taken, plant) ? 'already-there' : 'id-taken'
+            staged.set(plant.id, plant)
+            return taken ? 'replaced' : 'inserted'
+          })
+        },
+        async keep() {
+          const taken = [...staged.keys()].find(id => plants.has(id))
+          if (taken !== undefined && onTaken === 'keep') return { takenMeanwhile: taken }
+          await load([...staged.values()], onTaken)
+          return 'kept'
+        },
+        async [Symbol.asyncDispose]() {},
+      }
+    },
+    async snapshot() {
+      const ordered = [...plants.values()].sort((a, b) => (a.id < b.id ? -1 : 1))
+      return {
+        count: ordered.length,
+        async *plants() {
+          for (let at = 0; at < ordered.length; at += 100) yield ordered.slice(at, at + 100)
+        },
+        async [Symbol.asyncDispose]() {},
+      }
+    },
+  }
+}
 
 /** An archive that is right but for what is put in its place. */
 type Break = (right: PlantArchive, plants: PlantRepository) => Partial<PlantArchive>

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
-import type { Plant } from '../plant.ts'
-import type { OnTaken, PlantArchive, PlantSnapshot } from '../plant-archive.ts'
-import type { PlantRepository } from '../plant-repository.ts'
-import { edgeIds, fullPlant, plant, texts } from './samples.ts'
+import type { Plant, PlantRepository } from '@plant-store/domain'
+import { edgeIds, fullPlant, plant, texts } from '@plant-store/domain/testing'
+import type { OnTaken, PlantArchive, PlantSnapshot } from '../archive.ts'
 
 /** An archive and a repository over the same plants. */
 export interface ArchivedPlants {

@@ -1,5 +1,4 @@
-import type { Plant } from './plant.ts'
-import type { PlantId } from './plant-id.ts'
+import type { Plant, PlantId } from '@plant-store/domain'
 
 /**
  * A whole store at once, for those who carry plants in and out of it by the million: a port beside the repository's,
@@ -7,7 +6,7 @@ import type { PlantId } from './plant-id.ts'
  *
  * A promise of a change resolves once the change is durable, and everything rejects with DomainError
  * `store-unavailable`, in which case nothing of that call was kept; where a store is so far away that its last answer
- * can get lost, an adapter has an error of its own for that. `plantArchiveContract` in `@plant-store/domain/testing` is
+ * can get lost, an adapter has an error of its own for that. `plantArchiveContract` in `@plant-store/persistence/testing` is
  * this text as cases that any adapter can run.
  */
 export interface PlantArchive {

@@ -1,0 +1,1 @@
+export { type ArchivedPlants, type PlantArchiveCase, plantArchiveContract } from './archive-contract.ts'
