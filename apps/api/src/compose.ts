@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { statSync } from 'node:fs'
 import { type AddressInfo, createServer as createSocketServer } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
+import { setFlagsFromString } from 'node:v8'
 import { Worker } from 'node:worker_threads'
 import { hashToken, mintToken, scopes, type TokenRepository } from '@plant-store/access'
 import { openStorage, portsOf, type StoreState, storageName, storeFiles } from '@plant-store/persistence'
@@ -130,6 +131,11 @@ function listeningUrl({ host, port, baseUrl }: Config): string {
 
 /** What requests leave behind is collected in small portions; V8's own choice doubles the memory and gains nothing. */
 const youngGenerationMb = 12
+
+// And what becomes old is collected when it has grown by half: by V8's own choice, pages of long texts pile up to several
+// times what is in use.
+setFlagsFromString('--initial-old-space-size=32')
+setFlagsFromString('--heap-growing-percent=50')
 
 /** Who asks while an answer is on its way gets that one. */
 function shared<Result>(ask: () => Promise<Result>): () => Promise<Result> {

@@ -29,7 +29,7 @@ const defaults = {
   httpThreads: threads,
   serverLimits: {
     bodyBytesMax: 1_048_576,
-    pageTextBytesMax: 4_194_304,
+    pageTextBytesMax: 2_097_152,
     heldBytesMax: 67_108_864,
     headerBytesMax: 16_384,
     requestTimeoutMs: 30_000,

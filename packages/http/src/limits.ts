@@ -22,7 +22,7 @@ export interface ServerLimits {
 export const defaultServerLimits: ServerLimits = {
   bodyBytesMax: 1024 * 1024,
   headerBytesMax: 16 * 1024,
-  pageTextBytesMax: 4 * 1024 * 1024,
+  pageTextBytesMax: 2 * 1024 * 1024,
   heldBytesMax: 64 * 1024 * 1024,
   requestTimeoutMs: 30_000,
   headersTimeoutMs: 10_000,
