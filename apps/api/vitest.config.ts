@@ -2,6 +2,7 @@ import { defineConfig } from 'vitest/config'
 
 // What the service promises, on either database.
 const onBoth = ['test/contract.test.ts', 'test/restart.test.ts']
+const onPostgres = ['test/several-processes.test.ts', 'test/postgres-ready.test.ts']
 
 export default defineConfig({
   test: {
@@ -13,14 +14,14 @@ export default defineConfig({
         test: {
           name: 'SQLite',
           include: ['test/*.test.ts'],
-          exclude: ['test/several-processes.test.ts'],
+          exclude: onPostgres,
         },
       },
       {
         extends: true,
         test: {
           name: 'PostgreSQL',
-          include: [...onBoth, 'test/several-processes.test.ts'],
+          include: [...onBoth, ...onPostgres],
           globalSetup: '@plant-store/postgres/vitest',
         },
       },

@@ -1,4 +1,4 @@
-import { storageName } from '@plant-store/persistence'
+import { explain, storageName } from '@plant-store/persistence'
 import { startService } from './compose.ts'
 import { readConfig } from './config.ts'
 import { openLog } from './log.ts'
@@ -8,7 +8,7 @@ try {
   if (process.argv.includes('--version')) console.log(version)
   else await main()
 } catch (error) {
-  process.stderr.write(`plant-store: ${(error as Error).message.replaceAll('\n', '\nplant-store: ')}\n`)
+  process.stderr.write(`plant-store: ${explain(error as Error).replaceAll('\n', '\nplant-store: ')}\n`)
   // Also where something that was opened can't be closed.
   process.exit(1)
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import { readFileSync } from 'node:fs'
-import { defaultStoreUrl, StoreInUseError, storageName } from '@plant-store/persistence'
+import { defaultStoreUrl, explain, StoreInUseError, storageName } from '@plant-store/persistence'
 import { Argument, Command, CommanderError, Option } from 'commander'
 import { grant, lineLimit, moment, tokenName } from './arguments.ts'
 import { columnsInWords } from './csv.ts'
@@ -218,7 +218,7 @@ function quietly(command: Command): void {
 function report(error: unknown): number {
   // Commander has told it already; asking for help is no error.
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.done : exitCodes.usage
-  const message = oneLine((error as Error).message)
+  const message = oneLine(explain(error as Error))
   const json = process.argv.includes('--json')
   process.stderr.write(json ? `${JSON.stringify({ error: message })}\n` : `plant-store: ${message}\n`)
   if (error instanceof StoreInUseError) return exitCodes.inUse

@@ -18,6 +18,7 @@ import {
 import type { StorageLink } from './storage-link.ts'
 
 export type { LoadOutcome, OnTaken, PlantArchive, PlantSnapshot, StagedLoad } from './archive.ts'
+export { explain } from './outage.ts'
 export { replaceFile } from './replace-file.ts'
 export {
   type CommitObserver,

@@ -1,4 +1,4 @@
-import type { DomainError } from '@plant-store/domain'
+import { type DomainError, isDomainError } from '@plant-store/domain'
 import type { Write } from './commit-queue.ts'
 import type { StateObserver } from './storage.ts'
 
@@ -68,4 +68,12 @@ export function watchOutages(
 
 function reasonOf({ message, cause }: DomainError): string {
   return cause instanceof Error ? cause.message : message
+}
+
+/** The message of an error, with the reason that a store's ports keep from clients: for who runs a program on it. */
+export function explain(error: Error): string {
+  const { message } = error
+  // The archive's messages have it.
+  if (!isDomainError(error) || !(error.cause instanceof Error) || message.includes(': ')) return message
+  return `${message}: ${error.cause.message}`
 }

@@ -43,9 +43,12 @@ export const plantColumns: readonly (keyof PlantRow)[] = Object.values(columnOf)
  * @param found the columns that its table has
  */
 export function selectPlants(found: readonly string[]): string {
-  const columns = plantColumns.map(column => (found.includes(column) ? column : `null as ${column}`))
+  const columns = plantColumns.map(column => (found.includes(column) ? `"${column}"` : `null as "${column}"`))
   return `select ${columns.join(', ')} from plants`
 }
+
+/** The names of columns as they have to be written: otherwise PostgreSQL has no capital letters. */
+export const quoted = (columns: readonly string[]) => columns.map(column => `"${column}"`)
 
 /** The values of a plant in the order of {@link plantColumns}. */
 export function fromPlant(plant: Plant): (bigint | string | null)[] {

@@ -127,3 +127,48 @@ describe('what a URL names', () => {
     expect(() => storageName(url)).toThrow(/^must be (?!.*p@ss|.*p\/ss)/)
   })
 })
+
+describe('a user', () => {
+  test.each([
+    [
+      'without a password',
+      '',
+      /can not be opened: 127\.0\.0\.1:\d+ asks for a password, and the URL has none$/,
+    ],
+    [
+      'with an empty one',
+      ':',
+      /can not be opened: 127\.0\.0\.1:\d+ asks for a password, and the URL has none$/,
+    ],
+    ['with a wrong one', ':wrong', /can not be opened: password authentication failed for user "postgres"$/],
+  ])('%s is told so in one line', async (_, password, message) => {
+    const url = inject('postgresUrl').replace(/:\/\/[^@]+@/, `://postgres${password}@`)
+    await expect(openStorage({ url })).rejects.toThrow(message)
+  })
+
+  test.each([
+    ['insert', 'plants'],
+    ['update', 'plants'],
+    ['delete', 'plants'],
+    ['update', 'access_tokens'],
+  ])('who may not %s %s finds the store not ready', async (right, table) => {
+    await using database = await createDatabase(inject('postgresUrl'))
+    await (await openStorage({ url: database.url }))[Symbol.asyncDispose]()
+    const name = `gardener_${crypto.randomUUID().replaceAll('-', '')}`
+    await database.query(`create role ${name} login password 'secret'`)
+    await database.query(`grant select, insert, update, delete on all tables in schema public to ${name}`)
+    const url = new URL(database.url)
+    url.username = name
+    try {
+      await using storage = await openStorage({ url: url.href })
+      await storage.check()
+      await database.query(`revoke ${right} on ${table} from ${name}`)
+      await expect(storage.check()).rejects.toMatchObject({
+        code: 'store-unavailable',
+        cause: { message: `permission denied for table ${table}` },
+      })
+    } finally {
+      await database.query(`drop owned by ${name}; drop role ${name}`)
+    }
+  })
+})

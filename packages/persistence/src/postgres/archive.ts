@@ -11,9 +11,17 @@ import type pg from 'pg'
 import type { LoadOutcome, OnTaken, PlantArchive, StagedLoad } from '../archive.ts'
 import { readVersion, refuseNewer } from '../migrations.ts'
 import { OutcomeUnknownError, type StoreReport, type StoreSnapshot } from '../storage.ts'
-import { fromPlant, type PlantRow, plantColumns, selectPlants, tokensHeld, toPlant } from '../tables.ts'
+import {
+  fromPlant,
+  type PlantRow,
+  plantColumns,
+  quoted,
+  selectPlants,
+  tokensHeld,
+  toPlant,
+} from '../tables.ts'
 import { durably } from './commit.ts'
-import { connect, retrying, wasRolledBack } from './connection.ts'
+import { type Connection, connect, retrying, wasRolledBack } from './connection.ts'
 import { kyselyOn, migratePostgres, postgresDialect } from './migrate.ts'
 import type { ServerOptions } from './options.ts'
 import { plantTypes, statements } from './statements.ts'
@@ -62,7 +70,7 @@ export async function openPostgresSnapshot(options: ServerOptions): Promise<Stor
       let from = plantIdMin
       while (true) {
         const { rows } = await attempt('can not be read', () =>
-          reader.query<PlantRow>({ name: 'page', text, values: [from, pieceRows] }),
+          reader.query<PlantRow>(text, [from, pieceRows]),
         )
         if (rows.length > 0) yield rows.map(toPlant)
         const last = rows.at(-1)?.id
@@ -91,10 +99,10 @@ export async function inspectPostgres(options: ServerOptions): Promise<Omit<Stor
  *
  * @throws Error when there is no store, or a newer one
  */
-async function openQuery(options: ServerOptions): Promise<pg.Client> {
+async function openQuery(options: ServerOptions): Promise<Connection> {
   const client = await connectPatiently(options)
   try {
-    await client.query('begin isolation level repeatable read read only')
+    await client.query(client.begin('isolation level repeatable read read only'))
     const version = await readVersion(kyselyOn(client), postgresDialect)
     if (version === undefined) throw new Error('it is empty')
     refuseNewer(version)
@@ -105,7 +113,7 @@ async function openQuery(options: ServerOptions): Promise<pg.Client> {
   }
 }
 
-function connectPatiently(options: ServerOptions): Promise<pg.Client> {
+function connectPatiently(options: ServerOptions): Promise<Connection> {
   return connect({ ...options, statementTimeoutMs: patientTimeoutMs })
 }
 
@@ -119,12 +127,12 @@ const findPlants = `${selectPlants(plantColumns)} where id = any($1::bigint[])`
 
 /** Inserts first: only of those that were not can it be said that they take the place of another plant. */
 async function load(
-  client: pg.Client,
+  client: Connection,
   plants: readonly Plant[],
   onTaken: OnTaken,
 ): Promise<readonly LoadOutcome[]> {
   const change = async (statement: 'insertPlant' | 'savePlant', changed: readonly Plant[]) =>
-    idsFrom(client, { name: statement, text: statements.write[statement], values: arraysOf(changed) })
+    idsFrom(client, { text: statements.write[statement], values: arraysOf(changed) })
 
   const given = distinct(plants, onTaken)
   const inserted = await change('insertPlant', given)
@@ -139,12 +147,14 @@ async function load(
   return outcomesOf(plants, found, onTaken)
 }
 
-/** Into a table that only this connection has, and that is gone with it, so that nobody is locked out before the end. */
-async function stage(client: pg.Client, onTaken: OnTaken): Promise<StagedLoad> {
-  const columns = plantColumns.join(', ')
+/**
+ * Into a table that only one transaction has, and that is gone with it, so that nobody is locked out before the end. One
+ * transaction, as behind a pooler nothing else is sure to stay with one connection of the server.
+ */
+async function stage(client: Connection, onTaken: OnTaken): Promise<StagedLoad> {
+  const columns = quoted(plantColumns).join(', ')
   const arrays = plantTypes.map((type, index) => `$${index + 1}::${type}[]`).join(', ')
-  const replacing = plantColumns
-    .slice(1)
+  const replacing = quoted(plantColumns.slice(1))
     .map(column => `${column} = excluded.${column}`)
     .join(', ')
   const replaceTaken = `on conflict (id) do update set ${replacing}`
@@ -157,12 +167,31 @@ async function stage(client: pg.Client, onTaken: OnTaken): Promise<StagedLoad> {
   const idTaken = 'select id from staged join plants using (id) limit 1'
 
   try {
-    await client.query('create temp table staged (like plants, primary key (id))')
+    const create = 'create temp table staged (like plants, primary key (id))'
+    // Each statement is to see what others have changed by then, whatever the server's default is.
+    const begin = client.begin('isolation level read committed')
+    // Not in the transaction where it can be helped: in some databases making a table ends it.
+    for (const sql of client.isPooled ? [begin, `${create} on commit drop`] : [create, begin]) {
+      await client.query(sql)
+    }
   } catch (error) {
     await client.end()
     throw error
   }
 
+  /** Does a part of the work, and again when the server took it back; what was staged before stays. */
+  const step = <Result>(work: () => Promise<Result>) =>
+    retrying(patientTimeoutMs, async () => {
+      await client.query('savepoint step')
+      try {
+        return await work()
+      } catch (error) {
+        await client.query('rollback to savepoint step').catch(() => {})
+        throw error
+      } finally {
+        await client.query('release savepoint step').catch(() => {})
+      }
+    })
   const add = async (plants: readonly Plant[]) => {
     const given = distinct(plants, onTaken)
     const found = await plantsOf(
@@ -172,13 +201,14 @@ async function stage(client: pg.Client, onTaken: OnTaken): Promise<StagedLoad> {
     )
     const taken = new Map<PlantId, Plant | undefined>(found.map(plant => [plant.id, plant]))
     const staged = onTaken === 'replace' ? given : given.filter(({ id }) => !taken.has(id))
-    await client.query({ name: 'save', text: save, values: arraysOf(staged) })
+    await client.query(save, arraysOf(staged))
     return outcomesOf(plants, taken, onTaken)
   }
   const keep = async () => {
     while (true) {
       try {
-        await transaction(client, () => client.query(keepAll))
+        await step(() => client.query(keepAll))
+        await commit(client)
         return 'kept'
       } catch (error) {
         if ((error as { code?: string }).code !== uniqueViolation) throw error
@@ -190,7 +220,7 @@ async function stage(client: pg.Client, onTaken: OnTaken): Promise<StagedLoad> {
   }
 
   return {
-    add: plants => attempt('could not stage the plants', () => transaction(client, () => add(plants))),
+    add: plants => attempt('could not stage the plants', () => step(() => add(plants))),
     keep: () => attempt('could not keep the plants', keep),
     [Symbol.asyncDispose]: () => client.end(),
   }
@@ -244,9 +274,9 @@ async function idsFrom(client: pg.Client, query: pg.QueryConfig): Promise<Set<Pl
 }
 
 /** Does work in a transaction, and again when the server took it back. */
-function transaction<Result>(client: pg.Client, work: () => Promise<Result>): Promise<Result> {
+function transaction<Result>(client: Connection, work: () => Promise<Result>): Promise<Result> {
   return retrying(patientTimeoutMs, async () => {
-    await client.query('begin')
+    await client.query(client.begin())
     let result: Result
     try {
       result = await work()
@@ -254,13 +284,18 @@ function transaction<Result>(client: pg.Client, work: () => Promise<Result>): Pr
       await client.query('rollback').catch(() => {})
       throw error
     }
-    try {
-      await durably(client, () => client.query('commit'))
-    } catch (cause) {
-      throw wasRolledBack(cause) ? cause : new OutcomeUnknownError(cause as Error)
-    }
+    await commit(client)
     return result
   })
+}
+
+/** @throws OutcomeUnknownError, or what the server took the transaction back for */
+async function commit(client: Connection): Promise<void> {
+  try {
+    await durably(client, () => client.query('commit'))
+  } catch (cause) {
+    throw wasRolledBack(cause) ? cause : new OutcomeUnknownError(cause as Error)
+  }
 }
 
 async function attempt<Result>(failure: string, act: () => Promise<Result>): Promise<Result> {

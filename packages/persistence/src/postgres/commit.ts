@@ -1,6 +1,7 @@
 import type pg from 'pg'
 import type { Write } from '../commit-queue.ts'
 import type { Statements, WriteStatement } from '../statements.ts'
+import { type Connection, transact } from './connection.ts'
 
 /**
  * Makes changes in one transaction and one round trip, with one statement for all changes of a kind.
@@ -10,7 +11,7 @@ import type { Statements, WriteStatement } from '../statements.ts'
  * @throws whatever went wrong; unless `wasRolledBack` it can't be known whether the changes were kept
  */
 export async function commit(
-  client: pg.Client,
+  client: Connection,
   writes: readonly Write[],
   statements: Statements['write'],
 ): Promise<readonly number[]> {
@@ -36,7 +37,7 @@ export async function durably<Result>(client: pg.Client, work: () => Promise<Res
 const warning = '01000'
 
 async function run(
-  client: pg.Client,
+  client: Connection,
   writes: readonly Write[],
   statements: Statements['write'],
 ): Promise<readonly number[]> {
@@ -49,19 +50,7 @@ async function run(
     rowMode: 'array' as const,
   }))
 
-  // A statement of its own is a transaction of its own. Of several, all are sent before the first is answered.
-  const [only] = queries
-  const results =
-    queries.length === 1 && only !== undefined
-      ? [await client.query<[Key]>(only)]
-      : (
-          await allOf([
-            client.query('begin'),
-            ...queries.map(query => client.query<[Key]>(query)),
-            client.query('commit'),
-          ])
-        ).slice(1, -1)
-
+  const results = await transact<[Key]>(client, queries)
   for (const [number, { indexes }] of groups.entries()) {
     const keys = new Set(results[number]?.rows.map(([key]) => key))
     for (const index of indexes) if (keys.has(writes[index]?.[1] as Key)) changed[index] = 1
@@ -106,13 +95,4 @@ export function groupWrites(writes: readonly Write[]): readonly Group[] {
 function columnsOf(writes: readonly Write[]): unknown[][] {
   const width = (writes[0]?.length ?? 1) - 1
   return Array.from({ length: width }, (_, column) => writes.map(write => write[column + 1]))
-}
-
-/** Waits for all, so that nothing is under way when it throws what went wrong first. */
-async function allOf<Value>(promises: readonly Promise<Value>[]): Promise<Value[]> {
-  const outcomes = await Promise.allSettled(promises)
-  return outcomes.map(outcome => {
-    if (outcome.status === 'rejected') throw outcome.reason
-    return outcome.value
-  })
 }

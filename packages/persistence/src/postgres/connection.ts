@@ -3,13 +3,23 @@ import pg from 'pg'
 import type { ServerOptions } from './options.ts'
 
 /**
+ * A connection to the server, or to a pooler before it, such as pgbouncer. There each transaction may be on another of
+ * the server's connections, so neither settings nor prepared statements last from one to the next.
+ */
+export type Connection = pg.Client & {
+  readonly isPooled: boolean
+  /** What a transaction begins with: `begin`, and the settings that the connection can't keep. */
+  begin(mode?: string): string
+}
+
+/**
  * A connection that is kept up: it is made at the first use, and again at the next use after it broke. Any number of
  * queries may be on their way on it at once; the server takes them in the order they were sent.
  */
 export interface Lane {
   /** How many uses have not ended. */
   readonly inFlight: number
-  use<Result>(work: (client: pg.Client) => Promise<Result>): Promise<Result>
+  use<Result>(work: (client: Connection) => Promise<Result>): Promise<Result>
   close(): Promise<void>
 }
 
@@ -25,7 +35,8 @@ const attemptsMax = 10
 const int8 = 20
 
 export function createLane(options: ServerOptions): Lane {
-  let connection: Promise<pg.Client> | undefined
+  let connection: Promise<Connection> | undefined
+  let lastTurn: Promise<unknown> = Promise.resolve()
   let inFlight = 0
 
   const connected = () => {
@@ -39,10 +50,21 @@ export function createLane(options: ServerOptions): Lane {
     }
     return connection
   }
-  const forget = (attempt: Promise<pg.Client>) => {
+  const forget = (attempt: Promise<Connection>) => {
     const isCurrent = connection === attempt
     if (isCurrent) connection = undefined
     return isCurrent
+  }
+
+  const run = async <Result>(attempt: Promise<Connection>, work: (client: Connection) => Promise<Result>) => {
+    const client = await attempt
+    try {
+      return await work(client)
+    } catch (error) {
+      // It may be broken, or lead to a server that no longer takes writes: better to look around again.
+      if (!wasRolledBack(error) && forget(attempt)) client.end().catch(() => {})
+      throw error
+    }
   }
 
   return {
@@ -53,14 +75,11 @@ export function createLane(options: ServerOptions): Lane {
       inFlight++
       try {
         const attempt = connected()
-        const client = await attempt
-        try {
-          return await work(client)
-        } catch (error) {
-          // It may be broken, or lead to a server that no longer takes writes: better to look around again.
-          if (!wasRolledBack(error) && forget(attempt)) client.end().catch(() => {})
-          throw error
-        }
+        if (!(await attempt).isPooled) return await run(attempt, work)
+        // One at a time: only between two can a pooler that has few of the server's connections let others have this one.
+        const turn = lastTurn.then(() => run(connected(), work))
+        lastTurn = turn.catch(() => {})
+        return await turn
       } finally {
         inFlight--
       }
@@ -72,6 +91,28 @@ export function createLane(options: ServerOptions): Lane {
       )
     },
   }
+}
+
+/**
+ * Makes queries in one transaction and one round trip.
+ *
+ * @throws whatever went wrong first; unless `wasRolledBack` it can't be known whether changes were kept
+ */
+export async function transact<Row extends pg.QueryResultRow | unknown[]>(
+  client: Connection,
+  queries: readonly pg.QueryConfig[],
+): Promise<readonly pg.QueryResult<Row & pg.QueryResultRow>[]> {
+  // A statement of its own is a transaction of its own.
+  const [only] = queries
+  if (queries.length === 1 && only !== undefined && !client.isPooled) return [await client.query(only)]
+  const sent = [
+    client.query(client.begin()),
+    ...queries.map(({ name, ...query }) => client.query(client.isPooled ? query : { name, ...query })),
+    client.query('commit'),
+  ]
+  // All of them, so that nothing is under way when it throws.
+  await Promise.allSettled(sent)
+  return (await Promise.all(sent)).slice(1, -1) as never
 }
 
 /** Tries again what the server has taken back whole, until it works or there is no time left. */
@@ -102,7 +143,7 @@ const deadlock = '40P01'
  *
  * @throws Error that says of each host what is wrong with it
  */
-export async function connect(options: ServerOptions): Promise<pg.Client> {
+export async function connect(options: ServerOptions): Promise<Connection> {
   const attempts = options.hosts.map(host => connectTo(host, options))
   try {
     const first = await Promise.any(attempts)
@@ -124,12 +165,11 @@ export async function connect(options: ServerOptions): Promise<pg.Client> {
 async function connectTo(
   host: string,
   { timeoutMs, statementTimeoutMs = timeoutMs }: ServerOptions,
-): Promise<pg.Client> {
+): Promise<Connection> {
   const client = new pg.Client({
     connectionString: host,
     fallback_application_name: 'plant-store',
     connectionTimeoutMillis: timeoutMs,
-    statement_timeout: statementTimeoutMs,
     query_timeout: statementTimeoutMs + serverHeadStartMs,
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
@@ -140,24 +180,50 @@ async function connectTo(
   client.on('error', () => {})
   try {
     await client.connect()
-    const { rows } = await client.query<{ read_only: string }>(prepareSession)
-    if (rows[0]?.read_only !== 'off') throw new Error(`${client.host}:${client.port} takes no writes`)
-    return client
+    // A pooler gives out process numbers of its own.
+    const { processID } = client as unknown as { processID: number | null }
+    const isPooled = `pg_backend_pid() is distinct from ${processID}`
+    const { rows } = await client.query<{ read_only: string; is_pooled: boolean }>({
+      text: `
+        select
+          current_setting('transaction_read_only') as read_only,
+          ${isPooled} as is_pooled,
+          ${settings(statementTimeoutMs, isPooled)}`,
+      query_timeout: timeoutMs,
+    } as pg.QueryConfig)
+    const [session] = rows
+    if (session?.read_only !== 'off') throw new Error(`${client.host}:${client.port} takes no writes`)
+    const perTransaction = session.is_pooled ? `; select ${settings(statementTimeoutMs, 'true')}` : ''
+    return Object.assign(client, {
+      isPooled: session.is_pooled,
+      begin: (mode = '') => `begin ${mode}${perTransaction}`,
+    })
   } catch (error) {
     client.end().catch(() => {})
+    // pg would only say what its own code lacks.
+    if (!client.password && /password/.test((error as Error).message)) {
+      throw new Error(`${client.host}:${client.port} asks for a password, and the URL has none`, {
+        cause: error,
+      })
+    }
     throw error
   }
 }
 
-/** An answer means that the change is on disk (and on the synchronous standbys), whatever the server's default is. */
-const prepareSession = `
-  select
-    current_setting('transaction_read_only') as read_only,
+/**
+ * An answer means that the change is on disk (and on the synchronous standbys), whatever the server's default is.
+ *
+ * @param isLocal SQL for whether they last for the transaction only
+ */
+function settings(statementTimeoutMs: number, isLocal: string): string {
+  return `
+    set_config('statement_timeout', '${statementTimeoutMs}', ${isLocal}),
     set_config(
       'synchronous_commit',
       case current_setting('synchronous_commit') when 'remote_apply' then 'remote_apply' else 'on' end,
-      false
+      ${isLocal}
     )`
+}
 
 function getTypeParser(oid: number, format?: 'text' | 'binary') {
   return oid === int8 ? BigInt : pg.types.getTypeParser(oid, format as 'text')

@@ -17,14 +17,16 @@ const attemptsMax = 20
  * @throws Error when the database can't be used, with nothing changed
  */
 export async function migratePostgres(options: ServerOptions): Promise<void> {
-  const patient = { ...options, statementTimeoutMs: migrationTimeoutMs }
-  const client = await connect(patient)
+  const client = await connect(options)
   const db = kyselyOn(client)
   try {
     await checkServer(db)
     for (let attempt = 1; ; attempt++) {
       try {
-        return await migrateOnce(db, patient)
+        if (await isUpToDate(db)) return
+        await sql`create table if not exists migration_lock (id integer primary key)`.execute(db)
+        await sql`insert into migration_lock values (1) on conflict do nothing`.execute(db)
+        return await migrateOnce({ ...options, statementTimeoutMs: migrationTimeoutMs })
       } catch (error) {
         if (attempt === attemptsMax || !wasRaced(error)) throw error
         await sleep(Math.random() * 50 * attempt)
@@ -33,6 +35,13 @@ export async function migratePostgres(options: ServerOptions): Promise<void> {
   } finally {
     await client.end()
   }
+}
+
+/** So that a process that has nothing to do neither waits nor needs the right to make tables. */
+async function isUpToDate(db: Kysely<Tables>): Promise<boolean> {
+  const version = await readVersion(db, postgresDialect)
+  refuseNewer(version ?? 0)
+  return version === schemaVersion
 }
 
 /** Kysely on one connection, which stays its owner's to close. */
@@ -50,23 +59,19 @@ export function kyselyOn(client: pg.Client): Kysely<Tables> {
 
 /**
  * A row is the lock, because the three databases that this is for share no other one. It is locked on a connection of
- * its own, because in two of them making a table ends the transaction. The version is looked at first without it, so
- * that a process that has nothing to do neither waits nor needs the right to make tables.
+ * its own, because in two of them making a table ends the transaction.
  */
-async function migrateOnce(db: Kysely<Tables>, options: ServerOptions): Promise<void> {
-  const version = await readVersion(db, postgresDialect)
-  if (version === schemaVersion) return
-  refuseNewer(version ?? 0)
-  await sql`create table if not exists migration_lock (id integer primary key)`.execute(db)
-  await sql`insert into migration_lock values (1) on conflict do nothing`.execute(db)
-  const holder = await connect(options)
-  try {
-    await holder.query('begin')
-    await holder.query('select id from migration_lock for update')
-    await db.transaction().execute(transaction => migrate(transaction, postgresDialect))
-  } finally {
-    await holder.end()
-  }
+async function migrateOnce(options: ServerOptions): Promise<void> {
+  await using connections = new AsyncDisposableStack()
+  const connected = async () => connections.adopt(await connect(options), client => client.end())
+  const holder = await connected()
+  await holder.query(holder.begin())
+  await holder.query('select id from migration_lock for update')
+  const client = await connected()
+  const db = kyselyOn(client)
+  await client.query(client.begin())
+  await migrate(db, postgresDialect)
+  await client.query('commit')
 }
 
 /**

@@ -1,12 +1,14 @@
 import { DomainError, isDomainError } from '@plant-store/domain'
+import type pg from 'pg'
 import { createCommitQueue, type Write } from '../commit-queue.ts'
 import { noChange, watchOutages } from '../outage.ts'
 import { createRepositories, type StatementRunner } from '../repositories.ts'
 import type { Statements } from '../statements.ts'
 import type { CommitObserver, StateObserver, Storage } from '../storage.ts'
 import type { PostgresLink } from '../storage-link.ts'
+import { plantColumns } from '../tables.ts'
 import { commit } from './commit.ts'
-import { createLane, retrying } from './connection.ts'
+import { createLane, retrying, transact } from './connection.ts'
 
 /** Reads that may be under way; past it, `store-busy`. */
 const readsMax = 10_000
@@ -47,23 +49,21 @@ export function joinPostgres(
       throw new DomainError('store-busy', 'too many reads are waiting')
     }
     const query = { name, text: statements.read[name], values }
-    const attempt = () => reader.use(async client => (await client.query<Row>(query)).rows)
+    const attempt = () => reader.use(async client => (await transact<Row>(client, [query]))[0]?.rows ?? [])
     return answering(timeoutMs, retrying(timeoutMs, attempt)).catch(outages.failed)
   }
 
   const readPage: StatementRunner['readPage'] = (name, textBytesMax, ...values) =>
     read(name, ...values, textBytesMax)
 
-  const check = () =>
-    answering(
+  // What requests do, to no rows: it needs the same rights, and a server that takes writes.
+  const check = async () => {
+    const changes = changesOfNothing(statements.write)
+    await answering(
       timeoutMs,
-      leastBusy().use(async client => {
-        const { rows } = await client.query<{ read_only: string }>(
-          `select current_setting('transaction_read_only') as read_only`,
-        )
-        if (rows[0]?.read_only !== 'off') throw new Error('the server takes no writes')
-      }),
+      leastBusy().use(client => transact(client, changes)),
     ).catch(outages.failed)
+  }
   const checkAll = async () => {
     await check()
     await write(noChange)
@@ -80,6 +80,14 @@ export function joinPostgres(
       await Promise.all([writer, ...readers].map(lane => lane.close()))
     },
   }
+}
+
+function changesOfNothing({ savePlant, removePlant, markTokenUsed }: Statements['write']): pg.QueryConfig[] {
+  return [
+    { name: 'savePlant', text: savePlant, values: plantColumns.map(() => []) },
+    { name: 'removePlant', text: removePlant, values: [[]] },
+    { name: 'markTokenUsed', text: markTokenUsed, values: [[], []] },
+  ]
 }
 
 /**

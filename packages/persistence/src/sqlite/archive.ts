@@ -1,7 +1,7 @@
 import { isSamePlant, type Plant, type PlantId } from '@plant-store/domain'
 import type Database from 'better-sqlite3'
 import type { LoadOutcome, OnTaken, PlantArchive, StagedLoad } from '../archive.ts'
-import { fromPlant, type PlantRow, plantColumns, toPlant } from '../tables.ts'
+import { fromPlant, type PlantRow, plantColumns, quoted, toPlant } from '../tables.ts'
 import { openConnection, openWriter } from './connection.ts'
 import { bringUpToDate, statements } from './open.ts'
 import { attempt, openSqliteSnapshot } from './snapshot.ts'
@@ -70,8 +70,8 @@ function outcomeOfTaken(plant: Plant, taken: PlantRow | undefined): LoadOutcome 
 function stage(connection: Database.Database, onTaken: OnTaken): StagedLoad {
   // On the disk: the memory of the process must not grow with what is staged.
   connection.pragma('temp_store = file')
-  const texts = plantColumns.filter(column => column !== 'id')
-  const columns = plantColumns.join(', ')
+  const texts = quoted(plantColumns.slice(1))
+  const columns = quoted(plantColumns).join(', ')
   const values = plantColumns.map(() => '?').join(', ')
   // Without types: what is stored is judged when it is kept.
   connection.exec(`create temp table staged (id integer primary key, ${texts.join(', ')})`)

@@ -1,0 +1,55 @@
+import { openStorage } from '@plant-store/persistence'
+import { createDatabase } from '@plant-store/postgres'
+import { hasPgbouncer, startPgbouncer } from '@plant-store/postgres/pgbouncer'
+import { expect, inject, test } from 'vitest'
+import { startProgram } from './program.ts'
+import '@plant-store/postgres/vitest'
+
+const ready = async ({ url }: { url: string }) => (await fetch(`${url}/readyz`)).status
+const create = async ({ url }: { url: string }, id: number) => {
+  const answer = await fetch(`${url}/plants`, {
+    method: 'POST',
+    headers: { authorization: 'Bearer secret', 'content-type': 'application/json' },
+    body: JSON.stringify({ id, name: 'Monstera' }),
+  })
+  return answer.status
+}
+
+test('a server whose user may not write is not ready, until the user may', async () => {
+  await using database = await createDatabase(inject('postgresUrl'))
+  await (await openStorage({ url: database.url }))[Symbol.asyncDispose]()
+  const name = `reader_${crypto.randomUUID().replaceAll('-', '')}`
+  await database.query(`
+    create role ${name} login password 'secret'; grant select on all tables in schema public to ${name}`)
+  const url = new URL(database.url)
+  url.username = name
+  try {
+    await using program = await startProgram({ DATABASE_URL: url.href, ACCESS_TOKENS: 'secret' })
+    expect([await ready(program), await create(program, 1)]).toEqual([503, 503])
+    await database.query(`grant insert, update, delete on all tables in schema public to ${name}`)
+    await expect.poll(() => ready(program)).toBe(200)
+    expect(await create(program, 1)).toBe(200)
+  } finally {
+    await database.query(`drop owned by ${name}; drop role ${name}`)
+  }
+})
+
+test.skipIf(!hasPgbouncer)(
+  'behind pgbouncer that pools by transaction every request is answered',
+  async () => {
+    await using database = await createDatabase(inject('postgresUrl'))
+    await using pooler = await startPgbouncer(inject('postgresUrl'), {
+      pool_mode: 'transaction',
+      default_pool_size: '2',
+    })
+    const url = new URL(new URL(database.url).pathname, pooler.url).href
+    await using program = await startProgram({ DATABASE_URL: url, ACCESS_TOKENS: 'secret' })
+    let next = 0
+    const visitor = async () => {
+      for (let n = 0; n < 50; n++) expect(await create(program, next++)).toBe(200)
+      expect(await ready(program)).toBe(200)
+    }
+    await Promise.all(Array.from({ length: 32 }, visitor))
+    expect(await database.query('select count(*)::int as count from plants')).toEqual([{ count: 1_600 }])
+  },
+)

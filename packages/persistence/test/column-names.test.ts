@@ -1,0 +1,70 @@
+import { createDatabase } from '@plant-store/postgres'
+import Database from 'better-sqlite3'
+import { beforeAll, expect, inject, test } from 'vitest'
+import { plant, temporaryFolder } from './store-folder.ts'
+import '@plant-store/postgres/vitest'
+
+// Columns may come to have such names: PostgreSQL has no capital letters in names that aren't quoted, and no database
+// takes its own words for them.
+const columns = ['id', 'commonName', 'order']
+const rename = `alter table plants rename column name to "commonName"; alter table plants rename column tag to "order"`
+
+let persistence: typeof import('@plant-store/persistence')
+
+beforeAll(async () => {
+  persistence = await import('@plant-store/persistence')
+  const { plantColumns } = await import('../dist/tables.js')
+  for (const { statements } of [
+    await import('../dist/sqlite/open.js'),
+    await import('../dist/postgres/statements.js'),
+  ]) {
+    for (const [name, sql] of Object.entries(statements.write)) {
+      const renamed = sql.replaceAll('"name"', '"commonName"').replaceAll('"tag"', '"order"')
+      if (name.endsWith('Plant')) Object.assign(statements.write, { [name]: renamed })
+    }
+    Object.assign(statements.read, { plant: 'select "id", "commonName", "order" from plants where id = ?' })
+  }
+  ;(plantColumns as string[]).splice(0, 3, ...columns)
+})
+
+const plants = [plant(1, 'Monstera', 'Alismatales'), plant(2, 'Ginkgo')]
+const rows = [
+  { id: '1', commonName: 'Monstera', order: 'Alismatales' },
+  { id: '2', commonName: 'Ginkgo', order: null },
+]
+
+async function importAndExport(url: string): Promise<void> {
+  await using archive = await persistence.openArchive(url)
+  await archive.load(plants, 'replace')
+  await using staged = await archive.stage('replace')
+  await staged.add(plants)
+  expect(await staged.keep()).toBe('kept')
+  await using snapshot = await archive.snapshot()
+  for await (const piece of snapshot.plants()) expect(piece).toHaveLength(2)
+}
+
+test('columns of any names survive import and export on SQLite', async () => {
+  const file = `${temporaryFolder()}/plants.db`
+  await (await persistence.openStorage({ url: `file:${file}` }).catch(() => undefined))?.[
+    Symbol.asyncDispose
+  ]()
+  using database = {
+    db: new Database(file),
+    [Symbol.dispose]() {
+      this.db.close()
+    },
+  }
+  database.db.exec(rename)
+  await importAndExport(`file:${file}`)
+  expect(
+    database.db.prepare('select cast(id as text) as id, "commonName", "order" from plants order by 1').all(),
+  ).toEqual(rows)
+})
+
+test('columns of any names survive import and export on PostgreSQL', async () => {
+  await using database = await createDatabase(inject('postgresUrl'))
+  await (await persistence.openStorage({ url: database.url }))[Symbol.asyncDispose]()
+  await database.query(rename)
+  await importAndExport(database.url)
+  expect(await database.query('select id::text, "commonName", "order" from plants order by 1')).toEqual(rows)
+})

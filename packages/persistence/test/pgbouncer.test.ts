@@ -1,0 +1,208 @@
+import { tokenRepositoryContract } from '@plant-store/access/testing'
+import { parsePlant } from '@plant-store/domain'
+import { plantRepositoryContract } from '@plant-store/domain/testing'
+import { openArchive, openSnapshot, openStorage, type Storage } from '@plant-store/persistence'
+import { plantArchiveContract } from '@plant-store/persistence/testing'
+import { createDatabase, type PostgresServer, startPostgres, type TestDatabase } from '@plant-store/postgres'
+import { hasPgbouncer, startPgbouncer } from '@plant-store/postgres/pgbouncer'
+import pg from 'pg'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { plant } from './store-folder.ts'
+
+if (!hasPgbouncer) console.warn('pgbouncer is not installed: what is tested with it is skipped')
+
+const timeoutMs = 1_000
+const many = (count: number, from = 0) => Array.from({ length: count }, (_, n) => plant(from + n))
+
+describe.skipIf(!hasPgbouncer).each([
+  // A session keeps one of the server's connections; the store has five, and the archive's cases a few more.
+  { mode: 'session', size: '20' },
+  { mode: 'transaction', size: '2' },
+])('behind pgbouncer, pooling by $mode', ({ mode, size }) => {
+  let server: PostgresServer
+  let database: TestDatabase
+  let pooler: Awaited<ReturnType<typeof startPgbouncer>>
+  let url: string
+
+  beforeAll(async () => {
+    server = await startPostgres({ wal_writer_delay: '10s', max_connections: '60' })
+    pooler = await startPgbouncer(server.url, { pool_mode: mode, default_pool_size: size })
+  })
+  beforeEach(async () => {
+    database = await createDatabase(server.url)
+    const { pathname } = new URL(database.url)
+    // Whoever relies on the server's own settings loses changes, and waits for a lock for ever.
+    await database.query(`alter database ${pathname.slice(1)} set synchronous_commit = off`)
+    url = new URL(pathname, pooler.url).href
+  })
+  afterEach(() => database[Symbol.asyncDispose]())
+  afterAll(async () => {
+    await pooler[Symbol.asyncDispose]()
+    await server[Symbol.asyncDispose]()
+  })
+  const open = () => openStorage({ url, timeoutMs })
+  const empty = () => database.query('truncate plants, access_tokens')
+
+  test('the ports of plants and tokens', async () => {
+    await using storage = await openStorage({ url })
+    for (const { run } of plantRepositoryContract) {
+      await empty()
+      await run(storage.plants)
+    }
+    for (const { run } of tokenRepositoryContract) {
+      await empty()
+      await run(storage.tokens)
+    }
+  })
+
+  for (const { name, run } of plantArchiveContract) {
+    test(`the archive: ${name}`, async () => {
+      await using storage = await openStorage({ url })
+      await using archive = await openArchive(url)
+      await run({ archive, plants: storage.plants })
+    })
+  }
+
+  test('no request of several stores fails for want of a connection', async () => {
+    await using first = await openStorage({ url })
+    await using second = await openStorage({ url })
+    const stores = [first, second]
+    let next = 0
+    const visitor = async () => {
+      for (let n = 0; n < 30; n++) {
+        const one = plant(next++)
+        const store = stores[n % 2] as Storage
+        expect(await store.plants.insert(one)).toBe('inserted')
+        expect(await store.plants.find(one.id)).toEqual(one)
+        await store.plants.save(one)
+        await store.plants.page({ limit: 5 })
+        if (n % 3 === 0) expect(await store.plants.remove(one.id)).toBe(true)
+        if (n % 10 === 0) await store.check()
+      }
+    }
+    await Promise.all(Array.from({ length: 64 }, visitor))
+    expect(await database.query('select count(*)::int as count from plants')).toEqual([{ count: 64 * 20 }])
+  })
+
+  test('what was answered is there after the server was killed', async () => {
+    await using storage = await open()
+    // Until the server writes its log by itself, ten seconds later, it has only what commits have waited for.
+    const answered = await Promise.all(
+      many(200).map(async one => [one.id, await storage.plants.insert(one)] as const),
+    )
+    await storage.plants.save(plant(0, 'saved'))
+    expect(await storage.plants.remove(plant(1).id)).toBe(true)
+    await server.kill()
+    await server.start()
+    const kept = await database.query('select id::int, name from plants order by id')
+    expect(answered.every(([, outcome]) => outcome === 'inserted')).toBe(true)
+    expect(kept).toHaveLength(199)
+    expect(kept[0]).toEqual({ id: 0, name: 'saved' })
+  })
+
+  test('nobody calls a commit a success that a synchronous standby has not', async () => {
+    await using storage = await open()
+    const setStandby = async (name: string) => {
+      await database.query(`alter system set synchronous_standby_names = '${name}'`)
+      await database.query('select pg_reload_conf()')
+      const current = `select 1 from pg_settings where name = 'synchronous_standby_names' and setting = '${name}'`
+      await expect.poll(() => database.query(current)).toHaveLength(1)
+    }
+    await setStandby('nobody')
+    try {
+      const outcome = await storage.plants.insert(plant(1)).catch(error => error)
+      expect(outcome).toMatchObject({ code: 'store-unavailable' })
+    } finally {
+      await setStandby('')
+    }
+    await expect.poll(() => storage.plants.insert(plant(2)).catch(error => error)).toBe('inserted')
+  })
+
+  test('the server gives up a statement that takes too long', async () => {
+    await using storage = await open()
+    await storage.plants.insert(plant(1))
+    const other = new pg.Client({ connectionString: database.url })
+    await other.connect()
+    await other.query('begin; lock table plants in access exclusive mode')
+    const answers = [storage.plants.find(plant(1).id), storage.plants.insert(plant(2)), storage.check()]
+    for (const answer of await Promise.allSettled(answers)) {
+      expect(answer).toMatchObject({ reason: { code: 'store-unavailable' } })
+    }
+    const waiting = `select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`
+    await expect.poll(() => database.query(waiting), { timeout: 5_000 }).toEqual([])
+    await other.query('rollback')
+    await other.end()
+    await expect.poll(() => storage.plants.find(plant(1).id).catch(error => error)).toEqual(plant(1))
+  })
+
+  test('it leaves nothing behind for others who get its connections', async () => {
+    await using storage = await open()
+    await Promise.all(many(20).map(one => storage.plants.insert(one)))
+    await storage.plants.page({ limit: 5 })
+    await using archive = await openArchive(url)
+    await archive.load(many(20, 100), 'replace')
+    const own = `select pid, query from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`
+    expect((await database.query(own)).length).toBeGreaterThan(0)
+    for (let n = 0; n < 5; n++) {
+      const other = new pg.Client({ connectionString: url })
+      await other.connect()
+      const { rows } = await other.query(`
+        select current_setting('synchronous_commit') as commit, current_setting('statement_timeout') as timeout,
+          (select count(*)::int from pg_prepared_statements) as prepared`)
+      await other.end()
+      expect(rows).toEqual([{ commit: 'off', timeout: '0', prepared: 0 }])
+    }
+  })
+
+  test('a snapshot is of one moment while others write, and both can be had by several at once', async () => {
+    await using archive = await openArchive(url)
+    await archive.load(many(2_500), 'keep')
+    await using snapshot = await openSnapshot(url)
+    const pieces = snapshot.plants()[Symbol.asyncIterator]()
+    const first = await pieces.next()
+    await database.query('delete from plants where id > 1000')
+    let count = first.value?.length ?? 0
+    for (let piece = await pieces.next(); !piece.done; piece = await pieces.next())
+      count += piece.value.length
+    expect([snapshot.count, count]).toEqual([2_500, 2_500])
+    await archive.load([parsePlant({ id: 5n, name: 'again' })], 'replace')
+  })
+})
+
+test.skipIf(!hasPgbouncer)(
+  'readers that never pause leave a writer its turn at the one connection of a pool',
+  async () => {
+    await using server = await startPostgres()
+    await using database = await createDatabase(server.url)
+    await (await openStorage({ url: database.url }))[Symbol.asyncDispose]()
+    await using pooler = await startPgbouncer(server.url, {
+      pool_mode: 'transaction',
+      default_pool_size: '1',
+    })
+    await using storage = await openStorage({ url: new URL(new URL(database.url).pathname, pooler.url).href })
+    // Each comes before the one before it is answered.
+    const reads = new Set<Promise<unknown>>()
+    let isOver = false
+    const readOn = () => {
+      if (isOver) return
+      while (reads.size < 200) {
+        const read = storage.plants.find(plant(1).id).finally(() => reads.delete(read))
+        reads.add(read)
+      }
+      setImmediate(readOn)
+    }
+    readOn()
+    for (const one of many(20)) expect(await storage.plants.insert(one)).toBe('inserted')
+    isOver = true
+    await Promise.all(reads)
+  },
+)
+
+test.skipIf(!hasPgbouncer)('behind pgbouncer that pools by statement it is never ready', async () => {
+  await using server = await startPostgres()
+  await using database = await createDatabase(server.url)
+  await (await openStorage({ url: database.url }))[Symbol.asyncDispose]()
+  await using pooler = await startPgbouncer(server.url, { pool_mode: 'statement' })
+  await using storage = await openStorage({ url: new URL(new URL(database.url).pathname, pooler.url).href })
+  await expect(storage.check()).rejects.toMatchObject({ code: 'store-unavailable' })
+})
