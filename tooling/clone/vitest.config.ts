@@ -1,0 +1,4 @@
+import { defineConfig } from 'vitest/config'
+
+// The tests install and build.
+export default defineConfig({ test: { testTimeout: 240_000 } })
