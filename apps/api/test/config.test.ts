@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { ConfigError, readConfig } from '../dist/config.js'
+import { ConfigError, readConfig } from '../src/config.ts'
 
 function faultsOf(environment: Record<string, string>): string[] {
   try {

@@ -1,16 +1,12 @@
 import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import type { FastifyInstance } from 'fastify'
-import swaggerUiFolder from 'swagger-ui-dist/absolute-path.js'
 import { refuseOtherMethods } from './methods.ts'
 
-const ownFolder = join(import.meta.dirname, '../assets')
-
 const files = {
-  '/docs': [ownFolder, 'docs.html', 'text/html; charset=utf-8'],
-  '/docs/page.js': [ownFolder, 'page.js', 'text/javascript; charset=utf-8'],
-  '/docs/swagger-ui-bundle.js': [swaggerUiFolder(), 'swagger-ui-bundle.js', 'text/javascript; charset=utf-8'],
-  '/docs/swagger-ui.css': [swaggerUiFolder(), 'swagger-ui.css', 'text/css; charset=utf-8'],
+  '/docs': ['docs.html', 'text/html; charset=utf-8'],
+  '/docs/page.js': ['page.js', 'text/javascript; charset=utf-8'],
+  '/docs/swagger-ui-bundle.js': ['swagger-ui-bundle.js', 'text/javascript; charset=utf-8'],
+  '/docs/swagger-ui.css': ['swagger-ui.css', 'text/css; charset=utf-8'],
 } as const
 
 /** The page runs nothing but these files, and talks to nobody but who it came from. */
@@ -24,11 +20,11 @@ const headers = {
 
 /** The reference page: the interface in a browser, open to everybody, to be tried out with a token. */
 export function addDocs(app: FastifyInstance): void {
-  for (const [url, [folder, file, mediaType]] of Object.entries(files)) {
+  for (const [url, [file, mediaType]] of Object.entries(files)) {
     // One for everybody, read when it is first asked for: clients may take it as slowly as they like.
     let content: Buffer | undefined
     app.get(url, (_request, reply) => {
-      content ??= readFileSync(join(folder, file))
+      content ??= readFileSync(new URL(`./docs/${file}`, import.meta.url))
       reply.headers({ ...headers, 'content-type': mediaType }).send(content)
     })
     refuseOtherMethods(app, url, ['GET', 'HEAD'])

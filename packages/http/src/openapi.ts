@@ -1,7 +1,7 @@
 import { pageLimitDefault, pageLimitMax, plantIdMax, plantIdMin } from '@plant-store/domain'
 import { failures } from './errors.ts'
 import { metricsMediaType } from './metrics.ts'
-import { schemas } from './writers.ts'
+import { schemas } from './schemas.ts'
 
 /**
  * The interface description (OpenAPI 3.1.0) as JSON text.

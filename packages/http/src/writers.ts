@@ -1,10 +1,5 @@
-import { readFileSync } from 'node:fs'
 import fastJsonStringify from 'fast-json-stringify'
-import type { schemas as written } from './schemas.ts'
-
-export const schemas: typeof written = JSON.parse(
-  readFileSync(new URL('./schemas.json', import.meta.url), 'utf8'),
-)
+import { schemas } from './schemas.ts'
 
 export const writePlant = fastJsonStringify(schemas.Plant)
 export const writeStoredPlant = fastJsonStringify(schemas.StoredPlant)

@@ -34,13 +34,11 @@ test.each(packages)('$name ships what is needed and nothing else', async ({ name
     const stem = file.replace(/^src\//, 'dist/').replace(/\.ts$/, '')
     return ['.js', '.js.map', '.d.ts', '.d.ts.map'].map(ending => stem + ending)
   })
-  // What the build computes; those that read it fail without it, in the tests that import the package.
-  const computed = files.filter(file => /^dist\/.*\.json$/.test(file))
   // What a program serves and doesn't run.
-  const assets = await readdir(join(source, 'assets')).catch(() => [])
-  const served = assets.map(file => `assets/${file}`)
+  const pages = await readdir(join(source, 'dist/docs')).catch(() => [])
+  const served = pages.map(file => `dist/docs/${file}`)
   expect(files.sort()).toEqual(
-    ['LICENSE', 'README.md', 'package.json', ...sources, ...built, ...computed, ...served].sort(),
+    ['LICENSE', 'README.md', 'package.json', ...sources, ...built, ...served].sort(),
   )
 
   // The maps lead to what is there.

@@ -3,8 +3,9 @@ import type Database from 'better-sqlite3'
 import type { LoadOutcome, OnTaken, PlantArchive, StagedLoad } from '../archive.ts'
 import { fromPlant, type PlantRow, plantColumns, quoted, toPlant } from '../tables.ts'
 import { openConnection, openWriter } from './connection.ts'
-import { bringUpToDate, statements } from './open.ts'
+import { bringUpToDate } from './open.ts'
 import { attempt, openSqliteSnapshot } from './snapshot.ts'
+import { statements } from './statements.ts'
 import { createStoreFile } from './store-file.ts'
 
 /** Nobody waits for an answer here, so a lock may take its time: another load, or a checkpoint on a slow disk. */

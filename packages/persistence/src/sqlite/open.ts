@@ -1,4 +1,4 @@
-import { readFileSync, statSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import type Database from 'better-sqlite3'
 import type { CommitQueueLimits } from '../commit-queue.ts'
 import { schemaVersion } from '../migrations.ts'
@@ -7,14 +7,10 @@ import type { CommitObserver, StateObserver, Storage } from '../storage.ts'
 import { prepareCommit } from './commit.ts'
 import { inMemory, openConnection } from './connection.ts'
 import { findVersion } from './query.ts'
+import { statements } from './statements.ts'
 import { createStorage, joinSqlite } from './storage.ts'
 import { createStoreFile } from './store-file.ts'
 import { startWriterThread, type Writer } from './writer-thread.ts'
-
-/** As write-statements.ts has written them. */
-export const statements: Statements = JSON.parse(
-  readFileSync(new URL('./statements.json', import.meta.url), 'utf8'),
-)
 
 /** @param file a path, or {@link inMemory} */
 export async function openSqlite(

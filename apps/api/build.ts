@@ -1,0 +1,13 @@
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { bundle } from '@plant-store/bundle'
+
+const http = fileURLToPath(import.meta.resolve('@plant-store/http'))
+await bundle(
+  {
+    main: 'src/main.ts',
+    'http-thread': 'src/http-thread.ts',
+    writer: fileURLToPath(import.meta.resolve('@plant-store/persistence/writer')),
+  },
+  { docs: join(http, '../docs') },
+)

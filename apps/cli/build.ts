@@ -1,0 +1,7 @@
+import { fileURLToPath } from 'node:url'
+import { bundle } from '@plant-store/bundle'
+
+await bundle({
+  main: 'src/main.ts',
+  writer: fileURLToPath(import.meta.resolve('@plant-store/persistence/writer')),
+})

@@ -1,0 +1,11 @@
+import { copyFileSync, cpSync } from 'node:fs'
+import { join } from 'node:path'
+import swaggerUi from 'swagger-ui-dist/absolute-path.js'
+
+// The reference page beside the code that serves it, Swagger UI's files included: its package would report its installation.
+const to = join(import.meta.dirname, 'dist/docs')
+cpSync(join(import.meta.dirname, 'docs'), to, { recursive: true })
+for (const file of ['swagger-ui-bundle.js', 'swagger-ui.css'])
+  copyFileSync(join(swaggerUi(), file), join(to, file))
+for (const file of ['LICENSE', 'NOTICE'])
+  copyFileSync(join(swaggerUi(), file), join(to, `swagger-ui-${file}`))
