@@ -1,4 +1,4 @@
-import { copyFileSync, cpSync } from 'node:fs'
+import { copyFileSync, cpSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import swaggerUi from 'swagger-ui-dist/absolute-path.js'
 
@@ -7,5 +7,6 @@ const to = join(import.meta.dirname, 'dist/docs')
 cpSync(join(import.meta.dirname, 'docs'), to, { recursive: true })
 for (const file of ['swagger-ui-bundle.js', 'swagger-ui.css'])
   copyFileSync(join(swaggerUi(), file), join(to, file))
-for (const file of ['LICENSE', 'NOTICE'])
-  copyFileSync(join(swaggerUi(), file), join(to, `swagger-ui-${file}`))
+// Not by the names of these files, for which pnpm would leave our own out.
+const terms = ['LICENSE', 'NOTICE'].map(file => readFileSync(join(swaggerUi(), file), 'utf8'))
+writeFileSync(join(to, 'swagger-ui-terms.txt'), terms.join('\n'))
