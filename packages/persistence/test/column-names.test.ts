@@ -15,7 +15,7 @@ beforeAll(async () => {
   persistence = await import('@plant-store/persistence')
   const { plantColumns } = await import('../dist/tables.js')
   for (const { statements } of [
-    await import('../dist/sqlite/open.js'),
+    await import('../dist/sqlite/statements.js'),
     await import('../dist/postgres/statements.js'),
   ]) {
     for (const [name, sql] of Object.entries(statements.write)) {
