@@ -72,7 +72,7 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     logLevel: read('LOG_LEVEL', 'info', oneOf(logLevels)),
     httpThreads: read('HTTP_THREADS', `${httpThreadsDefault}`, integer(1, 64)),
     serverLimits: {
-      bodyBytesMax: read('BODY_LIMIT', '1MiB', bytes(1, 2 ** 28)),
+      bodyBytesMax: read('BODY_LIMIT', '1MiB', bytes(1, 2 ** 26)),
       headerBytesMax: read('HEADER_LIMIT', '16KiB', bytes(1024, 2 ** 20)),
       pageTextBytesMax: read('PAGE_LIMIT', '2MiB', bytes(1, 2 ** 28)),
       heldBytesMax: read('HELD_LIMIT', '64MiB', bytes(1, 2 ** 32)),

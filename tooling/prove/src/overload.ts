@@ -332,7 +332,8 @@ async function flood(
       socket.destroy()
     }),
   )
-  onlyThese(counts, [status])
+  // Of bodies, more than may be held at once.
+  onlyThese(counts, isBody ? [status, 503] : [status])
   if ((counts.get(status) ?? 0) < sockets.length / 2)
     throw new Error(`only ${written(counts)} for ${sockets.length}`)
   return `${figure(Math.round(sent / 2 ** 20))} MiB sent, ${written(counts)}`

@@ -63,6 +63,8 @@ export async function startProgram({
       PORT: '0',
       DATABASE_URL: databaseUrl,
       ACCESS_TOKENS: token,
+      // As `pnpm start` does.
+      MALLOC_ARENA_MAX: '2',
       // Many a part tries one wrong token after the other.
       WRONG_TOKENS_LIMIT: '1000000',
       ...environment,
