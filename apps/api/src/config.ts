@@ -74,7 +74,7 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     serverLimits: {
       bodyBytesMax: read('BODY_LIMIT', '1MiB', bytes(1, 2 ** 26)),
       headerBytesMax: read('HEADER_LIMIT', '16KiB', bytes(1024, 2 ** 20)),
-      pageTextBytesMax: read('PAGE_LIMIT', '2MiB', bytes(1, 2 ** 28)),
+      pageTextBytesMax: read('PAGE_LIMIT', '2MiB', bytes(1, 2 ** 26)),
       heldBytesMax: read('HELD_LIMIT', '64MiB', bytes(1, 2 ** 32)),
       requestTimeoutMs: read('REQUEST_TIMEOUT', '30s', duration),
       headersTimeoutMs: read('HEADERS_TIMEOUT', '10s', duration),

@@ -227,7 +227,7 @@ describe('a wrong value is refused, with the variable named:', () => {
     ['LOG_LEVEL', ['verbose', 'INFO', '30']],
     ['HTTP_THREADS', ['0', '65', '-1', 'auto', '1.5']],
     ['BODY_LIMIT', ['0', '-1', '1.5MiB', '1MB', '1kib', '65MiB', 'MiB', '1 MiB', '1GiB']],
-    ['PAGE_LIMIT', ['0', '257MiB', 'long']],
+    ['PAGE_LIMIT', ['0', '65MiB', 'long']],
     ['HELD_LIMIT', ['0', '4097MiB', 'all']],
     ['HEADER_LIMIT', ['1023', '0', '2MiB', 'x']],
     ['REQUEST_TIMEOUT', ['0s', '0ms', '30', '30m', '-1s', '1.5s', '86401s', 's']],
