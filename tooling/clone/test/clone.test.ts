@@ -9,6 +9,7 @@ import {
   readFileSync,
   realpathSync,
   rmSync,
+  statSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
@@ -161,6 +162,13 @@ describe('on a fresh clone', () => {
     const packed = await pnpm(['pack', '--json'], join(folder, 'packages/json'), offline)
     expect(packed.code).toBe(0)
     expect(packed.stdout).toContain('dist/index.js')
+  })
+
+  test('PostgreSQL starts for root, from a folder that nobody else can enter', async () => {
+    expect(statSync(folder).mode & 0o777).toBe(0o700)
+    const { code, stdout } = await pnpm(['--filter', '@plant-store/postgres', 'test'], folder)
+    expect(stdout).toMatch(/Tests .*\d passed/)
+    expect(code).toBe(0)
   })
 
   test("a package's tests see its sources", async () => {

