@@ -9,24 +9,24 @@ import {
   fastify,
   LogController,
 } from 'fastify'
-import { answerFailure } from './answers.ts'
-import { createAuthentication } from './authentication.ts'
-import { openServer } from './connection.ts'
-import { allowOrigins } from './cors.ts'
-import { addDocs } from './docs.ts'
-import { announceStop, isDraining } from './drain.ts'
-import { RequestError } from './errors.ts'
+import { answerFailure } from './answer/answer.ts'
+import { allowOrigins } from './answer/cors.ts'
+import { describeInterface } from './answer/description.ts'
+import { RequestError } from './answer/failures.ts'
+import { createAuthentication } from './auth/authenticate.ts'
+import { createThrottle } from './auth/throttle.ts'
+import { openServer } from './connection/connection.ts'
+import { announceStop, isDraining } from './connection/drain.ts'
 import { defaultServerLimits, type ServerLimits } from './limits.ts'
-import { knowAllMethods, lacksScope } from './methods.ts'
-import { type AnsweredRequest, addMetrics } from './metrics.ts'
-import { addOpenPages } from './open-pages.ts'
-import { describeInterface } from './openapi.ts'
-import { plantRoutes } from './plants.ts'
-import { checkHeaders } from './request.ts'
-import { requestId, requestIdField } from './request-id.ts'
-import { createRequestLog } from './request-log.ts'
-import { createThrottle } from './throttle.ts'
-import { type RequestTracer, traceRequests } from './tracing.ts'
+import { checkHeaders } from './request/door.ts'
+import { requestId, requestIdField } from './request/request-id.ts'
+import { createRequestLog } from './request/request-log.ts'
+import { type RequestTracer, traceRequests } from './request/request-trace.ts'
+import { addDocs } from './routes/docs-routes.ts'
+import { addOpenPages } from './routes/health-routes.ts'
+import { type AnsweredRequest, addMetrics } from './routes/metrics-route.ts'
+import { knowAllMethods, lacksScope } from './routes/other-methods.ts'
+import { plantRoutes } from './routes/plant-routes.ts'
 
 export interface ServerOptions {
   readonly store: PlantStore
@@ -148,7 +148,8 @@ export function createServer({
         isDraining: () => isDraining(app.server),
         description: describeInterface(serverUrl),
       })
-      addDocs(routes)
+      // Beside this module, also in a program that is bundled.
+      addDocs(routes, new URL('./docs/', import.meta.url))
       addMetrics(routes, { gate, metrics, throttle })
       routes.register(plantRoutes, { store, gate, throttle, limits })
     },

@@ -1,5 +1,5 @@
 import type { FastifyBaseLogger } from 'fastify'
-import type { AnsweredRequest } from './metrics.ts'
+import type { AnsweredRequest } from '../routes/metrics-route.ts'
 
 /** What the log says about a request. What is missing or `undefined` is left out of its line. */
 export interface LoggedRequest extends AnsweredRequest {

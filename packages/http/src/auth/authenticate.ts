@@ -1,7 +1,7 @@
 import { isNativeError } from 'node:util/types'
 import { type Gate, type Holder, isAccessError, type Scope } from '@plant-store/access'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { RequestError } from './errors.ts'
+import { RequestError } from '../answer/failures.ts'
 import type { Throttle } from './throttle.ts'
 
 declare module 'fastify' {

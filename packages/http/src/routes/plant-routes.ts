@@ -10,15 +10,17 @@ import {
   parsePlantPageQuery,
 } from '@plant-store/domain'
 import type { FastifyPluginCallback, FastifyRequest } from 'fastify'
-import { answer, answerCounted, answerFailure } from './answers.ts'
-import { createAuthentication } from './authentication.ts'
-import { RequestError } from './errors.ts'
-import { countHeldBytes, type HeldBytesLimits, holdBody } from './held-bytes.ts'
-import { defaultServerLimits } from './limits.ts'
-import { refuseOtherMethods } from './methods.ts'
-import { checkBody, readInteger, readJson, readQuery } from './request.ts'
-import type { Throttle } from './throttle.ts'
-import { writePlant, writeStoredPlant, writeStoredPlants } from './writers.ts'
+import { answer, answerCounted, answerFailure } from '../answer/answer.ts'
+import { RequestError } from '../answer/failures.ts'
+import { writePlant, writeStoredPlant, writeStoredPlants } from '../answer/writers.ts'
+import { createAuthentication } from '../auth/authenticate.ts'
+import type { Throttle } from '../auth/throttle.ts'
+import { defaultServerLimits } from '../limits.ts'
+import { readJson } from '../request/body.ts'
+import { checkBody } from '../request/door.ts'
+import { countHeldBytes, type HeldBytesLimits, holdBody } from '../request/held-bytes.ts'
+import { readInteger, readQuery } from '../request/query.ts'
+import { refuseOtherMethods } from './other-methods.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {

@@ -1,8 +1,8 @@
 import { METHODS } from 'node:http'
 import { isAccessError } from '@plant-store/access'
 import type { FastifyInstance } from 'fastify'
-import { answerFailure } from './answers.ts'
-import { RequestError } from './errors.ts'
+import { answerFailure } from '../answer/answer.ts'
+import { RequestError } from '../answer/failures.ts'
 
 /** Makes the router know every method that Node can parse, so that a path can refuse the ones it hasn't. */
 export function knowAllMethods(app: FastifyInstance): void {

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import type { FastifyInstance } from 'fastify'
-import { refuseOtherMethods } from './methods.ts'
+import { refuseOtherMethods } from './other-methods.ts'
 
 const files = {
   '/docs': ['docs.html', 'text/html; charset=utf-8'],
@@ -18,13 +18,17 @@ const headers = {
   'cache-control': 'no-cache',
 }
 
-/** The reference page: the interface in a browser, open to everybody, to be tried out with a token. */
-export function addDocs(app: FastifyInstance): void {
+/**
+ * The reference page: the interface in a browser, open to everybody, to be tried out with a token.
+ *
+ * @param folder where its files are, with a slash at the end
+ */
+export function addDocs(app: FastifyInstance, folder: URL): void {
   for (const [url, [file, mediaType]] of Object.entries(files)) {
     // One for everybody, read when it is first asked for: clients may take it as slowly as they like.
     let content: Buffer | undefined
     app.get(url, (_request, reply) => {
-      content ??= readFileSync(new URL(`./docs/${file}`, import.meta.url))
+      content ??= readFileSync(new URL(file, folder))
       reply.headers({ ...headers, 'content-type': mediaType }).send(content)
     })
     refuseOtherMethods(app, url, ['GET', 'HEAD'])

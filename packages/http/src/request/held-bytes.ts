@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import type { FastifyRequest } from 'fastify'
-import { RequestError } from './errors.ts'
-import type { ServerLimits } from './limits.ts'
+import { RequestError } from '../answer/failures.ts'
+import type { ServerLimits } from '../limits.ts'
 
 export type HeldBytesLimits = Pick<ServerLimits, 'heldBytesMax' | 'pageTextBytesMax'>
 

@@ -1,8 +1,8 @@
 import type { Gate } from '@plant-store/access'
 import type { FastifyInstance } from 'fastify'
-import { createAuthentication } from './authentication.ts'
-import { refuseOtherMethods } from './methods.ts'
-import type { Throttle } from './throttle.ts'
+import { createAuthentication } from '../auth/authenticate.ts'
+import type { Throttle } from '../auth/throttle.ts'
+import { refuseOtherMethods } from './other-methods.ts'
 
 /** A request that was answered, refusals included. */
 export interface AnsweredRequest {

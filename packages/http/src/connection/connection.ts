@@ -1,10 +1,10 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
-import { type Failure, RequestError, type RequestErrorCode, toFailure } from './errors.ts'
-import type { ServerLimits } from './limits.ts'
-import { requestId, requestIdField } from './request-id.ts'
-import type { RequestLog } from './request-log.ts'
-import { writeError } from './writers.ts'
+import { type Failure, RequestError, type RequestErrorCode, toFailure } from '../answer/failures.ts'
+import { writeError } from '../answer/writers.ts'
+import type { ServerLimits } from '../limits.ts'
+import { requestId, requestIdField } from '../request/request-id.ts'
+import type { RequestLog } from '../request/request-log.ts'
 
 /** For a client to take the last answer and close, before the connection is cut. */
 const lingerTimeoutMs = 1_000

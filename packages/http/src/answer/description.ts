@@ -1,6 +1,6 @@
 import { pageLimitDefault, pageLimitMax, plantIdMax, plantIdMin } from '@plant-store/domain'
-import { failures } from './errors.ts'
-import { metricsMediaType } from './metrics.ts'
+import { metricsMediaType } from '../routes/metrics-route.ts'
+import { failures } from './failures.ts'
 import { schemas } from './schemas.ts'
 
 /**

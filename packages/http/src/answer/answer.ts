@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { RequestError, toFailure } from './errors.ts'
-import { countedBytesMin, type HeldBytes } from './held-bytes.ts'
-import { requestIdField } from './request-id.ts'
+import { countedBytesMin, type HeldBytes } from '../request/held-bytes.ts'
+import { requestIdField } from '../request/request-id.ts'
+import { RequestError, toFailure } from './failures.ts'
 import { writeError } from './writers.ts'
 
 declare module 'fastify' {

@@ -1,8 +1,8 @@
 import type { FastifyInstance } from 'fastify'
-import { answer } from './answers.ts'
-import { RequestError } from './errors.ts'
-import { refuseOtherMethods } from './methods.ts'
-import { writeStatus } from './writers.ts'
+import { answer } from '../answer/answer.ts'
+import { RequestError } from '../answer/failures.ts'
+import { writeStatus } from '../answer/writers.ts'
+import { refuseOtherMethods } from './other-methods.ts'
 
 export interface OpenPagesOptions {
   /** Rejects when the store can't serve at the moment. */
