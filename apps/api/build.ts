@@ -7,7 +7,7 @@ await bundle(
   {
     main: 'src/main.ts',
     'http-thread': 'src/http-thread.ts',
-    writer: fileURLToPath(import.meta.resolve('@plant-store/persistence/writer')),
+    'writer-thread': fileURLToPath(import.meta.resolve('@plant-store/persistence/writer')),
   },
   { docs: join(http, '../docs') },
 )

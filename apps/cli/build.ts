@@ -3,5 +3,5 @@ import { bundle } from '@plant-store/bundle'
 
 await bundle({
   main: 'src/main.ts',
-  writer: fileURLToPath(import.meta.resolve('@plant-store/persistence/writer')),
+  'writer-thread': fileURLToPath(import.meta.resolve('@plant-store/persistence/writer')),
 })

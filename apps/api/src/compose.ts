@@ -5,7 +5,13 @@ import { setTimeout } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { Worker } from 'node:worker_threads'
 import { hashToken, mintToken, scopes, type TokenRepository } from '@plant-store/access'
-import { openStorage, portsOf, type StoreState, storageName, storeFiles } from '@plant-store/persistence'
+import {
+  openStorage,
+  type StoreState,
+  storageName,
+  storeFiles,
+  transferListOf,
+} from '@plant-store/persistence'
 import type { Config } from './config.ts'
 import type { FromHttpThread, HttpThreadData, ToHttpThread } from './http-thread.ts'
 import { listen } from './listening.ts'
@@ -53,7 +59,7 @@ export async function startService(
   const metrics = shared(async () => {
     const [figures] = await Promise.all([Promise.all(threads.map(thread => thread.figures())), checked()])
     const storeBytes = sizeOf(storeFiles(config.databaseUrl))
-    return writeMetrics([own.read(storage.waiting()), ...figures], {
+    return writeMetrics([own.read(storage.pending()), ...figures], {
       version,
       failure: storeLog.reason(),
       storeBytes,
@@ -67,20 +73,20 @@ export async function startService(
 
   const port = await claimPort(config)
   starting.defer(async () => void (await Promise.all(threads.map(thread => thread[Symbol.asyncDispose]()))))
-  if (storage.link === undefined) {
+  if (storage.share === undefined) {
     const { serve } = await import('./serve.ts')
     const { onAnswer, onConnection } = own
     const signals = { metrics, onAnswer, onConnection }
     starting.use(await serve({ ...config, port, httpThreads: 1 }, storage, log.logger, signals))
   } else {
     // This thread only supervises: it answers a signal at once, however busy the others are.
-    const { link } = storage
+    const { share } = storage
     const wrongTokenCounts = new SharedArrayBuffer(wrongTokenCountsBytes)
     const starts = Array.from({ length: config.httpThreads }, async (_, thread) => {
       const onStateChange = (state: StoreState) => storeLog.note(thread, state)
       threads.push(
         await startHttpThread(
-          { config: { ...config, port }, link: link(), wrongTokenCounts },
+          { config: { ...config, port }, shared: share(), wrongTokenCounts },
           { metrics, writeLog: log.write, onStateChange },
         ),
       )
@@ -177,7 +183,7 @@ async function startHttpThread(
 ): Promise<HttpThread> {
   const thread = new Worker(new URL('./http-thread.js', import.meta.url), {
     workerData: data,
-    transferList: portsOf(data.link),
+    transferList: transferListOf(data.shared),
     resourceLimits: { maxYoungGenerationSizeMb: youngGenerationMb },
   })
   const tell = (message: ToHttpThread) => thread.postMessage(message)

@@ -1,5 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads'
-import { joinStorage, type StorageLink, type StoreState } from '@plant-store/persistence'
+import { attachStorage, type SharedStorage, type StoreState } from '@plant-store/persistence'
 import type { Config } from './config.ts'
 import { gatherLog } from './log.ts'
 import { createMetrics, type ThreadFigures } from './metrics.ts'
@@ -7,7 +7,7 @@ import { serve } from './serve.ts'
 
 export interface HttpThreadData {
   readonly config: Config
-  readonly link: StorageLink
+  readonly shared: SharedStorage
   /** Of all threads. */
   readonly wrongTokenCounts: SharedArrayBuffer
 }
@@ -27,9 +27,9 @@ const owner = parentPort
 if (owner === null) throw new Error('http-thread.js runs as a worker thread')
 const tell = (message: FromHttpThread) => owner.postMessage(message)
 
-const { config, link, wrongTokenCounts } = workerData as HttpThreadData
+const { config, shared, wrongTokenCounts } = workerData as HttpThreadData
 const metrics = createMetrics()
-await using storage = await joinStorage(link, {
+await using storage = await attachStorage(shared, {
   onCommit: metrics.onCommit,
   onStateChange: state => tell({ state }),
 })
@@ -40,7 +40,7 @@ const asking: ((metrics: string) => void)[] = []
 owner.on('message', (message: ToHttpThread) => {
   if (message === 'listen') toldToListen.resolve()
   else if (message === 'stop') toldToStop.resolve()
-  else if (message === 'figures') tell({ figures: metrics.read(storage.waiting()) })
+  else if (message === 'figures') tell({ figures: metrics.read(storage.pending()) })
   else for (const answer of asking.splice(0)) answer(message.metrics)
 })
 const metricsOfAll = () =>

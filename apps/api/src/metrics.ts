@@ -67,7 +67,7 @@ export function createMetrics(): Metrics {
       observe(last.seconds, ms / 1000)
     },
     onCommit(commit) {
-      observe(rows, commit.rows)
+      observe(rows, commit.changes)
       observe(seconds, commit.ms / 1000)
     },
     onConnection(socket) {

@@ -1,4 +1,5 @@
-import type { Plant, PlantId } from '@plant-store/domain'
+import { type Plant, type PlantId, plantIdMax, plantIdMin } from '@plant-store/domain'
+import { type PlantRow, toPlant } from './tables.ts'
 
 /**
  * A whole store at once, for those who carry plants in and out of it by the million: a port beside the repository's,
@@ -44,4 +45,24 @@ export interface PlantSnapshot extends AsyncDisposable {
   readonly count: number
   /** All of them in ascending numeric order of the ids, a few at a time, in memory that doesn't grow with their number. */
   plants(): AsyncIterable<readonly Plant[]>
+}
+
+const snapshotPageRows = 1_000
+
+/**
+ * All plants of a snapshot, page by page along the primary key.
+ *
+ * @param readPage reads rows from an id on, in the order of the ids
+ */
+export async function* pagesOf(
+  readPage: (from: bigint, rows: number) => Promise<readonly PlantRow[]>,
+): AsyncGenerator<readonly Plant[]> {
+  let from = plantIdMin
+  while (true) {
+    const rows = await readPage(from, snapshotPageRows)
+    if (rows.length > 0) yield rows.map(toPlant)
+    const last = rows.at(-1)?.id
+    if (rows.length < snapshotPageRows || last === undefined || last === plantIdMax) return
+    from = last + 1n
+  }
 }

@@ -1,12 +1,12 @@
 import { type DomainError, isDomainError } from '@plant-store/domain'
-import type { Write } from './commit-queue.ts'
+import type { Change } from './group-commit.ts'
 import type { StateObserver } from './storage.ts'
 
 /** How often a store that fails is checked. */
 const checkEveryMs = 1_000
 
 /** A change that changes nothing, for whoever wants to know whether the store takes changes: no hash is empty. */
-export const noChange: Write = ['markTokenUsed', '', 0n]
+export const noChange: Change = ['markTokenUsed', '', 0n]
 
 export interface OutageWatch {
   /** Takes note of a failure, and throws it. */

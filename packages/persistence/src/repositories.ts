@@ -1,7 +1,7 @@
 import type { AccessToken, TokenHash, TokenRepository } from '@plant-store/access'
 import { type PlantRepository, plantIdMax, plantIdMin } from '@plant-store/domain'
-import type { Write } from './commit-queue.ts'
-import type { Statements } from './statements.ts'
+import type { Change } from './group-commit.ts'
+import type { Statements } from './shared-statements.ts'
 import {
   fromPlant,
   fromToken,
@@ -15,10 +15,11 @@ import {
 /** What a database does with the statements of its dialect. */
 export interface StatementRunner {
   /**
-   * @returns how many rows it changed, once they are durable
+   * Resolves to the affected rows once the change is durable.
+   *
    * @throws DomainError `store-busy`, `store-unavailable`
    */
-  write(change: Write): Promise<number>
+  submit(change: Change): Promise<number>
   /** @throws DomainError `store-busy`, `store-unavailable` */
   read<Row extends object>(
     statement: keyof Statements['read'],
@@ -33,7 +34,7 @@ export interface StatementRunner {
 }
 
 /** The ports of the domain and of the access tokens, on the tables of any database. */
-export function createRepositories({ write, read, readPage }: StatementRunner): {
+export function createRepositories({ submit, read, readPage }: StatementRunner): {
   readonly plants: PlantRepository
   readonly tokens: TokenRepository
 } {
@@ -47,7 +48,7 @@ export function createRepositories({ write, read, readPage }: StatementRunner): 
   return {
     plants: {
       async insert(plant) {
-        return (await write(['insertPlant', ...fromPlant(plant)])) === 1 ? 'inserted' : 'id-taken'
+        return (await submit(['insertPlant', ...fromPlant(plant)])) === 1 ? 'inserted' : 'id-taken'
       },
       async find(id) {
         const [row] = await read<PlantRow>('plant', id)
@@ -62,10 +63,10 @@ export function createRepositories({ write, read, readPage }: StatementRunner): 
         return rows.map(toPlant)
       },
       async save(plant) {
-        await write(['savePlant', ...fromPlant(plant)])
+        await submit(['savePlant', ...fromPlant(plant)])
       },
       async remove(id) {
-        return (await write(['removePlant', id])) === 1
+        return (await submit(['removePlant', id])) === 1
       },
     },
     tokens: {
@@ -74,18 +75,18 @@ export function createRepositories({ write, read, readPage }: StatementRunner): 
         return row && toToken(row)
       },
       async insert(token, hash) {
-        return (await write(['insertToken', ...fromToken(token, hash)])) === 1 ? 'inserted' : 'name-taken'
+        return (await submit(['insertToken', ...fromToken(token, hash)])) === 1 ? 'inserted' : 'name-taken'
       },
       list: async () => (await tokenRows()).map(toToken),
       entries: async () => (await tokenRows()).map(row => [toToken(row), row.hash as TokenHash]),
       async markUsed(hash, usedAt) {
-        await write(['markTokenUsed', hash, milliseconds(usedAt)])
+        await submit(['markTokenUsed', hash, milliseconds(usedAt)])
       },
       hadAny,
       async remove(name) {
         if (name === '' || !(await hadAny())) return false
-        await write(['insertToken', ...fromToken(formerToken, '' as TokenHash)])
-        return (await write(['removeToken', name])) === 1
+        await submit(['insertToken', ...fromToken(formerToken, '' as TokenHash)])
+        return (await submit(['removeToken', name])) === 1
       },
     },
   }

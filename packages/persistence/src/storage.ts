@@ -1,10 +1,24 @@
+import type { MessagePort } from 'node:worker_threads'
 import type { TokenRepository } from '@plant-store/access'
 import { DomainError, type PlantRepository } from '@plant-store/domain'
-import type { PlantSnapshot } from './archive.ts'
-import type { Commit } from './commit-queue.ts'
-import type { StorageLink } from './storage-link.ts'
+import type { PlantArchive, PlantSnapshot } from './archive.ts'
+import type { Commit, GroupCommitLimits } from './group-commit.ts'
 
-// What every database's adapter gives to those who open a store.
+// No types of the drivers here: they come without, and importing this package would miss them.
+
+/** What a database does for this package. */
+export interface Engine {
+  open(options: EngineOptions, observer: CommitObserver & StateObserver): Promise<Storage>
+  archive(): Promise<PlantArchive & AsyncDisposable>
+  snapshot(): Promise<StoreSnapshot>
+  inspect(): Promise<Omit<StoreReport, 'store'>>
+}
+
+export interface EngineOptions {
+  readonly limits: GroupCommitLimits
+  readonly timeoutMs: number
+  readonly readConnectionsMax: number
+}
 
 /** A store that is open. Disposing of it writes what still waits, and closes it. */
 export interface Storage extends AsyncDisposable {
@@ -12,10 +26,41 @@ export interface Storage extends AsyncDisposable {
   readonly tokens: TokenRepository
   /** @throws DomainError `store-unavailable` when it can't be read or written at the moment */
   check(): Promise<void>
-  /** How many changes have no outcome yet. */
-  waiting(): number
-  /** A way for another thread to use the same store; missing where the store can't be shared (one in memory). */
-  readonly link?: () => StorageLink
+  /** Returns how many changes have no outcome yet. */
+  pending(): number
+  /** Shares the storage with another thread, which attaches to it. Missing for a store in memory. */
+  readonly share?: () => SharedStorage
+}
+
+/** Plain data, and ports: it goes to another thread by `postMessage`, with {@link transferListOf} it. */
+export type SharedStorage = SharedSqlite | SharedPostgres
+
+export interface SharedSqlite {
+  readonly kind: 'file'
+  readonly file: string
+  readonly writer: MessagePort
+  readonly limits: GroupCommitLimits
+}
+
+export interface SharedPostgres {
+  readonly kind: 'hosts'
+  readonly server: ServerOptions
+  /** Connections for reading, of each thread. */
+  readonly readConnectionsMax: number
+  readonly limits: GroupCommitLimits
+}
+
+export interface ServerOptions {
+  /** A URL for each host of the database. Only the one that takes writes is used. */
+  readonly hosts: readonly string[]
+  /** For connecting, and for a statement unless `statementTimeoutMs` says otherwise. */
+  readonly timeoutMs: number
+  readonly statementTimeoutMs?: number
+}
+
+/** Returns what `postMessage` has to transfer with a shared storage. */
+export function transferListOf(shared: SharedStorage): MessagePort[] {
+  return shared.kind === 'file' ? [shared.writer] : []
 }
 
 /** Is told of every commit, once: a commit that several threads share, in one of them. */

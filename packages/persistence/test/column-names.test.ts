@@ -18,9 +18,9 @@ beforeAll(async () => {
     await import('../dist/sqlite/statements.js'),
     await import('../dist/postgres/statements.js'),
   ]) {
-    for (const [name, sql] of Object.entries(statements.write)) {
+    for (const [name, sql] of Object.entries(statements.change)) {
       const renamed = sql.replaceAll('"name"', '"commonName"').replaceAll('"tag"', '"order"')
-      if (name.endsWith('Plant')) Object.assign(statements.write, { [name]: renamed })
+      if (name.endsWith('Plant')) Object.assign(statements.change, { [name]: renamed })
     }
     Object.assign(statements.read, { plant: 'select "id", "commonName", "order" from plants where id = ?' })
   }

@@ -1,15 +1,15 @@
 import { join } from 'node:path'
 import { tokenRepositoryContract } from '@plant-store/access/testing'
 import { plantRepositoryContract } from '@plant-store/domain/testing'
-import { joinStorage, openStorage, type Storage } from '@plant-store/persistence'
+import { attachStorage, openStorage, type Storage } from '@plant-store/persistence'
 import { describe, expect, test } from 'vitest'
 import { plant, plantId, temporaryFolder } from './store-folder.ts'
 
 const open = () => openStorage({ url: `file:${join(temporaryFolder(), 'plants.db')}`, batchRowsMax: 3 })
 
 async function joined(storage: Storage): Promise<Storage> {
-  if (storage.link === undefined) throw new Error('it can not be shared')
-  return joinStorage(storage.link())
+  if (storage.share === undefined) throw new Error('it can not be shared')
+  return attachStorage(storage.share())
 }
 
 describe('a store that is joined keeps the contract', () => {
@@ -59,5 +59,5 @@ test('leaving a store writes what still waits and leaves it open for the others'
 
 test('a store in memory can not be joined', async () => {
   await using storage = await openStorage({ url: 'file::memory:' })
-  expect(storage.link).toBeUndefined()
+  expect(storage.share).toBeUndefined()
 })

@@ -56,7 +56,7 @@ const nextTurn = () => new Promise(resolve => setImmediate(resolve))
 
 test('who was answered and comes again shares a commit with those who came during the last one', async () => {
   const commits: number[] = []
-  await using own = await openStorage({ url: database.url, onCommit: ({ rows }) => commits.push(rows) })
+  await using own = await openStorage({ url: database.url, onCommit: ({ changes }) => commits.push(changes) })
   const first = own.plants.insert(plant(1, 'a'))
   await nextTurn()
   const second = own.plants.insert(plant(2, 'b'))

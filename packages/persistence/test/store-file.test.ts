@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { hashToken } from '@plant-store/access'
-import { openStorage, sqliteFile } from '@plant-store/persistence'
+import { openStorage, storageName } from '@plant-store/persistence'
 import Database from 'better-sqlite3'
 import { describe, expect, test } from 'vitest'
 import { plant, plantId, snapshot, temporaryFolder } from './store-folder.ts'
@@ -99,7 +99,7 @@ describe('a URL of a store', () => {
       `file:${encodeURI(file)}`,
     ]
     for (const [n, url] of urls.entries()) {
-      expect(relative(process.cwd(), sqliteFile(url))).toBe(relative(process.cwd(), file))
+      expect(relative(process.cwd(), storageName(url))).toBe(relative(process.cwd(), file))
       await using storage = await openStorage({ url })
       expect(await storage.plants.insert(plant(1)), url).toBe(n === 0 ? 'inserted' : 'id-taken')
     }
@@ -109,7 +109,7 @@ describe('a URL of a store', () => {
     'may not be %j',
     async url => {
       await expect(openStorage({ url })).rejects.toThrow()
-      expect(() => sqliteFile(url)).toThrow()
+      expect(() => storageName(url)).toThrow()
     },
   )
 })

@@ -1,16 +1,8 @@
-import {
-  DomainError,
-  isDomainError,
-  isSamePlant,
-  type Plant,
-  type PlantId,
-  plantIdMax,
-  plantIdMin,
-} from '@plant-store/domain'
+import { DomainError, isDomainError, isSamePlant, type Plant, type PlantId } from '@plant-store/domain'
 import type pg from 'pg'
-import type { LoadOutcome, OnTaken, PlantArchive, StagedLoad } from '../archive.ts'
+import { type LoadOutcome, type OnTaken, type PlantArchive, pagesOf, type StagedLoad } from '../archive.ts'
 import { readVersion, refuseNewer } from '../migrations.ts'
-import { OutcomeUnknownError, type StoreReport, type StoreSnapshot } from '../storage.ts'
+import { OutcomeUnknownError, type ServerOptions, type StoreReport, type StoreSnapshot } from '../storage.ts'
 import {
   fromPlant,
   type PlantRow,
@@ -20,16 +12,13 @@ import {
   tokensHeld,
   toPlant,
 } from '../tables.ts'
-import { durably } from './commit.ts'
 import { type Connection, connect, retrying, wasRolledBack } from './connection.ts'
 import { kyselyOn, migratePostgres, postgresDialect } from './migrate.ts'
-import type { ServerOptions } from './options.ts'
 import { plantTypes, statements } from './statements.ts'
+import { durably } from './transaction.ts'
 
 /** Nobody waits for an answer here, and one statement keeps all that was staged, or counts a whole table. */
 const patientTimeoutMs = 3_600_000
-
-const pieceRows = 1_000
 
 /** The archive of a store, beside whoever else uses it. The tables are made, or brought up to date, where needed. */
 export async function openPostgresArchive(options: ServerOptions): Promise<PlantArchive & AsyncDisposable> {
@@ -51,7 +40,7 @@ export async function openPostgresArchive(options: ServerOptions): Promise<Plant
  */
 export async function openPostgresSnapshot(options: ServerOptions): Promise<StoreSnapshot> {
   await using opening = new AsyncDisposableStack()
-  const reader = opening.adopt(await openQuery(options), client => client.end())
+  const reader = opening.adopt(await openReadOnly(options), client => client.end())
   const count = await countOf(reader, 'plants')
   const tokens = await countOf(reader, tokensHeld)
   const found = await reader.query<[string]>({
@@ -66,25 +55,17 @@ export async function openPostgresSnapshot(options: ServerOptions): Promise<Stor
   return {
     count,
     tokens,
-    async *plants() {
-      let from = plantIdMin
-      while (true) {
-        const { rows } = await attempt('can not be read', () =>
-          reader.query<PlantRow>(text, [from, pieceRows]),
-        )
-        if (rows.length > 0) yield rows.map(toPlant)
-        const last = rows.at(-1)?.id
-        if (rows.length < pieceRows || last === undefined || last === plantIdMax) return
-        from = last + 1n
-      }
-    },
+    plants: () =>
+      pagesOf(async (from, rows) =>
+        attempt('can not be read', async () => (await reader.query<PlantRow>(text, [from, rows])).rows),
+      ),
     [Symbol.asyncDispose]: () => open.disposeAsync(),
   }
 }
 
 /** What a store holds, all of one moment. Whether its pages are whole is for the server's own tools to tell. */
 export async function inspectPostgres(options: ServerOptions): Promise<Omit<StoreReport, 'store'>> {
-  const reader = await openQuery(options)
+  const reader = await openReadOnly(options)
   try {
     const schemaVersion = (await readVersion(kyselyOn(reader), postgresDialect)) as number
     const plants = await countOf(reader, 'plants')
@@ -99,7 +80,7 @@ export async function inspectPostgres(options: ServerOptions): Promise<Omit<Stor
  *
  * @throws Error when there is no store, or a newer one
  */
-async function openQuery(options: ServerOptions): Promise<Connection> {
+async function openReadOnly(options: ServerOptions): Promise<Connection> {
   const client = await connectPatiently(options)
   try {
     await client.query(client.begin('isolation level repeatable read read only'))
@@ -132,7 +113,7 @@ async function load(
   onTaken: OnTaken,
 ): Promise<readonly LoadOutcome[]> {
   const change = async (statement: 'insertPlant' | 'savePlant', changed: readonly Plant[]) =>
-    idsFrom(client, { text: statements.write[statement], values: arraysOf(changed) })
+    idsFrom(client, { text: statements.change[statement], values: arraysOf(changed) })
 
   const given = distinct(plants, onTaken)
   const inserted = await change('insertPlant', given)

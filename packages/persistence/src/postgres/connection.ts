@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
-import type { ServerOptions } from './options.ts'
+import type { ServerOptions } from '../storage.ts'
 
 /**
  * A connection to the server, or to a pooler before it, such as pgbouncer. There each transaction may be on another of

@@ -2,9 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Kysely, NoResultError, PostgresDialect, sql } from 'kysely'
 import type pg from 'pg'
 import { type Dialect, migrate, readVersion, refuseNewer, schemaVersion } from '../migrations.ts'
+import type { ServerOptions } from '../storage.ts'
 import type { Tables } from '../tables.ts'
 import { connect, wasRolledBack } from './connection.ts'
-import type { ServerOptions } from './options.ts'
 import { tagStart } from './statements.ts'
 
 /** For a statement of a migration, and for the migrations of others that it waits for. */

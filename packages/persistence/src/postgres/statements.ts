@@ -7,7 +7,7 @@ import {
   type RawBuilder,
   sql,
 } from 'kysely'
-import { isEarlierUse, replacePlant, type Statements, sqlOf, writeStatements } from '../statements.ts'
+import { createStatements, isEarlierUse, replacePlant, type Statements, sqlOf } from '../shared-statements.ts'
 import { type PlantRow, plantColumns, type Tables } from '../tables.ts'
 
 const db = new Kysely<Tables>({
@@ -25,7 +25,7 @@ const typeOf = { id: 'bigint', name: 'text', tag: 'text' } as const satisfies Re
 >
 export const plantTypes = plantColumns.map(column => typeOf[column])
 
-const shared = writeStatements(db).read
+const shared = createStatements(db).read
 
 /** Of a page, the rows before which the texts have fewer bytes than the last parameter says. To tell them, no text is read. */
 const withinText = (page: string, parameter: string) => `
@@ -63,7 +63,7 @@ const read: Statements['read'] = {
  * array of one column, and the result is the keys of the rows that it changed. Only what PostgreSQL, CockroachDB and
  * YugabyteDB all know.
  */
-const write: Statements['write'] = {
+const change: Statements['change'] = {
   /** the columns of plants */
   insertPlant: sqlOf(
     db
@@ -121,7 +121,7 @@ const write: Statements['write'] = {
   ),
 }
 
-export const statements: Statements = { read, write }
+export const statements: Statements = { read, change }
 
 /** As much of a tag as always fits into an entry of an index of PostgreSQL, which has at most 2,704 bytes. */
 export function tagStart(tag: RawBuilder<unknown>): RawBuilder<unknown> {

@@ -2,11 +2,11 @@ import { isSamePlant, type Plant, type PlantId } from '@plant-store/domain'
 import type Database from 'better-sqlite3'
 import type { LoadOutcome, OnTaken, PlantArchive, StagedLoad } from '../archive.ts'
 import { fromPlant, type PlantRow, plantColumns, quoted, toPlant } from '../tables.ts'
-import { openConnection, openWriter } from './connection.ts'
-import { bringUpToDate } from './open.ts'
+import { createStoreFile } from './backup.ts'
+import { openWriterConnection } from './connection.ts'
+import { migrateSqlite } from './migrate.ts'
 import { attempt, openSqliteSnapshot } from './snapshot.ts'
 import { statements } from './statements.ts'
-import { createStoreFile } from './store-file.ts'
 
 /** Nobody waits for an answer here, so a lock may take its time: another load, or a checkpoint on a slow disk. */
 const patientTimeoutMs = 30_000
@@ -21,12 +21,7 @@ const cacheKiB = 64 * 1024
  */
 export async function openSqliteArchive(file: string): Promise<PlantArchive & AsyncDisposable> {
   createStoreFile(file)
-  const migrating = openConnection(file)
-  try {
-    await bringUpToDate(migrating)
-  } finally {
-    migrating.close()
-  }
+  await migrateSqlite(file)
   const writer = openLoader(file)
   const load = prepareLoad(writer)
 
@@ -41,15 +36,15 @@ export async function openSqliteArchive(file: string): Promise<PlantArchive & As
 }
 
 function openLoader(file: string): Database.Database {
-  const connection = openWriter(file)
+  const connection = openWriterConnection(file)
   connection.pragma(`busy_timeout = ${patientTimeoutMs}`)
   connection.pragma(`cache_size = -${cacheKiB}`)
   return connection
 }
 
 function prepareLoad(connection: Database.Database) {
-  const insert = connection.prepare(statements.write.insertPlant)
-  const save = connection.prepare(statements.write.savePlant)
+  const insert = connection.prepare(statements.change.insertPlant)
+  const save = connection.prepare(statements.change.savePlant)
   const stored = connection.prepare<[PlantId], PlantRow>(statements.read.plant)
 
   return connection.transaction((plants: readonly Plant[], onTaken: OnTaken) =>

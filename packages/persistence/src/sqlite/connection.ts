@@ -21,7 +21,7 @@ export function openConnection(file: string): Database.Database {
 }
 
 /** The connection for changes; a store has one, and every commit on it is fsynced. */
-export function openWriter(file: string): Database.Database {
+export function openWriterConnection(file: string): Database.Database {
   const connection = openConnection(file)
   waitForLock(() => connection.pragma('journal_mode = WAL'))
   // After WAL, which on its own means NORMAL: a commit that is answered but not fsynced.

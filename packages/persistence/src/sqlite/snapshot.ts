@@ -1,44 +1,58 @@
-import { DomainError, plantIdMax, plantIdMin } from '@plant-store/domain'
+import { DomainError } from '@plant-store/domain'
+import Database from 'better-sqlite3'
+import { pagesOf } from '../archive.ts'
 import type { StoreSnapshot } from '../storage.ts'
-import { type PlantRow, selectPlants, tokensHeld, toPlant } from '../tables.ts'
-import { openQuery } from './query.ts'
+import { type PlantRow, selectPlants, tokensHeld } from '../tables.ts'
+import { busyTimeoutMs } from './connection.ts'
+import { findVersion } from './migrate.ts'
 import { reasonOf } from './reason.ts'
 
-const pieceRows = 1_000
+/**
+ * A connection that reads a store of any version and changes nothing. It may write the log back, so that it leaves no
+ * file behind when no other process uses the store.
+ *
+ * @throws Error when the file is no store, or a newer one
+ */
+export function openReadOnly(file: string): Database.Database {
+  const connection = new Database(file, { fileMustExist: true, timeout: busyTimeoutMs })
+  try {
+    connection.defaultSafeIntegers(true)
+    connection.pragma('query_only = on')
+    if (findVersion(connection) === undefined) throw new Error('it is empty')
+    return connection
+  } catch (error) {
+    connection.close()
+    throw error
+  }
+}
 
-/** @param file a store that is there, of any version that this software knows; it is left at that version */
+/** @param file an existing store of any version that this software knows; it keeps its version */
 export async function openSqliteSnapshot(file: string): Promise<StoreSnapshot> {
-  const reader = attempt('can not be read', () => openQuery(file))
-  // The first read is what the snapshot is of; until the transaction ends, no later change is seen.
+  const reader = attempt('can not be read', () => openReadOnly(file))
   const countOf = (table: string) => Number(reader.prepare(`select count(*) from ${table}`).pluck().get())
+  // The first read is what the snapshot is of; until the transaction ends, no later change is seen.
   const counts = attempt('can not be read', () => {
     reader.exec('begin')
     return { count: countOf('plants'), tokens: countOf(tokensHeld) }
   })
-  const found = reader.prepare("select name from pragma_table_info('plants')").pluck().all() as string[]
-  const page = reader.prepare(`${selectPlants(found)} where id >= ? order by id limit ?`)
+  const columns = reader.prepare("select name from pragma_table_info('plants')").pluck().all() as string[]
+  const page = reader.prepare(`${selectPlants(columns)} where id >= ? order by id limit ?`)
 
   return {
     ...counts,
-    async *plants() {
-      let from = plantIdMin
-      while (true) {
-        const rows = attempt('can not be read', () => page.all(from, pieceRows)) as PlantRow[]
-        if (rows.length > 0) yield rows.map(toPlant)
-        const last = rows.at(-1)?.id
-        if (rows.length < pieceRows || last === undefined || last === plantIdMax) return
-        from = last + 1n
+    plants: () =>
+      pagesOf(async (from, rows) => {
         // A reader that is never slower than the disk would keep signals and timers waiting.
         await new Promise(setImmediate)
-      }
-    },
+        return attempt('can not be read', () => page.all(from, rows)) as PlantRow[]
+      }),
     async [Symbol.asyncDispose]() {
       reader.close()
     },
   }
 }
 
-/** @throws DomainError `store-unavailable`, saying why */
+/** @throws DomainError `store-unavailable` with the reason */
 export function attempt<Result>(failure: string, act: () => Result): Result {
   try {
     return act()

@@ -1,8 +1,8 @@
 import { DummyDriver, Kysely, SqliteAdapter, SqliteIntrospector, SqliteQueryCompiler } from 'kysely'
-import { writeStatements } from '../statements.ts'
+import { createStatements } from '../shared-statements.ts'
 import type { Tables } from '../tables.ts'
 
-export const statements = writeStatements(
+export const statements = createStatements(
   new Kysely<Tables>({
     dialect: {
       createAdapter: () => new SqliteAdapter(),

@@ -1,88 +1,99 @@
-import { once } from 'node:events'
-import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
-import { DomainError } from '@plant-store/domain'
-import type { Commit, Write } from '../commit-queue.ts'
+import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
+import type { Change, Commit } from '../group-commit.ts'
+import { openWriterConnection } from './connection.ts'
+import { detailedReasonOf } from './reason.ts'
+import { prepareTransaction } from './transaction.ts'
 import type { WriterAnswer, WriterCommand, WriterData } from './writer.ts'
 
-/** The thread that commits, as its owner sees it. */
-export interface WriterThread {
-  /** @returns a port for {@link connectWriter}, here or in another thread */
-  open(): MessagePort
-  close(): Promise<void>
-}
+// The thread that waits for the disk, for every thread that changes the store. Each has a port. Batches that have
+// arrived by the time a transaction is done share the next one: the more arrive, the less a change costs.
+//
+// After a transaction that failed, SQLite has taken its changes back, but the log file may still hold them whole, and
+// would bring them back to life should the process die now. So the writer first commits a transaction of its own, which
+// overwrites them. Until that works, there is an outage.
 
-export async function startWriterThread(workerData: WriterData): Promise<WriterThread> {
-  // Its garbage is small and short-lived; left alone, V8 would give it as much memory as to a thread that serves.
-  const resourceLimits = { maxYoungGenerationSizeMb: 8 }
-  const worker = new Worker(new URL('./writer.js', import.meta.url), { workerData, resourceLimits })
-  const command = (message: WriterCommand, transfer: MessagePort[] = []) =>
-    worker.postMessage(message, transfer)
-  await once(worker, 'message')
+const recoverEveryMs = 1_000
 
-  return {
-    open() {
-      const { port1, port2 } = new MessageChannel()
-      command({ join: port2 }, [port2])
-      return port1
-    },
-    async close() {
-      const exited = once(worker, 'exit')
-      command('close')
-      await exited
-    },
+const owner = parentPort
+if (owner === null) throw new Error('writer-thread.js runs as a worker thread')
+
+const { file, batchRowsMax } = workerData as WriterData
+const connection = openWriterConnection(file)
+const runTransaction = prepareTransaction(connection)
+let userVersion = connection.pragma('user_version', { simple: true }) as bigint
+const ports = new Set<MessagePort>()
+let recovery: NodeJS.Timeout | undefined
+
+owner.on('message', (command: WriterCommand) => {
+  if (command === 'close') {
+    connection.close()
+    for (const port of ports) port.close()
+    owner.close()
+  } else {
+    const port = command.connect
+    ports.add(port)
+    port.on('message', (batch: readonly Change[]) => runTogether(port, batch))
+    port.on('close', () => ports.delete(port))
   }
-}
+})
 
-/** A writer as those see it who write through it. */
-export interface Writer {
-  /** Resolves once the changes are durable; calls take effect in their order. */
-  commit(writes: readonly Write[]): Promise<readonly number[]>
-  /** Why nothing can be written at the moment; `undefined` when it can. */
-  failure(): string | undefined
-  close(): void
-}
+// Its owner waits for this, or for what kept the store from being opened.
+owner.postMessage('open')
 
-export function connectWriter(port: MessagePort, onCommit: (commit: Commit) => void = () => {}): Writer {
-  let failure: string | undefined
-  // The writer answers in the order of the batches, several at a time when they shared a commit.
-  const underWay: (PromiseWithResolvers<readonly number[]> & { readonly rows: number })[] = []
-  const settle = (rows: number, outcome: (batch: (typeof underWay)[number], from: number) => void) => {
-    for (let from = 0; from < rows; ) {
-      const batch = underWay.shift()
-      if (batch === undefined) throw new Error(`the writer answered ${rows - from} changes that nobody made`)
-      outcome(batch, from)
-      from += batch.rows
+function runTogether(first: MessagePort, batch: readonly Change[]): void {
+  const batches = new Map([[first, [...batch]]])
+  let changes = batch.length
+  for (const port of ports) {
+    while (changes < batchRowsMax) {
+      const next = receiveMessageOnPort(port)
+      if (next === undefined) break
+      const joined = batches.get(port) ?? []
+      joined.push(...(next.message as readonly Change[]))
+      batches.set(port, joined)
+      changes += next.message.length
     }
   }
 
-  port.on('message', (answer: WriterAnswer) => {
-    if ('changed' in answer) {
-      const { changed, commit } = answer
-      if (commit !== undefined) onCommit(commit)
-      settle(changed.length, (batch, from) => batch.resolve(changed.slice(from, from + batch.rows)))
-    } else if ('failure' in answer) {
-      settle(answer.rows, batch => batch.reject(couldNotWrite(answer.failure)))
-    } else {
-      failure = answer.notReady
+  try {
+    const begun = performance.now()
+    const affectedRows = runTransaction([...batches.values()].flat())
+    let commit: Commit | undefined = { changes, ms: performance.now() - begun }
+    for (const [port, { length }] of batches) {
+      answer(port, { affectedRows: affectedRows.splice(0, length), ...(commit && { commit }) })
+      commit = undefined
     }
-  })
-
-  return {
-    commit(writes) {
-      if (failure !== undefined) return Promise.reject(couldNotWrite(failure))
-      const batch = { rows: writes.length, ...Promise.withResolvers<readonly number[]>() }
-      underWay.push(batch)
-      port.postMessage(writes)
-      return batch.promise
-    },
-    failure: () => failure,
-    close: () => port.close(),
+  } catch (error) {
+    const reason = detailedReasonOf(error)
+    if (!isLockedOut(error) && !recover()) {
+      for (const port of ports) answer(port, { outage: reason })
+      recovery ??= setInterval(endOutage, recoverEveryMs).unref()
+    }
+    for (const [port, { length }] of batches) answer(port, { reason, changes: length })
   }
 }
 
-const couldNotWrite = (reason: string) => unavailable('the store could not write the change', reason)
+function answer(port: MessagePort, message: WriterAnswer): void {
+  port.postMessage(message)
+}
 
-/** @param reason as an error, which is what logs write out and a string is not */
-export function unavailable(message: string, reason: string): DomainError {
-  return new DomainError('store-unavailable', message, { cause: new Error(reason) })
+/** Nothing was written: another process held the lock all the time. */
+function isLockedOut(error: unknown): boolean {
+  return `${(error as { code?: unknown }).code}`.startsWith('SQLITE_BUSY')
+}
+
+function recover(): boolean {
+  try {
+    userVersion = (userVersion + 1n) % 2n ** 31n
+    connection.pragma(`user_version = ${userVersion}`)
+    return true
+  } catch {
+    return false
+  }
+}
+
+function endOutage(): void {
+  if (!recover()) return
+  clearInterval(recovery)
+  recovery = undefined
+  for (const port of ports) answer(port, { outage: undefined })
 }

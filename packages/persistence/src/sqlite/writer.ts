@@ -1,118 +1,104 @@
-import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
-import type { Commit, Write } from '../commit-queue.ts'
-import type { Statements } from '../statements.ts'
-import { prepareCommit } from './commit.ts'
-import { openWriter } from './connection.ts'
-import { detailedReasonOf } from './reason.ts'
+import { once } from 'node:events'
+import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
+import { DomainError } from '@plant-store/domain'
+import type { Change, Commit } from '../group-commit.ts'
 
-/**
- * The thread that waits for the disk, for every thread that writes to the store. Each has a port. Whatever has come in
- * at the ports by the time the last commit is done shares the next one, so that the more comes in, the less a change
- * costs.
- *
- * After a commit that failed, SQLite has taken its changes back, but the log file may still hold them whole, and
- * would bring them back to life should the process die now. So the writer first makes a commit of its own, which
- * overwrites them, and until that works it is not ready for others.
- */
-export type WriterAnswer =
-  /** For the next so many changes that came in at this port, in their order; one of the ports is told of the commit. */
-  | { readonly changed: readonly number[]; readonly commit?: Commit }
-  | { readonly failure: string; readonly rows: number }
-  /** Whether the writer can write at all, told to every port when it changes. */
-  | { readonly notReady: string | undefined }
-
-export type WriterCommand = { readonly join: MessagePort } | 'close'
-
-const recoverAfterMs = 1_000
-
-const owner = parentPort
-if (owner === null) throw new Error('writer.js runs as a worker thread')
-
+/** What the writer's thread begins with. */
 export interface WriterData {
   readonly file: string
-  readonly statements: Statements['write']
-  /** A commit that has so many changes takes no further batch. */
+  /** A transaction with this many changes takes no further batch. */
   readonly batchRowsMax: number
 }
 
-const { file, statements, batchRowsMax } = workerData as WriterData
-const connection = openWriter(file)
-const commit = prepareCommit(connection, statements)
-let proofs = connection.pragma('user_version', { simple: true }) as bigint
-const ports = new Set<MessagePort>()
-let recovery: NodeJS.Timeout | undefined
+/** What the thread that started the writer tells it. */
+export type WriterCommand = { readonly connect: MessagePort } | 'close'
 
-owner.on('message', (command: WriterCommand) => {
-  if (command === 'close') {
-    connection.close()
-    for (const port of ports) port.close()
-    owner.close()
-  } else {
-    const port = command.join
-    ports.add(port)
-    port.on('message', (writes: readonly Write[]) => commitTogether(port, writes))
-    port.on('close', () => ports.delete(port))
+/** What the writer answers at a port, batch by batch in the order in which they arrived there. */
+export type WriterAnswer =
+  /** The affected rows of the next changes; one port is told of the commit. */
+  | { readonly affectedRows: readonly number[]; readonly commit?: Commit }
+  /** Why none of the next changes was made. */
+  | { readonly reason: string; readonly changes: number }
+  /** Why the writer can't write at all, to every port; `undefined` once it can. */
+  | { readonly outage: string | undefined }
+
+/** Starts the thread that writes to a store; it is the only one that does. */
+export async function startWriter(
+  workerData: WriterData,
+): Promise<{ connect(): MessagePort; close(): Promise<void> }> {
+  // Its garbage is small and short-lived; left alone, V8 would give it as much memory as to a thread that serves.
+  const resourceLimits = { maxYoungGenerationSizeMb: 8 }
+  const thread = new Worker(new URL('./writer-thread.js', import.meta.url), { workerData, resourceLimits })
+  const tell = (command: WriterCommand, transfer: MessagePort[] = []) => thread.postMessage(command, transfer)
+  await once(thread, 'message')
+
+  return {
+    connect() {
+      const { port1, port2 } = new MessageChannel()
+      tell({ connect: port2 }, [port2])
+      return port1
+    },
+    async close() {
+      const exited = once(thread, 'exit')
+      tell('close')
+      await exited
+    },
   }
-})
+}
 
-// Its owner waits for this, or for what kept the store from being opened.
-owner.postMessage('open')
+/** The writer as a thread sees it that makes changes through it. */
+export interface Writer {
+  /** Resolves to the affected rows once the changes are durable. Calls take effect in their order. */
+  runTransaction(batch: readonly Change[]): Promise<readonly number[]>
+  /** Returns why nothing can be written at the moment; `undefined` when it can. */
+  outage(): string | undefined
+  close(): void
+}
 
-function commitTogether(first: MessagePort, writes: readonly Write[]): void {
-  const batches = new Map([[first, [...writes]]])
-  let rows = writes.length
-  for (const port of ports) {
-    while (rows < batchRowsMax) {
-      const more = receiveMessageOnPort(port)
-      if (more === undefined) break
-      const batch = batches.get(port) ?? []
-      batch.push(...(more.message as readonly Write[]))
-      batches.set(port, batch)
-      rows += more.message.length
+export function connectToWriter(port: MessagePort, onCommit: (commit: Commit) => void = () => {}): Writer {
+  let outage: string | undefined
+  const batches: (PromiseWithResolvers<readonly number[]> & { readonly changes: number })[] = []
+  /** Batches that shared a transaction are answered together. */
+  const settle = (changes: number, outcome: (batch: (typeof batches)[number], from: number) => void) => {
+    for (let from = 0; from < changes; ) {
+      const batch = batches.shift()
+      if (batch === undefined)
+        throw new Error(`the writer answered ${changes - from} changes that nobody made`)
+      outcome(batch, from)
+      from += batch.changes
     }
   }
 
-  try {
-    const begun = performance.now()
-    const changed = commit([...batches.values()].flat())
-    let done: Commit | undefined = { rows, ms: performance.now() - begun }
-    for (const [port, batch] of batches) {
-      const own = changed.splice(0, batch.length)
-      answer(port, done === undefined ? { changed: own } : { changed: own, commit: done })
-      done = undefined
+  port.on('message', (answer: WriterAnswer) => {
+    if ('affectedRows' in answer) {
+      const { affectedRows, commit } = answer
+      if (commit !== undefined) onCommit(commit)
+      settle(affectedRows.length, (batch, from) =>
+        batch.resolve(affectedRows.slice(from, from + batch.changes)),
+      )
+    } else if ('reason' in answer) {
+      settle(answer.changes, batch => batch.reject(couldNotWrite(answer.reason)))
+    } else {
+      outage = answer.outage
     }
-  } catch (error) {
-    const failure = detailedReasonOf(error)
-    if (!isLockedOut(error) && !recover()) {
-      for (const port of ports) answer(port, { notReady: failure })
-      recovery ??= setInterval(recoverLater, recoverAfterMs).unref()
-    }
-    for (const [port, batch] of batches) answer(port, { failure, rows: batch.length })
+  })
+
+  return {
+    runTransaction(changes) {
+      if (outage !== undefined) return Promise.reject(couldNotWrite(outage))
+      const batch = { changes: changes.length, ...Promise.withResolvers<readonly number[]>() }
+      batches.push(batch)
+      port.postMessage(changes)
+      return batch.promise
+    },
+    outage: () => outage,
+    close: () => port.close(),
   }
 }
 
-function answer(port: MessagePort, message: WriterAnswer): void {
-  port.postMessage(message)
-}
+const couldNotWrite = (reason: string) => unavailable('the store could not write the change', reason)
 
-/** Nothing had been written yet: somebody else held the lock all the time that we would wait for it. */
-function isLockedOut(error: unknown): boolean {
-  return `${(error as { code?: unknown }).code}`.startsWith('SQLITE_BUSY')
-}
-
-function recover(): boolean {
-  try {
-    proofs = (proofs + 1n) % 2n ** 31n
-    connection.pragma(`user_version = ${proofs}`)
-    return true
-  } catch {
-    return false
-  }
-}
-
-function recoverLater(): void {
-  if (!recover()) return
-  clearInterval(recovery)
-  recovery = undefined
-  for (const port of ports) answer(port, { notReady: undefined })
+/** @param reason as an error, which is what logs write out and a string is not */
+export function unavailable(message: string, reason: string): DomainError {
+  return new DomainError('store-unavailable', message, { cause: new Error(reason) })
 }

@@ -2,11 +2,10 @@ import { type Compilable, type Kysely, type OnConflictBuilder, sql } from 'kysel
 import { type PlantRow, plantColumns, type Tables } from './tables.ts'
 
 /**
- * Every statement that runs while the service runs, written once for both dialects. Kysely writes the SQL, for SQLite
- * when the package is built and for PostgreSQL at start; the adapters keep it prepared and bind the parameters in the
- * order given here.
+ * The statements of SQLite, and those that PostgreSQL shares. Kysely compiles them once, when the program starts; each
+ * database keeps them prepared and binds the parameters in the order given here. The values are placeholders.
  */
-export function writeStatements(db: Kysely<Tables>) {
+export function createStatements(db: Kysely<Tables>) {
   const plants = db.selectFrom('plants').select(plantColumns)
   const tokens = db
     .selectFrom('access_tokens')
@@ -28,7 +27,7 @@ export function writeStatements(db: Kysely<Tables>) {
       /** One if there ever was a token. */
       anyToken: sqlOf(db.selectFrom('access_tokens').select('name').limit(sql.lit(1))),
     },
-    write: {
+    change: {
       /** the columns of a plant */
       insertPlant: sqlOf(
         db
@@ -62,9 +61,9 @@ export function writeStatements(db: Kysely<Tables>) {
   }
 }
 
-/** SQL text by name: plain data, so that who runs it needs no Kysely. */
-export type Statements = ReturnType<typeof writeStatements>
-export type WriteStatement = keyof Statements['write']
+/** SQL by name. */
+export type Statements = ReturnType<typeof createStatements>
+export type ChangeStatement = keyof Statements['change']
 
 /** Of a plant whose id is taken, everything but the id becomes that of the new one. */
 export function replacePlant(conflict: OnConflictBuilder<Tables, 'plants'>) {

@@ -14,19 +14,20 @@ import Database from 'better-sqlite3'
 import { replaceFile } from '../replace-file.ts'
 import type { CopyOptions, RestoreReport, StoreReport } from '../storage.ts'
 import { tokensHeld } from '../tables.ts'
-import { openQuery, versionOf } from './query.ts'
+import { versionOf } from './migrate.ts'
+import { openReadOnly } from './snapshot.ts'
 
 /** Pages between two turns of the event loop: a few milliseconds. */
 const copyPages = 1_000
 
 /** What a store holds, read from one moment of it while others may change it. */
-export function inspectSqlite(file: string): StoreReport {
-  const connection = openQuery(file)
+export function inspectSqlite(file: string): Omit<StoreReport, 'store'> {
+  const connection = openReadOnly(file)
   try {
     connection.exec('begin')
     const found = connection.prepare('pragma integrity_check(10)').pluck().all() as string[]
     if (found[0] !== 'ok') throw new Error(`it is damaged: ${found.join('; ').replaceAll('\n', ' ')}`)
-    return { store: file, bytes: statSync(file).size, ...contentsOf(connection) }
+    return { bytes: statSync(file).size, ...contentsOf(connection) }
   } finally {
     connection.close()
   }
@@ -69,7 +70,7 @@ function refuseForeignLog(file: string): void {
 
 /** The names of the tokens that a backup has and the store that it replaces has not, as far as that can be read. */
 function revokedTokens(backup: string, store: string): readonly string[] | undefined {
-  const connection = openQuery(backup)
+  const connection = openReadOnly(backup)
   try {
     if (!existsSync(store)) return []
     connection.prepare('attach ? as store').run(store)
@@ -92,7 +93,7 @@ async function copyFor(
   from: string,
   to: string,
   options: CopyOptions,
-): Promise<StoreReport> {
+): Promise<Omit<StoreReport, 'store'>> {
   const report = await copyWhole(from, to, options)
   const stat = statSync(replaced, { throwIfNoEntry: false })
   try {
@@ -111,8 +112,8 @@ async function copyWhole(
   from: string,
   to: string,
   { onProgress, signal }: CopyOptions,
-): Promise<StoreReport> {
-  const source = openQuery(from)
+): Promise<Omit<StoreReport, 'store'>> {
+  const source = openReadOnly(from)
   try {
     closeSync(openSync(to, 'wx', privateMode))
     // Held until the copy is whole: it is of this moment, and doesn't begin anew with each change that others make.
@@ -147,7 +148,7 @@ function contentsOf(connection: Database.Database): Contents {
   return { schemaVersion: versionOf(connection), plants: count('plants'), tokens: count(tokensHeld) }
 }
 
-function holds(report: StoreReport, { schemaVersion, plants, tokens }: Contents): boolean {
+function holds(report: Contents, { schemaVersion, plants, tokens }: Contents): boolean {
   return report.schemaVersion === schemaVersion && report.plants === plants && report.tokens === tokens
 }
 

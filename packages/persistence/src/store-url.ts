@@ -1,0 +1,59 @@
+import { fileURLToPath } from 'node:url'
+import { logSuffixes } from './replace-file.ts'
+
+/** Where a store is. */
+export type StoreLocation =
+  | { readonly kind: 'file'; readonly file: string }
+  | { readonly kind: 'memory' }
+  /** PostgreSQL: a URL for each host of the database. */
+  | { readonly kind: 'hosts'; readonly hosts: readonly string[] }
+
+/** The store in the working directory that is used where no URL is given. */
+export const defaultStoreUrl = 'file:data/plant-store.db'
+
+/**
+ * @param url `file:` and a path (relative to the working directory, or `file:///` and an absolute one), `file::memory:`,
+ *   or `postgres://user:password@host:port/database` with one or more hosts, separated by commas
+ * @throws Error that completes "DATABASE_URL …"
+ */
+export function parseStoreUrl(url: string): StoreLocation {
+  if (/^postgres(ql)?:/.test(url)) return { kind: 'hosts', hosts: parseHosts(url) }
+  const path = /^file:([^?#]+)$/.exec(url)?.[1]
+  if (path === undefined || /^\/\/(?!\/)/.test(path)) {
+    throw new Error(
+      'must be file: and a path (with %3F for ? and %23 for #), such as file:data/plant-store.db, or like postgres://user:password@host:5432/database',
+    )
+  }
+  if (path === ':memory:') return { kind: 'memory' }
+  return { kind: 'file', file: path.startsWith('///') ? fileURLToPath(url) : decodeURIComponent(path) }
+}
+
+/** libpq takes several hosts in one URL, the standard for URLs does not. */
+function parseHosts(url: string): string[] {
+  const [, credentials = '', hosts = '', rest = ''] =
+    /^postgres(?:ql)?:\/\/([^@/?#]*@)?([^@/?#]*)([/?][^#]*)?$/.exec(url) ?? []
+  const urls = hosts.split(',').map(host => `postgres://${credentials}${host}${rest}`)
+  const isSocket = hosts === '' && /[?&]host=./.test(rest)
+  if (!(isSocket || hosts.split(',').every(Boolean)) || !urls.every(each => URL.canParse(each))) {
+    throw new Error(
+      'must be like postgres://user:password@host:5432/database, with special characters percent-encoded',
+    )
+  }
+  return urls
+}
+
+/** Returns what a URL names, without its password, for messages and logs. Throws as {@link parseStoreUrl}. */
+export function storageName(url: string): string {
+  const location = parseStoreUrl(url)
+  if (location.kind === 'file') return location.file
+  if (location.kind === 'memory') return ':memory:'
+  const hosts = location.hosts.map(host => new URL(host))
+  const { username = '', pathname = '' } = hosts[0] ?? {}
+  return `postgres://${username && `${username}@`}${hosts.map(({ host }) => host).join(',')}${pathname}`
+}
+
+/** Returns the files of a store, those included that it has only while it is used; none for a database. */
+export function storeFiles(url: string): readonly string[] {
+  const location = parseStoreUrl(url)
+  return location.kind === 'file' ? ['', ...logSuffixes].map(suffix => location.file + suffix) : []
+}
