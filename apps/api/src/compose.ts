@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { statSync } from 'node:fs'
-import { type AddressInfo, createServer as createSocketServer } from 'node:net'
+import { type AddressInfo, createServer as createSocketServer, type Server } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { Worker } from 'node:worker_threads'
@@ -71,8 +71,13 @@ export async function startService(
     starting.use(await serveMetrics(config, config.metricsPort, metrics))
   }
 
+  await using _claim = await claimStart(config)
   const port = await claimPort(config)
-  starting.defer(async () => void (await Promise.all(threads.map(thread => thread[Symbol.asyncDispose]()))))
+  starting.defer(async () => {
+    // All of them, before one tells a client that its connection ends: it connects anew, and would be reset.
+    await Promise.all(threads.map(thread => thread.stopListening()))
+    await Promise.all(threads.map(thread => thread[Symbol.asyncDispose]()))
+  })
   if (storage.share === undefined) {
     const { serve } = await import('./serve.ts')
     const { onAnswer, onConnection } = own
@@ -120,6 +125,23 @@ export async function startService(
 /** For some 8,000 networks to be told apart. */
 const wrongTokenCountsBytes = 64 * 1024
 
+/**
+ * Keeps other processes from starting on a port until this is disposed of. Between {@link claimPort} and the threads'
+ * own listening it is nobody's, and whoever shares it could share theirs. Only on Linux do threads share a port.
+ *
+ * @throws Error in one line when another process is starting there
+ */
+async function claimStart({ host, port }: Config): Promise<Server | undefined> {
+  if (process.platform !== 'linux' || port === 0) return undefined
+  const name = `plant-store is starting on ${host}:${port}`
+  // In the abstract namespace: it belongs to the network as ports do, and ends with its process.
+  const claim = createSocketServer(socket => socket.destroy()).listen(`\0${name}`)
+  await once(claim, 'listening').catch(cause => {
+    throw new Error(`PORT can not be listened on: another ${name}`, { cause })
+  })
+  return claim
+}
+
 /** A port that nobody else has. The threads' own listening can't tell: they share the port with whoever would share it. */
 async function claimPort({ host, port }: Config): Promise<number> {
   const claim = createSocketServer()
@@ -165,6 +187,7 @@ function sizeOf(files: readonly string[]): number | undefined {
 
 interface HttpThread extends AsyncDisposable {
   listen(): Promise<void>
+  stopListening(): Promise<void>
   /** One call at a time. */
   figures(): Promise<ThreadFigures | undefined>
 }
@@ -209,6 +232,11 @@ async function startHttpThread(
       tell('listen')
       await once(thread, 'listening')
       isListening = true
+    },
+    async stopListening() {
+      if (!isListening) return
+      tell('stopListening')
+      await Promise.race([once(thread, 'stoppedListening'), exited])
     },
     async figures() {
       asked = Promise.withResolvers()

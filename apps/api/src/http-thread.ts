@@ -12,12 +12,16 @@ export interface HttpThreadData {
   readonly wrongTokenCounts: SharedArrayBuffer
 }
 
-/** What its owner tells it: to listen, to stop, to say its figures, and those of the whole process that it asked for. */
-export type ToHttpThread = 'listen' | 'stop' | 'figures' | { readonly metrics: string }
+/**
+ * What its owner tells it: to listen, to stop listening, to stop, to say its figures,
+ * and those of the whole process that it asked for.
+ */
+export type ToHttpThread = 'listen' | 'stopListening' | 'stop' | 'figures' | { readonly metrics: string }
 
 export type FromHttpThread =
   | 'ready'
   | 'listening'
+  | 'stoppedListening'
   | { readonly figures: ThreadFigures }
   | 'metrics'
   | { readonly log: string }
@@ -35,10 +39,12 @@ await using storage = await attachStorage(shared, {
 })
 
 const toldToListen = Promise.withResolvers<void>()
+const toldToStopListening = Promise.withResolvers<void>()
 const toldToStop = Promise.withResolvers<void>()
 const asking: ((metrics: string) => void)[] = []
 owner.on('message', (message: ToHttpThread) => {
   if (message === 'listen') toldToListen.resolve()
+  else if (message === 'stopListening') toldToStopListening.resolve()
   else if (message === 'stop') toldToStop.resolve()
   else if (message === 'figures') tell({ figures: metrics.read(storage.pending()) })
   else for (const answer of asking.splice(0)) answer(message.metrics)
@@ -52,10 +58,13 @@ const metricsOfAll = () =>
 const { onAnswer, onConnection } = metrics
 const signals = { metrics: metricsOfAll, onAnswer, onConnection, wrongTokenCounts }
 const logger = gatherLog(config.logLevel, log => tell({ log }))
-await using _server = await serve(config, storage, logger, signals, () => {
+await using server = await serve(config, storage, logger, signals, () => {
   tell('ready')
   return toldToListen.promise
 })
 tell('listening')
+await toldToStopListening.promise
+await server.stopListening()
+tell('stoppedListening')
 await toldToStop.promise
 owner.unref()

@@ -7,7 +7,7 @@ import {
   type TokenRepository,
 } from '@plant-store/access'
 import { createPlantStore } from '@plant-store/domain'
-import { createServer, drain, type ServerLimits, type ServerOptions } from '@plant-store/http'
+import { createServer, drain, type ServerLimits, type ServerOptions, stopListening } from '@plant-store/http'
 import type { Storage } from '@plant-store/persistence'
 import type { Logger } from 'pino'
 import type { Config } from './config.ts'
@@ -18,6 +18,11 @@ const drainShare = 0.8
 
 export interface ServeSignals extends Pick<ServerOptions, 'metrics' | 'onAnswer' | 'wrongTokenCounts'> {
   readonly onConnection: Metrics['onConnection']
+}
+
+export interface Listener extends AsyncDisposable {
+  /** Accepts nobody who has not connected yet. Requests are answered as before. */
+  stopListening(): Promise<void>
 }
 
 /**
@@ -32,7 +37,7 @@ export async function serve(
   logger: Logger,
   { onConnection, ...signals }: ServeSignals,
   mayListen: () => Promise<void> = async () => {},
-): Promise<AsyncDisposable> {
+): Promise<Listener> {
   const tracing =
     config.tracesEndpoint === undefined ? undefined : (await import('./tracing.ts')).startTracing()
   const store = createPlantStore({ plants: storage.plants })
@@ -55,6 +60,7 @@ export async function serve(
   await mayListen()
   await server.listen(address)
   return {
+    stopListening: () => stopListening(server.server),
     async [Symbol.asyncDispose]() {
       const unanswered = await drain(server.server, config.shutdownTimeoutMs * drainShare)
       if (unanswered > 0) {

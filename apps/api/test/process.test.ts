@@ -225,6 +225,27 @@ test('a second program on the port of a first one is refused, however many threa
   expect(await stop(first)).toBe(0)
 })
 
+test('of programs that start on one port at the same moment one listens, and the others say why not', async () => {
+  for (let round = 0; round < 3; round++) {
+    const { port, free } = await takePort()
+    await free()
+    const environment = { ACCESS_TOKENS: 'secret', HTTP_THREADS: '2', PORT: `${port}` }
+    const programs = Array.from({ length: 4 }, () => startProgram(temporaryFolder(), environment))
+    const outcomes = await Promise.all(
+      programs.map(program =>
+        Promise.race([urlOf(program).catch(() => program.ended), program.ended.then(code => code)]),
+      ),
+    )
+    expect(outcomes.filter(outcome => outcome === 1)).toHaveLength(programs.length - 1)
+    for (const [index, outcome] of outcomes.entries()) {
+      const program = programs[index] as (typeof programs)[number]
+      if (outcome === 1)
+        expect(program.errors()).toMatch(/^plant-store: PORT can not be listened on: [^\n]+\n$/)
+      else expect(await stop(program)).toBe(0)
+    }
+  }
+}, 60_000)
+
 test('the tokens of ACCESS_TOKENS work, no other does, none is made and none is kept', async () => {
   const folder = temporaryFolder()
   const program = startProgram(folder, { ACCESS_TOKENS: 'first-secret, second-secret' })

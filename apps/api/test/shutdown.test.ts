@@ -75,6 +75,47 @@ test.each(['SIGTERM', 'SIGINT'] as const)(
   },
 )
 
+test('a client that connects anew when its connection is closed is answered or refused, and never reset', async () => {
+  const stops = 20
+  const clientCount = 32
+  await using database = await prepareDatabase()
+  const cut: string[] = []
+  for (let stop = 0; stop < stops; stop++) {
+    await using program = await startProgram({
+      DATABASE_URL: database.url,
+      ACCESS_TOKENS: token,
+      HTTP_THREADS: '2',
+    })
+    let answers = 0
+    let ended: Promise<unknown> | undefined
+    const work = async () => {
+      for (;;) {
+        const client = await connectRaw(program.url).catch((error: NodeJS.ErrnoException) => error.code)
+        if (client === 'ECONNREFUSED') return
+        if (typeof client !== 'object') {
+          cut.push(`${client}`)
+          return
+        }
+        let isLast = false
+        while (!isLast) {
+          client.send('GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n')
+          const answer = await client.answer()
+          if (answer === undefined) {
+            cut.push('no answer')
+            return
+          }
+          isLast = answer.headers.get('connection') === 'close'
+          if (++answers === 500) ended = program.end('SIGTERM')
+        }
+        client.socket.destroy()
+      }
+    }
+    await Promise.all(Array.from({ length: clientCount }, work))
+    expect(await ended).toEqual(endedWell)
+  }
+  expect(cut).toEqual([])
+})
+
 describe.each([
   ['a file, on two threads', async () => prepareDatabase()],
   ['memory, on one thread', async () => ({ url: 'file::memory:', [Symbol.asyncDispose]: async () => {} })],

@@ -38,6 +38,9 @@ interface Exchange {
 export interface Connections {
   readonly open: Map<Socket, Connection>
   waitingRequests: number
+  /** What arrives while the server stops to listen, where it does: see drain.ts. */
+  held: Exchange[] | undefined
+  readonly route: Route
   /** Whether every answer is the last on its connection. */
   isDraining: boolean
 }
@@ -71,7 +74,13 @@ export function openServer(limits: ServerLimits, logRequest: RequestLog, route: 
   server.maxConnections = 2 * limits.connectionsMax
   // A client that sends no more can still read (RFC 9112, 9.6).
   Object.assign(server, { httpAllowHalfOpen: true })
-  const connections: Connections = { open: new Map(), waitingRequests: 0, isDraining: false }
+  const connections: Connections = {
+    open: new Map(),
+    waitingRequests: 0,
+    held: undefined,
+    route,
+    isDraining: false,
+  }
   connectionsOfServers.set(server, connections)
   const { open } = connections
   const connectionOf = (socket: Socket) => open.get(socket) as Connection
@@ -119,6 +128,10 @@ export function openServer(limits: ServerLimits, logRequest: RequestLog, route: 
     connection.isRefused = true
     connection.socket.destroy()
   }
+  const routeOrHold = (exchange: Exchange) => {
+    if (connections.held === undefined) route(exchange.request, exchange.response)
+    else connections.held.push(exchange)
+  }
   const routeNext = (connection: Connection) => {
     const { waiting } = connection
     const next = waiting.shift()
@@ -126,7 +139,7 @@ export function openServer(limits: ServerLimits, logRequest: RequestLog, route: 
     connections.waitingRequests--
     if (waiting.length > 0) next.response.once('finish', () => routeNext(connection))
     if (waiting.length <= waitingRequestsMax) holdBack(connection, false)
-    route(next.request, next.response)
+    routeOrHold(next)
   }
   const respond: Route = (request, response) => {
     const connection = connectionOf(request.socket)
@@ -138,7 +151,7 @@ export function openServer(limits: ServerLimits, logRequest: RequestLog, route: 
       if (before !== undefined && !before.headersSent) before.shouldKeepAlive = true
       response.shouldKeepAlive = false
     }
-    if (before === undefined || before.writableFinished) route(request, response)
+    if (before === undefined || before.writableFinished) routeOrHold({ request, response })
     else waitInTurn(connection, before, { request, response })
   }
   for (const event of ['request', 'checkContinue', 'checkExpectation']) server.on(event, respond)

@@ -25,11 +25,27 @@ export function isDraining(server: Server): boolean {
   return connectionsOf(server).isDraining
 }
 
-/** Accepts what has connected so far, and nobody after that. */
+/** For connections to be accepted that the system has made already; under a flood of them there is always one more. */
+const acceptTimeoutMs = 500
+
+/**
+ * Accepts what has connected so far, and nobody after that. What is asked from now on waits until the server drains: a
+ * client that has its answer may connect anew.
+ */
 export async function stopListening(server: Server): Promise<void> {
-  // The system resets what it has connected and nobody has accepted: that is done once in each turn.
-  await nextTurn()
-  await nextTurn()
+  connectionsOf(server).held = []
+  // The system resets what waits to be accepted, and Node accepts one in each turn of its loop.
+  let turnsWithout = 0
+  const noteAccepted = () => {
+    turnsWithout = 0
+  }
+  server.on('connection', noteAccepted)
+  const giveUpAt = performance.now() + acceptTimeoutMs
+  while (turnsWithout < 2 && performance.now() < giveUpAt) {
+    turnsWithout++
+    await nextTurn()
+  }
+  server.off('connection', noteAccepted)
   // Not the HTTP server's own close, which cuts idle connections at once and stops watching over slow requests.
   SocketServer.prototype.close.call(server)
 }
@@ -44,11 +60,15 @@ export async function stopListening(server: Server): Promise<void> {
 export async function drain(server: Server, timeoutMs: number): Promise<number> {
   if (server.listening) await stopListening(server)
   announceStop(server)
-  const open = [...connectionsOf(server).open.values()]
+  const connections = connectionsOf(server)
+  const { held = [], route } = connections
+  connections.held = undefined
+  const open = [...connections.open.values()]
   const closed = open.map(({ socket }) => new Promise(resolve => socket.once('close', resolve)))
   for (const { lastResponse } of open) {
     if (lastResponse !== undefined && !lastResponse.headersSent) lastResponse.shouldKeepAlive = false
   }
+  for (const { request, response } of held) route(request, response)
 
   const reapFrom = performance.now() + idleGraceMs
   const reaping = setInterval(() => {
