@@ -198,7 +198,7 @@ describe.each([
 
   test('an answer that nobody takes is cut in the end, and the exit code tells', async () => {
     await using database = await prepare()
-    await using program = await start(database, { SHUTDOWN_TIMEOUT: '5s' })
+    await using program = await start(database, { SHUTDOWN_TIMEOUT: '5s', PAGE_LIMIT: '64MiB' })
     const client = await connectRaw(program.url)
     // More than the sockets of both sides hold between them.
     const name = 'n'.repeat(1_000_000)
