@@ -78,6 +78,34 @@ test.concurrent.each(
   },
 )
 
+/** What needs neither Node's types nor newer declarations of the language than es2022; http shows Fastify, and so Node. */
+const withoutNode = ['access', 'access/testing', 'client', 'domain', 'domain/testing', 'json']
+
+test.each(compilers)(
+  'the %s TypeScript needs no more than es2022 for what does not show Node',
+  async (age, tsc) => {
+    const lib = ['es2022', 'dom', 'dom.asynciterable']
+    const compilerOptions = {
+      target: 'es2022',
+      lib,
+      module: 'nodenext',
+      types: [],
+      strict: true,
+      noEmit: true,
+    }
+    await Promise.all(
+      withoutNode.map(async name => {
+        // One by one, as one that brings what it needs brings it for all.
+        const file = `alone-${age}-${name.replace('/', '-')}`
+        await writeFile(join(folder, `${file}.mts`), `export * from '@plant-store/${name}'\n`)
+        const config = { compilerOptions, files: [`${file}.mts`] }
+        await writeFile(join(folder, `${file}.json`), JSON.stringify(config))
+        expect(await run(process.execPath, [tsc, '-p', `${file}.json`], folder), name).toBe('')
+      }),
+    )
+  },
+)
+
 test('the compilers do see what they check', async () => {
   await writeFile(
     join(folder, 'wrong.mts'),
