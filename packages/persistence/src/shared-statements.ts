@@ -27,6 +27,21 @@ export function createStatements(db: Kysely<Tables>) {
       /** One if there ever was a token. */
       anyToken: sqlOf(db.selectFrom('access_tokens').select('name').limit(sql.lit(1))),
     },
+    /** Of a load that is kept whole or not at all. */
+    keep: {
+      /** the columns of a plant */
+      stage: sqlOf(db.insertInto('staged').values(anyPlant).onConflict(replaceStaged)),
+      keep: sqlOf(keepStaged(db)),
+      replace: sqlOf(keepStaged(db).onConflict(replacePlant)),
+      /** An id that is staged and taken. */
+      taken: sqlOf(
+        db
+          .selectFrom('staged')
+          .innerJoin('plants', 'plants.id', 'staged.id')
+          .select('staged.id')
+          .limit(sql.lit(1)),
+      ),
+    },
     change: {
       /** the columns of a plant */
       insertPlant: sqlOf(
@@ -65,14 +80,24 @@ export function createStatements(db: Kysely<Tables>) {
 export type Statements = ReturnType<typeof createStatements>
 export type ChangeStatement = keyof Statements['change']
 
+function keepStaged(db: Kysely<Tables>) {
+  // `where true` lets SQLite tell the conflict clause from a join.
+  const staged = db.selectFrom('staged').select(plantColumns).where(sql<boolean>`true`).orderBy('id')
+  return db.insertInto('plants').columns(plantColumns).expression(staged)
+}
+
 /** Of a plant whose id is taken, everything but the id becomes that of the new one. */
 export function replacePlant(conflict: OnConflictBuilder<Tables, 'plants'>) {
-  return conflict
-    .column('id')
-    .doUpdateSet(({ ref }) =>
-      Object.fromEntries(plantColumns.slice(1).map(column => [column, ref(`excluded.${column}`)])),
-    )
+  return conflict.column('id').doUpdateSet(({ ref }) => {
+    const replaced = { name: ref('excluded.name'), tag: ref('excluded.tag') }
+    return replaced satisfies Record<Exclude<keyof PlantRow, 'id'>, unknown>
+  })
 }
+
+/** The same of a staged plant: Kysely's types differ by the name of the table only. */
+export const replaceStaged = replacePlant as unknown as (
+  conflict: OnConflictBuilder<Tables, 'staged'>,
+) => ReturnType<typeof conflict.doNothing>
 
 export function sqlOf(query: Compilable): string {
   return query.compile().sql

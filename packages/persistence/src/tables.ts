@@ -4,6 +4,8 @@ import type { Plant } from '@plant-store/domain'
 /** The tables as both databases have them; 64-bit integers are bigint on either side. */
 export interface Tables {
   plants: PlantRow
+  /** Of one connection, for a load that is kept whole or not at all. */
+  staged: PlantRow
   access_tokens: TokenRow
   schema_version: { version: number }
 }

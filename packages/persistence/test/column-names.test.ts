@@ -18,9 +18,11 @@ beforeAll(async () => {
     await import('../dist/sqlite/statements.js'),
     await import('../dist/postgres/statements.js'),
   ]) {
-    for (const [name, sql] of Object.entries(statements.change)) {
-      const renamed = sql.replaceAll('"name"', '"commonName"').replaceAll('"tag"', '"order"')
-      if (name.endsWith('Plant')) Object.assign(statements.change, { [name]: renamed })
+    for (const kind of [statements.change, statements.keep]) {
+      for (const [name, sql] of Object.entries(kind)) {
+        const renamed = sql.replaceAll('"name"', '"commonName"').replaceAll('"tag"', '"order"')
+        if (!name.endsWith('Token') && name !== 'markTokenUsed') Object.assign(kind, { [name]: renamed })
+      }
     }
     Object.assign(statements.read, { plant: 'select "id", "commonName", "order" from plants where id = ?' })
   }

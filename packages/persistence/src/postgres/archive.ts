@@ -1,24 +1,13 @@
-import { DomainError, isDomainError, isSamePlant, type Plant, type PlantId } from '@plant-store/domain'
+import { isSamePlant, type Plant, type PlantId } from '@plant-store/domain'
 import type pg from 'pg'
-import { type LoadOutcome, type OnTaken, type PlantArchive, pagesOf, type StagedLoad } from '../archive.ts'
-import { readVersion, refuseNewer } from '../migrations.ts'
-import { OutcomeUnknownError, type ServerOptions, type StoreReport, type StoreSnapshot } from '../storage.ts'
-import {
-  fromPlant,
-  type PlantRow,
-  plantColumns,
-  quoted,
-  selectPlants,
-  tokensHeld,
-  toPlant,
-} from '../tables.ts'
-import { type Connection, connect, retrying, wasRolledBack } from './connection.ts'
-import { kyselyOn, migratePostgres, postgresDialect } from './migrate.ts'
-import { plantTypes, statements } from './statements.ts'
+import type { LoadOutcome, OnTaken, PlantArchive, StagedLoad } from '../archive.ts'
+import { OutcomeUnknownError, type ServerOptions } from '../storage.ts'
+import { fromPlant, type PlantRow, plantColumns, quoted, selectPlants, toPlant } from '../tables.ts'
+import { type Connection, retrying, wasRolledBack } from './connection.ts'
+import { migratePostgres } from './migrate.ts'
+import { attempt, connectPatiently, openPostgresSnapshot, patientTimeoutMs } from './snapshot.ts'
+import { statements } from './statements.ts'
 import { durably } from './transaction.ts'
-
-/** Nobody waits for an answer here, and one statement keeps all that was staged, or counts a whole table. */
-const patientTimeoutMs = 3_600_000
 
 /** The archive of a store, beside whoever else uses it. The tables are made, or brought up to date, where needed. */
 export async function openPostgresArchive(options: ServerOptions): Promise<PlantArchive & AsyncDisposable> {
@@ -32,75 +21,6 @@ export async function openPostgresArchive(options: ServerOptions): Promise<Plant
     snapshot: () => attempt('can not be read', () => openPostgresSnapshot(options)),
     [Symbol.asyncDispose]: () => writer.end(),
   }
-}
-
-/**
- * Of a store of any version that this software knows; it is left at that version. The pages are the list's own, by the
- * primary key: a cursor would save nothing, and not all who speak this protocol keep one open for as long as it takes.
- */
-export async function openPostgresSnapshot(options: ServerOptions): Promise<StoreSnapshot> {
-  await using opening = new AsyncDisposableStack()
-  const reader = opening.adopt(await openReadOnly(options), client => client.end())
-  const count = await countOf(reader, 'plants')
-  const tokens = await countOf(reader, tokensHeld)
-  const found = await reader.query<[string]>({
-    text: `
-      select column_name from information_schema.columns
-      where table_schema = current_schema() and table_name = 'plants'`,
-    rowMode: 'array',
-  })
-  const text = `${selectPlants(found.rows.map(([name]) => name))} where id >= $1 order by id limit $2`
-  const open = opening.move()
-
-  return {
-    count,
-    tokens,
-    plants: () =>
-      pagesOf(async (from, rows) =>
-        attempt('can not be read', async () => (await reader.query<PlantRow>(text, [from, rows])).rows),
-      ),
-    [Symbol.asyncDispose]: () => open.disposeAsync(),
-  }
-}
-
-/** What a store holds, all of one moment. Whether its pages are whole is for the server's own tools to tell. */
-export async function inspectPostgres(options: ServerOptions): Promise<Omit<StoreReport, 'store'>> {
-  const reader = await openReadOnly(options)
-  try {
-    const schemaVersion = (await readVersion(kyselyOn(reader), postgresDialect)) as number
-    const plants = await countOf(reader, 'plants')
-    return { schemaVersion, plants, tokens: await countOf(reader, tokensHeld) }
-  } finally {
-    await reader.end()
-  }
-}
-
-/**
- * A connection that sees the store as it is at this moment, for as long as it is open, and changes nothing.
- *
- * @throws Error when there is no store, or a newer one
- */
-async function openReadOnly(options: ServerOptions): Promise<Connection> {
-  const client = await connectPatiently(options)
-  try {
-    await client.query(client.begin('isolation level repeatable read read only'))
-    const version = await readVersion(kyselyOn(client), postgresDialect)
-    if (version === undefined) throw new Error('it is empty')
-    refuseNewer(version)
-    return client
-  } catch (error) {
-    await client.end()
-    throw error
-  }
-}
-
-function connectPatiently(options: ServerOptions): Promise<Connection> {
-  return connect({ ...options, statementTimeoutMs: patientTimeoutMs })
-}
-
-async function countOf(client: pg.Client, rows: 'plants' | typeof tokensHeld): Promise<number> {
-  const result = await client.query<{ count: bigint }>(`select count(*) as count from ${rows}`)
-  return Number(result.rows[0]?.count)
 }
 
 /** ids */
@@ -133,19 +53,8 @@ async function load(
  * transaction, as behind a pooler nothing else is sure to stay with one connection of the server.
  */
 async function stage(client: Connection, onTaken: OnTaken): Promise<StagedLoad> {
-  const columns = quoted(plantColumns).join(', ')
-  const arrays = plantTypes.map((type, index) => `$${index + 1}::${type}[]`).join(', ')
-  const replacing = quoted(plantColumns.slice(1))
-    .map(column => `${column} = excluded.${column}`)
-    .join(', ')
-  const replaceTaken = `on conflict (id) do update set ${replacing}`
   const findTaken = `
-    ${findPlants} union all select ${columns} from staged where id = any($1::bigint[])`
-  const save = `insert into staged (${columns}) select * from unnest(${arrays}) ${replaceTaken}`
-  const keepAll = `
-    insert into plants (${columns}) select ${columns} from staged order by id
-    ${onTaken === 'replace' ? replaceTaken : ''}`
-  const idTaken = 'select id from staged join plants using (id) limit 1'
+    ${findPlants} union all select ${quoted(plantColumns).join(', ')} from staged where id = any($1::bigint[])`
 
   try {
     const create = 'create temp table staged (like plants, primary key (id))'
@@ -182,18 +91,18 @@ async function stage(client: Connection, onTaken: OnTaken): Promise<StagedLoad> 
     )
     const taken = new Map<PlantId, Plant | undefined>(found.map(plant => [plant.id, plant]))
     const staged = onTaken === 'replace' ? given : given.filter(({ id }) => !taken.has(id))
-    await client.query(save, arraysOf(staged))
+    await client.query(statements.keep.stage, arraysOf(staged))
     return outcomesOf(plants, taken, onTaken)
   }
   const keep = async () => {
     while (true) {
       try {
-        await step(() => client.query(keepAll))
+        await step(() => client.query(statements.keep[onTaken]))
         await commit(client)
         return 'kept'
       } catch (error) {
         if ((error as { code?: string }).code !== uniqueViolation) throw error
-        const [taken] = await idsFrom(client, { text: idTaken })
+        const [taken] = await idsFrom(client, { text: statements.keep.taken })
         // None when it was removed again since.
         if (taken !== undefined) return { takenMeanwhile: taken }
       }
@@ -276,14 +185,5 @@ async function commit(client: Connection): Promise<void> {
     await durably(client, () => client.query('commit'))
   } catch (cause) {
     throw wasRolledBack(cause) ? cause : new OutcomeUnknownError(cause as Error)
-  }
-}
-
-async function attempt<Result>(failure: string, act: () => Promise<Result>): Promise<Result> {
-  try {
-    return await act()
-  } catch (cause) {
-    if (isDomainError(cause)) throw cause
-    throw new DomainError('store-unavailable', `the store ${failure}: ${(cause as Error).message}`, { cause })
   }
 }

@@ -7,7 +7,14 @@ import {
   type RawBuilder,
   sql,
 } from 'kysely'
-import { createStatements, isEarlierUse, replacePlant, type Statements, sqlOf } from '../shared-statements.ts'
+import {
+  createStatements,
+  isEarlierUse,
+  replacePlant,
+  replaceStaged,
+  type Statements,
+  sqlOf,
+} from '../shared-statements.ts'
 import { type PlantRow, plantColumns, type Tables } from '../tables.ts'
 
 const db = new Kysely<Tables>({
@@ -23,9 +30,9 @@ const typeOf = { id: 'bigint', name: 'text', tag: 'text' } as const satisfies Re
   keyof PlantRow,
   ColumnType
 >
-export const plantTypes = plantColumns.map(column => typeOf[column])
+const plantTypes = plantColumns.map(column => typeOf[column])
 
-const shared = createStatements(db).read
+const shared = createStatements(db)
 
 /** Of a page, the rows before which the texts have fewer bytes than the last parameter says. To tell them, no text is read. */
 const withinText = (page: string, parameter: string) => `
@@ -39,9 +46,9 @@ const withinText = (page: string, parameter: string) => `
   order by id`
 
 const read: Statements['read'] = {
-  ...shared,
+  ...shared.read,
   /** from id, limit, bytes of text */
-  page: withinText(shared.page, '$3'),
+  page: withinText(shared.read.page, '$3'),
   /** tag, from id, limit, bytes of text. A tag is of any length and an index entry is not, so the index has how the tag starts. */
   pageOfTag: withinText(
     sqlOf(
@@ -121,7 +128,19 @@ const change: Statements['change'] = {
   ),
 }
 
-export const statements: Statements = { read, change }
+const keep: Statements['keep'] = {
+  ...shared.keep,
+  /** the columns of plants */
+  stage: sqlOf(
+    db
+      .insertInto('staged')
+      .columns(plantColumns)
+      .expression(rowsOf(...plantTypes))
+      .onConflict(replaceStaged),
+  ),
+}
+
+export const statements: Statements = { read, keep, change }
 
 /** As much of a tag as always fits into an entry of an index of PostgreSQL, which has at most 2,704 bytes. */
 export function tagStart(tag: RawBuilder<unknown>): RawBuilder<unknown> {

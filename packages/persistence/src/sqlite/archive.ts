@@ -75,15 +75,11 @@ function stage(connection: Database.Database, onTaken: OnTaken): StagedLoad {
   const insert = connection.prepare(
     `insert into staged (${columns}) values (${values}) on conflict do nothing`,
   )
-  const save = connection.prepare(`insert or replace into staged (${columns}) values (${values})`)
+  const save = connection.prepare(statements.keep.stage)
   const stored = connection.prepare<[PlantId], PlantRow>(statements.read.plant)
   const stagedBefore = connection.prepare<[PlantId], PlantRow>(`select ${columns} from staged where id = ?`)
-  const replacing = texts.map(column => `${column} = excluded.${column}`).join(', ')
-  const keepAll = connection.prepare(`
-    insert into plants (${columns}) select ${columns} from staged where true order by id
-    ${onTaken === 'replace' ? `on conflict (id) do update set ${replacing}` : ''}
-  `)
-  const taken = connection.prepare('select id from staged join plants using (id) limit 1').pluck()
+  const keepAll = connection.prepare(statements.keep[onTaken])
+  const taken = connection.prepare(statements.keep.taken).pluck()
 
   const add = connection.transaction((plants: readonly Plant[]) =>
     plants.map((plant): LoadOutcome => {
