@@ -22,7 +22,7 @@ export default defineConfig({
         test: {
           name: 'PostgreSQL',
           include: [...onBoth, ...onPostgres],
-          globalSetup: '@plant-store/postgres/vitest',
+          globalSetup: '@plant-store/harness/postgres-setup',
         },
       },
     ],

@@ -1,6 +1,7 @@
 import { contractCases, createClient, createRecorder, timeoutCases } from '@plant-store/contract'
+import { startServer } from '@plant-store/harness'
 import { afterAll, describe, expect, test } from 'vitest'
-import { prepareDatabase, startProgram } from './program.ts'
+import { prepareDatabase } from './database.ts'
 
 /** The cases try more of them than anybody may. */
 const manyWrongTokens = { WRONG_TOKENS_LIMIT: '1000000' }
@@ -8,16 +9,20 @@ const manyWrongTokens = { WRONG_TOKENS_LIMIT: '1000000' }
 // Of what fails up here, no hook is ever run.
 await using starting = new AsyncDisposableStack()
 const database = starting.use(await prepareDatabase())
-const program = starting.use(await startProgram({ DATABASE_URL: database.url, ...manyWrongTokens }))
+const program = starting.use(
+  await startServer({ databaseUrl: database.url, environment: { ...manyWrongTokens } }),
+)
 const hurriedDatabase = starting.use(await prepareDatabase())
 const hurried = starting.use(
-  await startProgram({
-    DATABASE_URL: hurriedDatabase.url,
-    BASE_URL: 'https://plants.example/garden/store/',
-    HEADERS_TIMEOUT: '300ms',
-    REQUEST_TIMEOUT: '600ms',
-    ACCESS_TOKENS: 'given-by-configuration',
-    ...manyWrongTokens,
+  await startServer({
+    databaseUrl: hurriedDatabase.url,
+    environment: {
+      BASE_URL: 'https://plants.example/garden/store/',
+      HEADERS_TIMEOUT: '300ms',
+      REQUEST_TIMEOUT: '600ms',
+      ACCESS_TOKENS: 'given-by-configuration',
+      ...manyWrongTokens,
+    },
   }),
 )
 
@@ -25,11 +30,11 @@ const hurried = starting.use(
 const timeoutMs = 30_000
 
 const recorder = createRecorder(await (await fetch(`${program.url}/openapi.json`)).text())
-const client = createClient({ ...program, tokens: database.tokens }, recorder)
+const client = createClient({ url: program.url, tokens: database.tokens }, recorder)
 /** The same service below a path, with a description that says so. */
 const hurriedRecorder = createRecorder(await (await fetch(`${hurried.url}/openapi.json`)).text())
 const hurriedClient = createClient(
-  { ...hurried, tokens: { ...hurriedDatabase.tokens, full: 'given-by-configuration' } },
+  { url: hurried.url, tokens: { ...hurriedDatabase.tokens, full: 'given-by-configuration' } },
   hurriedRecorder,
 )
 const resources = starting.move()
@@ -68,7 +73,7 @@ describe('afterwards', () => {
     client.close()
     hurriedClient.close()
     for (const each of [program, hurried]) {
-      expect(await each.end('SIGTERM')).toEqual({ code: 0, signal: null })
+      expect(await each.end('SIGTERM')).toBe(0)
       expect(each.log.at(-1)?.msg).toBe('stopped')
       expect(each.log.filter(({ level }) => level > 30)).toEqual([])
     }

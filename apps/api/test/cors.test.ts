@@ -1,14 +1,14 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { startServer } from '@plant-store/harness'
+import { hasBrowser, launchBrowser } from '@plant-store/harness/browser'
 import { expect, test } from 'vitest'
-import { hasBrowser, launchBrowser } from './browser.ts'
-import { startProgram } from './program.ts'
 import { connectRaw } from './raw-client.ts'
 
 const token = 'given-by-configuration'
 const start = (more: Record<string, string>) =>
-  startProgram({ DATABASE_URL: 'file::memory:', ACCESS_TOKENS: token, ...more })
+  startServer({ databaseUrl: 'file::memory:', environment: { ACCESS_TOKENS: token, ...more } })
 const corsHeaders = (answer: Response) =>
   [...answer.headers.keys()].filter(name => name.startsWith('access-control-'))
 const preflight = {

@@ -1,7 +1,6 @@
-import type { Locator, Page } from 'playwright-core'
+import { startServer } from '@plant-store/harness'
+import { hasBrowser, type Locator, launchBrowser, type Page } from '@plant-store/harness/browser'
 import { expect, test } from 'vitest'
-import { hasBrowser, launchBrowser } from './browser.ts'
-import { startProgram } from './program.ts'
 
 const { SCREENSHOT } = process.env
 const token = 'plantstore_for-the-reference-page'
@@ -59,10 +58,9 @@ test.runIf(hasBrowser).each([
   ['', ''],
   ['below a path', 'https://plants.example/garden/store/'],
 ])('the reference page tries the interface out %s', async (_where, baseUrl) => {
-  await using program = await startProgram({
-    DATABASE_URL: 'file::memory:',
-    ACCESS_TOKENS: token,
-    BASE_URL: baseUrl,
+  await using program = await startServer({
+    databaseUrl: 'file::memory:',
+    environment: { ACCESS_TOKENS: token, BASE_URL: baseUrl },
   })
   await using browser = await launchBrowser()
   const page = await browser.newPage({ viewport: { width: 1200, height: 1000 } })

@@ -1,7 +1,8 @@
 import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
+import { type LaunchedServer, launchServer } from '@plant-store/harness'
+import { temporaryFolder } from '@plant-store/harness/vitest'
 import { expect, onTestFinished, test } from 'vitest'
-import { type Program, startProgram, stop, temporaryFolder } from './started-program.ts'
 
 test.skipIf(process.platform === 'win32')(
   'however few files it may open, it serves or ends with one line',
@@ -11,7 +12,11 @@ test.skipIf(process.platform === 'win32')(
     const outcomes = new Map<number, Outcome>()
     const startNext = async () => {
       for (let limit = limits.shift(); limit !== undefined; limit = limits.shift()) {
-        const program = startProgram(temporaryFolder(), { ACCESS_TOKENS: 'secret' }, limit)
+        await using program = launchServer({
+          folder: temporaryFolder(),
+          environment: { ACCESS_TOKENS: 'secret' },
+          filesMax: limit,
+        })
         outcomes.set(limit, await outcomeOf(program))
       }
     }
@@ -29,14 +34,14 @@ test.skipIf(process.platform === 'win32')(
 type Outcome = 'serves' | 'one line' | 'hangs' | string
 
 /** What came of a start; where it serves, it has also been stopped. */
-async function outcomeOf(program: Program): Promise<Outcome> {
+async function outcomeOf(program: LaunchedServer): Promise<Outcome> {
   const ended = program.ended.then(code =>
     code === 1 && /^plant-store: [^\n]+\n$/.test(program.errors())
       ? 'one line'
       : `${code} ${program.errors()}`,
   )
   const serves = program.logged('listening').then(
-    async () => ((await stop(program)) === 0 ? 'serves' : ended),
+    async () => ((await program.end()) === 0 ? 'serves' : ended),
     () => ended,
   )
   return Promise.race([serves, hangs()])
@@ -54,13 +59,16 @@ test('a signal ends a start that waits for its database', async () => {
     silent.close()
   })
   const { port } = silent.address() as { port: number }
-  const program = startProgram(temporaryFolder(), {
-    DATABASE_URL: `postgres://plants:secret@127.0.0.1:${port}/plants`,
-    DATABASE_TIMEOUT: '600s',
-    INACTIVITY_TIMEOUT: '601s',
-    SHUTDOWN_TIMEOUT: '100ms',
+  await using program = launchServer({
+    folder: temporaryFolder(),
+    environment: {
+      DATABASE_URL: `postgres://plants:secret@127.0.0.1:${port}/plants`,
+      DATABASE_TIMEOUT: '600s',
+      INACTIVITY_TIMEOUT: '601s',
+      SHUTDOWN_TIMEOUT: '100ms',
+    },
   })
   await once(silent, 'connection')
-  expect(await stop(program)).toBe(1)
+  expect(await program.end()).toBe(1)
   expect(program.output()).toContain('"msg":"did not stop in time"')
 })

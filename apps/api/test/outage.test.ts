@@ -1,10 +1,10 @@
 import { spawnSync } from 'node:child_process'
 import { closeSync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
-import { startPostgres } from '@plant-store/postgres'
+import { type LogLine, type Server, startServer } from '@plant-store/harness'
+import { startPostgres } from '@plant-store/harness/postgres'
+import { temporaryFolder } from '@plant-store/harness/vitest'
 import { expect, onTestFinished, test } from 'vitest'
-import { type LogLine, type Program, startProgram } from './program.ts'
-import { temporaryFolder } from './started-program.ts'
 
 const token = 'given-by-configuration'
 const error = 50
@@ -12,7 +12,7 @@ const info = 30
 
 let id = 0
 /** Creates plants, some at once, each over a connection of its own, so that every thread answers some. */
-async function create({ url }: Program, count: number): Promise<number[]> {
+async function create({ url }: Server, count: number): Promise<number[]> {
   const one = async () => {
     const response = await fetch(`${url}/plants`, {
       method: 'POST',
@@ -33,9 +33,9 @@ async function create({ url }: Program, count: number): Promise<number[]> {
   return statuses
 }
 
-const linesBesides = (program: Program): LogLine[] =>
+const linesBesides = (program: Server): LogLine[] =>
   program.log.filter(({ msg }) => !/^(listening|Server listening.*|answered)$/.test(msg))
-const answered = (program: Program, status: number) =>
+const answered = (program: Server, status: number) =>
   program.log.filter(line => line.msg === 'answered' && line.status === status)
 
 /** Leaves no room on the disk that the file is on. */
@@ -57,10 +57,9 @@ test('a disk that is full is one line in the log, with the reason, and one when 
   }
   onTestFinished(() => void spawnSync('umount', ['-l', folder]))
   mkdirSync(join(folder, 'store'))
-  await using program = await startProgram({
-    DATABASE_URL: `file:${join(folder, 'store', 'plants.db')}`,
-    ACCESS_TOKENS: token,
-    HTTP_THREADS: '2',
+  await using program = await startServer({
+    databaseUrl: `file:${join(folder, 'store', 'plants.db')}`,
+    environment: { ACCESS_TOKENS: token, HTTP_THREADS: '2' },
   })
   expect(await create(program, 1)).toEqual([200])
   fill(join(folder, 'ballast'))
@@ -83,7 +82,7 @@ test('a disk that is full is one line in the log, with the reason, and one when 
   expect(await create(program, 5)).toEqual(Array(5).fill(200))
   expect(await figures()).toMatch(/^plant_store_ready 1$/m)
   expect(await figures()).not.toMatch(/^plant_store_failure\{/m)
-  expect(await program.end('SIGTERM')).toMatchObject({ code: 0 })
+  expect(await program.end('SIGTERM')).toBe(0)
   expect(linesBesides(program).map(({ msg }) => msg)).toEqual([
     'the store fails',
     'the store works again',
@@ -94,10 +93,9 @@ test('a disk that is full is one line in the log, with the reason, and one when 
 
 test('a PostgreSQL that stops is named with the reason, in a few lines however much is asked of it', async () => {
   await using server = await startPostgres()
-  await using program = await startProgram({
-    DATABASE_URL: server.url,
-    ACCESS_TOKENS: token,
-    HTTP_THREADS: '2',
+  await using program = await startServer({
+    databaseUrl: server.url,
+    environment: { ACCESS_TOKENS: token, HTTP_THREADS: '2' },
   })
   expect(await create(program, 40)).toEqual(Array(40).fill(200))
   await server.stop()
@@ -121,5 +119,5 @@ test('a PostgreSQL that stops is named with the reason, in a few lines however m
   expect(await create(program, 40)).toEqual(Array(40).fill(200))
   // What ended under way may have had another reason.
   expect(linesBesides(program).length).toBeLessThanOrEqual(4)
-  expect(await program.end('SIGTERM')).toMatchObject({ code: 0 })
+  expect(await program.end('SIGTERM')).toBe(0)
 }, 60_000)

@@ -1,9 +1,8 @@
+import { startServer } from '@plant-store/harness'
+import { hasPgbouncer, startPgbouncer } from '@plant-store/harness/pgbouncer'
+import { createTestDatabase } from '@plant-store/harness/vitest'
 import { openStorage } from '@plant-store/persistence'
-import { createDatabase } from '@plant-store/postgres'
-import { hasPgbouncer, startPgbouncer } from '@plant-store/postgres/pgbouncer'
 import { expect, inject, test } from 'vitest'
-import { startProgram } from './program.ts'
-import '@plant-store/postgres/vitest'
 
 const ready = async ({ url }: { url: string }) => (await fetch(`${url}/readyz`)).status
 const create = async ({ url }: { url: string }, id: number) => {
@@ -16,7 +15,7 @@ const create = async ({ url }: { url: string }, id: number) => {
 }
 
 test('a server whose user may not write is not ready, until the user may', async () => {
-  await using database = await createDatabase(inject('postgresUrl'))
+  await using database = await createTestDatabase()
   await (await openStorage({ url: database.url }))[Symbol.asyncDispose]()
   const name = `reader_${crypto.randomUUID().replaceAll('-', '')}`
   await database.query(`
@@ -24,7 +23,10 @@ test('a server whose user may not write is not ready, until the user may', async
   const url = new URL(database.url)
   url.username = name
   try {
-    await using program = await startProgram({ DATABASE_URL: url.href, ACCESS_TOKENS: 'secret' })
+    await using program = await startServer({
+      databaseUrl: url.href,
+      environment: { ACCESS_TOKENS: 'secret' },
+    })
     expect([await ready(program), await create(program, 1)]).toEqual([503, 503])
     await database.query(`grant insert, update, delete on all tables in schema public to ${name}`)
     await expect.poll(() => ready(program)).toBe(200)
@@ -37,13 +39,13 @@ test('a server whose user may not write is not ready, until the user may', async
 test.skipIf(!hasPgbouncer)(
   'behind pgbouncer that pools by transaction every request is answered',
   async () => {
-    await using database = await createDatabase(inject('postgresUrl'))
+    await using database = await createTestDatabase()
     await using pooler = await startPgbouncer(inject('postgresUrl'), {
       pool_mode: 'transaction',
       default_pool_size: '2',
     })
     const url = new URL(new URL(database.url).pathname, pooler.url).href
-    await using program = await startProgram({ DATABASE_URL: url, ACCESS_TOKENS: 'secret' })
+    await using program = await startServer({ databaseUrl: url, environment: { ACCESS_TOKENS: 'secret' } })
     let next = 0
     const visitor = async () => {
       for (let n = 0; n < 50; n++) expect(await create(program, next++)).toBe(200)

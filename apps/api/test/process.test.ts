@@ -6,19 +6,17 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { promisify } from 'node:util'
 import { hashToken } from '@plant-store/access'
+import {
+  freePort,
+  launch,
+  launchServer,
+  type Program,
+  serverProgram,
+  startServer,
+} from '@plant-store/harness'
+import { portTakenForTest, temporaryFolder } from '@plant-store/harness/vitest'
 import { openStorage } from '@plant-store/persistence'
 import { describe, expect, test } from 'vitest'
-import {
-  hasTerminals,
-  interrupt,
-  main,
-  startOnTerminal,
-  startProgram,
-  stop,
-  takePort,
-  temporaryFolder,
-  urlOf,
-} from './started-program.ts'
 
 const run = promisify(execFile)
 
@@ -37,6 +35,13 @@ const noToken = 'there is no access token: create one with plant-store token cre
 const everythingIn = (folder: string) =>
   Buffer.concat(readdirSync(folder).map(name => readFileSync(join(folder, name)))).toString('latin1')
 
+const hasTerminals = spawnSync('script', ['--version']).status === 0
+/** What Ctrl-C at its terminal does. */
+function interrupt({ process, ended }: Program): Promise<number | string> {
+  process.stdin.write('\x03')
+  return ended
+}
+
 /** Whether anybody accepts connections there. */
 async function isListening(port: number): Promise<boolean> {
   const socket = connect(port, '127.0.0.1')
@@ -49,14 +54,16 @@ async function isListening(port: number): Promise<boolean> {
 
 test('a wrong configuration ends it with 1, one message that names every wrong variable, and nothing begun', async () => {
   const folder = temporaryFolder()
-  const { port, free } = await takePort()
-  await free()
-  const program = startProgram(folder, {
-    PORT: `${port}`,
-    BASE_URL: 'example.org',
-    BODY_LIMIT: 'large',
-    ACCESS_TOKENS: 'se cret',
-    LOG_LEVEL: 'loud',
+  const port = await freePort()
+  await using program = launchServer({
+    folder,
+    environment: {
+      PORT: `${port}`,
+      BASE_URL: 'example.org',
+      BODY_LIMIT: 'large',
+      ACCESS_TOKENS: 'se cret',
+      LOG_LEVEL: 'loud',
+    },
   })
   expect(await program.ended).toBe(1)
   const lines = program.errors().trimEnd().split('\n')
@@ -75,8 +82,12 @@ test('a wrong configuration ends it with 1, one message that names every wrong v
 describe.skipIf(!hasTerminals)('on a terminal (skipped where `script` is missing)', () => {
   test('a first start shows a token and a command that adds a plant as it stands', async context => {
     if (spawnSync('curl', ['--version']).status !== 0) return context.skip('curl is not there')
-    const program = startOnTerminal(temporaryFolder(), { BASE_URL: 'https://plants.example.org/green' })
-    const url = await urlOf(program)
+    await using program = await startServer({
+      onTerminal: true,
+      folder: temporaryFolder(),
+      environment: { BASE_URL: 'https://plants.example.org/green' },
+    })
+    const { url } = program
     await expect.poll(program.output).toContain('curl ')
     const command = shownCommand(program.output()) as string
     expect(command).toContain(`curl ${url}/plants `)
@@ -94,16 +105,16 @@ describe.skipIf(!hasTerminals)('on a terminal (skipped where `script` is missing
 
   test('no other start shows one, the first still works until it is revoked, and it is written down nowhere', async () => {
     const folder = temporaryFolder()
-    const first = startOnTerminal(folder)
-    const firstUrl = await urlOf(first)
+    await using first = await startServer({ onTerminal: true, folder })
+    const firstUrl = first.url
     await expect.poll(() => shownToken(first.output())).toBeDefined()
     const token = shownToken(first.output()) as string
     expect((await post(firstUrl, token, { id: 7, name: 'Calathea' })).status).toBe(200)
     expect(everythingIn(join(folder, 'data'))).not.toContain(token)
     expect(await interrupt(first)).toBe(0)
 
-    const second = startOnTerminal(folder, { LOG_LEVEL: 'trace' })
-    const secondUrl = await urlOf(second)
+    await using second = await startServer({ onTerminal: true, folder, environment: { LOG_LEVEL: 'trace' } })
+    const secondUrl = second.url
     expect((await post(secondUrl, token, { id: 7, name: 'Calathea' })).status).toBe(400)
     expect((await post(secondUrl, token, { id: 8, name: 'Calathea' })).status).toBe(200)
     expect(await interrupt(second)).toBe(0)
@@ -119,8 +130,8 @@ describe.skipIf(!hasTerminals)('on a terminal (skipped where `script` is missing
       await using storage = await openStorage({ url: `file:${folder}/data/plant-store.db` })
       expect(await storage.tokens.remove('first')).toBe(true)
     }
-    const third = startOnTerminal(folder)
-    expect(await statusOf(await urlOf(third), token)).toBe(401)
+    await using third = await startServer({ onTerminal: true, folder })
+    expect(await statusOf(third.url, token)).toBe(401)
     expect(await interrupt(third)).toBe(0)
     expect(third.output()).toContain(noToken)
     expect(third.output()).not.toContain('plantstore_')
@@ -128,13 +139,13 @@ describe.skipIf(!hasTerminals)('on a terminal (skipped where `script` is missing
 
   test('a start that fails at the port shows no token, and the next one that works does', async () => {
     const folder = temporaryFolder()
-    const { port } = await takePort()
-    const failed = startOnTerminal(folder, { PORT: `${port}` })
+    const port = await portTakenForTest()
+    await using failed = launchServer({ onTerminal: true, folder, environment: { PORT: `${port}` } })
     expect(await failed.ended).toBe(1)
     expect(failed.output()).toMatch(/^plant-store: [^\n]*address already in use 127\.0\.0\.1:\d+\r\n$/)
 
-    const next = startOnTerminal(folder)
-    const url = await urlOf(next)
+    await using next = await startServer({ onTerminal: true, folder })
+    const { url } = next
     await expect.poll(() => shownToken(next.output())).toBeDefined()
     expect(await statusOf(url, shownToken(next.output()) as string)).toBe(200)
     expect(await interrupt(next)).toBe(0)
@@ -144,9 +155,8 @@ describe.skipIf(!hasTerminals)('on a terminal (skipped where `script` is missing
 test('without a terminal no token is made: the log says how to create one, until there is one', async () => {
   const folder = temporaryFolder()
   const url = `file:${folder}/data/plant-store.db`
-  const first = startProgram(folder)
-  await urlOf(first)
-  expect(await stop(first)).toBe(0)
+  await using first = await startServer({ folder })
+  expect(await first.end()).toBe(0)
   expect(first.errors()).toBe('')
   expect(first.output()).toContain(noToken)
   expect(first.output()).not.toContain('plantstore_')
@@ -156,9 +166,9 @@ test('without a terminal no token is made: the log says how to create one, until
     const token = { name: 'flora', scopes: ['plants:read'], createdAt: new Date() } as const
     await storage.tokens.insert(token, hashToken('secret'))
   }
-  const second = startProgram(folder)
-  expect(await statusOf(await urlOf(second), 'secret')).toBe(200)
-  expect(await stop(second)).toBe(0)
+  await using second = await startServer({ folder })
+  expect(await statusOf(second.url, 'secret')).toBe(200)
+  expect(await second.end()).toBe(0)
   expect(second.output()).not.toContain(noToken)
 })
 
@@ -167,12 +177,12 @@ const notOurs = /^plant-store: HOST must be a name or an address of this machine
 test.each([
   [
     'a port that is another program’s',
-    async () => ({ PORT: `${(await takePort()).port}` }),
+    async () => ({ PORT: `${await portTakenForTest()}` }),
     /^plant-store: PORT can not be listened on: address already in use 127/,
   ],
   [
     'a port for the figures that is another program’s',
-    async () => ({ METRICS_PORT: `${(await takePort()).port}` }),
+    async () => ({ METRICS_PORT: `${await portTakenForTest()}` }),
     /^plant-store: METRICS_PORT can not be listened on: address already in use 127/,
   ],
   // TEST-NET-1 (RFC 5737) is nobody's address.
@@ -209,7 +219,10 @@ test.each([
 ])('%s ends it with 1 and one clear line', async (_, environment, reason) => {
   const folder = temporaryFolder()
   writeFileSync(join(folder, 'notes.txt'), 'Water the plants.\n')
-  const program = startProgram(folder, { ACCESS_TOKENS: 'secret', ...(await environment()) })
+  await using program = launchServer({
+    folder,
+    environment: { ACCESS_TOKENS: 'secret', ...(await environment()) },
+  })
   expect(await program.ended).toBe(1)
   expect(program.errors()).toMatch(/^plant-store: [^\n]+\n$/)
   expect(program.errors()).toMatch(reason)
@@ -217,23 +230,28 @@ test.each([
 })
 
 test('a second program on the port of a first one is refused, however many threads share a port', async () => {
-  const first = startProgram(temporaryFolder(), { ACCESS_TOKENS: 'secret', HTTP_THREADS: '2' })
-  const { port } = new URL(await urlOf(first))
-  const second = startProgram(temporaryFolder(), { ACCESS_TOKENS: 'secret', HTTP_THREADS: '2', PORT: port })
+  await using first = await startServer({
+    folder: temporaryFolder(),
+    environment: { ACCESS_TOKENS: 'secret', HTTP_THREADS: '2' },
+  })
+  const { port } = new URL(first.url)
+  await using second = launchServer({
+    folder: temporaryFolder(),
+    environment: { ACCESS_TOKENS: 'secret', HTTP_THREADS: '2', PORT: port },
+  })
   expect(await second.ended).toBe(1)
   expect(second.errors()).toContain('address already in use')
-  expect(await stop(first)).toBe(0)
+  expect(await first.end()).toBe(0)
 })
 
 test('of programs that start on one port at the same moment one listens, and the others say why not', async () => {
   for (let round = 0; round < 3; round++) {
-    const { port, free } = await takePort()
-    await free()
+    const port = await freePort()
     const environment = { ACCESS_TOKENS: 'secret', HTTP_THREADS: '2', PORT: `${port}` }
-    const programs = Array.from({ length: 4 }, () => startProgram(temporaryFolder(), environment))
+    const programs = Array.from({ length: 4 }, () => launchServer({ folder: temporaryFolder(), environment }))
     const outcomes = await Promise.all(
       programs.map(program =>
-        Promise.race([urlOf(program).catch(() => program.ended), program.ended.then(code => code)]),
+        Promise.race([program.logged('listening').catch(() => program.ended), program.ended]),
       ),
     )
     expect(outcomes.filter(outcome => outcome === 1)).toHaveLength(programs.length - 1)
@@ -241,63 +259,75 @@ test('of programs that start on one port at the same moment one listens, and the
       const program = programs[index] as (typeof programs)[number]
       if (outcome === 1)
         expect(program.errors()).toMatch(/^plant-store: PORT can not be listened on: [^\n]+\n$/)
-      else expect(await stop(program)).toBe(0)
+      else expect(await program.end()).toBe(0)
     }
   }
 }, 60_000)
 
 test('the tokens of ACCESS_TOKENS work, no other does, none is made and none is kept', async () => {
   const folder = temporaryFolder()
-  const program = startProgram(folder, { ACCESS_TOKENS: 'first-secret, second-secret' })
-  const url = await urlOf(program)
+  await using program = await startServer({
+    folder,
+    environment: { ACCESS_TOKENS: 'first-secret, second-secret' },
+  })
+  const { url } = program
   expect(await statusOf(url, 'first-secret')).toBe(200)
   expect(await statusOf(url, 'second-secret')).toBe(200)
   expect((await post(url, 'second-secret', { id: 1, name: 'a' })).status).toBe(200)
   for (const wrong of ['third-secret', 'first-secret,', 'first-secret, second-secret']) {
     expect(await statusOf(url, wrong)).toBe(401)
   }
-  expect(await stop(program)).toBe(0)
+  expect(await program.end()).toBe(0)
   expect(program.errors()).toBe('')
   expect(everythingIn(join(folder, 'data'))).not.toContain('-secret')
   expect(program.output()).not.toContain('-secret')
   expect(program.output()).not.toContain(noToken)
 
-  const without = startProgram(folder)
-  const urlWithout = await urlOf(without)
+  await using without = await startServer({ folder })
+  const urlWithout = without.url
   expect(await statusOf(urlWithout, 'first-secret')).toBe(401)
-  expect(await stop(without)).toBe(0)
+  expect(await without.end()).toBe(0)
   expect(without.output()).toContain(noToken)
 })
 
 test('a store in memory makes no file and is empty again after a restart', async () => {
   const folder = temporaryFolder()
   for (let start = 0; start < 2; start++) {
-    const program = startProgram(folder, { DATABASE_URL: 'file::memory:', ACCESS_TOKENS: 'secret' })
-    const url = await urlOf(program)
+    await using program = await startServer({
+      folder,
+      environment: { DATABASE_URL: 'file::memory:', ACCESS_TOKENS: 'secret' },
+    })
+    const { url } = program
     expect((await post(url, 'secret', { id: 1, name: 'a' })).status).toBe(200)
     expect((await post(url, 'secret', { id: 1, name: 'a' })).status).toBe(400)
-    expect(await stop(program)).toBe(0)
+    expect(await program.end()).toBe(0)
     expect(readdirSync(folder)).toEqual([])
   }
 })
 
 test('DATABASE_URL says where the store is, from where the program was started', async () => {
   const folder = temporaryFolder()
-  const program = startProgram(folder, { DATABASE_URL: 'file:a/b/plants.db', ACCESS_TOKENS: 'secret' })
-  const url = await urlOf(program)
+  await using program = await startServer({
+    folder,
+    environment: { DATABASE_URL: 'file:a/b/plants.db', ACCESS_TOKENS: 'secret' },
+  })
+  const { url } = program
   expect((await post(url, 'secret', { id: 1, name: 'a' })).status).toBe(200)
-  expect(await stop(program)).toBe(0)
+  expect(await program.end()).toBe(0)
   expect(existsSync(join(folder, 'a', 'b', 'plants.db'))).toBe(true)
   expect(readdirSync(folder)).toEqual(['a'])
 })
 
 test('the path of BASE_URL stands before every route, and in the description', async () => {
   const token = 'secret'
-  const program = startProgram(temporaryFolder(), {
-    BASE_URL: 'https://plants.example.org/green/store/',
-    ACCESS_TOKENS: token,
+  await using program = await startServer({
+    folder: temporaryFolder(),
+    environment: {
+      BASE_URL: 'https://plants.example.org/green/store/',
+      ACCESS_TOKENS: token,
+    },
   })
-  const { origin } = new URL(await urlOf(program))
+  const { origin } = new URL(program.url)
 
   const prefixed = `${origin}/green/store`
   expect((await post(prefixed, token, { id: 1, name: 'a' })).status).toBe(200)
@@ -315,18 +345,21 @@ test('the path of BASE_URL stands before every route, and in the description', a
   await post(prefixed, token, { id: 2, name: 'b' })
   const first = await fetch(`${prefixed}/plants?limit=1`, { headers: { authorization: `Bearer ${token}` } })
   expect(first.headers.get('link')).toBe('</green/store/plants?limit=1&after=1>; rel="next"')
-  expect(await stop(program)).toBe(0)
+  expect(await program.end()).toBe(0)
 })
 
 test.each(['SIGTERM', 'SIGINT'] as const)(
   '%s ends it with 0, also while clients keep connections open',
   async signal => {
-    const program = startProgram(temporaryFolder(), { ACCESS_TOKENS: 'secret' })
-    const url = new URL(await urlOf(program))
+    await using program = await startServer({
+      folder: temporaryFolder(),
+      environment: { ACCESS_TOKENS: 'secret' },
+    })
+    const url = new URL(program.url)
     const idle = connect(Number(url.port), url.hostname)
     await once(idle, 'connect')
     expect((await post(url.origin, 'secret', { id: 1, name: 'a' })).status).toBe(200)
-    expect(await stop(program, signal)).toBe(0)
+    expect(await program.end(signal)).toBe(0)
     expect(program.output()).toMatch(/"msg":"stopped"\}\n$/)
     expect(program.errors()).toBe('')
     idle.destroy()
@@ -335,8 +368,8 @@ test.each(['SIGTERM', 'SIGINT'] as const)(
 
 test('a request that is under way when it is told to stop is still answered, and kept', async () => {
   const folder = temporaryFolder()
-  const program = startProgram(folder, { ACCESS_TOKENS: 'secret' })
-  const { port, hostname, host } = new URL(await urlOf(program))
+  await using program = await startServer({ folder, environment: { ACCESS_TOKENS: 'secret' } })
+  const { port, hostname, host } = new URL(program.url)
   const socket = connect(Number(port), hostname)
   let answer = ''
   socket.setEncoding('utf8').on('data', text => {
@@ -355,15 +388,18 @@ test('a request that is under way when it is told to stop is still answered, and
   expect(answer).toMatch(/\r\n\r\n\{"name":"a"\}$/)
   expect(await program.ended).toBe(0)
 
-  const again = startProgram(folder, { ACCESS_TOKENS: 'secret' })
-  expect((await post(await urlOf(again), 'secret', { id: 1, name: 'a' })).status).toBe(400)
-  expect(await stop(again)).toBe(0)
+  await using again = await startServer({ folder, environment: { ACCESS_TOKENS: 'secret' } })
+  expect((await post(again.url, 'secret', { id: 1, name: 'a' })).status).toBe(400)
+  expect(await again.end()).toBe(0)
 })
 
 test('it ends with 1 when it can not stop in time', async () => {
   const folder = temporaryFolder()
-  const program = startProgram(folder, { ACCESS_TOKENS: 'secret', SHUTDOWN_TIMEOUT: '300ms' })
-  const url = await urlOf(program)
+  await using program = await startServer({
+    folder,
+    environment: { ACCESS_TOKENS: 'secret', SHUTDOWN_TIMEOUT: '300ms' },
+  })
+  const { url } = program
   // Somebody else holds the lock, so that a change can be neither made nor refused yet.
   using other = new DatabaseSync(join(folder, 'data/plant-store.db'))
   other.exec('begin immediate')
@@ -373,7 +409,7 @@ test('it ends with 1 when it can not stop in time', async () => {
       fetch(`${url}/metrics`, { headers: { authorization: 'Bearer secret' } }).then(answer => answer.text()),
     )
     .toContain('plant_store_waiting_changes 1\n')
-  expect(await stop(program)).toBe(1)
+  expect(await program.end()).toBe(1)
   expect(program.output()).toContain('"msg":"did not stop in time"')
   expect(await unanswered).toBe('cut')
 })
@@ -381,11 +417,12 @@ test('it ends with 1 when it can not stop in time', async () => {
 test('--version prints the version and starts nothing', async () => {
   const folder = temporaryFolder()
   const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
-  const { stdout, stderr } = await run(process.execPath, [main, '--version'], {
-    cwd: folder,
-    env: { PORT: 'x' },
+  const program = launch([process.execPath, serverProgram, '--version'], {
+    folder,
+    environment: { PORT: 'x' },
   })
-  expect({ stdout, stderr, files: readdirSync(folder) }).toEqual({
+  expect(await program.ended).toBe(0)
+  expect({ stdout: program.output(), stderr: program.errors(), files: readdirSync(folder) }).toEqual({
     stdout: `${version}\n`,
     stderr: '',
     files: [],

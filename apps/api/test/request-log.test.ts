@@ -1,5 +1,5 @@
+import { startServer } from '@plant-store/harness'
 import { expect, test } from 'vitest'
-import { startProgram } from './program.ts'
 
 const token = 'given-by-configuration'
 
@@ -13,7 +13,10 @@ interface RequestLine {
 }
 
 async function startLogged(environment: Record<string, string> = {}) {
-  const program = await startProgram({ DATABASE_URL: 'file::memory:', ACCESS_TOKENS: token, ...environment })
+  const program = await startServer({
+    databaseUrl: 'file::memory:',
+    environment: { ACCESS_TOKENS: token, ...environment },
+  })
   return {
     async ask(method: string, path: string, headers: Record<string, string> = {}, body?: string) {
       const authorization = `Bearer ${token}`

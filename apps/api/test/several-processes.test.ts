@@ -1,11 +1,12 @@
+import { startServer } from '@plant-store/harness'
 import { openStorage } from '@plant-store/persistence'
 import { expect, test } from 'vitest'
-import { prepareDatabase, startProgram } from './program.ts'
+import { prepareDatabase } from './database.ts'
 
 test('several processes on one database are one store', async () => {
   await using database = await prepareDatabase()
-  await using one = await startProgram({ DATABASE_URL: database.url })
-  await using other = await startProgram({ DATABASE_URL: database.url })
+  await using one = await startServer({ databaseUrl: database.url })
+  await using other = await startServer({ databaseUrl: database.url })
   const both = [one, other]
   const headers = { authorization: `Bearer ${database.tokens.full}`, 'content-type': 'application/json' }
   const create = async ({ url }: { url: string }, id: number) => {
@@ -38,7 +39,7 @@ test('several processes on one database are one store', async () => {
 
 test('its log names a database without the password', async () => {
   await using database = await prepareDatabase()
-  await using program = await startProgram({ DATABASE_URL: database.url })
+  await using program = await startServer({ databaseUrl: database.url })
   const { password } = new URL(database.url)
   expect(password).not.toBe('')
   expect(JSON.stringify(program.log)).toContain(new URL(database.url).pathname)

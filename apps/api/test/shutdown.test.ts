@@ -2,17 +2,18 @@ import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { connect } from 'node:net'
 import { parsePlantId } from '@plant-store/domain'
+import { type Server, startServer } from '@plant-store/harness'
 import { openStorage } from '@plant-store/persistence'
 import { describe, expect, test, vi } from 'vitest'
-import { type Program, prepareDatabase, startProgram } from './program.ts'
+import { prepareDatabase } from './database.ts'
 import { connectRaw, rawPost } from './raw-client.ts'
 
 const token = 'given-by-configuration'
 vi.setConfig({ testTimeout: 60_000 })
-const endedWell = { code: 0, signal: null }
+const endedWell = 0
 
 /** Resolves once nobody listens any more: the program has begun to stop. */
-async function refusesConnections({ url }: Program): Promise<void> {
+async function refusesConnections({ url }: Server): Promise<void> {
   const { hostname, port } = new URL(url)
   for (;;) {
     const socket = connect(Number(port), hostname)
@@ -35,7 +36,10 @@ test.each(['SIGTERM', 'SIGINT'] as const)(
     let unanswered = 0
     let lastAnswers = 0
     {
-      await using program = await startProgram({ DATABASE_URL: database.url, ACCESS_TOKENS: token })
+      await using program = await startServer({
+        databaseUrl: database.url,
+        environment: { ACCESS_TOKENS: token },
+      })
       let nextId = 1n
       let ended: Promise<unknown> | undefined
       const work = async () => {
@@ -81,10 +85,9 @@ test('a client that connects anew when its connection is closed is answered or r
   await using database = await prepareDatabase()
   const cut: string[] = []
   for (let stop = 0; stop < stops; stop++) {
-    await using program = await startProgram({
-      DATABASE_URL: database.url,
-      ACCESS_TOKENS: token,
-      HTTP_THREADS: '2',
+    await using program = await startServer({
+      databaseUrl: database.url,
+      environment: { ACCESS_TOKENS: token, HTTP_THREADS: '2' },
     })
     let answers = 0
     let ended: Promise<unknown> | undefined
@@ -121,7 +124,10 @@ describe.each([
   ['memory, on one thread', async () => ({ url: 'file::memory:', [Symbol.asyncDispose]: async () => {} })],
 ])('a store in %s', (_name, prepare) => {
   const start = (database: { url: string }, more: Record<string, string> = {}) =>
-    startProgram({ DATABASE_URL: database.url, ACCESS_TOKENS: token, HTTP_THREADS: '2', ...more })
+    startServer({
+      databaseUrl: database.url,
+      environment: { ACCESS_TOKENS: token, HTTP_THREADS: '2', ...more },
+    })
 
   test('what is under way is finished, readiness says so, and everyone else is turned away', async () => {
     await using database = await prepare()
@@ -211,7 +217,7 @@ describe.each([
     const other = await connectRaw(program.url)
     other.send('GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n')
     expect(await other.answer()).toMatchObject({ status: 200 })
-    expect(await program.end('SIGTERM')).toEqual({ code: 1, signal: null })
+    expect(await program.end('SIGTERM')).toBe(1)
     expect(program.log.map(({ msg }) => msg)).toContain('requests were cut before they were answered')
     expect(program.log.at(-1)?.msg).toBe('stopped')
     client.socket.destroy()

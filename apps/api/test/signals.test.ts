@@ -2,8 +2,9 @@ import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { Agent, request } from 'node:http'
 import { createServer } from 'node:net'
 import { dirname, join } from 'node:path'
+import { startServer } from '@plant-store/harness'
 import { expect, test } from 'vitest'
-import { prepareDatabase, startProgram } from './program.ts'
+import { prepareDatabase } from './database.ts'
 import { connectRaw, rawPost } from './raw-client.ts'
 
 const token = 'given-by-configuration'
@@ -42,12 +43,13 @@ test('the figures are those of all threads together, with a token or on a port o
   await using database = await prepareDatabase()
   const metricsPort = await freePort()
   const file = database.url.replace(/^file:/, '')
-  await using program = await startProgram({
-    DATABASE_URL: database.url,
-    HTTP_THREADS: '3',
-    METRICS_PORT: `${metricsPort}`,
-    // Of a token in the store it would be written down that it was used: a change as well.
-    ACCESS_TOKENS: token,
+  await using program = await startServer({
+    databaseUrl: database.url,
+    environment: {
+      HTTP_THREADS: '3',
+      METRICS_PORT: `${metricsPort}`, // Of a token in the store it would be written down that it was used: a change as well.
+      ACCESS_TOKENS: token,
+    },
   })
   // The system spreads connections over the threads by their ports: with so many, none is left out.
   const clients = await Promise.all(Array.from({ length: 40 }, () => connectRaw(program.url)))
@@ -111,11 +113,14 @@ test('the figures are those of all threads together, with a token or on a port o
     return samplesIn(text).get('http_connections_open')
   }
   await expect.poll(open).toBeLessThanOrEqual(4)
-  expect(await program.end('SIGTERM')).toEqual({ code: 0, signal: null })
+  expect(await program.end('SIGTERM')).toBe(0)
 })
 
 test('the figures of a store in memory are there as well', async () => {
-  await using program = await startProgram({ DATABASE_URL: 'file::memory:', ACCESS_TOKENS: token })
+  await using program = await startServer({
+    databaseUrl: 'file::memory:',
+    environment: { ACCESS_TOKENS: token },
+  })
   const client = await connectRaw(program.url)
   client.send(rawPost(token, '{"id": 1, "name": "n"}'))
   expect(await client.answer()).toMatchObject({ status: 200 })
@@ -127,7 +132,10 @@ test('the figures of a store in memory are there as well', async () => {
 })
 
 test('every answer names its request: as its sender does where that is fit to be repeated, and else in its own way', async () => {
-  await using program = await startProgram({ DATABASE_URL: 'file::memory:', ACCESS_TOKENS: token })
+  await using program = await startServer({
+    databaseUrl: 'file::memory:',
+    environment: { ACCESS_TOKENS: token },
+  })
   const send = async (start: string, more = '') => {
     const client = await connectRaw(program.url)
     client.send(`${start} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n${more}\r\n`)
@@ -169,7 +177,7 @@ test('no two requests are given the same name, whatever threads and processes th
   await using database = await prepareDatabase()
   const seen: unknown[] = []
   for (let run = 0; run < 2; run++) {
-    await using program = await startProgram({ DATABASE_URL: database.url, HTTP_THREADS: '2' })
+    await using program = await startServer({ databaseUrl: database.url, environment: { HTTP_THREADS: '2' } })
     const answers = await Promise.all(Array.from({ length: 50 }, () => fetch(`${program.url}/healthz`)))
     for (const answer of answers) {
       seen.push(answer.headers.get('x-request-id'))
@@ -190,17 +198,18 @@ test('the log has a line for each request and never a token or a body, whatever 
     'secret-twice',
     'secret-extra',
     'secret-query',
+    'secret-cookie',
   ]
-  await using program = await startProgram({
-    DATABASE_URL: database.url,
-    LOG_LEVEL: 'trace',
-    ACCESS_TOKENS: token,
+  await using program = await startServer({
+    databaseUrl: database.url,
+    environment: { LOG_LEVEL: 'trace', ACCESS_TOKENS: token },
   })
   const agent = new Agent({ keepAlive: true })
   const ask = (method: string, path: string, bearer: string, body?: string, type = 'application/json') =>
     new Promise<number | undefined>((resolve, reject) => {
       const headers = {
         authorization: `Bearer ${bearer}`,
+        cookie: 'session=secret-cookie',
         ...(body !== undefined && { 'content-type': type }),
       }
       request(new URL(path, program.url), { method, agent, headers }, answer => {
@@ -232,7 +241,7 @@ test('the log has a line for each request and never a token or a body, whatever 
   )
   expect(await broken.answer()).toMatchObject({ status: 400 })
   agent.destroy()
-  expect(await program.end('SIGTERM')).toEqual({ code: 0, signal: null })
+  expect(await program.end('SIGTERM')).toBe(0)
 
   const answered = program.log.filter(({ msg }) => msg === 'answered')
   // And the broken one.

@@ -2,8 +2,9 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
+import { startServer } from '@plant-store/harness'
 import { expect, test } from 'vitest'
-import { prepareDatabase, startProgram } from './program.ts'
+import { prepareDatabase } from './database.ts'
 
 const token = 'given-by-configuration'
 
@@ -61,11 +62,13 @@ test('each request is a span with its route and status, in the trace of its call
   using collector = await startCollector()
   const loggedTraces: unknown[] = []
   {
-    await using program = await startProgram({
-      DATABASE_URL: database.url,
-      ACCESS_TOKENS: token,
-      OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
-      OTEL_SERVICE_NAME: 'greenhouse',
+    await using program = await startServer({
+      databaseUrl: database.url,
+      environment: {
+        ACCESS_TOKENS: token,
+        OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+        OTEL_SERVICE_NAME: 'greenhouse',
+      },
     })
     const ask = (method: string, path: string, more: Record<string, string> = {}, body?: string) =>
       fetch(`${program.url}${path}`, {
@@ -80,7 +83,7 @@ test('each request is a span with its route and status, in the trace of its call
     expect((await ask('GET', '/plants/1')).status).toBe(200)
     expect((await ask('GET', '/nowhere')).status).toBe(404)
     // What has not been sent by then is sent before it ends.
-    expect(await program.end('SIGTERM')).toEqual({ code: 0, signal: null })
+    expect(await program.end('SIGTERM')).toBe(0)
     for (const line of program.log) if (line.msg === 'answered') loggedTraces.push(line.traceId)
   }
   expect([...collector.paths]).toEqual(['/v1/traces'])
@@ -111,13 +114,12 @@ test('each request is a span with its route and status, in the trace of its call
 })
 
 test('a collector that is not there costs no request, and does not keep it from stopping', async () => {
-  await using program = await startProgram({
-    DATABASE_URL: 'file::memory:',
-    ACCESS_TOKENS: token,
-    OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1',
+  await using program = await startServer({
+    databaseUrl: 'file::memory:',
+    environment: { ACCESS_TOKENS: token, OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1' },
   })
   expect((await fetch(`${program.url}/healthz`)).status).toBe(200)
   const begun = performance.now()
-  expect(await program.end('SIGTERM')).toEqual({ code: 0, signal: null })
+  expect(await program.end('SIGTERM')).toBe(0)
   expect(performance.now() - begun).toBeLessThan(5_000)
 })

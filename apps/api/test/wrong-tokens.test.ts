@@ -1,8 +1,9 @@
 import { Agent, get } from 'node:http'
 import { hashToken, mintToken } from '@plant-store/access'
+import { startServer } from '@plant-store/harness'
+import { temporaryFolder } from '@plant-store/harness/vitest'
 import { openStorage } from '@plant-store/persistence'
 import { expect, test } from 'vitest'
-import { startProgram, stop, temporaryFolder, urlOf } from './started-program.ts'
 
 const limit = 10
 
@@ -18,19 +19,22 @@ const statusOf = (url: string, token: string) =>
 test('all threads count wrong tokens together, and a good one passes each, also at its first use', async () => {
   const folder = temporaryFolder()
   const stored = await storeTokens(folder, 20)
-  const program = startProgram(folder, {
-    DATABASE_URL: 'file:plants.db',
-    HTTP_THREADS: '2',
-    WRONG_TOKENS_LIMIT: `${limit}`,
-    ACCESS_TOKENS: 'given',
+  await using program = await startServer({
+    folder,
+    environment: {
+      DATABASE_URL: 'file:plants.db',
+      HTTP_THREADS: '2',
+      WRONG_TOKENS_LIMIT: `${limit}`,
+      ACCESS_TOKENS: 'given',
+    },
   })
-  const url = await urlOf(program)
+  const { url } = program
   const wrong = await Promise.all(Array.from({ length: 6 * limit }, (_, n) => statusOf(url, `guess-${n}`)))
   expect(wrong.filter(status => status === 401)).toHaveLength(limit)
   expect(wrong.filter(status => status === 429)).toHaveLength(5 * limit)
   const good = await Promise.all([...stored, 'given', 'given', 'given'].map(token => statusOf(url, token)))
   expect(new Set(good)).toEqual(new Set([200]))
-  expect(await stop(program)).toBe(0)
+  expect(await program.end()).toBe(0)
 })
 
 async function storeTokens(folder: string, count: number): Promise<string[]> {

@@ -8,7 +8,7 @@ import { parse } from 'csv-parse/sync'
 import { stringify } from 'csv-stringify/sync'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { anyPlants } from './any-plants.ts'
-import { Place } from './programs.ts'
+import { Place } from './place.ts'
 
 let place: Place
 beforeEach(() => {
@@ -155,7 +155,7 @@ test('an export while a server writes is of one moment', async () => {
     await server.request('DELETE', `/plants/${id - 10_000}`, 'given')
   }
   const { stdout } = await exporting
-  await server.stop()
+  await server.end()
   const ids = stdout
     .trimEnd()
     .split('\n')

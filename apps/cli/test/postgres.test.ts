@@ -1,17 +1,17 @@
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { hashToken } from '@plant-store/access'
+import type { TestDatabase } from '@plant-store/harness/postgres'
+import { createTestDatabase } from '@plant-store/harness/vitest'
 import { openArchive, openStorage } from '@plant-store/persistence'
-import { createDatabase, type TestDatabase } from '@plant-store/postgres'
-import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { anyPlants, eachPiece } from './any-plants.ts'
-import { Place, until } from './programs.ts'
-import '@plant-store/postgres/vitest'
+import { Place } from './place.ts'
 
 let database: TestDatabase
 let inFile: Place
 let inDatabase: Place
 beforeEach(async () => {
-  database = await createDatabase(inject('postgresUrl'))
+  database = await createTestDatabase()
   inFile = new Place()
   inDatabase = new Place(database.url)
 })
@@ -99,7 +99,7 @@ test('access tokens move with a store, and stay valid in the next', async () => 
   expect((await token(back, 'list', '--json')).stdout).toBe((await token(inFile, 'list', '--json')).stdout)
   const server = await back.serve()
   expect(await server.request('GET', '/metrics', used)).toBe(200)
-  await server.stop()
+  await server.end()
 
   expect(await back.run(['token', 'import', '-'], tokens.stdout)).toEqual({
     code: 0,
@@ -170,31 +170,6 @@ describe('an import has the same outcomes on both', () => {
       ].join(''),
     )
   })
-})
-
-test('a strict import that is interrupted while it stores says what became of it', async () => {
-  await inDatabase.run(['import', '-'], '{"id":1,"name":"a"}\n')
-  const lock = 'begin; lock table plants in exclusive mode; select pg_sleep(600)'
-  const held = database.query(lock).catch(() => 'released')
-  const locks = (condition: string) => database.query(`select pid from pg_locks where ${condition}`)
-  await until(
-    async () => (await locks(`relation = 'plants'::regclass and mode = 'ExclusiveLock'`)).length === 1,
-  )
-  const { process: program, result } = inDatabase.start(['import', '-', '--strict', '--json'], {
-    input: '{"id":2,"name":"b"}\n',
-  })
-  await until(async () => (await locks('not granted')).length === 1)
-  program.kill('SIGINT')
-  await database.query(`select pg_cancel_backend(pid) from pg_stat_activity where query like '${lock}'`)
-  expect(await held).toBe('released')
-  const { code, stdout, stderr } = await result
-  expect({ code, stderr, ...JSON.parse(stdout) }).toMatchObject({
-    code: 0,
-    stderr: '',
-    inserted: 1,
-    interrupted: false,
-  })
-  expect(await inDatabase.count()).toBe(2)
 })
 
 test('a check counts what is in a database, and says what it does not look at', async () => {

@@ -1,14 +1,10 @@
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, readdirSync, readFileSync, statfsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { stripVTControlCharacters } from 'node:util'
 import { parsePlant } from '@plant-store/domain'
 import { openArchive, openSnapshot } from '@plant-store/persistence'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { Place } from './programs.ts'
-
-const cli = fileURLToPath(new URL('../dist/main.js', import.meta.url))
+import { Place } from './place.ts'
 
 let place: Place
 beforeEach(() => {
@@ -75,7 +71,7 @@ test('a backup under load opens, passes the check, and holds every create answer
   }
   stopping = true
   await Promise.all(clients)
-  await server.stop()
+  await server.end()
   expect(answered.length).toBeGreaterThan(16)
   expect(readdirSync(place.folder).sort()).toEqual(['data', 'first.db', 'second.db'])
 })
@@ -106,7 +102,7 @@ test('a store that a server holds is not restored, and then it is', async () => 
   await fails(['restore', 'backup.db', '--force'], 4, /the store .*store.db is in use: stop the server first/)
   expect(await server.request('GET', '/plants/509', 'given')).toBe(200)
   expect(await server.request('POST', '/plants', 'given', '{"id":510,"name":"goes on"}')).toBe(200)
-  await server.stop()
+  await server.end()
   expect(await place.count()).toBe(111)
 
   const { code, stdout } = await place.run(['restore', 'backup.db', '--force', '--json'])
@@ -115,7 +111,7 @@ test('a store that a server holds is not restored, and then it is', async () => 
   const again = await place.serve()
   expect(await again.request('GET', '/plants/509', 'given')).toBe(404)
   expect(await again.request('GET', '/plants/99', 'given')).toBe(200)
-  await again.stop()
+  await again.end()
 })
 
 test('a server that has just started and done nothing holds its store too', async () => {
@@ -123,7 +119,7 @@ test('a server that has just started and done nothing holds its store too', asyn
   await place.run(['backup', 'backup.db'])
   const server = await place.serve()
   await fails(['restore', 'backup.db', '--force'], 4, /is in use/)
-  await server.stop()
+  await server.end()
 })
 
 test('what is no sound backup is not restored', async () => {
@@ -161,7 +157,7 @@ test('a check tells what is in a store, also while a server has it open', async 
     ),
     stderr: '',
   })
-  await server.stop()
+  await server.end()
   const { stdout } = await place.run(['check', '--json'])
   expect(JSON.parse(stdout)).toEqual({
     store: place.store,
@@ -257,25 +253,6 @@ describe('on a disk that is full', () => {
     })
     expect(await place.count()).toBe(1)
   })
-})
-
-test.each([
-  ['import', 'plants', /█░* +\d+% {2}[\d,]+ plants {2}[\d,]+\/s {2}\w+ left/],
-  ['import', '- < plants', /^[^%]*50,000 plants {2}[\d,]+\/s {2}\ds[^%]*$/],
-  ['export', 'file', /█░* +\d+% {2}[\d,]+ plants/],
-  ['backup', 'file', /░? +\d+% {2}[\d,]+ pages/],
-])('a terminal shows how far %s %s has come', async (command, args, bar) => {
-  if (command === 'import') {
-    const lines = Array.from({ length: 50_000 }, (_, n) => `{"id":${n},"name":"plant ${n}"}\n`)
-    writeFileSync(place.path('plants'), lines.join(''))
-  } else await load(0, 30_000)
-  const shell = `'${process.execPath}' '${cli}' ${command} ${args}`
-  const shown = execFileSync('script', ['--quiet', '--return', '--command', shell, '/dev/null'], {
-    cwd: place.folder,
-    env: { ...process.env, DATABASE_URL: place.url },
-    encoding: 'utf8',
-  })
-  expect(stripVTControlCharacters(shown)).toMatch(bar)
 })
 
 test('--version prints the version', async () => {

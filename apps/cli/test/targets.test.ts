@@ -17,9 +17,10 @@ import {
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { parsePlant } from '@plant-store/domain'
+import type { StartedCommand } from '@plant-store/harness'
 import { openArchive } from '@plant-store/persistence'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { Place, type Running } from './programs.ts'
+import { Place } from './place.ts'
 
 // What can be at the path that something is written to: a store, open or not, its log, a link, what a killed run left.
 
@@ -170,7 +171,7 @@ describe('a store that a server has open', () => {
         expect(await create()).toBe(200)
       }
     }
-    await server.stop()
+    await server.end()
     expect(await other.count()).toBe(id)
   })
 
@@ -185,7 +186,7 @@ describe('a store that a server has open', () => {
       const server = await other.serve()
       running.process.kill('SIGCONT')
       expect(await running.result).toMatchObject({ code: 4, stderr: expect.stringMatching(/is in use/) })
-      await server.stop()
+      await server.end()
       expect(await other.count()).toBe(1)
     }
   })
@@ -209,7 +210,7 @@ const parts = (folder: string) => readdirSync(folder).filter(name => name.includ
 async function stoppedWhileWriting(
   args: readonly string[],
   folder: string,
-): Promise<{ running: Running; part: string }> {
+): Promise<{ running: StartedCommand; part: string }> {
   const before = new Set(parts(folder))
   const watcher = watch(folder)
   const running = place.start(args)
@@ -308,7 +309,7 @@ test('a store and its copies are for their owner only, or for the group that was
   for (const file of [place.store, `${place.store}-wal`, `${place.store}-shm`, place.path('backup.db')]) {
     expect(`${file} ${mode(file)}`).toBe(`${file} 600`)
   }
-  await server.stop()
+  await server.end()
   for (const [before, after] of [
     ['640', '640'],
     ['644', '640'],

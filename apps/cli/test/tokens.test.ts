@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
+import { until } from '@plant-store/harness'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { Place, type Server, until } from './programs.ts'
+import { Place, type RunningServer } from './place.ts'
 
 let place: Place
 beforeEach(() => {
@@ -12,11 +13,7 @@ const plant = (id: number) => JSON.stringify({ id, name: 'Monstera' })
 
 test('a token is printed once, alone, and is in no list', async () => {
   const created = await place.run(['token', 'create', '--name', 'shop'])
-  expect(created).toEqual({
-    code: 0,
-    stdout: expect.stringMatching(/^plantstore_[\w-]{43}\n$/),
-    stderr: 'The token of shop grants plants:read and plants:write, and never expires.\n',
-  })
+  expect(created).toEqual({ code: 0, stdout: expect.stringMatching(/^plantstore_[\w-]{43}\n$/), stderr: '' })
   const listed = await place.run(['token', 'list'])
   expect(listed.stdout).toMatch(
     /^NAME +SCOPES +CREATED +EXPIRES +LAST USED\nshop +plants:read plants:write +\S+ \S+Z +never +never\n$/,
@@ -50,20 +47,6 @@ test('scopes and expiry are as asked for', async () => {
     days: expect.closeTo(90, 3),
   })
   expect(await create('--expires', '36h')).toMatchObject({ days: expect.closeTo(1.5, 3) })
-  expect(await create('--expires', '90min')).toMatchObject({ days: expect.closeTo(1 / 16, 3) })
-  const { stderr } = await place.run([
-    'token',
-    'create',
-    '--name',
-    'm',
-    '--scope',
-    'metrics',
-    '--expires',
-    '1d',
-  ])
-  expect(stderr).toMatch(
-    /^The token of m grants metrics:read, and expires at \d{4}-\d\d-\d\d \d\d:\d\dZ\.\n$/,
-  )
 })
 
 test('a name is taken until its token is revoked', async () => {
@@ -94,8 +77,6 @@ test.each([
   [['token', 'create', '--name', 'x', '--scope', 'all'], /must be one of read, write, metrics/],
   [['token', 'create', '--name', 'x', '--expires', 'soon'], /must be a time from now/],
   [['token', 'create', '--name', 'x', '--expires', '0d'], /must be a time from now/],
-  // A minute to some, a month to others.
-  [['token', 'create', '--name', 'x', '--expires', '1m'], /must be a time from now, such as 30min,/],
   [['token', 'revoke'], /missing required argument 'name'/],
   [['tokens'], /unknown command 'tokens'/],
   [['token', 'list', '--all'], /unknown option '--all'/],
@@ -183,7 +164,7 @@ describe('tokens from another store', () => {
 
 describe('a running server', () => {
   let running: Place
-  let server: Server
+  let server: RunningServer
   beforeAll(async () => {
     running = new Place()
     server = await running.serve()
@@ -209,13 +190,13 @@ describe('a running server', () => {
     expect(await server.request('GET', '/plants', token)).toBe(200)
     await running.run(['token', 'revoke', 'revoked'])
     const revokedMs = performance.now()
-    await until(async () => (await server.request('GET', '/plants', token)) === 401)
+    await until('a refusal', async () => (await server.request('GET', '/plants', token)) === 401)
     expect(performance.now() - revokedMs).toBeLessThan(5_000)
   })
 
   test('refuses a token once it has expired', async () => {
     const token = await create('expiring', '--expires', '1s')
-    await until(async () => (await server.request('GET', '/plants', token)) === 401)
+    await until('a refusal', async () => (await server.request('GET', '/plants', token)) === 401)
   })
 
   test('writes down when a token was last used', async () => {
@@ -228,7 +209,7 @@ describe('a running server', () => {
     }
     expect(await lastUsed()).toBe(null)
     await server.request('GET', '/plants', token)
-    await until(async () => (await lastUsed()) !== null)
+    await until('a date', async () => (await lastUsed()) !== null)
     expect(Date.parse((await lastUsed()) as string)).toBeGreaterThanOrEqual(startedMs)
     expect((await running.run(['token', 'list'])).stdout).toMatch(/\nused .* \d{4}-\d\d-\d\d \d\d:\d\dZ\n/)
   })

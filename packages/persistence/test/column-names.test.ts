@@ -1,8 +1,7 @@
-import { createDatabase } from '@plant-store/postgres'
+import { createTestDatabase } from '@plant-store/harness/vitest'
 import Database from 'better-sqlite3'
-import { beforeAll, expect, inject, test } from 'vitest'
+import { beforeAll, expect, test } from 'vitest'
 import { plant, temporaryFolder } from './store-folder.ts'
-import '@plant-store/postgres/vitest'
 
 // Columns may come to have such names: PostgreSQL has no capital letters in names that aren't quoted, and no database
 // takes its own words for them.
@@ -64,7 +63,7 @@ test('columns of any names survive import and export on SQLite', async () => {
 })
 
 test('columns of any names survive import and export on PostgreSQL', async () => {
-  await using database = await createDatabase(inject('postgresUrl'))
+  await using database = await createTestDatabase()
   await (await persistence.openStorage({ url: database.url }))[Symbol.asyncDispose]()
   await database.query(rename)
   await importAndExport(database.url)

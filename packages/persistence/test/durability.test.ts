@@ -1,8 +1,9 @@
 import { join } from 'node:path'
 import { plantIdMax } from '@plant-store/domain'
+import { trace } from '@plant-store/harness'
 import { openStorage } from '@plant-store/persistence'
 import { expect, test } from 'vitest'
-import { countInjected, countSyncs, startStoreProcess, trace } from './processes.ts'
+import { countInjected, countSyncs, startStoreProcess } from './processes.ts'
 import { plantId, temporaryFolder } from './store-folder.ts'
 import type { Answer } from './store-process.ts'
 

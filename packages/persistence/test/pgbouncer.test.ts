@@ -1,10 +1,15 @@
 import { tokenRepositoryContract } from '@plant-store/access/testing'
 import { parsePlant } from '@plant-store/domain'
 import { plantRepositoryContract } from '@plant-store/domain/testing'
+import { hasPgbouncer, startPgbouncer } from '@plant-store/harness/pgbouncer'
+import {
+  createDatabase,
+  type PostgresServer,
+  startPostgres,
+  type TestDatabase,
+} from '@plant-store/harness/postgres'
 import { openArchive, openSnapshot, openStorage, type Storage } from '@plant-store/persistence'
 import { plantArchiveContract } from '@plant-store/persistence/testing'
-import { createDatabase, type PostgresServer, startPostgres, type TestDatabase } from '@plant-store/postgres'
-import { hasPgbouncer, startPgbouncer } from '@plant-store/postgres/pgbouncer'
 import pg from 'pg'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { plant } from './store-folder.ts'

@@ -1,4 +1,6 @@
 import { parsePlant } from '@plant-store/domain'
+import type { TestDatabase } from '@plant-store/harness/postgres'
+import { createTestDatabase } from '@plant-store/harness/vitest'
 import {
   inspectStore,
   OutcomeUnknownError,
@@ -7,17 +9,15 @@ import {
   openStorage,
 } from '@plant-store/persistence'
 import { plantArchiveContract } from '@plant-store/persistence/testing'
-import { createDatabase, type TestDatabase } from '@plant-store/postgres'
 import pg from 'pg'
-import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { startProxy } from './proxy.ts'
 import { plant } from './store-folder.ts'
-import '@plant-store/postgres/vitest'
 
 let database: TestDatabase
 
 beforeAll(async () => {
-  database = await createDatabase(inject('postgresUrl'))
+  database = await createTestDatabase()
   await (await openArchive(database.url))[Symbol.asyncDispose]()
 })
 beforeEach(async () => {
@@ -162,7 +162,7 @@ describe('what is told of a database', () => {
   })
 
   test('that it is empty, and it is left so', async () => {
-    await using empty = await createDatabase(inject('postgresUrl'))
+    await using empty = await createTestDatabase()
     await expect(openSnapshot(empty.url)).rejects.toThrow(/can not be opened: it is empty$/)
     await expect(inspectStore(empty.url)).rejects.toThrow(/can not be opened: it is empty$/)
     expect(

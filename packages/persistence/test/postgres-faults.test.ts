@@ -1,7 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { DomainError, type Plant, parsePlant } from '@plant-store/domain'
+import {
+  createDatabase,
+  type PostgresServer,
+  startPostgres,
+  type TestDatabase,
+} from '@plant-store/harness/postgres'
 import { openStorage, type Storage } from '@plant-store/persistence'
-import { createDatabase, type PostgresServer, startPostgres, type TestDatabase } from '@plant-store/postgres'
 import pg from 'pg'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { startProxy } from './proxy.ts'

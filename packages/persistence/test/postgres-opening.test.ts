@@ -1,11 +1,11 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { type AccessError, createGate, hashToken } from '@plant-store/access'
+import { startPostgres } from '@plant-store/harness/postgres'
+import { createTestDatabase } from '@plant-store/harness/vitest'
 import { openStorage, storageName } from '@plant-store/persistence'
-import { createDatabase, startPostgres } from '@plant-store/postgres'
 import { describe, expect, inject, test } from 'vitest'
 import type { Contest } from './contender.ts'
-import '@plant-store/postgres/vitest'
 
 /** @throws Error when the process ends without one */
 async function nextMessage(contender: ChildProcess): Promise<unknown> {
@@ -21,7 +21,7 @@ describe('several processes on one database', () => {
   test('ten that start together make the tables once, and each id has one winner', {
     timeout: 90_000,
   }, async () => {
-    await using database = await createDatabase(inject('postgresUrl'))
+    await using database = await createTestDatabase()
     const contenders = Array.from({ length: 10 }, () =>
       fork(new URL('contender.ts', import.meta.url), { execArgv: [] }),
     )
@@ -46,7 +46,7 @@ describe('several processes on one database', () => {
 
   // Of a table that another process makes at the same moment, the type may be there before the table is seen.
   test('one that finds only half of what another makes tries again', async () => {
-    await using database = await createDatabase(inject('postgresUrl'))
+    await using database = await createTestDatabase()
     await database.query(`create type migration_lock as enum ('half')`)
     const opening = openStorage({ url: database.url })
     opening.catch(() => {})
@@ -59,7 +59,7 @@ describe('several processes on one database', () => {
   })
 
   test('a token revoked in one stops working in another', { timeout: 10_000 }, async () => {
-    await using database = await createDatabase(inject('postgresUrl'))
+    await using database = await createTestDatabase()
     await using here = await openStorage({ url: database.url })
     await using there = await openStorage({ url: database.url })
     const token = { name: 'gardener', scopes: ['plants:read'] as const, createdAt: new Date() }
@@ -82,7 +82,7 @@ describe('several processes on one database', () => {
 
 describe('a database that is refused, and left as it was', () => {
   test('because it can not keep all of Unicode', async () => {
-    await using database = await createDatabase(inject('postgresUrl'))
+    await using database = await createTestDatabase()
     const url = `${database.url}_ascii`
     await database.query(
       `create database ${new URL(url).pathname.slice(1)} template template0 encoding 'SQL_ASCII'`,
@@ -152,7 +152,7 @@ describe('a user', () => {
     ['delete', 'plants'],
     ['update', 'access_tokens'],
   ])('who may not %s %s finds the store not ready', async (right, table) => {
-    await using database = await createDatabase(inject('postgresUrl'))
+    await using database = await createTestDatabase()
     await (await openStorage({ url: database.url }))[Symbol.asyncDispose]()
     const name = `gardener_${crypto.randomUUID().replaceAll('-', '')}`
     await database.query(`create role ${name} login password 'secret'`)

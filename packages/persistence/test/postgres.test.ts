@@ -2,16 +2,16 @@ import { hashToken } from '@plant-store/access'
 import { tokenRepositoryContract } from '@plant-store/access/testing'
 import { type Plant, type PlantText, parsePlant } from '@plant-store/domain'
 import { createMemoryPlantRepository, plantRepositoryContract } from '@plant-store/domain/testing'
+import type { TestDatabase } from '@plant-store/harness/postgres'
+import { createTestDatabase } from '@plant-store/harness/vitest'
 import { openStorage, type Storage } from '@plant-store/persistence'
-import { createDatabase, type TestDatabase } from '@plant-store/postgres'
-import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from 'vitest'
-import '@plant-store/postgres/vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 
 let database: TestDatabase
 let storage: Storage
 
 beforeAll(async () => {
-  database = await createDatabase(inject('postgresUrl'))
+  database = await createTestDatabase()
   storage = await openStorage({ url: database.url })
 })
 beforeEach(async () => {
@@ -100,7 +100,7 @@ test('finds plants by tags that are longer than an entry of an index, and differ
 })
 
 test('finds the plants of a tag by an index', async () => {
-  await using own = await createDatabase(inject('postgresUrl'))
+  await using own = await createTestDatabase()
   const other = await openStorage({ url: own.url })
   await own.query(
     `insert into plants select n, 'plant', 'tag ' || n % 1000 from generate_series(1, 50000) as n; analyze plants`,

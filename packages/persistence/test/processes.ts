@@ -1,10 +1,7 @@
-import { type ChildProcess, fork, spawn } from 'node:child_process'
+import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { onTestFinished } from 'vitest'
-import { temporaryFolder } from './store-folder.ts'
 import type { Answer, Order } from './store-process.ts'
 
 export interface StoreProcess {
@@ -50,43 +47,6 @@ export async function startStoreProcess(url: string): Promise<StoreProcess> {
     async kill() {
       child.kill('SIGKILL')
       await exited
-    },
-  }
-}
-
-export interface Tracer {
-  /** Lets go of the process, and resolves to the calls that were seen, a line each. */
-  detach(): Promise<readonly string[]>
-}
-
-const syncs = 'fsync,fdatasync'
-
-/**
- * Watches the fsyncs of a process with strace, and makes calls fail where asked to.
- *
- * @param inject as for strace's `-e inject=`, such as `fsync:error=EIO`
- * @returns `undefined` where strace is missing or not allowed to
- */
-export async function trace(pid: number, inject?: string): Promise<Tracer | undefined> {
-  const output = join(temporaryFolder(), 'calls')
-  const traced = inject === undefined ? syncs : `${syncs},${inject.split(':')[0]}`
-  const arguments_ = ['-f', '-p', String(pid), '-o', output, '-e', `trace=${traced}`]
-  if (inject !== undefined) arguments_.push('-e', `inject=${inject}`)
-  const strace = spawn('strace', arguments_, { stdio: ['ignore', 'ignore', 'pipe'] })
-  onTestFinished(() => void strace.kill('SIGINT'))
-
-  const exited = once(strace, 'exit').catch(() => [])
-  const attached = new Promise<boolean>(resolve => {
-    strace.stderr.on('data', chunk => {
-      if (String(chunk).includes('attached')) resolve(true)
-    })
-  })
-  if (!(await Promise.race([attached, exited.then(() => false)]))) return undefined
-  return {
-    async detach() {
-      strace.kill('SIGINT')
-      await exited
-      return readFileSync(output, 'utf8').split('\n')
     },
   }
 }

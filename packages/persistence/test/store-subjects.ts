@@ -3,10 +3,8 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { hashToken } from '@plant-store/access'
-import { createDatabase } from '@plant-store/postgres'
+import { createTestDatabase } from '@plant-store/harness/vitest'
 import Database from 'better-sqlite3'
-import { inject } from 'vitest'
-import '@plant-store/postgres/vitest'
 
 /** A place for one store, and what can be done to it behind the back of this software. */
 export interface Subject extends AsyncDisposable {
@@ -76,7 +74,7 @@ function inFile(journalMode: 'delete' | 'wal'): Subject {
 }
 
 async function inDatabase(): Promise<Subject> {
-  const database = await createDatabase(inject('postgresUrl'))
+  const database = await createTestDatabase()
   const ask = async (question: string) => (await database.query(question)).map(row => Object.values(row))
   const schema = async () => [
     await ask(`

@@ -1,6 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { temporaryFolder } from '@plant-store/harness'
 import { chooseGenerator, measure, type Scenario } from './load.ts'
 import { describeMachine } from './machine.ts'
 import { formatInteger, formatMs, type Measurement, type Run } from './report.ts'
@@ -32,40 +30,37 @@ export async function compare(options: CompareOptions, signal: AbortSignal): Pro
 
   const measurements: Measurement[] = []
   for (const scenario of options.scenarios) {
-    const folder = mkdtempSync(join(tmpdir(), 'plant-store-bench-'))
-    try {
-      await using stack = new AsyncDisposableStack()
-      const running: RunningTarget[] = []
-      for (const target of options.targets.filter(target => takesPart(target, scenario))) {
-        signal.throwIfAborted()
-        const population = { seed: options.seed, idBits: 52 } as const
-        const plants = scenario === 'creates' ? 0 : options.plants
-        const one = stack.use(await startTarget(target, { folder, population, plants }))
-        await tryOut(one)
-        if (options.warmUpSeconds > 0) {
-          await measure(generator, one, { scenario, connections: 64, seconds: options.warmUpSeconds })
-        }
-        running.push(one)
+    using temporary = temporaryFolder()
+    const folder = temporary.path
+    await using stack = new AsyncDisposableStack()
+    const running: RunningTarget[] = []
+    for (const target of options.targets.filter(target => takesPart(target, scenario))) {
+      signal.throwIfAborted()
+      const population = { seed: options.seed, idBits: 52 } as const
+      const plants = scenario === 'creates' ? 0 : options.plants
+      const one = stack.use(await startTarget(target, { folder, population, plants }))
+      await tryOut(one)
+      if (options.warmUpSeconds > 0) {
+        await measure(generator, one, { scenario, connections: 64, seconds: options.warmUpSeconds })
       }
-      for (const connections of options.connections) {
-        for (let round = 1; round <= options.rounds; round++) {
-          for (const one of running) {
-            signal.throwIfAborted()
-            const measured = await measure(generator, one, {
-              scenario,
-              connections,
-              seconds: options.seconds,
-            })
-            measurements.push({ scenario, connections, target: one.target.name, round, ...measured })
-            console.log(
-              `${scenario}, ${connections} connections, round ${round}: ${one.target.title}: ` +
-                `${formatInteger(measured.perSecond)}/s, p50 ${formatMs(measured.p50Ms)} ms, p99 ${formatMs(measured.p99Ms)} ms`,
-            )
-          }
+      running.push(one)
+    }
+    for (const connections of options.connections) {
+      for (let round = 1; round <= options.rounds; round++) {
+        for (const one of running) {
+          signal.throwIfAborted()
+          const measured = await measure(generator, one, {
+            scenario,
+            connections,
+            seconds: options.seconds,
+          })
+          measurements.push({ scenario, connections, target: one.target.name, round, ...measured })
+          console.log(
+            `${scenario}, ${connections} connections, round ${round}: ${one.target.title}: ` +
+              `${formatInteger(measured.perSecond)}/s, p50 ${formatMs(measured.p50Ms)} ms, p99 ${formatMs(measured.p99Ms)} ms`,
+          )
         }
       }
-    } finally {
-      rmSync(folder, { recursive: true, force: true })
     }
   }
   return {

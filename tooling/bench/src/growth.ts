@@ -1,6 +1,5 @@
-import { mkdtempSync, rmSync, statfsSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { statfsSync } from 'node:fs'
+import { temporaryFolder } from '@plant-store/harness'
 import { chooseGenerator, type Load, type Measured, measure } from './load.ts'
 import { describeMachine } from './machine.ts'
 import { rarePlants } from './population.ts'
@@ -48,54 +47,51 @@ export async function growth(
   { plants, rounds, seconds, seed }: GrowthOptions,
   signal: AbortSignal,
 ): Promise<void> {
-  const folder = mkdtempSync(join(tmpdir(), 'plant-store-growth-'))
-  try {
-    const { bavail, bsize } = statfsSync(folder)
-    const needed = plants * bytesPerPlant + spareBytes
-    if (bavail * bsize < needed) {
-      throw new Error(`temporary files need ${formatInteger(needed / 2 ** 20)} MiB of disk`)
-    }
-    const generator = chooseGenerator()
-    console.log(`${describeMachine()}; load from ${generator.name}, seed ${seed}`)
+  using temporary = temporaryFolder()
+  const folder = temporary.path
+  const { bavail, bsize } = statfsSync(folder)
+  const needed = plants * bytesPerPlant + spareBytes
+  if (bavail * bsize < needed) {
+    throw new Error(`temporary files need ${formatInteger(needed / 2 ** 20)} MiB of disk`)
+  }
+  const generator = chooseGenerator()
+  console.log(`${describeMachine()}; load from ${generator.name}, seed ${seed}`)
 
-    await using stack = new AsyncDisposableStack()
-    const population = { seed, idBits: 63 } as const
-    const stores: RunningTarget[] = []
-    for (const count of [newStorePlants, plants]) {
-      const startedAt = Date.now()
-      stores.push(stack.use(await startTarget(ours, { folder, population, plants: count })))
-      console.log(
-        `a store of ${formatInteger(count)} plants, made in ${Math.round((Date.now() - startedAt) / 1000)} s`,
-      )
+  await using stack = new AsyncDisposableStack()
+  const population = { seed, idBits: 63 } as const
+  const stores: RunningTarget[] = []
+  for (const count of [newStorePlants, plants]) {
+    const startedAt = Date.now()
+    stores.push(stack.use(await startTarget(ours, { folder, population, plants: count })))
+    console.log(
+      `a store of ${formatInteger(count)} plants, made in ${Math.round((Date.now() - startedAt) / 1000)} s`,
+    )
+    signal.throwIfAborted()
+  }
+  for (const store of stores) {
+    await tryOut(store)
+    for (const load of loads) {
+      if (load.plantsOnPage !== undefined) await checkPage(store, load.scenario, load.plantsOnPage)
+      await measure(generator, store, { ...load, seconds: 1 })
       signal.throwIfAborted()
     }
-    for (const store of stores) {
-      await tryOut(store)
-      for (const load of loads) {
-        if (load.plantsOnPage !== undefined) await checkPage(store, load.scenario, load.plantsOnPage)
-        await measure(generator, store, { ...load, seconds: 1 })
-        signal.throwIfAborted()
-      }
-    }
-
-    const measured = loads.map(() => stores.map((): Measured[] => []))
-    for (let round = 1; round <= rounds; round++) {
-      for (const [row, load] of loads.entries()) {
-        for (const [column, store] of stores.entries()) {
-          signal.throwIfAborted()
-          const result = await measure(generator, store, { ...load, seconds })
-          measured[row]?.[column]?.push(result)
-          console.log(
-            `round ${round}: ${load.title} of ${formatInteger(store.readable)}: ` +
-              `${formatInteger(result.perSecond)}/s, p50 ${formatMs(result.p50Ms)} ms`,
-          )
-        }
-      }
-    }
-    console.log(`\n${growthTable(measured, plants)}`)
-  } finally {
-    rmSync(folder, { recursive: true, force: true })
   }
+
+  const measured = loads.map(() => stores.map((): Measured[] => []))
+  for (let round = 1; round <= rounds; round++) {
+    for (const [row, load] of loads.entries()) {
+      for (const [column, store] of stores.entries()) {
+        signal.throwIfAborted()
+        const result = await measure(generator, store, { ...load, seconds })
+        measured[row]?.[column]?.push(result)
+        console.log(
+          `round ${round}: ${load.title} of ${formatInteger(store.readable)}: ` +
+            `${formatInteger(result.perSecond)}/s, p50 ${formatMs(result.p50Ms)} ms`,
+        )
+      }
+    }
+  }
+  console.log(`\n${growthTable(measured, plants)}`)
 }
 
 /** @param measured by load, by store (the new one, the big one), by round */

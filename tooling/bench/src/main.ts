@@ -6,9 +6,11 @@ import { chart } from './chart.ts'
 import { compare } from './compare.ts'
 import { fsyncs, NoStraceError } from './fsyncs.ts'
 import { growth } from './growth.ts'
+import { importSpeed } from './import.ts'
 import type { Scenario } from './load.ts'
 import { memory } from './memory.ts'
 import { report } from './report.ts'
+import { sharing } from './sharing.ts'
 import { ours, type Target, targets } from './targets.ts'
 
 const usage = `pnpm bench [options]          the plant store beside its peers
@@ -29,6 +31,10 @@ pnpm bench fsyncs             counts with strace what creates wait for; 1: a bou
 pnpm bench memory             resident memory over many creates; 1: the bound is broken
   --creates n                 default: 1000000
   --connections n             default: 64
+pnpm bench sharing            creates on PostgreSQL, beside one INSERT a request
+  --rounds n, --seconds n, --connections n   default: 5, 3, 64
+pnpm bench import             the command line's import and export, beside sqlite3's
+  --plants n, --rounds n      default: 1000000, 3
 fsyncs and memory             --targets one of the above, default: ours
 all                           --seed n, for other ids; default: from the clock, and printed`
 
@@ -137,6 +143,17 @@ async function main(): Promise<number> {
       ))
         ? 0
         : 1
+    case 'sharing':
+      await sharing({
+        rounds: number('rounds', 5),
+        seconds: number('seconds', 3),
+        connections: connections('64')[0] as number,
+        seed,
+      })
+      return 0
+    case 'import':
+      await importSpeed({ plants: number('plants', 1_000_000), rounds: number('rounds', 3), seed })
+      return 0
     default:
       throw new Error(`there is no ${positionals[0]}; this is how it goes:\n${usage}`)
   }

@@ -1,6 +1,5 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { existsSync, readFileSync } from 'node:fs'
+import { temporaryFolder } from '@plant-store/harness'
 import { chooseGenerator, measure } from './load.ts'
 import { formatInteger } from './report.ts'
 import { startTarget, type Target, tryOut } from './targets.ts'
@@ -27,7 +26,8 @@ export async function memory(
   if (!existsSync('/proc/self/status'))
     throw new Error('memory is read from /proc, which this system does not have')
   const generator = chooseGenerator()
-  const folder = mkdtempSync(join(tmpdir(), 'plant-store-memory-'))
+  using temporary = temporaryFolder()
+  const folder = temporary.path
   let timer: NodeJS.Timeout | undefined
   try {
     // A store that was there at the start, as it mostly is; who makes it keeps Kysely in memory, some 20 MiB.
@@ -64,14 +64,17 @@ export async function memory(
     return holds
   } finally {
     clearInterval(timer)
-    rmSync(folder, { recursive: true, force: true })
   }
 }
 
-function residentMebibytes(pid: number): number {
+const residentMebibytes = (pid: number) => mebibytesOf('VmRSS', pid)
+/** Returns the most memory that a process has had at once, in MiB, as Linux tells it. */
+export const peakMebibytes = (pid: number) => mebibytesOf('VmHWM', pid)
+
+function mebibytesOf(figure: string, pid: number): number {
   try {
     const status = readFileSync(`/proc/${pid}/status`, 'utf8')
-    return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1] ?? 0) / 1024
+    return Number(new RegExp(`^${figure}:\\s+(\\d+) kB$`, 'm').exec(status)?.[1] ?? 0) / 1024
   } catch {
     // It just ended; whoever asked it something will say so.
     return 0

@@ -1,10 +1,10 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
+import { freePort, launch, type Program, serverProgram, until } from '@plant-store/harness'
+import { fetchBun } from '@plant-store/harness/bun'
 import { countPlants, fill, idOf, type Population } from './population.ts'
-import { type ServerProcess, startServer } from './server-process.ts'
 
 /** What an answer to a create promises. */
 export type Promised = 'durable' | 'not durable' | 'nothing kept'
@@ -19,7 +19,7 @@ export interface Target {
 
 const peer = (file: string) => fileURLToPath(new URL(`./peers/${file}`, import.meta.url))
 const onNode = (file: string) => () => [process.execPath, peer(file)] as const
-const onBun = (file: string) => () => [bunProgram(), peer(file)] as const
+const onBun = (file: string) => () => [fetchBun(), peer(file)] as const
 
 /** With the environment below, what `pnpm start` sets. */
 export const nodeOptionsOfOurs = ['--initial-old-space-size=32'] as const
@@ -29,9 +29,8 @@ export const ours: Target = {
   title: 'Plant store (this)',
   promised: 'durable',
   command() {
-    const main = fileURLToPath(new URL('../../../apps/api/dist/main.js', import.meta.url))
-    if (!existsSync(main)) throw new Error('the plant store is not built: run `pnpm build` first')
-    return [process.execPath, ...nodeOptionsOfOurs, main]
+    if (!existsSync(serverProgram)) throw new Error('the plant store is not built: run `pnpm build` first')
+    return [process.execPath, ...nodeOptionsOfOurs, serverProgram]
   },
   env: { MALLOC_ARENA_MAX: '2' },
 }
@@ -80,7 +79,7 @@ export const targets: readonly Target[] = [
 
 export interface RunningTarget extends AsyncDisposable {
   readonly target: Target
-  readonly process: ServerProcess
+  readonly process: ListeningProcess
   readonly token: string
   readonly population: Population
   /** So many plants were there from the start: those numbered below it can be read. */
@@ -99,7 +98,28 @@ export interface StartOptions {
   readonly plants: number
 }
 
-const token = 'benchmark-token-benchmark-token-benchmark'
+export const token = 'benchmark-token-benchmark-token-benchmark'
+
+/** A server in a process of its own, at a port that it was given. */
+export interface ListeningProcess extends Program {
+  readonly url: string
+}
+
+/** Starts a server, ours or another, and waits until its `GET /readyz` answers 200. */
+export async function startListening(
+  command: readonly [string, ...string[]],
+  logFile: string,
+  environment: Readonly<Record<string, string>>,
+): Promise<ListeningProcess> {
+  const port = await freePort()
+  const { PATH } = process.env
+  const all = { PATH, NODE_ENV: 'production', HOST: '127.0.0.1', PORT: `${port}`, ...environment }
+  const program = launch(command, { environment: all, logFile })
+  const url = `http://127.0.0.1:${port}`
+  const isReady = async () => (await fetch(`${url}/readyz`)).ok
+  await Promise.race([until(`${command.join(' ')}`, isReady), program.ended.then(program.assertRunning)])
+  return { ...program, url }
+}
 
 export async function startTarget(
   target: Target,
@@ -108,24 +128,18 @@ export async function startTarget(
   const file = join(folder, `${target.name}-${plants}.db`)
   const keeps = target.promised !== 'nothing kept'
   const start = () =>
-    startServer({
-      command: target.command(),
-      logFile: join(folder, `${target.name}-${plants}.log`),
-      env: port => ({
-        HOST: '127.0.0.1',
-        PORT: String(port),
-        DATABASE_FILE: file,
-        DATABASE_URL: pathToFileURL(file).href,
-        SYNCHRONOUS: target.promised === 'durable' ? 'FULL' : 'NORMAL',
-        ACCESS_TOKENS: token,
-        ...target.env,
-      }),
+    startListening(target.command(), join(folder, `${target.name}-${plants}.log`), {
+      DATABASE_FILE: file,
+      DATABASE_URL: pathToFileURL(file).href,
+      SYNCHRONOUS: target.promised === 'durable' ? 'FULL' : 'NORMAL',
+      ACCESS_TOKENS: token,
+      ...target.env,
     })
 
   let server = await start()
   if (keeps && plants > 0) {
     // The first start made the store's tables.
-    await server[Symbol.asyncDispose]()
+    await server.end()
     fill(file, plants, population)
     server = await start()
   }
@@ -165,26 +179,10 @@ export async function tryOut(running: RunningTarget): Promise<void> {
   await expect(`[{"id":${id},${plant}}]`, `/plants?limit=1&after=${id - 1n}`)
 }
 
-// Bun's package would put this program in place in an install step; it is there without one.
-function bunProgram(): string {
-  const require = createRequire(createRequire(import.meta.url).resolve('bun/package.json'))
-  const platform = process.platform === 'win32' ? 'windows' : process.platform
-  const arch = process.arch === 'arm64' ? 'aarch64' : process.arch
-  const program = process.platform === 'win32' ? 'bun.exe' : 'bun'
-  for (const libc of ['', '-musl']) {
-    try {
-      return require.resolve(`@oven/bun-${platform}-${arch}${libc}/bin/${program}`)
-    } catch {
-      // Not for this machine.
-    }
-  }
-  throw new Error(`there is no Bun for ${platform} ${arch}: choose other targets with --targets`)
-}
-
 export function bunVersions(): { readonly bun: string; readonly sqlite: string } {
   const script =
     'const { Database } = require("bun:sqlite");' +
     'const { v } = new Database(":memory:").query("select sqlite_version() v").get();' +
     'console.log(JSON.stringify({ bun: Bun.version, sqlite: v }))'
-  return JSON.parse(execFileSync(bunProgram(), ['-e', script], { encoding: 'utf8', timeout: 20_000 }))
+  return JSON.parse(execFileSync(fetchBun(), ['-e', script], { encoding: 'utf8', timeout: 20_000 }))
 }

@@ -7,8 +7,10 @@ export interface RunningStore {
   /** What stands before every path. */
   readonly url: string
   readonly tokens: StoreTokens
-  readonly bodyBytesMax: number
-  readonly headerBytesMax: number
+  /** 1 MiB unless given, as the program has it. */
+  readonly bodyBytesMax?: number
+  /** 16 KiB unless given, as the program has it. */
+  readonly headerBytesMax?: number
 }
 
 /** Real tokens of the store, one for each thing that a token can be. */
@@ -31,7 +33,7 @@ export interface AskOptions {
 
 /** Asks a store, and has every answer checked against the interface description. */
 export interface Client {
-  readonly store: RunningStore
+  readonly store: Required<RunningStore>
   /** @param path below the store's own, with the query */
   ask(method: string, path: string, options?: AskOptions): Promise<Answer>
   /** A connection for bytes of one's own. */
@@ -47,7 +49,8 @@ export interface CheckedWire extends Omit<Wire, 'answer'> {
   answer(asked: Asked | undefined): Promise<Answer>
 }
 
-export function createClient(store: RunningStore, recorder: Recorder): Client {
+export function createClient(running: RunningStore, recorder: Recorder): Client {
+  const store = { bodyBytesMax: 1024 * 1024, headerBytesMax: 16 * 1024, ...running }
   const agent = new Agent({ keepAlive: true })
   const { pathname, hostname, port } = new URL(store.url)
   const target = (path: string) => `${pathname.replace(/\/$/, '')}${path}`

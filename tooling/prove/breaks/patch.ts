@@ -1,18 +1,39 @@
 import { registerHooks } from 'node:module'
+import { isMainThread } from 'node:worker_threads'
+
+/** What a program takes to have loaded all of its modules, also on a machine that is busy. */
+const loadingMs = 10_000
 
 /**
- * Changes one place of a module of the program as it is loaded, in whichever thread loads it.
+ * Changes one place of the program as it is loaded, in whichever thread and module it is found, bundled or not.
  *
- * @throws Error while it loads when the place isn't there, or is there more than once
+ * @throws Error, which ends the program, when a second place is found, or none at all
  */
-export function patch(moduleEnd: string, place: string | RegExp, replacement: string): void {
+export function patch(place: RegExp, replacement: string): void {
+  const modules = new Set<string>()
+  const found = new BroadcastChannel('place of a break')
+  found.unref()
+  const note = (url: string) => {
+    modules.add(url)
+    if (modules.size > 1) throw new Error(`this break has places in ${[...modules].join(' and ')}`)
+  }
+  found.onmessage = ({ data }) => note(`${data}`)
+  if (isMainThread) {
+    setTimeout(() => {
+      if (modules.size === 0) throw new Error('this break has no place in the program')
+    }, loadingMs).unref()
+  }
   registerHooks({
     load(url, context, nextLoad) {
       const loaded = nextLoad(url, context)
-      if (!url.endsWith(moduleEnd)) return loaded
-      const pieces = `${loaded.source}`.split(place)
-      if (pieces.length !== 2) throw new Error(`${moduleEnd} has ${pieces.length - 1} places for this break`)
-      return { ...loaded, source: pieces.join(replacement) }
+      if (!url.startsWith('file:') || url.includes('/node_modules/')) return loaded
+      const source = `${loaded.source ?? ''}`
+      const places = [...source.matchAll(new RegExp(place, 'g'))].length
+      if (places === 0) return loaded
+      if (places > 1) throw new Error(`this break has ${places} places in ${url}`)
+      note(url)
+      found.postMessage(url)
+      return { ...loaded, source: source.replace(place, replacement) }
     },
   })
 }

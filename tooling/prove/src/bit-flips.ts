@@ -1,9 +1,9 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DomainError, type Plant, type PlantRepository, parsePlant } from '@plant-store/domain'
+import { createRandom } from '@plant-store/harness/random'
 import { inspectStore, openStorage } from '@plant-store/persistence'
 import { type Circumstances, figure, timeIsUp } from './part.ts'
-import { createRandom } from './random.ts'
 
 /** What came of stores that have one wrong bit each. */
 export interface FlipFinding {

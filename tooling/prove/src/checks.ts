@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import type { Client } from '@plant-store/contract'
-import { createDatabase, startPostgres } from '@plant-store/postgres'
+import { temporaryFolder } from '@plant-store/harness'
+import { createDatabase, startPostgres } from '@plant-store/harness/postgres'
 import { fuzz } from './fuzz.ts'
 import { runHttpCases } from './http-cases.ts'
 import { runJsonSuite, type SuiteFinding } from './json-suite.ts'
@@ -9,8 +10,7 @@ import { type ModelFinding, runRacingModel, runSequentialModel } from './model.t
 import { runNaughtyStrings } from './naughty.ts'
 import { operationsOver } from './operations.ts'
 import { type Circumstances, type Finding, figure, type Part } from './part.ts'
-import { connectClient, startProgram } from './program.ts'
-import { temporaryFolder } from './temporary.ts'
+import { connectClient, defects, startProgram } from './program.ts'
 
 /** Parts that need no more than a running program on a store of its own. */
 
@@ -115,7 +115,7 @@ async function withProgram(
     const finding = await run(client, description)
     const failures = [...finding.failures]
     if (!program.isRunning()) failures.push('the program ended')
-    for (const line of program.complaints) if (/"level":[56]0/.test(line)) failures.push(`it logged ${line}`)
+    failures.push(...defects(program))
     return { ...finding, failures }
   } finally {
     client.close()

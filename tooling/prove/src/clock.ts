@@ -1,9 +1,9 @@
 import { existsSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { temporaryFolder } from '@plant-store/harness'
 import { operationsOver } from './operations.ts'
 import { type Circumstances, type Finding, type Part, timeIsUp } from './part.ts'
 import { connectClient, startProgram } from './program.ts'
-import { temporaryFolder } from './temporary.ts'
 
 export const clockPart: Part = { name: 'clock', share: 0.03, run: runClock }
 
@@ -58,7 +58,7 @@ export async function runClock(circumstances: Circumstances): Promise<Finding> {
   }
   client.close()
   const ended = await program.end('SIGTERM')
-  if (ended.code !== 0) failures.push(`it ended with ${ended.code}`)
+  if (ended !== 0) failures.push(`it ended with ${ended}`)
   return { tried: `${times} jumps of up to ten years, forward and back`, times, failures }
 }
 

@@ -1,15 +1,13 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
-import { once } from 'node:events'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { hasStrace, type Server, temporaryFolder, trace, until } from '@plant-store/harness'
+import { createRandom, type Random } from '@plant-store/harness/random'
 import { createHistory, toValue } from './history.ts'
 import { mount } from './mount.ts'
 import { type Operations, operationsOver, recorded } from './operations.ts'
 import { type Circumstances, type Finding, figure, type Part, timeIsUp } from './part.ts'
-import { connectClient, type Program, startProgram } from './program.ts'
-import { createRandom, type Random } from './random.ts'
-import { temporaryFolder } from './temporary.ts'
+import { connectClient, startProgram } from './program.ts'
 
 export const diskFaultsPart: Part = { name: 'disk-faults', share: 0.08, run: runDiskFaults }
 
@@ -37,7 +35,7 @@ export async function runDiskFaults(circumstances: Circumstances): Promise<Findi
   let injected = 0
   let lost = 0
   let told = 0
-  if (spawnSync('strace', ['-V']).status !== 0) skipped.push('faults of calls: strace is not installed')
+  if (!hasStrace) skipped.push('faults of calls: strace is not installed')
   else {
     const rounds = Math.ceil(3 * circumstances.scale)
     for (const [what, injection] of faults) {
@@ -79,6 +77,7 @@ async function failOnce(
   const options = { databaseUrl: `file:${join(folder.path, 'plants.db')}`, preload }
   const failures: string[] = []
   const fail = (text: string) => failures.push(`${what}${killed ? ', then killed' : ''}: ${text}`)
+  const note = (error: Error) => fail(error.message)
   const history = createHistory()
   let isOver = false
   {
@@ -95,17 +94,20 @@ async function failOnce(
         if (isCut && outcome.is === 'unknown') return
       }
     }
-    const working = Array.from({ length: clients }, () =>
-      work().catch(error => fail((error as Error).message)),
-    )
+    const working = Array.from({ length: clients }, () => work().catch(note))
     const before = history.counts.unknown
-    const strace = await inject(program.pid, injection)
-    await until(() => history.counts.unknown > before, 'a change that is told of the fault', fail)
+    const strace = await trace(program.pid, injection)
+    if (strace === undefined) throw new Error('strace may not attach')
     await until(
-      async () => (await readiness(program)).every(status => status === 503),
+      'a change that is told of the fault',
+      () => history.counts.unknown > before,
+      settleTimeoutMs,
+    ).catch(note)
+    await until(
       'to be not ready',
-      fail,
-    )
+      async () => (await readiness(program)).every(status => status === 503),
+      settleTimeoutMs,
+    ).catch(note)
     const read = await plain.read(-1n)
     if (read.is !== 'absent') fail(`a read is told ${read.is}`)
     if (killed) {
@@ -116,9 +118,15 @@ async function failOnce(
       await Promise.all(working)
     } else {
       await strace.detach()
-      await until(async () => (await readiness(program)).every(status => status === 200), 'to be ready', fail)
+      await until(
+        'to be ready',
+        async () => (await readiness(program)).every(status => status === 200),
+        settleTimeoutMs,
+      ).catch(note)
       const { done } = history.counts
-      await until(() => history.counts.done > done + 50, 'changes that succeed again', fail)
+      await until('changes that succeed again', () => history.counts.done > done + 50, settleTimeoutMs).catch(
+        note,
+      )
       isOver = true
       await Promise.all(working)
       if (!program.isRunning()) fail('it ended')
@@ -147,7 +155,7 @@ async function actOnce(operations: Operations, random: Random) {
 }
 
 /** What each of several new connections is told. */
-async function readiness({ url }: Program): Promise<number[]> {
+async function readiness({ url }: Server): Promise<number[]> {
   return await Promise.all(
     Array.from({ length: probes }, async () => {
       const answer = await fetch(`${url}/readyz`, { headers: { connection: 'close' } })
@@ -157,51 +165,11 @@ async function readiness({ url }: Program): Promise<number[]> {
   )
 }
 
-async function until(
-  holds: () => boolean | Promise<boolean>,
-  what: string,
-  fail: (text: string) => void,
-): Promise<void> {
-  const giveUpAt = performance.now() + settleTimeoutMs
-  while (!(await holds())) {
-    if (performance.now() > giveUpAt) return fail(`waited ${settleTimeoutMs} ms for ${what}`)
-    await sleep(20)
-  }
-}
-
-async function inject(pid: number, injection: string): Promise<{ detach(): Promise<void> }> {
-  const calls = injection.slice(0, injection.indexOf(':'))
-  const strace = spawn(
-    'strace',
-    ['-f', '-e', `trace=${calls}`, '-e', `inject=${injection}`, '-o', '/dev/null', '-p', `${pid}`],
-    { stdio: ['ignore', 'ignore', 'pipe'] },
-  )
-  await attached(strace)
-  return {
-    async detach() {
-      if (strace.exitCode !== null || strace.signalCode !== null) return
-      const ended = once(strace, 'exit')
-      strace.kill('SIGINT')
-      await ended
-    },
-  }
-}
-
-async function attached(strace: ChildProcess): Promise<void> {
-  let said = ''
-  strace.stderr?.setEncoding('utf8').on('data', text => {
-    said += text
-  })
-  while (!said.includes(' attached')) {
-    if (strace.exitCode !== null) throw new Error(`strace could not attach: ${said}`)
-    await sleep(10)
-  }
-}
-
 /** Fills a disk to the last byte, gives a little of it back, and looks whether everything that was answered is there. */
 async function fillDisk(folder: string): Promise<string[]> {
   const failures: string[] = []
   const fail = (text: string) => failures.push(`a small disk that fills: ${text}`)
+  const note = (error: Error) => fail(error.message)
   const place = join(folder, 'store')
   mkdirSync(place)
   const ballast = join(folder, 'ballast')
@@ -227,14 +195,18 @@ async function fillDisk(folder: string): Promise<string[]> {
       await create(1)
       return (await readiness(program)).every(status => status === 503)
     }
-    await until(isFull, 'to be not ready', fail)
+    await until('to be not ready', isFull, settleTimeoutMs).catch(note)
     if ((await operations.read(1n)).is !== 'done') fail('a read does not work')
     rmSync(ballast)
-    await until(async () => (await readiness(program)).every(status => status === 200), 'to be ready', fail)
+    await until(
+      'to be ready',
+      async () => (await readiness(program)).every(status => status === 200),
+      settleTimeoutMs,
+    ).catch(note)
     if ((await create(1)) !== 'done') fail('a change does not work once there is room again')
     client.close()
     const ended = await program.end('SIGTERM')
-    if (ended.code !== 0) fail(`it ended with ${ended.code}`)
+    if (ended !== 0) fail(`it ended with ${ended}`)
   }
   await using program = await startProgram({ databaseUrl })
   const client = await connectClient(program)

@@ -1,11 +1,11 @@
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { launchServer, type ServerOptions, temporaryFolder } from '@plant-store/harness'
+import { createRandom, type Random } from '@plant-store/harness/random'
 import { createHistory, type Value } from './history.ts'
 import { type Operations, operationsOver, recorded } from './operations.ts'
 import { type Circumstances, type Finding, figure, type Part, timeIsUp } from './part.ts'
 import { connectClient, startProgram } from './program.ts'
-import { createRandom, type Random } from './random.ts'
-import { temporaryFolder } from './temporary.ts'
 
 const clients = 32
 /** Ids that every client fights for; the others belong to one round. */
@@ -91,7 +91,7 @@ export async function runKills(
     // From between two answers to the middle of a commit.
     await sleep(random.below(20))
     const ended = await program.end('SIGKILL')
-    if (ended.signal !== 'SIGKILL') failures.push(`it ended before it was killed: ${ended.code}`)
+    if (ended !== 'SIGKILL') failures.push(`it ended before it was killed: ${ended}`)
     isOver = true
     await Promise.all(working)
     killed++
@@ -156,11 +156,7 @@ async function compareAll(operations: Operations, known: ReadonlyMap<bigint, Val
 }
 
 /** Opening a store after a kill reads its log; that must be safe to cut short too. */
-async function killWhileStarting(options: Parameters<typeof startProgram>[0], random: Random): Promise<void> {
-  const abort = new AbortController()
-  const starting = startProgram({ ...options, signal: abort.signal })
+async function killWhileStarting(options: ServerOptions, random: Random): Promise<void> {
+  await using _server = launchServer(options)
   await sleep(random.below(400))
-  abort.abort()
-  const program = await starting.catch(() => undefined)
-  await program?.end('SIGKILL')
 }

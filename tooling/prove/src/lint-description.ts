@@ -3,8 +3,8 @@ import { spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { temporaryFolder } from '@plant-store/harness'
 import { startProgram } from './program.ts'
-import { temporaryFolder } from './temporary.ts'
 
 using folder = temporaryFolder()
 await using program = await startProgram({

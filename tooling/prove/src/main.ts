@@ -1,12 +1,13 @@
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import { anySeed } from '@plant-store/harness/random'
 import { fuzzPart, httpPart, jsonPart, modelPart, naughtyPart, postgresPart } from './checks.ts'
 import { clockPart } from './clock.ts'
 import { diskFaultsPart } from './disk-faults.ts'
+import { failoverPart } from './failover.ts'
 import { killPart } from './kill.ts'
 import { overloadPart } from './overload.ts'
 import { type Finding, figure, type Part } from './part.ts'
-import { anySeed } from './random.ts'
 import { storeFilesPart } from './store-files.ts'
 
 /** Those that take as long as they take come first: the others get what time they leave. */
@@ -21,6 +22,7 @@ const parts: readonly Part[] = [
   storeFilesPart,
   modelPart,
   postgresPart,
+  failoverPart,
   killPart,
 ]
 

@@ -5,9 +5,10 @@ import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Client, toJson } from '@plant-store/contract'
+import type { Server } from '@plant-store/harness'
+import { temporaryFolder } from '@plant-store/harness'
 import { type Circumstances, type Finding, figure, type Part, timeIsUp } from './part.ts'
-import { connectClient, type Program, startProgram, token } from './program.ts'
-import { temporaryFolder } from './temporary.ts'
+import { connectClient, defects, startProgram, token } from './program.ts'
 
 export const overloadPart: Part = { name: 'overload', share: 0.14, run: runOverload }
 
@@ -24,7 +25,7 @@ interface Attack {
 }
 
 interface Target {
-  readonly program: Program
+  readonly program: Server
   readonly client: Client
   readonly scale: number
   nextId(): bigint
@@ -108,7 +109,7 @@ export async function runOverload(circumstances: Circumstances): Promise<Finding
     failures.push(...seen.failures.slice(0, 3).map(failure => `${attack.name}: ${failure}`))
     if (peakMib > memoryMibMax) failures.push(`${attack.name}: it took ${peakMib} MiB`)
     if (!program.isRunning()) {
-      failures.push(`${attack.name}: the program ended, and printed:\n${program.printed()}`)
+      failures.push(`${attack.name}: the program ended, and printed:\n${program.errors()}`)
       break
     }
     const recovered = await recovers(target, filesBefore).catch((error: Error) => error.message)
@@ -121,10 +122,10 @@ export async function runOverload(circumstances: Circumstances): Promise<Finding
     if (status !== 200) lost++
   }
   if (lost > 0) failures.push(`${lost} plants that were answered with success are not there`)
-  for (const line of program.complaints) if (/"level":[56]0/.test(line)) failures.push(`it logged ${line}`)
+  failures.push(...defects(program))
   client.close()
   const ended = await program.end('SIGTERM')
-  if (ended.code !== 0) failures.push(`it ended with ${ended.code}`)
+  if (ended !== 0) failures.push(`it ended with ${ended}`)
   return {
     tried: [
       `${times} loads that nobody should put on it, with a healthy client beside`,
@@ -474,7 +475,7 @@ async function slowhttptest(
 }
 
 /** Asks as anybody would, one request after the other, and expects to be answered. */
-function startHealthyClient(program: Program, nextId: () => bigint) {
+function startHealthyClient(program: Server, nextId: () => bigint) {
   let isOver = false
   let answers = 0
   let slowestMs = 0
@@ -523,7 +524,7 @@ function startHealthyClient(program: Program, nextId: () => bigint) {
   }
 }
 
-function watchMemory({ pid }: Program) {
+function watchMemory({ pid }: Server) {
   let peak = 0
   const look = () => {
     try {
@@ -543,7 +544,7 @@ function watchMemory({ pid }: Program) {
   }
 }
 
-function openFiles({ pid }: Program): number {
+function openFiles({ pid }: Server): number {
   return readdirSync(`/proc/${pid}/fd`).length
 }
 

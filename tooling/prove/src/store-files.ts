@@ -2,14 +2,14 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { StartError, temporaryFolder } from '@plant-store/harness'
+import { createRandom } from '@plant-store/harness/random'
 import Database from 'better-sqlite3'
 import { flipBits } from './bit-flips.ts'
 import { mount } from './mount.ts'
 import { operationsOver } from './operations.ts'
 import { type Circumstances, type Finding, figure, type Part, timeIsUp } from './part.ts'
-import { connectClient, StartError, startProgram } from './program.ts'
-import { createRandom } from './random.ts'
-import { temporaryFolder } from './temporary.ts'
+import { connectClient, startProgram } from './program.ts'
 
 export const storeFilesPart: Part = { name: 'store-files', share: 0.12, run: runStoreFiles }
 
@@ -89,10 +89,10 @@ export async function runStoreFiles(circumstances: Circumstances): Promise<Findi
     try {
       await using program = await startProgram({ databaseUrl: `file:${path}` })
       const ended = await program.end('SIGTERM')
-      if (ended.code !== 0) failures.push(`a bit flipped at byte ${at}: it ended with ${ended.code}`)
+      if (ended !== 0) failures.push(`a bit flipped at byte ${at}: it ended with ${ended}`)
     } catch (error) {
       noticed++
-      if (!(error instanceof StartError) || !isOneLine(error.printed))
+      if (!(error instanceof StartError) || !isOneLine(error.errors))
         failures.push(`a bit flipped at byte ${at}: ${(error as Error).message}`)
       if (!readFileSync(path).equals(changed))
         failures.push(`a bit flipped at byte ${at} was noticed, and the file changed`)
@@ -147,9 +147,9 @@ async function refusalFaults(what: string, place: string, path: string): Promise
   } catch (error) {
     if (!(error instanceof StartError)) throw error
     const faults: string[] = []
-    if (error.code !== 1) faults.push(`${what}: it ended with ${error.code}`)
-    if (!isOneLine(error.printed)) faults.push(`${what}: not one line: ${error.printed}`)
-    if (!error.printed.includes(path)) faults.push(`${what}: the file is not named: ${error.printed}`)
+    if (error.ending !== 1) faults.push(`${what}: it ended with ${error.ending}`)
+    if (!isOneLine(error.errors)) faults.push(`${what}: not one line: ${error.errors}`)
+    if (!error.errors.includes(path)) faults.push(`${what}: the file is not named: ${error.errors}`)
     if (contentsOf(place) !== before) faults.push(`${what}: the file was changed, or others came beside it`)
     return faults
   }
@@ -176,7 +176,7 @@ async function lockedFaults(sound: string, path: string): Promise<string[]> {
       await using _program = await startProgram({ databaseUrl: `file:${path}` })
       faults.push('a store that another process holds was entered')
     } catch (error) {
-      if (!(error instanceof StartError) || !isOneLine(error.printed) || error.code !== 1)
+      if (!(error instanceof StartError) || !isOneLine(error.errors) || error.ending !== 1)
         faults.push(`a store that another process holds: ${(error as Error).message}`)
     }
   }

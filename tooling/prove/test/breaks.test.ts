@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url'
+import { anySeed } from '@plant-store/harness/random'
 import { expect, test } from 'vitest'
 import { runKills } from '../src/kill.ts'
-import { anySeed } from '../src/random.ts'
 
 const seed = anySeed()
 console.log(`seed ${seed}`)

@@ -1,14 +1,13 @@
 import { join } from 'node:path'
 import { createPlantStore, type PlantRepository } from '@plant-store/domain'
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
+import { temporaryFolder } from '@plant-store/harness'
+import { anySeed } from '@plant-store/harness/random'
+import { createTestDatabase } from '@plant-store/harness/vitest'
 import { openStorage } from '@plant-store/persistence'
-import { createDatabase } from '@plant-store/postgres'
-import { expect, inject, test } from 'vitest'
-import '@plant-store/postgres/vitest'
+import { expect, test } from 'vitest'
 import { runRacingModel, runSequentialModel } from '../src/model.ts'
 import { operationsOn } from '../src/operations.ts'
-import { anySeed } from '../src/random.ts'
-import { temporaryFolder } from '../src/temporary.ts'
 
 const seed = anySeed()
 console.log(`seed ${seed}`)
@@ -25,7 +24,7 @@ test('SQLite does what a Map does, and what racing clients see has an order', as
 }, 60_000)
 
 test('PostgreSQL does what a Map does, and what racing clients see has an order', async () => {
-  await using database = await createDatabase(inject('postgresUrl'))
+  await using database = await createTestDatabase()
   await using storage = await openStorage({ url: database.url })
   const store = operationsOn(createPlantStore({ plants: storage.plants }))
   const sequential = await runSequentialModel(store, { seed, runs: 40 })

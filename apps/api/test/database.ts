@@ -1,0 +1,39 @@
+import { join } from 'node:path'
+import { hashToken, mintToken, type Scope } from '@plant-store/access'
+import type { StoreTokens } from '@plant-store/contract'
+import { temporaryFolder } from '@plant-store/harness'
+import { createDatabase } from '@plant-store/harness/postgres'
+import type {} from '@plant-store/harness/postgres-setup'
+import { openStorage } from '@plant-store/persistence'
+import { inject } from 'vitest'
+
+/**
+ * A database of its own, with one token of each kind in it: on PostgreSQL where the tests have a server of it, and
+ * otherwise a file.
+ */
+export async function prepareDatabase(): Promise<{ url: string; tokens: StoreTokens } & AsyncDisposable> {
+  const server = inject('postgresUrl') as string | undefined
+  const database = server === undefined ? createFile() : await createDatabase(server)
+  await using storage = await openStorage({ url: database.url })
+  const mint = async (name: string, scopes: readonly Scope[], more: { expiresAt?: Date } = {}) => {
+    const token = mintToken()
+    await storage.tokens.insert({ name, scopes, createdAt: new Date(), ...more }, hashToken(token))
+    return token
+  }
+  const tokens = {
+    full: await mint('full', ['plants:read', 'plants:write']),
+    readOnly: await mint('read only', ['plants:read']),
+    writeOnly: await mint('write only', ['plants:write']),
+    expired: await mint('expired', ['plants:read', 'plants:write'], { expiresAt: new Date(Date.now() - 1) }),
+    metrics: await mint('metrics', ['metrics:read']),
+  }
+  return { url: database.url, tokens, [Symbol.asyncDispose]: () => database[Symbol.asyncDispose]() }
+}
+
+function createFile(): { readonly url: string } & AsyncDisposable {
+  const folder = temporaryFolder()
+  return {
+    url: `file:${join(folder.path, 'plants.db')}`,
+    [Symbol.asyncDispose]: async () => folder[Symbol.dispose](),
+  }
+}

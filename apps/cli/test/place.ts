@@ -1,0 +1,78 @@
+import { join } from 'node:path'
+import type { Readable } from 'node:stream'
+import {
+  type Result,
+  type Server,
+  type StartedCommand,
+  startCommand,
+  startServer,
+  temporaryFolder,
+} from '@plant-store/harness'
+import { openSnapshot } from '@plant-store/persistence'
+
+/** A folder with a store, or for one in a database, and the programs run in it as their users would. */
+export class Place implements AsyncDisposable {
+  readonly #temporary = temporaryFolder()
+  readonly folder = this.#temporary.path
+  readonly store = join(this.folder, 'data', 'store.db')
+  readonly url: string
+  readonly #started: AsyncDisposable[] = []
+
+  constructor(databaseUrl?: string) {
+    this.url = databaseUrl ?? `file:${this.store}`
+  }
+
+  path(name: string): string {
+    return join(this.folder, name)
+  }
+
+  start(
+    args: readonly string[],
+    { input, env }: { input?: string | Buffer | Readable; env?: Readonly<Record<string, string>> } = {},
+  ): StartedCommand {
+    const options = { folder: this.folder, databaseUrl: this.url, environment: env ?? {}, input }
+    const command = startCommand(args, options)
+    this.#started.push(command)
+    return command
+  }
+
+  run(args: readonly string[], input?: string | Buffer): Promise<Result> {
+    return this.start(args, input === undefined ? {} : { input }).result
+  }
+
+  async count(): Promise<number> {
+    await using snapshot = await openSnapshot(this.url)
+    return snapshot.count
+  }
+
+  /** The real server on the store. */
+  async serve(): Promise<RunningServer> {
+    const server = await startServer({
+      folder: this.folder,
+      databaseUrl: this.url,
+      environment: { ACCESS_TOKENS: 'given' },
+      keepsOnlyWarnings: true,
+    })
+    this.#started.push(server)
+    const request = async (method: string, path: string, token: string, body?: string) => {
+      const answer = await fetch(`${server.url}${path}`, {
+        method,
+        headers: { authorization: `Bearer ${token}`, ...(body && { 'content-type': 'application/json' }) },
+        ...(body && { body }),
+      })
+      await answer.arrayBuffer()
+      return answer.status
+    }
+    return { ...server, request }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const each of this.#started) await each[Symbol.asyncDispose]()
+    this.#temporary[Symbol.dispose]()
+  }
+}
+
+export interface RunningServer extends Server {
+  /** Resolves to the status. */
+  request(method: string, path: string, token: string, body?: string): Promise<number>
+}

@@ -1,0 +1,47 @@
+import { Readable } from 'node:stream'
+import { fileURLToPath } from 'node:url'
+import { launch, type Program } from './program.ts'
+
+/** The file that starts the command line. */
+export const commandProgram = fileURLToPath(new URL('../../../apps/cli/dist/main.js', import.meta.url))
+
+export interface CommandOptions {
+  readonly databaseUrl?: string
+  readonly environment?: Readonly<Record<string, string>>
+  readonly folder?: string
+  /** For its standard input, which is empty otherwise. */
+  readonly input?: string | Buffer | Readable | undefined
+}
+
+export interface Result {
+  readonly code: number | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+export interface StartedCommand extends Program {
+  readonly result: Promise<Result>
+}
+
+/** Starts the command line. */
+export function startCommand(args: readonly string[], options: CommandOptions = {}): StartedCommand {
+  const { databaseUrl, environment, folder, input } = options
+  const program = launch([process.execPath, commandProgram, ...args], {
+    folder,
+    environment: { ...(databaseUrl !== undefined && { DATABASE_URL: databaseUrl }), ...environment },
+  })
+  const { stdin } = program.process
+  if (input instanceof Readable) input.pipe(stdin)
+  else stdin.end(input)
+  const result = program.ended.then(ending => ({
+    code: typeof ending === 'number' ? ending : null,
+    stdout: program.output(),
+    stderr: program.errors(),
+  }))
+  return { ...program, result }
+}
+
+/** Runs the command line to its end. */
+export function runCommand(args: readonly string[], options: CommandOptions = {}): Promise<Result> {
+  return startCommand(args, options).result
+}

@@ -1,0 +1,23 @@
+import type {} from 'vitest'
+import type { TestProject } from 'vitest/node'
+import { type PostgresServer, startPostgres } from './postgres.ts'
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** Of a server for all test files, and of a user who may make databases there. */
+    postgresUrl: string
+  }
+}
+
+let server: PostgresServer | undefined
+
+/** For `globalSetup`: the server that TEST_DATABASE_URL names, or one of our own. */
+export async function setup(project: TestProject): Promise<void> {
+  const { TEST_DATABASE_URL: given } = process.env
+  if (!given) server = await startPostgres()
+  project.provide('postgresUrl', given || (server as PostgresServer).url)
+}
+
+export async function teardown(): Promise<void> {
+  await server?.[Symbol.asyncDispose]()
+}

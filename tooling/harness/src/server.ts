@@ -1,0 +1,123 @@
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { type Ending, launch, type Program } from './program.ts'
+
+/** The file that starts our server. */
+export const serverProgram = fileURLToPath(new URL('../../../apps/api/dist/main.js', import.meta.url))
+
+/** What a start may take on a machine that is busy. */
+const startTimeoutMs = 60_000
+
+export interface ServerOptions {
+  readonly databaseUrl?: string
+  readonly environment?: Readonly<Record<string, string>>
+  /** Where it is started: its relative paths begin there. */
+  readonly folder?: string
+  /** A module that is loaded before the program, in each of its threads. */
+  readonly preload?: string | undefined
+  /** Whether it has a terminal, on which its log and its errors are one output. */
+  readonly onTerminal?: boolean
+  /** How many files it may have open at once. */
+  readonly filesMax?: number
+  /** Keeps only warnings and worse of its log: under load it writes millions of lines. */
+  readonly keepsOnlyWarnings?: boolean
+}
+
+export interface LogLine {
+  readonly level: number
+  readonly msg: string
+  readonly url?: string
+  readonly traceId?: string
+  readonly status?: number
+  readonly reason?: string
+}
+
+/** Our server, perhaps not listening yet. */
+export interface LaunchedServer extends Program {
+  /** Every line of its log so far. */
+  readonly log: readonly LogLine[]
+  /** Returns the lines that are warnings or worse. */
+  warnings(): readonly LogLine[]
+  /** Resolves to the first line of its log with this message. */
+  logged(message: string): Promise<LogLine>
+}
+
+export interface Server extends LaunchedServer {
+  readonly url: string
+}
+
+/** The server ended before it wrote what was waited for. */
+export class StartError extends Error {
+  readonly ending: Ending
+  readonly errors: string
+
+  constructor(ending: Ending, errors: string) {
+    super(`the server ended with ${ending}, and printed:\n${errors}`)
+    this.ending = ending
+    this.errors = errors
+  }
+}
+
+/** Starts our server on a free port, and does not wait for it. */
+export function launchServer(options: ServerOptions = {}): LaunchedServer {
+  const { databaseUrl, environment, folder, preload, onTerminal, filesMax, keepsOnlyWarnings } = options
+  const args = [...(preload === undefined ? [] : ['--import', preload]), serverProgram]
+  const { PATH } = process.env
+  const program = launch(commandOf(args, onTerminal, filesMax), {
+    folder,
+    environment: {
+      PORT: '0',
+      ...(onTerminal && { PATH, SHELL: '/bin/sh' }),
+      ...(databaseUrl !== undefined && { DATABASE_URL: databaseUrl }),
+      ...environment,
+    },
+    keepsOutput: !keepsOnlyWarnings,
+  })
+  const log: LogLine[] = []
+  const lines = createInterface(program.process.stdout).on('line', text => {
+    if (keepsOnlyWarnings && text.startsWith('{"level":30,') && !text.includes('"msg":"listening"')) return
+    if (text.startsWith('{')) log.push(JSON.parse(text))
+  })
+  return {
+    ...program,
+    log,
+    warnings: () => log.filter(({ level }) => level > 30),
+    async logged(message) {
+      for (;;) {
+        const line = log.find(({ msg }) => msg === message)
+        if (line !== undefined) return line
+        const ending = await Promise.race([once(lines, 'line').then(() => undefined), program.ended])
+        if (ending !== undefined && !log.some(({ msg }) => msg === message))
+          throw new StartError(ending, program.errors())
+      }
+    },
+  }
+}
+
+/**
+ * Starts our server and waits until it listens.
+ *
+ * @throws StartError when it ends instead
+ */
+export async function startServer(options: ServerOptions = {}): Promise<Server> {
+  const server = launchServer(options)
+  const timer = setTimeout(() => server.end('SIGKILL'), startTimeoutMs)
+  const { url } = await server.logged('listening').finally(() => clearTimeout(timer))
+  return { ...server, url: url as string }
+}
+
+function commandOf(
+  args: readonly string[],
+  onTerminal = false,
+  filesMax?: number,
+): readonly [string, ...string[]] {
+  const node = process.execPath
+  if (onTerminal) {
+    const command = [node, ...args].map(each => `'${each}'`).join(' ')
+    return ['script', '-qec', `exec ${command}`, '/dev/null']
+  }
+  return filesMax === undefined
+    ? [node, ...args]
+    : ['/bin/sh', '-c', `ulimit -n ${filesMax} && exec "$0" "$@"`, node, ...args]
+}

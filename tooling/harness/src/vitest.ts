@@ -1,0 +1,24 @@
+import { inject, onTestFinished } from 'vitest'
+import { takePort } from './ports.ts'
+import { createDatabase, type TestDatabase } from './postgres.ts'
+import type {} from './postgres-setup.ts'
+import { temporaryFolder as disposableFolder } from './temporary-folder.ts'
+
+/** Makes a folder that is gone when the test has ended. */
+export function temporaryFolder(): string {
+  const folder = disposableFolder()
+  onTestFinished(() => folder[Symbol.dispose]())
+  return folder.path
+}
+
+/** Makes a database on the server that `postgres-setup` started for all test files. */
+export function createTestDatabase(): Promise<TestDatabase> {
+  return createDatabase(inject('postgresUrl'))
+}
+
+/** Returns a port of the loopback interface that is taken until the test has ended. */
+export async function portTakenForTest(): Promise<number> {
+  const taken = await takePort()
+  onTestFinished(() => taken[Symbol.asyncDispose]())
+  return taken.port
+}
