@@ -276,6 +276,21 @@ test('finds the host that takes writes, whichever it is', { timeout: 30_000 }, a
   expect(await storage.plants.find(plant(1n).id)).toEqual(plant(1n))
 })
 
+test('a server that falls silent at any point of a start makes it fail in time', async () => {
+  await using proxy = await startProxy(database.url)
+  for (let pieces = 0; ; pieces++) {
+    proxy.swallowAnswersAfter(pieces)
+    const startedMs = performance.now()
+    const opened = await openStorage({ url: proxy.url, timeoutMs: 200 }).catch(error => error)
+    expect(performance.now() - startedMs, `after ${pieces} pieces`).toBeLessThan(200 + 500 + slackMs)
+    if (!(opened instanceof Error)) {
+      expect(pieces).toBeGreaterThan(3)
+      proxy.cut()
+      return opened[Symbol.asyncDispose]()
+    }
+  }
+})
+
 /** Fails unless it is refused with `store-unavailable`, in time. */
 async function unavailable(work: Promise<unknown>): Promise<void> {
   const startedMs = performance.now()

@@ -6,6 +6,7 @@ export async function startProxy(databaseUrl: string) {
   const port = Number(new URL(databaseUrl).port)
   const sockets = new Set<Socket>()
   let isSwallowing = false
+  let answersMax = Number.POSITIVE_INFINITY
   const listener = createServer(near => {
     const far = connect(port, '127.0.0.1')
     for (const socket of [near, far]) {
@@ -15,7 +16,7 @@ export async function startProxy(databaseUrl: string) {
     near.on('data', chunk => far.write(chunk)).on('close', () => far.destroy())
     far
       .on('data', chunk => {
-        if (!isSwallowing) near.write(chunk)
+        if (!isSwallowing && answersMax-- > 0) near.write(chunk)
       })
       .on('close', () => near.destroy())
   }).listen(0, '127.0.0.1')
@@ -30,9 +31,14 @@ export async function startProxy(databaseUrl: string) {
     swallowAnswers() {
       isSwallowing = true
     },
+    /** Lets so many more pieces of answers through. */
+    swallowAnswersAfter(pieces: number) {
+      answersMax = pieces
+    },
     /** Ends all connections; new ones are good again. */
     cut() {
       isSwallowing = false
+      answersMax = Number.POSITIVE_INFINITY
       cut()
     },
     async [Symbol.asyncDispose]() {

@@ -10,6 +10,8 @@ export type Connection = pg.Client & {
   readonly isPooled: boolean
   /** What a transaction begins with: `begin`, and the settings that the connection can't keep. */
   begin(mode?: string): string
+  /** When the last transaction of {@link transact} is over. */
+  lastTurn: Promise<unknown>
 }
 
 /**
@@ -36,7 +38,6 @@ const int8 = 20
 
 export function createLane(options: ServerOptions): Lane {
   let connection: Promise<Connection> | undefined
-  let lastTurn: Promise<unknown> = Promise.resolve()
   let inFlight = 0
 
   const connected = () => {
@@ -56,17 +57,6 @@ export function createLane(options: ServerOptions): Lane {
     return isCurrent
   }
 
-  const run = async <Result>(attempt: Promise<Connection>, work: (client: Connection) => Promise<Result>) => {
-    const client = await attempt
-    try {
-      return await work(client)
-    } catch (error) {
-      // It may be broken, or lead to a server that no longer takes writes: better to look around again.
-      if (!wasRolledBack(error) && forget(attempt)) client.end().catch(() => {})
-      throw error
-    }
-  }
-
   return {
     get inFlight() {
       return inFlight
@@ -75,11 +65,14 @@ export function createLane(options: ServerOptions): Lane {
       inFlight++
       try {
         const attempt = connected()
-        if (!(await attempt).isPooled) return await run(attempt, work)
-        // One at a time: only between two can a pooler that has few of the server's connections let others have this one.
-        const turn = lastTurn.then(() => run(connected(), work))
-        lastTurn = turn.catch(() => {})
-        return await turn
+        const client = await attempt
+        try {
+          return await work(client)
+        } catch (error) {
+          // It may be broken, or lead to a server that no longer takes writes: better to look around again.
+          if (!wasRolledBack(error) && forget(attempt)) client.end().catch(() => {})
+          throw error
+        }
       } finally {
         inFlight--
       }
@@ -102,14 +95,27 @@ export async function transact<Row extends pg.QueryResultRow | unknown[]>(
   client: Connection,
   queries: readonly pg.QueryConfig[],
 ): Promise<readonly pg.QueryResult<Row & pg.QueryResultRow>[]> {
+  if (client.isPooled) {
+    // One at a time: only between two can a pooler that has few of the server's connections let others have this one.
+    const turn = client.lastTurn.then(() =>
+      send<Row>(
+        client,
+        queries.map(({ name, ...query }) => query),
+      ),
+    )
+    client.lastTurn = turn.catch(() => {})
+    return turn
+  }
   // A statement of its own is a transaction of its own.
   const [only] = queries
-  if (queries.length === 1 && only !== undefined && !client.isPooled) return [await client.query(only)]
-  const sent = [
-    client.query(client.begin()),
-    ...queries.map(({ name, ...query }) => client.query(client.isPooled ? query : { name, ...query })),
-    client.query('commit'),
-  ]
+  return queries.length === 1 && only !== undefined ? [await client.query(only)] : send(client, queries)
+}
+
+async function send<Row extends pg.QueryResultRow | unknown[]>(
+  client: Connection,
+  queries: readonly pg.QueryConfig[],
+): Promise<readonly pg.QueryResult<Row & pg.QueryResultRow>[]> {
+  const sent = [client.begin(), ...queries, 'commit'].map(query => client.query(query))
   // All of them, so that nothing is under way when it throws.
   await Promise.allSettled(sent)
   return (await Promise.all(sent)).slice(1, -1) as never
@@ -197,6 +203,7 @@ async function connectTo(
     return Object.assign(client, {
       isPooled: session.is_pooled,
       begin: (mode = '') => `begin ${mode}${perTransaction}`,
+      lastTurn: Promise.resolve(),
     })
   } catch (error) {
     client.end().catch(() => {})

@@ -65,13 +65,13 @@ async function migrateOnce(options: ServerOptions): Promise<void> {
   await using connections = new AsyncDisposableStack()
   const connected = async () => connections.adopt(await connect(options), client => client.end())
   const holder = await connected()
+  // Behind a pooler there may be no other one.
+  const maker = holder.isPooled ? holder : await connected()
   await holder.query(holder.begin())
   await holder.query('select id from migration_lock for update')
-  const client = await connected()
-  const db = kyselyOn(client)
-  await client.query(client.begin())
-  await migrate(db, postgresDialect)
-  await client.query('commit')
+  if (maker !== holder) await maker.query(maker.begin())
+  await migrate(kyselyOn(maker), postgresDialect)
+  await maker.query('commit')
 }
 
 /**
