@@ -11,8 +11,9 @@ import {
 } from 'fastify'
 import { answerFailure } from './answer/answer.ts'
 import { allowOrigins } from './answer/cors.ts'
-import { describeInterface } from './answer/description.ts'
+import { describeRoutes } from './answer/description.ts'
 import { RequestError } from './answer/failures.ts'
+import { serializeBySchemas } from './answer/serializers.ts'
 import { createAuthentication } from './auth/authenticate.ts'
 import { createThrottle } from './auth/throttle.ts'
 import { openServer } from './connection/connection.ts'
@@ -23,7 +24,7 @@ import { requestId, requestIdField } from './request/request-id.ts'
 import { createRequestLog } from './request/request-log.ts'
 import { type RequestTracer, traceRequests } from './request/request-trace.ts'
 import { addDocs } from './routes/docs-routes.ts'
-import { addOpenPages } from './routes/health-routes.ts'
+import { addHealthRoutes } from './routes/health-routes.ts'
 import { type AnsweredRequest, addMetrics } from './routes/metrics-route.ts'
 import { knowAllMethods, lacksScope } from './routes/other-methods.ts'
 import { plantRoutes } from './routes/plant-routes.ts'
@@ -123,6 +124,8 @@ export function createServer({
   app.decorateRequest('tokenName', '')
   app.decorateRequest('errorNumber', undefined)
   app.setErrorHandler(answerFailure)
+  serializeBySchemas(app)
+  const description = describeRoutes(app, serverUrl)
   const throttle = createThrottle(limits.wrongTokensMax, wrongTokenCounts)
   const authenticate = createAuthentication(gate, throttle)
   const traceOf = traceRequest && traceRequests(app, traceRequest)
@@ -143,10 +146,10 @@ export function createServer({
 
   app.register(
     async routes => {
-      addOpenPages(routes, {
+      addHealthRoutes(routes, {
         check,
         isDraining: () => isDraining(app.server),
-        description: describeInterface(serverUrl),
+        description,
       })
       // Beside this module, also in a program that is bundled.
       addDocs(routes, new URL('./docs/', import.meta.url))

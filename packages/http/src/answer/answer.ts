@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { countedBytesMin, type HeldBytes } from '../request/held-bytes.ts'
 import { requestIdField } from '../request/request-id.ts'
 import { RequestError, toFailure } from './failures.ts'
-import { writeError } from './writers.ts'
+import { writeFailure } from './serializers.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -11,33 +11,37 @@ declare module 'fastify' {
   }
 }
 
-/**
- * Sends finished text, which hooks of a service around do not get to serialize: what they make of a plant, no writer
- * knows. JSON has no charset to name (RFC 8259, 11), and Fastify adds one unless the answer has a serializer.
- */
-export function answer<Body>(reply: FastifyReply, write: (body: Body) => string, body: Body): FastifyReply {
-  return reply.header('content-type', 'application/json').serializer(unchanged).send(write(body))
+/** Answers with a value, as the route's schema for this status has it written. */
+export function answer(reply: FastifyReply, value: unknown): FastifyReply {
+  return answerText(reply, write(reply, value))
 }
-
-const unchanged = (text: string) => text
 
 /**
  * Answers with what was read, which may be long, and is held until the client has taken it.
  *
  * @throws RequestError `too-many-bytes`
  */
-export function answerCounted<Body>(
-  reply: FastifyReply,
-  write: (body: Body) => string,
-  body: Body,
-  { hold }: HeldBytes,
-): FastifyReply {
-  const text = write(body)
-  if (text.length < countedBytesMin) return answer(reply, () => text, body)
+export function answerCounted(reply: FastifyReply, value: unknown, { hold }: HeldBytes): FastifyReply {
+  const text = write(reply, value)
+  if (text.length < countedBytesMin) return answerText(reply, text)
   const bytes = Buffer.from(text)
   hold(reply.raw, bytes.length)
   return reply.header('content-type', 'application/json').send(bytes)
 }
+
+function write(reply: FastifyReply, value: unknown): string {
+  return reply.serializeInput(value as Record<string, unknown>, `${reply.statusCode}`) as string
+}
+
+/**
+ * Sends finished JSON, which hooks of a service around do not get to serialize: no serializer knows what they make of a
+ * value. JSON has no charset to name (RFC 8259, 11), and Fastify adds one unless the answer has a serializer.
+ */
+export function answerText(reply: FastifyReply, text: string): FastifyReply {
+  return reply.header('content-type', 'application/json').serializer(unchanged).send(text)
+}
+
+const unchanged = (text: string) => text
 
 /** Every failure in the one shape. Set as the error handler wherever requests are answered. */
 export function answerFailure(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
@@ -52,5 +56,5 @@ export function answerFailure(error: unknown, request: FastifyRequest, reply: Fa
   request.errorNumber = body.error
   // Not every failure has passed the hook that sets it.
   reply.header(requestIdField, request.id)
-  return answer(reply.code(status).headers(headers), writeError, body)
+  return answerText(reply.code(status).headers(headers), writeFailure(body))
 }

@@ -1,24 +1,29 @@
-import { Type } from 'typebox'
+import type { Plant as DomainPlant } from '@plant-store/domain'
+import { type TSchema, Type } from 'typebox'
 
-/** What travels, for the interface description and for writing answers. What is valid is the domain's to judge. */
+/** What travels. The title of a schema is its name in the interface description. What is valid is the domain's to judge. */
 
-const texts = {
-  name: Type.String({ description: 'The name of the plant' }),
-  tag: Type.Optional(Type.String({ description: 'Tag that specifies the type of the plant' })),
-}
 const int64 = (description: string) => Type.Unsafe<bigint>({ type: 'integer', format: 'int64', description })
 const int32 = (description: string) => Type.Unsafe<number>({ type: 'integer', format: 'int32', description })
 
-const id = int64('Identification number of the plant')
+const fields = {
+  id: int64('Identification number of the plant'),
+  name: Type.String({ description: 'The name of the plant' }),
+  tag: Type.Optional(Type.String({ description: 'Tag that specifies the type of the plant' })),
+} satisfies Record<keyof DomainPlant, TSchema>
+const { id, ...withoutId } = fields
 
-export const schemas = {
-  Plant: Type.Object(texts),
-  NewPlant: Type.Intersect([Type.Ref('#/components/schemas/Plant'), Type.Object({ id })]),
-  Error: Type.Object({
+const named = <Schema extends object>(title: string, schema: Schema) => ({ ...schema, title })
+
+export const Plant = named('Plant', Type.Object(withoutId))
+export const NewPlant = named('NewPlant', Type.Intersect([Plant, Type.Object({ id })]))
+export const StoredPlant = named('StoredPlant', Type.Object(fields))
+export const PlantId = named('PlantId', id)
+export const Status = named('Status', Type.Object({ status: Type.String() }))
+export const FailureBody = named(
+  'Error',
+  Type.Object({
     error: int32('Numeric error indicator'),
     message: Type.String({ description: 'Error text' }),
   }),
-  PlantId: id,
-  StoredPlant: Type.Object({ id, ...texts }),
-  Status: Type.Object({ status: Type.String() }),
-}
+)

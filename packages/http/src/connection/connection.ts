@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import { type Failure, RequestError, type RequestErrorCode, toFailure } from '../answer/failures.ts'
-import { writeError } from '../answer/writers.ts'
+import { writeFailure } from '../answer/serializers.ts'
 import type { ServerLimits } from '../limits.ts'
 import { requestId, requestIdField } from '../request/request-id.ts'
 import type { RequestLog } from '../request/request-log.ts'
@@ -233,7 +233,7 @@ function afterFinish(response: ServerResponse | undefined, then: () => void): vo
 }
 
 function writeRefusal(socket: Socket, { status, headers, body }: Failure, reqId: string): void {
-  const content = writeError(body)
+  const content = writeFailure(body)
   const fields = {
     date: new Date().toUTCString(),
     ...headers,

@@ -1,30 +1,45 @@
 import type { FastifyInstance } from 'fastify'
-import { answer } from '../answer/answer.ts'
+import { answer, answerText } from '../answer/answer.ts'
 import { RequestError } from '../answer/failures.ts'
-import { writeStatus } from '../answer/writers.ts'
+import { about, failing, operation } from '../answer/operation.ts'
+import { Status } from '../answer/schemas.ts'
 import { refuseOtherMethods } from './other-methods.ts'
 
-export interface OpenPagesOptions {
+export interface HealthRoutesOptions {
   /** Rejects when the store can't serve at the moment. */
   readonly check: () => Promise<void>
   /** Whether the server has begun to stop. */
   readonly isDraining: () => boolean
   /** The interface description, as JSON text. */
-  readonly description: string
+  readonly description: () => string
 }
 
 /** The pages that need no token: whether the process answers, whether it can serve, and what it serves. */
-export function addOpenPages(
+export function addHealthRoutes(
   app: FastifyInstance,
-  { check, isDraining, description }: OpenPagesOptions,
+  { check, isDraining, description }: HealthRoutesOptions,
 ): void {
-  app.get('/healthz', (_request, reply) => answer(reply, writeStatus, { status: 'ok' }))
-  app.get('/readyz', async (_request, reply) => {
+  app.get('/healthz', openPage('health', 'Whether the process answers', Status), (_request, reply) =>
+    answer(reply, { status: 'ok' }),
+  )
+  app.get('/readyz', openPage('readiness', 'Whether the service can serve', Status), async (_, reply) => {
     if (isDraining()) throw new RequestError('draining', 'the server is about to stop')
     await check()
-    return answer(reply, writeStatus, { status: 'ready' })
+    return answer(reply, { status: 'ready' })
   })
-  app.get('/openapi.json', (_request, reply) => answer(reply, String, description))
+  app.get('/openapi.json', openPage('describe', 'This description', { type: 'object' }), (_request, reply) =>
+    answerText(reply, description()),
+  )
 
   for (const url of ['/healthz', '/readyz', '/openapi.json']) refuseOtherMethods(app, url, ['GET', 'HEAD'])
 }
+
+const openPage = (operationId: string, summary: string, schema: object) => ({
+  schema: operation({
+    operationId,
+    tags: ['service'],
+    summary,
+    security: [],
+    response: { 200: about(summary, schema), ...failing(400, 408, 417, 431, 500, 503) },
+  }),
+})

@@ -1,18 +1,19 @@
-import { maxHeaderSize } from 'node:http'
 import type { Gate } from '@plant-store/access'
 import {
-  type Plant,
   type PlantId,
-  type PlantPage,
   type PlantStore,
+  pageLimitDefault,
+  pageLimitMax,
   parsePlant,
   parsePlantId,
   parsePlantPageQuery,
 } from '@plant-store/domain'
 import type { FastifyPluginCallback, FastifyRequest } from 'fastify'
+import { Type } from 'typebox'
 import { answer, answerCounted, answerFailure } from '../answer/answer.ts'
-import { RequestError } from '../answer/failures.ts'
-import { writePlant, writeStoredPlant, writeStoredPlants } from '../answer/writers.ts'
+import { about, failing, failingAroundBody, failingAroundRequest, operation } from '../answer/operation.ts'
+import * as wire from '../answer/schemas.ts'
+import { serializeBySchemas } from '../answer/serializers.ts'
 import { createAuthentication } from '../auth/authenticate.ts'
 import type { Throttle } from '../auth/throttle.ts'
 import { defaultServerLimits } from '../limits.ts'
@@ -20,6 +21,7 @@ import { readJson } from '../request/body.ts'
 import { checkBody } from '../request/door.ts'
 import { countHeldBytes, type HeldBytesLimits, holdBody } from '../request/held-bytes.ts'
 import { readInteger, readQuery } from '../request/query.ts'
+import { nextPage, nextPageHeader } from './next-page.ts'
 import { refuseOtherMethods } from './other-methods.ts'
 
 declare module 'fastify' {
@@ -49,6 +51,7 @@ export const plantRoutes: FastifyPluginCallback<PlantRoutesOptions> = (
   if (!app.hasRequestDecorator('tokenName')) app.decorateRequest('tokenName', '')
   app.decorateRequest('plantId', undefined)
   app.setErrorHandler(answerFailure)
+  serializeBySchemas(app)
   app.addHook('onRequest', createAuthentication(gate, throttle))
   app.addHook('preParsing', (request, reply, payload, parse) => {
     checkBody(request)
@@ -67,46 +70,145 @@ export const plantRoutes: FastifyPluginCallback<PlantRoutesOptions> = (
     parsed(null, body),
   )
 
-  app.post<{ Body?: Buffer }>('/plants', async (request, reply) => {
-    const plant = parsePlant(readJson(request.body))
-    request.plantId = plant.id
-    await store.create(plant)
-    return answer(reply, writePlant, plant)
-  })
+  app.post<{ Body?: Buffer }>(
+    '/plants',
+    {
+      schema: operation({
+        operationId: 'createPlant',
+        tags: ['plants'],
+        summary: 'Add a plant',
+        description: 'Creates a new plant in the store',
+        body: about('Plant to add to the store', wire.NewPlant),
+        response: {
+          200: about('plant response', wire.Plant),
+          400: about('unexpected error', wire.FailureBody),
+          ...failingAroundRequest,
+          ...failingAroundBody,
+        },
+      }),
+    },
+    async (request, reply) => {
+      const plant = parsePlant(readJson(request.body))
+      request.plantId = plant.id
+      await store.create(plant)
+      return answer(reply, plant)
+    },
+  )
 
-  app.get('/plants', withHead, async (request, reply) => {
-    held.checkRoom()
-    const { limit, after, tag } = readQuery(request.raw.url as string, ['limit', 'after', 'tag'])
-    const query = parsePlantPageQuery({ limit: readInteger(limit), after: readInteger(after), tag })
-    const page = await store.list({ ...query, textBytesMax: limits.pageTextBytesMax })
-    if (page.next !== undefined) reply.header('link', `<${nextPage(request, page.next, query)}>; rel="next"`)
-    return answerCounted(reply, writeStoredPlants, page.plants as Plant[], held)
-  })
+  app.get(
+    '/plants',
+    {
+      // Whatever the Fastify around does with its own; also below.
+      exposeHeadRoute: true,
+      schema: operation({
+        operationId: 'listPlants',
+        tags: ['plants'],
+        summary: 'List plants',
+        description:
+          'The plants in ascending numeric order of their ids, a page at a time; one of long texts ends before its limit.',
+        querystring: Type.Object({
+          limit: Type.Optional(Type.Integer({ description: 'At most so many plants', ...pageLimit })),
+          after: Type.Optional(about('Only ids above this one', wire.PlantId)),
+          tag: Type.Optional(Type.String({ description: 'Only plants with exactly this tag' })),
+        }),
+        response: {
+          200: {
+            ...about('A page of plants', Type.Array(wire.StoredPlant, { maxItems: pageLimitMax })),
+            headers: { Link: nextPageHeader },
+          },
+          ...failing(400),
+          ...failingAroundRequest,
+        },
+      }),
+    },
+    async (request, reply) => {
+      held.checkRoom()
+      const { limit, after, tag } = readQuery(request.raw.url as string, ['limit', 'after', 'tag'])
+      const query = parsePlantPageQuery({ limit: readInteger(limit), after: readInteger(after), tag })
+      const page = await store.list({ ...query, textBytesMax: limits.pageTextBytesMax })
+      if (page.next !== undefined) reply.header('link', nextPage(request, page.next, query))
+      return answerCounted(reply, page.plants, held)
+    },
+  )
 
-  app.get<PlantPath>('/plants/:id', withHead, async (request, reply) => {
-    held.checkRoom()
-    return answerCounted(reply, writeStoredPlant, await store.find(readId(request)), held)
-  })
+  app.get<PlantPath>(
+    '/plants/:id',
+    {
+      exposeHeadRoute: true,
+      schema: operation({
+        operationId: 'readPlant',
+        tags: ['plants'],
+        summary: 'Read a plant',
+        params: plantPath,
+        response: {
+          200: about('The plant', wire.StoredPlant),
+          ...failing(400, 404),
+          ...failingAroundRequest,
+        },
+      }),
+    },
+    async (request, reply) => {
+      held.checkRoom()
+      return answerCounted(reply, await store.find(readId(request)), held)
+    },
+  )
 
-  app.put<PlantPath & { Body?: Buffer }>('/plants/:id', async (request, reply) => {
-    const id = readId(request)
-    const plant = parsePlant(readJson(request.body), id)
-    await store.replace(plant)
-    return answer(reply, writePlant, plant)
-  })
+  app.put<PlantPath & { Body?: Buffer }>(
+    '/plants/:id',
+    {
+      schema: operation({
+        operationId: 'replacePlant',
+        tags: ['plants'],
+        summary: 'Create or replace a plant',
+        description:
+          'Doing it twice is doing it once. An `id` in the body, where there is one, must be that of the path.',
+        params: plantPath,
+        body: about('The plant as it is to be', wire.Plant),
+        response: {
+          200: about('The plant as it is now', wire.Plant),
+          ...failing(400),
+          ...failingAroundRequest,
+          ...failingAroundBody,
+        },
+      }),
+    },
+    async (request, reply) => {
+      const plant = parsePlant(readJson(request.body), readId(request))
+      await store.replace(plant)
+      return answer(reply, plant)
+    },
+  )
 
-  app.delete<PlantPath>('/plants/:id', async (request, reply) => {
-    await store.remove(readId(request))
-    return reply.code(204).send()
-  })
+  app.delete<PlantPath>(
+    '/plants/:id',
+    {
+      schema: operation({
+        operationId: 'removePlant',
+        tags: ['plants'],
+        summary: 'Remove a plant',
+        params: plantPath,
+        response: {
+          204: about('The plant is removed', Type.Null()),
+          ...failing(400, 404),
+          ...failingAroundRequest,
+          ...failingAroundBody,
+        },
+      }),
+    },
+    async (request, reply) => {
+      await store.remove(readId(request))
+      return reply.code(204).send()
+    },
+  )
 
   refuseOtherMethods(app, '/plants', ['GET', 'HEAD', 'POST'])
   refuseOtherMethods(app, '/plants/:id', ['GET', 'HEAD', 'PUT', 'DELETE'])
   done()
 }
 
-/** Whatever the Fastify around does with its own. */
-const withHead = { exposeHeadRoute: true }
+const pageLimit = { minimum: 1, maximum: pageLimitMax, default: pageLimitDefault }
+
+const plantPath = Type.Object({ id: about('The id of the plant', wire.PlantId) })
 
 interface PlantPath {
   Params: { id: string }
@@ -115,31 +217,4 @@ interface PlantPath {
 function readId(request: FastifyRequest<PlantPath>): PlantId {
   request.plantId = parsePlantId(readInteger(request.params.id))
   return request.plantId
-}
-
-/** The other header fields of an answer that has a link. */
-const answerFieldsBytesMax = 1024
-
-/**
- * Returns a reference that starts at the root, as RFC 8288 allows: it stays right behind any proxy that keeps the path.
- *
- * @throws RequestError `headers-too-large` when the server would refuse the same client's request for it, or a client
- *   with the server's limit could not read the answer
- */
-function nextPage(
-  { raw, server }: FastifyRequest,
-  after: NonNullable<PlantPage['next']>,
-  { limit, tag }: { limit: number; tag?: string },
-): string {
-  const [, path = ''] = /^(?:https?:\/\/[^/]*)?\/*(\/[^?#]*)/i.exec(raw.url as string) ?? []
-  const filter = tag === undefined ? '' : `&tag=${encodeURIComponent(tag)}`
-  const target = `${path.replace(/[<>]/g, encodeURIComponent)}?limit=${limit}&after=${after}${filter}`
-  // What Node counts. Its servers have this, though its documentation doesn't say so.
-  const { maxHeaderSize: headerBytesMax = maxHeaderSize } = server.server as { maxHeaderSize?: number }
-  const fieldsBytes = raw.rawHeaders.reduce((bytes, text) => bytes + text.length, 0)
-  if (target.length + Math.max(fieldsBytes, answerFieldsBytesMax) < headerBytesMax) return target
-  throw new RequestError(
-    'headers-too-large',
-    'a request for the next page would be too large: ask for a shorter tag, or for more plants a page',
-  )
 }
