@@ -22,6 +22,8 @@ export function openLog(level: string): ProcessLog {
     maxLength: logBytesMax,
     periodicFlush: gatherMs,
   })
+  // By itself, as a flush at the exit would try for ever to reach a reader that has gone.
+  process.once('beforeExit', () => destination.flush())
   process.on('exit', () => destination.flushSync())
   return { logger: pino({ level, base: null }, destination), write: lines => void destination.write(lines) }
 }
