@@ -8,6 +8,7 @@ export default defineConfig({
   test: {
     // The tests start the program as others do and wait for it, perhaps on a machine that does much besides.
     testTimeout: 60_000,
+    hookTimeout: 60_000,
     projects: [
       {
         extends: true,
