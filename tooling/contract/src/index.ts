@@ -24,6 +24,12 @@ export {
   plantRequest,
   toJson,
 } from './contract-case.ts'
+export {
+  type DescribedOperation,
+  type Description,
+  readDescription,
+  type Schema,
+} from './description.ts'
 export { readExactly } from './exact-json.ts'
 export { type Asked, createRecorder, type Recorder } from './recorder.ts'
 export type { Answer } from './wire.ts'

@@ -1,4 +1,5 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
+import { type DescribedResponse, readDescription } from './description.ts'
 import { readExactly } from './exact-json.ts'
 import type { Answer } from './wire.ts'
 
@@ -20,75 +21,43 @@ export interface Recorder {
   seen(): ReadonlySet<string>
 }
 
-interface Described {
-  readonly servers: readonly { readonly url: string }[]
-  readonly info: { readonly description: string }
-  readonly paths: Readonly<Record<string, Readonly<Record<string, { responses?: Responses }>>>>
-  readonly components: {
-    readonly schemas: Readonly<Record<string, unknown>>
-    readonly responses: Readonly<Record<string, DescribedResponse>>
-  }
-}
-type Responses = Readonly<Record<string, DescribedResponse | { $ref: string }>>
-interface DescribedResponse {
-  readonly headers?: Readonly<Record<string, { readonly required?: boolean }>>
-  readonly content?: Readonly<Record<string, { readonly schema: unknown }>>
-}
-
-const operationMethods = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace']
-
-/** @param description the interface description as JSON text, as it was served */
-export function createRecorder(description: string): Recorder {
-  const document = readExactly(description) as Described
-  const prefix = URL.parse(document.servers[0]?.url ?? '/', 'http://any')?.pathname.replace(/\/$/, '') ?? ''
-  const validate = createValidation(document.components.schemas)
-  const paths = Object.entries(document.paths).map(([template, item]) => ({
-    template,
-    pattern: new RegExp(`^${prefix}${template.replaceAll(/\{\w+\}/g, '[^/]*')}$`),
-    methods: operationMethods.filter(method => item[method] !== undefined),
-  }))
-  const responsesOf = (template: string, method: string) =>
-    document.paths[template]?.[method]?.responses ?? {}
-  const resolve = (response: DescribedResponse | { $ref: string }): DescribedResponse =>
-    '$ref' in response
-      ? (document.components.responses[response.$ref.split('/').at(-1) as string] as DescribedResponse)
-      : response
-
+/** @param json the interface description as it was served */
+export function createRecorder(json: string): Recorder {
+  const description = readDescription(json)
+  const validate = createValidation(description.schemas)
   let checked = 0
   const seen = new Set<string>()
 
-  /** The declared operation that was asked for, if that is what it was. */
-  const operationOf = (asked: Asked | undefined) => {
-    const path = asked?.target.replace(/^https?:\/\/[^/?#]*/i, '').replace(/[?#].*$/s, '')
-    const method = asked?.method === 'HEAD' ? 'get' : asked?.method.toLowerCase()
-    const found = path === undefined ? undefined : paths.find(({ pattern }) => pattern.test(path))
-    return { found, method: found?.methods.find(each => each === method) }
+  /** The declared path and operation that were asked for, if that is what it was. */
+  const find = (asked: Asked | undefined) => {
+    const target = asked?.target.replace(/^https?:\/\/[^/?#]*/i, '').replace(/[?#].*$/s, '')
+    const path = target && description.paths.find(({ pattern }) => pattern.test(target))
+    if (!path) return {}
+    const wanted = asked?.method === 'HEAD' ? 'GET' : asked?.method
+    return { path, operation: path.operations.find(({ method }) => method === wanted) }
   }
 
   const faultsOf = (asked: Asked | undefined, { status, headers, body }: Answer): string[] => {
     const faults: string[] = []
-    const { found, method } = operationOf(asked)
+    const { path, operation } = find(asked)
     const isFailure = status >= 400
     let response: DescribedResponse | undefined
-    if (found !== undefined && method !== undefined) {
-      const declared = responsesOf(found.template, method)[status]
-      if (declared === undefined) faults.push(`the status ${status} is not declared`)
-      else {
-        response = resolve(declared)
-        seen.add(`${method.toUpperCase()} ${found.template} ${status}`)
-      }
+    if (operation !== undefined) {
+      response = operation.responses[status]
+      if (response === undefined) faults.push(`the status ${status} is not declared`)
+      else seen.add(`${operation.method} ${operation.path} ${status}`)
     } else if (!isFailure) {
       faults.push('nothing is declared here, so it can not succeed')
-    } else if (asked !== undefined && status === (found ? 404 : 405)) {
-      faults.push(found ? 'the path is declared' : 'the path is not declared')
+    } else if (asked !== undefined && status === (path ? 404 : 405)) {
+      faults.push(path ? 'the path is declared' : 'the path is not declared')
     }
-    if (found !== undefined && status === 405) {
-      const allowed = found.methods.flatMap(each => (each === 'get' ? ['GET', 'HEAD'] : each.toUpperCase()))
+    if (path !== undefined && status === 405) {
+      const allowed = path.operations.flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : method))
       if (headers.get('allow')?.split(', ').sort().join() !== allowed.sort().join()) {
         faults.push(`Allow is ${headers.get('allow')}, and declared are ${allowed.join(', ')}`)
       }
     }
-    response ??= document.components.responses[`Failure${status}`]
+    response ??= description.responses[`Failure${status}`]
     if (response === undefined) return [...faults, 'the status is declared nowhere']
 
     for (const [name, { required }] of Object.entries(response.headers ?? {})) {
@@ -111,7 +80,7 @@ export function createRecorder(description: string): Recorder {
     try {
       const value = readExactly(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(body))
       faults.push(...validate(content.schema, value))
-      if (isFailure) faults.push(...failureFaults(status, value, document.info.description))
+      if (isFailure) faults.push(...failureFaults(status, value, description.text))
     } catch (error) {
       faults.push(`the body is not JSON in UTF-8: ${(error as Error).message}`)
     }
@@ -128,11 +97,9 @@ export function createRecorder(description: string): Recorder {
     },
     checked: () => checked,
     declared: () =>
-      paths.flatMap(({ template, methods }) =>
-        methods.flatMap(method =>
-          Object.keys(responsesOf(template, method)).map(
-            status => `${method.toUpperCase()} ${template} ${status}`,
-          ),
+      description.paths.flatMap(({ operations }) =>
+        operations.flatMap(({ method, path, responses }) =>
+          Object.keys(responses).map(status => `${method} ${path} ${status}`),
         ),
       ),
     seen: () => seen,

@@ -1,45 +1,12 @@
-import { type Client, readExactly } from '@plant-store/contract'
+import {
+  type Client,
+  type DescribedOperation,
+  type Description,
+  readDescription,
+  readExactly,
+  type Schema,
+} from '@plant-store/contract'
 import fc from 'fast-check'
-
-/** The parts of the description that requests are made from. */
-interface Described {
-  readonly servers: readonly { readonly url: string }[]
-  readonly paths: Readonly<Record<string, PathItem>>
-  readonly components: { readonly schemas: Readonly<Record<string, Schema>> }
-}
-interface PathItem {
-  readonly [method: string]: DescribedOperation | readonly Parameter[] | undefined
-  readonly parameters?: readonly Parameter[]
-}
-interface DescribedOperation {
-  readonly security?: readonly unknown[]
-  readonly parameters?: readonly Parameter[]
-  readonly requestBody?: { readonly content: Readonly<Record<string, { readonly schema: Schema }>> }
-}
-interface Parameter {
-  readonly name: string
-  readonly in: 'path' | 'query'
-  readonly required?: boolean
-  readonly schema: Schema
-}
-interface Schema {
-  readonly $ref?: string
-  readonly allOf?: readonly Schema[]
-  readonly type?: string
-  readonly properties?: Readonly<Record<string, Schema>>
-  readonly required?: readonly string[]
-  readonly minimum?: bigint
-  readonly maximum?: bigint
-  readonly format?: string
-}
-
-interface Operation {
-  readonly method: string
-  readonly path: string
-  readonly isOpen: boolean
-  readonly parameters: readonly Parameter[]
-  readonly body: Schema | undefined
-}
 
 export interface FuzzFinding {
   readonly requests: number
@@ -74,18 +41,18 @@ const methods = [
  */
 export async function fuzz(
   client: Client,
-  description: string,
+  json: string,
   { seed, runs, endAtMs }: { readonly seed: number; readonly runs: number; readonly endAtMs?: number },
 ): Promise<FuzzFinding> {
-  const described = readExactly(description) as Described
-  const operations = operationsOf(described)
+  const description = readDescription(json)
+  const operations = description.paths.flatMap(path => path.operations)
   const failures: string[] = []
   let requests = 0
   const ask: Client['ask'] = (...asked) => {
     requests++
     return client.ask(...asked)
   }
-  let left = 2 * operations.length + Object.keys(described.paths).length + 1
+  let left = 2 * operations.length + description.paths.length + 1
   const judge = async <Values>(what: string, property: fc.IAsyncProperty<Values>, numRuns = runs) => {
     const found = await fc.check(property, {
       seed,
@@ -107,7 +74,7 @@ export async function fuzz(
     const what = `${method} ${path}`
     await judge(
       what,
-      fc.asyncProperty(drawRequest(described, operation), async ({ path, body, headers, isValid }) => {
+      fc.asyncProperty(drawRequest(description, operation), async ({ path, body, headers, isValid }) => {
         const answer = await ask(method, path, { ...(body !== undefined && { body }), headers })
         const { status } = answer
         if (status >= 500) throw new Error(`a status of ${status}: ${answer.body}`)
@@ -129,7 +96,7 @@ export async function fuzz(
     await judge(
       `${what} without good credentials`,
       fc.asyncProperty(
-        drawRequest(described, operation),
+        drawRequest(description, operation),
         credentials,
         async ({ path, body }, authorization) => {
           const answer = await ask(method, path, {
@@ -144,11 +111,9 @@ export async function fuzz(
       Math.ceil(runs / 5),
     )
   }
-  for (const [path, item] of Object.entries(described.paths)) {
-    const others = methods.filter(method => {
-      const declared = method === 'HEAD' ? 'get' : method.toLowerCase()
-      return item[declared] === undefined
-    })
+  for (const { template: path, operations } of description.paths) {
+    const declared = operations.flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : method))
+    const others = methods.filter(method => !declared.includes(method))
     await judge(
       `methods at ${path}`,
       fc.asyncProperty(fc.constantFrom(...others), fc.bigInt(0n, 100n), async (method, id) => {
@@ -163,9 +128,7 @@ export async function fuzz(
     'paths that are not declared',
     fc.asyncProperty(fc.constantFrom(...methods), fc.webPath(), async (method, path) => {
       const target = `/${path.replace(/^\/+/, '')}`
-      const known = operations.some(each =>
-        new RegExp(`^${each.path.replace(/\{\w+\}/, '[^/]*')}$`).test(decodeURI(target)),
-      )
+      const known = description.paths.some(({ pattern }) => pattern.test(decodeURI(target)))
       if (known) return
       const answer = await ask(method, target)
       if (answer.status !== 404) throw new Error(`${method} ${target} was answered with ${answer.status}`)
@@ -175,21 +138,6 @@ export async function fuzz(
 }
 
 const isTaken = (body: Buffer) => `${body}`.includes('"error":40003')
-
-function operationsOf({ paths }: Described): Operation[] {
-  return Object.entries(paths).flatMap(([path, item]) =>
-    Object.entries(item)
-      .filter(([method]) => /^(get|put|post|delete|patch)$/.test(method))
-      .map(([method, operation]) => [method, operation as DescribedOperation] as const)
-      .map(([method, operation]) => ({
-        method: method.toUpperCase(),
-        path,
-        isOpen: operation.security?.length === 0,
-        parameters: [...(item.parameters ?? []), ...(operation.parameters ?? [])],
-        body: operation.requestBody?.content['application/json']?.schema,
-      })),
-  )
-}
 
 const credentials = fc.oneof(
   fc.constant(undefined),
@@ -207,18 +155,21 @@ const credentials = fc.oneof(
 )
 
 /** Requests that differ from valid ones in one thing at most. */
-function drawRequest(described: Described, { path, parameters, body }: Operation): fc.Arbitrary<Drawn> {
+function drawRequest(
+  description: Description,
+  { path, parameters, body }: DescribedOperation,
+): fc.Arbitrary<Drawn> {
   const inPath = parameters.filter(each => each.in === 'path')
   const inQuery = parameters.filter(each => each.in === 'query')
   const valid = fc.record({
     path: fc.record(
-      Object.fromEntries(inPath.map(({ name, schema }) => [name, drawText(described, schema)])),
+      Object.fromEntries(inPath.map(({ name, schema }) => [name, drawText(description, schema)])),
     ),
     query: fc.record(
-      Object.fromEntries(inQuery.map(({ name, schema }) => [name, drawText(described, schema)])),
+      Object.fromEntries(inQuery.map(({ name, schema }) => [name, drawText(description, schema)])),
       { requiredKeys: [] },
     ),
-    body: body === undefined ? fc.constant(undefined) : drawValue(described, body).map(withUnknownMembers),
+    body: body === undefined ? fc.constant(undefined) : drawValue(description, body).map(withUnknownMembers),
     headers: fc.constantFrom<Readonly<Record<string, string>>>(
       {},
       { accept: 'application/json' },
@@ -237,7 +188,7 @@ function drawRequest(described: Described, { path, parameters, body }: Operation
   const wrongs: fc.Arbitrary<Drawn>[] = []
   for (const { name, schema } of inPath) {
     wrongs.push(
-      fc.tuple(valid, wrongText(described, schema)).map(([request, wrong]) => ({
+      fc.tuple(valid, wrongText(description, schema)).map(([request, wrong]) => ({
         ...write(request, false),
         path: `${fill(path, { ...request.path, [name]: wrong })}${writeQuery(request.query)}`,
       })),
@@ -246,13 +197,13 @@ function drawRequest(described: Described, { path, parameters, body }: Operation
   for (const { name, schema } of inQuery) {
     wrongs.push(
       fc
-        .tuple(valid, wrongText(described, schema))
+        .tuple(valid, wrongText(description, schema))
         .map(([request, wrong]) => write({ ...request, query: { ...request.query, [name]: wrong } }, false)),
     )
   }
   if (body !== undefined) {
     wrongs.push(
-      fc.tuple(valid, wrongValue(described, body)).map(([request, wrong]) => ({
+      fc.tuple(valid, wrongValue(description, body)).map(([request, wrong]) => ({
         ...write(request, false),
         body: toText(wrong),
       })),
@@ -329,11 +280,12 @@ const text = fc
   .map(drawn => drawn.toWellFormed().replaceAll('\0', ''))
 
 /** The members of an object schema, with those that it takes over from others. */
-function flatten({ components }: Described, schema: Schema): Schema {
-  const own = schema.$ref === undefined ? schema : components.schemas[schema.$ref.split('/').at(-1) as string]
+function flatten(description: Description, schema: Schema): Schema {
+  const own =
+    schema.$ref === undefined ? schema : description.schemas[schema.$ref.split('/').at(-1) as string]
   if (own === undefined) throw new Error(`nothing is described at ${schema.$ref}`)
   if (own.allOf === undefined) return own
-  const parts = own.allOf.map(part => flatten({ components } as Described, part))
+  const parts = own.allOf.map(part => flatten(description, part))
   return {
     type: 'object',
     properties: Object.assign({}, ...parts.map(part => part.properties)),
@@ -341,8 +293,8 @@ function flatten({ components }: Described, schema: Schema): Schema {
   }
 }
 
-function drawValue(described: Described, schema: Schema): fc.Arbitrary<unknown> {
-  const { type, properties = {}, required = [], minimum, maximum } = flatten(described, schema)
+function drawValue(description: Description, schema: Schema): fc.Arbitrary<unknown> {
+  const { type, properties = {}, required = [], minimum, maximum } = flatten(description, schema)
   switch (type) {
     case 'string':
       return text
@@ -351,7 +303,7 @@ function drawValue(described: Described, schema: Schema): fc.Arbitrary<unknown> 
     case 'object':
       return fc.record(
         Object.fromEntries(
-          Object.entries(properties).map(([name, member]) => [name, drawValue(described, member)]),
+          Object.entries(properties).map(([name, member]) => [name, drawValue(description, member)]),
         ),
         { requiredKeys: [...required] },
       )
@@ -360,12 +312,12 @@ function drawValue(described: Described, schema: Schema): fc.Arbitrary<unknown> 
   }
 }
 
-const drawText = (described: Described, schema: Schema): fc.Arbitrary<string> =>
-  drawValue(described, schema).map(value => `${value}`)
+const drawText = (description: Description, schema: Schema): fc.Arbitrary<string> =>
+  drawValue(description, schema).map(value => `${value}`)
 
 /** What a parameter of this schema can't be. */
-function wrongText(described: Described, schema: Schema): fc.Arbitrary<string> {
-  const { type, minimum = -(2n ** 63n), maximum = 2n ** 63n - 1n } = flatten(described, schema)
+function wrongText(description: Description, schema: Schema): fc.Arbitrary<string> {
+  const { type, minimum = -(2n ** 63n), maximum = 2n ** 63n - 1n } = flatten(description, schema)
   // A lone surrogate can't be percent-encoded; U+0000 is text that nothing keeps.
   if (type === 'string') return text.map(drawn => `${drawn}\0`)
   return fc.oneof(
@@ -393,8 +345,8 @@ function wrongText(described: Described, schema: Schema): fc.Arbitrary<string> {
 }
 
 /** What a value of this schema can't be. */
-function wrongValue(described: Described, schema: Schema): fc.Arbitrary<unknown> {
-  const { type, properties = {}, required = [], minimum, maximum } = flatten(described, schema)
+function wrongValue(description: Description, schema: Schema): fc.Arbitrary<unknown> {
+  const { type, properties = {}, required = [], minimum, maximum } = flatten(description, schema)
   const others = (is: (value: unknown) => boolean) =>
     fc.constantFrom<unknown>(null, true, 'text', 1.5, 12n, [], {}).filter(value => !is(value))
   if (type === 'string')
@@ -409,12 +361,12 @@ function wrongValue(described: Described, schema: Schema): fc.Arbitrary<unknown>
       fc.bigInt(-(2n ** 80n), (minimum ?? -(2n ** 63n)) - 1n),
     )
   }
-  const whole = drawValue(described, schema) as fc.Arbitrary<Record<string, unknown>>
+  const whole = drawValue(description, schema) as fc.Arbitrary<Record<string, unknown>>
   return fc.oneof(
     others(value => typeof value === 'object' && value !== null && !Array.isArray(value)),
     ...required.map(name => whole.map(({ [name]: _, ...rest }) => rest)),
     ...Object.entries(properties).map(([name, member]) =>
-      fc.tuple(whole, wrongValue(described, member)).map(([value, wrong]) => ({ ...value, [name]: wrong })),
+      fc.tuple(whole, wrongValue(description, member)).map(([value, wrong]) => ({ ...value, [name]: wrong })),
     ),
   )
 }
