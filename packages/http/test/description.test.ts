@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { type Answer, createRecorder, readExactly } from '@plant-store/contract'
 import { afterAll, describe, expect, test } from 'vitest'
 import { startMemoryService } from './memory-service.ts'
+import { lint } from './spectral.ts'
 
 const service = await startMemoryService()
 const text = await service.description()
@@ -48,6 +49,11 @@ describe('the specification', () => {
     expect(missing({ a: {} }, { a: [] })).toEqual(['/a: is no object'])
   })
 })
+
+test('Spectral finds nothing, by its own rules, those of OWASP and ours', async () => {
+  await using published = await startMemoryService({ baseUrl: new URL('https://plants.example') })
+  expect(await lint(await published.description(), 'spectral.yaml')).toMatch(/^No results/)
+}, 60_000)
 
 test('int64 has its exact bounds in the bytes that are served', () => {
   const schema = '"type":"integer","format":"int64","description":"Identification number of the plant"'
