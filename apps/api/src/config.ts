@@ -3,6 +3,7 @@ import { availableParallelism } from 'node:os'
 import { isBearerToken } from '@plant-store/access'
 import type { ServerLimits } from '@plant-store/http'
 import { defaultStoreUrl, storageName } from '@plant-store/persistence'
+import ipaddr from 'ipaddr.js'
 
 export interface Config {
   readonly host: string
@@ -167,10 +168,10 @@ const networkList = (text: string) => {
   return networks
 }
 
-const isNetwork = (text: string) => {
-  const [, address = '', bits = '0'] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(text) ?? []
-  return isIP(address) !== 0 && Number(bits) <= (isIP(address) === 4 ? 32 : 128)
-}
+const isNetwork = (text: string) =>
+  isIP(text) !== 0 ||
+  // A network of everybody would let every client choose its address.
+  ((ipaddr.IPv4.isValidCIDRFourPartDecimal(text) || ipaddr.IPv6.isValidCIDR(text)) && !/\/0+$/.test(text))
 
 const originList = (text: string) => {
   const origins = text === '' ? [] : text.split(',').map(origin => origin.trim())

@@ -1,70 +1,65 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { attachStorage, type SharedStorage, type StoreState } from '@plant-store/persistence'
+import { createBirpc } from 'birpc'
 import type { Config } from './config.ts'
+import { createCounters, type ThreadFigures } from './counters.ts'
+import { openHttpServer } from './http-server.ts'
 import { gatherLog } from './log.ts'
-import { createMetrics, type ThreadFigures } from './metrics.ts'
-import { serve } from './serve.ts'
 
 export interface HttpThreadData {
   readonly config: Config
   readonly shared: SharedStorage
-  /** Of all threads. */
+  /** Shared by all threads. */
   readonly wrongTokenCounts: SharedArrayBuffer
 }
 
-/**
- * What its owner tells it: to listen, to stop listening, to stop, to say its figures,
- * and those of the whole process that it asked for.
- */
-export type ToHttpThread = 'listen' | 'stopListening' | 'stop' | 'figures' | { readonly metrics: string }
+/** What the main thread calls in this one. */
+export interface HttpThread {
+  /** Resolves once the thread can listen. */
+  ready(): Promise<void>
+  listen(): Promise<void>
+  stopListening(): Promise<void>
+  figures(): ThreadFigures
+  /** Answers the requests that have arrived, and ends the thread. */
+  stop(): void
+}
 
-export type FromHttpThread =
-  | 'ready'
-  | 'listening'
-  | 'stoppedListening'
-  | { readonly figures: ThreadFigures }
-  | 'metrics'
-  | { readonly log: string }
-  | { readonly state: StoreState }
+/** What this thread calls in the main one. */
+export interface HttpThreadOwner {
+  /** Returns the figures of the whole process. */
+  metrics(): Promise<string>
+  writeLog(lines: string): void
+  onStateChange(state: StoreState): void
+}
 
-const owner = parentPort
-if (owner === null) throw new Error('http-thread.js runs as a worker thread')
-const tell = (message: FromHttpThread) => owner.postMessage(message)
-
+const port = parentPort
+if (port === null) throw new Error('http-thread.js must run as a worker thread')
 const { config, shared, wrongTokenCounts } = workerData as HttpThreadData
-const metrics = createMetrics()
+
+const ready = Promise.withResolvers<void>()
+const stopped = Promise.withResolvers<void>()
+const owner = createBirpc<HttpThreadOwner, HttpThread>(
+  {
+    ready: () => ready.promise,
+    listen: () => server.listen(),
+    stopListening: () => server.stopListening(),
+    figures: () => counters.read(storage.pending()),
+    stop: () => stopped.resolve(),
+  },
+  {
+    post: message => port.postMessage(message),
+    on: listener => void port.on('message', listener),
+    timeout: -1,
+  },
+)
+
+const counters = createCounters()
 await using storage = await attachStorage(shared, {
-  onCommit: metrics.onCommit,
-  onStateChange: state => tell({ state }),
+  onCommit: counters.onCommit,
+  onStateChange: owner.onStateChange.asEvent,
 })
-
-const toldToListen = Promise.withResolvers<void>()
-const toldToStopListening = Promise.withResolvers<void>()
-const toldToStop = Promise.withResolvers<void>()
-const asking: ((metrics: string) => void)[] = []
-owner.on('message', (message: ToHttpThread) => {
-  if (message === 'listen') toldToListen.resolve()
-  else if (message === 'stopListening') toldToStopListening.resolve()
-  else if (message === 'stop') toldToStop.resolve()
-  else if (message === 'figures') tell({ figures: metrics.read(storage.pending()) })
-  else for (const answer of asking.splice(0)) answer(message.metrics)
-})
-const metricsOfAll = () =>
-  new Promise<string>(resolve => {
-    asking.push(resolve)
-    if (asking.length === 1) tell('metrics')
-  })
-
-const { onAnswer, onConnection } = metrics
-const signals = { metrics: metricsOfAll, onAnswer, onConnection, wrongTokenCounts }
-const logger = gatherLog(config.logLevel, log => tell({ log }))
-await using server = await serve(config, storage, logger, signals, () => {
-  tell('ready')
-  return toldToListen.promise
-})
-tell('listening')
-await toldToStopListening.promise
-await server.stopListening()
-tell('stoppedListening')
-await toldToStop.promise
-owner.unref()
+const logger = gatherLog(config.logLevel, owner.writeLog.asEvent)
+await using server = await openHttpServer(config, storage, logger, counters, owner.metrics, wrongTokenCounts)
+ready.resolve()
+await stopped.promise
+port.unref()

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
-import type { Server } from 'node:net'
+import { type AddressInfo, createServer, type Server } from 'node:net'
+import type { Config } from './config.ts'
 
 /**
  * Listens on the port that a variable gives.
@@ -19,8 +20,41 @@ export async function listen(
     const { code = '', message } = cause as NodeJS.ErrnoException
     const why = message.replace(/^listen \w+: /, '')
     if (['EADDRINUSE', 'EACCES'].includes(code)) {
-      throw new Error(`${variable} can not be listened on: ${why}`, { cause })
+      throw new Error(`${variable} cannot be listened on: ${why}`, { cause })
     }
     throw new Error(`HOST must be a name or an address of this machine: ${why}`, { cause })
   }
+}
+
+/**
+ * Returns the port, or a free one for port 0, if nobody listens on it. Threads that listen cannot tell: they share the
+ * port with every process that shares it.
+ */
+export async function findPort({ host, port }: Config): Promise<number> {
+  await using probe = createServer()
+  await listen(probe, host, port, 'PORT')
+  return (probe.address() as AddressInfo).port
+}
+
+/**
+ * Keeps other processes of this program from starting on a port until this is disposed of. Between {@link findPort} and
+ * the threads' own listening the port is free. Only on Linux do threads share a port.
+ *
+ * @throws Error in one line when another process is starting there
+ */
+export async function claimStart({ host, port }: Config): Promise<AsyncDisposable | undefined> {
+  if (process.platform !== 'linux' || port === 0) return undefined
+  const name = `plant-store is starting on ${host}:${port}`
+  // In the abstract namespace: it belongs to the network as ports do, and ends with its process.
+  const claim = createServer(socket => socket.destroy()).listen(`\0${name}`)
+  await once(claim, 'listening').catch(cause => {
+    throw new Error(`PORT cannot be listened on: another ${name}`, { cause })
+  })
+  return claim
+}
+
+/** Returns where clients find the service, with the path before every route. */
+export function listeningUrl({ host, port, baseUrl }: Config): string {
+  const path = baseUrl === undefined ? '' : new URL(baseUrl).pathname.replace(/\/$/, '')
+  return `http://${host.includes(':') ? `[${host}]` : host}:${port}${path}`
 }

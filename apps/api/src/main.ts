@@ -4,6 +4,6 @@ if (Number.parseInt(process.versions.node, 10) < nodeMin) {
   console.error(`plant-store: Node ${process.versions.node} is too old; install Node ${nodeMin} or later`)
   process.exit(1)
 }
-await import('./program.ts')
+await import('./serve.ts')
 
 export {}

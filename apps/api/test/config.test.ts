@@ -236,7 +236,21 @@ describe('a wrong value is refused, with the variable named:', () => {
     ['INACTIVITY_TIMEOUT', ['0s', '10']],
     ['MAX_CONNECTIONS', ['0', '1000001', 'many']],
     ['WRONG_TOKENS_LIMIT', ['0', '1000001', 'none']],
-    ['TRUST_PROXY', ['true', '1', 'proxy', '10.0.0.0/33', '10.0.0/8', '::/129', '10.0.0.1,', '10.0.0.0/']],
+    [
+      'TRUST_PROXY',
+      [
+        'true',
+        '1',
+        'proxy',
+        '10.0.0.0/33',
+        '10.0.0/8',
+        '::/129',
+        '10.0.0.1,',
+        '10.0.0.0/',
+        '0.0.0.0/0',
+        '::/0',
+      ],
+    ],
     ['QUEUE_LIMIT', ['0', '1000001', 'many']],
     ['SHUTDOWN_TIMEOUT', ['0s', '10', 'never']],
   ])('%s', (name, values) => {

@@ -178,12 +178,12 @@ test.each([
   [
     'a port that is another program’s',
     async () => ({ PORT: `${await portTakenForTest()}` }),
-    /^plant-store: PORT can not be listened on: address already in use 127/,
+    /^plant-store: PORT cannot be listened on: address already in use 127/,
   ],
   [
     'a port for the figures that is another program’s',
     async () => ({ METRICS_PORT: `${await portTakenForTest()}` }),
-    /^plant-store: METRICS_PORT can not be listened on: address already in use 127/,
+    /^plant-store: METRICS_PORT cannot be listened on: address already in use 127/,
   ],
   // TEST-NET-1 (RFC 5737) is nobody's address.
   ['an address that is not here', async () => ({ HOST: '192.0.2.1' }), notOurs],
@@ -258,7 +258,7 @@ test('of programs that start on one port at the same moment one listens, and the
     for (const [index, outcome] of outcomes.entries()) {
       const program = programs[index] as (typeof programs)[number]
       if (outcome === 1)
-        expect(program.errors()).toMatch(/^plant-store: PORT can not be listened on: [^\n]+\n$/)
+        expect(program.errors()).toMatch(/^plant-store: PORT cannot be listened on: [^\n]+\n$/)
       else expect(await program.end()).toBe(0)
     }
   }

@@ -26,7 +26,7 @@ function samplesIn(text: string): Map<string, number> {
   for (const line of text.slice(0, -1).split('\n')) {
     const type = /^# TYPE (\w+) (counter|gauge|histogram)$/.exec(line)
     if (type) typed.add(type[1] as string)
-    if (line.startsWith('#')) continue
+    if (line === '' || line.startsWith('#')) continue
     const [, name, labels = '', value] =
       /^(\w+)(\{\w+="[^"\\\n]*"(?:,\w+="[^"\\\n]*")*\})? (\d\S*)$/.exec(line) ?? []
     if (name === undefined || value === undefined) throw new Error(`no sample: ${line}`)

@@ -1,0 +1,23 @@
+import { hashToken, mintToken, scopes, type TokenRepository } from '@plant-store/access'
+
+/** Returns a new token for everything if the store never had one. It is kept as a hash only. */
+export async function makeFirstToken(tokens: TokenRepository): Promise<string | undefined> {
+  if (await tokens.hadAny()) return undefined
+  const token = mintToken()
+  const outcome = await tokens.insert({ name: 'first', scopes, createdAt: new Date() }, hashToken(token))
+  return outcome === 'inserted' ? token : undefined
+}
+
+/** Writes to the terminal and not to the log, which others may read. */
+export function showFirstToken(token: string, url: string): void {
+  process.stderr.write(`
+There was no access token yet, so here is one. It is shown this once and kept only as a hash:
+
+  ${token}
+
+Add a plant with it:
+
+  curl ${url}/plants -H 'Authorization: Bearer ${token}' -H 'Content-Type: application/json' -d '{"id": 1, "name": "Monstera", "tag": "climber"}'
+
+`)
+}

@@ -1,0 +1,97 @@
+import {
+  type AccessToken,
+  createGate,
+  type GateOptions,
+  hashToken,
+  scopes,
+  type TokenRepository,
+} from '@plant-store/access'
+import { createPlantStore } from '@plant-store/domain'
+import { createServer, drain, type ServerLimits, stopListening } from '@plant-store/http'
+import type { Storage } from '@plant-store/persistence'
+import type { Logger } from 'pino'
+import type { Config } from './config.ts'
+import type { Counters } from './counters.ts'
+
+/** Of the time to stop in. The rest is for pending changes, and for closing the store. */
+const drainShare = 0.8
+
+export interface HttpServer extends AsyncDisposable {
+  listen(): Promise<void>
+  /** Accepts no new connections. Requests are answered as before. */
+  stopListening(): Promise<void>
+}
+
+/**
+ * Prepares to answer requests on the storage, in this thread. Disposing of it answers those that have arrived. Where one
+ * cannot be answered in time, the thread's exit code is 1.
+ */
+export async function openHttpServer(
+  config: Config,
+  storage: Storage,
+  logger: Logger,
+  { onAnswer, onConnection }: Counters,
+  metrics: () => Promise<string>,
+  wrongTokenCounts?: SharedArrayBuffer,
+): Promise<HttpServer> {
+  const tracing =
+    config.tracesEndpoint === undefined ? undefined : (await import('./opentelemetry.ts')).startTracing()
+  const store = createPlantStore({ plants: storage.plants })
+  const server = createServer({
+    store: tracing?.traced(store) ?? store,
+    gate: createGate({ tokens: withGivenTokens(config.accessTokens, storage.tokens) }),
+    check: storage.check,
+    logger,
+    metrics,
+    corsOrigins: config.corsOrigins,
+    onAnswer,
+    ...(tracing && { traceRequest: tracing.traceRequest }),
+    ...(config.baseUrl && { baseUrl: new URL(config.baseUrl) }),
+    limits: forOneThread(config),
+    trustedProxies: config.trustedProxies,
+    ...(wrongTokenCounts && { wrongTokenCounts }),
+  })
+  server.server.on('connection', onConnection)
+  await server.ready()
+  const { host, port, httpThreads, shutdownTimeoutMs } = config
+  const address = { host, port, reusePort: httpThreads > 1 }
+  return {
+    listen: async () => void (await server.listen(address)),
+    stopListening: () => stopListening(server.server),
+    async [Symbol.asyncDispose]() {
+      const unanswered = await drain(server.server, shutdownTimeoutMs * drainShare)
+      if (unanswered > 0) {
+        logger.error({ connections: unanswered }, 'requests were cut before they were answered')
+        process.exitCode = 1
+      }
+      await server.close()
+      await tracing?.[Symbol.asyncDispose]()
+    },
+  }
+}
+
+/** Returns the share of one thread: the system spreads connections about evenly. */
+function forOneThread({ serverLimits, httpThreads }: Config): ServerLimits {
+  const { connectionsMax, heldBytesMax } = serverLimits
+  return {
+    ...serverLimits,
+    connectionsMax: Math.ceil(connectionsMax / httpThreads),
+    heldBytesMax: Math.ceil(heldBytesMax / httpThreads),
+  }
+}
+
+/** Adds the tokens of the configuration to the stored ones. They may do everything. */
+function withGivenTokens(given: readonly string[], tokens: TokenRepository): GateOptions['tokens'] {
+  const byHash = new Map(
+    given.map((token, index): [string, AccessToken] => [
+      hashToken(token),
+      { name: `ACCESS_TOKENS[${index}]`, scopes, createdAt: new Date() },
+    ]),
+  )
+  return {
+    find: async hash => byHash.get(hash) ?? tokens.find(hash),
+    markUsed: async (hash, usedAt) => {
+      if (!byHash.has(hash)) await tokens.markUsed(hash, usedAt)
+    },
+  }
+}

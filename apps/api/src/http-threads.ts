@@ -1,0 +1,102 @@
+import { once } from 'node:events'
+import { setTimeout } from 'node:timers/promises'
+import { setFlagsFromString } from 'node:v8'
+import { Worker } from 'node:worker_threads'
+import { type SharedStorage, transferListOf } from '@plant-store/persistence'
+import { createBirpc } from 'birpc'
+import type { Config } from './config.ts'
+import type { ThreadFigures } from './counters.ts'
+import type { HttpThread, HttpThreadData, HttpThreadOwner } from './http-thread.ts'
+
+/** The threads that answer requests, all on one port and one store. Disposing of them answers what has arrived. */
+export interface HttpThreads extends AsyncDisposable {
+  /** Resolves once all of them can listen. */
+  start(
+    config: Config,
+    share: () => SharedStorage,
+    ownerOf: (thread: number) => HttpThreadOwner,
+  ): Promise<void>
+  listen(): Promise<void>
+  /** Returns `undefined` for a thread that never answered. */
+  figures(): Promise<(ThreadFigures | undefined)[]>
+}
+
+/** Enough to count the wrong tokens of some 8,000 networks separately. */
+const wrongTokenCountsBytes = 64 * 1024
+
+/** For a thread to return its figures. One that is busier is counted with its previous ones. */
+export const figuresTimeoutMs = 1_000
+
+/** What requests leave behind is collected in small portions. V8's own choice doubles the memory and gains nothing. */
+const youngGenerationMb = 12
+
+// By V8's own choice, pages of long texts pile up to several times what is in use.
+setFlagsFromString('--initial-old-space-size=32')
+setFlagsFromString('--heap-growing-percent=50')
+
+export function createHttpThreads(): HttpThreads {
+  const threads: RunningThread[] = []
+  return {
+    async start(config, share, ownerOf) {
+      const wrongTokenCounts = new SharedArrayBuffer(wrongTokenCountsBytes)
+      const starts = Array.from({ length: config.httpThreads }, async (_, thread) => {
+        const data = { config, shared: share(), wrongTokenCounts }
+        threads.push(await startHttpThread(data, ownerOf(thread)))
+      })
+      // Those that started must be known, and stopped, when another one fails.
+      await Promise.allSettled(starts)
+      await Promise.all(starts)
+    },
+    // At the same time: the first clients would all meet the first thread, and stay with it.
+    listen: async () => void (await Promise.all(threads.map(thread => thread.listen()))),
+    figures: () => Promise.all(threads.map(thread => thread.figures())),
+    async [Symbol.asyncDispose]() {
+      // All of them, before one closes a connection: its client reconnects, and another thread would reset it.
+      await Promise.all(threads.map(thread => thread.stopListening()))
+      await Promise.all(threads.map(thread => thread.stop()))
+    },
+  }
+}
+
+interface RunningThread {
+  listen(): Promise<void>
+  stopListening(): Promise<void>
+  figures(): Promise<ThreadFigures | undefined>
+  stop(): Promise<void>
+}
+
+async function startHttpThread(data: HttpThreadData, owner: HttpThreadOwner): Promise<RunningThread> {
+  const worker = new Worker(new URL('./http-thread.js', import.meta.url), {
+    workerData: data,
+    transferList: transferListOf(data.shared),
+    resourceLimits: { maxYoungGenerationSizeMb: youngGenerationMb },
+  })
+  const thread = createBirpc<HttpThread, HttpThreadOwner>(owner, {
+    post: message => worker.postMessage(message),
+    on: listener => void worker.on('message', listener),
+    timeout: -1,
+  })
+  const exited = once(worker, 'exit')
+  await Promise.race([thread.ready(), exited])
+  // Rejects with the error that ended the thread. Nobody handles it before `stop`: it then ends the process (main.ts).
+  const ended = exited.then(([code]) => {
+    if (code !== 0) process.exitCode = 1
+  })
+
+  let figures: ThreadFigures | undefined
+  return {
+    listen: thread.listen,
+    stopListening: thread.stopListening,
+    async figures() {
+      const asked = thread.figures().then(answer => {
+        figures = answer
+      })
+      await Promise.race([asked, setTimeout(figuresTimeoutMs, undefined, { ref: false })])
+      return figures
+    },
+    async stop() {
+      await thread.stop.asEvent()
+      await ended
+    },
+  }
+}
