@@ -1,8 +1,9 @@
-import { temporaryFolder } from '@plant-store/harness'
-import { chooseGenerator, measure, type Scenario } from './load.ts'
+import { hasStrace, temporaryFolder } from '@plant-store/harness'
+import { createsPerFsync } from './fsyncs.ts'
+import { measure, type Scenario } from './load.ts'
 import { describeMachine } from './machine.ts'
 import { formatInteger, formatMs, type Measurement, type Run } from './report.ts'
-import { bunVersions, type RunningTarget, startTarget, type Target, tryOut } from './targets.ts'
+import { bunVersions, ours, type RunningTarget, startTarget, type Target, tryOut } from './targets.ts'
 
 export interface CompareOptions {
   readonly targets: readonly Target[]
@@ -22,11 +23,10 @@ export interface CompareOptions {
  * @throws Error at the first answer that is not as it has to be
  */
 export async function compare(options: CompareOptions, signal: AbortSignal): Promise<Run> {
-  const generator = chooseGenerator()
   const bun = options.targets.some(target => target.name.startsWith('bun')) ? bunVersions() : undefined
   const machine =
     describeMachine() + (bun === undefined ? '' : `, Bun ${bun.bun} (with SQLite ${bun.sqlite})`)
-  console.log(`${machine}; load from ${generator.name}, seed ${options.seed}`)
+  console.log(`${machine}; load from wrk, seed ${options.seed}`)
 
   const measurements: Measurement[] = []
   for (const scenario of options.scenarios) {
@@ -41,7 +41,7 @@ export async function compare(options: CompareOptions, signal: AbortSignal): Pro
       const one = stack.use(await startTarget(target, { folder, population, plants }))
       await tryOut(one)
       if (options.warmUpSeconds > 0) {
-        await measure(generator, one, { scenario, connections: 64, seconds: options.warmUpSeconds })
+        await measure(one, { scenario, connections: 64, seconds: options.warmUpSeconds })
       }
       running.push(one)
     }
@@ -49,7 +49,7 @@ export async function compare(options: CompareOptions, signal: AbortSignal): Pro
       for (let round = 1; round <= options.rounds; round++) {
         for (const one of running) {
           signal.throwIfAborted()
-          const measured = await measure(generator, one, {
+          const measured = await measure(one, {
             scenario,
             connections,
             seconds: options.seconds,
@@ -63,9 +63,10 @@ export async function compare(options: CompareOptions, signal: AbortSignal): Pro
       }
     }
   }
+  const hasOurs = options.targets.includes(ours) && options.scenarios.includes('creates')
   return {
     machine,
-    generator: generator.name,
+    createsPerFsync: hasOurs && hasStrace ? await createsPerFsync(ours, options.seed) : undefined,
     seed: options.seed,
     rounds: options.rounds,
     seconds: options.seconds,

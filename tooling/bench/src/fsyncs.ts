@@ -46,6 +46,14 @@ export async function fsyncs(target: Target, seed: number): Promise<boolean> {
   return aloneHolds && sharedHolds
 }
 
+/** Returns how many creates of concurrent clients share an fsync. */
+export async function createsPerFsync(target: Target, seed: number): Promise<number> {
+  using folder = temporaryFolder()
+  const population = { seed, idBits: 52 } as const
+  await using running = await startTarget(target, { folder: folder.path, population, plants: 0 })
+  return together / (await countFsyncs(running, () => createMany(running, together, clients)))
+}
+
 async function countFsyncs(running: RunningTarget, work: () => Promise<void>): Promise<number> {
   const tracer = await trace(running.process.pid)
   if (tracer === undefined) throw new NoStraceError('strace may not attach to the server')

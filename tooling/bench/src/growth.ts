@@ -1,6 +1,6 @@
 import { statfsSync } from 'node:fs'
 import { temporaryFolder } from '@plant-store/harness'
-import { chooseGenerator, type Load, type Measured, measure } from './load.ts'
+import { type Load, type Measured, measure } from './load.ts'
 import { describeMachine } from './machine.ts'
 import { rarePlants } from './population.ts'
 import { formatInteger, formatMs, formatRatio, table } from './report.ts'
@@ -54,8 +54,7 @@ export async function growth(
   if (bavail * bsize < needed) {
     throw new Error(`temporary files need ${formatInteger(needed / 2 ** 20)} MiB of disk`)
   }
-  const generator = chooseGenerator()
-  console.log(`${describeMachine()}; load from ${generator.name}, seed ${seed}`)
+  console.log(`${describeMachine()}; load from wrk, seed ${seed}`)
 
   await using stack = new AsyncDisposableStack()
   const population = { seed, idBits: 63 } as const
@@ -72,7 +71,7 @@ export async function growth(
     await tryOut(store)
     for (const load of loads) {
       if (load.plantsOnPage !== undefined) await checkPage(store, load.scenario, load.plantsOnPage)
-      await measure(generator, store, { ...load, seconds: 1 })
+      await measure(store, { ...load, seconds: 1 })
       signal.throwIfAborted()
     }
   }
@@ -82,7 +81,7 @@ export async function growth(
     for (const [row, load] of loads.entries()) {
       for (const [column, store] of stores.entries()) {
         signal.throwIfAborted()
-        const result = await measure(generator, store, { ...load, seconds })
+        const result = await measure(store, { ...load, seconds })
         measured[row]?.[column]?.push(result)
         console.log(
           `round ${round}: ${load.title} of ${formatInteger(store.readable)}: ` +

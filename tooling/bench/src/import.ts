@@ -2,7 +2,7 @@ import { closeSync, openSync, readFileSync, rmSync, statSync, writeSync } from '
 import { join } from 'node:path'
 import { launch, type Program, startCommand, temporaryFolder } from '@plant-store/harness'
 import { createRandom } from '@plant-store/harness/random'
-import { peakMebibytes } from './memory.ts'
+import { peakMebibytes } from './process-figures.ts'
 import { formatInteger, formatRatio, table } from './report.ts'
 import { median, medianRatio } from './statistics.ts'
 

@@ -1,11 +1,9 @@
-import { execFile, execFileSync } from 'node:child_process'
+import { execFile, execFileSync, spawnSync } from 'node:child_process'
 import { availableParallelism } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import autocannon from 'autocannon'
-import { bodyOf, idOf } from './population.ts'
-import { percentile } from './statistics.ts'
+import { processorSeconds } from './process-figures.ts'
 import type { RunningTarget } from './targets.ts'
 
 /** `lists` are pages of 100 from anywhere in the store; `mixed` is four reads and a create, over and over. */
@@ -26,10 +24,12 @@ export interface Measured {
   readonly perSecond: number
   readonly p50Ms: number
   readonly p99Ms: number
+  /** What the server's processors spent on a request; 0 where the system does not say. */
+  readonly processorMicros: number
 }
 
 /** What a generator saw. */
-interface Seen extends Measured {
+export interface Seen extends Omit<Measured, 'processorMicros'> {
   /** Numbers of plants that were used up. */
   readonly made: number
   readonly refused: number
@@ -39,10 +39,10 @@ interface Seen extends Measured {
   readonly broken: number
 }
 
-export interface Generator {
-  readonly name: string
-  run(running: RunningTarget, load: Load): Promise<Seen>
-}
+export type Generator = (running: RunningTarget, load: Load) => Promise<Seen>
+
+/** Whether wrk, which makes the load, is installed. It ends with 1 when it only tells its version. */
+export const hasWrk = spawnSync('wrk', ['--version']).error === undefined
 
 /** An answer may take this long. */
 const answerTimeoutMs = 10_000
@@ -53,11 +53,17 @@ const answerTimeoutMs = 10_000
  * @throws Error when an answer is not 200 or is missing, or when the store holds another number of new plants than
  *   were answered with 200
  */
-export async function measure(generator: Generator, running: RunningTarget, load: Load): Promise<Measured> {
+export async function measure(
+  running: RunningTarget,
+  load: Load,
+  generate: Generator = runWrk,
+): Promise<Measured> {
   const what = `${running.target.title}, ${load.scenario} over ${load.connections} connections`
   flushDisk()
   const before = running.stored() ?? 0
-  const { made, refused, refusal, broken, ...measured } = await generator.run(running, load)
+  const spentBefore = processorSeconds(running.process.pid)
+  const { made, refused, refusal, broken, ...measured } = await generate(running, load)
+  const spent = processorSeconds(running.process.pid) - spentBefore
   running.next += made
   running.process.assertRunning()
   if (refused > 0) throw new Error(`${what}: ${refused} answers were not 200, such as: ${refusal}`)
@@ -74,7 +80,7 @@ export async function measure(generator: Generator, running: RunningTarget, load
       )
     }
   }
-  return measured
+  return { ...measured, processorMicros: (spent / measured.requests) * 1e6 }
 }
 
 /** How many plants there are once the requests that were under way have ended. */
@@ -98,128 +104,32 @@ function flushDisk(): void {
   }
 }
 
-/** wrk where it is installed: it takes less of the machine from the server than a generator in JavaScript. */
-export function chooseGenerator(): Generator {
-  try {
-    // It exits with 1 when it only tells its version.
-    execFileSync('wrk', ['--version'], { stdio: 'ignore', timeout: 10_000 })
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return autocannonGenerator
+/** wrk takes less of the machine from the server than a generator in JavaScript. */
+async function runWrk(
+  { process, population, readable, next, token }: RunningTarget,
+  { scenario, connections, seconds }: Load,
+): Promise<Seen> {
+  const threads = Math.min(connections, Math.max(1, Math.floor(availableParallelism() / 2)), 4)
+  const kind = scenario.startsWith('/') ? 'path' : scenario
+  const { stdout } = await promisify(execFile)(
+    'wrk',
+    [
+      ...['-t', threads, '-c', connections, '-d', `${seconds}s`, '--timeout', `${answerTimeoutMs / 1_000}s`],
+      ...['-s', fileURLToPath(new URL('./wrk.lua', import.meta.url)), process.url, '--'],
+      ...[kind, population.seed, population.idBits, readable, next, threads, token, scenario],
+    ].map(String),
+    { timeout: (seconds + 30) * 1_000, killSignal: 'SIGKILL' },
+  )
+  const seen = JSON.parse(stdout.slice(stdout.lastIndexOf('\n{')))
+  return {
+    requests: seen.requests,
+    created: seen.created,
+    perSecond: seen.requests / (seen.microseconds / 1e6),
+    p50Ms: seen.p50 / 1_000,
+    p99Ms: seen.p99 / 1_000,
+    made: seen.made * threads,
+    refused: seen.refused,
+    refusal: seen.refusal,
+    broken: seen.broken,
   }
-  return wrkGenerator
-}
-
-export const wrkGenerator: Generator = {
-  name: 'wrk',
-  async run({ process, population, readable, next, token }, { scenario, connections, seconds }) {
-    const threads = Math.min(connections, Math.max(1, Math.floor(availableParallelism() / 2)), 4)
-    const kind = scenario.startsWith('/') ? 'path' : scenario
-    const { stdout } = await promisify(execFile)(
-      'wrk',
-      [
-        ...[
-          '-t',
-          threads,
-          '-c',
-          connections,
-          '-d',
-          `${seconds}s`,
-          '--timeout',
-          `${answerTimeoutMs / 1_000}s`,
-        ],
-        ...['-s', fileURLToPath(new URL('./wrk.lua', import.meta.url)), process.url, '--'],
-        ...[kind, population.seed, population.idBits, readable, next, threads, token, scenario],
-      ].map(String),
-      { timeout: (seconds + 30) * 1_000, killSignal: 'SIGKILL' },
-    )
-    const seen = JSON.parse(stdout.slice(stdout.lastIndexOf('\n{')))
-    return {
-      requests: seen.requests,
-      created: seen.created,
-      perSecond: seen.requests / (seen.microseconds / 1e6),
-      p50Ms: seen.p50 / 1_000,
-      p99Ms: seen.p99 / 1_000,
-      made: seen.made * threads,
-      refused: seen.refused,
-      refusal: seen.refusal,
-      broken: seen.broken,
-    }
-  },
-}
-
-export const autocannonGenerator: Generator = {
-  name: 'autocannon',
-  async run({ process, population, readable, next, token }, { scenario, connections, seconds }) {
-    const latencies: number[] = []
-    let made = 0
-    let created = 0
-    let refused = 0
-    let refusal = ''
-    let turn = 0
-
-    // Anew for each: autocannon writes a body's length into them, and would send it with the next request too.
-    const headers = () => ({ authorization: `Bearer ${token}`, 'content-type': 'application/json' })
-    const anyId = () => idOf(Math.floor(Math.random() * readable), population)
-    const create = (request: autocannon.Request): autocannon.Request => {
-      return {
-        ...request,
-        headers: headers(),
-        method: 'POST',
-        path: '/plants',
-        body: bodyOf(next + made++, population),
-      }
-    }
-    const get = (request: autocannon.Request, path: string): autocannon.Request => ({
-      ...request,
-      headers: headers(),
-      method: 'GET',
-      path,
-    })
-    const setupRequest = (request: autocannon.Request): autocannon.Request => {
-      if (scenario === 'creates' || (scenario === 'mixed' && ++turn % 5 === 0)) return create(request)
-      if (scenario === 'lists') return get(request, `/plants?limit=100&after=${anyId()}`)
-      return get(request, scenario.startsWith('/') ? scenario : `/plants/${anyId()}`)
-    }
-
-    const { duration, errors, timeouts } = await runAutocannon(
-      {
-        url: process.url,
-        connections,
-        duration: seconds,
-        timeout: answerTimeoutMs / 1_000,
-        requests: [
-          {
-            setupRequest,
-            onResponse(status, body) {
-              if (status !== 200) {
-                refused++
-                refusal = `${status} ${body}`
-              } else if (scenario === 'creates' || (scenario === 'mixed' && !body.includes('"id":')))
-                created++
-            },
-          },
-        ],
-      },
-      latencies,
-    )
-    return {
-      requests: latencies.length - refused,
-      created,
-      perSecond: (latencies.length - refused) / duration,
-      p50Ms: percentile(latencies, 0.5),
-      p99Ms: percentile(latencies, 0.99),
-      made,
-      refused,
-      refusal,
-      broken: errors + timeouts,
-    }
-  },
-}
-
-/** @param latencies gets each answer's, in ms: autocannon's own are rounded to whole ones */
-function runAutocannon(options: autocannon.Options, latencies: number[]): Promise<autocannon.Result> {
-  return new Promise((resolve, reject) => {
-    const run = autocannon(options, (error, result) => (error ? reject(error) : resolve(result)))
-    run.on('response', (_client, _status, _bytes, responseTime) => latencies.push(responseTime))
-  })
 }

@@ -7,7 +7,7 @@ import { compare } from './compare.ts'
 import { fsyncs, NoStraceError } from './fsyncs.ts'
 import { growth } from './growth.ts'
 import { importSpeed } from './import.ts'
-import type { Scenario } from './load.ts'
+import { hasWrk, type Scenario } from './load.ts'
 import { memory } from './memory.ts'
 import { report } from './report.ts'
 import { sharing } from './sharing.ts'
@@ -86,6 +86,7 @@ async function main(): Promise<number> {
     console.log(usage)
     return 0
   }
+  if (!hasWrk) throw new Error('wrk makes the load, and it is not installed (apt-get install wrk)')
   switch (positionals[0]) {
     case undefined: {
       const run = await compare(

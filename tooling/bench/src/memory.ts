@@ -1,6 +1,7 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { temporaryFolder } from '@plant-store/harness'
-import { chooseGenerator, measure } from './load.ts'
+import { measure } from './load.ts'
+import { residentMebibytes } from './process-figures.ts'
 import { formatInteger } from './report.ts'
 import { startTarget, type Target, tryOut } from './targets.ts'
 
@@ -25,7 +26,6 @@ export async function memory(
 ): Promise<boolean> {
   if (!existsSync('/proc/self/status'))
     throw new Error('memory is read from /proc, which this system does not have')
-  const generator = chooseGenerator()
   using temporary = temporaryFolder()
   const folder = temporary.path
   let timer: NodeJS.Timeout | undefined
@@ -47,7 +47,7 @@ export async function memory(
     for (let created = 0, next = step; created < creates; ) {
       signal.throwIfAborted()
       running.process.assertRunning()
-      created += (await measure(generator, running, { scenario: 'creates', connections, seconds: 1 })).created
+      created += (await measure(running, { scenario: 'creates', connections, seconds: 1 })).created
       if (created < next) continue
       seen.push(sample())
       console.log(
@@ -64,19 +64,5 @@ export async function memory(
     return holds
   } finally {
     clearInterval(timer)
-  }
-}
-
-const residentMebibytes = (pid: number) => mebibytesOf('VmRSS', pid)
-/** Returns the most memory that a process has had at once, in MiB, as Linux tells it. */
-export const peakMebibytes = (pid: number) => mebibytesOf('VmHWM', pid)
-
-function mebibytesOf(figure: string, pid: number): number {
-  try {
-    const status = readFileSync(`/proc/${pid}/status`, 'utf8')
-    return Number(new RegExp(`^${figure}:\\s+(\\d+) kB$`, 'm').exec(status)?.[1] ?? 0) / 1024
-  } catch {
-    // It just ended; whoever asked it something will say so.
-    return 0
   }
 }

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { serverProgram, temporaryFolder } from '@plant-store/harness'
 import { createDatabase, startPostgres } from '@plant-store/harness/postgres'
-import { chooseGenerator, measure } from './load.ts'
+import { measure } from './load.ts'
 import { describeMachine } from './machine.ts'
 import { formatInteger, formatRatio, table } from './report.ts'
 import { median, medianRatio } from './statistics.ts'
@@ -40,8 +40,7 @@ export async function sharing({ rounds, seconds, connections, seed }: SharingOpt
   const postgres = stack.use(await startPostgres({ max_connections: '200' }))
   const database = stack.use(await createDatabase(postgres.url))
   const [{ server_version: version } = {}] = await database.query('show server_version')
-  const generator = chooseGenerator()
-  console.log(`${describeMachine()}, PostgreSQL ${version} on the same machine; load from ${generator.name}`)
+  console.log(`${describeMachine()}, PostgreSQL ${version} on the same machine; load from wrk`)
 
   // Each process creates plants with ids that no other has.
   let next = 0
@@ -58,7 +57,7 @@ export async function sharing({ rounds, seconds, connections, seed }: SharingOpt
       [Symbol.asyncDispose]: async () => {},
     } as const
     const options = { scenario: 'creates', connections: share, seconds: forSeconds } as const
-    return (await measure(generator, { ...running }, options)).perSecond
+    return (await measure({ ...running }, options)).perSecond
   }
   const running = []
   for (const { title, processes: count, program, environment } of contestants) {

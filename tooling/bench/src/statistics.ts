@@ -7,16 +7,6 @@ export function median(values: readonly number[]): number {
   return (above + below) / 2
 }
 
-/**
- * The value that `fraction` of all values do not exceed (nearest rank).
- *
- * @param fraction from 0 to 1
- */
-export function percentile(values: ArrayLike<number>, fraction: number): number {
-  const sorted = Float64Array.from(values).sort()
-  return sorted[Math.max(0, Math.ceil(sorted.length * fraction) - 1)] ?? Number.NaN
-}
-
 /** The median of what the rounds say one by one, so that noise that hit both in a round cancels out. */
 export function medianRatio(ours: readonly number[], theirs: readonly number[]): number {
   return median(ours.map((value, round) => value / (theirs[round] as number)))

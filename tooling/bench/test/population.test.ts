@@ -1,6 +1,5 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { temporaryFolder } from '@plant-store/harness'
 import Database from 'better-sqlite3'
 import { expect, test } from 'vitest'
 import { bodyOf, countPlants, fill, idOf } from '../src/population.ts'
@@ -27,23 +26,19 @@ test('a body holds its id exactly', () => {
 })
 
 test('a store is filled in the tables that it has', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'plant-store-bench-test-'))
-  try {
-    const file = join(folder, 'plants.db')
-    const db = new Database(file)
-    db.pragma('journal_mode = wal')
-    db.exec('create table plants (id integer primary key, name text not null, tag text) strict')
-    db.close()
-    fill(file, 2_000, { seed: 1, idBits: 63 })
-    expect(countPlants(file)).toBe(2_000)
+  using folder = temporaryFolder()
+  const file = join(folder.path, 'plants.db')
+  const db = new Database(file)
+  db.pragma('journal_mode = wal')
+  db.exec('create table plants (id integer primary key, name text not null, tag text) strict')
+  db.close()
+  fill(file, 2_000, { seed: 1, idBits: 63 })
+  expect(countPlants(file)).toBe(2_000)
 
-    const filled = new Database(file, { readonly: true })
-    const tagged = filled.prepare<[string], number>('select count(*) from plants where tag is ?').pluck()
-    expect(tagged.get('rare')).toBe(50)
-    expect(tagged.get('common')).toBeGreaterThan(180)
-    expect(filled.pragma('journal_mode', { simple: true })).toBe('wal')
-    filled.close()
-  } finally {
-    rmSync(folder, { recursive: true, force: true })
-  }
+  const filled = new Database(file, { readonly: true })
+  const tagged = filled.prepare<[string], number>('select count(*) from plants where tag is ?').pluck()
+  expect(tagged.get('rare')).toBe(50)
+  expect(tagged.get('common')).toBeGreaterThan(180)
+  expect(filled.pragma('journal_mode', { simple: true })).toBe('wal')
+  filled.close()
 })

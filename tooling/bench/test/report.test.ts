@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
-import { chart } from '../src/chart.ts'
 import { growthTable } from '../src/growth.ts'
-import { cell, type Measurement, type Run, report, table } from '../src/report.ts'
+import { cell, type Measurement, type Run, report } from '../src/report.ts'
 
 const measurement = (target: string, round: number, perSecond: number): Measurement => ({
   scenario: 'creates',
@@ -13,11 +12,12 @@ const measurement = (target: string, round: number, perSecond: number): Measurem
   perSecond,
   p50Ms: 2,
   p99Ms: 5.5,
+  processorMicros: 20,
 })
 
 const run: Run = {
   machine: '2 cores',
-  generator: 'wrk',
+  createsPerFsync: 12.34,
   seed: 1,
   rounds: 3,
   seconds: 1,
@@ -35,23 +35,12 @@ const run: Run = {
   ],
 }
 
-test('a table lines up', () => {
-  expect(
-    table(
-      ['', 'rate'],
-      [
-        ['one', '1'],
-        ['three', '30,000'],
-      ],
-    ).split('\n'),
-  ).toEqual(['|       |   rate |', '| ----- | -----: |', '| one   |      1 |', '| three | 30,000 |'])
-})
-
 test('a cell is of medians, and its ratio of rounds', () => {
   expect(cell(run, 'creates', 64, 'fastify-full')).toEqual({
     perSecond: 2_000,
     p50Ms: 2,
     p99Ms: 5.5,
+    processorMicros: 20,
     ratio: 9,
   })
   expect(cell(run, 'creates', 64, 'ours')).not.toHaveProperty('ratio')
@@ -65,23 +54,11 @@ test('a report shows rates, ratios, latencies and whether the aims are met', () 
   expect(page).toMatch(/\| Plant store \(this\) \(durable\) +\| +2\.00 \/ 5\.50 \|/)
   expect(page).toMatch(/beside Fastify & better-sqlite3 +\| +8\.00 × \| +9\.00 × \| +yes \|/)
   expect(page).toMatch(/beside node:http +\| +1\.00 × \| +1\.00 × \| +yes \|/)
+  expect(page).toMatch(
+    /Processor time of a create, 64 connections, at most +\| +18\.0 µs \| +20\.0 µs \| +no \|/,
+  )
+  expect(page).toMatch(/Creates an fsync, 64 clients +\| +8 \| +12\.3 \| +yes \|/)
   expect(page).not.toContain('Reads')
-})
-
-test('a picture labels every bar, tells the promises apart, and follows light and dark', () => {
-  const svg = chart(run) ?? ''
-  for (const text of [
-    'Creates a second, 64 connections',
-    'Fastify &amp; better-sqlite3',
-    '18,000',
-    '9,000',
-  ]) {
-    expect(svg).toContain(text)
-  }
-  for (const shape of ['solid us', 'solid', 'striped', 'hollow']) expect(svg).toContain(`class="${shape}"`)
-  expect(svg).toContain('prefers-color-scheme: dark')
-  expect(svg).not.toMatch(/NaN|undefined/)
-  expect(chart({ ...run, measurements: [] })).toBeUndefined()
 })
 
 test('the table of growth compares stores, and pages with the first one', () => {
