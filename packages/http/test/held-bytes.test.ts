@@ -9,18 +9,23 @@ import {
   plantRequest,
   toJson,
 } from '@plant-store/contract'
+import type { PlantRepository } from '@plant-store/domain'
 import { expect, test, vi } from 'vitest'
 import { startMemoryService } from './memory-service.ts'
 
 const mib = 2 ** 20
 
-async function start(limits: { heldBytesMax?: number; pageTextBytesMax?: number }) {
-  const service = await startMemoryService({ limits: { bodyBytesMax: 32 * mib, ...limits } })
+async function start(
+  limits: { heldBytesMax?: number; pageTextBytesMax?: number },
+  plants: Partial<PlantRepository> = {},
+) {
+  const service = await startMemoryService({ plants, limits: { bodyBytesMax: 32 * mib, ...limits } })
   const client = createClient(service, createRecorder(await service.description()))
   const sockets: Socket[] = []
   service.server.server.on('connection', (socket: Socket) => sockets.push(socket))
   return {
     client,
+    token: service.tokens.full,
     bytesRead: () => sockets.map(socket => socket.bytesRead),
     create: async (id: bigint, name: string) =>
       assertSuccess(await client.ask('POST', '/plants', { body: toJson({ id, name }) }), { name }),
@@ -89,6 +94,30 @@ test.each([
   const answer = await wire.answer({ method: 'POST', target: client.target('/plants') })
   expect(answer.status).toBe(200)
   expect((await client.ask('POST', '/plants', other)).status).toBe(200)
+})
+
+test('bodies that nobody reads are not counted, and break no request', async () => {
+  const letGo = Promise.withResolvers<void>()
+  let begun = 0
+  const page: PlantRepository['page'] = async () => {
+    begun++
+    await letGo.promise
+    return []
+  }
+  await using store = await start({ heldBytesMax: mib }, { page })
+  const { client, token } = store
+  const asked = { method: 'GET', target: client.target('/plants') }
+  const fields = ['host: h', `authorization: Bearer ${token}`, 'transfer-encoding: chunked']
+  const head = `GET ${asked.target} HTTP/1.1\r\n${fields.join('\r\n')}\r\n\r\n`
+  using one = await client.open()
+  using other = await client.open()
+  for (const wire of [one, other]) wire.send(head)
+  await vi.waitFor(() => expect(begun).toBe(2))
+  const chunk = `${mib.toString(16)}\r\n${'x'.repeat(mib)}\r\n`
+  for (const wire of [one, other]) wire.send(chunk, chunk, '0\r\n\r\n')
+  await vi.waitFor(() => expect(store.bytesRead().filter(bytes => bytes > 2 * head.length)).toHaveLength(2))
+  letGo.resolve()
+  for (const wire of [one, other]) expect((await wire.answer(asked)).status).toBe(200)
 })
 
 test('a page ends where its texts reach the bound, and Link goes on behind it', async () => {

@@ -50,6 +50,8 @@ export function countHeldBytes({ heldBytesMax, pageTextBytesMax }: HeldBytesLimi
 
 /** Counts a body as it arrives: twice, as its answer may repeat it. Fails it where it is one too many. */
 export function holdBody({ raw }: FastifyRequest, response: ServerResponse, { hold }: HeldBytes): void {
+  // Nobody reads it: it stays with the client, and an error of it would be nobody's.
+  if (raw.method === 'GET' || raw.method === 'HEAD') return
   const { 'content-length': length = '0', 'transfer-encoding': coding } = raw.headers
   if (coding === undefined && Number(length) < countedBytesMin) return
   const count = (chunk: Buffer) => {
