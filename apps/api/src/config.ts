@@ -12,39 +12,39 @@ export interface Config {
   readonly databaseTimeoutMs: number
   readonly databasePoolMax: number
   /** Absolute, http or https. */
-  readonly baseUrl?: string
+  readonly baseUrl: string | undefined
   readonly accessTokens: readonly string[]
   /** As browsers write them. */
   readonly corsOrigins: readonly string[]
   readonly logLevel: string
-  /** Threads that answer requests, each on a share of the connections. */
+  /** Threads that answer requests. Each takes a share of the connections. */
   readonly httpThreads: number
   readonly serverLimits: ServerLimits
-  /** Addresses and networks of proxies that are believed who a client is. */
+  /** Addresses and networks of proxies whose X-Forwarded-For is believed. */
   readonly trustedProxies: readonly string[]
   readonly queueRowsMax: number
   readonly shutdownTimeoutMs: number
-  /** Where the figures are to be had without a token; nowhere when it is missing. */
-  readonly metricsPort?: number
-  /** Where traces are sent; nowhere when it is missing. */
-  readonly tracesEndpoint?: string
+  /** Where metrics are served without a token, if anywhere. */
+  readonly metricsPort: number | undefined
+  /** Where traces are sent, if anywhere. */
+  readonly tracesEndpoint: string | undefined
 }
 
-/** Every wrong variable, a line each. */
+/** Has a line for each wrong variable. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError'
 }
 
 const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']
 
-/** More than two gain little: the one writer behind them is then what is waited for. */
+/** More than two gain little: they then wait for the one writer. */
 const httpThreadsDefault = process.platform === 'linux' ? Math.min(2, availableParallelism()) : 1
 
-/** @throws ConfigError naming every variable that is wrong, and what it should be */
+/** @throws ConfigError that names every wrong variable, and what it must be */
 export function readConfig(environment: Readonly<Record<string, string | undefined>>): Config {
   const faults: string[] = []
 
-  /** An empty variable counts as one that isn't set: that is how compose files and shells clear one. */
+  /** An empty variable counts as unset: compose files and shells clear one that way. */
   const read = <Value>(name: string, fallback: string, parse: (text: string) => Value): Value => {
     const text = environment[name] || fallback
     try {
@@ -55,11 +55,6 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     }
   }
 
-  const baseUrl = read('BASE_URL', '', text => (text === '' ? undefined : plainUrl(text)))
-  const metricsPort = read('METRICS_PORT', '', text => (text === '' ? undefined : integer(1, 65_535)(text)))
-  const tracesEndpoint = read('OTEL_EXPORTER_OTLP_ENDPOINT', '', text =>
-    text === '' ? undefined : httpUrl(text),
-  )
   const config: Config = {
     // As URLs write an IPv6 address.
     host: read('HOST', '127.0.0.1', text => text.replace(/^\[(.*)\]$/, '$1')),
@@ -67,7 +62,7 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     databaseUrl: read('DATABASE_URL', defaultStoreUrl, databaseUrl),
     databaseTimeoutMs: read('DATABASE_TIMEOUT', '5s', duration),
     databasePoolMax: read('DATABASE_POOL_MAX', '4', integer(1, 1000)),
-    ...(baseUrl && { baseUrl }),
+    baseUrl: read('BASE_URL', '', optional(plainUrl)),
     corsOrigins: read('CORS_ORIGINS', '', originList),
     accessTokens: read('ACCESS_TOKENS', '', tokenList),
     logLevel: read('LOG_LEVEL', 'info', oneOf(logLevels)),
@@ -87,8 +82,8 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     trustedProxies: read('TRUST_PROXY', '', networkList),
     queueRowsMax: read('QUEUE_LIMIT', '10000', integer(1, 1_000_000)),
     shutdownTimeoutMs: read('SHUTDOWN_TIMEOUT', '10s', duration),
-    ...(tracesEndpoint !== undefined && { tracesEndpoint }),
-    ...(metricsPort !== undefined && { metricsPort }),
+    metricsPort: read('METRICS_PORT', '', optional(integer(1, 65_535))),
+    tracesEndpoint: read('OTEL_EXPORTER_OTLP_ENDPOINT', '', optional(httpUrl)),
   }
   const { inactivityTimeoutMs, connectionsMax } = config.serverLimits
   if (
@@ -99,13 +94,18 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     const consequence = 'a request that waits for the database would be cut without an answer'
     faults.push(`INACTIVITY_TIMEOUT must be longer than DATABASE_TIMEOUT: ${consequence}`)
   }
-  if (metricsPort !== undefined && metricsPort === config.port) {
+  if (config.metricsPort !== undefined && config.metricsPort === config.port) {
     faults.push('METRICS_PORT must be another port than PORT')
   }
   if (faults.length > 0) throw new ConfigError(faults.join('\n'))
   // Each thread takes at least one connection.
   return Object.freeze({ ...config, httpThreads: Math.min(config.httpThreads, connectionsMax) })
 }
+
+const optional =
+  <Value>(parse: (text: string) => Value) =>
+  (text: string) =>
+    text === '' ? undefined : parse(text)
 
 const integer = (min: number, max: number) => (text: string) => {
   const value = /^\d{1,10}$/.test(text) ? Number(text) : Number.NaN
@@ -146,7 +146,7 @@ const httpUrl = (text: string) => {
 
 const isPostgres = (url: string) => storageName(url).startsWith('postgres:')
 
-/** What else may stand in a path means something to the router, or has several spellings. */
+/** Other characters in a path mean something to the router, or have several spellings. */
 const plainUrl = (text: string) => {
   const url = httpUrl(text)
   if (!/^https?:\/\/[^/*]*[\w\-.~/]*$/.test(url)) {
@@ -160,36 +160,27 @@ const databaseUrl = (text: string) => {
   return text
 }
 
-const networkList = (text: string) => {
-  const networks = text === '' ? [] : text.split(',').map(network => network.trim())
-  if (!networks.every(isNetwork)) {
-    throw new Error('must be addresses or networks separated by commas, such as 127.0.0.1 or 10.0.0.0/8')
-  }
-  return networks
+const listOf = (what: string, isValid: (item: string) => boolean) => (text: string) => {
+  const items = text === '' ? [] : text.split(',').map(item => item.trim())
+  if (!items.every(isValid)) throw new Error(`must be ${what}`)
+  return items
 }
 
-const isNetwork = (text: string) =>
-  isIP(text) !== 0 ||
-  // A network of everybody would let every client choose its address.
-  ((ipaddr.IPv4.isValidCIDRFourPartDecimal(text) || ipaddr.IPv6.isValidCIDR(text)) && !/\/0+$/.test(text))
+const networkList = listOf(
+  'addresses or networks separated by commas, such as 127.0.0.1 or 10.0.0.0/8',
+  text =>
+    isIP(text) !== 0 ||
+    // A network of everybody would let every client choose its address.
+    ((ipaddr.IPv4.isValidCIDRFourPartDecimal(text) || ipaddr.IPv6.isValidCIDR(text)) && !/\/0+$/.test(text)),
+)
 
-const originList = (text: string) => {
-  const origins = text === '' ? [] : text.split(',').map(origin => origin.trim())
-  // An origin is written in one way only, and compared letter by letter.
-  if (!origins.every(origin => /^https?:/.test(origin) && URL.parse(origin)?.origin === origin)) {
-    throw new Error(
-      'must be origins separated by commas, such as https://plants.example or http://localhost:8080, without a path',
-    )
-  }
-  return origins
-}
+const originList = listOf(
+  'origins separated by commas, such as https://plants.example or http://localhost:8080, without a path',
+  // Origins are compared letter by letter, so only the form that browsers send can match.
+  text => /^https?:/.test(text) && URL.parse(text)?.origin === text,
+)
 
-const tokenList = (text: string) => {
-  const tokens = text.split(',').map(token => token.trim())
-  if (text !== '' && !tokens.every(isBearerToken)) {
-    throw new Error(
-      'must be tokens separated by commas, each of letters, digits and - . _ ~ + / = (RFC 6750)',
-    )
-  }
-  return text === '' ? [] : tokens
-}
+const tokenList = listOf(
+  'tokens separated by commas, each of letters, digits and - . _ ~ + / = (RFC 6750)',
+  isBearerToken,
+)

@@ -43,12 +43,10 @@ export function createHttpThreads(): HttpThreads {
         const data = { config, shared: share(), wrongTokenCounts }
         threads.push(await startHttpThread(data, ownerOf(thread)))
       })
-      // Those that started must be known, and stopped, when another one fails.
-      await Promise.allSettled(starts)
-      await Promise.all(starts)
+      await all(starts)
     },
     // At the same time: the first clients would all meet the first thread, and stay with it.
-    listen: async () => void (await Promise.all(threads.map(thread => thread.listen()))),
+    listen: () => all(threads.map(thread => thread.listen())),
     figures: () => Promise.all(threads.map(thread => thread.figures())),
     async [Symbol.asyncDispose]() {
       // All of them, before one closes a connection: its client reconnects, and another thread would reset it.
@@ -56,6 +54,12 @@ export function createHttpThreads(): HttpThreads {
       await Promise.all(threads.map(thread => thread.stop()))
     },
   }
+}
+
+/** Rejects only after the last one, so that what the others did can be undone. */
+async function all(steps: readonly Promise<void>[]): Promise<void> {
+  await Promise.allSettled(steps)
+  await Promise.all(steps)
 }
 
 interface RunningThread {

@@ -1,9 +1,9 @@
 import { type Logger, pino } from 'pino'
 
-/** What may wait for whoever reads the log; past it lines are dropped, so that a reader that stalls stalls nothing. */
+/** Lines that wait for the log's reader. Later ones are dropped, so that a reader that stalls stalls nothing. */
 const logBytesMax = 4 * 1024 * 1024
 
-/** For so long lines wait for others to be written with them, and so many characters of them. */
+/** How long lines wait to be written together, and how many characters of them. */
 const gatherMs = 100
 const gatherCharsMax = 32 * 1024
 
@@ -13,7 +13,7 @@ export interface ProcessLog {
   write(lines: string): void
 }
 
-/** The log on standard output, at most twice {@link gatherMs} late; the rest is written before the exit. */
+/** Opens the log on standard output. Lines are at most twice {@link gatherMs} late, and written before the exit. */
 export function openLog(level: string): ProcessLog {
   const destination = pino.destination({
     dest: 1,
@@ -29,8 +29,8 @@ export function openLog(level: string): ProcessLog {
 }
 
 /**
- * The log of a thread that has other things to do than to write it: a write of its own wakes a thread of libuv's each
- * time, and that cost a tenth of the creates that the service can answer (docs/decisions/0003).
+ * Returns a log that hands its lines over to be written elsewhere: each write of its own wakes a thread of libuv, which
+ * cost a tenth of the creates per second (docs/decisions/0003).
  */
 export function gatherLog(level: string, handOver: (lines: string) => void): Logger {
   let lines = ''

@@ -4,7 +4,7 @@ import { metricsMediaType } from '@plant-store/http'
 import type { Config } from './config.ts'
 import { listen } from './listening.ts'
 
-/** Answers `GET /metrics` on a port of its own, without a token: for those that only the operator's network reaches. */
+/** Answers `GET /metrics` without a token, on a port that only the operator's network should reach. */
 export async function serveMetrics(
   { host }: Config,
   port: number,

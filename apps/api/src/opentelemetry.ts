@@ -14,7 +14,7 @@ import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace'
 import { type DomainError, isDomainError, type PlantStore } from '@plant-store/domain'
 import type { RequestTracer } from '@plant-store/http'
 
-/** For spans to be taken, repetitions included: a collector that is gone must not keep the service from stopping. */
+/** With retries. A collector that is gone must not keep the service from stopping. */
 const exportTimeoutMs = 1_000
 
 export interface Tracing extends AsyncDisposable {
@@ -24,8 +24,8 @@ export interface Tracing extends AsyncDisposable {
 }
 
 /**
- * Sends traces to where the environment says, in the words of OpenTelemetry (`OTEL_…`). Loaded only where it says so.
- * The spans are made by hand: what hooks into modules as they are loaded does not see those of this kind.
+ * Sends traces to where OpenTelemetry's variables (`OTEL_…`) say. The spans are made by hand, because automatic
+ * instrumentation does not see bundled ES modules.
  */
 export function startTracing(): Tracing {
   const resource = resourceFromAttributes({ 'service.name': 'plant-store' })
@@ -36,7 +36,7 @@ export function startTracing(): Tracing {
     ],
   })
   const propagator = new W3CTraceContextPropagator()
-  // So that the span of a request is known wherever its promises lead.
+  // Keeps a request's span across its promises.
   context.setGlobalContextManager(new AsyncLocalStorageContextManager())
   const tracer = provider.getTracer('@plant-store/api')
 
@@ -67,7 +67,7 @@ export function startTracing(): Tracing {
             try {
               return await operation(...given)
             } catch (error) {
-              // A rule that is not met is no failure of the store.
+              // A broken rule is the client's fault, not the store's.
               const { code } = error as DomainError
               const isFailure = !isDomainError(error) || code.startsWith('store-')
               if (isFailure) span.setStatus({ code: SpanStatusCode.ERROR })
@@ -86,7 +86,7 @@ export function startTracing(): Tracing {
       }
     },
     async [Symbol.asyncDispose]() {
-      // Spans that nobody takes are no reason to fail.
+      // Lost spans are no reason to fail.
       await provider.shutdown().catch(() => {})
     },
   }

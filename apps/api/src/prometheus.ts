@@ -1,6 +1,6 @@
 import { AggregatorRegistry } from 'prom-client'
+import manifest from '../package.json' with { type: 'json' }
 import type { Distribution, ThreadFigures } from './counters.ts'
-import { version } from './version.ts'
 
 /** What is known of the whole process. */
 export interface ProcessFigures {
@@ -18,20 +18,14 @@ const metrics = {
   plant_store_size_bytes: ['gauge', 'The files of the store, its log included; SQLite only.'],
   http_connections_open: ['gauge', 'Connections of clients.'],
   http_requests_total: ['counter', 'Requests answered, by the pattern of the path and the status.'],
-  http_request_duration_seconds: [
-    'histogram',
-    'From the arrival of the header section until the answer was handed over.',
-  ],
+  http_request_duration_seconds: ['histogram', 'From the header section to the answer.'],
   plant_store_waiting_changes: ['gauge', 'Changes that are not durable yet.'],
   plant_store_commit_changes: ['histogram', 'Changes that shared a commit.'],
-  plant_store_commit_seconds: ['histogram', 'From the beginning of a commit until it was durable.'],
-  nodejs_eventloop_lag_mean_seconds: [
-    'gauge',
-    'How late the event loop came round, since the last time that this was asked for.',
-  ],
-  nodejs_eventloop_lag_p99_seconds: ['gauge', 'As above, 99 of 100 were below it.'],
-  nodejs_eventloop_lag_max_seconds: ['gauge', 'As above, the latest.'],
-  nodejs_heap_used_bytes: ['gauge', 'JavaScript values and what is left of them.'],
+  plant_store_commit_seconds: ['histogram', 'From the start of a transaction until it was durable.'],
+  nodejs_eventloop_lag_mean_seconds: ['gauge', 'Mean lateness of the event loop since the last scrape.'],
+  nodejs_eventloop_lag_p99_seconds: ['gauge', '99th percentile of the same.'],
+  nodejs_eventloop_lag_max_seconds: ['gauge', 'Maximum of the same.'],
+  nodejs_heap_used_bytes: ['gauge', 'JavaScript values, garbage included.'],
   process_cpu_user_seconds_total: ['counter', 'Processor time in the program itself.'],
   process_cpu_system_seconds_total: ['counter', 'Processor time in the system on its behalf.'],
   process_resident_memory_bytes: ['gauge', 'Memory that the process holds.'],
@@ -71,7 +65,7 @@ export function writePrometheus(
 function samplesOfProcess({ failure, storeBytes }: ProcessFigures): Samples {
   const { user, system } = process.cpuUsage()
   return {
-    plant_store_build_info: [sample(1, { version })],
+    plant_store_build_info: [sample(1, { version: manifest.version })],
     plant_store_ready: [sample(failure === undefined ? 1 : 0)],
     plant_store_failure: failure === undefined ? [] : [sample(1, { reason: failure })],
     plant_store_size_bytes: storeBytes === undefined ? [] : [sample(storeBytes)],

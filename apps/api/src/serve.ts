@@ -1,12 +1,12 @@
 import { explain, storageName } from '@plant-store/persistence'
+import manifest from '../package.json' with { type: 'json' }
 import { startService } from './compose.ts'
 import { readConfig } from './config.ts'
 import { showFirstToken } from './first-token.ts'
 import { openLog } from './log.ts'
-import { version } from './version.ts'
 
 try {
-  if (process.argv.includes('--version')) console.log(version)
+  if (process.argv.includes('--version')) console.log(manifest.version)
   else await serve()
 } catch (error) {
   process.stderr.write(`plant-store: ${explain(error as Error).replaceAll('\n', '\nplant-store: ')}\n`)

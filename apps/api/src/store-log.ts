@@ -2,13 +2,13 @@ import type { StoreState } from '@plant-store/persistence'
 import type { Logger } from 'pino'
 
 export interface StoreLog {
-  /** @param thread that uses the store */
+  /** @param thread the one that uses the store */
   note(thread: string | number, state: StoreState): void
-  /** Why the store fails; `undefined` when it works. */
+  /** Returns why the store fails, or `undefined` while it works. */
   reason(): string | undefined
 }
 
-/** Writes a line when the store begins to fail, and one when it works again: once, however many threads use it. */
+/** Logs when the store begins to fail, why, and when it works again: once, however many threads use it. */
 export function createStoreLog(logger: Logger, store: string): StoreLog {
   const failing = new Set<string | number>()
   let reason: string | undefined
