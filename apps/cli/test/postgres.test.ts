@@ -3,6 +3,7 @@ import { hashToken } from '@plant-store/access'
 import type { TestDatabase } from '@plant-store/harness/postgres'
 import { createTestDatabase } from '@plant-store/harness/vitest'
 import { openArchive, openStorage } from '@plant-store/persistence'
+import { schemaVersion } from '@plant-store/persistence/testing'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { anyPlants, eachPiece } from './any-plants.ts'
 import { Place } from './place.ts'
@@ -184,7 +185,7 @@ test('a check counts what is in a database, and says what it does not look at', 
   })
   expect(JSON.parse((await inDatabase.run(['check', '--json'])).stdout)).toEqual({
     store,
-    schemaVersion: 2,
+    schemaVersion,
     plants: 1,
     tokens: 1,
   })

@@ -3,6 +3,7 @@ import { mkdirSync, readdirSync, readFileSync, statfsSync, writeFileSync } from 
 import { join } from 'node:path'
 import { parsePlant } from '@plant-store/domain'
 import { openArchive, openSnapshot } from '@plant-store/persistence'
+import { schemaVersion } from '@plant-store/persistence/testing'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { Place } from './place.ts'
 
@@ -63,7 +64,7 @@ test('a backup under load opens, passes the check, and holds every create answer
     const duringOrBefore = answered.length
     const ids = await idsIn(`file:${place.path(name)}`)
     expect(before.filter(id => !ids.has(id))).toEqual([])
-    expect(JSON.parse(stdout)).toMatchObject({ store: name, plants: ids.size, schemaVersion: 2 })
+    expect(JSON.parse(stdout)).toMatchObject({ store: name, plants: ids.size, schemaVersion })
     expect(ids.size).toBeLessThanOrEqual(20_000 + duringOrBefore + 16)
     const checked = await place.run(['check', name, '--json'])
     expect(checked).toMatchObject({ code: 0, stderr: '' })
@@ -162,7 +163,7 @@ test('a check tells what is in a store, also while a server has it open', async 
   expect(JSON.parse(stdout)).toEqual({
     store: place.store,
     bytes: expect.any(Number),
-    schemaVersion: 2,
+    schemaVersion,
     plants: 1_234,
     tokens: 1,
     intact: true,

@@ -6,6 +6,7 @@ import { promisify } from 'node:util'
 import { hashToken } from '@plant-store/access'
 import type { Plant } from '@plant-store/domain'
 import { inspectStore, openArchive, openSnapshot, openStorage } from '@plant-store/persistence'
+import { schemaVersion } from '@plant-store/persistence/testing'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { plant, plantId } from './store-folder.ts'
 import { type Subject, subjects } from './store-subjects.ts'
@@ -38,7 +39,7 @@ describe.each(Object.entries(subjects))('on %s', (_, make) => {
       })
       expect(await storage.plants.insert(plant(1))).toBe('inserted')
     }
-    expect(await inspectStore(store.url)).toMatchObject({ schemaVersion: 2, plants: 3, tokens: 1 })
+    expect(await inspectStore(store.url)).toMatchObject({ schemaVersion, plants: 3, tokens: 1 })
   })
 
   test('an import brings a store of version 1 up to date too', async () => {
@@ -47,7 +48,7 @@ describe.each(Object.entries(subjects))('on %s', (_, make) => {
       await using archive = await openArchive(store.url)
       expect(await archive.load([plant(1), plant(2n ** 63n - 1n)], 'keep')).toEqual(['inserted', 'id-taken'])
     }
-    expect(await inspectStore(store.url)).toMatchObject({ schemaVersion: 2, plants: 3, tokens: 1 })
+    expect(await inspectStore(store.url)).toMatchObject({ schemaVersion, plants: 3, tokens: 1 })
   })
 
   test('a store that was brought up to date has the schema of a new one', async () => {
@@ -84,9 +85,10 @@ describe.each(Object.entries(subjects))('on %s', (_, make) => {
   })
 
   test('a store of a newer version is refused and left untouched', async () => {
-    await store.run(store.version1, 'update schema_version set version = 3')
+    const newer = schemaVersion + 1
+    await store.run(store.version1, `update schema_version set version = ${newer}`)
     const before = await store.fingerprint()
-    const refusal = /has schema version 3, and this software knows versions up to 2: run a newer release$/
+    const refusal = `has schema version ${newer}, and this software knows versions up to ${schemaVersion}: run a newer release`
     await expect(openStorage({ url: store.url })).rejects.toThrow(refusal)
     await expect(openArchive(store.url)).rejects.toThrow(refusal)
     await expect(openSnapshot(store.url)).rejects.toThrow(refusal)

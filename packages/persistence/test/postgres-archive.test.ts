@@ -8,7 +8,7 @@ import {
   openSnapshot,
   openStorage,
 } from '@plant-store/persistence'
-import { plantArchiveContract } from '@plant-store/persistence/testing'
+import { plantArchiveContract, schemaVersion } from '@plant-store/persistence/testing'
 import pg from 'pg'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { startProxy } from './proxy.ts'
@@ -155,7 +155,7 @@ describe('what is told of a database', () => {
     const { username, host, pathname } = new URL(database.url)
     expect(await inspectStore(database.url)).toEqual({
       store: `postgres://${username}@${host}${pathname}`,
-      schemaVersion: 2,
+      schemaVersion,
       plants: 1,
       tokens: 0,
     })
