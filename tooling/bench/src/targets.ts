@@ -43,24 +43,12 @@ export const targets: readonly Target[] = [
     promised: 'durable',
     command: onNode('fastify-sqlite.ts'),
   },
-  {
-    name: 'express-full',
-    title: 'Express + better-sqlite3, FULL',
-    promised: 'durable',
-    command: onNode('express-sqlite.ts'),
-  },
   { name: 'bun-full', title: 'Bun + bun:sqlite, FULL', promised: 'durable', command: onBun('bun-sqlite.ts') },
   {
     name: 'fastify-normal',
     title: 'Fastify + better-sqlite3, NORMAL',
     promised: 'not durable',
     command: onNode('fastify-sqlite.ts'),
-  },
-  {
-    name: 'express-normal',
-    title: 'Express + better-sqlite3, NORMAL',
-    promised: 'not durable',
-    command: onNode('express-sqlite.ts'),
   },
   {
     name: 'bun-normal',
