@@ -1,8 +1,10 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
-import { metricsMediaType } from '@plant-store/http'
 import type { Config } from './config.ts'
 import { listen } from './listening.ts'
+
+// Not from the HTTP package: this thread would load Fastify for it.
+const mediaType = 'text/plain; version=0.0.4; charset=utf-8'
 
 /** Answers `GET /metrics` without a token, on a port that only the operator's network should reach. */
 export async function serveMetrics(
@@ -16,7 +18,7 @@ export async function serveMetrics(
       response.writeHead(isKnown ? 405 : 404, isKnown ? { allow: 'GET, HEAD' } : {}).end()
       return
     }
-    response.writeHead(200, { 'content-type': metricsMediaType }).end(await metrics())
+    response.writeHead(200, { 'content-type': mediaType }).end(await metrics())
   })
   await listen(server, host, port, 'METRICS_PORT')
   return {

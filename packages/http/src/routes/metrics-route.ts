@@ -24,7 +24,7 @@ export interface MetricsOptions {
   readonly metrics: () => Promise<string>
 }
 
-export const metricsMediaType = 'text/plain; version=0.0.4; charset=utf-8'
+const metricsMediaType = 'text/plain; version=0.0.4; charset=utf-8'
 
 const readMetrics = operation({
   operationId: 'metrics',
