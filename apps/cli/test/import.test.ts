@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { PassThrough } from 'node:stream'
+import { gzipSync } from 'node:zlib'
 import { until } from '@plant-store/harness'
 import { openSnapshot } from '@plant-store/persistence'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -31,6 +32,11 @@ async function imported(content: string | Buffer, ...options: string[]) {
   if (stderr !== '') throw new Error(stderr)
   const { seconds: _, ...result } = JSON.parse(stdout)
   return { code, ...result }
+}
+/** Whether a process listens to SIGHUP, the lowest bit in what Linux says of its signals. */
+function catchesHangUp(pid: number | undefined): boolean {
+  const [, mask = ''] = /^SigCgt:\s*(\w+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? []
+  return (Number.parseInt(mask.slice(-1), 16) & 1) === 1
 }
 const lines = (from: number, count: number) =>
   Array.from(
@@ -167,6 +173,11 @@ describe('CSV', () => {
     ])
   })
 
+  test('with a line of one field is told so', async () => {
+    expect(await imported('id,name\n1\n', '--rejects', 'r')).toMatchObject({ code: 3, rejected: 1 })
+    expect(rejects('r')).toEqual([{ line: 2, raw: '1', reason: 'there is 1 field, and 2 columns' }])
+  })
+
   test('with a quote that is never closed loses nothing that follows, however much it is', async () => {
     const rest = Array.from({ length: 60_000 }, (_, n) => `${n},plant ${n},tag\n`).join('')
     const result = await imported(
@@ -198,6 +209,32 @@ describe('CSV', () => {
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
     expect(stderr).toMatch(/^plant-store: .*\n$/)
     expect(stderr).toMatch(reason)
+  })
+})
+
+describe('what gzip compressed', () => {
+  const csv = 'id,name\n1,one\n2,two\n'
+
+  test('is read, whether it is a file or the standard input, NDJSON or CSV', async () => {
+    expect(await imported(gzipSync(csv))).toMatchObject({ code: 0, inserted: 2 })
+    // gzip joins files by writing one behind the other.
+    writeFileSync(
+      place.path('plants.gz'),
+      Buffer.concat([gzipSync(`\ufeff${lines(10, 40_000)}`), gzipSync(lines(40_010, 1))]),
+    )
+    const { code, stdout } = await place.run(['import', 'plants.gz', '--json', '--strict'])
+    expect({ code, ...JSON.parse(stdout) }).toMatchObject({ code: 0, inserted: 40_001 })
+  })
+
+  test.each([
+    [gzipSync(csv).subarray(0, -12), /unexpected end of file/],
+    [gzipSync(csv).fill(0x5a, 12), /^plant-store: cut.gz: /],
+  ])('and was damaged since fails in one line (%#)', async (content, message) => {
+    writeFileSync(place.path('cut.gz'), content)
+    const { code, stdout, stderr } = await place.run(['import', 'cut.gz'])
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+    expect(stderr).toMatch(/^plant-store: cut\.gz: .*\n$/)
+    expect(stderr).toMatch(message)
   })
 })
 
@@ -286,6 +323,16 @@ describe('an import', () => {
       rejected: 0,
     })
     expect(await place.count()).toBe(50_000)
+  })
+
+  test('that is interrupted before anything came says so', async () => {
+    const input = new PassThrough()
+    const { process: program, result } = place.start(['import', '-'], { input })
+    await until('the import to listen', () => catchesHangUp(program.pid))
+    program.kill('SIGHUP')
+    expect(await result).toEqual({ code: 130, stdout: '', stderr: 'plant-store: interrupted\n' })
+    input.destroy()
+    expect(existsSync(place.store)).toBe(false)
   })
 
   test('that is killed leaves a sound store, and can be run again', async () => {

@@ -1,5 +1,6 @@
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { hashToken } from '@plant-store/access'
+import { until } from '@plant-store/harness'
 import type { TestDatabase } from '@plant-store/harness/postgres'
 import { createTestDatabase } from '@plant-store/harness/vitest'
 import { openArchive, openStorage } from '@plant-store/persistence'
@@ -171,6 +172,32 @@ describe('an import has the same outcomes on both', () => {
       ].join(''),
     )
   })
+})
+
+test('a strict import that is interrupted while it stores says what became of it', async () => {
+  await inDatabase.run(['import', '-'], '{"id":1,"name":"a"}\n')
+  const lock = 'begin; lock table plants in exclusive mode; select pg_sleep(600)'
+  const held = database.query(lock).catch(() => 'released')
+  const locks = (condition: string) => database.query(`select pid from pg_locks where ${condition}`)
+  await until(
+    'the lock',
+    async () => (await locks(`relation = 'plants'::regclass and mode = 'ExclusiveLock'`)).length === 1,
+  )
+  const { process: program, result } = inDatabase.start(['import', '-', '--strict', '--json'], {
+    input: '{"id":2,"name":"b"}\n',
+  })
+  await until('the import to wait', async () => (await locks('not granted')).length === 1)
+  program.kill('SIGINT')
+  await database.query(`select pg_cancel_backend(pid) from pg_stat_activity where query like '${lock}'`)
+  expect(await held).toBe('released')
+  const { code, stdout, stderr } = await result
+  expect({ code, stderr, ...JSON.parse(stdout) }).toMatchObject({
+    code: 0,
+    stderr: '',
+    inserted: 1,
+    interrupted: false,
+  })
+  expect(await inDatabase.count()).toBe(2)
 })
 
 test('a check counts what is in a database, and says what it does not look at', async () => {

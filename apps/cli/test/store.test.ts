@@ -1,11 +1,15 @@
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, readdirSync, readFileSync, statfsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { stripVTControlCharacters } from 'node:util'
 import { parsePlant } from '@plant-store/domain'
 import { openArchive, openSnapshot } from '@plant-store/persistence'
 import { schemaVersion } from '@plant-store/persistence/testing'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { Place } from './place.ts'
+
+const cli = fileURLToPath(new URL('../dist/main.js', import.meta.url))
 
 let place: Place
 beforeEach(() => {
@@ -254,6 +258,25 @@ describe('on a disk that is full', () => {
     })
     expect(await place.count()).toBe(1)
   })
+})
+
+test.each([
+  ['import', 'plants', /█░* +\d+% {2}[\d,]+ plants {2}[\d,]+\/s {2}\w+ left/],
+  ['import', '- < plants', /^[^%]*50,000 plants {2}[\d,]+\/s {2}\ds[^%]*$/],
+  ['export', 'file', /█░* +\d+% {2}[\d,]+ plants/],
+  ['backup', 'file', /░? +\d+% {2}[\d,]+ pages/],
+])('a terminal shows how far %s %s has come', async (command, args, bar) => {
+  if (command === 'import') {
+    const lines = Array.from({ length: 50_000 }, (_, n) => `{"id":${n},"name":"plant ${n}"}\n`)
+    writeFileSync(place.path('plants'), lines.join(''))
+  } else await load(0, 30_000)
+  const shell = `'${process.execPath}' '${cli}' ${command} ${args}`
+  const shown = execFileSync('script', ['--quiet', '--return', '--command', shell, '/dev/null'], {
+    cwd: place.folder,
+    env: { ...process.env, DATABASE_URL: place.url },
+    encoding: 'utf8',
+  })
+  expect(stripVTControlCharacters(shown)).toMatch(bar)
 })
 
 test('--version prints the version', async () => {

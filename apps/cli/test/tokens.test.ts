@@ -13,7 +13,11 @@ const plant = (id: number) => JSON.stringify({ id, name: 'Monstera' })
 
 test('a token is printed once, alone, and is in no list', async () => {
   const created = await place.run(['token', 'create', '--name', 'shop'])
-  expect(created).toEqual({ code: 0, stdout: expect.stringMatching(/^plantstore_[\w-]{43}\n$/), stderr: '' })
+  expect(created).toEqual({
+    code: 0,
+    stdout: expect.stringMatching(/^plantstore_[\w-]{43}\n$/),
+    stderr: 'The token of shop grants plants:read and plants:write, and never expires.\n',
+  })
   const listed = await place.run(['token', 'list'])
   expect(listed.stdout).toMatch(
     /^NAME +SCOPES +CREATED +EXPIRES +LAST USED\nshop +plants:read plants:write +\S+ \S+Z +never +never\n$/,
@@ -47,6 +51,20 @@ test('scopes and expiry are as asked for', async () => {
     days: expect.closeTo(90, 3),
   })
   expect(await create('--expires', '36h')).toMatchObject({ days: expect.closeTo(1.5, 3) })
+  expect(await create('--expires', '90min')).toMatchObject({ days: expect.closeTo(1 / 16, 3) })
+  const { stderr } = await place.run([
+    'token',
+    'create',
+    '--name',
+    'm',
+    '--scope',
+    'metrics',
+    '--expires',
+    '1d',
+  ])
+  expect(stderr).toMatch(
+    /^The token of m grants metrics:read, and expires at \d{4}-\d\d-\d\d \d\d:\d\dZ\.\n$/,
+  )
 })
 
 test('a name is taken until its token is revoked', async () => {
@@ -77,6 +95,8 @@ test.each([
   [['token', 'create', '--name', 'x', '--scope', 'all'], /must be one of read, write, metrics/],
   [['token', 'create', '--name', 'x', '--expires', 'soon'], /must be a time from now/],
   [['token', 'create', '--name', 'x', '--expires', '0d'], /must be a time from now/],
+  // A minute to some, a month to others.
+  [['token', 'create', '--name', 'x', '--expires', '1m'], /must be a time from now, such as 30min,/],
   [['token', 'revoke'], /missing required argument 'name'/],
   [['tokens'], /unknown command 'tokens'/],
   [['token', 'list', '--all'], /unknown option '--all'/],

@@ -1,8 +1,12 @@
 import { createWriteStream, existsSync, realpathSync, statSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { pipeline } from 'node:stream/promises'
+import { Option } from '@commander-js/extra-typings'
 import { replaceFile, storeFiles } from '@plant-store/persistence'
-import { Failure, fileFailure } from './failure.ts'
+import { Failure } from '../exit-codes.ts'
+import { fileFailure } from './file-failure.ts'
+
+export const forceOption = new Option('--force', 'replace a file that is already there')
 
 /** @throws Failure when a file is the store itself, or a part of it */
 export function refuseStore(file: string, storeUrl: string): void {
@@ -16,7 +20,7 @@ export function isSameFile(a: string, b: string): boolean {
   return first !== undefined && first.ino === second?.ino && first.dev === second.dev
 }
 
-/** Also of a file that is not there yet. */
+/** Works for files that do not exist yet. */
 function located(file: string): string {
   const folder = dirname(resolve(file))
   return join(existsSync(folder) ? realpathSync(folder) : folder, basename(file))
@@ -24,12 +28,17 @@ function located(file: string): string {
 
 const bufferBytes = 1024 * 1024
 
-/** @throws Failure, or Error of {@link replaceFile}; what was there before is then still there */
-export async function writeFile(
+/**
+ * Writes a file whole or not at all.
+ *
+ * @param file its path, or `-` for the standard output
+ */
+export async function writeOutput(
   file: string,
-  { force, mode = 0o666 }: { readonly force: boolean; readonly mode?: number },
+  { force = false, mode = 0o666 }: { readonly force?: boolean | undefined; readonly mode?: number },
   pieces: AsyncIterable<string> | Iterable<string>,
 ): Promise<void> {
+  if (file === '-') return pipeline(pieces, process.stdout, { end: false })
   try {
     // While one buffer is being written, the next is being filled.
     await replaceFile(file, { force }, partial =>

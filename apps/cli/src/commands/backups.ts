@@ -1,0 +1,87 @@
+import { pathToFileURL } from 'node:url'
+import { Command } from '@commander-js/extra-typings'
+import {
+  backUpStore,
+  type CopyOptions,
+  inspectStore,
+  restoreStore,
+  type StoreReport,
+} from '@plant-store/persistence'
+import { forceOption, refuseStore } from '../files/output-file.ts'
+import { storeUrl } from '../store-in-environment.ts'
+import { onInterrupt } from '../terminal/interrupt.ts'
+import { counted, jsonOption, type Output, print } from '../terminal/output.ts'
+import { showProgress } from '../terminal/progress.ts'
+
+interface CopyFlags extends Output {
+  readonly force?: boolean | undefined
+}
+
+export const backup = new Command('backup')
+  .description(
+    'Copy the store as it is at this moment into a file, while servers go on working; then check the copy.',
+  )
+  .argument('<file>', 'to write')
+  .addOption(forceOption)
+  .addOption(jsonOption)
+  .action(async (file, flags) => {
+    const url = storeUrl()
+    refuseStore(file, url)
+    const report = await withProgress(flags, options => backUpStore(url, file, options))
+    print(flags, report, `${describe(report)} backed up, and checked`)
+  })
+
+export const restore = new Command('restore')
+  .description(
+    'Put a backup in the place of the store, once it has been checked. No server may have the store open.',
+  )
+  .argument('<file>', 'made by backup')
+  .option('--force', 'replace a store that is already there')
+  .addOption(jsonOption)
+  .action(async (file, flags) => {
+    const url = storeUrl()
+    refuseStore(file, url)
+    const report = await withProgress(flags, options => restoreStore(url, file, options))
+    const { revokedTokens = null } = report
+    const words = `${describe(report)} restored from ${file}${broughtBack(revokedTokens)}`
+    print(flags, { ...report, revokedTokens }, words)
+  })
+
+function broughtBack(tokens: readonly string[] | null): string {
+  if (tokens === null) return '\nThe store before it could not be read: revoked tokens may be valid again.'
+  if (tokens.length === 0) return ''
+  return `\nThese tokens were not in the store before it, and are valid again: ${tokens.join(', ')}. To revoke one: plant-store token revoke <name>`
+}
+
+export const check = new Command('check')
+  .description(
+    'Check every page of the store (but of PostgreSQL only that it can be read), and count what is in it.',
+  )
+  .argument('[file]', 'to check instead, such as a backup')
+  .addOption(jsonOption)
+  .action(async (file, output) => {
+    const report = await inspectStore(file === undefined ? storeUrl() : pathToFileURL(file).href)
+    const isFile = report.bytes !== undefined
+    const words = `${describe(report)}: ${isFile ? 'intact' : 'counted; whether its pages are intact, pg_amcheck tells'}`
+    print(output, isFile ? { ...report, intact: true } : report, words)
+  })
+
+async function withProgress<Report>(
+  { json, force = false }: CopyFlags,
+  copy: (options: CopyOptions) => Promise<Report>,
+): Promise<Report> {
+  const signal = onInterrupt()
+  using progress = await showProgress('page', !json)
+  try {
+    const onProgress: CopyOptions['onProgress'] = ({ pages, ofPages }) =>
+      progress.update(pages, pages, ofPages)
+    return await copy({ force, signal, onProgress })
+  } catch (error) {
+    throw signal.aborted ? signal.reason : error
+  }
+}
+
+function describe({ store, bytes, schemaVersion, plants, tokens }: StoreReport): string {
+  const size = bytes === undefined ? '' : ` in ${counted(bytes, 'byte')}`
+  return `${store}: ${counted(plants, 'plant')} and ${counted(tokens, 'token')}${size}, schema version ${schemaVersion}`
+}

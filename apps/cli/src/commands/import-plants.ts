@@ -1,0 +1,126 @@
+import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
+import {
+  type OnTaken,
+  OutcomeUnknownError,
+  openArchive,
+  type PlantArchive,
+  type StagedLoad,
+} from '@plant-store/persistence'
+import { exitCodes, Failure } from '../exit-codes.ts'
+import { openInput } from '../files/input-file.ts'
+import { isSameFile, refuseStore } from '../files/output-file.ts'
+import { createRejectsFile } from '../files/rejects-file.ts'
+import { columnsInWords } from '../formats/csv.ts'
+import { detectFormat, formatNames, formats } from '../formats/format.ts'
+import { lineBytesMaxDefault, wholeLines } from '../formats/lines.ts'
+import { storeUrl } from '../store-in-environment.ts'
+import { onInterrupt } from '../terminal/interrupt.ts'
+import { jsonOption, print } from '../terminal/output.ts'
+import { showProgress } from '../terminal/progress.ts'
+import { inBatches } from './import-batches.ts'
+import { ImportCounts } from './import-counts.ts'
+
+export const importPlants = new Command('import')
+  .description('Load plants from NDJSON (a JSON object a line, as POST /plants takes it) or CSV.')
+  .argument('<file>', 'to read, also compressed by gzip; - for the standard input')
+  .addOption(
+    new Option('--format <format>', 'of the file (by default detected from its content)').choices(
+      formatNames,
+    ),
+  )
+  .option('--replace', 'replace plants whose ids are taken, instead of rejecting the lines')
+  .option('--strict', 'stop at the first line that would be rejected, and keep nothing')
+  .option('--rejects <file>', 'where rejected lines go (by default FILE.rejects.ndjson)')
+  .option('--line-limit <bytes>', 'longer lines are rejected', lineLimit, lineBytesMaxDefault)
+  .addOption(jsonOption)
+  .addHelpText(
+    'after',
+    `
+Creates the store if it does not exist. Each line is judged as POST /plants would judge it. A bad line does not stop the
+import: it goes into the rejects file as a line of JSON with "line", "reason" and "raw" ("rawBase64" if it is not UTF-8),
+and the exit code is 3. An import with rejects replaces the rejects file.
+
+CSV begins with a line that names ${columnsInWords}, in any order.
+An optional text with nothing between the commas is absent. "" is an empty text.
+
+Plants are stored 20,000 at a time. After an interruption, run the import again: the plants that are already there are
+counted as such, or written once more with --replace.
+
+--strict collects the plants beside the store (in the folder for temporary files, or in a temporary table of PostgreSQL)
+and stores them in one transaction at the end. A million plants take some seconds, in which servers cannot write to a
+store in a file, and past 5 s answer 503. On PostgreSQL only changes to the same plants wait.`,
+  )
+  .action(runImport)
+
+function lineLimit(text: string): number {
+  const bytes = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN
+  if (bytes >= 1024 && bytes <= 256 * 1024 * 1024) return bytes
+  throw new InvalidArgumentError('It must be a number of bytes from 1024 to 268435456.')
+}
+
+async function runImport(from: string, options: ReturnType<typeof importPlants.opts>): Promise<void> {
+  const { replace, strict = false, lineLimit, json } = options
+  const rejectsPath = options.rejects ?? `${from === '-' ? 'plant-store' : from}.rejects.ndjson`
+  const signal = onInterrupt()
+  const url = storeUrl()
+  const input = await openInput(from, signal)
+  const format = detectFormat(input.beginning, from, options.format)
+  if (from !== '-' && isSameFile(from, rejectsPath)) {
+    throw new Failure(
+      `${rejectsPath} is what is imported: name another file for the rejects`,
+      exitCodes.usage,
+    )
+  }
+  refuseStore(rejectsPath, url)
+  await using archive = await openArchive(url)
+  await using load = await beginLoad(archive, replace ? 'replace' : 'keep', strict)
+  const writeRejects = createRejectsFile(rejectsPath)
+  const counts = new ImportCounts()
+  const startedMs = performance.now()
+  let interrupted = false
+  {
+    using progress = await showProgress('plant', !json)
+    let kept = 'nothing was imported'
+    try {
+      const entries = formats[format].read(wholeLines(input.chunks, lineLimit), lineLimit)
+      for await (const batch of inBatches(entries, signal)) {
+        if (strict) signal.throwIfAborted()
+        const outcomes = await load.add(batch.flatMap(entry => ('value' in entry ? [entry.value] : [])))
+        const last = batch.at(-1)
+        if (last && !strict) kept = `what came before line ${last.line + 1} is kept`
+        const rejected = counts.add(batch, outcomes)
+        if (strict && rejected[0]) throw new Failure(`line ${rejected[0].line}: ${rejected[0].reason}`)
+        writeRejects(rejected)
+        progress.update(counts.read, input.bytesRead(), input.bytes)
+      }
+      interrupted = signal.aborted
+      if (strict) {
+        signal.throwIfAborted()
+        progress.note('storing')
+      }
+      const outcome = await load.keep()
+      if (outcome !== 'kept')
+        throw new Failure(`id ${outcome.takenMeanwhile} was taken by another plant meanwhile`)
+    } catch (cause) {
+      const rest = cause instanceof OutcomeUnknownError ? 'import it again' : kept
+      const exitCode = cause instanceof Failure ? cause.exitCode : exitCodes.failed
+      throw new Failure(`${(cause as Error).message} (${rest})`, exitCode, { cause })
+    }
+  }
+
+  const seconds = (performance.now() - startedMs) / 1000
+  const result = { ...counts, rejects: counts.rejected > 0 ? rejectsPath : null, seconds, interrupted }
+  print({ json }, result, counts.summary(rejectsPath, seconds))
+  if (interrupted) throw new Failure('interrupted: what is counted above is kept', exitCodes.interrupted)
+  if (counts.rejected > 0) process.exitCode = exitCodes.rejects
+}
+
+/** Plants go into the store batch by batch, or all of them at the end where the import is strict. */
+async function beginLoad(archive: PlantArchive, onTaken: OnTaken, strict: boolean): Promise<StagedLoad> {
+  if (strict) return archive.stage(onTaken)
+  return {
+    add: plants => archive.load(plants, onTaken),
+    keep: async () => 'kept',
+    async [Symbol.asyncDispose]() {},
+  }
+}

@@ -1,0 +1,123 @@
+import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
+import { type AccessToken, hashToken, isTokenName, mintToken, type Scope } from '@plant-store/access'
+import { openStorage } from '@plant-store/persistence'
+import { Failure } from '../exit-codes.ts'
+import { storeUrl } from '../store-in-environment.ts'
+import { jsonOption, print } from '../terminal/output.ts'
+
+/** What a token can be made for; who may change plants may also read them. */
+const grants = new Map<string, readonly Scope[]>([
+  ['read', ['plants:read']],
+  ['write', ['plants:read', 'plants:write']],
+  ['metrics', ['metrics:read']],
+])
+
+export const createToken = new Command('create')
+  .description(
+    'Create a token and print it. This is the only time that it is shown: the store keeps its SHA-256.',
+  )
+  .requiredOption('--name <name>', 'names its holder, in lists and in logs', tokenName)
+  .addOption(
+    new Option(
+      '--scope <scope>',
+      'what it is for, can be given several times: read, write (which includes read), metrics',
+    )
+      .argParser(grantedScopes)
+      .default(undefined, 'write'),
+  )
+  .option(
+    '--expires <time>',
+    'when it stops being valid: 30min, 12h, 90d, 52w from now (by default never)',
+    moment,
+  )
+  .addOption(jsonOption)
+  .action(async ({ name, scope = grantedScopes('write'), expires, json }) => {
+    await using storage = await openStorage({ url: storeUrl() })
+    const text = mintToken()
+    const scopes = [...new Set(scope)]
+    const token: AccessToken = {
+      name,
+      scopes,
+      createdAt: new Date(),
+      ...(expires && { expiresAt: expires }),
+    }
+    if ((await storage.tokens.insert(token, hashToken(text))) === 'name-taken') {
+      throw new Failure(`there is already a token named ${name}: revoke it, or take another name`)
+    }
+    print({ json }, { token: text, ...toJson(token) }, text)
+    // On the standard error, so that a script gets the token alone.
+    const until = expires ? `expires at ${minute(expires)}` : 'never expires'
+    if (!json) process.stderr.write(`The token of ${name} grants ${scopes.join(' and ')}, and ${until}.\n`)
+  })
+
+export const listTokens = new Command('list')
+  .description('List the tokens: name, scopes, created, expires, last used (to the minute). Never the token.')
+  .addOption(jsonOption)
+  .action(async output => {
+    await using storage = await openStorage({ url: storeUrl(), mustExist: true })
+    const tokens = await storage.tokens.list()
+    print(output, tokens.map(toJson), tokens.length === 0 ? 'There is no token.' : table(tokens))
+  })
+
+export const revokeToken = new Command('revoke')
+  .description('Revoke a token. Servers refuse it within 5 seconds.')
+  .argument('<name>', 'of the token')
+  .addOption(jsonOption)
+  .action(async (name, output) => {
+    await using storage = await openStorage({ url: storeUrl(), mustExist: true })
+    if (!(await storage.tokens.remove(name))) throw new Failure(`there is no token named ${name}`)
+    print(output, { revoked: name }, `${name} is revoked; servers refuse it within 5 s.`)
+  })
+
+function tokenName(text: string): string {
+  if (isTokenName(text)) return text
+  throw new InvalidArgumentError('It must be up to 100 characters on one line, without blanks around them.')
+}
+
+function grantedScopes(text: string, before: readonly Scope[] = []): readonly Scope[] {
+  const granted = grants.get(text)
+  if (granted) return [...before, ...granted]
+  throw new InvalidArgumentError(`It must be one of ${[...grants.keys()].join(', ')}.`)
+}
+
+const unitSeconds = { s: 1, min: 60, h: 3600, d: 86_400, w: 604_800 }
+
+function moment(text: string): Date {
+  const [, count, unit = 's'] = /^([1-9]\d{0,5})(s|min|h|d|w)$/.exec(text) ?? []
+  const seconds = Number(count) * unitSeconds[unit as keyof typeof unitSeconds]
+  if (!Number.isNaN(seconds)) return new Date(Date.now() + seconds * 1000)
+  throw new InvalidArgumentError('It must be a time from now, such as 30min, 12h, 90d or 52w.')
+}
+
+export function toJson({ name, scopes, createdAt, expiresAt, lastUsedAt }: AccessToken) {
+  return { name, scopes, createdAt, expiresAt: expiresAt ?? null, lastUsedAt: lastUsedAt ?? null }
+}
+
+function table(tokens: readonly AccessToken[]): string {
+  const rows = [
+    ['NAME', 'SCOPES', 'CREATED', 'EXPIRES', 'LAST USED'],
+    ...tokens.map(({ name, scopes, createdAt, expiresAt, lastUsedAt }) => [
+      name,
+      scopes.join(' '),
+      minute(createdAt),
+      expiresAt === undefined
+        ? 'never'
+        : `${minute(expiresAt)}${expiresAt <= new Date() ? ' (expired)' : ''}`,
+      lastUsedAt === undefined ? 'never' : minute(lastUsedAt),
+    ]),
+  ]
+  const widthOf = (column: number) => Math.max(...rows.map(row => row[column]?.length ?? 0))
+  return rows
+    .map(row =>
+      row
+        .map((cell, column) => cell.padEnd(widthOf(column)))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n')
+}
+
+/** In UTC, as the logs are. */
+function minute(date: Date): string {
+  return `${date.toISOString().slice(0, 16).replace('T', ' ')}Z`
+}

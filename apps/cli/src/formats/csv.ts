@@ -1,0 +1,174 @@
+import { type Plant, parsePlant } from '@plant-store/domain'
+import { counted } from '../terminal/output.ts'
+import {
+  decode,
+  type Encoding,
+  type Entry,
+  endOfLine,
+  type Format,
+  isTooLong,
+  judge,
+  withoutLineEnd,
+} from './lines.ts'
+
+/** A member of a plant as a field: one that is forgotten does not compile. */
+const presence = { id: 'required', name: 'required', tag: 'optional' } as const satisfies {
+  readonly [Member in keyof Required<Plant>]: 'required' | 'optional'
+}
+type Columns = readonly (keyof Plant)[]
+const allColumns = Object.keys(presence) as Columns
+const columnsThatAre = (wanted: 'required' | 'optional') =>
+  allColumns.filter(column => presence[column] === wanted)
+const requiredColumns = columnsThatAre('required')
+
+export const columnsInWords = `the columns ${requiredColumns.join(' and ')}, and perhaps ${columnsThatAre('optional').join(' and ')}`
+
+/**
+ * RFC 4180 with a header, and with two rules of our own. An optional text is absent if nothing stands between the
+ * commas, and empty if `""` does. Broken quotes spoil only the line that they begin in.
+ */
+export const csv: Format = {
+  header: `${allColumns.join(',')}\n`,
+  write(plants) {
+    let text = ''
+    for (const { id, name, tag } of plants) {
+      text += `${id},${quoted(name)},${tag === undefined ? '' : quoted(tag)}\n`
+    }
+    return text
+  },
+  read: readCsv,
+}
+
+function quoted(text: string): string {
+  return text === '' || /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
+}
+
+const quote = 0x22
+
+async function* readCsv(pieces: AsyncIterable<Buffer>, lineBytesMax: number): AsyncGenerator<Entry<Plant>[]> {
+  let columns: Columns | undefined
+  let line = 1
+  /** The beginning of a record whose last quote is still open. */
+  let open: Buffer[] = []
+
+  const read = (bytes: Buffer, isLast: boolean): Entry<Plant>[] => {
+    const { text, encoding } = decode(bytes)
+    const rules = { encoding, lineBytesMax }
+    const entries: Entry<Plant>[] = []
+    let at = 0
+    while (at < text.length) {
+      const record = recordAt(text, at)
+      if (record === undefined && !isLast && !(at === 0 && bytes.length > lineBytesMax)) break
+      const end = record?.end ?? endOfLine(text, at)
+      const raw = withoutLineEnd(text.slice(at, end))
+      const fields = record?.fields ?? 'a quote is opened that is never closed'
+      if (columns === undefined) {
+        if (isTooLong(raw, rules)) throw new Error('the first line is too long to be a header')
+        columns = readHeader(fields)
+      } else if (raw !== '') {
+        const known = columns
+        entries.push(judge(line, raw, rules, () => parsePlant(toMembers(fields, known, encoding))))
+      }
+      line += raw.includes('\n') ? raw.split('\n').length : 1
+      at = end
+    }
+    open = at < text.length ? [Buffer.from(text.slice(at), encoding)] : []
+    return entries
+  }
+
+  for await (const piece of pieces) {
+    const openBytes = open.reduce((sum, { length }) => sum + length, 0)
+    const isStillOpen = openBytes > 0 && openBytes <= lineBytesMax && !piece.includes(quote)
+    open.push(piece)
+    if (!isStillOpen) yield read(Buffer.concat(open), false)
+  }
+  yield read(Buffer.concat(open), true)
+}
+
+/** A field: `undefined` where there is nothing between the commas, not even quotes. */
+type Field = string | undefined
+/** The fields of a record, or what is wrong with it. */
+type Fields = readonly Field[] | string
+
+/** @throws Error because the meaning of all other lines depends on this one */
+function readHeader(fields: Fields): Columns {
+  if (typeof fields === 'string') throw new Error(`the first line is no CSV header: ${fields}`)
+  const wanted = `CSV begins with a line that names ${columnsInWords}`
+  for (const [index, name] of fields.entries()) {
+    if (!allColumns.includes(name as keyof Plant)) {
+      throw new Error(`the first line names an unknown column ${JSON.stringify(name ?? '')}: ${wanted}`)
+    }
+    if (fields.indexOf(name) !== index) throw new Error(`the first line names the column ${name} twice`)
+  }
+  for (const name of requiredColumns) {
+    if (!fields.includes(name)) throw new Error(`the first line does not name the column ${name}: ${wanted}`)
+  }
+  return fields as Columns
+}
+
+/** Returns the members of a plant, as JSON would give them. */
+function toMembers(fields: Fields, columns: Columns, encoding: Encoding): object {
+  if (typeof fields === 'string') throw new Error(fields)
+  if (fields.length !== columns.length) {
+    const found = `there ${fields.length === 1 ? 'is' : 'are'} ${counted(fields.length, 'field')}`
+    throw new Error(`${found}, and ${columns.length} columns`)
+  }
+  const members: { -readonly [Column in keyof Plant]?: unknown } = {}
+  for (const [index, column] of columns.entries()) {
+    const raw = fields[index]
+    const field = raw && encoding === 'latin1' ? Buffer.from(raw, encoding).toString() : raw
+    if (column === 'id') members.id = toInteger(field ?? '')
+    else members[column] = field ?? (presence[column] === 'optional' ? undefined : '')
+  }
+  return members
+}
+
+/** What is not an integer is left for the domain to refuse. */
+function toInteger(field: string): bigint | string {
+  return /^-?\d{1,40}$/.test(field) ? BigInt(field) : field
+}
+
+interface CsvRecord {
+  readonly fields: Fields
+  /** Where the next one begins. */
+  readonly end: number
+}
+
+const separator = /,|\r?\n|\r?$/g
+
+/** Returns `undefined` when the text ends inside of quotes. */
+function recordAt(text: string, start: number): CsvRecord | undefined {
+  const lineEnd = endOfLine(text, start)
+  const line = text.slice(start, lineEnd)
+  if (!line.includes('"')) {
+    const fields = withoutLineEnd(line).split(',')
+    return { fields: fields.map(field => (field === '' ? undefined : field)), end: lineEnd }
+  }
+
+  const broken = (reason: string): CsvRecord => ({ fields: reason, end: lineEnd })
+  const fields: Field[] = []
+  for (let at = start; ; at = separator.lastIndex) {
+    const isQuoted = text[at] === '"'
+    const end = isQuoted ? closingQuote(text, at) : at
+    if (end === -1) return undefined
+    separator.lastIndex = isQuoted ? end + 1 : at
+    const found = separator.exec(text) as RegExpExecArray
+    if (isQuoted) {
+      if (found.index > end + 1)
+        return broken('there is something between a closing quote and the next comma')
+      fields.push(text.slice(at + 1, end).replaceAll('""', '"'))
+    } else {
+      const field = text.slice(at, found.index)
+      if (field.includes('"')) return broken('there is a quote in a field that does not begin with one')
+      fields.push(field === '' ? undefined : field)
+    }
+    if (found[0] !== ',') return { fields, end: separator.lastIndex }
+  }
+}
+
+function closingQuote(text: string, opening: number): number {
+  for (let at = opening + 1; ; at += 2) {
+    at = text.indexOf('"', at)
+    if (at === -1 || text[at + 1] !== '"') return at
+  }
+}

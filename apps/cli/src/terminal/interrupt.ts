@@ -1,0 +1,13 @@
+import { exitCodes, Failure } from '../exit-codes.ts'
+
+/** Returns a signal for the first SIGINT, SIGTERM or SIGHUP, so that work can end cleanly. A second one ends the process. */
+export function onInterrupt(): AbortSignal {
+  const controller = new AbortController()
+  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+    process.on(name, () => {
+      if (controller.signal.aborted) process.exit(exitCodes.interrupted)
+      controller.abort(new Failure('interrupted', exitCodes.interrupted))
+    })
+  }
+  return controller.signal
+}

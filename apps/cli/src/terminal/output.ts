@@ -1,0 +1,39 @@
+import { Option } from '@commander-js/extra-typings'
+
+/** How a command reports its result. */
+export interface Output {
+  readonly json?: boolean | undefined
+  /** The file that a command writes, `-` if it is the standard output: the result then goes to the standard error. */
+  readonly file?: string
+}
+
+export const jsonOption = new Option('--json', 'print JSON')
+
+/** Prints a result: an object for programs, words for people. */
+export function print({ json, file }: Output, result: unknown, words: string): void {
+  const stream = file === '-' ? process.stderr : process.stdout
+  stream.write(`${json ? JSON.stringify(result) : words}\n`)
+}
+
+/** Returns such as `1 plant` or `20,000 plants`. */
+export function counted(count: number, what: string): string {
+  return `${grouped(count)} ${what}${count === 1 ? '' : 's'}`
+}
+
+/** Returns such as `20,000`. The first `toLocaleString` of a process takes as long as loading most of this program. */
+export function grouped(count: number): string {
+  return `${count}`.replaceAll(/\B(?=(\d{3})+$)/g, ',')
+}
+
+/** Returns such as `9s`, `1m 30s` or `2h 5m`. */
+export function duration(seconds: number): string {
+  const whole = Math.round(seconds)
+  if (whole < 60) return `${whole}s`
+  const minutes = Math.floor(whole / 60)
+  return minutes < 60 ? `${minutes}m ${whole % 60}s` : `${Math.floor(minutes / 60)}h ${minutes % 60}m`
+}
+
+/** Returns how many of a kind there are each second. */
+export function rate(count: number, seconds: number): string {
+  return `${grouped(Math.round(count / Math.max(seconds, 0.001)))}/s`
+}

@@ -1,0 +1,58 @@
+import { counted, duration, rate } from './output.ts'
+
+/** How far a command has come, shown on the terminal while it works. */
+export interface Progress extends Disposable {
+  /**
+   * @param count such as the plants that are done
+   * @param value how much of the total that is
+   * @param total 0 where nobody knows it
+   */
+  update(count: number, value: number, total: number): void
+  /** Names a last stage, which cannot say how far it is. */
+  note(stage: string): void
+}
+
+const none: Progress = { update() {}, note() {}, [Symbol.dispose]() {} }
+
+/**
+ * @param what is counted: `plant`
+ * @param isShown false where the terminal shows something else, or a program reads the results
+ */
+export async function showProgress(what: string, isShown: boolean): Promise<Progress> {
+  if (!isShown || !process.stderr.isTTY) return none
+  const { Format, Presets, SingleBar } = (await import('cli-progress')).default
+  let stage = ''
+  const bar = new SingleBar(
+    {
+      format(options, { progress, startTime, total, value }, { count }) {
+        const seconds = (Date.now() - startTime) / 1000
+        const speed = `${counted(count, what)}  ${rate(count, seconds)}`
+        if (total === 0) return `${speed}  ${duration(seconds)}${stage}`
+        const left = value > 0 ? duration((seconds * (total - value)) / value) : '?'
+        const percentage = `${Math.floor(progress * 100)}%`.padStart(4)
+        return `${Format.BarFormat(progress, options)} ${percentage}  ${speed}  ${left} left${stage}`
+      },
+      stream: process.stderr,
+      barsize: 30,
+      fps: 8,
+      hideCursor: true,
+      clearOnComplete: true,
+      // The signals are for the command.
+      gracefulExit: false,
+      forceRedraw: true,
+    },
+    Presets.shades_classic,
+  )
+  bar.start(0, 0, { count: 0 })
+  return {
+    update(count, value, total) {
+      bar.setTotal(total)
+      bar.update(Math.min(value, total), { count })
+    },
+    note(text) {
+      stage = `  ${text}`
+      bar.render()
+    },
+    [Symbol.dispose]: () => bar.stop(),
+  }
+}
