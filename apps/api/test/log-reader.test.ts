@@ -1,18 +1,11 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { fileURLToPath } from 'node:url'
-import { expect, onTestFinished, test } from 'vitest'
-
-const main = fileURLToPath(new URL('../dist/main.js', import.meta.url))
+import { startServer } from '@plant-store/harness'
+import { expect, test } from 'vitest'
 
 test('a program whose log nobody reads any more stops when it is told to', async () => {
-  const child = spawn(process.execPath, [main], {
-    env: { PORT: '0', DATABASE_URL: 'file::memory:', ACCESS_TOKENS: 'given' },
-    stdio: ['ignore', 'pipe', 'inherit'],
+  await using server = await startServer({
+    databaseUrl: 'file::memory:',
+    environment: { ACCESS_TOKENS: 'given' },
   })
-  onTestFinished(() => void child.kill('SIGKILL'))
-  for await (const text of child.stdout.setEncoding('utf8')) if (text.includes('"listening"')) break
-  const ended = once(child, 'exit')
-  child.kill('SIGTERM')
-  expect(await ended).toEqual([0, null])
+  server.process.stdout.destroy()
+  expect(await server.end()).toBe(0)
 })

@@ -1,22 +1,12 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { Agent, request } from 'node:http'
-import { createServer } from 'node:net'
 import { dirname, join } from 'node:path'
-import { startServer } from '@plant-store/harness'
+import { freePort, startServer } from '@plant-store/harness'
 import { expect, test } from 'vitest'
 import { prepareDatabase } from './database.ts'
 import { connectRaw, rawPost } from './raw-client.ts'
 
 const token = 'given-by-configuration'
-
-/** A port that was free a moment ago. */
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await new Promise(resolve => server.once('listening', resolve))
-  const { port } = server.address() as { port: number }
-  await new Promise(resolve => server.close(resolve))
-  return port
-}
 
 /** Every sample by its name and labels as they are written; throws where a line is neither a sample nor a comment. */
 function samplesIn(text: string): Map<string, number> {
