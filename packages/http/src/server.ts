@@ -1,33 +1,26 @@
 import proxyAddr from '@fastify/proxy-addr'
 import type { Gate } from '@plant-store/access'
 import type { PlantStore } from '@plant-store/domain'
-import {
-  type FastifyBaseLogger,
-  type FastifyInstance,
-  type FastifyReply,
-  type FastifyRequest,
-  fastify,
-  LogController,
-} from 'fastify'
+import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from 'fastify'
 import { answerFailure } from './answer/answer.ts'
-import { allowOrigins } from './answer/cors.ts'
+import { allowOrigins, answerPreflights } from './answer/cors.ts'
 import { describeRoutes } from './answer/description.ts'
-import { RequestError } from './answer/failures.ts'
 import { serializeBySchemas } from './answer/serializers.ts'
-import { createAuthentication } from './auth/authenticate.ts'
 import { createThrottle } from './auth/throttle.ts'
 import { openServer } from './connection/connection.ts'
 import { announceStop, isDraining } from './connection/drain.ts'
 import { defaultServerLimits, type ServerLimits } from './limits.ts'
-import { checkHeaders } from './request/door.ts'
+import { takeJsonBodies } from './request/body.ts'
+import { openDoor } from './request/door.ts'
+import { countHeldBytes } from './request/held-bytes.ts'
 import { requestId, requestIdField } from './request/request-id.ts'
-import { createRequestLog } from './request/request-log.ts'
+import { type AnsweredRequest, createRequestLog, logOnceAnswered } from './request/request-log.ts'
 import { type RequestTracer, traceRequests } from './request/request-trace.ts'
 import { addDocs } from './routes/docs-routes.ts'
 import { addHealthRoutes } from './routes/health-routes.ts'
-import { type AnsweredRequest, addMetrics } from './routes/metrics-route.ts'
-import { knowAllMethods, lacksScope } from './routes/other-methods.ts'
-import { plantRoutes } from './routes/plant-routes.ts'
+import { addMetrics } from './routes/metrics-route.ts'
+import { knowAllMethods } from './routes/other-methods.ts'
+import { addPlantRoutes } from './routes/plant-routes.ts'
 
 export interface ServerOptions {
   readonly store: PlantStore
@@ -70,33 +63,12 @@ export function createServer({
   wrongTokenCounts,
 }: ServerOptions): FastifyInstance {
   const limits = { ...defaultServerLimits, ...given }
+  const { pageTextBytesMax } = limits
   const prefix = withoutLastSlash(baseUrl?.pathname ?? '')
   const serverUrl = baseUrl === undefined ? '/' : withoutLastSlash(baseUrl.href)
+  const held = countHeldBytes(limits)
+  const throttle = createThrottle(limits.wrongTokensMax, wrongTokenCounts)
   const logRequest = createRequestLog(logger, onAnswer)
-  /** Once the answer has been handed over, or can't be any more. Fastify tells only of the former. */
-  const logOnceAnswered = (request: FastifyRequest, reply: FastifyReply) => {
-    const log = () => {
-      const { method, routeOptions, tokenName, plantId } = request
-      const { statusCode: status, elapsedTime: ms } = reply
-      const route = routeOptions.url
-      const trace = traceOf?.(request)
-      trace?.end({ method, route, status })
-      logRequest({
-        reqId: request.id,
-        client: request.ip,
-        method,
-        route,
-        status,
-        error: request.errorNumber,
-        token: tokenName,
-        plantId: plantId?.toString(),
-        traceId: trace?.traceId,
-        ms,
-      })
-    }
-    if (reply.raw.destroyed) log()
-    else reply.raw.on('close', log)
-  }
   const app = fastify({
     loggerInstance: logger,
     // One line a request, below; a child logger for each request would cost more than the line.
@@ -106,55 +78,48 @@ export function createServer({
     bodyLimit: limits.bodyBytesMax,
     trustProxy: trustedProxies.length > 0 && trustNear(trustedProxies),
     // Left to itself Fastify gives localhost a server for each of its addresses, and tells only one of them all this.
-    serverFactory: route => openServer(limits, logRequest, route),
+    serverFactory: route => openServer(limits, logRequest, allowOrigins(corsOrigins, route)),
     // That is done there.
     clientErrorHandler: () => {},
     // What was sent before the server began to stop is still answered.
     return503OnClosing: false,
     routerOptions: { maxParamLength: limits.headerBytesMax, querystringParser: () => ({}) },
     rewriteUrl: ({ url = '/' }) => originForm(url),
+    // A target that can't be routed has passed no hook.
     frameworkErrors: (error, request, reply) => {
-      logOnceAnswered(request, reply)
+      logOnceAnswered(request, reply, logRequest, traceOf?.(request))
       answerFailure(error, request, reply)
     },
   })
   app.addHook('preClose', async () => announceStop(app.server))
-
   knowAllMethods(app)
-  app.decorateRequest('tokenName', '')
   app.decorateRequest('errorNumber', undefined)
   app.setErrorHandler(answerFailure)
   serializeBySchemas(app)
-  const description = describeRoutes(app, serverUrl)
-  const throttle = createThrottle(limits.wrongTokensMax, wrongTokenCounts)
-  const authenticate = createAuthentication(gate, throttle)
+  takeJsonBodies(app)
+
   const traceOf = traceRequest && traceRequests(app, traceRequest)
-  if (corsOrigins.length > 0) allowOrigins(app, corsOrigins)
+  if (corsOrigins.length > 0) answerPreflights(app)
   app.addHook('onRequest', (request, reply, done) => {
     reply.header(requestIdField, request.id)
     // The socket remembers the address once it was asked for, and can't tell it any more when the client has left.
     void request.ip
-    checkHeaders(request.raw)
-    if (!request.is404) return done()
-    const refuse = () => done(new RequestError('no-such-path', 'there is nothing at this path'))
-    authenticate(request, reply, error => (error === undefined || lacksScope(error) ? refuse() : done(error)))
+    done()
   })
+  openDoor(app, { gate, throttle, held, isWholeServer: true })
   app.addHook('onSend', (request, reply, _payload, done) => {
-    logOnceAnswered(request, reply)
+    logOnceAnswered(request, reply, logRequest, traceOf?.(request))
     done()
   })
 
+  const description = describeRoutes(app, serverUrl)
   app.register(
     async routes => {
-      addHealthRoutes(routes, {
-        check,
-        isDraining: () => isDraining(app.server),
-        description,
-      })
+      addHealthRoutes(routes, { check, isDraining: () => isDraining(app.server), description })
       // Beside this module, also in a program that is bundled.
       addDocs(routes, new URL('./docs/', import.meta.url))
-      addMetrics(routes, { gate, metrics, throttle })
-      routes.register(plantRoutes, { store, gate, throttle, limits })
+      addMetrics(routes, metrics)
+      addPlantRoutes(routes, { store, held, pageTextBytesMax })
     },
     { prefix },
   )

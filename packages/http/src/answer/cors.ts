@@ -8,28 +8,36 @@ const exposedHeaders = `link, www-authenticate, retry-after, allow, ${requestIdF
 /** For how long a browser need not ask again; none believes more than two hours. */
 const preflightSeconds = '7200'
 
+type Route = (request: IncomingMessage, response: ServerResponse) => void
+
 /**
- * Lets the pages of some origins call the service (the CORS protocol of the Fetch standard). A preflight asks without a
- * token, as browsers do. No credentials of the browser's own are ever wanted: the token is sent by the page.
+ * Lets the pages of some origins call the service (the CORS protocol of the Fetch standard), before anything can fail: a
+ * page is told why only by an answer that it may read. No credentials of the browser's own are ever wanted: the token is
+ * sent by the page.
  *
  * @param origins as browsers write them: scheme, host, and port where it is not the scheme's own
  */
-export function allowOrigins(app: FastifyInstance, origins: readonly string[]): void {
+export function allowOrigins(origins: readonly string[], route: Route): Route {
+  if (origins.length === 0) return route
   const allowed = new Set(origins)
-  const isPreflight = ({ method, headers }: IncomingMessage) =>
-    method === 'OPTIONS' && headers['access-control-request-method'] !== undefined
-  // Before anything can refuse the request: a page is told why only by an answer that it may read.
-  for (const event of ['request', 'checkContinue', 'checkExpectation']) {
-    app.server.prependListener(event, (request: IncomingMessage, response: ServerResponse) => {
-      response.setHeader('vary', 'origin')
-      const { origin } = request.headers
-      if (origin === undefined || !allowed.has(origin)) return
+  return (request, response) => {
+    response.setHeader('vary', 'origin')
+    const { origin } = request.headers
+    if (origin !== undefined && allowed.has(origin)) {
       response.setHeader('access-control-allow-origin', origin)
       if (!isPreflight(request)) response.setHeader('access-control-expose-headers', exposedHeaders)
-    })
+    }
+    route(request, response)
   }
+}
+
+const isPreflight = ({ method, headers }: IncomingMessage) =>
+  method === 'OPTIONS' && headers['access-control-request-method'] !== undefined
+
+/** A preflight asks without a token, as browsers do. */
+export function answerPreflights(app: FastifyInstance): void {
   app.addHook('onRequest', ({ raw }, reply, done) => {
-    if (!reply.hasHeader('access-control-allow-origin') || !isPreflight(raw)) return done()
+    if (!isPreflight(raw) || !reply.hasHeader('access-control-allow-origin')) return done()
     reply
       .code(204)
       .headers({

@@ -1,42 +1,6 @@
 import { type AccessError, type AccessErrorCode, isAccessError } from '@plant-store/access'
 import { type DomainErrorCode, isDomainError } from '@plant-store/domain'
 
-/** What can be wrong with a request around the plant that it carries. */
-export type RequestErrorCode =
-  | 'bad-request'
-  | 'bad-json'
-  | 'bad-target'
-  | 'bad-host'
-  | 'repeated-field'
-  | 'repeated-parameter'
-  | 'partial-put'
-  | 'no-such-path'
-  | 'method-not-allowed'
-  | 'request-timeout'
-  | 'body-too-large'
-  | 'unsupported-media-type'
-  | 'unsupported-coding'
-  | 'expectation-failed'
-  | 'too-many-wrong-tokens'
-  | 'headers-too-large'
-  | 'draining'
-  | 'too-many-connections'
-  | 'too-many-bytes'
-
-export class RequestError extends Error {
-  override readonly name = 'RequestError'
-  readonly code: RequestErrorCode
-  readonly headers: Readonly<Record<string, string>>
-
-  constructor(code: RequestErrorCode, message: string, headers: Readonly<Record<string, string>> = {}) {
-    super(message)
-    this.code = code
-    this.headers = headers
-  }
-}
-
-type FailureCode = DomainErrorCode | AccessErrorCode | RequestErrorCode | 'internal'
-
 /** The published numbers: status × 100 + n. A number never changes its meaning, and is never used again. */
 export const failures = {
   'bad-request': { number: 40000, meaning: 'The request is not well-formed HTTP' },
@@ -82,7 +46,26 @@ export const failures = {
     number: 50305,
     meaning: 'The server holds as much of bodies and answers as it may; try again after Retry-After',
   },
-} as const satisfies Record<FailureCode, { number: number; meaning: string }>
+} as const satisfies Record<ElsewhereCode, FailureRow> & Record<string, FailureRow>
+
+type ElsewhereCode = DomainErrorCode | AccessErrorCode | 'internal'
+type FailureRow = { readonly number: number; readonly meaning: string }
+type FailureCode = keyof typeof failures
+
+/** What can be wrong with a request around the plant that it carries. */
+export type RequestErrorCode = Exclude<FailureCode, ElsewhereCode>
+
+export class RequestError extends Error {
+  override readonly name = 'RequestError'
+  readonly code: RequestErrorCode
+  readonly headers: Readonly<Record<string, string>>
+
+  constructor(code: RequestErrorCode, message: string, headers: Readonly<Record<string, string>> = {}) {
+    super(message)
+    this.code = code
+    this.headers = headers
+  }
+}
 
 /** A failure as it goes out. */
 export interface Failure {
@@ -103,14 +86,14 @@ export function toFailure(error: unknown): Failure {
     return failure(error.code, error.message, { 'www-authenticate': challenge(error) })
   const code = fastifyFailures[(error as { code?: unknown }).code as keyof typeof fastifyFailures]
   if (code !== undefined) return failure(code, failures[code].meaning)
-  return refusalAround(error) ?? failure('internal', 'the server failed to answer this request')
+  return failureAround(error) ?? failure('internal', 'the server failed to answer this request')
 }
 
 /**
- * What hooks and plugins of the service around refuse (a limit on requests, say): it has no number of ours, only its
- * status's. Their codes begin with FST_ as Fastify's own do, so only the status tells a refusal from a defect.
+ * What hooks and plugins of the service around throw (at a limit on requests, say): it has no number of ours, only its
+ * status's. Their codes begin with FST_ as Fastify's own do, so only the status tells it from a defect.
  */
-function refusalAround(error: unknown): Failure | undefined {
+function failureAround(error: unknown): Failure | undefined {
   const { statusCode: status, message } = error as { statusCode?: unknown; message?: unknown }
   if (typeof status !== 'number' || !((status >= 400 && status < 500) || status === 503)) return undefined
   const body = { error: status * 100, message: `${message}`.toWellFormed() }
@@ -149,3 +132,8 @@ const fastifyFailures = {
   FST_ERR_BAD_URL: 'bad-target',
   FST_ERR_MAX_PARAM_LENGTH: 'bad-target',
 } as const satisfies Record<string, RequestErrorCode>
+
+/** Whether a token was good, but not for what its scopes are about. */
+export function lacksScope(error: unknown): boolean {
+  return isAccessError(error) && error.code === 'insufficient-scope'
+}

@@ -1,6 +1,6 @@
 import { isNativeError } from 'node:util/types'
 import { type Gate, type Holder, isAccessError, type Scope } from '@plant-store/access'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyRequest } from 'fastify'
 import { RequestError } from '../answer/failures.ts'
 import type { Throttle } from './throttle.ts'
 
@@ -11,25 +11,24 @@ declare module 'fastify' {
   }
 }
 
-/** @returns a hook that lets a request pass once the gate has admitted it, before anything of its body is read */
+/** Returns what lets a request pass once the gate has admitted it. Whatever else happens is a failure. */
 export function createAuthentication(
   gate: Gate,
   throttle: Throttle = () => 0,
-  scopeOf: (method: string) => Scope = plantScope,
-): (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void) => void {
-  return (request, _reply, done) => {
+): (request: FastifyRequest, scope: Scope, done: (failure?: Error) => void) => void {
+  return (request, scope, done) => {
     const admit = (name: string) => {
       request.tokenName = name
       done()
     }
-    const refuse = (reason: unknown) => done(refusal(reason, request, throttle))
+    const fail = (reason: unknown) => done(failureOf(reason, request, throttle))
     let name: string
     try {
-      const admission = gate(bearerToken(request.headers.authorization), scopeOf(request.method))
-      if (isThenable(admission)) return void nameOfAwaited(admission).then(admit, refuse)
+      const admission = gate(bearerToken(request.headers.authorization), scope)
+      if (isThenable(admission)) return void nameOfAwaited(admission).then(admit, fail)
       name = nameOf(admission)
     } catch (reason) {
-      return refuse(reason)
+      return fail(reason)
     }
     admit(name)
   }
@@ -58,8 +57,8 @@ function nameOf(holder: unknown): string {
 }
 
 /** Never undefined or another reason that Fastify takes for none: it would let the request pass. */
-function refusal(reason: unknown, request: FastifyRequest, throttle: Throttle): Error {
-  if (!reason) return new Error(`the gate refused with ${reason}`)
+function failureOf(reason: unknown, request: FastifyRequest, throttle: Throttle): Error {
+  if (!reason) return new Error(`the gate failed with ${reason}`)
   const seconds = isAccessError(reason) && reason.code === 'invalid-token' ? throttle(request.ip) : 0
   return seconds === 0
     ? (reason as Error)
@@ -74,8 +73,4 @@ function refusal(reason: unknown, request: FastifyRequest, throttle: Throttle): 
  */
 function bearerToken(authorization = ''): string | undefined {
   return /^bearer +([^ ].*)/i.exec(authorization)?.[1]
-}
-
-function plantScope(method: string): Scope {
-  return method === 'GET' || method === 'HEAD' ? 'plants:read' : 'plants:write'
 }

@@ -1,60 +1,104 @@
-import type { IncomingMessage } from 'node:http'
 import { isIPv6 } from 'node:net'
+import type { Gate, Scope } from '@plant-store/access'
 import { safeParse } from 'fast-content-type-parse'
-import type { FastifyRequest } from 'fastify'
-import { RequestError } from '../answer/failures.ts'
+import type { FastifyContextConfig, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { lacksScope, RequestError } from '../answer/failures.ts'
+import { createAuthentication } from '../auth/authenticate.ts'
+import type { Throttle } from '../auth/throttle.ts'
+import { type HeldBytes, holdBody } from './held-bytes.ts'
 
-/**
- * Checks what the header section says of a body, where there is one that will be read.
- *
- * @throws RequestError when it is no JSON, encoded in a way that would have to be undone first, or part of a plant
- */
-export function checkBody({ method, headers, raw }: FastifyRequest): void {
-  // RFC 9110, 14.5: taken for the whole, a part would replace it.
-  if (method === 'PUT' && headers['content-range'] !== undefined)
-    throw new RequestError('partial-put', 'a plant is replaced as a whole: leave Content-Range out')
-  if (method === 'GET' || method === 'HEAD') return
-  if (headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0) {
-    // Fastify looks for a parser wherever there is a media type.
-    delete raw.headers['content-type']
-    return
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** What a token must be good for: by the method unless given, and `null` where none is needed. */
+    tokenScope?: Scope | null
+    /** At a path whose other methods these are: for Allow. */
+    allowedMethods?: string
   }
-  const coding = headers['content-encoding']
-  if (coding !== undefined && coding.toLowerCase() !== 'identity') {
-    throw new RequestError('unsupported-coding', 'the body must be sent without Content-Encoding', {
-      'accept-encoding': 'identity',
-    })
+}
+
+export interface DoorOptions {
+  readonly gate: Gate
+  readonly throttle: Throttle | undefined
+  readonly held: HeldBytes
+  /** Whether the header section is to be checked too, which is the server's to do. */
+  readonly isWholeServer?: boolean
+}
+
+/** Throws a RequestError when a request may not pass. */
+type Check = (request: FastifyRequest, config: FastifyContextConfig) => void
+
+/** All that a request passes before its body is read, in this order. The first check that fails is the answer. */
+const beforeToken: readonly Check[] = [checkVersion, checkFields, checkExpectation]
+// Here the token is checked.
+const afterToken: readonly Check[] = [checkPath, checkMethod, checkRange]
+const beforeBody: readonly Check[] = [checkContentCoding, checkTransferCoding, checkMediaType]
+
+/** Lets requests into a context. */
+export function openDoor(
+  app: FastifyInstance,
+  { gate, throttle, held, isWholeServer = false }: DoorOptions,
+): void {
+  const authenticate = createAuthentication(gate, throttle)
+  if (!app.hasRequestDecorator('tokenName')) app.decorateRequest('tokenName', '')
+  app.addHook('onRequest', (request, _reply, done) => {
+    const { config } = request.routeOptions
+    const { tokenScope = scopeOf(request.method) } = config
+    const failure = isWholeServer ? firstFailure(beforeToken, request, config) : undefined
+    if (failure !== undefined) return done(failure)
+    const pass = (failure?: Error) => {
+      // Where there is nothing, no scope would help.
+      const isGood = failure === undefined || lacksScope(failure)
+      done((isGood ? firstFailure(afterToken, request, config) : undefined) ?? failure)
+    }
+    if (tokenScope === null) pass()
+    else authenticate(request, tokenScope, pass)
+  })
+  app.addHook('preParsing', (request, reply, payload, parse) => {
+    if (hasBody(request)) {
+      const failure = firstFailure(beforeBody, request, request.routeOptions.config)
+      if (failure !== undefined) return parse(failure)
+      holdBody(request.raw, reply.raw, held)
+    } else {
+      // Fastify looks for a parser wherever there is a media type.
+      delete request.raw.headers['content-type']
+    }
+    sendContinue(request, reply)
+    parse(null, payload)
+  })
+}
+
+function firstFailure(
+  checks: readonly Check[],
+  request: FastifyRequest,
+  config: FastifyContextConfig,
+): Error | undefined {
+  try {
+    for (const check of checks) check(request, config)
+  } catch (failure) {
+    return failure as Error
   }
-  // Node unwraps chunks, and nothing that they are said to be wrapped in.
-  const transfer = headers['transfer-encoding']
-  if (transfer !== undefined && transfer.toLowerCase() !== 'chunked') {
-    throw new RequestError(
-      'unsupported-coding',
-      'the body must be sent without a transfer coding but chunked',
-    )
-  }
-  const { type, parameters } = safeParse(headers['content-type'] ?? '')
-  const { charset = 'utf-8' } = parameters
-  if (type !== 'application/json')
-    throw new RequestError('unsupported-media-type', 'the media type of the body must be application/json')
-  if (charset.toLowerCase() !== 'utf-8')
-    throw new RequestError('unsupported-media-type', 'the body must be in UTF-8')
+  return undefined
+}
+
+const isRead = (method: string) => method === 'GET' || method === 'HEAD'
+const scopeOf = (method: string): Scope => (isRead(method) ? 'plants:read' : 'plants:write')
+
+/** The body of a GET is nobody's to read. */
+function hasBody({ method, headers }: FastifyRequest): boolean {
+  const isSent = headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
+  return isSent && !isRead(method)
+}
+
+/** Node reads versions that it does not speak. */
+function checkVersion({ raw: { httpVersion } }: FastifyRequest): void {
+  if (httpVersion !== '1.1' && httpVersion !== '1.0')
+    throw new RequestError('bad-request', 'the version of HTTP must be 1.1 or 1.0')
 }
 
 const singleFields = ['host', 'authorization', 'content-type', 'content-encoding']
 
-/**
- * @throws RequestError `bad-host` unless there is one valid Host (RFC 9112, 3.2); `repeated-field` when it can't be known
- *   which of several values counts; `bad-request` for a version of HTTP that Node reads and does not speak;
- *   `expectation-failed`
- */
-export function checkHeaders({
-  rawHeaders,
-  headers,
-  httpVersion,
-}: Pick<IncomingMessage, 'rawHeaders' | 'headers' | 'httpVersion'>): void {
-  if (httpVersion !== '1.1' && httpVersion !== '1.0')
-    throw new RequestError('bad-request', 'the version of HTTP must be 1.1 or 1.0')
+/** One valid Host (RFC 9112, 3.2), and no field twice where it could not be known which of its values counts. */
+function checkFields({ raw: { rawHeaders, httpVersion } }: FastifyRequest): void {
   let seen = 0
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const field = singleFields.indexOf((rawHeaders[at] as string).toLowerCase())
@@ -70,12 +114,67 @@ export function checkHeaders({
   }
   if (!(seen & 1) && httpVersion !== '1.0')
     throw new RequestError('bad-host', 'the header field host is missing')
-  const { expect } = headers
-  if (expect !== undefined && httpVersion === '1.1' && !/^100-continue$/i.test(expect)) {
-    throw new RequestError('expectation-failed', `the expectation ${expect} can not be met`, {
+}
+
+/** HTTP/1.0 knows no expectations. */
+function expectation({ raw: { headers, httpVersion } }: FastifyRequest): string | undefined {
+  return httpVersion === '1.0' ? undefined : headers.expect
+}
+
+function checkExpectation(request: FastifyRequest): void {
+  const expected = expectation(request)
+  if (expected !== undefined && !/^100-continue$/i.test(expected)) {
+    throw new RequestError('expectation-failed', `the expectation ${expected} can not be met`, {
       connection: 'close',
     })
   }
+}
+
+/**
+ * Our server leaves this to us, so that nobody is asked for a body before being admitted, or for too large a one. Others
+ * leave it to Node.
+ */
+function sendContinue(request: FastifyRequest, { raw }: FastifyReply): void {
+  if (expectation(request) === undefined || request.server.server.listenerCount('checkContinue') === 0) return
+  if (Number(request.headers['content-length'] ?? 0) <= request.routeOptions.bodyLimit) raw.writeContinue()
+}
+
+function checkPath({ is404 }: FastifyRequest): void {
+  if (is404) throw new RequestError('no-such-path', 'there is nothing at this path')
+}
+
+/** RFC 9110, 15.5.6. */
+function checkMethod(_request: FastifyRequest, { allowedMethods: allow }: FastifyContextConfig): void {
+  if (allow !== undefined)
+    throw new RequestError('method-not-allowed', `the methods at this path are ${allow}`, { allow })
+}
+
+/** RFC 9110, 14.5: taken for the whole, a part would replace it. */
+function checkRange({ method, headers }: FastifyRequest): void {
+  if (method === 'PUT' && headers['content-range'] !== undefined)
+    throw new RequestError('partial-put', 'a plant is replaced as a whole: leave Content-Range out')
+}
+
+function checkContentCoding({ headers: { 'content-encoding': coding } }: FastifyRequest): void {
+  if (coding === undefined || coding.toLowerCase() === 'identity') return
+  throw new RequestError('unsupported-coding', 'the body must be sent without Content-Encoding', {
+    'accept-encoding': 'identity',
+  })
+}
+
+/** Node unwraps chunks, and nothing that they are said to be wrapped in. */
+function checkTransferCoding({ headers: { 'transfer-encoding': coding } }: FastifyRequest): void {
+  if (coding === undefined || coding.toLowerCase() === 'chunked') return
+  throw new RequestError('unsupported-coding', 'the body must be sent without a transfer coding but chunked')
+}
+
+function checkMediaType({ headers }: FastifyRequest): void {
+  const { type, parameters } = safeParse(headers['content-type'] ?? '')
+  const { charset = 'utf-8' } = parameters
+  if (type !== 'application/json')
+    throw new RequestError('unsupported-media-type', 'the media type of the body must be application/json')
+  if (charset.toLowerCase() !== 'utf-8')
+    throw new RequestError('unsupported-media-type', 'the body must be in UTF-8')
 }
 
 /** RFC 3986, 3.2.2. A comma may be part of a name there, but here two names have been joined. */

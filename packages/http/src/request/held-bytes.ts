@@ -1,5 +1,4 @@
-import type { ServerResponse } from 'node:http'
-import type { FastifyRequest } from 'fastify'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { RequestError } from '../answer/failures.ts'
 import type { ServerLimits } from '../limits.ts'
 
@@ -48,19 +47,17 @@ export function countHeldBytes({ heldBytesMax, pageTextBytesMax }: HeldBytesLimi
   }
 }
 
-/** Counts a body as it arrives: twice, as its answer may repeat it. Fails it where it is one too many. */
-export function holdBody({ raw }: FastifyRequest, response: ServerResponse, { hold }: HeldBytes): void {
-  // Nobody reads it: it stays with the client, and an error of it would be nobody's.
-  if (raw.method === 'GET' || raw.method === 'HEAD') return
-  const { 'content-length': length = '0', 'transfer-encoding': coding } = raw.headers
+/** Counts a body as it arrives: twice, as its answer may repeat it. Fails it where it is one too many, so it must be read. */
+export function holdBody(request: IncomingMessage, response: ServerResponse, { hold }: HeldBytes): void {
+  const { 'content-length': length = '0', 'transfer-encoding': coding } = request.headers
   if (coding === undefined && Number(length) < countedBytesMin) return
   const count = (chunk: Buffer) => {
     try {
       hold(response, 2 * chunk.length)
     } catch (error) {
-      raw.off('data', count)
-      raw.emit('error', error)
+      request.off('data', count)
+      request.emit('error', error)
     }
   }
-  raw.on('data', count)
+  request.on('data', count)
 }

@@ -1,5 +1,16 @@
-import type { FastifyBaseLogger } from 'fastify'
-import type { AnsweredRequest } from '../routes/metrics-route.ts'
+import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
+import type { RequestTrace } from './request-trace.ts'
+
+/** A request that was answered, failures included. */
+export interface AnsweredRequest {
+  /** `undefined` where it could not be read. */
+  readonly method: string | undefined
+  /** The pattern of its path; `undefined` where there is nothing at the path. */
+  readonly route: string | undefined
+  readonly status: number
+  /** From the arrival of its header section until the answer was handed over. */
+  readonly ms: number
+}
 
 /** What the log says about a request. What is missing or `undefined` is left out of its line. */
 export interface LoggedRequest extends AnsweredRequest {
@@ -26,4 +37,33 @@ export function createRequestLog(
     logger.info({ ...answered, ms: Math.round(answered.ms * 1000) / 1000 }, 'answered')
     onAnswer(answered)
   }
+}
+
+/** Logs a request once its answer has been handed over, or can't be any more. Fastify tells only of the former. */
+export function logOnceAnswered(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  logRequest: RequestLog,
+  trace: RequestTrace | undefined,
+): void {
+  const log = () => {
+    const { method, routeOptions, tokenName, plantId } = request
+    const { statusCode: status, elapsedTime: ms } = reply
+    const route = routeOptions.url
+    trace?.end({ method, route, status })
+    logRequest({
+      reqId: request.id,
+      client: request.ip,
+      method,
+      route,
+      status,
+      error: request.errorNumber,
+      token: tokenName,
+      plantId: plantId?.toString(),
+      traceId: trace?.traceId,
+      ms,
+    })
+  }
+  if (reply.raw.destroyed) log()
+  else reply.raw.on('close', log)
 }

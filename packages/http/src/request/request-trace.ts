@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import type { AnsweredRequest } from '../routes/metrics-route.ts'
+import type { AnsweredRequest } from './request-log.ts'
 
 /** Begins the trace of a request, once its header section has arrived. */
 export type RequestTracer = (request: {

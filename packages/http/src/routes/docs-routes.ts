@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import type { FastifyInstance } from 'fastify'
-import { refuseOtherMethods } from './other-methods.ts'
+import { failOtherMethods, open } from './other-methods.ts'
 
 const files = {
   '/docs': ['docs.html', 'text/html; charset=utf-8'],
@@ -27,10 +27,10 @@ export function addDocs(app: FastifyInstance, folder: URL): void {
   for (const [url, [file, mediaType]] of Object.entries(files)) {
     // One for everybody, read when it is first asked for: clients may take it as slowly as they like.
     let content: Buffer | undefined
-    app.get(url, (_request, reply) => {
+    app.get(url, open, (_request, reply) => {
       content ??= readFileSync(new URL(file, folder))
       reply.headers({ ...headers, 'content-type': mediaType }).send(content)
     })
-    refuseOtherMethods(app, url, ['GET', 'HEAD'])
+    failOtherMethods(app, url, ['GET', 'HEAD'], open)
   }
 }

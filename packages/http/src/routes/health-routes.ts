@@ -3,7 +3,7 @@ import { answer, answerText } from '../answer/answer.ts'
 import { RequestError } from '../answer/failures.ts'
 import { about, failing, operation } from '../answer/operation.ts'
 import { Status } from '../answer/schemas.ts'
-import { refuseOtherMethods } from './other-methods.ts'
+import { failOtherMethods, open } from './other-methods.ts'
 
 export interface HealthRoutesOptions {
   /** Rejects when the store can't serve at the moment. */
@@ -31,10 +31,12 @@ export function addHealthRoutes(
     answerText(reply, description()),
   )
 
-  for (const url of ['/healthz', '/readyz', '/openapi.json']) refuseOtherMethods(app, url, ['GET', 'HEAD'])
+  for (const url of ['/healthz', '/readyz', '/openapi.json'])
+    failOtherMethods(app, url, ['GET', 'HEAD'], open)
 }
 
 const openPage = (operationId: string, summary: string, schema: object) => ({
+  ...open,
   schema: operation({
     operationId,
     tags: ['service'],

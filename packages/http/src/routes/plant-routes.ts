@@ -1,4 +1,3 @@
-import type { Gate } from '@plant-store/access'
 import {
   type PlantId,
   type PlantStore,
@@ -8,21 +7,16 @@ import {
   parsePlantId,
   parsePlantPageQuery,
 } from '@plant-store/domain'
-import type { FastifyPluginCallback, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
-import { answer, answerCounted, answerFailure } from '../answer/answer.ts'
+import { answer, answerCounted } from '../answer/answer.ts'
 import { about, failing, failingAroundBody, failingAroundRequest, operation } from '../answer/operation.ts'
 import * as wire from '../answer/schemas.ts'
-import { serializeBySchemas } from '../answer/serializers.ts'
-import { createAuthentication } from '../auth/authenticate.ts'
-import type { Throttle } from '../auth/throttle.ts'
-import { defaultServerLimits } from '../limits.ts'
 import { readJson } from '../request/body.ts'
-import { checkBody } from '../request/door.ts'
-import { countHeldBytes, type HeldBytesLimits, holdBody } from '../request/held-bytes.ts'
+import type { HeldBytes } from '../request/held-bytes.ts'
 import { readInteger, readQuery } from '../request/query.ts'
 import { nextPage, nextPageHeader } from './next-page.ts'
-import { refuseOtherMethods } from './other-methods.ts'
+import { failOtherMethods } from './other-methods.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -31,44 +25,18 @@ declare module 'fastify' {
   }
 }
 
-export interface PlantRoutesOptions {
+export interface PlantRoutesNeeds {
   readonly store: PlantStore
-  readonly gate: Gate
-  /** Turns away who sends many wrong tokens; nobody is unless it is given. */
-  readonly throttle?: Throttle
-  /** Those that aren't given are {@link defaultServerLimits}. */
-  readonly limits?: Partial<HeldBytesLimits>
+  readonly held: HeldBytes
+  readonly pageTextBytesMax: number
 }
 
-/** The operations on plants, as a plugin for any Fastify: it brings its own parsing, authentication and failures. */
-export const plantRoutes: FastifyPluginCallback<PlantRoutesOptions> = (
-  app,
-  { store, gate, throttle, limits: given },
-  done,
-) => {
-  const limits = { ...defaultServerLimits, ...given }
-  const held = countHeldBytes(limits)
-  if (!app.hasRequestDecorator('tokenName')) app.decorateRequest('tokenName', '')
+/** The operations on plants. */
+export function addPlantRoutes(
+  app: FastifyInstance,
+  { store, held, pageTextBytesMax }: PlantRoutesNeeds,
+): void {
   app.decorateRequest('plantId', undefined)
-  app.setErrorHandler(answerFailure)
-  serializeBySchemas(app)
-  app.addHook('onRequest', createAuthentication(gate, throttle))
-  app.addHook('preParsing', (request, reply, payload, parse) => {
-    checkBody(request)
-    // Our server leaves this to us (Node does it itself elsewhere), so that nobody is asked for a body before being admitted, or for too large a one.
-    const { expect, 'content-length': length = '0' } = request.headers
-    const isLeftToUs =
-      expect !== undefined &&
-      request.raw.httpVersion !== '1.0' &&
-      app.server.listenerCount('checkContinue') > 0
-    if (isLeftToUs && Number(length) <= request.routeOptions.bodyLimit) reply.raw.writeContinue()
-    holdBody(request, reply.raw, held)
-    parse(null, payload)
-  })
-  app.removeAllContentTypeParsers()
-  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, parsed) =>
-    parsed(null, body),
-  )
 
   app.post<{ Body?: Buffer }>(
     '/plants',
@@ -125,7 +93,7 @@ export const plantRoutes: FastifyPluginCallback<PlantRoutesOptions> = (
       held.checkRoom()
       const { limit, after, tag } = readQuery(request.raw.url as string, ['limit', 'after', 'tag'])
       const query = parsePlantPageQuery({ limit: readInteger(limit), after: readInteger(after), tag })
-      const page = await store.list({ ...query, textBytesMax: limits.pageTextBytesMax })
+      const page = await store.list({ ...query, textBytesMax: pageTextBytesMax })
       if (page.next !== undefined) reply.header('link', nextPage(request, page.next, query))
       return answerCounted(reply, page.plants, held)
     },
@@ -201,9 +169,8 @@ export const plantRoutes: FastifyPluginCallback<PlantRoutesOptions> = (
     },
   )
 
-  refuseOtherMethods(app, '/plants', ['GET', 'HEAD', 'POST'])
-  refuseOtherMethods(app, '/plants/:id', ['GET', 'HEAD', 'PUT', 'DELETE'])
-  done()
+  failOtherMethods(app, '/plants', ['GET', 'HEAD', 'POST'])
+  failOtherMethods(app, '/plants/:id', ['GET', 'HEAD', 'PUT', 'DELETE'])
 }
 
 const pageLimit = { minimum: 1, maximum: pageLimitMax, default: pageLimitDefault }
