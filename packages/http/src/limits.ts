@@ -1,33 +1,23 @@
-export interface ServerLimits {
-  readonly bodyBytesMax: number
-  readonly headerBytesMax: number
-  /** The text of the plants in one answer, in UTF-8; a page of plants ends there, with one plant at least. */
-  readonly pageTextBytesMax: number
-  /** Bodies and answers of some length, from their arrival until the answer has left; who comes past it is told so (503). */
-  readonly heldBytesMax: number
-  /** For a whole request to arrive, from its first byte. */
-  readonly requestTimeoutMs: number
-  /** For its header section to arrive. */
-  readonly headersTimeoutMs: number
-  /** For the next request on a connection to begin. */
-  readonly keepAliveTimeoutMs: number
-  /** For a byte to pass, either way, while a request is being sent or answered. */
-  readonly inactivityTimeoutMs: number
-  /** Connections at one time; who comes past it is told so (503), and past twice as many cut off. */
-  readonly connectionsMax: number
-  /** Wrong access tokens that an address may send in a minute. */
-  readonly wrongTokensMax: number
-}
-
-export const defaultServerLimits: ServerLimits = {
+const defaults = {
   bodyBytesMax: 1024 * 1024,
   headerBytesMax: 16 * 1024,
+  /** The text of the plants in one answer, in UTF-8; a page of plants ends there, with one plant at least. */
   pageTextBytesMax: 2 * 1024 * 1024,
+  /** Bodies and answers of some length, from their arrival until the answer has left; past it, 503. */
   heldBytesMax: 64 * 1024 * 1024,
+  /** For a whole request to arrive, from its first byte. */
   requestTimeoutMs: 30_000,
+  /** For its header section to arrive. */
   headersTimeoutMs: 10_000,
+  /** For the next request on a connection to begin. */
   keepAliveTimeoutMs: 72_000,
+  /** For a byte to pass, either way, while a request is being sent or answered. */
   inactivityTimeoutMs: 60_000,
+  /** Connections at one time; past it, 503, and past twice as many they are cut. */
   connectionsMax: 10_000,
+  /** Wrong access tokens that an address may send in a minute. */
   wrongTokensMax: 100,
 }
+
+export type ServerLimits = Readonly<typeof defaults>
+export const defaultServerLimits: ServerLimits = defaults

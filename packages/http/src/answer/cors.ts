@@ -1,5 +1,6 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance } from 'fastify'
+import type { Route } from '../connection/connection.ts'
 import { requestIdField } from '../request/request-id.ts'
 
 const allowedMethods = 'GET, HEAD, POST, PUT, DELETE'
@@ -7,8 +8,6 @@ const allowedHeaders = `authorization, content-type, ${requestIdField}, tracepar
 const exposedHeaders = `link, www-authenticate, retry-after, allow, ${requestIdField}`
 /** For how long a browser need not ask again; none believes more than two hours. */
 const preflightSeconds = '7200'
-
-type Route = (request: IncomingMessage, response: ServerResponse) => void
 
 /**
  * Lets the pages of some origins call the service (the CORS protocol of the Fetch standard), before anything can fail: a

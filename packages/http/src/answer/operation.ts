@@ -57,9 +57,9 @@ function headersOf(status: number): Described['headers'] {
   return undefined
 }
 
-export const failing = (...statuses: number[]) =>
+export const failing = (...statuses: readonly number[]) =>
   Object.fromEntries(statuses.map(status => [status, failureResponses[status] as Described]))
 
 /** Any request to an operation can meet these; 404 and 405 of paths and methods that are not described stand apart. */
-export const failingAroundRequest = failing(401, 403, 408, 417, 429, 431, 500, 503)
-export const failingAroundBody = failing(413, 415)
+export const aroundRequest = [400, 401, 403, 408, 417, 429, 431, 500, 503]
+export const aroundBody = [413, 415]

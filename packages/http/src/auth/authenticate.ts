@@ -21,14 +21,14 @@ export function createAuthentication(
       request.tokenName = name
       done()
     }
-    const fail = (reason: unknown) => done(failureOf(reason, request, throttle))
+    const fail = (thrown: unknown) => done(failureOf(thrown, request, throttle))
     let name: string
     try {
       const admission = gate(bearerToken(request.headers.authorization), scope)
       if (isThenable(admission)) return void nameOfAwaited(admission).then(admit, fail)
       name = nameOf(admission)
-    } catch (reason) {
-      return fail(reason)
+    } catch (thrown) {
+      return fail(thrown)
     }
     admit(name)
   }
@@ -56,12 +56,12 @@ function nameOf(holder: unknown): string {
   throw new TypeError('the gate returned no holder with a name')
 }
 
-/** Never undefined or another reason that Fastify takes for none: it would let the request pass. */
-function failureOf(reason: unknown, request: FastifyRequest, throttle: Throttle): Error {
-  if (!reason) return new Error(`the gate failed with ${reason}`)
-  const seconds = isAccessError(reason) && reason.code === 'invalid-token' ? throttle(request.ip) : 0
+/** Never undefined or anything else that Fastify takes for none: it would let the request pass. */
+function failureOf(thrown: unknown, request: FastifyRequest, throttle: Throttle): Error {
+  if (!thrown) return new Error(`the gate failed with ${thrown}`)
+  const seconds = isAccessError(thrown) && thrown.code === 'invalid-token' ? throttle(request.ip) : 0
   return seconds === 0
-    ? (reason as Error)
+    ? (thrown as Error)
     : new RequestError('too-many-wrong-tokens', 'too many wrong access tokens came from this address', {
         'retry-after': `${seconds}`,
       })

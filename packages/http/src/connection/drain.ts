@@ -33,7 +33,7 @@ const acceptTimeoutMs = 500
  * client that has its answer may connect anew.
  */
 export async function stopListening(server: Server): Promise<void> {
-  connectionsOf(server).held = []
+  connectionsOf(server).deferred = []
   // The system resets what waits to be accepted, and Node accepts one in each turn of its loop.
   let turnsWithout = 0
   const noteAccepted = () => {
@@ -61,14 +61,14 @@ export async function drain(server: Server, timeoutMs: number): Promise<number> 
   if (server.listening) await stopListening(server)
   announceStop(server)
   const connections = connectionsOf(server)
-  const { held = [], route } = connections
-  connections.held = undefined
+  const { deferred = [], route } = connections
+  connections.deferred = undefined
   const open = [...connections.open.values()]
   const closed = open.map(({ socket }) => new Promise(resolve => socket.once('close', resolve)))
   for (const { lastResponse } of open) {
     if (lastResponse !== undefined && !lastResponse.headersSent) lastResponse.shouldKeepAlive = false
   }
-  for (const { request, response } of held) route(request, response)
+  for (const { request, response } of deferred) route(request, response)
 
   const reapFrom = performance.now() + idleGraceMs
   const reaping = setInterval(() => {

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import { Type } from 'typebox'
-import { failing, failingAroundRequest, operation } from '../answer/operation.ts'
+import { aroundRequest, failing, operation } from '../answer/operation.ts'
 import { failOtherMethods, open } from './other-methods.ts'
 
 const metricsMediaType = 'text/plain; version=0.0.4; charset=utf-8'
@@ -18,8 +18,7 @@ export function addMetrics(app: FastifyInstance, metrics: () => Promise<string>)
         description: 'For a token with the scope `metrics:read`, in the text format of Prometheus.',
         response: {
           200: { description: 'The figures', content: { [metricsMediaType]: { schema: Type.String() } } },
-          ...failing(400),
-          ...failingAroundRequest,
+          ...failing(...aroundRequest),
         },
       }),
     },

@@ -10,7 +10,7 @@ import {
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
 import { answer, answerCounted } from '../answer/answer.ts'
-import { about, failing, failingAroundBody, failingAroundRequest, operation } from '../answer/operation.ts'
+import { about, aroundBody, aroundRequest, failing, operation } from '../answer/operation.ts'
 import * as wire from '../answer/schemas.ts'
 import { readJson } from '../request/body.ts'
 import type { HeldBytes } from '../request/held-bytes.ts'
@@ -49,9 +49,8 @@ export function addPlantRoutes(
         body: about('Plant to add to the store', wire.NewPlant),
         response: {
           200: about('plant response', wire.Plant),
+          ...failing(...aroundRequest, ...aroundBody),
           400: about('unexpected error', wire.FailureBody),
-          ...failingAroundRequest,
-          ...failingAroundBody,
         },
       }),
     },
@@ -84,8 +83,7 @@ export function addPlantRoutes(
             ...about('A page of plants', Type.Array(wire.StoredPlant, { maxItems: pageLimitMax })),
             headers: { Link: nextPageHeader },
           },
-          ...failing(400),
-          ...failingAroundRequest,
+          ...failing(...aroundRequest),
         },
       }),
     },
@@ -108,11 +106,7 @@ export function addPlantRoutes(
         tags: ['plants'],
         summary: 'Read a plant',
         params: plantPath,
-        response: {
-          200: about('The plant', wire.StoredPlant),
-          ...failing(400, 404),
-          ...failingAroundRequest,
-        },
+        response: { 200: about('The plant', wire.StoredPlant), ...failing(404, ...aroundRequest) },
       }),
     },
     async (request, reply) => {
@@ -134,9 +128,7 @@ export function addPlantRoutes(
         body: about('The plant as it is to be', wire.Plant),
         response: {
           200: about('The plant as it is now', wire.Plant),
-          ...failing(400),
-          ...failingAroundRequest,
-          ...failingAroundBody,
+          ...failing(...aroundRequest, ...aroundBody),
         },
       }),
     },
@@ -157,9 +149,7 @@ export function addPlantRoutes(
         params: plantPath,
         response: {
           204: about('The plant is removed', Type.Null()),
-          ...failing(400, 404),
-          ...failingAroundRequest,
-          ...failingAroundBody,
+          ...failing(404, ...aroundRequest, ...aroundBody),
         },
       }),
     },
