@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance } from 'fastify'
-import type { Route } from '../connection/connection.ts'
+import type { Route } from '../connection/client-connection.ts'
 import { requestIdField } from '../request/request-id.ts'
 
 const allowedMethods = 'GET, HEAD, POST, PUT, DELETE'

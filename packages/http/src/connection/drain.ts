@@ -1,7 +1,7 @@
 import type { Server } from 'node:http'
 import { Server as SocketServer } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { type Connection, connectionsOf } from './connection.ts'
+import { type Connection, connectionsOf } from './client-connection.ts'
 
 /**
  * For how long a connection without a request stays open yet. A client that asks again at once reads in that answer

@@ -12,7 +12,7 @@ import {
   type Route,
   trackConnections,
   writeFailureTo,
-} from './connection.ts'
+} from './client-connection.ts'
 
 /** Requests of one connection that wait for those before them; past it no more is read of it. */
 const waitingRequestsMax = 16
