@@ -5,7 +5,9 @@ export const plant = (id: bigint, name = `plant ${id}`, tag?: string): Plant => 
 /** A plant with every member, each text of it this one: a member that is forgotten here does not compile. */
 export function fullPlant(id: bigint, text: string): Required<Plant> {
   const members: { readonly [Member in keyof Required<Plant>]: unknown } = { id, name: text, tag: text }
-  return parsePlant(members) as Required<Plant>
+  const plant = parsePlant(members)
+  if (Object.keys(plant).length !== Object.keys(members).length) throw new Error('parsePlant drops a member')
+  return plant as Required<Plant>
 }
 export const idsOf = (plants: readonly Plant[]) => plants.map(({ id }) => id as bigint)
 
