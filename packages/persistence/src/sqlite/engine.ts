@@ -91,16 +91,16 @@ export function createStorage(
     name: keyof Statements['read'],
     ...parameters: unknown[]
   ) => reading(() => prepared[name].all(...parameters) as Row[])
+  const pageTextBytes = {
+    page: reader.prepare<unknown[], bigint | null>(textBytesOf(statements.read.page)).pluck(),
+    pageOfTag: reader.prepare<unknown[], bigint | null>(textBytesOf(statements.read.pageOfTag)).pluck(),
+  }
   const readPage: StatementRunner['readPage'] = async (name, textBytesMax, ...parameters) =>
     reading(() => {
-      const rows: PlantRow[] = []
-      let bytes = 0
-      for (const row of prepared[name].iterate(...parameters) as Iterable<PlantRow>) {
-        rows.push(row)
-        bytes += Buffer.byteLength(row.name) + Buffer.byteLength(row.tag ?? '')
-        if (bytes >= textBytesMax) break
-      }
-      return rows
+      // Row by row takes twice as long, so only where the texts reach the bound.
+      const bytes = pageTextBytes[name].get(...parameters) ?? 0n
+      if (bytes < textBytesMax) return prepared[name].all(...parameters) as PlantRow[]
+      return rowsWithin(textBytesMax, prepared[name].iterate(...parameters) as Iterable<PlantRow>)
     })
 
   return {
@@ -114,4 +114,20 @@ export function createStorage(
       reader.close()
     },
   }
+}
+
+/** SQLite knows the length of a text without reading it. */
+function textBytesOf(page: string): string {
+  return `select sum(octet_length(name) + coalesce(octet_length(tag), 0)) from (${page})`
+}
+
+function rowsWithin(textBytesMax: number, page: Iterable<PlantRow>): PlantRow[] {
+  const rows: PlantRow[] = []
+  let bytes = 0
+  for (const row of page) {
+    rows.push(row)
+    bytes += Buffer.byteLength(row.name) + Buffer.byteLength(row.tag ?? '')
+    if (bytes >= textBytesMax) break
+  }
+  return rows
 }
