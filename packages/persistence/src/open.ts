@@ -145,7 +145,7 @@ async function engineOf(location: StoreLocation): Promise<Engine> {
     case 'file':
       return (await import('./sqlite/engine.ts')).createSqliteEngine(location.file)
     case 'memory':
-      return (await import('./sqlite/memory.ts')).createMemoryEngine()
+      return (await import('./sqlite/memory-engine.ts')).createMemoryEngine()
     case 'hosts':
       return (await import('./postgres/engine.ts')).createPostgresEngine(location.hosts, timeoutMsDefault)
   }

@@ -18,7 +18,7 @@ export type Connection = pg.Client & {
  * A connection that is kept up: it is made at the first use, and again at the next use after it broke. Any number of
  * queries may be on their way on it at once; the server takes them in the order they were sent.
  */
-export interface Lane {
+export interface ReconnectingConnection {
   /** How many uses have not ended. */
   readonly inFlight: number
   use<Result>(work: (client: Connection) => Promise<Result>): Promise<Result>
@@ -36,7 +36,7 @@ const attemptsMax = 10
 
 const int8 = 20
 
-export function createLane(options: ServerOptions): Lane {
+export function createReconnectingConnection(options: ServerOptions): ReconnectingConnection {
   let connection: Promise<Connection> | undefined
   let inFlight = 0
 

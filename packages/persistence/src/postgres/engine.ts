@@ -7,7 +7,7 @@ import type { Statements } from '../shared-statements.ts'
 import type { CommitObserver, Engine, SharedPostgres, StateObserver, Storage } from '../storage.ts'
 import { plantColumns } from '../tables.ts'
 import { openPostgresArchive } from './archive.ts'
-import { createLane, retrying, transact } from './connection.ts'
+import { createReconnectingConnection, retrying, transact } from './connection.ts'
 import { migratePostgres } from './migrate.ts'
 import { inspectPostgres, openPostgresSnapshot } from './snapshot.ts'
 import { statements } from './statements.ts'
@@ -45,8 +45,8 @@ export function attachPostgres(
   { onCommit = () => {}, onStateChange }: CommitObserver & StateObserver,
 ): Storage {
   const { timeoutMs } = server
-  const writer = createLane(server)
-  const readers = Array.from({ length: readConnectionsMax }, () => createLane(server))
+  const writer = createReconnectingConnection(server)
+  const readers = Array.from({ length: readConnectionsMax }, () => createReconnectingConnection(server))
 
   const groupCommit = createGroupCommit({
     async runTransaction(batch) {
@@ -61,7 +61,7 @@ export function attachPostgres(
   })
   const submit = (change: Change) => answering(timeoutMs, groupCommit.submit(change)).catch(outages.failed)
 
-  const leastBusy = () => readers.reduce((least, lane) => (lane.inFlight < least.inFlight ? lane : least))
+  const leastBusy = () => readers.reduce((least, each) => (each.inFlight < least.inFlight ? each : least))
 
   const read: StatementRunner['read'] = async <Row extends object>(
     name: keyof Statements['read'],
@@ -103,7 +103,7 @@ export function attachPostgres(
     async [Symbol.asyncDispose]() {
       outages.end()
       await groupCommit.drain()
-      await Promise.all([writer, ...readers].map(lane => lane.close()))
+      await Promise.all([writer, ...readers].map(each => each.close()))
     },
   }
 }
