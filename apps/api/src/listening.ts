@@ -47,10 +47,14 @@ export async function claimStart({ host, port }: Config): Promise<AsyncDisposabl
   const name = `plant-store is starting on ${host}:${port}`
   // In the abstract namespace: it belongs to the network as ports do, and ends with its process.
   const claim = createServer(socket => socket.destroy()).listen(`\0${name}`)
-  await once(claim, 'listening').catch(cause => {
+  try {
+    await once(claim, 'listening')
+    return claim
+  } catch (cause) {
+    // A sandbox without such names, or a host that is too long for one: then without the claim.
+    if ((cause as NodeJS.ErrnoException).code !== 'EADDRINUSE') return undefined
     throw new Error(`PORT cannot be listened on: another ${name}`, { cause })
-  })
-  return claim
+  }
 }
 
 /** Returns where clients find the service, with the path before every route. */

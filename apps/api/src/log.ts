@@ -11,7 +11,12 @@ export interface ProcessLog {
   readonly logger: Logger
   /** Takes whole lines. */
   write(lines: string): void
+  /** Ends the process once the log is written, or {@link lastWriteMs} later. */
+  exit(code: number): void
 }
+
+/** For a reader that stalls. */
+const lastWriteMs = 1_000
 
 /** Opens the log on standard output. Lines are at most twice {@link gatherMs} late, and written before the exit. */
 export function openLog(level: string): ProcessLog {
@@ -22,10 +27,22 @@ export function openLog(level: string): ProcessLog {
     maxLength: logBytesMax,
     periodicFlush: gatherMs,
   })
-  // By itself, as a flush at the exit would try for ever to reach a reader that has gone.
+  let isStalled = false
+  // By themselves, as a flush at the exit, or by `fatal`, would try for ever to reach a reader that has gone.
   process.once('beforeExit', () => destination.flush())
-  process.on('exit', () => destination.flushSync())
-  return { logger: pino({ level, base: null }, destination), write: lines => void destination.write(lines) }
+  process.on('exit', () => isStalled || destination.flushSync())
+  const write = (lines: string) => void destination.write(lines)
+  return {
+    logger: pino({ level, base: null }, { write }),
+    write,
+    exit(code) {
+      destination.flush(() => process.exit(code))
+      setTimeout(() => {
+        isStalled = true
+        process.exit(code)
+      }, lastWriteMs)
+    },
+  }
 }
 
 /**

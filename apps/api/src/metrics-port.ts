@@ -18,7 +18,10 @@ export async function serveMetrics(
       response.writeHead(isKnown ? 405 : 404, isKnown ? { allow: 'GET, HEAD' } : {}).end()
       return
     }
-    response.writeHead(200, { 'content-type': mediaType }).end(await metrics())
+    await metrics().then(
+      text => response.writeHead(200, { 'content-type': mediaType }).end(text),
+      () => response.writeHead(500).end(),
+    )
   })
   await listen(server, host, port, 'METRICS_PORT')
   return {

@@ -42,5 +42,10 @@ async function noteFailure(storage: Storage): Promise<void> {
 
 function sizeOf(files: readonly string[]): number | undefined {
   if (files.length === 0) return undefined
-  return files.reduce((bytes, file) => bytes + (statSync(file, { throwIfNoEntry: false })?.size ?? 0), 0)
+  try {
+    return files.reduce((bytes, file) => bytes + (statSync(file, { throwIfNoEntry: false })?.size ?? 0), 0)
+  } catch {
+    // A disk that fails: the figures are wanted all the more.
+    return undefined
+  }
 }

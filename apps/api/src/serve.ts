@@ -23,13 +23,13 @@ async function serve(): Promise<void> {
     logger.info({ signal }, 'stopping')
     setTimeout(() => {
       logger.error({ timeoutMs: config.shutdownTimeoutMs }, 'did not stop in time')
-      process.exit(1)
+      log.exit(1)
     }, config.shutdownTimeoutMs).unref()
   })
   // Its threads' too. Requests under way cannot be answered any more. What was answered is on the disk.
   process.once('uncaughtException', error => {
     logger.fatal({ err: error }, 'ended by a defect')
-    process.exit(1)
+    log.exit(1)
   })
 
   const service = await startService(config, log, process.stderr.isTTY === true)

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
-import { closeSync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs'
+import { closeSync, mkdirSync, openSync, renameSync, rmSync, symlinkSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
-import { type LogLine, type Server, startServer } from '@plant-store/harness'
+import { freePort, type LogLine, type Server, startServer } from '@plant-store/harness'
 import { startPostgres } from '@plant-store/harness/postgres'
 import { temporaryFolder } from '@plant-store/harness/vitest'
 import { expect, onTestFinished, test } from 'vitest'
@@ -121,3 +121,21 @@ test('a PostgreSQL that stops is named with the reason, in a few lines however m
   expect(linesBesides(program).length).toBeLessThanOrEqual(4)
   expect(await program.end('SIGTERM')).toBe(0)
 }, 60_000)
+
+test('the figures are told although the files of the store cannot be looked at', async () => {
+  const folder = temporaryFolder()
+  const place = join(folder, 'data')
+  mkdirSync(place)
+  const metricsPort = await freePort()
+  await using server = await startServer({
+    databaseUrl: `file:${join(place, 'store.db')}`,
+    environment: { ACCESS_TOKENS: token, METRICS_PORT: `${metricsPort}` },
+  })
+  renameSync(place, join(folder, 'moved'))
+  // A link to itself: to look behind it is an error, and not the absence of a file.
+  symlinkSync(place, place)
+  const answer = await fetch(`http://127.0.0.1:${metricsPort}/metrics`)
+  expect(answer.status).toBe(200)
+  expect(await answer.text()).not.toMatch(/^plant_store_size_bytes \d/m)
+  expect(await create(server, 20)).toContain(200)
+})

@@ -158,8 +158,8 @@ function readRefusal(status: number, body: unknown): { number: number; message: 
 /** Of the store's published numbers: there is no such plant. */
 const plantNotFound = 40402
 const isGone = (error: unknown) => error instanceof RefusedError && error.number === plantNotFound
-/** Of those from 50000 on, the ones that say that nothing was changed: too many changes wait, and about to stop. */
-const unchanged = new Set([50301, 50303])
+/** Of those from 50000 on, the ones that say that nothing was changed: they are sent before the request is handled. */
+const unchanged = new Set([50301, 50303, 50304, 50305])
 
 /** Node's names for a connection that never was, and Bun's. Browsers don't tell. */
 const neverConnectedCodes = [

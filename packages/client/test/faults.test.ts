@@ -149,6 +149,15 @@ test('removing a plant that an unanswered attempt removed is no failure', async 
   await expect(store.client.remove(1n)).rejects.toMatchObject({ status: 404, mayHaveChanged: false })
 })
 
+test.each([50301, 50303, 50304, 50305])(
+  'a create that is refused with %i before it is handled is sent again',
+  async error => {
+    await using store = await scripted([answer(503, { error, message: 'busy' }), stored], { backOffMs: 1 })
+    expect(await store.client.create(plant)).toEqual(plant)
+    expect(store.requests).toHaveLength(2)
+  },
+)
+
 test('a refusal after an unanswered attempt still says that the change may have been made', async () => {
   await using store = await scripted([die, busy()], { attemptsMax: 2 })
   await expect(store.client.replace(plant)).rejects.toMatchObject({ number: 50301, mayHaveChanged: true })

@@ -24,3 +24,9 @@ test.each([
 test('its own are', () => {
   expect(isDomainError(new DomainError('id-taken', 'taken'))).toBe(true)
 })
+
+test('an error has the cause that it was given, and no other', () => {
+  const cause = new Error('the disk is full')
+  expect(new DomainError('store-unavailable', 'the store fails', { cause }).cause).toBe(cause)
+  expect(Object.hasOwn(new DomainError('id-taken', 'it is taken'), 'cause')).toBe(false)
+})

@@ -1,4 +1,4 @@
-import { DomainError, parsePlant, parsePlantId, plantIdMax } from '@plant-store/domain'
+import { DomainError, isSamePlant, parsePlant, parsePlantId, plantIdMax } from '@plant-store/domain'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 
@@ -121,4 +121,13 @@ test('refuses an id that is not the one it is for, beside the other faults', () 
   )
   expect(faultyFields({ id: null, name: 'a' }, 7n)).toEqual(['id'])
   expect(faultyFields({ id: 7, name: 'a' }, 7n)).toEqual(['id'])
+})
+
+test('two plants are the same when every member is', () => {
+  const members = { id: 1n, name: 'Monstera', tag: 'climber' }
+  const plant = parsePlant(members)
+  expect(isSamePlant(plant, parsePlant(members))).toBe(true)
+  for (const other of [{ id: 2n }, { name: 'Ficus' }, { tag: '' }, { tag: undefined }]) {
+    expect(isSamePlant(plant, parsePlant({ ...members, ...other }))).toBe(false)
+  }
 })

@@ -99,13 +99,13 @@ export function createServer({
   takeJsonBodies(app)
 
   const traceOf = traceRequest && traceRequests(app, traceRequest)
-  if (corsOrigins.length > 0) answerPreflights(app)
   app.addHook('onRequest', (request, reply, done) => {
     reply.header(requestIdField, request.id)
     // The socket remembers the address once it was asked for, and can't tell it any more when the client has left.
     void request.ip
     done()
   })
+  if (corsOrigins.length > 0) answerPreflights(app)
   openDoor(app, { gate, throttle, held, isWholeServer: true })
   app.addHook('onSend', (request, reply, _payload, done) => {
     logOnceAnswered(request, reply, logRequest, traceOf?.(request))

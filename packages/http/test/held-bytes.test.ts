@@ -1,5 +1,7 @@
 import { once } from 'node:events'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { connect, type Socket } from 'node:net'
+import { PassThrough } from 'node:stream'
 import {
   assertFailure,
   assertSuccess,
@@ -16,7 +18,7 @@ import { startMemoryService } from './memory-service.ts'
 const mib = 2 ** 20
 
 async function start(
-  limits: { heldBytesMax?: number; pageTextBytesMax?: number },
+  limits: { bodyBytesMax?: number; heldBytesMax?: number; pageTextBytesMax?: number },
   plants: Partial<PlantRepository> = {},
 ) {
   const service = await startMemoryService({ plants, limits: { bodyBytesMax: 32 * mib, ...limits } })
@@ -131,4 +133,39 @@ test('a page ends where its texts reach the bound, and Link goes on behind it', 
     path = /<([^>]*)>/.exec(answer.headers.get('link') ?? '')?.[1]
   }
   expect(pages).toEqual([[1n, 2n, 3n], [4n], [5n, 6n, 7n], []])
+})
+
+test('a body that was refused, and then broken, breaks nothing else', async () => {
+  const letGo = Promise.withResolvers<void>()
+  const page: PlantRepository['page'] = async () => {
+    await letGo.promise
+    return []
+  }
+  await using store = await start({ bodyBytesMax: 1_000 }, { page })
+  const { client, token } = store
+  using wire = await client.open()
+  const head = (method: string, more: string) =>
+    `${method} ${client.target('/plants')} HTTP/1.1\r\nhost: h\r\nauthorization: Bearer ${token}\r\n${more}\r\n`
+  const body = `7d0\r\n${'x'.repeat(2_000)}\r\nno size\r\n`
+  wire.send(
+    head('GET', '') + head('POST', 'content-type: application/json\r\ntransfer-encoding: chunked\r\n') + body,
+  )
+  await vi.waitFor(() => expect(Math.max(...store.bytesRead())).toBeGreaterThan(body.length))
+  letGo.resolve()
+  expect((await wire.answer({ method: 'GET', target: client.target('/plants') })).status).toBe(200)
+  expect(
+    (await wire.answer({ method: 'POST', target: client.target('/plants') })).status,
+  ).toBeGreaterThanOrEqual(400)
+  await store.create(1n, 'still there')
+})
+
+test('what still comes of a body that was refused is not counted', async () => {
+  const { holdBody } = await import('../dist/request/held-bytes.js')
+  const request = new PassThrough() as unknown as IncomingMessage
+  request.headers = { 'transfer-encoding': 'chunked' }
+  const hold = () => {
+    throw new Error('too much is held')
+  }
+  holdBody(request, {} as ServerResponse, { hold } as never)
+  expect(() => request.emit('data', Buffer.alloc(100_000))).not.toThrow()
 })

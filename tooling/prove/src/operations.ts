@@ -40,7 +40,7 @@ export function operationsOver(client: Client): Operations {
     if (answer.status === 200) return { is: 'done', body }
     if (body.error === 40003n) return { is: 'taken' }
     if (body.error === 40402n) return { is: 'absent' }
-    if (body.error === 50301n || body.error === 50303n) return { is: 'refused' }
+    if ([50301n, 50303n, 50304n, 50305n].includes(body.error ?? 0n)) return { is: 'refused' }
     if (body.error === 50302n) return { is: 'unknown' }
     throw new Error(`${method} ${path} was answered with ${answer.status} ${answer.body}`)
   }

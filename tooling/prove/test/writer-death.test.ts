@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { temporaryFolder } from '@plant-store/harness'
+import { startServer, temporaryFolder } from '@plant-store/harness'
 import { expect, test } from 'vitest'
 import { createHistory, type Value } from '../src/history.ts'
 import { readRange } from '../src/kill.ts'
@@ -45,4 +45,15 @@ test('a defect in the thread that commits ends the program with 1 and a line tha
   client.close()
   history.settle(found)
   expect(history.unexplained(new Map())).toEqual([])
+}, 60_000)
+
+test('it ends as well when nobody reads its log any more', async () => {
+  using folder = temporaryFolder()
+  await using server = await startServer({
+    databaseUrl: `file:${join(folder.path, 'plants.db')}`,
+    environment: { LOG_LEVEL: 'info' },
+    preload: fileURLToPath(new URL('../breaks/writer-dies.ts', import.meta.url)),
+  })
+  server.process.stdout.destroy()
+  expect(await server.end('SIGUSR2')).toBe(1)
 }, 60_000)

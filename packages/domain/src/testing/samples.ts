@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import { type Plant, parsePlant } from '../plant.ts'
 import { plantIdMax, plantIdMin } from '../plant-id.ts'
 
@@ -6,7 +7,7 @@ export const plant = (id: bigint, name = `plant ${id}`, tag?: string): Plant => 
 export function fullPlant(id: bigint, text: string): Required<Plant> {
   const members: { readonly [Member in keyof Required<Plant>]: unknown } = { id, name: text, tag: text }
   const plant = parsePlant(members)
-  if (Object.keys(plant).length !== Object.keys(members).length) throw new Error('parsePlant drops a member')
+  assert.deepEqual(Object.keys(plant), Object.keys(members), 'parsePlant keeps every member')
   return plant as Required<Plant>
 }
 export const idsOf = (plants: readonly Plant[]) => plants.map(({ id }) => id as bigint)

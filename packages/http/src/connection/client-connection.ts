@@ -86,7 +86,8 @@ function tellNextListener(request: IncomingMessage, error: RequestError): void {
   const tell = (event: string | symbol) => {
     if (event !== 'error') return
     request.off('newListener', tell)
-    setImmediate(() => request.emit('error', error))
+    // Unless it was refused for something else by then.
+    setImmediate(() => request.listenerCount('error') > 0 && request.emit('error', error))
   }
   request.on('newListener', tell)
 }

@@ -52,6 +52,8 @@ export function holdBody(request: IncomingMessage, response: ServerResponse, { h
   const { 'content-length': length = '0', 'transfer-encoding': coding } = request.headers
   if (coding === undefined && Number(length) < countedBytesMin) return
   const count = (chunk: Buffer) => {
+    // Nobody reads it any more: it was refused, and what still comes is dropped.
+    if (request.listenerCount('error') === 0) return
     try {
       hold(response, 2 * chunk.length)
     } catch (error) {
