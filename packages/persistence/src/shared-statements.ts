@@ -1,4 +1,4 @@
-import { type Compilable, type Kysely, type OnConflictBuilder, sql } from 'kysely'
+import { type Compilable, type Kysely, type OnConflictBuilder, type SelectQueryBuilder, sql } from 'kysely'
 import { type PlantRow, plantColumns, type Tables } from './tables.ts'
 
 /**
@@ -7,6 +7,13 @@ import { type PlantRow, plantColumns, type Tables } from './tables.ts'
  */
 export function createStatements(db: Kysely<Tables>) {
   const plants = db.selectFrom('plants').select(plantColumns)
+  const plantBytes = db
+    .selectFrom('plants')
+    .select(
+      sql<bigint>`octet_length(${sql.ref('name')}) + coalesce(octet_length(${sql.ref('tag')}), 0)`.as(
+        'bytes',
+      ),
+    )
   const tokens = db
     .selectFrom('access_tokens')
     .select(['name', 'hash', 'scopes', 'created_at', 'expires_at', 'last_used_at'])
@@ -21,6 +28,12 @@ export function createStatements(db: Kysely<Tables>) {
       page: sqlOf(plants.where('id', '>=', 0n).orderBy('id').limit(1)),
       /** tag, from id, limit */
       pageOfTag: sqlOf(plants.where('tag', '=', '').where('id', '>=', 0n).orderBy('id').limit(1)),
+      /** As `page` and `pageOfTag`: the bytes of its texts, which SQLite knows without reading them. */
+      pageBytes: sumOf(db, plantBytes.where('id', '>=', 0n).orderBy('id').limit(1)),
+      pageOfTagBytes: sumOf(
+        db,
+        plantBytes.where('tag', '=', '').where('id', '>=', 0n).orderBy('id').limit(1),
+      ),
       /** hash */
       token: sqlOf(tokens.where('hash', '=', '')),
       tokens: sqlOf(tokens.where('name', '<>', sql.lit('')).orderBy('name')),
@@ -79,6 +92,10 @@ export function createStatements(db: Kysely<Tables>) {
 /** SQL by name. */
 export type Statements = ReturnType<typeof createStatements>
 export type ChangeStatement = keyof Statements['change']
+
+function sumOf(db: Kysely<Tables>, rows: SelectQueryBuilder<Tables, 'plants', { bytes: bigint }>): string {
+  return sqlOf(db.selectFrom(rows.as('page')).select(({ fn }) => fn.sum('bytes').as('bytes')))
+}
 
 function keepStaged(db: Kysely<Tables>) {
   // `where true` lets SQLite tell the conflict clause from a join.

@@ -91,15 +91,11 @@ export function createStorage(
     name: keyof Statements['read'],
     ...parameters: unknown[]
   ) => reading(() => prepared[name].all(...parameters) as Row[])
-  const pageTextBytes = {
-    page: reader.prepare<unknown[], bigint | null>(textBytesOf(statements.read.page)).pluck(),
-    pageOfTag: reader.prepare<unknown[], bigint | null>(textBytesOf(statements.read.pageOfTag)).pluck(),
-  }
   const readPage: StatementRunner['readPage'] = async (name, textBytesMax, ...parameters) =>
     reading(() => {
       // Row by row takes twice as long, so only where the texts reach the bound.
-      const bytes = pageTextBytes[name].get(...parameters) ?? 0n
-      if (bytes < textBytesMax) return prepared[name].all(...parameters) as PlantRow[]
+      const [{ bytes }] = prepared[`${name}Bytes`].all(...parameters) as [{ bytes: bigint | null }]
+      if ((bytes ?? 0n) < textBytesMax) return prepared[name].all(...parameters) as PlantRow[]
       return rowsWithin(textBytesMax, prepared[name].iterate(...parameters) as Iterable<PlantRow>)
     })
 
@@ -114,11 +110,6 @@ export function createStorage(
       reader.close()
     },
   }
-}
-
-/** SQLite knows the length of a text without reading it. */
-function textBytesOf(page: string): string {
-  return `select sum(octet_length(name) + coalesce(octet_length(tag), 0)) from (${page})`
 }
 
 function rowsWithin(textBytesMax: number, page: Iterable<PlantRow>): PlantRow[] {
