@@ -30,6 +30,7 @@ export interface LogLine {
   readonly url?: string
   readonly traceId?: string
   readonly status?: number
+  readonly plantId?: string
   readonly reason?: string
 }
 
