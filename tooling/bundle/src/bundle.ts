@@ -1,4 +1,5 @@
 import { cpSync, rmSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 
 /**
@@ -22,6 +23,7 @@ export async function bundle(
     target: 'node24',
     outdir: 'dist',
     sourcemap: true,
+    alias: { 'node:http': fileURLToPath(import.meta.resolve('./node-http.cjs')) },
     // Native, and an option of pg's that is not used.
     external: ['better-sqlite3', 'pg-native'],
     // For libraries that are CommonJS.
