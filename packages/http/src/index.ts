@@ -1,6 +1,5 @@
 export { drain, stopListening } from './connection/drain.ts'
 export { defaultServerLimits, type ServerLimits } from './limits.ts'
 export { type PlantRoutesOptions, plantRoutes } from './plugin.ts'
-export type { AnsweredRequest } from './request/request-log.ts'
-export type { RequestTrace, RequestTracer } from './request/request-trace.ts'
+export type { AnsweredRequest, RequestTrace, RequestTracer } from './request/request-log.ts'
 export { createServer, type ServerOptions } from './server.ts'

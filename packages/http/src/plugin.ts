@@ -1,11 +1,8 @@
 import type { Gate } from '@plant-store/access'
 import type { PlantStore } from '@plant-store/domain'
 import type { FastifyPluginCallback } from 'fastify'
-import { answerFailure } from './answer/answer.ts'
-import { serializeBySchemas } from './answer/serializers.ts'
-import type { Throttle } from './auth/throttle.ts'
+import { answerBySchemas } from './answer/answer.ts'
 import { defaultServerLimits, type ServerLimits } from './limits.ts'
-import { takeJsonBodies } from './request/body.ts'
 import { openDoor } from './request/door.ts'
 import { countHeldBytes } from './request/held-bytes.ts'
 import { addPlantRoutes } from './routes/plant-routes.ts'
@@ -13,21 +10,17 @@ import { addPlantRoutes } from './routes/plant-routes.ts'
 export interface PlantRoutesOptions {
   readonly store: PlantStore
   readonly gate: Gate
-  /** Turns away who sends many wrong tokens; nobody is unless it is given. */
-  readonly throttle?: Throttle
   /** Those that aren't given are {@link defaultServerLimits}. */
   readonly limits?: Partial<Pick<ServerLimits, 'heldBytesMax' | 'pageTextBytesMax'>>
 }
 
 /** The operations on plants, as a plugin for any Fastify: it brings its own parsing, authentication and failures. */
 export const plantRoutes: FastifyPluginCallback<PlantRoutesOptions> = (app, options, done) => {
-  const { store, gate, throttle } = options
+  const { store, gate } = options
   const { heldBytesMax, pageTextBytesMax } = { ...defaultServerLimits, ...options.limits }
   const held = countHeldBytes({ heldBytesMax, pageTextBytesMax })
-  app.setErrorHandler(answerFailure)
-  serializeBySchemas(app)
-  takeJsonBodies(app)
-  openDoor(app, { gate, throttle, held })
+  answerBySchemas(app)
+  openDoor(app, { gate, held })
   addPlantRoutes(app, { store, held, pageTextBytesMax })
   done()
 }

@@ -2,25 +2,26 @@ import proxyAddr from '@fastify/proxy-addr'
 import type { Gate } from '@plant-store/access'
 import type { PlantStore } from '@plant-store/domain'
 import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from 'fastify'
-import { answerFailure } from './answer/answer.ts'
+import { answerBySchemas, answerFailure } from './answer/answer.ts'
 import { allowOrigins, answerPreflights } from './answer/cors.ts'
 import { describeRoutes } from './answer/description.ts'
-import { serializeBySchemas } from './answer/serializers.ts'
 import { createThrottle } from './auth/throttle.ts'
 import { announceStop, isDraining } from './connection/drain.ts'
 import { openServer } from './connection/open-server.ts'
 import { defaultServerLimits, type ServerLimits } from './limits.ts'
-import { takeJsonBodies } from './request/body.ts'
 import { openDoor } from './request/door.ts'
 import { countHeldBytes } from './request/held-bytes.ts'
-import { requestId, requestIdField } from './request/request-id.ts'
-import { type AnsweredRequest, createRequestLog, logOnceAnswered } from './request/request-log.ts'
-import { type RequestTracer, traceRequests } from './request/request-trace.ts'
-import { addDocs } from './routes/docs-routes.ts'
-import { addHealthRoutes } from './routes/health-routes.ts'
-import { addMetrics } from './routes/metrics-route.ts'
+import {
+  type AnsweredRequest,
+  createRequestLog,
+  logOnceAnswered,
+  logRequests,
+  type RequestTracer,
+  requestId,
+} from './request/request-log.ts'
 import { knowAllMethods } from './routes/other-methods.ts'
 import { addPlantRoutes } from './routes/plant-routes.ts'
+import { addServiceRoutes } from './routes/service-routes.ts'
 
 export interface ServerOptions {
   readonly store: PlantStore
@@ -87,38 +88,29 @@ export function createServer({
     rewriteUrl: ({ url = '/' }) => originForm(url),
     // A target that can't be routed has passed no hook.
     frameworkErrors: (error, request, reply) => {
-      logOnceAnswered(request, reply, logRequest, traceOf?.(request))
+      logOnceAnswered(request, reply, logRequest)
       answerFailure(error, request, reply)
     },
   })
   app.addHook('preClose', async () => announceStop(app.server))
   knowAllMethods(app)
-  app.decorateRequest('errorNumber', undefined)
-  app.setErrorHandler(answerFailure)
-  serializeBySchemas(app)
-  takeJsonBodies(app)
+  answerBySchemas(app)
 
-  const traceOf = traceRequest && traceRequests(app, traceRequest)
-  app.addHook('onRequest', (request, reply, done) => {
-    reply.header(requestIdField, request.id)
-    // The socket remembers the address once it was asked for, and can't tell it any more when the client has left.
-    void request.ip
-    done()
-  })
+  logRequests(app, logRequest, traceRequest)
   if (corsOrigins.length > 0) answerPreflights(app)
   openDoor(app, { gate, throttle, held, isWholeServer: true })
-  app.addHook('onSend', (request, reply, _payload, done) => {
-    logOnceAnswered(request, reply, logRequest, traceOf?.(request))
-    done()
-  })
 
   const description = describeRoutes(app, serverUrl)
   app.register(
     async routes => {
-      addHealthRoutes(routes, { check, isDraining: () => isDraining(app.server), description })
-      // Beside this module, also in a program that is bundled.
-      addDocs(routes, new URL('./docs/', import.meta.url))
-      addMetrics(routes, metrics)
+      addServiceRoutes(routes, {
+        check,
+        isDraining: () => isDraining(app.server),
+        description,
+        metrics,
+        // Beside this module, also in a program that is bundled.
+        docsFolder: new URL('./docs/', import.meta.url),
+      })
       addPlantRoutes(routes, { store, held, pageTextBytesMax })
     },
     { prefix },

@@ -1,14 +1,25 @@
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import fastJsonStringify from 'fast-json-stringify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { countedBytesMin, type HeldBytes } from '../request/held-bytes.ts'
-import { requestIdField } from '../request/request-id.ts'
+import { requestIdField } from '../request/request-log.ts'
 import { RequestError, toFailure } from './failures.ts'
-import { writeFailure } from './serializers.ts'
+import { FailureBody } from './schemas.ts'
 
-declare module 'fastify' {
-  interface FastifyRequest {
-    /** The number of the failure that it was answered with. */
-    errorNumber: number | undefined
-  }
+/** Routes of this context answer by their schemas, and failures in the one shape. What is valid is the domain's to judge. */
+export function answerBySchemas(app: FastifyInstance): void {
+  app.setValidatorCompiler(() => () => true)
+  app.setSerializerCompiler(({ schema }) => serializerOf(schema as object))
+  app.setErrorHandler(answerFailure)
+}
+
+const serializers = new Map<unknown, (value: unknown) => string>()
+
+/** One for each title: what is said about a schema at one place does not matter here. */
+function serializerOf(schema: { readonly title?: string }): (value: unknown) => string {
+  const key = schema.title ?? schema
+  const serializer = serializers.get(key) ?? fastJsonStringify(schema)
+  serializers.set(key, serializer)
+  return serializer
 }
 
 /** Answers with a value, as the route's schema for this status has it written. */
@@ -17,7 +28,7 @@ export function answer(reply: FastifyReply, value: unknown): FastifyReply {
 }
 
 /**
- * Answers with what was read, which may be long, and is held until the client has taken it.
+ * Answers with a value that may be long, and is held until the client has taken it.
  *
  * @throws RequestError `too-many-bytes`
  */
@@ -43,15 +54,16 @@ export function answerText(reply: FastifyReply, text: string): FastifyReply {
 
 const unchanged = (text: string) => text
 
-/** Every failure in the one shape. Set as the error handler wherever requests are answered. */
+export const writeFailure = serializerOf(FailureBody)
+
 export function answerFailure(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  // The client went away in the middle of its body: nobody hears this answer, and nothing failed here.
+  // The client left in the middle of its body: nobody reads this answer, and nothing failed here.
   const isCutShort = error === request.raw.errored
   const { status, headers, body, isDefect } = toFailure(
     isCutShort ? new RequestError('bad-request', 'the request ended before its body did') : error,
   )
   if (isDefect) request.log.error({ reqId: request.id, err: error }, 'failed to answer')
-  // As often as clients ask: why a store fails is logged once, by whoever opened it.
+  // As often as clients ask: the owner of the store logs once why it fails.
   else if (status === 503) request.log.debug({ reqId: request.id, err: error }, 'could not serve')
   request.errorNumber = body.error
   // Not every failure has passed the hook that sets it.

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance } from 'fastify'
 import type { Route } from '../connection/client-connection.ts'
-import { requestIdField } from '../request/request-id.ts'
+import { requestIdField } from '../request/request-log.ts'
 
 const allowedMethods = 'GET, HEAD, POST, PUT, DELETE'
 const allowedHeaders = `authorization, content-type, ${requestIdField}, traceparent, tracestate`

@@ -132,8 +132,3 @@ const fastifyFailures = {
   FST_ERR_BAD_URL: 'bad-target',
   FST_ERR_MAX_PARAM_LENGTH: 'bad-target',
 } as const satisfies Record<string, RequestErrorCode>
-
-/** Whether a token was good, but not for what its scopes are about. */
-export function lacksScope(error: unknown): boolean {
-  return isAccessError(error) && error.code === 'insufficient-scope'
-}

@@ -4,13 +4,6 @@ import type { FastifyRequest } from 'fastify'
 import { RequestError } from '../answer/failures.ts'
 import type { Throttle } from './throttle.ts'
 
-declare module 'fastify' {
-  interface FastifyRequest {
-    /** The name of the holder whose token admitted the request; empty as long as none did. */
-    tokenName: string
-  }
-}
-
 /** Returns what lets a request pass once the gate has admitted it. Whatever else happens is a failure. */
 export function createAuthentication(
   gate: Gate,

@@ -1,8 +1,8 @@
 import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
+import { writeFailure } from '../answer/answer.ts'
 import type { Failure, RequestError } from '../answer/failures.ts'
-import { writeFailure } from '../answer/serializers.ts'
-import { requestIdField } from '../request/request-id.ts'
+import { requestIdField } from '../request/request-log.ts'
 
 /** For a client to take the last answer and close, before the connection is cut. */
 const lingerTimeoutMs = 1_000

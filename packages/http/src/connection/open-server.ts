@@ -2,8 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Socket } from 'node:net'
 import { RequestError, type RequestErrorCode, toFailure } from '../answer/failures.ts'
 import type { ServerLimits } from '../limits.ts'
-import { requestId } from '../request/request-id.ts'
-import type { RequestLog } from '../request/request-log.ts'
+import { type RequestLog, requestId } from '../request/request-log.ts'
 import {
   type Connection,
   type Exchange,

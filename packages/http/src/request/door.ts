@@ -1,13 +1,24 @@
 import { isIPv6 } from 'node:net'
-import type { Gate, Scope } from '@plant-store/access'
+import { type Gate, isAccessError, type Scope } from '@plant-store/access'
+import type { PlantId } from '@plant-store/domain'
 import { safeParse } from 'fast-content-type-parse'
 import type { FastifyContextConfig, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { lacksScope, RequestError } from '../answer/failures.ts'
+import { RequestError } from '../answer/failures.ts'
 import { createAuthentication } from '../auth/authenticate.ts'
 import type { Throttle } from '../auth/throttle.ts'
 import { type HeldBytes, holdBody } from './held-bytes.ts'
+import type { RequestTrace } from './request-log.ts'
 
 declare module 'fastify' {
+  /** What the log will say of a request, as it becomes known. */
+  interface FastifyRequest {
+    trace: RequestTrace | undefined
+    /** The name of the holder whose token admitted the request; empty as long as none did. */
+    tokenName: string
+    plantId: PlantId | undefined
+    /** The number of the failure that it was answered with. */
+    errorNumber: number | undefined
+  }
   interface FastifyContextConfig {
     /** What a token must be good for: by the method unless given, and `null` where none is needed. */
     tokenScope?: Scope | null
@@ -18,7 +29,7 @@ declare module 'fastify' {
 
 export interface DoorOptions {
   readonly gate: Gate
-  readonly throttle: Throttle | undefined
+  readonly throttle?: Throttle
   readonly held: HeldBytes
   /** Whether the header section is to be checked too, which is the server's to do. */
   readonly isWholeServer?: boolean
@@ -39,7 +50,8 @@ export function openDoor(
   { gate, throttle, held, isWholeServer = false }: DoorOptions,
 ): void {
   const authenticate = createAuthentication(gate, throttle)
-  if (!app.hasRequestDecorator('tokenName')) app.decorateRequest('tokenName', '')
+  for (const noted of ['trace', 'plantId', 'errorNumber']) app.decorateRequest(noted, undefined)
+  app.decorateRequest('tokenName', '')
   app.addHook('onRequest', (request, _reply, done) => {
     const { config } = request.routeOptions
     const { tokenScope = scopeOf(request.method) } = config
@@ -47,7 +59,8 @@ export function openDoor(
     if (failure !== undefined) return done(failure)
     const pass = (failure?: Error) => {
       // Where there is nothing, no scope would help.
-      const isGood = failure === undefined || lacksScope(failure)
+      const isGood =
+        failure === undefined || (isAccessError(failure) && failure.code === 'insufficient-scope')
       done((isGood ? firstFailure(afterToken, request, config) : undefined) ?? failure)
     }
     if (tokenScope === null) pass()

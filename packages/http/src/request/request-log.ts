@@ -1,5 +1,6 @@
-import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
-import type { RequestTrace } from './request-trace.ts'
+import { randomBytes } from 'node:crypto'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 
 /** A request that was answered, failures included. */
 export interface AnsweredRequest {
@@ -13,22 +14,35 @@ export interface AnsweredRequest {
 }
 
 /** What the log says about a request. What is missing or `undefined` is left out of its line. */
-export interface LoggedRequest extends AnsweredRequest {
+interface LoggedRequest extends AnsweredRequest {
   readonly reqId: string
   /** The address of the client. */
   readonly client: string | undefined
   /** The number in the body of a failure. */
-  readonly error?: number | undefined
-  /** The name of the token that admitted it. */
+  readonly error: number | undefined
   readonly token?: string
   /** As text: programs that read logs round large integers. */
   readonly plantId?: string | undefined
   readonly traceId?: string | undefined
 }
 
+/** Writes the one line of a request, and counts it. */
 export type RequestLog = (answered: LoggedRequest) => void
 
-/** Writes the one line of a request, and counts it. */
+/** Begins the trace of a request, once its header section has arrived. */
+export type RequestTracer = (request: {
+  readonly method: string
+  readonly headers: IncomingHttpHeaders
+}) => RequestTrace
+
+export interface RequestTrace {
+  /** Names the trace in the log. */
+  readonly traceId?: string
+  /** Runs what answers the request, so that its calls belong to the trace. */
+  run(handle: () => void): void
+  end(answered: Omit<AnsweredRequest, 'ms'>): void
+}
+
 export function createRequestLog(
   logger: FastifyBaseLogger,
   onAnswer: (answered: AnsweredRequest) => void,
@@ -39,25 +53,39 @@ export function createRequestLog(
   }
 }
 
-/** Logs a request once its answer has been handed over, or can't be any more. Fastify tells only of the former. */
-export function logOnceAnswered(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  logRequest: RequestLog,
-  trace: RequestTrace | undefined,
-): void {
+/** Names, traces and logs every request. */
+export function logRequests(app: FastifyInstance, logRequest: RequestLog, begin?: RequestTracer): void {
+  app.addHook('onRequest', (request, reply, done) => {
+    request.trace = begin?.(request)
+    reply.header(requestIdField, request.id)
+    // The socket remembers the address once it was read, and no longer has it when the client has left.
+    void request.ip
+    done()
+  })
+  if (begin !== undefined) {
+    // Only here: what is known of the caller is lost while a body is read.
+    app.addHook('preHandler', ({ trace }, _reply, done) => (trace === undefined ? done() : trace.run(done)))
+  }
+  app.addHook('onSend', (request, reply, _payload, done) => {
+    logOnceAnswered(request, reply, logRequest)
+    done()
+  })
+}
+
+/** Logs a request once its answer was handed over, or no longer can be. Fastify reports only the former. */
+export function logOnceAnswered(request: FastifyRequest, reply: FastifyReply, logRequest: RequestLog): void {
   const log = () => {
-    const { method, routeOptions, tokenName, plantId } = request
+    const { id, ip, method, routeOptions, errorNumber, tokenName, plantId, trace } = request
     const { statusCode: status, elapsedTime: ms } = reply
     const route = routeOptions.url
     trace?.end({ method, route, status })
     logRequest({
-      reqId: request.id,
-      client: request.ip,
+      reqId: id,
+      client: ip,
       method,
       route,
       status,
-      error: request.errorNumber,
+      error: errorNumber,
       token: tokenName,
       plantId: plantId?.toString(),
       traceId: trace?.traceId,
@@ -66,4 +94,21 @@ export function logOnceAnswered(
   }
   if (reply.raw.destroyed) log()
   else reply.raw.on('close', log)
+}
+
+/** The header field that names a request: a client may send one, and every answer has it. */
+export const requestIdField = 'x-request-id'
+
+const prefix = randomBytes(8).toString('base64url')
+let count = 0
+
+/**
+ * Returns the name that the client sent, where it can be written to a log and a header as it is, and otherwise one that
+ * is unique among all threads and processes.
+ */
+export function requestId(request?: IncomingMessage): string {
+  const given = request?.headers[requestIdField] as string | undefined
+  if (given !== undefined && /^[\w.:/+=@-]{1,128}$/.test(given)) return given
+  count += 1
+  return `${prefix}-${count.toString(36)}`
 }

@@ -8,9 +8,6 @@ export function knowAllMethods(app: FastifyInstance): void {
   }
 }
 
-/** Of a route that needs no token. */
-export const open = { config: { tokenScope: null } } as const
-
 /** Makes the door answer 405 to the other methods at a path. */
 export function failOtherMethods(
   app: FastifyInstance,

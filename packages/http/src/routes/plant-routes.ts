@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import {
   type PlantId,
   type PlantStore,
@@ -7,23 +8,16 @@ import {
   parsePlantId,
   parsePlantPageQuery,
 } from '@plant-store/domain'
+import { parseJsonRecord } from '@plant-store/json'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
 import { answer, answerCounted } from '../answer/answer.ts'
-import { about, aroundBody, aroundRequest, failing, operation } from '../answer/operation.ts'
+import { about, aroundBody, aroundRequest, failing, operation } from '../answer/description.ts'
+import { RequestError } from '../answer/failures.ts'
 import * as wire from '../answer/schemas.ts'
-import { readJson } from '../request/body.ts'
 import type { HeldBytes } from '../request/held-bytes.ts'
-import { readInteger, readQuery } from '../request/query.ts'
-import { nextPage, nextPageHeader } from './next-page.ts'
+import { nextPage, readInteger, readQuery } from '../request/query.ts'
 import { failOtherMethods } from './other-methods.ts'
-
-declare module 'fastify' {
-  interface FastifyRequest {
-    /** The plant that the request is about, once its id has been read. */
-    plantId: PlantId | undefined
-  }
-}
 
 export interface PlantRoutesNeeds {
   readonly store: PlantStore
@@ -36,7 +30,11 @@ export function addPlantRoutes(
   app: FastifyInstance,
   { store, held, pageTextBytesMax }: PlantRoutesNeeds,
 ): void {
-  app.decorateRequest('plantId', undefined)
+  // A body comes as it was sent.
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, parsed) =>
+    parsed(null, body),
+  )
 
   app.post<{ Body?: Buffer }>(
     '/plants',
@@ -163,7 +161,23 @@ export function addPlantRoutes(
   failOtherMethods(app, '/plants/:id', ['GET', 'HEAD', 'PUT', 'DELETE'])
 }
 
+/** @throws RequestError `bad-json` */
+function readJson(body: Buffer | undefined): unknown {
+  if (body === undefined || body.length === 0) throw new RequestError('bad-json', 'the request has no body')
+  if (!isUtf8(body)) throw new RequestError('bad-json', 'the body is not valid UTF-8')
+  try {
+    return parseJsonRecord(body.toString())
+  } catch (error) {
+    throw new RequestError('bad-json', `the body is not valid JSON: ${(error as Error).message}`)
+  }
+}
+
 const pageLimit = { minimum: 1, maximum: pageLimitMax, default: pageLimitDefault }
+
+const nextPageHeader = about(
+  'The next page (RFC 8288, rel="next"); absent on the last one. 431 where no request could carry it.',
+  Type.String(),
+)
 
 const plantPath = Type.Object({ id: about('The id of the plant', wire.PlantId) })
 

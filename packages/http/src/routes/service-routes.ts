@@ -1,0 +1,98 @@
+import { readFileSync } from 'node:fs'
+import type { FastifyInstance } from 'fastify'
+import { Type } from 'typebox'
+import { answer, answerText } from '../answer/answer.ts'
+import { about, aroundRequest, failing, operation } from '../answer/description.ts'
+import { RequestError } from '../answer/failures.ts'
+import { Status } from '../answer/schemas.ts'
+import { failOtherMethods } from './other-methods.ts'
+
+export interface ServiceRoutesNeeds {
+  /** Rejects when the store can't serve at the moment. */
+  readonly check: () => Promise<void>
+  readonly isDraining: () => boolean
+  /** The interface description, as JSON text. */
+  readonly description: () => string
+  /** In the text format of Prometheus. */
+  readonly metrics: () => Promise<string>
+  /** Where the files of the reference page are, with a slash at the end. */
+  readonly docsFolder: URL
+}
+
+/** The pages about the service. All but its figures are open to everybody. */
+export function addServiceRoutes(
+  app: FastifyInstance,
+  { check, isDraining, description, metrics, docsFolder }: ServiceRoutesNeeds,
+): void {
+  app.get('/healthz', openPage('health', 'Whether the process answers', Status), (_request, reply) =>
+    answer(reply, { status: 'ok' }),
+  )
+  app.get('/readyz', openPage('readiness', 'Whether the service can serve', Status), async (_, reply) => {
+    if (isDraining()) throw new RequestError('draining', 'the server is about to stop')
+    await check()
+    return answer(reply, { status: 'ready' })
+  })
+  app.get('/openapi.json', openPage('describe', 'This description', { type: 'object' }), (_request, reply) =>
+    answerText(reply, description()),
+  )
+  for (const [url, [file, mediaType]] of Object.entries(docsFiles)) {
+    // One for everybody, read when it is first asked for: clients may take it as slowly as they like.
+    let content: Buffer | undefined
+    app.get(url, open, (_request, reply) => {
+      content ??= readFileSync(new URL(file, docsFolder))
+      reply.headers({ ...docsHeaders, 'content-type': mediaType }).send(content)
+    })
+  }
+  app.get(
+    '/metrics',
+    {
+      config: { tokenScope: 'metrics:read' },
+      schema: operation({
+        operationId: 'metrics',
+        tags: ['service'],
+        summary: 'The figures of the service',
+        description: 'For a token with the scope `metrics:read`, in the text format of Prometheus.',
+        response: {
+          200: { description: 'The figures', content: { [metricsMediaType]: { schema: Type.String() } } },
+          ...failing(...aroundRequest),
+        },
+      }),
+    },
+    async (_request, reply) => reply.header('content-type', metricsMediaType).send(await metrics()),
+  )
+
+  for (const url of ['/healthz', '/readyz', '/openapi.json', ...Object.keys(docsFiles), '/metrics'])
+    failOtherMethods(app, url, ['GET', 'HEAD'], open)
+}
+
+const open = { config: { tokenScope: null } } as const
+
+const openPage = (operationId: string, summary: string, schema: object) => ({
+  ...open,
+  schema: operation({
+    operationId,
+    tags: ['service'],
+    summary,
+    security: [],
+    response: { 200: about(summary, schema), ...failing(400, 408, 417, 431, 500, 503) },
+  }),
+})
+
+/** The reference page: the interface in a browser, to be tried out with a token. */
+const docsFiles = {
+  '/docs': ['docs.html', 'text/html; charset=utf-8'],
+  '/docs/page.js': ['page.js', 'text/javascript; charset=utf-8'],
+  '/docs/swagger-ui-bundle.js': ['swagger-ui-bundle.js', 'text/javascript; charset=utf-8'],
+  '/docs/swagger-ui.css': ['swagger-ui.css', 'text/css; charset=utf-8'],
+} as const
+
+/** The page runs nothing but these files, and talks only to its own origin. */
+const docsHeaders = {
+  'content-security-policy':
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  'x-content-type-options': 'nosniff',
+  'referrer-policy': 'no-referrer',
+  'cache-control': 'no-cache',
+}
+
+const metricsMediaType = 'text/plain; version=0.0.4; charset=utf-8'
