@@ -27,7 +27,7 @@ export async function startService(
 ): Promise<RunningService> {
   await using starting = new AsyncDisposableStack()
 
-  const counters = createCounters()
+  const counters = createCounters(0)
   const storeLog = createStoreLog(logger, storageName(config.databaseUrl))
   const storage = starting.use(
     await openStorage({
@@ -36,7 +36,7 @@ export async function startService(
       readConnectionsMax: config.databasePoolMax,
       queueRowsMax: config.queueRowsMax,
       onCommit: counters.onCommit,
-      onStateChange: state => storeLog.note('main', state),
+      onStateChange: state => storeLog.note(0, state),
     }).catch(cause => {
       throw new Error(`DATABASE_URL: ${cause.message}`, { cause })
     }),

@@ -2,33 +2,8 @@ import { isIP } from 'node:net'
 import { availableParallelism } from 'node:os'
 import { isBearerToken } from '@plant-store/access'
 import type { ServerLimits } from '@plant-store/http'
-import { defaultStoreUrl, storageName } from '@plant-store/persistence'
+import { defaultStoreUrl, parseStoreUrl, type StoreLocation } from '@plant-store/persistence'
 import ipaddr from 'ipaddr.js'
-
-export interface Config {
-  readonly host: string
-  readonly port: number
-  readonly databaseUrl: string
-  readonly databaseTimeoutMs: number
-  readonly databasePoolMax: number
-  /** Absolute, http or https. */
-  readonly baseUrl: string | undefined
-  readonly accessTokens: readonly string[]
-  /** As browsers write them. */
-  readonly corsOrigins: readonly string[]
-  readonly logLevel: string
-  /** Threads that answer requests. Each takes a share of the connections. */
-  readonly httpThreads: number
-  readonly serverLimits: ServerLimits
-  /** Addresses and networks of proxies whose X-Forwarded-For is believed. */
-  readonly trustedProxies: readonly string[]
-  readonly queueRowsMax: number
-  readonly shutdownTimeoutMs: number
-  /** Where metrics are served without a token, if anywhere. */
-  readonly metricsPort: number | undefined
-  /** Where traces are sent, if anywhere. */
-  readonly tracesEndpoint: string | undefined
-}
 
 /** Has a line for each wrong variable. */
 export class ConfigError extends Error {
@@ -40,55 +15,58 @@ const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']
 /** More than two gain little: they then wait for the one writer. */
 const httpThreadsDefault = process.platform === 'linux' ? Math.min(2, availableParallelism()) : 1
 
+/** Returns the value of a variable, or of the fallback where it is not set. */
+type Read = <Value>(name: string, fallback: string, parse: (text: string) => Value) => Value
+
+const readSettings = (read: Read) => ({
+  // As URLs write an IPv6 address.
+  host: read('HOST', '127.0.0.1', text => text.replace(/^\[(.*)\]$/, '$1')),
+  port: read('PORT', '3000', integer(0, 65_535)),
+  databaseUrl: read('DATABASE_URL', defaultStoreUrl, storeUrl),
+  databaseTimeoutMs: read('DATABASE_TIMEOUT', '5s', duration),
+  databasePoolMax: read('DATABASE_POOL_MAX', '4', integer(1, 1000)),
+  baseUrl: read('BASE_URL', '', optional(plainUrl)),
+  accessTokens: read('ACCESS_TOKENS', '', tokenList),
+  corsOrigins: read('CORS_ORIGINS', '', originList),
+  logLevel: read('LOG_LEVEL', 'info', oneOf(logLevels)),
+  httpThreads: read('HTTP_THREADS', `${httpThreadsDefault}`, integer(1, 64)),
+  serverLimits: {
+    bodyBytesMax: read('BODY_LIMIT', '1MiB', bytes(1, 2 ** 26)),
+    headerBytesMax: read('HEADER_LIMIT', '16KiB', bytes(1024, 2 ** 20)),
+    pageTextBytesMax: read('PAGE_LIMIT', '2MiB', bytes(1, 2 ** 26)),
+    heldBytesMax: read('HELD_LIMIT', '64MiB', bytes(1, 2 ** 32)),
+    requestTimeoutMs: read('REQUEST_TIMEOUT', '30s', duration),
+    headersTimeoutMs: read('HEADERS_TIMEOUT', '10s', duration),
+    keepAliveTimeoutMs: read('KEEP_ALIVE_TIMEOUT', '72s', duration),
+    inactivityTimeoutMs: read('INACTIVITY_TIMEOUT', '60s', duration),
+    connectionsMax: read('MAX_CONNECTIONS', '10000', integer(1, 1_000_000)),
+    wrongTokensMax: read('WRONG_TOKENS_LIMIT', '100', integer(1, 1_000_000)),
+  } satisfies ServerLimits,
+  trustedProxies: read('TRUST_PROXY', '', networkList),
+  queueRowsMax: read('QUEUE_LIMIT', '10000', integer(1, 1_000_000)),
+  shutdownTimeoutMs: read('SHUTDOWN_TIMEOUT', '10s', duration),
+  metricsPort: read('METRICS_PORT', '', optional(integer(1, 65_535))),
+  tracesEndpoint: read('OTEL_EXPORTER_OTLP_ENDPOINT', '', optional(httpUrl)),
+})
+
+export type Config = Readonly<ReturnType<typeof readSettings>>
+
 /** @throws ConfigError that names every wrong variable, and what it must be */
 export function readConfig(environment: Readonly<Record<string, string | undefined>>): Config {
   const faults: string[] = []
-
-  /** An empty variable counts as unset: compose files and shells clear one that way. */
-  const read = <Value>(name: string, fallback: string, parse: (text: string) => Value): Value => {
-    const text = environment[name] || fallback
+  const config = readSettings((name, fallback, parse) => {
     try {
-      return parse(text)
+      // An empty variable counts as unset: compose files and shells clear one that way.
+      return parse(environment[name] || fallback)
     } catch (error) {
       faults.push(`${name} ${(error as Error).message}`)
-      return undefined as Value
+      return undefined as never
     }
-  }
-
-  const config: Config = {
-    // As URLs write an IPv6 address.
-    host: read('HOST', '127.0.0.1', text => text.replace(/^\[(.*)\]$/, '$1')),
-    port: read('PORT', '3000', integer(0, 65_535)),
-    databaseUrl: read('DATABASE_URL', defaultStoreUrl, databaseUrl),
-    databaseTimeoutMs: read('DATABASE_TIMEOUT', '5s', duration),
-    databasePoolMax: read('DATABASE_POOL_MAX', '4', integer(1, 1000)),
-    baseUrl: read('BASE_URL', '', optional(plainUrl)),
-    corsOrigins: read('CORS_ORIGINS', '', originList),
-    accessTokens: read('ACCESS_TOKENS', '', tokenList),
-    logLevel: read('LOG_LEVEL', 'info', oneOf(logLevels)),
-    httpThreads: read('HTTP_THREADS', `${httpThreadsDefault}`, integer(1, 64)),
-    serverLimits: {
-      bodyBytesMax: read('BODY_LIMIT', '1MiB', bytes(1, 2 ** 26)),
-      headerBytesMax: read('HEADER_LIMIT', '16KiB', bytes(1024, 2 ** 20)),
-      pageTextBytesMax: read('PAGE_LIMIT', '2MiB', bytes(1, 2 ** 26)),
-      heldBytesMax: read('HELD_LIMIT', '64MiB', bytes(1, 2 ** 32)),
-      requestTimeoutMs: read('REQUEST_TIMEOUT', '30s', duration),
-      headersTimeoutMs: read('HEADERS_TIMEOUT', '10s', duration),
-      keepAliveTimeoutMs: read('KEEP_ALIVE_TIMEOUT', '72s', duration),
-      inactivityTimeoutMs: read('INACTIVITY_TIMEOUT', '60s', duration),
-      connectionsMax: read('MAX_CONNECTIONS', '10000', integer(1, 1_000_000)),
-      wrongTokensMax: read('WRONG_TOKENS_LIMIT', '100', integer(1, 1_000_000)),
-    },
-    trustedProxies: read('TRUST_PROXY', '', networkList),
-    queueRowsMax: read('QUEUE_LIMIT', '10000', integer(1, 1_000_000)),
-    shutdownTimeoutMs: read('SHUTDOWN_TIMEOUT', '10s', duration),
-    metricsPort: read('METRICS_PORT', '', optional(integer(1, 65_535))),
-    tracesEndpoint: read('OTEL_EXPORTER_OTLP_ENDPOINT', '', optional(httpUrl)),
-  }
+  })
   const { inactivityTimeoutMs, connectionsMax } = config.serverLimits
   if (
     faults.length === 0 &&
-    isPostgres(config.databaseUrl) &&
+    hasTimeout[parseStoreUrl(config.databaseUrl).kind] &&
     inactivityTimeoutMs <= config.databaseTimeoutMs
   ) {
     const consequence = 'a request that waits for the database would be cut without an answer'
@@ -100,6 +78,13 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
   if (faults.length > 0) throw new ConfigError(faults.join('\n'))
   // Each thread takes at least one connection.
   return Object.freeze({ ...config, httpThreads: Math.min(config.httpThreads, connectionsMax) })
+}
+
+/** The stores for which DATABASE_TIMEOUT holds. */
+const hasTimeout: Readonly<Record<StoreLocation['kind'], boolean>> = {
+  file: false,
+  memory: false,
+  hosts: true,
 }
 
 const optional =
@@ -144,8 +129,6 @@ const httpUrl = (text: string) => {
   return url.href
 }
 
-const isPostgres = (url: string) => storageName(url).startsWith('postgres:')
-
 /** Other characters in a path mean something to the router, or have several spellings. */
 const plainUrl = (text: string) => {
   const url = httpUrl(text)
@@ -155,8 +138,8 @@ const plainUrl = (text: string) => {
   return url
 }
 
-const databaseUrl = (text: string) => {
-  storageName(text)
+const storeUrl = (text: string) => {
+  parseStoreUrl(text)
   return text
 }
 

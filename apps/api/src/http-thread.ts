@@ -2,11 +2,14 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { attachStorage, type SharedStorage, type StoreState } from '@plant-store/persistence'
 import { createBirpc } from 'birpc'
 import type { Config } from './config.ts'
-import { createCounters, type ThreadFigures } from './counters.ts'
+import { createCounters } from './counters.ts'
 import { openHttpServer } from './http-server.ts'
 import { gatherLog } from './log.ts'
+import type { Samples } from './metrics.ts'
 
 export interface HttpThreadData {
+  /** From 1. */
+  readonly thread: number
   readonly config: Config
   readonly shared: SharedStorage
   /** Shared by all threads. */
@@ -19,7 +22,7 @@ export interface HttpThread {
   ready(): Promise<void>
   listen(): Promise<void>
   stopListening(): Promise<void>
-  figures(): ThreadFigures
+  figures(): Samples
   /** Answers the requests that have arrived, and ends the thread. */
   stop(): void
 }
@@ -34,7 +37,7 @@ export interface HttpThreadOwner {
 
 const port = parentPort
 if (port === null) throw new Error('http-thread.js must run as a worker thread')
-const { config, shared, wrongTokenCounts } = workerData as HttpThreadData
+const { thread, config, shared, wrongTokenCounts } = workerData as HttpThreadData
 
 const ready = Promise.withResolvers<void>()
 const stopped = Promise.withResolvers<void>()
@@ -53,7 +56,7 @@ const owner = createBirpc<HttpThreadOwner, HttpThread>(
   },
 )
 
-const counters = createCounters()
+const counters = createCounters(thread)
 await using storage = await attachStorage(shared, {
   onCommit: counters.onCommit,
   onStateChange: owner.onStateChange.asEvent,

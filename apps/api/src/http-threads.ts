@@ -5,20 +5,24 @@ import { Worker } from 'node:worker_threads'
 import { type SharedStorage, transferListOf } from '@plant-store/persistence'
 import { createBirpc } from 'birpc'
 import type { Config } from './config.ts'
-import type { ThreadFigures } from './counters.ts'
 import type { HttpThread, HttpThreadData, HttpThreadOwner } from './http-thread.ts'
+import type { Samples } from './metrics.ts'
 
 /** The threads that answer requests, all on one port and one store. Disposing of them answers what has arrived. */
 export interface HttpThreads extends AsyncDisposable {
-  /** Resolves once all of them can listen. */
+  /**
+   * Resolves once all of them can listen.
+   *
+   * @param ownerOf takes the number of a thread, from 1
+   */
   start(
     config: Config,
     share: () => SharedStorage,
     ownerOf: (thread: number) => HttpThreadOwner,
   ): Promise<void>
   listen(): Promise<void>
-  /** Returns `undefined` for a thread that never answered. */
-  figures(): Promise<(ThreadFigures | undefined)[]>
+  /** Returns the samples of each. */
+  figures(): Promise<Samples[]>
 }
 
 /** Enough to count the wrong tokens of some 8,000 networks separately. */
@@ -39,8 +43,9 @@ export function createHttpThreads(): HttpThreads {
   return {
     async start(config, share, ownerOf) {
       const wrongTokenCounts = new SharedArrayBuffer(wrongTokenCountsBytes)
-      const starts = Array.from({ length: config.httpThreads }, async (_, thread) => {
-        const data = { config, shared: share(), wrongTokenCounts }
+      const starts = Array.from({ length: config.httpThreads }, async (_, index) => {
+        const thread = index + 1
+        const data = { thread, config, shared: share(), wrongTokenCounts }
         threads.push(await startHttpThread(data, ownerOf(thread)))
       })
       await all(starts)
@@ -62,14 +67,9 @@ async function all(steps: readonly Promise<void>[]): Promise<void> {
   await Promise.all(steps)
 }
 
-interface RunningThread {
-  listen(): Promise<void>
-  stopListening(): Promise<void>
-  figures(): Promise<ThreadFigures | undefined>
-  stop(): Promise<void>
-}
+type RunningThread = Awaited<ReturnType<typeof startHttpThread>>
 
-async function startHttpThread(data: HttpThreadData, owner: HttpThreadOwner): Promise<RunningThread> {
+async function startHttpThread(data: HttpThreadData, owner: HttpThreadOwner) {
   const worker = new Worker(new URL('./http-thread.js', import.meta.url), {
     workerData: data,
     transferList: transferListOf(data.shared),
@@ -87,7 +87,7 @@ async function startHttpThread(data: HttpThreadData, owner: HttpThreadOwner): Pr
     if (code !== 0) process.exitCode = 1
   })
 
-  let figures: ThreadFigures | undefined
+  let figures: Samples = {}
   return {
     listen: thread.listen,
     stopListening: thread.stopListening,

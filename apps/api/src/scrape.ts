@@ -1,11 +1,13 @@
 import { statSync } from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
 import { type Storage, storeFiles } from '@plant-store/persistence'
+import manifest from '../package.json' with { type: 'json' }
 import type { Counters } from './counters.ts'
 import { figuresTimeoutMs, type HttpThreads } from './http-threads.ts'
+import { metrics, type Samples, sample } from './metrics.ts'
 import type { StoreLog } from './store-log.ts'
 
-/** Returns what writes the metrics of the whole process. Calls that overlap share one text. */
+/** Returns what writes the metrics of the process for Prometheus. Calls that overlap share one text. */
 export function createScrape(
   databaseUrl: string,
   storage: Storage,
@@ -15,15 +17,15 @@ export function createScrape(
 ): () => Promise<string> {
   const scrape = async () => {
     // Loaded when first needed, as many never ask.
-    const [{ writePrometheus }, figures] = await Promise.all([
-      import('./prometheus.ts'),
+    const [{ default: prometheus }, figures] = await Promise.all([
+      import('prom-client'),
       threads.figures(),
       noteFailure(storage),
     ])
-    return writePrometheus([counters.read(storage.pending()), ...figures], {
-      failure: storeLog.reason(),
-      storeBytes: sizeOf(storeFiles(databaseUrl)),
-    })
+    const ofProcess = samplesOfProcess(storeLog.reason(), sizeOf(storeFiles(databaseUrl)))
+    const all: Samples[] = [ofProcess, counters.read(storage.pending()), ...figures]
+    // Samples of several threads that have the same labels are added up.
+    return prometheus.AggregatorRegistry.aggregate(all.map(withHelp)).metrics()
   }
   let underWay: Promise<string> | undefined
   return () => {
@@ -48,4 +50,27 @@ function sizeOf(files: readonly string[]): number | undefined {
     // A disk that fails: the figures are wanted all the more.
     return undefined
   }
+}
+
+function samplesOfProcess(failure: string | undefined, storeBytes: number | undefined): Samples {
+  const { user, system } = process.cpuUsage()
+  return {
+    plant_store_build_info: [sample(1, { version: manifest.version })],
+    plant_store_ready: [sample(failure === undefined ? 1 : 0)],
+    plant_store_failure: failure === undefined ? [] : [sample(1, { reason: failure })],
+    plant_store_size_bytes: storeBytes === undefined ? [] : [sample(storeBytes)],
+    process_cpu_user_seconds_total: [sample(user / 1e6)],
+    process_cpu_system_seconds_total: [sample(system / 1e6)],
+    process_resident_memory_bytes: [sample(process.memoryUsage.rss())],
+    process_start_time_seconds: [sample(Math.round(performance.timeOrigin) / 1000)],
+  }
+}
+
+/** Returns the metrics as prom-client aggregates them. */
+function withHelp(samples: Samples): object[] {
+  return Object.entries(metrics).map(([name, [type, help]]) => {
+    const ofName = samples[name as keyof Samples] ?? []
+    const values = ofName.map(({ suffix, ...each }) => ({ ...each, metricName: name + suffix }))
+    return { name, type, help, values, aggregator: 'sum' }
+  })
 }

@@ -1,4 +1,4 @@
-import { defaultStoreUrl, storageName } from '@plant-store/persistence'
+import { defaultStoreUrl, parseStoreUrl } from '@plant-store/persistence'
 import { exitCodes, Failure } from './exit-codes.ts'
 
 /** Returns the URL of the store that DATABASE_URL names, as the server reads it. */
@@ -6,7 +6,8 @@ export function storeUrl(): string {
   const { DATABASE_URL } = process.env
   const url = DATABASE_URL || defaultStoreUrl
   try {
-    if (storageName(url) === ':memory:') throw new Error('must not be a store in the memory of one process')
+    if (parseStoreUrl(url).kind === 'memory')
+      throw new Error('must not be a store in the memory of one process')
   } catch (error) {
     throw new Failure(`DATABASE_URL ${(error as Error).message}`, exitCodes.usage)
   }

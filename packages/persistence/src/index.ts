@@ -26,4 +26,4 @@ export {
   type StoreState,
   transferListOf,
 } from './storage.ts'
-export { defaultStoreUrl, storageName, storeFiles } from './store-url.ts'
+export { defaultStoreUrl, parseStoreUrl, type StoreLocation, storageName, storeFiles } from './store-url.ts'
