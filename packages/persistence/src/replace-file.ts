@@ -42,9 +42,10 @@ export async function replaceFile<Result>(
       using store = await take(file, named, force)
       for (const suffix of logSuffixes) rmSync(file + suffix, { force: true })
       renameSync(partial, file)
+      // Before it is spoiled: a power cut may undo the rename.
+      syncFile(dirname(file))
       store?.spoil()
     }
-    syncFile(dirname(file))
     return result
   } finally {
     for (const suffix of ['', ...logSuffixes]) rmSync(partial + suffix, { force: true })

@@ -11,7 +11,7 @@ const loadingMs = 10_000
  */
 export function patch(place: RegExp, replacement: string): void {
   const modules = new Set<string>()
-  const found = new BroadcastChannel('place of a break')
+  const found = new BroadcastChannel(`place of ${place}`)
   found.unref()
   const note = (url: string) => {
     modules.add(url)

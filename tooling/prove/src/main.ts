@@ -8,6 +8,7 @@ import { failoverPart } from './failover.ts'
 import { killPart } from './kill.ts'
 import { overloadPart } from './overload.ts'
 import { type Finding, figure, type Part } from './part.ts'
+import { powerCutCopiesPart, powerCutPart } from './power-cut.ts'
 import { storeFilesPart } from './store-files.ts'
 
 /** Those that take as long as they take come first: the others get what time they leave. */
@@ -19,6 +20,8 @@ const parts: readonly Part[] = [
   fuzzPart,
   overloadPart,
   diskFaultsPart,
+  powerCutPart,
+  powerCutCopiesPart,
   storeFilesPart,
   modelPart,
   postgresPart,
@@ -30,6 +33,8 @@ const parts: readonly Part[] = [
 const breaks: Readonly<Record<string, { readonly part: string; readonly noticed: RegExp }>> = {
   'answer-before-commit': { part: 'kill', noticed: /no order of events explains/ },
   'last-writer-wins': { part: 'model', noticed: /expected .*taken|no order explains/ },
+  'synchronous-normal': { part: 'power-cut', noticed: /is lost/ },
+  'folder-not-synced': { part: 'power-cut-copies', noticed: /is lost/ },
   'undeclared-status': { part: 'fuzz', noticed: /the status 202 is not declared/ },
 }
 

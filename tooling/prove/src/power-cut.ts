@@ -1,0 +1,315 @@
+import { createHash } from 'node:crypto'
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { parsePlant } from '@plant-store/domain'
+import {
+  hasStrace,
+  launch,
+  type Program,
+  runCommand,
+  serverProgram,
+  temporaryFolder,
+  until,
+} from '@plant-store/harness'
+import { commandProgram } from '@plant-store/harness/command'
+import { createRandom, type Random } from '@plant-store/harness/random'
+import { inspectStore, openSnapshot, openStorage } from '@plant-store/persistence'
+import { type Circumstances, type Finding, figure, type Part } from './part.ts'
+import { token } from './program.ts'
+import { type Image, parseCalls, RecordedDisk, recording } from './recorded-disk.ts'
+
+export const powerCutPart: Part = { name: 'power-cut', share: 0.12, run: cutServer }
+export const powerCutCopiesPart: Part = { name: 'power-cut-copies', share: 0.05, run: cutCopies }
+
+const clients = 8
+const plantsOfAClient = 5
+const versions = 3
+/** Up to so many pieces that are not durable, every subset of them is tried; of more, some. */
+const piecesMax = 4
+const subsets = 6
+
+/** Without it, so short a run would never take its log into the database while it works. */
+const shortLog = fileURLToPath(new URL('../breaks/short-log.ts', import.meta.url))
+
+/** A file as it was found: what it holds, as text; nothing where there is none. */
+type Content = string | undefined
+
+interface Scene {
+  readonly name: string
+  readonly command: readonly string[]
+  readonly folder: string
+  /** The file that matters. */
+  readonly file: string
+  /** Works with the program, which otherwise ends by itself. */
+  readonly use?: (program: Program) => Promise<void>
+  /** @throws Error when it is damaged */
+  readonly read: (file: string) => Promise<string> | string
+  /** Returns what is wrong with a content, after the program has said so much. */
+  readonly judge: (content: Content, said: string) => string | undefined
+}
+
+interface Tally {
+  boundaries: number
+  images: number
+  judged: number
+  readonly failures: string[]
+}
+
+/** A server under load, from a store that is not there yet to the end. */
+export function cutServer({ preload, scale, ...rest }: Circumstances): Promise<Finding> {
+  return cutPower(rest, async folder => [serving(folder, preload, scale)])
+}
+
+/** What writes a file whole or not at all. */
+export function cutCopies({ preload, ...rest }: Circumstances): Promise<Finding> {
+  return cutPower(rest, async folder => {
+    const scenes: Scene[] = []
+    for (const command of ['backup', 'restore', 'export'] as const) {
+      for (const replaces of [false, true]) {
+        const place = join(folder, `${command}-${replaces}`)
+        scenes.push(await copying(command, place, preload, replaces))
+      }
+    }
+    return scenes
+  })
+}
+
+/**
+ * Records what the program writes and fsyncs, and cuts the power at every fsync: of what was not durable by then the
+ * disk may hold all, nothing or any part, down to a sector. Whatever it holds must open, with all that was answered.
+ */
+async function cutPower(
+  { seed }: Pick<Circumstances, 'seed'>,
+  scenesIn: (folder: string) => Promise<readonly Scene[]>,
+): Promise<Finding> {
+  if (!hasStrace) {
+    return { tried: 'nothing', times: 0, failures: [], skipped: ['power cuts: strace is not installed'] }
+  }
+  const random = createRandom(seed)
+  const tally: Tally = { boundaries: 0, images: 0, judged: 0, failures: [] }
+  using folder = temporaryFolder()
+  for (const scene of await scenesIn(folder.path)) await cutScene(scene, random, tally)
+  return {
+    tried: `the power cut at ${figure(tally.boundaries)} fsyncs; ${figure(tally.images)} images of the disk opened, ${figure(tally.judged)} times compared with what was answered`,
+    times: tally.boundaries,
+    failures: tally.failures,
+    lost: tally.failures.filter(failure => failure.includes('is lost')).length,
+  }
+}
+
+function serving(folder: string, preload: string | undefined, scale: number): Scene {
+  const file = join(folder, 'plants.db')
+  return {
+    name: 'serve',
+    command: node(serverProgram, shortLog, preload),
+    folder,
+    file,
+    async use(program) {
+      const listening = /"url":"([^"]+)"/
+      await until('it listens', () => listening.test(program.output()) || !program.isRunning())
+      const url = listening.exec(program.output())?.[1] as string
+      const wanted = Math.ceil(plantsOfAClient * scale)
+      const work = async (client: number) => {
+        for (let n = 0; n < wanted; n++) {
+          const id = client * 1_000 + n
+          for (let version = 0; version < versions; version++) await send(url, id, version)
+        }
+      }
+      await Promise.all(Array.from({ length: clients }, (_, client) => work(client)))
+      program.process.kill('SIGTERM')
+    },
+    read: readStore,
+    judge(content, said) {
+      const found = new Map(
+        (content || undefined)?.split('\n').map(line => line.split(' ') as [string, string]),
+      )
+      for (const [, id = '', version] of said.matchAll(/"name":"p(\d+)v(\d+)/g)) {
+        const [, kept = -1] = /v(\d+)/.exec(found.get(id) ?? '') ?? []
+        if (Number(kept) < Number(version)) return `plant ${id}, version ${version}, is lost`
+      }
+      const wrong = [...found].find(
+        ([id, name]) => name !== nameOf(Number(id), Number(/v(\d+)/.exec(name)?.[1])),
+      )
+      return wrong && `plant ${wrong[0]} is not what was sent`
+    },
+  }
+}
+
+const nameOf = (id: number, version: number) =>
+  `p${id}v${version}-${'x'.repeat((id * 37 + version * 911) % 3_000)}`
+
+async function send(url: string, id: number, version: number): Promise<void> {
+  const answer = await fetch(version === 0 ? `${url}/plants` : `${url}/plants/${id}`, {
+    method: version === 0 ? 'POST' : 'PUT',
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ ...(version === 0 && { id }), name: nameOf(id, version) }),
+  })
+  if (answer.status !== 200)
+    throw new Error(`the answer to a change is ${answer.status}: ${await answer.text()}`)
+}
+
+/** A command that writes a file whole or not at all. */
+async function copying(
+  command: 'backup' | 'restore' | 'export',
+  folder: string,
+  preload: string | undefined,
+  replaces: boolean,
+): Promise<Scene> {
+  const target = join(folder, 'target')
+  mkdirSync(target, { recursive: true })
+  const store = await makeStore(join(folder, 'source'), 'new')
+  const file = join(target, 'copy')
+  const read = command === 'export' ? (path: string) => readFileSync(path, 'utf8') : readStore
+  const written =
+    command === 'export'
+      ? (await runCommand(['export'], { databaseUrl: `file:${store}` })).stdout
+      : await readStore(store)
+  let before: Content
+  if (replaces) {
+    before = 'old'
+    if (command === 'export') writeFileSync(file, before)
+    else before = await readStore(await makeStore(target, 'old', 'copy'))
+  }
+  const [url, argument] = command === 'restore' ? [file, store] : [store, file]
+  return {
+    name: `${command}${replaces ? ' that replaces' : ''}`,
+    command: [
+      'env',
+      `DATABASE_URL=file:${url}`,
+      ...node(commandProgram, preload),
+      command,
+      argument,
+      '--force',
+    ],
+    folder: target,
+    file,
+    read,
+    judge(content, said) {
+      if (content === written) return
+      if (said.includes('exit 0')) return 'what it said to have written is lost'
+      if (content !== before) return `what was there is lost: ${content?.slice(0, 200)}`
+      return
+    },
+  }
+}
+
+/** A store as a server leaves it that is killed: what was written last is in its log only. */
+async function makeStore(folder: string, name: string, file = 'plants.db'): Promise<string> {
+  using open = temporaryFolder()
+  const source = join(open.path, file)
+  await using storage = await openStorage({ url: `file:${source}` })
+  const plants = Array.from({ length: 200 }, (_, id) => parsePlant({ id: BigInt(id), name: `${name} ${id}` }))
+  await Promise.all(plants.map(plant => storage.plants.insert(plant)))
+  mkdirSync(folder, { recursive: true })
+  for (const each of ['', '-wal']) copyFileSync(source + each, join(folder, file + each))
+  return join(folder, file)
+}
+
+/** As the program opens it: a server that starts, and `check`. */
+async function readStore(file: string): Promise<string> {
+  const url = `file:${file}`
+  const lines: string[] = []
+  {
+    await using _open = await openStorage({ url })
+    await using snapshot = await openSnapshot(url)
+    for await (const plants of snapshot.plants()) lines.push(...plants.map(({ id, name }) => `${id} ${name}`))
+  }
+  await inspectStore(url)
+  return lines.join('\n')
+}
+
+async function cutScene(scene: Scene, random: Random, tally: Tally): Promise<void> {
+  using recorded = temporaryFolder()
+  const calls = join(recorded.path, 'calls')
+  const found = new Map(
+    readdirSync(scene.folder).map(each => [join(scene.folder, each), readFileSync(join(scene.folder, each))]),
+  )
+  const { PATH } = process.env
+  await using program = launch(recording(calls, scene.command), {
+    environment: {
+      PORT: '0',
+      HTTP_THREADS: '2',
+      DATABASE_URL: `file:${scene.file}`,
+      ACCESS_TOKENS: token,
+      PATH,
+    },
+  })
+  await scene.use?.(program)
+  const ending = await program.ended
+  if (ending !== 0)
+    throw new Error(`${scene.name} ended with ${ending}: ${program.errors()}${program.output()}`)
+
+  const disk = new RecordedDisk(scene.folder, found)
+  const contents = new Map<string, Content | Error>()
+  const events = parseCalls(readFileSync(calls, 'utf8').split('\n'))
+  let said = ''
+  let boundaries = 0
+  const cut = async () => {
+    boundaries++
+    for (const image of imagesOf(disk, random)) {
+      const content = await readOnce(scene, image, contents)
+      tally.judged++
+      const wrong =
+        content instanceof Error ? `it is damaged: ${content.message}` : scene.judge(content, said)
+      if (wrong) tally.failures.push(`${scene.name}, power cut at fsync ${boundaries}: ${wrong}`)
+    }
+  }
+  for (const event of events) {
+    if ('begins' in event) said += disk.begin(event.begins) ?? ''
+    else {
+      if (event.ends.name.endsWith('sync')) await cut()
+      disk.end(event.ends)
+    }
+  }
+  await cut()
+  if (boundaries < 3) tally.failures.push(`${scene.name}: only ${boundaries} fsyncs were recorded`)
+  tally.boundaries += boundaries
+  tally.images += contents.size
+}
+
+function* imagesOf(disk: RecordedDisk, random: Random): Iterable<Image> {
+  const pieces = disk.pending()
+  if (pieces <= piecesMax) {
+    for (let subset = 0; subset < 2 ** pieces; subset++) {
+      let piece = 0
+      yield disk.image(() => (subset & (1 << piece++)) !== 0)
+    }
+    return
+  }
+  yield disk.image(() => false)
+  yield disk.image(() => true)
+  for (let n = 0; n < subsets; n++) {
+    const chance = random.pick([0.1, 0.5, 0.9])
+    yield disk.image(() => random.chance(chance))
+  }
+}
+
+async function readOnce(
+  scene: Scene,
+  image: Image,
+  seen: Map<string, Content | Error>,
+): Promise<Content | Error> {
+  // SQLite makes this one again from the log.
+  const files = [...image].filter(([path]) => !path.endsWith('-shm'))
+  const hash = createHash('sha256')
+  for (const [path, content] of files) hash.update(`${path} ${content.length} `).update(content)
+  const key = hash.digest('hex')
+  if (!seen.has(key)) {
+    using place = temporaryFolder()
+    for (const [path, content] of files) writeFileSync(join(place.path, basename(path)), content)
+    const file = join(place.path, basename(scene.file))
+    try {
+      seen.set(key, existsSync(file) ? await scene.read(file) : undefined)
+    } catch (error) {
+      seen.set(key, error as Error)
+    }
+  }
+  return seen.get(key)
+}
+
+const node = (program: string, ...preloads: readonly (string | undefined)[]) => [
+  process.execPath,
+  ...preloads.flatMap(each => (each === undefined ? [] : ['--import', each])),
+  program,
+]

@@ -1,0 +1,259 @@
+import { dirname, resolve } from 'node:path'
+
+/** What a disk writes in one go: of a write that a power cut interrupts, some sectors arrive and others do not. */
+const sectorBytes = 512
+
+const tracedCalls =
+  'openat,open,creat,close,dup,dup2,dup3,write,writev,pwrite64,pwritev,pwritev2,ftruncate,truncate,fallocate,' +
+  'copy_file_range,sendfile,rename,renameat,renameat2,unlink,unlinkat,link,linkat,symlink,mkdir,mkdirat,rmdir,' +
+  'fsync,fdatasync,sync_file_range,exit_group'
+
+/** Runs a command with strace, which writes what `parseCalls` reads. The command keeps its process id. */
+export const recording = (calls: string, command: readonly string[]): readonly [string, ...string[]] => [
+  'strace',
+  ...['-D', '-f', '--seccomp-bpf', '-xx', '-s', '100000000', '-e', 'signal=none'],
+  ...['-e', `trace=${tracedCalls}`, '-o', calls, ...command],
+]
+
+export interface Call {
+  readonly name: string
+  readonly args: readonly string[]
+  result: number
+}
+
+/** A call begins, and later ends: other threads go on in between. */
+export type CallEvent = { readonly begins: Call } | { readonly ends: Call }
+
+export function parseCalls(lines: readonly string[]): CallEvent[] {
+  const events: CallEvent[] = []
+  const unfinished = new Map<string, Call>()
+  for (const line of lines) {
+    const [, thread = '', resumed, name, rest = ''] =
+      /^(\d+) +(?:<\.\.\. (\w+) resumed>|(\w+)\()(.*)$/.exec(line) ?? []
+    const result = / = (-?\d+|\?)[^=]*$/.exec(rest)
+    const call = resumed === undefined ? name && begin(name, rest) : unfinished.get(thread)
+    if (!call) continue
+    if (resumed === undefined) events.push({ begins: call })
+    unfinished.set(thread, call)
+    if (result === null) continue
+    call.result = Number(result[1])
+    events.push({ ends: call })
+  }
+  return events
+}
+
+const begin = (name: string, args: string): Call => ({
+  name,
+  args: args.replace(/\)? +(= .*|<unfinished \.\.\.>)$/, '').split(', '),
+  result: 0,
+})
+
+const bytesOf = (args: readonly string[]): Buffer => {
+  const strings = [...args.join().matchAll(/"((?:\\x[0-9a-f]{2})*)"(\.\.\.)?/g)]
+  if (strings.some(([, , cut]) => cut)) throw new Error('strace cut a text off')
+  return Buffer.from(strings.map(([, hex]) => hex?.replaceAll('\\x', '')).join(''), 'hex')
+}
+
+interface Change {
+  isDone: boolean
+  isDurable: boolean
+}
+
+interface Write extends Change {
+  readonly offset: number
+  /** Missing where the file was cut off at the offset. */
+  readonly data?: Buffer
+}
+
+interface NameChange extends Change {
+  readonly folders: readonly string[]
+  readonly created: readonly File[]
+  readonly apply: (names: Map<string, File>) => void
+}
+
+interface File {
+  /** What is durable. */
+  content: Buffer
+  writes: Write[]
+}
+
+/** The content of each file by its path, as a power cut leaves it. */
+export type Image = ReadonlyMap<string, Buffer>
+
+/**
+ * What the calls of a program do to the files below a folder, as far as POSIX promises it: an fsync makes the content of
+ * one file durable, or the names in one folder, once it has returned. All else may be lost, kept or torn, in any order.
+ */
+export class RecordedDisk {
+  readonly #folder: string
+  readonly #names = new Map<string, File>()
+  /** As the folders have them on the disk. */
+  readonly #durableNames = new Map<string, File>()
+  #nameChanges: NameChange[] = []
+  readonly #opened = new Map<string, { file?: File; folder?: string; position: number; appends: boolean }>()
+  readonly #changesOf = new Map<Call, readonly Change[]>()
+
+  /** @param found what is in the folder, durable, when the recording begins */
+  constructor(folder: string, found: Image = new Map()) {
+    this.#folder = folder
+    for (const [path, content] of found) this.#names.set(path, { content, writes: [] })
+    for (const [path, file] of this.#names) this.#durableNames.set(path, file)
+  }
+
+  /** @returns what is written to something that is not a file below the folder */
+  begin(call: Call): string | undefined {
+    const { name, args, result } = call
+    const opened = this.#opened.get(args[0] ?? '')
+    const file = opened?.file
+    const write = (offset: number, data?: Buffer) => {
+      const change = {
+        offset,
+        ...(data && { data: data.subarray(0, result) }),
+        isDone: false,
+        isDurable: false,
+      }
+      file?.writes.push(change)
+      this.#changesOf.set(call, [change])
+    }
+    if (name === 'exit_group') return `exit ${args[0]}`
+    if (name === 'write' || name === 'writev') {
+      const data = bytesOf(args.slice(1))
+      if (!opened) return data.toString('latin1')
+      if (opened.appends) throw new Error('the recording does not know where a write was appended')
+      write(opened.position, data)
+      opened.position += result
+    } else if (result < 0) return
+    else if (name === 'pwrite64' && file) write(Number(args[3]), bytesOf(args.slice(1, 2)))
+    else if (name === 'ftruncate' && file) write(Number(args[1]))
+    else if ((name === 'fsync' || name === 'fdatasync') && opened) {
+      const changes =
+        file?.writes ?? this.#nameChanges.filter(each => each.folders.includes(opened.folder ?? ''))
+      // Only what was done before it began.
+      this.#changesOf.set(
+        call,
+        changes.filter(({ isDone }) => isDone),
+      )
+    }
+    return
+  }
+
+  end(call: Call): void {
+    const { name, args, result } = call
+    const changes = this.#changesOf.get(call) ?? []
+    this.#changesOf.delete(call)
+    if (result < 0) return
+    const path = (index: number) => resolve(bytesOf(args.slice(index, index + 1)).toString())
+    const isOurs = (each: string) => each === this.#folder || each.startsWith(`${this.#folder}/`)
+    switch (name) {
+      case 'openat':
+        if (isOurs(path(1))) this.#open(path(1), args[2] ?? '', `${result}`)
+        return
+      case 'close':
+        this.#opened.delete(args[0] ?? '')
+        return
+      case 'write':
+      case 'writev':
+      case 'pwrite64':
+      case 'ftruncate':
+        for (const change of changes) change.isDone = true
+        return
+      case 'fsync':
+      case 'fdatasync':
+        for (const change of changes) change.isDurable = true
+        this.#settle()
+        return
+      case 'rename':
+        if (isOurs(path(1))) {
+          this.#rename([path(0), path(1)], names => {
+            const file = names.get(path(0))
+            if (file) names.set(path(1), file).delete(path(0))
+          })
+        }
+        return
+      case 'unlink':
+        if (isOurs(path(0))) this.#rename([path(0)], names => names.delete(path(0)))
+        return
+      case 'exit_group':
+        return
+      default: {
+        const touched = args.some(each => each.startsWith('"') && isOurs(resolve(bytesOf([each]).toString())))
+        if (touched || this.#opened.has(args[0] ?? '')) throw new Error(`the recording does not know ${name}`)
+      }
+    }
+  }
+
+  #open(path: string, flags: string, descriptor: string): void {
+    if (flags.includes('O_CREAT') && !this.#names.has(path)) {
+      const created: File = { content: Buffer.alloc(0), writes: [] }
+      this.#rename([path], names => names.set(path, created), [created])
+    }
+    const file = this.#names.get(path)
+    if (flags.includes('O_TRUNC')) file?.writes.push({ offset: 0, isDone: true, isDurable: false })
+    const appends = flags.includes('O_APPEND')
+    this.#opened.set(descriptor, { ...(file ? { file } : { folder: path }), position: 0, appends })
+  }
+
+  #rename(paths: readonly string[], apply: NameChange['apply'], created: readonly File[] = []): void {
+    apply(this.#names)
+    const folders = paths.map(each => dirname(each))
+    this.#nameChanges.push({ folders, created, apply, isDone: true, isDurable: false })
+  }
+
+  #files(): Set<File> {
+    return new Set([...this.#durableNames.values(), ...this.#nameChanges.flatMap(({ created }) => created)])
+  }
+
+  #settle(): void {
+    while (this.#nameChanges[0]?.isDurable) this.#nameChanges.shift()?.apply(this.#durableNames)
+    for (const file of this.#files()) {
+      const pending = file.writes.findIndex(({ isDurable }) => !isDurable)
+      const durable = file.writes.splice(0, pending < 0 ? file.writes.length : pending)
+      if (durable.length > 0) file.content = written(file.content, durable, () => true)
+    }
+  }
+
+  /** Returns how many sectors and names a power cut might lose now. */
+  pending(): number {
+    let count = 0
+    this.image(() => {
+      count++
+      return true
+    })
+    return count
+  }
+
+  /** @param keeps asked for each sector and name that is not durable: whether it reached the disk all the same */
+  image(keeps: () => boolean): Image {
+    const names = new Map(this.#durableNames)
+    for (const change of this.#nameChanges) if (change.isDurable || keeps()) change.apply(names)
+    const contents = new Map(
+      [...this.#files()].map(file => [file, written(file.content, file.writes, keeps)]),
+    )
+    return new Map([...names].map(([path, file]) => [path, contents.get(file) as Buffer]))
+  }
+}
+
+function written(content: Buffer, writes: readonly Write[], keeps: () => boolean): Buffer {
+  const end = Math.max(content.length, ...writes.map(({ offset, data }) => offset + (data?.length ?? 0)))
+  const image = Buffer.alloc(end)
+  content.copy(image)
+  let length = content.length
+  for (const { offset, data, isDurable } of writes) {
+    if (data === undefined) {
+      if (isDurable || keeps()) {
+        image.fill(0, offset, length)
+        length = offset
+      }
+      continue
+    }
+    for (let from = 0; from < data.length; ) {
+      const to = Math.min(data.length, from + sectorBytes - ((offset + from) % sectorBytes))
+      if (isDurable || keeps()) {
+        data.copy(image, offset + from, from, to)
+        length = Math.max(length, offset + to)
+      }
+      from = to
+    }
+  }
+  return image.subarray(0, length)
+}

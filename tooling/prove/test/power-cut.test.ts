@@ -1,0 +1,23 @@
+import { fileURLToPath } from 'node:url'
+import { hasStrace } from '@plant-store/harness'
+import { anySeed } from '@plant-store/harness/random'
+import { expect, test } from 'vitest'
+import { cutCopies } from '../src/power-cut.ts'
+
+const seed = anySeed()
+console.log(`seed ${seed}`)
+const cut = (preload?: string) => cutCopies({ seed, scale: 1, endAtMs: Number.POSITIVE_INFINITY, preload })
+
+test.skipIf(!hasStrace)(
+  'a power cut leaves the old file or the new one, and the new one once that was said',
+  async () => {
+    const { failures, times } = await cut()
+    expect(failures).toEqual([])
+    expect(times).toBeGreaterThan(20)
+  },
+)
+
+test.skipIf(!hasStrace)('a file whose folder is not fsynced is noticed', async () => {
+  const { lost } = await cut(fileURLToPath(new URL('../breaks/folder-not-synced.ts', import.meta.url)))
+  expect(lost).toBeGreaterThan(0)
+})
