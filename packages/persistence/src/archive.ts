@@ -2,18 +2,17 @@ import { type Plant, type PlantId, plantIdMax, plantIdMin } from '@plant-store/d
 import { type PlantRow, toPlant } from './tables.ts'
 
 /**
- * A whole store at once, for those who carry plants in and out of it by the million: a port beside the repository's,
- * over the same plants. Every call may be made while others read and change the store.
+ * A whole store at once, to load and read plants by the million: a port beside the repository's, over the same plants.
+ * Every call may be made while others read and change the store.
  *
- * A promise of a change resolves once the change is durable, and everything rejects with DomainError
- * `store-unavailable`, in which case nothing of that call was kept; where a store is so far away that its last answer
- * can get lost, an adapter has an error of its own for that. `plantArchiveContract` in `@plant-store/persistence/testing` is
- * this text as cases that any adapter can run.
+ * A promise of a change resolves once the change is durable. Everything rejects with DomainError `store-unavailable`;
+ * nothing of that call was then kept, unless it is an OutcomeUnknownError. `plantArchiveContract` in
+ * `@plant-store/persistence/testing` is this text as cases that any adapter can run.
  */
 export interface PlantArchive {
   /**
-   * Loads plants in one transaction, in their order, each with its own outcome. It holds up everybody else who writes
-   * for as long as it takes: give it some ten thousand plants, not a million.
+   * Loads plants in one transaction, in their order, each with its own outcome. It blocks all other writers meanwhile:
+   * give it some ten thousand plants, not a million.
    */
   load(plants: readonly Plant[], onTaken: OnTaken): Promise<readonly LoadOutcome[]>
   /** Begins a load of any number of plants that is kept whole or not at all. */
@@ -22,38 +21,33 @@ export interface PlantArchive {
   snapshot(): Promise<PlantSnapshot>
 }
 
-/** What becomes of a plant whose id another plant has. */
+/** What becomes of the stored plant whose id is loaded again. */
 export type OnTaken = 'keep' | 'replace'
 
-/** Where taken ids are replaced, `replaced` of a taken one; where they are kept, `already-there` of the same plant. */
+/** For a taken id: `replaced`, or when plants are kept, `already-there` for an equal plant and otherwise `id-taken`. */
 export type LoadOutcome = 'inserted' | 'replaced' | 'already-there' | 'id-taken'
 
-/** Plants on their way in that nobody sees yet. Disposed of before they are kept, they never were. */
+/** Plants that no reader sees until they are kept. Disposing of it before discards them. */
 export interface StagedLoad extends AsyncDisposable {
-  /** The outcomes as they would be if nobody else changed the store any more; a taken id is left out of the load. */
+  /** Returns the outcomes as of now; a plant with the outcome `id-taken` or `already-there` is left out of the load. */
   add(plants: readonly Plant[]): Promise<readonly LoadOutcome[]>
   /**
-   * Keeps all of them in one transaction, which holds up everybody else who writes for as long as it takes.
+   * Keeps all of them in one transaction, which blocks all other writers meanwhile.
    *
-   * @returns where ids are kept and somebody took one since it was added: that id, and nothing was kept
+   * @returns an id that was taken since it was added, where taken ids are kept: nothing was then kept
    */
   keep(): Promise<'kept' | { readonly takenMeanwhile: PlantId }>
 }
 
 export interface PlantSnapshot extends AsyncDisposable {
-  /** How many plants it holds. */
   readonly count: number
-  /** All of them in ascending numeric order of the ids, a few at a time, in memory that doesn't grow with their number. */
+  /** All of them in ascending numeric order of the ids, a few at a time, in memory that does not grow with their number. */
   plants(): AsyncIterable<readonly Plant[]>
 }
 
 const snapshotPageRows = 1_000
 
-/**
- * All plants of a snapshot, page by page along the primary key.
- *
- * @param readPage reads rows from an id on, in the order of the ids
- */
+/** @param readPage returns rows from an id on, in the order of the ids */
 export async function* pagesOf(
   readPage: (from: bigint, rows: number) => Promise<readonly PlantRow[]>,
 ): AsyncGenerator<readonly Plant[]> {

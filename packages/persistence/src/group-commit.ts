@@ -6,7 +6,7 @@ export type Change = readonly [statement: ChangeStatement, ...parameters: (bigin
 
 /** A transaction that was committed. */
 export interface Commit {
-  /** Changes that shared it. */
+  /** How many changes shared it. */
   readonly changes: number
   /** From its beginning until it was durable. */
   readonly ms: number
@@ -38,12 +38,6 @@ export interface GroupCommitOptions {
   readonly limits: GroupCommitLimits
 }
 
-/**
- * While changes wait for the transaction before theirs, the next begins this many turns of the event loop after it:
- * clients that were just answered send their next change meanwhile, and share it.
- */
-const turnsAfterTransaction = 2
-
 export interface GroupCommit {
   /**
    * Resolves to the affected rows once the change is durable.
@@ -63,6 +57,12 @@ interface PendingChange {
   readonly resolve: (affectedRows: number) => void
   readonly reject: (error: unknown) => void
 }
+
+/**
+ * When changes wait for a transaction to end, the next one begins this many turns of the event loop later: clients that
+ * were just answered send their next change meanwhile, and share it.
+ */
+const turnsAfterTransaction = 2
 
 /** Lets changes that arrive together, or while a transaction is under way, share a transaction. */
 export function createGroupCommit({
@@ -102,14 +102,12 @@ export function createGroupCommit({
   }
 
   const runBatch = async (batch: readonly PendingChange[]) => {
-    const settle = await runTransaction(batch.map(({ change }) => change)).then(
-      affectedRows => (each: PendingChange, index: number) => each.resolve(affectedRows[index] as number),
-      error => (each: PendingChange) => each.reject(error),
-    )
+    const [outcome] = await Promise.allSettled([runTransaction(batch.map(({ change }) => change))])
     pending -= batch.length
-    for (const [index, each] of batch.entries()) {
-      pendingText -= each.text
-      settle(each, index)
+    for (const [index, { text, resolve, reject }] of batch.entries()) {
+      pendingText -= text
+      if (outcome.status === 'fulfilled') resolve(outcome.value[index] as number)
+      else reject(outcome.reason)
     }
   }
 

@@ -13,13 +13,12 @@ export {
 export { explain } from './outage.ts'
 export { replaceFile } from './replace-file.ts'
 export {
-  type CommitObserver,
   type CopyOptions,
   OutcomeUnknownError,
   type RestoreReport,
   type SharedStorage,
-  type StateObserver,
   type Storage,
+  type StorageObserver,
   StoreInUseError,
   type StoreReport,
   type StoreSnapshot,

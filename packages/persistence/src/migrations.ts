@@ -1,17 +1,13 @@
 import type { Kysely, RawBuilder } from 'kysely'
 import type { Tables } from './tables.ts'
 
-// Types of Kysely only: who reads a store has to know its version, but need not load what migrates it.
-
-/** The few words in which the dialects' table definitions differ. */
+/** Where the table definitions of the databases differ. */
 export interface Dialect {
   readonly int64: 'integer' | 'bigint'
   /** Makes SQLite refuse a value that is not of its column's type. */
   readonly tableOptions: RawBuilder<unknown>
-  /** What plants are found by when they are asked for by their tag: columns or expressions. */
+  /** The columns or expressions of the index by which plants of a tag are found. */
   readonly plantsByTag: RawBuilder<unknown>
-  /** The names of the tables that are there already. */
-  tableNames(db: Kysely<Tables>): Promise<readonly string[]>
 }
 
 type Migration = (db: Kysely<Tables>, dialect: Dialect) => Promise<void>
@@ -45,29 +41,15 @@ const migrations: readonly Migration[] = [
 export const schemaVersion = migrations.length
 
 /**
- * @returns how many migrations a store has seen; `undefined` when it is empty
- * @throws Error when it is another program's
- */
-export async function readVersion(db: Kysely<Tables>, dialect: Dialect): Promise<number | undefined> {
-  const tables = await dialect.tableNames(db)
-  if (tables.length === 0) return undefined
-  refuseForeign(tables)
-  const row = await db.selectFrom('schema_version').select('version').executeTakeFirstOrThrow()
-  // As a number, whichever way the driver hands integers over.
-  return Number(row.version)
-}
-
-/**
- * Brings a store to {@link schemaVersion}. The caller holds a transaction that nobody else can write beside.
+ * Brings a store to {@link schemaVersion}. The caller holds a transaction that excludes other writers.
  *
- * @throws Error when the store was written by a newer version of this software, with nothing changed
+ * @param found the version that it has; `undefined` when it is empty
  */
-export async function migrate(db: Kysely<Tables>, dialect: Dialect): Promise<void> {
-  const found = await readVersion(db, dialect)
-  const version = found ?? 0
-  refuseNewer(version)
-  if (version === schemaVersion) return
-
+export async function migrate(
+  db: Kysely<Tables>,
+  dialect: Dialect,
+  found: number | undefined,
+): Promise<void> {
   if (found === undefined) {
     await db.schema
       .createTable('schema_version')
@@ -76,20 +58,26 @@ export async function migrate(db: Kysely<Tables>, dialect: Dialect): Promise<voi
       .execute()
     await db.insertInto('schema_version').values({ version: 0 }).execute()
   }
-  for (const migration of migrations.slice(version)) await migration(db, dialect)
+  for (const migration of migrations.slice(found)) await migration(db, dialect)
   await db.updateTable('schema_version').set({ version: schemaVersion }).execute()
 }
 
-/** @throws Error when these are not the tables of a store */
-export function refuseForeign(tables: readonly string[]): void {
-  // Others have a table of the first name too.
+/**
+ * Returns whether these are the tables of a store; an empty database has none.
+ *
+ * @throws Error when they are those of another program
+ */
+export function isStore(tables: readonly string[]): boolean {
+  if (tables.length === 0) return false
+  // Other programs have a table of the first name too.
   const isOurs = ['schema_version', 'plants', 'access_tokens'].every(name => tables.includes(name))
   if (!isOurs) throw new Error('it holds tables of another program')
+  return true
 }
 
 /** @throws Error when a newer version of this software wrote the store */
-export function refuseNewer(version: number): void {
-  if (version <= schemaVersion) return
+export function knownVersion(version: number): number {
+  if (version <= schemaVersion) return version
   throw new Error(
     `it has schema version ${version}, and this software knows versions up to ${schemaVersion}: run a newer release`,
   )

@@ -1,22 +1,19 @@
 import { existsSync } from 'node:fs'
 import type { PlantArchive } from './archive.ts'
 import { defaultGroupCommitLimits, type GroupCommitLimits } from './group-commit.ts'
-import { reasonOf } from './sqlite/reason.ts'
-import {
-  type CommitObserver,
-  type CopyOptions,
-  type Engine,
-  type RestoreReport,
-  type SharedStorage,
-  type StateObserver,
-  type Storage,
-  StoreInUseError,
-  type StoreReport,
-  type StoreSnapshot,
+import type {
+  CopyOptions,
+  Engine,
+  RestoreReport,
+  SharedStorage,
+  Storage,
+  StorageObserver,
+  StoreReport,
+  StoreSnapshot,
 } from './storage.ts'
 import { parseStoreUrl, type StoreLocation, storageName } from './store-url.ts'
 
-export interface StorageOptions extends Partial<GroupCommitLimits>, CommitObserver, StateObserver {
+export interface StorageOptions extends Partial<GroupCommitLimits>, StorageObserver {
   /** As `parseStoreUrl` takes it. */
   readonly url: string
   /** Refuses to create a file that does not exist. */
@@ -33,7 +30,7 @@ const readConnectionsMaxDefault = 4
 /**
  * Opens a store. Creates it and brings its schema up to date where needed.
  *
- * @throws Error in one line when the store can't be used; what is there is left as it was
+ * @throws Error in one line when the store cannot be used; what is there is left as it was
  */
 export function openStorage({
   url,
@@ -46,25 +43,23 @@ export function openStorage({
 }: StorageOptions): Promise<Storage> {
   const limits = { ...defaultGroupCommitLimits, ...given }
   return withEngine({ url, mustExist }, engine =>
-    engine.open({ limits, timeoutMs, readConnectionsMax }, { onCommit, onStateChange }),
+    engine.open({ limits, timeoutMs, readConnectionsMax, onCommit, onStateChange }),
   )
 }
 
 /** Attaches this thread to a storage that another one shares. Disposing of it leaves the storage open there. */
-export async function attachStorage(
-  shared: SharedStorage,
-  observer: CommitObserver & StateObserver = {},
-): Promise<Storage> {
-  return shared.kind === 'file'
-    ? (await import('./sqlite/engine.ts')).attachSqlite(shared, observer)
-    : (await import('./postgres/engine.ts')).attachPostgres(shared, observer)
+export async function attachStorage(shared: SharedStorage, observer: StorageObserver = {}): Promise<Storage> {
+  switch (shared.kind) {
+    case 'file':
+      return (await import('./sqlite/engine.ts')).attachSqlite(shared, observer)
+    case 'hosts':
+      return (await import('./postgres/engine.ts')).attachPostgres(shared, observer)
+  }
 }
 
 /**
  * Opens a store for loading and reading it as a whole, beside the servers that use it. Creates it and brings its schema
- * up to date where needed.
- *
- * @throws Error in one line when the store can't be used; what is there is left as it was
+ * up to date where needed. Throws as {@link openStorage}.
  */
 export function openArchive(url: string): Promise<PlantArchive & AsyncDisposable> {
   return withEngine({ url, mustExist: false }, engine => engine.archive())
@@ -73,7 +68,7 @@ export function openArchive(url: string): Promise<PlantArchive & AsyncDisposable
 /**
  * Opens all the plants of a store as they are at this moment. Changes nothing, not even the schema.
  *
- * @throws Error in one line when there is no store, or it can't be read
+ * @throws Error in one line when there is no store, or it cannot be read
  */
 export function openSnapshot(url: string): Promise<StoreSnapshot> {
   return withEngine({ url, mustExist: true }, engine => engine.snapshot())
@@ -102,14 +97,11 @@ export async function backUpStore(
   options: CopyOptions = {},
 ): Promise<StoreReport> {
   const file = existing(fileOf(url))
-  const { backUpSqlite } = await import('./sqlite/backup.ts')
-  return backUpSqlite(file, target, options).catch(
-    failed(`the store ${file} could not be backed up to ${target}`),
-  )
+  return (await import('./sqlite/backup.ts')).backUpSqlite(file, target, options)
 }
 
 /**
- * Puts a backup in the place of a store, which may be missing, in one step and once the copy of it has been checked.
+ * Replaces a store, which may be missing, by a backup: in one step, once the copy of the backup has been checked.
  *
  * @throws StoreInUseError, or Error in one line; the store is then as it was
  */
@@ -118,11 +110,7 @@ export async function restoreStore(
   backup: string,
   options: CopyOptions = {},
 ): Promise<RestoreReport> {
-  const file = fileOf(url)
-  const { restoreSqlite } = await import('./sqlite/backup.ts')
-  return restoreSqlite(file, backup, options).catch(
-    failed(`the store ${file} could not be restored from ${backup}`),
-  )
+  return (await import('./sqlite/backup.ts')).restoreSqlite(fileOf(url), backup, options)
 }
 
 /** @throws Error that names the store when it could not be opened */
@@ -139,13 +127,13 @@ async function withEngine<Opened>(
     })
 }
 
-/** The one place that chooses a database. Only its engine is loaded, and its driver with it. */
+/** The one place that chooses a database. It loads only that database's engine and driver. */
 async function engineOf(location: StoreLocation): Promise<Engine> {
   switch (location.kind) {
     case 'file':
       return (await import('./sqlite/engine.ts')).createSqliteEngine(location.file)
     case 'memory':
-      return (await import('./sqlite/memory-engine.ts')).createMemoryEngine()
+      return (await import('./sqlite/engine.ts')).createMemoryEngine()
     case 'hosts':
       return (await import('./postgres/engine.ts')).createPostgresEngine(location.hosts, timeoutMsDefault)
   }
@@ -160,11 +148,4 @@ function fileOf(url: string): string {
 function existing(file: string): string {
   if (!existsSync(file)) throw new Error(`there is no store at ${file}`)
   return file
-}
-
-function failed(what: string): (cause: unknown) => never {
-  return cause => {
-    if (cause instanceof StoreInUseError) throw cause
-    throw new Error(`${what}: ${reasonOf(cause)}`, { cause })
-  }
 }

@@ -1,27 +1,27 @@
 import { type DomainError, isDomainError } from '@plant-store/domain'
 import type { Change } from './group-commit.ts'
-import type { StateObserver } from './storage.ts'
+import type { StorageObserver } from './storage.ts'
 
 /** How often a store that fails is checked. */
 const checkEveryMs = 1_000
 
-/** A change that changes nothing, for whoever wants to know whether the store takes changes: no hash is empty. */
+/** Changes nothing, as no hash is empty: it shows whether the store takes changes. */
 export const noChange: Change = ['markTokenUsed', '', 0n]
 
 export interface OutageWatch {
-  /** Takes note of a failure, and throws it. */
+  /** Notes a failure, and throws it. */
   readonly failed: (error: DomainError) => never
   /** Call before the store is closed: what is refused from then on is no outage. */
   end(): void
 }
 
 /**
- * Reports when a store begins to fail and when it works again: after a second without a failure, so that one that
- * works between its failures is reported no more than twice a second.
+ * Reports when a store begins to fail, and when it works again: after a second without a failure, so that a store that
+ * fails now and then is reported at most twice a second.
  */
 export function watchOutages(
   check: () => Promise<void>,
-  onStateChange: StateObserver['onStateChange'] = () => {},
+  onStateChange: StorageObserver['onStateChange'] = () => {},
 ): OutageWatch {
   let reported: string | undefined
   let hasFailed = false
@@ -35,12 +35,12 @@ export function watchOutages(
   const checkLater = () => {
     hasFailed = false
     checking = setTimeout(async () => {
-      // The first failure may have been a symptom; what the check meets lasts.
       const failure: DomainError | undefined = await check().then(
         () => undefined,
         error => error,
       )
       if (isEnded) return
+      // The first failure may have been a symptom; this one lasts.
       if (failure?.code === 'store-unavailable') report(reasonOf(failure))
       if (hasFailed || failure !== undefined) return checkLater()
       reported = undefined
@@ -70,7 +70,7 @@ function reasonOf({ message, cause }: DomainError): string {
   return cause instanceof Error ? cause.message : message
 }
 
-/** The message of an error, with the reason that a store's ports keep from clients: for who runs a program on it. */
+/** Returns the message of an error with the reason, which a store's ports keep from clients: for operators. */
 export function explain(error: Error): string {
   const { message } = error
   // The archive's messages have it.

@@ -1,6 +1,7 @@
 import {
   closeSync,
   existsSync,
+  fstatSync,
   fsyncSync,
   lstatSync,
   openSync,
@@ -8,22 +9,21 @@ import {
   realpathSync,
   renameSync,
   rmSync,
+  writeSync,
 } from 'node:fs'
 import { hostname } from 'node:os'
 import { basename, dirname, join, resolve } from 'node:path'
-
-/** What SQLite keeps beside a store: whatever opens the store takes it for the store's own. */
-export const logSuffixes = ['-wal', '-shm', '-journal'] as const
+import { StoreInUseError } from './storage.ts'
+import { logSuffixes } from './store-url.ts'
 
 /**
  * Writes a file whole or not at all: beside its place, to the disk, and then into its place in one step. A store that
- * it replaces is taken exclusively for that step, and its log goes with it. What killed runs left in the folder is
- * removed.
+ * it replaces is locked for that step, and its log is removed. Removes what killed runs left in the folder.
  *
- * @param named the file; behind a symbolic link, what the link leads to is replaced
- * @param force replaces what is there
+ * @param named the file; behind a symbolic link, the link's target is replaced
+ * @param force replaces an existing file
  * @param write makes the file, at a path in the same folder
- * @throws StoreInUseError when a process has the store open that would be replaced, or Error; what was there is then still there
+ * @throws StoreInUseError when a process has the store open that would be replaced, or Error; the old file is then intact
  */
 export async function replaceFile<Result>(
   named: string,
@@ -52,8 +52,17 @@ export async function replaceFile<Result>(
   }
 }
 
-/** Whatever may be replaced is taken, so that nobody opens it meanwhile. */
-async function take(file: string, named: string, force: boolean) {
+/** A store that no other process can open until it is disposed of, with no log beside it. */
+interface TakenStore extends Disposable {
+  /**
+   * Overwrites the first page of the store once another file has its name: a process that opened the store just before
+   * waits for the lock, and would go on to use a file without a name.
+   */
+  spoil(): void
+}
+
+/** Refuses what must not be replaced, and locks what may be. */
+async function take(file: string, named: string, force: boolean): Promise<TakenStore | undefined> {
   const store = logSuffixes.map(suffix => file.endsWith(suffix) && file.slice(0, -suffix.length))
   const owner = store.find(each => each && existsSync(each))
   if (owner) throw new Error(`${named} belongs to ${owner}`)
@@ -64,13 +73,52 @@ async function take(file: string, named: string, force: boolean) {
   if (stat && !stat.isFile()) throw new Error(`${named} is not a file`)
   const found = ['', ...logSuffixes].find(suffix => existsSync(file + suffix))
   if (found !== undefined && !force) throw new Error(`${named}${found} is already there: --force replaces it`)
-  return stat && (await import('./sqlite/take-alone.ts')).takeAlone(file)
+  return stat && takeAlone(file)
+}
+
+/**
+ * In WAL mode every connection holds a shared lock on the file, so only one that is alone gets the exclusive lock. With
+ * it, SQLite takes the log into the file and removes it.
+ *
+ * @returns `undefined` for a file that is no store and has no log beside it: a store in use has one
+ * @throws StoreInUseError, or Error when the file cannot be read
+ */
+async function takeAlone(file: string): Promise<TakenStore | undefined> {
+  const { default: Database } = await import('better-sqlite3')
+  const connection = new Database(file, { fileMustExist: true, timeout: 0 })
+  try {
+    connection.pragma('locking_mode = exclusive')
+    connection.pragma('journal_mode = delete')
+    connection.exec('begin exclusive')
+    // Closed after the connection: closing any descriptor of a file gives up the locks that a process has on it.
+    const descriptor = openSync(file, 'r+')
+    return {
+      spoil() {
+        if (fstatSync(descriptor).nlink === 0) writeSync(descriptor, 'replaced by another file', 0)
+      },
+      [Symbol.dispose]() {
+        connection.close()
+        closeSync(descriptor)
+      },
+    }
+  } catch (cause) {
+    connection.close()
+    const { code = '', message } = cause as { code?: string; message: string }
+    if (code.startsWith('SQLITE_BUSY')) {
+      throw new StoreInUseError(`the store ${file} is in use: stop the server first`, { cause })
+    }
+    if (code === 'SQLITE_NOTADB' && !logSuffixes.some(suffix => existsSync(file + suffix))) return undefined
+    throw new Error(
+      `${file} can not be read (${message}), so nobody can tell whether a server uses it: stop the server, move ${file} and its -wal away, and try again`,
+      { cause },
+    )
+  }
 }
 
 const partMark = 'plant-store'
 const partName = new RegExp(`^\\..+\\.${partMark}-(\\d+)-(.+)\\.part(?:${logSuffixes.join('|')})?$`)
 
-/** Of runs on this machine whose process is gone. */
+/** Of runs on this machine whose process has ended. */
 function removeLeftovers(folder: string): void {
   for (const name of readdirSync(folder)) {
     const [, pid, host] = partName.exec(name) ?? []
@@ -78,12 +126,12 @@ function removeLeftovers(folder: string): void {
     try {
       rmSync(join(folder, name), { force: true })
     } catch {
-      // Another user's, in a folder where each may remove their own only.
+      // Another user's, in a folder where users may remove only their own files.
     }
   }
 }
 
-/** This process has written nothing yet: what has its number is of an earlier one. */
+/** This process has written nothing yet: a file with its number is of an earlier one. */
 function isAlive(pid: number): boolean {
   if (pid === process.pid) return false
   try {
@@ -93,8 +141,9 @@ function isAlive(pid: number): boolean {
   }
 }
 
-function syncFile(file: string): void {
-  const descriptor = openSync(file, 'r')
+/** @param path of a file or a folder */
+export function syncFile(path: string): void {
+  const descriptor = openSync(path, 'r')
   try {
     fsyncSync(descriptor)
   } finally {

@@ -1,6 +1,6 @@
 import type { AccessToken, TokenHash, TokenRepository } from '@plant-store/access'
 import { type PlantRepository, plantIdMax, plantIdMin } from '@plant-store/domain'
-import type { Change } from './group-commit.ts'
+import type { GroupCommit } from './group-commit.ts'
 import type { Statements } from './shared-statements.ts'
 import {
   fromPlant,
@@ -12,20 +12,14 @@ import {
   toToken,
 } from './tables.ts'
 
-/** What a database does with the statements of its dialect. */
+/** What a database does with the statements of its dialect. Rejects with DomainError `store-busy`, `store-unavailable`. */
 export interface StatementRunner {
-  /**
-   * Resolves to the affected rows once the change is durable.
-   *
-   * @throws DomainError `store-busy`, `store-unavailable`
-   */
-  submit(change: Change): Promise<number>
-  /** @throws DomainError `store-busy`, `store-unavailable` */
+  readonly submit: GroupCommit['submit']
   read<Row extends object>(
     statement: keyof Statements['read'],
     ...parameters: unknown[]
   ): Promise<readonly Row[]>
-  /** Ends with the row whose texts, with those before them, reach so many bytes in UTF-8. */
+  /** Ends with the row whose texts, with those before them, reach this many bytes in UTF-8. */
   readPage(
     statement: 'page' | 'pageOfTag',
     textBytesMax: number,
@@ -38,13 +32,13 @@ export function createRepositories({ submit, read, readPage }: StatementRunner):
   readonly plants: PlantRepository
   readonly tokens: TokenRepository
 } {
-  // The order of text is each database's own affair.
+  const hadAny = async () => (await read('anyToken')).length > 0
+  // Sorted here, as databases order text differently.
   const tokenRows = async () => {
     const rows = await read<TokenRow>('tokens')
     return [...rows].sort((a, b) => (a.name < b.name ? -1 : 1))
   }
 
-  const hadAny = async () => (await read('anyToken')).length > 0
   return {
     plants: {
       async insert(plant) {

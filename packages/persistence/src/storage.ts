@@ -4,27 +4,36 @@ import { DomainError, type PlantRepository } from '@plant-store/domain'
 import type { PlantArchive, PlantSnapshot } from './archive.ts'
 import type { Commit, GroupCommitLimits } from './group-commit.ts'
 
-// No types of the drivers here: they come without, and importing this package would miss them.
+// No types of the drivers here: the drivers come without types, and a program that imports this package would miss them.
 
 /** What a database does for this package. */
 export interface Engine {
-  open(options: EngineOptions, observer: CommitObserver & StateObserver): Promise<Storage>
+  open(options: EngineOptions): Promise<Storage>
   archive(): Promise<PlantArchive & AsyncDisposable>
   snapshot(): Promise<StoreSnapshot>
   inspect(): Promise<Omit<StoreReport, 'store'>>
 }
 
-export interface EngineOptions {
+export interface EngineOptions extends StorageObserver {
   readonly limits: GroupCommitLimits
   readonly timeoutMs: number
   readonly readConnectionsMax: number
 }
 
-/** A store that is open. Disposing of it writes what still waits, and closes it. */
+export interface StorageObserver {
+  /** Called once for every commit: for one that several threads share, in one of them. */
+  readonly onCommit?: ((commit: Commit) => void) | undefined
+  /** Called when a store begins to fail, when the reason changes, and when it works again. It works at first. */
+  readonly onStateChange?: ((state: StoreState) => void) | undefined
+}
+
+export type StoreState = { readonly ready: true } | { readonly ready: false; readonly reason: string }
+
+/** An open store. Disposing of it writes what still waits, and closes it. */
 export interface Storage extends AsyncDisposable {
   readonly plants: PlantRepository
   readonly tokens: TokenRepository
-  /** @throws DomainError `store-unavailable` when it can't be read or written at the moment */
+  /** @throws DomainError `store-unavailable` when it cannot be read or written at the moment */
   check(): Promise<void>
   /** Returns how many changes have no outcome yet. */
   pending(): number
@@ -32,7 +41,7 @@ export interface Storage extends AsyncDisposable {
   readonly share?: () => SharedStorage
 }
 
-/** Plain data, and ports: it goes to another thread by `postMessage`, with {@link transferListOf} it. */
+/** Plain data and ports, which `postMessage` takes to another thread with {@link transferListOf} it. */
 export type SharedStorage = SharedSqlite | SharedPostgres
 
 export interface SharedSqlite {
@@ -60,20 +69,12 @@ export interface ServerOptions {
 
 /** Returns what `postMessage` has to transfer with a shared storage. */
 export function transferListOf(shared: SharedStorage): MessagePort[] {
-  return shared.kind === 'file' ? [shared.writer] : []
-}
-
-/** Is told of every commit, once: a commit that several threads share, in one of them. */
-export interface CommitObserver {
-  readonly onCommit?: ((commit: Commit) => void) | undefined
-}
-
-/** Whether a store can be used at the moment. */
-export type StoreState = { readonly ready: true } | { readonly ready: false; readonly reason: string }
-
-/** Is told when a store begins to fail, when that has another reason, and when it works again; it works at first. */
-export interface StateObserver {
-  readonly onStateChange?: ((state: StoreState) => void) | undefined
+  switch (shared.kind) {
+    case 'file':
+      return [shared.writer]
+    case 'hosts':
+      return []
+  }
 }
 
 export interface StoreReport {
@@ -87,29 +88,29 @@ export interface StoreReport {
 }
 
 export interface StoreSnapshot extends PlantSnapshot {
-  /** How many access tokens the store holds, which are not in the snapshot. */
+  /** How many access tokens the store holds. They are not in the snapshot. */
   readonly tokens: number
 }
 
 export interface RestoreReport extends StoreReport {
-  /** The names of tokens that are in it and were not in the store that it replaced; missing when that can't be read. */
+  /** The names of its tokens that the replaced store did not have; missing when they cannot be read. */
   readonly revokedTokens: readonly string[] | undefined
 }
 
 export interface CopyOptions {
-  /** Replaces what is there. */
+  /** Replaces an existing target. */
   readonly force?: boolean
   readonly onProgress?: (done: { readonly pages: number; readonly ofPages: number }) => void
-  /** Gives the copy up; nothing of it is left then. */
+  /** Stops the copy and removes what it has written. */
   readonly signal?: AbortSignal
 }
 
-/** Some process has the store open. */
+/** Another process has the store open. */
 export class StoreInUseError extends Error {
   override readonly name = 'StoreInUseError'
 }
 
-/** The connection ended while it was answered whether plants were kept: all of them were, or none, and nobody can tell. */
+/** The connection ended before the server said whether plants were kept: all of them were, or none. */
 export class OutcomeUnknownError extends DomainError {
   constructor(cause: Error) {
     super('store-unavailable', `the store did not say whether it kept the plants: ${cause.message}`, {

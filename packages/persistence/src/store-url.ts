@@ -1,5 +1,4 @@
 import { fileURLToPath } from 'node:url'
-import { logSuffixes } from './replace-file.ts'
 
 /** Where a store is. */
 export type StoreLocation =
@@ -8,8 +7,11 @@ export type StoreLocation =
   /** PostgreSQL: a URL for each host of the database. */
   | { readonly kind: 'hosts'; readonly hosts: readonly string[] }
 
-/** The store in the working directory that is used where no URL is given. */
+/** Relative to the working directory. */
 export const defaultStoreUrl = 'file:data/plant-store.db'
+
+/** What SQLite keeps beside a store while it is used. Whatever opens a store takes such a file for the store's own. */
+export const logSuffixes = ['-wal', '-shm', '-journal'] as const
 
 /**
  * @param url `file:` and a path (relative to the working directory, or `file:///` and an absolute one), `file::memory:`,
@@ -42,7 +44,7 @@ function parseHosts(url: string): string[] {
   return urls
 }
 
-/** Returns what a URL names, without its password, for messages and logs. Throws as {@link parseStoreUrl}. */
+/** Returns the URL's store without its password, for messages and logs. Throws as {@link parseStoreUrl}. */
 export function storageName(url: string): string {
   const location = parseStoreUrl(url)
   if (location.kind === 'file') return location.file
@@ -52,7 +54,7 @@ export function storageName(url: string): string {
   return `postgres://${username && `${username}@`}${hosts.map(({ host }) => host).join(',')}${pathname}`
 }
 
-/** Returns the files of a store, those included that it has only while it is used; none for a database. */
+/** Returns the file of a store and those that SQLite keeps beside it; none for a database. */
 export function storeFiles(url: string): readonly string[] {
   const location = parseStoreUrl(url)
   return location.kind === 'file' ? ['', ...logSuffixes].map(suffix => location.file + suffix) : []

@@ -1,7 +1,7 @@
 import type { AccessToken, Scope, TokenHash } from '@plant-store/access'
 import type { Plant } from '@plant-store/domain'
 
-/** The tables as both databases have them; 64-bit integers are bigint on either side. */
+/** The tables of both databases; 64-bit integers are bigint in each. */
 export interface Tables {
   plants: PlantRow
   /** Of one connection, for a load that is kept whole or not at all. */
@@ -28,10 +28,10 @@ export interface TokenRow {
   last_used_at: bigint | null
 }
 
-/** The tokens in SQL: a row without a name, which no token can be without, says that there was one. */
+/** The tokens in SQL. A row with an empty name, which no token has, records that there was a token. */
 export const tokensHeld = "access_tokens where name <> ''"
 
-/** The column of each member of a plant: one that is forgotten does not compile. */
+/** The column of each member of a plant. A forgotten one does not compile. */
 const columnOf = { id: 'id', name: 'name', tag: 'tag' } as const satisfies {
   readonly [Member in keyof Required<Plant>]: keyof PlantRow
 }
@@ -39,17 +39,13 @@ const plantMembers = Object.keys(columnOf) as readonly (keyof Plant)[]
 /** The columns of a plant, the key first. */
 export const plantColumns: readonly (keyof PlantRow)[] = Object.values(columnOf)
 
-/**
- * The beginning of a statement that reads plants of a store that may be of an earlier version.
- *
- * @param found the columns that its table has
- */
+/** @param found the columns of the table, which an earlier version has fewer of */
 export function selectPlants(found: readonly string[]): string {
   const columns = plantColumns.map(column => (found.includes(column) ? `"${column}"` : `null as "${column}"`))
   return `select ${columns.join(', ')} from plants`
 }
 
-/** The names of columns as they have to be written: otherwise PostgreSQL has no capital letters. */
+/** Unquoted, PostgreSQL would fold capital letters. */
 export const quoted = (columns: readonly string[]) => columns.map(column => `"${column}"`)
 
 /** The values of a plant in the order of {@link plantColumns}. */
@@ -57,7 +53,7 @@ export function fromPlant(plant: Plant): (bigint | string | null)[] {
   return plantMembers.map(member => plant[member] ?? null)
 }
 
-/** What the store holds was parsed on its way in. */
+/** Rows were parsed on their way in. */
 export function toPlant({ id, name, tag }: PlantRow): Plant {
   return (tag === null ? { id, name } : { id, name, tag }) as Plant
 }

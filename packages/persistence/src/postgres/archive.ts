@@ -3,13 +3,13 @@ import type pg from 'pg'
 import type { LoadOutcome, OnTaken, PlantArchive, StagedLoad } from '../archive.ts'
 import { OutcomeUnknownError, type ServerOptions } from '../storage.ts'
 import { fromPlant, type PlantRow, plantColumns, quoted, selectPlants, toPlant } from '../tables.ts'
-import { type Connection, retrying, wasRolledBack } from './connection.ts'
+import type { Connection } from './connection.ts'
 import { migratePostgres } from './migrate.ts'
 import { attempt, connectPatiently, openPostgresSnapshot, patientTimeoutMs } from './snapshot.ts'
 import { statements } from './statements.ts'
-import { durably } from './transaction.ts'
+import { durably, retrying, wasRolledBack } from './transaction.ts'
 
-/** The archive of a store, beside whoever else uses it. The tables are made, or brought up to date, where needed. */
+/** The archive of a store, beside the servers that use it. Makes the tables, or brings them up to date, where needed. */
 export async function openPostgresArchive(options: ServerOptions): Promise<PlantArchive & AsyncDisposable> {
   await migratePostgres(options)
   const writer = await connectPatiently(options)
@@ -26,7 +26,7 @@ export async function openPostgresArchive(options: ServerOptions): Promise<Plant
 /** ids */
 const findPlants = `${selectPlants(plantColumns)} where id = any($1::bigint[])`
 
-/** Inserts first: only of those that were not can it be said that they take the place of another plant. */
+/** Inserts first: a plant that was not inserted is known to replace another one. */
 async function load(
   client: Connection,
   plants: readonly Plant[],
@@ -39,7 +39,7 @@ async function load(
   const inserted = await change('insertPlant', given)
   const taken = given.filter(({ id }) => !inserted.has(id))
   const ids = taken.map(({ id }) => id)
-  // Somebody may have removed it again: then nobody knows which plant it was.
+  // The plant of a taken id may have been removed since, and is then unknown.
   const found = new Map<PlantId, Plant | undefined>(ids.map(id => [id, undefined]))
   if (onTaken === 'replace' && taken.length > 0) await change('savePlant', taken)
   if (onTaken === 'keep' && taken.length > 0) {
@@ -49,27 +49,24 @@ async function load(
 }
 
 /**
- * Into a table that only one transaction has, and that is gone with it, so that nobody is locked out before the end. One
- * transaction, as behind a pooler nothing else is sure to stay with one connection of the server.
+ * Into a table of one transaction, which ends with it, so that nobody is locked out before the end. A pooler keeps
+ * nothing but a transaction on one connection of the server.
  */
 async function stage(client: Connection, onTaken: OnTaken): Promise<StagedLoad> {
   const findTaken = `
     ${findPlants} union all select ${quoted(plantColumns).join(', ')} from staged where id = any($1::bigint[])`
 
-  try {
-    const create = 'create temp table staged (like plants, primary key (id))'
-    // Each statement is to see what others have changed by then, whatever the server's default is.
-    const begin = client.begin('isolation level read committed')
-    // Not in the transaction where it can be helped: in some databases making a table ends it.
-    for (const sql of client.isPooled ? [begin, `${create} on commit drop`] : [create, begin]) {
-      await client.query(sql)
-    }
-  } catch (error) {
-    await client.end()
-    throw error
+  await using opening = new AsyncDisposableStack()
+  opening.use(client)
+  const create = 'create temp table staged (like plants, primary key (id))'
+  // Each statement must see what others have changed by then, whatever the server's default is.
+  const begin = client.begin('isolation level read committed')
+  // Outside the transaction where possible: in some databases making a table ends it.
+  for (const sql of client.isPooled ? [begin, `${create} on commit drop`] : [create, begin]) {
+    await client.query(sql)
   }
 
-  /** Does a part of the work, and again when the server took it back; what was staged before stays. */
+  /** Does a part of the work, and retries it when the server took it back; what was staged before stays. */
   const step = <Result>(work: () => Promise<Result>) =>
     retrying(patientTimeoutMs, async () => {
       await client.query('savepoint step')
@@ -84,11 +81,8 @@ async function stage(client: Connection, onTaken: OnTaken): Promise<StagedLoad> 
     })
   const add = async (plants: readonly Plant[]) => {
     const given = distinct(plants, onTaken)
-    const found = await plantsOf(
-      client,
-      findTaken,
-      given.map(({ id }) => id),
-    )
+    const ids = given.map(({ id }) => id)
+    const found = await plantsOf(client, findTaken, ids)
     const taken = new Map<PlantId, Plant | undefined>(found.map(plant => [plant.id, plant]))
     const staged = onTaken === 'replace' ? given : given.filter(({ id }) => !taken.has(id))
     await client.query(statements.keep.stage, arraysOf(staged))
@@ -103,23 +97,24 @@ async function stage(client: Connection, onTaken: OnTaken): Promise<StagedLoad> 
       } catch (error) {
         if ((error as { code?: string }).code !== uniqueViolation) throw error
         const [taken] = await idsFrom(client, { text: statements.keep.taken })
-        // None when it was removed again since.
+        // None when it has been removed since.
         if (taken !== undefined) return { takenMeanwhile: taken }
       }
     }
   }
 
+  const open = opening.move()
   return {
     add: plants => attempt('could not stage the plants', () => step(() => add(plants))),
     keep: () => attempt('could not keep the plants', keep),
-    [Symbol.asyncDispose]: () => client.end(),
+    [Symbol.asyncDispose]: () => open.disposeAsync(),
   }
 }
 
 const uniqueViolation = '23505'
 
 /**
- * One plant for each id, as a statement can't change a row twice: the last one where taken ids are replaced, or else
+ * One plant for each id, as a statement cannot change a row twice: the last one where taken ids are replaced, or else
  * the first. In the order in which all processes lock them.
  */
 function distinct(plants: readonly Plant[], onTaken: OnTaken): Plant[] {
@@ -130,7 +125,7 @@ function distinct(plants: readonly Plant[], onTaken: OnTaken): Plant[] {
   return [...byId.values()].sort((a, b) => (a.id < b.id ? -1 : 1))
 }
 
-/** @param taken before the first of them; those that take an id are added */
+/** @param taken the plants of the ids that are taken; those inserted are added */
 function outcomesOf(
   plants: readonly Plant[],
   taken: Map<PlantId, Plant | undefined>,
@@ -163,7 +158,7 @@ async function idsFrom(client: pg.Client, query: pg.QueryConfig): Promise<Set<Pl
   return new Set(rows.map(([id]) => id))
 }
 
-/** Does work in a transaction, and again when the server took it back. */
+/** Does work in a transaction, and retries it when the server took it back. */
 function transaction<Result>(client: Connection, work: () => Promise<Result>): Promise<Result> {
   return retrying(patientTimeoutMs, async () => {
     await client.query(client.begin())

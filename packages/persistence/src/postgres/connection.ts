@@ -1,22 +1,23 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import type { ServerOptions } from '../storage.ts'
+import { wasRolledBack } from './transaction.ts'
 
 /**
  * A connection to the server, or to a pooler before it, such as pgbouncer. There each transaction may be on another of
  * the server's connections, so neither settings nor prepared statements last from one to the next.
  */
-export type Connection = pg.Client & {
-  readonly isPooled: boolean
-  /** What a transaction begins with: `begin`, and the settings that the connection can't keep. */
-  begin(mode?: string): string
-  /** When the last transaction of {@link transact} is over. */
-  lastTurn: Promise<unknown>
-}
+export type Connection = pg.Client &
+  AsyncDisposable & {
+    readonly isPooled: boolean
+    /** Returns `begin`, and the settings that the connection cannot keep. */
+    begin(mode?: string): string
+    /** Settles when the last transaction of `transact` is over. */
+    lastTurn: Promise<unknown>
+  }
 
 /**
- * A connection that is kept up: it is made at the first use, and again at the next use after it broke. Any number of
- * queries may be on their way on it at once; the server takes them in the order they were sent.
+ * A connection that is made at the first use, and again at the next use after it broke. Any number of queries may be
+ * under way on it; the server takes them in the order they were sent.
  */
 export interface ReconnectingConnection {
   /** How many uses have not ended. */
@@ -25,14 +26,11 @@ export interface ReconnectingConnection {
   close(): Promise<void>
 }
 
-/** For so long after a connection could not be made nobody tries again. */
+/** From a failure to connect until the next attempt. */
 const reconnectAfterMs = 100
 
 /** What the client waits longer than the server, so that the server gives up first and the connection stays good. */
 const serverHeadStartMs = 500
-
-/** How often something that the server takes back is tried. */
-const attemptsMax = 10
 
 const int8 = 20
 
@@ -69,7 +67,7 @@ export function createReconnectingConnection(options: ServerOptions): Reconnecti
         try {
           return await work(client)
         } catch (error) {
-          // It may be broken, or lead to a server that no longer takes writes: better to look around again.
+          // It may be broken, or lead to a server that no longer takes writes: reconnecting finds the one that does.
           if (!wasRolledBack(error) && forget(attempt)) client.end().catch(() => {})
           throw error
         }
@@ -87,64 +85,6 @@ export function createReconnectingConnection(options: ServerOptions): Reconnecti
 }
 
 /**
- * Makes queries in one transaction and one round trip.
- *
- * @throws whatever went wrong first; unless `wasRolledBack` it can't be known whether changes were kept
- */
-export async function transact<Row extends pg.QueryResultRow | unknown[]>(
-  client: Connection,
-  queries: readonly pg.QueryConfig[],
-): Promise<readonly pg.QueryResult<Row & pg.QueryResultRow>[]> {
-  if (client.isPooled) {
-    // One at a time: only between two can a pooler that has few of the server's connections let others have this one.
-    const turn = client.lastTurn.then(() =>
-      send<Row>(
-        client,
-        queries.map(({ name, ...query }) => query),
-      ),
-    )
-    client.lastTurn = turn.catch(() => {})
-    return turn
-  }
-  // A statement of its own is a transaction of its own.
-  const [only] = queries
-  return queries.length === 1 && only !== undefined ? [await client.query(only)] : send(client, queries)
-}
-
-async function send<Row extends pg.QueryResultRow | unknown[]>(
-  client: Connection,
-  queries: readonly pg.QueryConfig[],
-): Promise<readonly pg.QueryResult<Row & pg.QueryResultRow>[]> {
-  const sent = [client.begin(), ...queries, 'commit'].map(query => client.query(query))
-  // All of them, so that nothing is under way when it throws.
-  await Promise.allSettled(sent)
-  return (await Promise.all(sent)).slice(1, -1) as never
-}
-
-/** Tries again what the server has taken back whole, until it works or there is no time left. */
-export async function retrying<Result>(timeoutMs: number, attempt: () => Promise<Result>): Promise<Result> {
-  const startedMs = performance.now()
-  for (let attempts = 1; ; attempts++) {
-    try {
-      return await attempt()
-    } catch (error) {
-      const isLate = performance.now() - startedMs > timeoutMs
-      if (!wasRolledBack(error) || isLate || attempts === attemptsMax) throw error
-      await sleep(Math.random() * 2 ** attempts)
-    }
-  }
-}
-
-/** Whether the server tells that nothing of a transaction was kept, and that it may well succeed when tried again. */
-export function wasRolledBack(error: unknown): boolean {
-  const { code } = error as { code?: unknown }
-  return code === serializationFailure || code === deadlock
-}
-
-const serializationFailure = '40001'
-const deadlock = '40P01'
-
-/**
  * Connects to all hosts at once and keeps the first that takes writes, so that a dead one costs no time.
  *
  * @throws Error that says of each host what is wrong with it
@@ -155,9 +95,7 @@ export async function connect(options: ServerOptions): Promise<Connection> {
     const first = await Promise.any(attempts)
     for (const attempt of attempts) {
       attempt.then(
-        client => {
-          if (client !== first) client.end()
-        },
+        client => (client === first ? undefined : client.end()),
         () => {},
       )
     }
@@ -182,7 +120,7 @@ async function connectTo(
     pipeline: true,
     types: { getTypeParser },
   })
-  // Queries under way reject by themselves; without a listener the process would end.
+  // Queries under way reject all the same; without a listener the process would end.
   client.on('error', () => {})
   try {
     await client.connect()
@@ -204,10 +142,11 @@ async function connectTo(
       isPooled: session.is_pooled,
       begin: (mode = '') => `begin ${mode}${perTransaction}`,
       lastTurn: Promise.resolve(),
+      [Symbol.asyncDispose]: () => client.end(),
     })
   } catch (error) {
     client.end().catch(() => {})
-    // pg would only say what its own code lacks.
+    // pg's message names only what its own code lacks.
     if (!client.password && /password/.test((error as Error).message)) {
       throw new Error(`${client.host}:${client.port} asks for a password, and the URL has none`, {
         cause: error,

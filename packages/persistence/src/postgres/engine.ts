@@ -1,17 +1,17 @@
 import { DomainError, isDomainError } from '@plant-store/domain'
 import type pg from 'pg'
-import { type Change, createGroupCommit } from '../group-commit.ts'
+import { createGroupCommit } from '../group-commit.ts'
 import { noChange, watchOutages } from '../outage.ts'
 import { createRepositories, type StatementRunner } from '../repositories.ts'
 import type { Statements } from '../shared-statements.ts'
-import type { CommitObserver, Engine, SharedPostgres, StateObserver, Storage } from '../storage.ts'
+import type { Engine, SharedPostgres, Storage, StorageObserver } from '../storage.ts'
 import { plantColumns } from '../tables.ts'
 import { openPostgresArchive } from './archive.ts'
-import { createReconnectingConnection, retrying, transact } from './connection.ts'
+import { createReconnectingConnection } from './connection.ts'
 import { migratePostgres } from './migrate.ts'
 import { inspectPostgres, openPostgresSnapshot } from './snapshot.ts'
 import { statements } from './statements.ts'
-import { runTransaction } from './transaction.ts'
+import { retrying, runTransaction, transact } from './transaction.ts'
 
 /** Reads that may be under way; past it, `store-busy`. */
 const readsMax = 10_000
@@ -20,14 +20,10 @@ const readsMax = 10_000
 export function createPostgresEngine(hosts: readonly string[], timeoutMs: number): Engine {
   const server = { hosts, timeoutMs }
   return {
-    async open({ limits, timeoutMs, readConnectionsMax }, observer) {
-      const shared: SharedPostgres = {
-        kind: 'hosts',
-        server: { hosts, timeoutMs },
-        readConnectionsMax,
-        limits,
-      }
-      await migratePostgres(shared.server)
+    async open({ limits, timeoutMs, readConnectionsMax, ...observer }) {
+      const server = { hosts, timeoutMs }
+      const shared: SharedPostgres = { kind: 'hosts', server, readConnectionsMax, limits }
+      await migratePostgres(server)
       return { ...attachPostgres(shared, observer), share: () => shared }
     },
     archive: () => openPostgresArchive(server),
@@ -37,16 +33,18 @@ export function createPostgresEngine(hosts: readonly string[], timeoutMs: number
 }
 
 /**
- * One transaction is under way at a time, and so changes of one plant take effect in the order they were made in: one
- * that the server takes back, and that is tried again, would be overtaken by the next.
+ * One transaction is under way at a time, so that changes of one plant take effect in their order: one that the server
+ * takes back, and that is retried, would be overtaken by the next.
  */
 export function attachPostgres(
   { server, readConnectionsMax, limits }: SharedPostgres,
-  { onCommit = () => {}, onStateChange }: CommitObserver & StateObserver,
+  { onCommit = () => {}, onStateChange }: StorageObserver,
 ): Storage {
   const { timeoutMs } = server
   const writer = createReconnectingConnection(server)
   const readers = Array.from({ length: readConnectionsMax }, () => createReconnectingConnection(server))
+  const leastBusy = () => readers.reduce((least, each) => (each.inFlight < least.inFlight ? each : least))
+  const answering = <Result>(work: Promise<Result>) => inTime(timeoutMs, work).catch(outages.failed)
 
   const groupCommit = createGroupCommit({
     async runTransaction(batch) {
@@ -59,9 +57,7 @@ export function attachPostgres(
     transactionsMax: 1,
     limits,
   })
-  const submit = (change: Change) => answering(timeoutMs, groupCommit.submit(change)).catch(outages.failed)
-
-  const leastBusy = () => readers.reduce((least, each) => (each.inFlight < least.inFlight ? each : least))
+  const submit: StatementRunner['submit'] = change => answering(groupCommit.submit(change))
 
   const read: StatementRunner['read'] = async <Row extends object>(
     name: keyof Statements['read'],
@@ -76,20 +72,14 @@ export function attachPostgres(
       reader.use(async client => {
         // Without the detour, which costs a read a twentieth.
         if (!client.isPooled) return (await client.query<Row>(query)).rows
-        const [result] = await transact<Row>(client, [query])
-        return result?.rows ?? []
+        const [rows = []] = await transact<Row>(client, [query])
+        return rows
       })
-    return answering(timeoutMs, retrying(timeoutMs, attempt)).catch(outages.failed)
+    return answering(retrying(timeoutMs, attempt))
   }
 
-  const readPage: StatementRunner['readPage'] = (name, textBytesMax, ...values) =>
-    read(name, ...values, textBytesMax)
-
   const check = async () => {
-    await answering(
-      timeoutMs,
-      leastBusy().use(client => transact(client, changesOfNoRows)),
-    ).catch(outages.failed)
+    await answering(leastBusy().use(client => transact(client, changesOfNoRows)))
   }
   const outages = watchOutages(async () => {
     await check()
@@ -97,7 +87,11 @@ export function attachPostgres(
   }, onStateChange)
 
   return {
-    ...createRepositories({ submit, read, readPage }),
+    ...createRepositories({
+      submit,
+      read,
+      readPage: (name, textBytesMax, ...values) => read(name, ...values, textBytesMax),
+    }),
     check,
     pending: groupCommit.pending,
     async [Symbol.asyncDispose]() {
@@ -116,25 +110,22 @@ const changesOfNoRows: readonly pg.QueryConfig[] = [
 ]
 
 /**
- * Bounds how long anybody waits. What takes longer goes on, within limits of its own: of a change it is then not known
- * whether it was kept.
+ * Bounds how long a caller waits. What takes longer goes on, within limits of its own: a change may then have been kept.
  *
- * @throws DomainError `store-unavailable` for whatever isn't a DomainError already
+ * @throws DomainError `store-unavailable` for whatever is not a DomainError already
  */
-function answering<Result>(timeoutMs: number, work: Promise<Result>): Promise<Result> {
-  const { promise, resolve, reject } = Promise.withResolvers<Result>()
+async function inTime<Result>(timeoutMs: number, work: Promise<Result>): Promise<Result> {
+  const { promise: late, reject } = Promise.withResolvers<never>()
   const timer = setTimeout(
     () => reject(new DomainError('store-unavailable', 'the store did not answer in time')),
     timeoutMs,
   )
-  work
-    .then(resolve, cause => {
-      reject(
-        isDomainError(cause)
-          ? cause
-          : new DomainError('store-unavailable', 'the store can not be used', { cause }),
-      )
-    })
-    .finally(() => clearTimeout(timer))
-  return promise
+  try {
+    return await Promise.race([work, late])
+  } catch (cause) {
+    if (isDomainError(cause)) throw cause
+    throw new DomainError('store-unavailable', 'the store can not be used', { cause })
+  } finally {
+    clearTimeout(timer)
+  }
 }

@@ -1,22 +1,21 @@
 import { DomainError, isDomainError } from '@plant-store/domain'
 import type pg from 'pg'
 import { pagesOf } from '../archive.ts'
-import { readVersion, refuseNewer } from '../migrations.ts'
 import type { ServerOptions, StoreReport, StoreSnapshot } from '../storage.ts'
 import { type PlantRow, selectPlants, tokensHeld } from '../tables.ts'
 import { type Connection, connect } from './connection.ts'
-import { kyselyOn, postgresDialect } from './migrate.ts'
+import { findVersion } from './migrate.ts'
 
-/** Nobody waits for an answer here, and one statement keeps all that was staged, or counts a whole table. */
+/** No client waits here, and one statement keeps all that was staged, or counts a whole table. */
 export const patientTimeoutMs = 3_600_000
 
 /**
- * Of a store of any version that this software knows; it is left at that version. The pages are the list's own, by the
- * primary key: a cursor would save nothing, and not all who speak this protocol keep one open for as long as it takes.
+ * @param options of a store of any version that this software knows; it keeps its version. Its pages are read by the
+ *   primary key: a cursor would save nothing, and some servers of this protocol do not keep one open that long.
  */
 export async function openPostgresSnapshot(options: ServerOptions): Promise<StoreSnapshot> {
   await using opening = new AsyncDisposableStack()
-  const reader = opening.adopt(await openReadOnly(options), client => client.end())
+  const reader = opening.use(await openReadOnly(options))
   const count = await countOf(reader, 'plants')
   const tokens = await countOf(reader, tokensHeld)
   const found = await reader.query<[string]>({
@@ -39,15 +38,13 @@ export async function openPostgresSnapshot(options: ServerOptions): Promise<Stor
   }
 }
 
-/** What a store holds, all of one moment. Whether its pages are whole is for the server's own tools to tell. */
+/** Counts what a store holds, all of one moment. Whether its pages are whole is for the server's own tools to check. */
 export async function inspectPostgres(options: ServerOptions): Promise<Omit<StoreReport, 'store'>> {
-  const reader = await openReadOnly(options)
-  try {
-    const schemaVersion = (await readVersion(kyselyOn(reader), postgresDialect)) as number
-    const plants = await countOf(reader, 'plants')
-    return { schemaVersion, plants, tokens: await countOf(reader, tokensHeld) }
-  } finally {
-    await reader.end()
+  await using reader = await openReadOnly(options)
+  return {
+    schemaVersion: (await findVersion(reader)) as number,
+    plants: await countOf(reader, 'plants'),
+    tokens: await countOf(reader, tokensHeld),
   }
 }
 
@@ -57,17 +54,12 @@ export async function inspectPostgres(options: ServerOptions): Promise<Omit<Stor
  * @throws Error when there is no store, or a newer one
  */
 async function openReadOnly(options: ServerOptions): Promise<Connection> {
-  const client = await connectPatiently(options)
-  try {
-    await client.query(client.begin('isolation level repeatable read read only'))
-    const version = await readVersion(kyselyOn(client), postgresDialect)
-    if (version === undefined) throw new Error('it is empty')
-    refuseNewer(version)
-    return client
-  } catch (error) {
-    await client.end()
-    throw error
-  }
+  await using opening = new AsyncDisposableStack()
+  const client = opening.use(await connectPatiently(options))
+  await client.query(client.begin('isolation level repeatable read read only'))
+  if ((await findVersion(client)) === undefined) throw new Error('it is empty')
+  opening.move()
+  return client
 }
 
 export function connectPatiently(options: ServerOptions): Promise<Connection> {

@@ -1,14 +1,15 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import type { Change } from '../group-commit.ts'
 import type { ChangeStatement } from '../shared-statements.ts'
-import { type Connection, transact } from './connection.ts'
+import type { Connection } from './connection.ts'
 import { statements } from './statements.ts'
 
 /**
  * Makes the changes of a batch in one transaction and one round trip, with one statement for all changes of a kind.
  * Resolves to the affected rows of each.
  *
- * @throws whatever went wrong; unless `wasRolledBack` it can't be known whether the changes were made
+ * @throws whatever went wrong; unless {@link wasRolledBack}, the changes may have been made
  */
 export function runTransaction(client: Connection, batch: readonly Change[]): Promise<readonly number[]> {
   return durably(client, async () => {
@@ -23,14 +24,14 @@ export function runTransaction(client: Connection, batch: readonly Change[]): Pr
 
     const results = await transact<[Key]>(client, queries)
     for (const [number, { indexes }] of groups.entries()) {
-      const keys = new Set(results[number]?.rows.map(([key]) => key))
+      const keys = new Set(results[number]?.map(([key]) => key))
       for (const index of indexes) if (keys.has(batch[index]?.[1] as Key)) affectedRows[index] = 1
     }
     return affectedRows
   })
 }
 
-/** @throws Error when the server, told to stop waiting for its standby, warned of it and said that the commit succeeded */
+/** @throws Error when the server, told to stop waiting for its standby, warned of it and reported the commit as done */
 export async function durably<Result>(client: pg.Client, work: () => Promise<Result>): Promise<Result> {
   let warned = false
   const notice = ({ code }: { code?: string | undefined }) => {
@@ -48,6 +49,64 @@ export async function durably<Result>(client: pg.Client, work: () => Promise<Res
 
 const warning = '01000'
 
+/**
+ * Makes queries in one transaction and one round trip, and returns the rows of each.
+ *
+ * @throws whatever went wrong first; unless {@link wasRolledBack}, changes may have been kept
+ */
+export async function transact<Row>(
+  client: Connection,
+  queries: readonly pg.QueryConfig[],
+): Promise<readonly Row[][]> {
+  if (client.isPooled) {
+    // One at a time: a pooler with few of the server's connections can let others have this one only between two.
+    const turn = client.lastTurn.then(() =>
+      send<Row>([client.begin(), ...queries.map(({ name, ...query }) => query), 'commit'], client),
+    )
+    client.lastTurn = turn.catch(() => {})
+    return (await turn).slice(1, -1)
+  }
+  // A single statement is a transaction.
+  if (queries.length === 1) return send(queries, client)
+  return (await send<Row>([client.begin(), ...queries, 'commit'], client)).slice(1, -1)
+}
+
+async function send<Row>(
+  queries: readonly (string | pg.QueryConfig)[],
+  client: Connection,
+): Promise<readonly Row[][]> {
+  const sent = queries.map(query => client.query(query))
+  // All of them, so that nothing is under way when it throws.
+  await Promise.allSettled(sent)
+  return (await Promise.all(sent)).map(({ rows }) => rows)
+}
+
+/** How often what the server takes back is tried. */
+const attemptsMax = 10
+
+/** Retries what the server has taken back whole, until it works or there is no time left. */
+export async function retrying<Result>(timeoutMs: number, attempt: () => Promise<Result>): Promise<Result> {
+  const startedMs = performance.now()
+  for (let attempts = 1; ; attempts++) {
+    try {
+      return await attempt()
+    } catch (error) {
+      const isLate = performance.now() - startedMs > timeoutMs
+      if (!wasRolledBack(error) || isLate || attempts === attemptsMax) throw error
+      await sleep(Math.random() * 2 ** attempts)
+    }
+  }
+}
+
+/** Returns whether the server kept nothing of a transaction, which may well succeed when retried. */
+export function wasRolledBack(error: unknown): boolean {
+  const { code } = error as { code?: unknown }
+  return code === serializationFailure || code === deadlock
+}
+
+const serializationFailure = '40001'
+const deadlock = '40P01'
+
 type Key = bigint | string
 
 interface Group {
@@ -58,8 +117,8 @@ interface Group {
 
 /**
  * Groups changes so that changes of one plant, and those of any tokens, are in different groups in the order given.
- * Within a group the rows are in the order of their keys: processes that lock the same rows then do so in the same
- * order, and none waits for another that waits for it.
+ * Within a group the rows are in the order of their keys, so that processes lock the same rows in the same order, and
+ * never wait for each other.
  */
 export function groupChanges(batch: readonly Change[]): readonly Group[] {
   const turns = new Map<unknown, number>()

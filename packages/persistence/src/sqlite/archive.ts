@@ -3,43 +3,45 @@ import type Database from 'better-sqlite3'
 import type { LoadOutcome, OnTaken, PlantArchive, StagedLoad } from '../archive.ts'
 import { fromPlant, type PlantRow, plantColumns, quoted, toPlant } from '../tables.ts'
 import { createStoreFile } from './backup.ts'
-import { openWriterConnection } from './connection.ts'
+import { closeOnError, openWriterConnection } from './connection.ts'
 import { migrateSqlite } from './migrate.ts'
 import { attempt, openSqliteSnapshot } from './snapshot.ts'
 import { statements } from './statements.ts'
 
-/** Nobody waits for an answer here, so a lock may take its time: another load, or a checkpoint on a slow disk. */
+/** No client waits here, so a lock may take its time: another load, or a checkpoint on a slow disk. */
 const patientTimeoutMs = 30_000
 
-/** The index of tags is written all over: what of it fits here is written once a transaction, not once a row. */
+/** The index of tags is written in random order: the part of it that fits is written once a transaction, not once a row. */
 const cacheKiB = 64 * 1024
 
 /**
- * The archive of a store, beside whoever else uses it.
+ * The archive of a store, beside the servers that use it.
  *
- * @param file a store that isn't there is made, one of an earlier version is brought up to date
+ * @param file created if it does not exist, brought up to date if it is of an earlier version
  */
 export async function openSqliteArchive(file: string): Promise<PlantArchive & AsyncDisposable> {
   createStoreFile(file)
   await migrateSqlite(file)
-  const writer = openLoader(file)
-  const load = prepareLoad(writer)
-
-  return {
-    load: async (plants, onTaken) => attempt('could not keep the plants', () => load(plants, onTaken)),
-    stage: async onTaken => attempt('could not stage the plants', () => stage(openLoader(file), onTaken)),
-    snapshot: () => openSqliteSnapshot(file),
-    async [Symbol.asyncDispose]() {
-      writer.close()
-    },
-  }
+  return onWriter(file, writer => {
+    const load = prepareLoad(writer)
+    return {
+      load: async (plants, onTaken) => attempt('could not keep the plants', () => load(plants, onTaken)),
+      stage: async onTaken =>
+        attempt('could not stage the plants', () => onWriter(file, loader => stage(loader, onTaken))),
+      snapshot: () => openSqliteSnapshot(file),
+      async [Symbol.asyncDispose]() {
+        writer.close()
+      },
+    }
+  })
 }
 
-function openLoader(file: string): Database.Database {
-  const connection = openWriterConnection(file)
-  connection.pragma(`busy_timeout = ${patientTimeoutMs}`)
-  connection.pragma(`cache_size = -${cacheKiB}`)
-  return connection
+function onWriter<Result>(file: string, work: (connection: Database.Database) => Result): Result {
+  return closeOnError(openWriterConnection(file), connection => {
+    connection.pragma(`busy_timeout = ${patientTimeoutMs}`)
+    connection.pragma(`cache_size = -${cacheKiB}`)
+    return work(connection)
+  })
 }
 
 function prepareLoad(connection: Database.Database) {
@@ -62,14 +64,14 @@ function outcomeOfTaken(plant: Plant, taken: PlantRow | undefined): LoadOutcome 
   return taken && isSamePlant(toPlant(taken), plant) ? 'already-there' : 'id-taken'
 }
 
-/** Into a table that only this connection has, so that nobody is locked out before the end. */
+/** Into a table of this connection alone, so that nobody is locked out before the end. */
 function stage(connection: Database.Database, onTaken: OnTaken): StagedLoad {
   // On the disk: the memory of the process must not grow with what is staged.
   connection.pragma('temp_store = file')
   const texts = quoted(plantColumns.slice(1))
   const columns = quoted(plantColumns).join(', ')
   const values = plantColumns.map(() => '?').join(', ')
-  // Without types: what is stored is judged when it is kept.
+  // Without types: values are checked when they are kept.
   connection.exec(`create temp table staged (id integer primary key, ${texts.join(', ')})`)
   connection.pragma(`temp.cache_size = -${cacheKiB}`)
   const insert = connection.prepare(

@@ -1,27 +1,21 @@
-import {
-  chmodSync,
-  chownSync,
-  closeSync,
-  existsSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readSync,
-  statSync,
-} from 'node:fs'
+import { chmodSync, chownSync, closeSync, existsSync, mkdirSync, openSync, readSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import Database from 'better-sqlite3'
-import { replaceFile } from '../replace-file.ts'
-import type { CopyOptions, RestoreReport, StoreReport } from '../storage.ts'
+import { replaceFile, syncFile } from '../replace-file.ts'
+import { type CopyOptions, type RestoreReport, StoreInUseError, type StoreReport } from '../storage.ts'
 import { tokensHeld } from '../tables.ts'
+import { reasonOf } from './connection.ts'
 import { versionOf } from './migrate.ts'
 import { openReadOnly } from './snapshot.ts'
 
 /** Pages between two turns of the event loop: a few milliseconds. */
 const copyPages = 1_000
 
-/** What a store holds, read from one moment of it while others may change it. */
-export function inspectSqlite(file: string): Omit<StoreReport, 'store'> {
+type Contents = Pick<StoreReport, 'schemaVersion' | 'plants' | 'tokens'>
+type FileReport = Omit<StoreReport, 'store'>
+
+/** Checks a store and counts what it holds, at one moment while others may change it. */
+export function inspectSqlite(file: string): FileReport {
   const connection = openReadOnly(file)
   try {
     connection.exec('begin')
@@ -34,16 +28,28 @@ export function inspectSqlite(file: string): Omit<StoreReport, 'store'> {
 }
 
 export async function backUpSqlite(file: string, target: string, options: CopyOptions): Promise<StoreReport> {
-  const report = await replaceFile(target, options, partial => copyFor(target, file, partial, options))
+  const copy = (partial: string) => copyFor(target, file, partial, options)
+  const report = await replaceFile(target, options, copy).catch(
+    failed(`the store ${file} could not be backed up to ${target}`),
+  )
   return { ...report, store: target }
 }
 
-/** The copy is made and checked beside the store, before anybody has to have closed the store. */
-export async function restoreSqlite(
-  store: string,
-  backup: string,
-  options: CopyOptions,
-): Promise<RestoreReport> {
+export function restoreSqlite(store: string, backup: string, options: CopyOptions): Promise<RestoreReport> {
+  return restore(store, backup, options).catch(
+    failed(`the store ${store} could not be restored from ${backup}`),
+  )
+}
+
+function failed(what: string): (cause: unknown) => never {
+  return cause => {
+    if (cause instanceof StoreInUseError) throw cause
+    throw new Error(`${what}: ${reasonOf(cause)}`, { cause })
+  }
+}
+
+/** The copy is made and checked beside the store while the store may still be in use. */
+async function restore(store: string, backup: string, options: CopyOptions): Promise<RestoreReport> {
   if (!existsSync(backup)) throw new Error('there is no such file')
   refuseForeignLog(backup)
   createFolder(dirname(resolve(store)))
@@ -54,7 +60,7 @@ export async function restoreSqlite(
 }
 
 /**
- * SQLite takes any log beside a file for the file's own. A file that keeps none, as a backup, says so in its header.
+ * SQLite takes any log beside a file for the file's own. The header of a file without a log, as a backup, says so.
  *
  * @throws Error when there is one beside such a file
  */
@@ -68,18 +74,16 @@ function refuseForeignLog(file: string): void {
   if (header[18] === 1) throw new Error(`${log} is the log of another store: move it away`)
 }
 
-/** The names of the tokens that a backup has and the store that it replaces has not, as far as that can be read. */
+/** Returns the names of the backup's tokens that the store does not have; `undefined` when they cannot be read. */
 function revokedTokens(backup: string, store: string): readonly string[] | undefined {
   const connection = openReadOnly(backup)
   try {
     if (!existsSync(store)) return []
     connection.prepare('attach ? as store').run(store)
-    return connection
-      .prepare(
-        `select name from ${tokensHeld} and hash not in (select hash from store.access_tokens) order by name`,
-      )
-      .pluck()
-      .all() as string[]
+    const names = connection.prepare(
+      `select name from ${tokensHeld} and hash not in (select hash from store.access_tokens) order by name`,
+    )
+    return names.pluck().all() as string[]
   } catch {
     return undefined
   } finally {
@@ -87,13 +91,13 @@ function revokedTokens(backup: string, store: string): readonly string[] | undef
   }
 }
 
-/** As `copyWhole`, for whoever the file is for that the copy takes the place of, but never for everybody. */
+/** As {@link copyWhole}, with owner and mode of the file that the copy replaces, but never readable by everybody. */
 async function copyFor(
   replaced: string,
   from: string,
   to: string,
   options: CopyOptions,
-): Promise<Omit<StoreReport, 'store'>> {
+): Promise<FileReport> {
   const report = await copyWhole(from, to, options)
   const stat = statSync(replaced, { throwIfNoEntry: false })
   try {
@@ -102,23 +106,19 @@ async function copyFor(
       chmodSync(to, stat.mode & 0o660)
     }
   } catch {
-    // It can't be given to another user: it is for this one then.
+    // It cannot be given to another user, and stays with this one.
   }
   return report
 }
 
-/** Copies a database, as it is now, into a new file that holds it whole, with no log beside it, checked and durable. */
-async function copyWhole(
-  from: string,
-  to: string,
-  { onProgress, signal }: CopyOptions,
-): Promise<Omit<StoreReport, 'store'>> {
+/** Copies a database as it is now into a new file without a log beside it, checked and durable. */
+async function copyWhole(from: string, to: string, { onProgress, signal }: CopyOptions): Promise<FileReport> {
   const source = openReadOnly(from)
   try {
     closeSync(openSync(to, 'wx', privateMode))
-    // Held until the copy is whole: it is of this moment, and doesn't begin anew with each change that others make.
+    // Held until the copy is whole: otherwise the copy would restart with each change that others make.
     source.exec('begin')
-    const expected = contentsOf(source)
+    const { schemaVersion, plants, tokens } = contentsOf(source)
     await source.backup(to, {
       progress({ totalPages, remainingPages }) {
         signal?.throwIfAborted()
@@ -132,36 +132,30 @@ async function copyWhole(
     copied.pragma('journal_mode = delete')
     copied.close()
     const report = inspectSqlite(to)
-    if (!holds(report, expected)) {
-      throw new Error('the copy does not hold what was copied')
-    }
+    const isWhole =
+      report.schemaVersion === schemaVersion && report.plants === plants && report.tokens === tokens
+    if (!isWhole) throw new Error('the copy does not hold what was copied')
     return report
   } finally {
     source.close()
   }
 }
 
-type Contents = Pick<StoreReport, 'schemaVersion' | 'plants' | 'tokens'>
-
 function contentsOf(connection: Database.Database): Contents {
   const count = (table: string) => Number(connection.prepare(`select count(*) from ${table}`).pluck().get())
   return { schemaVersion: versionOf(connection), plants: count('plants'), tokens: count(tokensHeld) }
 }
 
-function holds(report: Contents, { schemaVersion, plants, tokens }: Contents): boolean {
-  return report.schemaVersion === schemaVersion && report.plants === plants && report.tokens === tokens
-}
-
-/** Plants and hashes of tokens are for whoever runs the server; SQLite gives its log the mode of the file. */
+/** For the server's user alone, as it holds hashes of tokens; SQLite gives its log the mode of the file. */
 const privateMode = 0o600
 
-/** Makes the file of a store, empty, where there is none, and the folders that it is in. */
+/** Creates the file of a store, empty, and its folders, where there is none. */
 export function createStoreFile(file: string): void {
   createFolder(dirname(resolve(file)))
   closeSync(openSync(file, 'a', privateMode))
 }
 
-/** A folder that was just made is lost with the power unless the one above it is fsynced. */
+/** A new folder is lost with the power unless the one above it is fsynced. */
 function createFolder(folder: string): void {
   if (existsSync(folder)) return
   createFolder(dirname(folder))
@@ -171,7 +165,5 @@ function createFolder(folder: string): void {
   } catch (error) {
     if ((error as { code?: string }).code !== 'EEXIST') throw error
   }
-  const above = openSync(dirname(folder), 'r')
-  fsyncSync(above)
-  closeSync(above)
+  syncFile(dirname(folder))
 }

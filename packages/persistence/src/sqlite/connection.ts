@@ -6,41 +6,59 @@ export const busyTimeoutMs = 5_000
 /** The name of a store that lives in this process' memory. */
 export const inMemory = ':memory:'
 
-/** A connection for reading. */
 export function openReader(file: string): Database.Database {
-  const connection = new Database(file, { readonly: true, fileMustExist: true, timeout: busyTimeoutMs })
-  connection.defaultSafeIntegers(true)
-  return connection
+  return connect(file, { readonly: true, fileMustExist: true })
 }
 
-/** A connection that may write, to a file that may not be there yet. */
+/**
+ * A connection that may write.
+ *
+ * @param file is created if it does not exist
+ */
 export function openConnection(file: string): Database.Database {
-  const connection = new Database(file, { timeout: busyTimeoutMs })
+  return connect(file, {})
+}
+
+function connect(file: string, options: Database.Options): Database.Database {
+  const connection = new Database(file, { ...options, timeout: busyTimeoutMs })
   connection.defaultSafeIntegers(true)
   return connection
 }
 
-/** The connection for changes; a store has one, and every commit on it is fsynced. */
+/** A connection whose every commit is fsynced. */
 export function openWriterConnection(file: string): Database.Database {
-  const connection = openConnection(file)
-  waitForLock(() => connection.pragma('journal_mode = WAL'))
-  // After WAL, which on its own means NORMAL: a commit that is answered but not fsynced.
-  connection.pragma('synchronous = FULL')
-  // macOS takes an fsync for done before the disk has it, unless told otherwise.
-  connection.pragma('fullfsync = ON')
-  // Pages of the log before it is taken into the database. Ids come in any order, so that a longer log holds the same
-  // pages many times over, and each is then copied once; 8,000 pages are 32 MiB, and read in a moment after a crash.
-  connection.pragma('wal_autocheckpoint = 8000')
-  // The inner pages of ten million plants; of the leaves, ids in any order seldom find one that is there.
-  connection.pragma('cache_size = -4096')
-  connection.pragma('journal_size_limit = 67108864')
-  return connection
+  return closeOnError(openConnection(file), connection => {
+    waitForLock(() => connection.pragma('journal_mode = WAL'))
+    // After WAL, which alone means NORMAL: a commit that is answered but not fsynced.
+    connection.pragma('synchronous = FULL')
+    // Without it, macOS reports an fsync as done before the disk has it.
+    connection.pragma('fullfsync = ON')
+    // Pages of the log before a checkpoint. Ids come in any order, so a longer log holds the same pages many times and
+    // each is copied once; 8,000 pages are 32 MiB, and are read in a moment after a crash.
+    connection.pragma('wal_autocheckpoint = 8000')
+    // The inner pages of ten million plants; with ids in any order, leaves are seldom found in a cache.
+    connection.pragma('cache_size = -4096')
+    connection.pragma('journal_size_limit = 67108864')
+    return connection
+  })
 }
 
-/** For how long a lock is left alone, in milliseconds, before it is asked for again. */
-const askAgainMs = 10
+/** Returns what the work on a new connection returns. Closes the connection when it throws. */
+export function closeOnError<Result>(
+  connection: Database.Database,
+  work: (connection: Database.Database) => Result,
+): Result {
+  try {
+    return work(connection)
+  } catch (error) {
+    connection.close()
+    throw error
+  }
+}
 
-/** Where a transaction would have to become one that writes, SQLite gives up at once when somebody else is writing. */
+const retryEveryMs = 10
+
+/** Where a reading transaction would have to become a writing one, SQLite does not wait for another's lock. */
 function waitForLock(act: () => void): void {
   const until = performance.now() + busyTimeoutMs
   for (;;) {
@@ -50,7 +68,30 @@ function waitForLock(act: () => void): void {
     } catch (error) {
       const isBusy = (error as { code?: unknown }).code === 'SQLITE_BUSY'
       if (!isBusy || performance.now() > until) throw error
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, askAgainMs)
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, retryEveryMs)
     }
   }
+}
+
+/** Returns why SQLite refused, in words that follow "because" or a colon. */
+export function reasonOf(error: unknown): string {
+  const { code = '', message } = error as { code?: string; message: string }
+  const [, primary = ''] = /^(SQLITE_[A-Z]+)/.exec(code) ?? []
+  return reasons[primary] ?? message
+}
+
+/** The same with SQLite's own name for it, for logs. */
+export function detailedReasonOf(error: unknown): string {
+  const { code } = error as { code?: string }
+  return code === undefined ? reasonOf(error) : `${reasonOf(error)} (${code})`
+}
+
+const reasons: Readonly<Record<string, string>> = {
+  SQLITE_BUSY: 'another program keeps it locked',
+  SQLITE_CANTOPEN: 'the file can not be opened',
+  SQLITE_CORRUPT: 'it is damaged',
+  SQLITE_FULL: 'the disk is full',
+  SQLITE_IOERR: 'the disk fails',
+  SQLITE_NOTADB: 'it is not a SQLite database',
+  SQLITE_READONLY: 'it may not be written',
 }

@@ -2,47 +2,32 @@ import type Database from 'better-sqlite3'
 import { createGroupCommit, type GroupCommitLimits } from '../group-commit.ts'
 import { noChange, watchOutages } from '../outage.ts'
 import { createRepositories, type StatementRunner } from '../repositories.ts'
-import type { Statements } from '../shared-statements.ts'
-import type {
-  CommitObserver,
-  Engine,
-  EngineOptions,
-  SharedSqlite,
-  StateObserver,
-  Storage,
-} from '../storage.ts'
+import type { Engine, EngineOptions, SharedSqlite, Storage, StorageObserver } from '../storage.ts'
 import type { PlantRow } from '../tables.ts'
 import { openSqliteArchive } from './archive.ts'
 import { createStoreFile, inspectSqlite } from './backup.ts'
-import { openReader } from './connection.ts'
-import { migrateSqlite } from './migrate.ts'
-import { detailedReasonOf } from './reason.ts'
+import { closeOnError, detailedReasonOf, inMemory, openConnection, openReader } from './connection.ts'
+import { bringUpToDate, migrateSqlite } from './migrate.ts'
 import { openSqliteSnapshot } from './snapshot.ts'
-import { statements } from './statements.ts'
+import { prepareAll, prepareTransaction, statements } from './statements.ts'
 import { connectToWriter, startWriter, unavailable, type Writer } from './writer.ts'
 
 /** @param file a path */
 export function createSqliteEngine(file: string): Engine {
   return {
-    open: (options, observer) => openSqlite(file, options, observer),
+    open: options => openSqlite(file, options),
     archive: () => openSqliteArchive(file),
     snapshot: () => openSqliteSnapshot(file),
     inspect: async () => inspectSqlite(file),
   }
 }
 
-async function openSqlite(
-  file: string,
-  { limits }: EngineOptions,
-  observer: CommitObserver & StateObserver,
-): Promise<Storage> {
+async function openSqlite(file: string, { limits, ...observer }: EngineOptions): Promise<Storage> {
   createStoreFile(file)
   await migrateSqlite(file)
   await using opening = new AsyncDisposableStack()
   // Closed last: only a connection that may write takes the log into the database and removes it.
-  const writer = opening.adopt(await startWriter({ file, batchRowsMax: limits.batchRowsMax }), each =>
-    each.close(),
-  )
+  const writer = opening.use(await startWriter({ file, batchRowsMax: limits.batchRowsMax }))
   const share = (): SharedSqlite => ({ kind: 'file', file, writer: writer.connect(), limits })
   const storage = opening.use(attachSqlite(share(), observer))
   const open = opening.move()
@@ -52,17 +37,63 @@ async function openSqlite(
 /** Each thread reads on a connection of its own, and all of them write through the one writer. */
 export function attachSqlite(
   { file, writer, limits }: SharedSqlite,
-  { onCommit, onStateChange }: CommitObserver & StateObserver,
+  { onCommit, onStateChange }: StorageObserver,
 ): Storage {
-  return createStorage(openReader(file), connectToWriter(writer, onCommit), limits, onStateChange)
+  return closeOnError(openReader(file), reader =>
+    createStorage(reader, connectToWriter(writer, onCommit), limits, onStateChange),
+  )
 }
 
-export function createStorage(
+/** A store that ends with its process. It has no disk to wait for, and no second connection. */
+export function createMemoryEngine(): Engine {
+  const refuse = () => Promise.reject(new Error('it is in the memory of one process'))
+  return {
+    async open({ limits, onCommit = () => {}, onStateChange }) {
+      const connection = openConnection(inMemory)
+      await bringUpToDate(connection)
+      const runTransaction = prepareTransaction(connection)
+      const writer: Writer = {
+        async runTransaction(batch) {
+          const begun = performance.now()
+          const affectedRows = runTransaction(batch)
+          onCommit({ changes: batch.length, ms: performance.now() - begun })
+          return affectedRows
+        },
+        outage: () => undefined,
+        close: () => {},
+      }
+      return createStorage(connection, writer, limits, onStateChange)
+    },
+    archive: refuse,
+    snapshot: refuse,
+    inspect: refuse,
+  }
+}
+
+function createStorage(
   reader: Database.Database,
   writer: Writer,
   limits: GroupCommitLimits,
-  onStateChange: StateObserver['onStateChange'],
+  onStateChange: StorageObserver['onStateChange'],
 ): Storage {
+  const prepared = prepareAll(reader, statements.read)
+  const reading = async <Result>(work: () => unknown): Promise<Result> => {
+    try {
+      return work() as Result
+    } catch (cause) {
+      return outages.failed(unavailable('the store could not be read', detailedReasonOf(cause)))
+    }
+  }
+  const read: StatementRunner['read'] = (name, ...parameters) =>
+    reading(() => prepared[name].all(...parameters))
+  const readPage: StatementRunner['readPage'] = (name, textBytesMax, ...parameters) =>
+    reading(() => {
+      // Row by row takes twice as long, so only where the texts reach the bound.
+      const { bytes } = prepared[`${name}Bytes`].get(...parameters) as { bytes: bigint | null }
+      if ((bytes ?? 0n) < textBytesMax) return prepared[name].all(...parameters)
+      return rowsWithin(textBytesMax, prepared[name].iterate(...parameters) as Iterable<PlantRow>)
+    })
+
   const check = async () => {
     const reason = writer.outage()
     if (reason !== undefined) throw unavailable('the store can not write', reason)
@@ -77,27 +108,6 @@ export function createStorage(
     transactionsMax: Number.POSITIVE_INFINITY,
     limits,
   })
-  const prepared = Object.fromEntries(
-    Object.entries(statements.read).map(([name, sql]) => [name, reader.prepare(sql)]),
-  ) as Record<keyof Statements['read'], Database.Statement>
-  const reading = <Result>(work: () => Result): Result => {
-    try {
-      return work()
-    } catch (cause) {
-      return outages.failed(unavailable('the store could not be read', detailedReasonOf(cause)))
-    }
-  }
-  const read: StatementRunner['read'] = async <Row>(
-    name: keyof Statements['read'],
-    ...parameters: unknown[]
-  ) => reading(() => prepared[name].all(...parameters) as Row[])
-  const readPage: StatementRunner['readPage'] = async (name, textBytesMax, ...parameters) =>
-    reading(() => {
-      // Row by row takes twice as long, so only where the texts reach the bound.
-      const [{ bytes }] = prepared[`${name}Bytes`].all(...parameters) as [{ bytes: bigint | null }]
-      if ((bytes ?? 0n) < textBytesMax) return prepared[name].all(...parameters) as PlantRow[]
-      return rowsWithin(textBytesMax, prepared[name].iterate(...parameters) as Iterable<PlantRow>)
-    })
 
   return {
     ...createRepositories({ submit: groupCommit.submit, read, readPage }),

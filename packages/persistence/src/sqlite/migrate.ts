@@ -1,16 +1,11 @@
 import { statSync } from 'node:fs'
 import type Database from 'better-sqlite3'
-import { CompiledQuery, Kysely, SqliteDialect, sql } from 'kysely'
-import { type Dialect, migrate, refuseForeign, refuseNewer, schemaVersion } from '../migrations.ts'
+import { Kysely, SqliteDialect, sql } from 'kysely'
+import { type Dialect, isStore, knownVersion, migrate, schemaVersion } from '../migrations.ts'
 import type { Tables } from '../tables.ts'
 import { openConnection } from './connection.ts'
 
-const sqliteDialect: Dialect = {
-  int64: 'integer',
-  tableOptions: sql`strict`,
-  plantsByTag: sql`tag, id`,
-  tableNames: async db => (await db.introspection.getTables()).map(({ name }) => name),
-}
+const dialect: Dialect = { int64: 'integer', tableOptions: sql`strict`, plantsByTag: sql`tag, id` }
 
 /** Creates the tables of a store if there are none, and brings them up to date. Throws as {@link bringUpToDate}. */
 export async function migrateSqlite(file: string): Promise<void> {
@@ -22,37 +17,28 @@ export async function migrateSqlite(file: string): Promise<void> {
   }
 }
 
-/** Whose turn it is in this thread: a connection that waited for another's lock here would keep it from going on. */
+/** One migration at a time in this thread: a connection that waits for another's lock blocks the thread. */
 let lastTurn: Promise<void> = Promise.resolve()
 
 /** @throws Error when the file is no store, or a newer one; it is then left as it was */
 export function bringUpToDate(connection: Database.Database): Promise<void> {
   const turn = lastTurn.then(async () => {
-    // Which SQLite takes for an empty one, and writes over.
+    // SQLite takes such a file for an empty one, and overwrites it.
     if (!connection.memory && statSync(connection.name).size === 1) throw new Error('file is not a database')
-    if (versionUnderLock(connection) === schemaVersion) return
-    const db = new Kysely<Tables>({ dialect: new SqliteDialect({ database: connection }) })
+    // Also where nothing is to be done: a lock that another process keeps is found now, not by the first change.
+    connection.exec('begin immediate')
     try {
-      await db.executeQuery(CompiledQuery.raw('begin immediate'))
-      await migrate(db, sqliteDialect)
-      await db.executeQuery(CompiledQuery.raw('commit'))
-    } catch (error) {
-      if (connection.inTransaction) await db.executeQuery(CompiledQuery.raw('rollback'))
-      throw error
+      const found = findVersion(connection)
+      if (found === schemaVersion) return
+      const db = new Kysely<Tables>({ dialect: new SqliteDialect({ database: connection }) })
+      await migrate(db, dialect, found)
+      connection.exec('commit')
+    } finally {
+      if (connection.inTransaction) connection.exec('rollback')
     }
   })
   lastTurn = turn.catch(() => {})
   return turn
-}
-
-/** Another process that keeps the lock is found out at once, and not by the first change. */
-function versionUnderLock(connection: Database.Database): number | undefined {
-  connection.exec('begin immediate')
-  try {
-    return findVersion(connection)
-  } finally {
-    connection.exec('rollback')
-  }
 }
 
 /**
@@ -62,11 +48,7 @@ function versionUnderLock(connection: Database.Database): number | undefined {
  */
 export function findVersion(connection: Database.Database): number | undefined {
   const tables = connection.prepare("select name from sqlite_schema where type = 'table'").pluck().all()
-  if (tables.length === 0) return undefined
-  refuseForeign(tables as string[])
-  const version = versionOf(connection)
-  refuseNewer(version)
-  return version
+  return isStore(tables as string[]) ? knownVersion(versionOf(connection)) : undefined
 }
 
 export function versionOf(connection: Database.Database): number {

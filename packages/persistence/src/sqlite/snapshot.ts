@@ -3,9 +3,8 @@ import Database from 'better-sqlite3'
 import { pagesOf } from '../archive.ts'
 import type { StoreSnapshot } from '../storage.ts'
 import { type PlantRow, selectPlants, tokensHeld } from '../tables.ts'
-import { busyTimeoutMs } from './connection.ts'
+import { busyTimeoutMs, closeOnError, reasonOf } from './connection.ts'
 import { findVersion } from './migrate.ts'
-import { reasonOf } from './reason.ts'
 
 /**
  * A connection that reads a store of any version and changes nothing. It may write the log back, so that it leaves no
@@ -15,31 +14,31 @@ import { reasonOf } from './reason.ts'
  */
 export function openReadOnly(file: string): Database.Database {
   const connection = new Database(file, { fileMustExist: true, timeout: busyTimeoutMs })
-  try {
+  return closeOnError(connection, () => {
     connection.defaultSafeIntegers(true)
     connection.pragma('query_only = on')
     if (findVersion(connection) === undefined) throw new Error('it is empty')
     return connection
-  } catch (error) {
-    connection.close()
-    throw error
-  }
+  })
 }
 
 /** @param file an existing store of any version that this software knows; it keeps its version */
 export async function openSqliteSnapshot(file: string): Promise<StoreSnapshot> {
-  const reader = attempt('can not be read', () => openReadOnly(file))
+  return attempt('can not be read', () => closeOnError(openReadOnly(file), snapshotOf))
+}
+
+function snapshotOf(reader: Database.Database): StoreSnapshot {
   const countOf = (table: string) => Number(reader.prepare(`select count(*) from ${table}`).pluck().get())
-  // The first read is what the snapshot is of; until the transaction ends, no later change is seen.
-  const counts = attempt('can not be read', () => {
-    reader.exec('begin')
-    return { count: countOf('plants'), tokens: countOf(tokensHeld) }
-  })
+  // The first read fixes the moment: until the transaction ends, no later change is seen.
+  reader.exec('begin')
+  const count = countOf('plants')
+  const tokens = countOf(tokensHeld)
   const columns = reader.prepare("select name from pragma_table_info('plants')").pluck().all() as string[]
   const page = reader.prepare(`${selectPlants(columns)} where id >= ? order by id limit ?`)
 
   return {
-    ...counts,
+    count,
+    tokens,
     plants: () =>
       pagesOf(async (from, rows) => {
         // A reader that is never slower than the disk would keep signals and timers waiting.

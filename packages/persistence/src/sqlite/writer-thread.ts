@@ -1,16 +1,15 @@
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
 import type { Change, Commit } from '../group-commit.ts'
-import { openWriterConnection } from './connection.ts'
-import { detailedReasonOf } from './reason.ts'
-import { prepareTransaction } from './transaction.ts'
+import { detailedReasonOf, openWriterConnection } from './connection.ts'
+import { prepareTransaction } from './statements.ts'
 import type { WriterAnswer, WriterCommand, WriterData } from './writer.ts'
 
 // The thread that waits for the disk, for every thread that changes the store. Each has a port. Batches that have
-// arrived by the time a transaction is done share the next one: the more arrive, the less a change costs.
+// arrived when a transaction ends share the next one: the more arrive, the less a change costs.
 //
-// After a transaction that failed, SQLite has taken its changes back, but the log file may still hold them whole, and
-// would bring them back to life should the process die now. So the writer first commits a transaction of its own, which
-// overwrites them. Until that works, there is an outage.
+// After a transaction that failed, SQLite has taken its changes back, but the log file may still hold them whole, and a
+// crash would restore them. So the writer first commits a transaction of its own, which overwrites them. Until that
+// works, there is an outage.
 
 const recoverEveryMs = 1_000
 
@@ -37,7 +36,7 @@ owner.on('message', (command: WriterCommand) => {
   }
 })
 
-// Its owner waits for this, or for what kept the store from being opened.
+// `startWriter` waits for it.
 owner.postMessage('open')
 
 function runTogether(first: MessagePort, batch: readonly Change[]): void {
@@ -76,7 +75,7 @@ function answer(port: MessagePort, message: WriterAnswer): void {
   port.postMessage(message)
 }
 
-/** Nothing was written: another process held the lock all the time. */
+/** Another process held the lock all the time, so nothing was written. */
 function isLockedOut(error: unknown): boolean {
   return `${(error as { code?: unknown }).code}`.startsWith('SQLITE_BUSY')
 }

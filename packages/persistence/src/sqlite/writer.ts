@@ -3,33 +3,34 @@ import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
 import { DomainError } from '@plant-store/domain'
 import type { Change, Commit } from '../group-commit.ts'
 
-/** What the writer's thread begins with. */
+/** The `workerData` of the writer's thread. */
 export interface WriterData {
   readonly file: string
   /** A transaction with this many changes takes no further batch. */
   readonly batchRowsMax: number
 }
 
-/** What the thread that started the writer tells it. */
+/** From the thread that started the writer. */
 export type WriterCommand = { readonly connect: MessagePort } | 'close'
 
-/** What the writer answers at a port, batch by batch in the order in which they arrived there. */
+/** At a port, batch by batch in the order of arrival. */
 export type WriterAnswer =
-  /** The affected rows of the next changes; one port is told of the commit. */
+  /** The affected rows of the next changes. One port gets the commit. */
   | { readonly affectedRows: readonly number[]; readonly commit?: Commit }
   /** Why none of the next changes was made. */
   | { readonly reason: string; readonly changes: number }
-  /** Why the writer can't write at all, to every port; `undefined` once it can. */
+  /** To every port: why the writer cannot write at all; `undefined` once it can. */
   | { readonly outage: string | undefined }
 
-/** Starts the thread that writes to a store; it is the only one that does. */
+/** Starts the thread that writes to a store; no other one does. */
 export async function startWriter(
   workerData: WriterData,
-): Promise<{ connect(): MessagePort; close(): Promise<void> }> {
-  // Its garbage is small and short-lived; left alone, V8 would give it as much memory as to a thread that serves.
+): Promise<AsyncDisposable & { connect(): MessagePort }> {
+  // Its garbage is small and short-lived. V8's own choice is as much memory as for a thread that serves.
   const resourceLimits = { maxYoungGenerationSizeMb: 8 }
   const thread = new Worker(new URL('./writer-thread.js', import.meta.url), { workerData, resourceLimits })
   const tell = (command: WriterCommand, transfer: MessagePort[] = []) => thread.postMessage(command, transfer)
+  // Rejects with what kept the thread from opening the store.
   await once(thread, 'message')
 
   return {
@@ -38,7 +39,7 @@ export async function startWriter(
       tell({ connect: port2 }, [port2])
       return port1
     },
-    async close() {
+    async [Symbol.asyncDispose]() {
       const exited = once(thread, 'exit')
       tell('close')
       await exited
@@ -46,7 +47,7 @@ export async function startWriter(
   }
 }
 
-/** The writer as a thread sees it that makes changes through it. */
+/** The writer, as seen from a thread that makes changes through it. */
 export interface Writer {
   /** Resolves to the affected rows once the changes are durable. Calls take effect in their order. */
   runTransaction(batch: readonly Change[]): Promise<readonly number[]>
@@ -98,7 +99,7 @@ export function connectToWriter(port: MessagePort, onCommit: (commit: Commit) =>
 
 const couldNotWrite = (reason: string) => unavailable('the store could not write the change', reason)
 
-/** @param reason as an error, which is what logs write out and a string is not */
+/** @param reason as an error, since logs write out an error and not a string */
 export function unavailable(message: string, reason: string): DomainError {
   return new DomainError('store-unavailable', message, { cause: new Error(reason) })
 }

@@ -1,0 +1,68 @@
+import { readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { inspectStore, openArchive, openSnapshot, openStorage } from '@plant-store/persistence'
+import Database from 'better-sqlite3'
+import { describe, expect, test } from 'vitest'
+import { snapshot, temporaryFolder } from './store-folder.ts'
+
+test.each(['x', 'xy', 'SQLite format 3\0', 'x'.repeat(99)])(
+  'a file that is no store is refused, and left as it was: %j',
+  async content => {
+    const folder = temporaryFolder()
+    const file = join(folder, 'plants.db')
+    writeFileSync(file, content)
+    const before = snapshot(folder)
+    const refusal = /plants\.db can not be opened: /
+    await expect(openStorage({ url: `file:${file}` })).rejects.toThrow(refusal)
+    await expect(openArchive(`file:${file}`)).rejects.toThrow(refusal)
+    expect(snapshot(folder)).toEqual(before)
+  },
+)
+
+function damagePlants(file: string): void {
+  const database = new Database(file)
+  const roots = database.prepare("select rootpage from sqlite_schema where tbl_name = 'plants'").pluck().all()
+  const pageBytes = database.pragma('page_size', { simple: true }) as number
+  database.close()
+  const bytes = readFileSync(file)
+  for (const root of roots as number[]) bytes.fill(0xff, (root - 1) * pageBytes, root * pageBytes)
+  writeFileSync(file, bytes)
+}
+
+function dropColumn(file: string): void {
+  const database = new Database(file)
+  database.exec('drop index plants_by_tag; alter table plants drop column tag')
+  database.close()
+}
+
+const open = (url: string) => openStorage({ url })
+const refusals = [
+  ['is damaged', damagePlants, { openSnapshot, inspectStore }],
+  ['lacks a column', dropColumn, { openStorage: open, openArchive }],
+] as const
+
+describe.runIf(process.platform === 'linux').each(refusals)(
+  'a store that %s is closed again by',
+  (_, spoil, opens) => {
+    test.each(Object.entries(opens))('%s', async (_, open) => {
+      const file = join(temporaryFolder(), 'plants.db')
+      const url = `file:${file}`
+      await (await openStorage({ url }))[Symbol.asyncDispose]()
+      spoil(file)
+      await expect(open(url)).rejects.toThrow()
+      const leaked = readdirSync('/proc/self/fd')
+        .map(targetOf)
+        .filter(target => target.startsWith(file))
+      expect(leaked).toEqual([])
+    })
+  },
+)
+
+function targetOf(descriptor: string): string {
+  try {
+    return readlinkSync(`/proc/self/fd/${descriptor}`)
+  } catch {
+    // The one that read the folder.
+    return ''
+  }
+}
