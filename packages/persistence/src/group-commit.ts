@@ -4,9 +4,8 @@ import type { ChangeStatement } from './shared-statements.ts'
 /** One insert, replacement or removal: a statement and its parameters. Plain data, so that it can cross to another thread. */
 export type Change = readonly [statement: ChangeStatement, ...parameters: (bigint | string | null)[]]
 
-/** A transaction that was committed. */
 export interface Commit {
-  /** How many changes shared it. */
+  /** Changes that shared it. */
   readonly changes: number
   /** From its beginning until it was durable. */
   readonly ms: number

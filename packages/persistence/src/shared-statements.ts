@@ -2,8 +2,8 @@ import { type Compilable, type Kysely, type OnConflictBuilder, type SelectQueryB
 import { type PlantRow, plantColumns, type Tables } from './tables.ts'
 
 /**
- * The statements of SQLite, and those that PostgreSQL shares. Kysely compiles them once, when the program starts; each
- * database keeps them prepared and binds the parameters in the order given here. The values are placeholders.
+ * The statements of SQLite, and those that PostgreSQL shares. Kysely compiles them once, when the program starts, and
+ * each database keeps them prepared. The values are placeholders: parameters are bound in the order of these.
  */
 export function createStatements(db: Kysely<Tables>) {
   const plants = db.selectFrom('plants').select(plantColumns)
@@ -21,16 +21,12 @@ export function createStatements(db: Kysely<Tables>) {
 
   return {
     read: compiled({
-      /** id */
       plant: plants.where('id', '=', 0n),
-      /** from id, limit */
       page,
-      /** tag, from id, limit */
       pageOfTag,
-      /** As `page` and `pageOfTag`: the bytes of its texts, which SQLite knows without reading them. */
+      /** Of the texts of `page` and `pageOfTag`. SQLite knows them without reading the texts. */
       pageBytes: textBytesOf(db, page),
       pageOfTagBytes: textBytesOf(db, pageOfTag),
-      /** hash */
       token: tokens.where('hash', '=', ''),
       tokens: tokens.where('name', '<>', sql.lit('')).orderBy('name'),
       /** One if there ever was a token. */
@@ -38,7 +34,6 @@ export function createStatements(db: Kysely<Tables>) {
     }),
     /** Of a load that is kept whole or not at all. */
     keep: compiled({
-      /** the columns of a plant */
       stage: db.insertInto('staged').values(anyPlant).onConflict(replacePlant),
       keep: keepStaged,
       replace: keepStaged.onConflict(replacePlant),
@@ -50,22 +45,16 @@ export function createStatements(db: Kysely<Tables>) {
         .limit(sql.lit(1)),
     }),
     change: compiled({
-      /** the columns of a plant */
       insertPlant: db.insertInto('plants').values(anyPlant).onConflict(ignoreRow),
-      /** the columns of a plant */
       savePlant: db.insertInto('plants').values(anyPlant).onConflict(replacePlant),
-      /** id */
       removePlant: db.deleteFrom('plants').where('id', '=', 0n),
-      /** name, hash, scopes, created_at, expires_at */
       insertToken: db.insertInto('access_tokens').values(anyToken).onConflict(ignoreRow),
-      /** hash, last_used_at */
       markTokenUsed: db
         .updateTable('access_tokens')
         .from(anyUse)
         .set(({ ref }) => ({ last_used_at: ref('used.used_at') }))
         .whereRef('access_tokens.hash', '=', 'used.hash')
         .where(isEarlierUse),
-      /** name */
       removeToken: db.deleteFrom('access_tokens').where('name', '=', ''),
     }),
   }
@@ -93,7 +82,6 @@ export function ignoreRow<Table extends keyof Tables>(conflict: OnConflictBuilde
   return conflict.doNothing()
 }
 
-/** Of a plant whose id is taken, everything but the id becomes that of the new one. */
 export function replacePlant<Table extends 'plants' | 'staged'>(conflict: OnConflictBuilder<Tables, Table>) {
   const replaced = { name: sql<string>`excluded."name"`, tag: sql<string | null>`excluded."tag"` }
   return (conflict as unknown as OnConflictBuilder<Tables, 'plants'>)
@@ -101,5 +89,4 @@ export function replacePlant<Table extends 'plants' | 'staged'>(conflict: OnConf
     .doUpdateSet(replaced satisfies Record<Exclude<keyof PlantRow, 'id'>, unknown>)
 }
 
-/** Whether a token's last use that is stored comes before `used.used_at`. */
 export const isEarlierUse = sql<boolean>`coalesce(access_tokens.last_used_at < used.used_at, true)`

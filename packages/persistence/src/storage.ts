@@ -4,7 +4,7 @@ import { DomainError, type PlantRepository } from '@plant-store/domain'
 import type { PlantArchive, PlantSnapshot } from './archive.ts'
 import type { Commit, GroupCommitLimits } from './group-commit.ts'
 
-// No types of the drivers here: the drivers come without types, and a program that imports this package would miss them.
+// No types of the drivers here: the drivers come without types, and importers of this package would miss them.
 
 /** What a database does for this package. */
 export interface Engine {
@@ -67,7 +67,7 @@ export interface ServerOptions {
   readonly statementTimeoutMs?: number
 }
 
-/** Returns what `postMessage` has to transfer with a shared storage. */
+/** Returns what `postMessage` must transfer with a shared storage. */
 export function transferListOf(shared: SharedStorage): MessagePort[] {
   switch (shared.kind) {
     case 'file':

@@ -40,11 +40,7 @@ export async function migratePostgres(options: ServerOptions): Promise<void> {
   }
 }
 
-/**
- * Returns the version of a store; `undefined` when it is empty.
- *
- * @throws Error when it is another program's, or was written by a newer version of this software
- */
+/** Returns the version of a store; `undefined` when it is empty. Throws as {@link isStore} and {@link knownVersion}. */
 export async function findVersion(client: pg.Client): Promise<number | undefined> {
   const { rows } = await client.query<{ table_name: string }>(`
     select table_name from information_schema.tables
@@ -75,7 +71,7 @@ function kyselyOn(client: pg.Client): Kysely<Tables> {
 async function migrateOnce(options: ServerOptions): Promise<void> {
   await using connections = new AsyncDisposableStack()
   const holder = connections.use(await connect(options))
-  // A pooler may have no other one.
+  // A pooler may have no second one.
   const maker = holder.isPooled ? holder : connections.use(await connect(options))
   await holder.query(holder.begin())
   await holder.query('select id from migration_lock for update')

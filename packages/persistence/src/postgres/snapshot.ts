@@ -9,10 +9,7 @@ import { findVersion } from './migrate.ts'
 /** No client waits here, and one statement keeps all that was staged, or counts a whole table. */
 export const patientTimeoutMs = 3_600_000
 
-/**
- * @param options of a store of any version that this software knows; it keeps its version. Its pages are read by the
- *   primary key: a cursor would save nothing, and some servers of this protocol do not keep one open that long.
- */
+// Pages are read by the primary key: a cursor would save nothing, and some servers do not keep one open that long.
 export async function openPostgresSnapshot(options: ServerOptions): Promise<StoreSnapshot> {
   await using opening = new AsyncDisposableStack()
   const reader = opening.use(await openReadOnly(options))
@@ -48,11 +45,7 @@ export async function inspectPostgres(options: ServerOptions): Promise<Omit<Stor
   }
 }
 
-/**
- * A connection that sees the store as it is at this moment, for as long as it is open, and changes nothing.
- *
- * @throws Error when there is no store, or a newer one
- */
+/** Opens a store as it is at this moment, and changes nothing. Throws when there is no store, or a newer one. */
 async function openReadOnly(options: ServerOptions): Promise<Connection> {
   await using opening = new AsyncDisposableStack()
   const client = opening.use(await connectPatiently(options))

@@ -63,33 +63,25 @@ const withinText = (page: string, parameter: string) => `
 export const statements: Statements = {
   read: {
     ...shared.read,
-    /** from id, limit, bytes of text */
     page: withinText(shared.read.page, '$3'),
-    /** tag, from id, limit, bytes of text. Tags of any length do not fit into an index, so it holds how a tag starts. */
+    /** A tag of any length does not fit into an index, which holds how the tag starts. */
     pageOfTag: withinText(pageOfTag, '$4'),
   },
   keep: {
     ...shared.keep,
     ...compiled({
-      /** the columns of plants */
       stage: db.insertInto('staged').columns(plantColumns).expression(plantRows).onConflict(replacePlant),
     }),
   },
   /**
-   * Each kind of change as one statement for any number of rows, which must not name a row twice: a parameter is the
-   * array of one column, and the result is the keys of the rows that it changed. Only what PostgreSQL, CockroachDB and
-   * YugabyteDB all know.
+   * One statement for any number of rows, each named once: a parameter is the array of a column, and the result is the
+   * keys of the changed rows. Only what PostgreSQL, CockroachDB and YugabyteDB all know.
    */
   change: compiled({
-    /** the columns of plants */
     insertPlant: insertPlants.onConflict(ignoreRow).returning('id'),
-    /** the columns of plants */
     savePlant: insertPlants.onConflict(replacePlant).returning('id'),
-    /** ids */
     removePlant: db.deleteFrom('plants').where(isAnyOf('id', 'bigint')).returning('id'),
-    /** names, hashes, scopes, created_ats, expires_ats */
     insertToken: insertTokens.onConflict(ignoreRow).returning('name'),
-    /** hashes, last_used_ats */
     markTokenUsed: db
       .updateTable('access_tokens')
       .from(uses.as<'used'>(sql`used(hash, used_at)`))
@@ -97,7 +89,6 @@ export const statements: Statements = {
       .whereRef('access_tokens.hash', '=', 'used.hash')
       .where(isEarlierUse)
       .returning('access_tokens.hash'),
-    /** names */
     removeToken: db.deleteFrom('access_tokens').where(isAnyOf('name', 'text')).returning('name'),
   }),
 }

@@ -1,25 +1,12 @@
 import Database from 'better-sqlite3'
 
 /** How long one connection waits for another's lock, in milliseconds. */
-export const busyTimeoutMs = 5_000
+const busyTimeoutMs = 5_000
 
 /** The name of a store that lives in this process' memory. */
 export const inMemory = ':memory:'
 
-export function openReader(file: string): Database.Database {
-  return connect(file, { readonly: true, fileMustExist: true })
-}
-
-/**
- * A connection that may write.
- *
- * @param file is created if it does not exist
- */
-export function openConnection(file: string): Database.Database {
-  return connect(file, {})
-}
-
-function connect(file: string, options: Database.Options): Database.Database {
+export function openConnection(file: string, options: Database.Options = {}): Database.Database {
   const connection = new Database(file, { ...options, timeout: busyTimeoutMs })
   connection.defaultSafeIntegers(true)
   return connection

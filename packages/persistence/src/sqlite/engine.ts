@@ -6,7 +6,7 @@ import type { Engine, EngineOptions, SharedSqlite, Storage, StorageObserver } fr
 import type { PlantRow } from '../tables.ts'
 import { openSqliteArchive } from './archive.ts'
 import { createStoreFile, inspectSqlite } from './backup.ts'
-import { closeOnError, detailedReasonOf, inMemory, openConnection, openReader } from './connection.ts'
+import { closeOnError, detailedReasonOf, inMemory, openConnection } from './connection.ts'
 import { bringUpToDate, migrateSqlite } from './migrate.ts'
 import { openSqliteSnapshot } from './snapshot.ts'
 import { prepareAll, prepareTransaction, statements } from './statements.ts'
@@ -39,7 +39,7 @@ export function attachSqlite(
   { file, writer, limits }: SharedSqlite,
   { onCommit, onStateChange }: StorageObserver,
 ): Storage {
-  return closeOnError(openReader(file), reader =>
+  return closeOnError(openConnection(file, { readonly: true }), reader =>
     createStorage(reader, connectToWriter(writer, onCommit), limits, onStateChange),
   )
 }

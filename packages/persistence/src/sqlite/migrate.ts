@@ -41,11 +41,7 @@ export function bringUpToDate(connection: Database.Database): Promise<void> {
   return turn
 }
 
-/**
- * Returns the version of a store; `undefined` when it is empty.
- *
- * @throws Error when it is another program's, or was written by a newer version of this software
- */
+/** Returns the version of a store; `undefined` when it is empty. Throws as {@link isStore} and {@link knownVersion}. */
 export function findVersion(connection: Database.Database): number | undefined {
   const tables = connection.prepare("select name from sqlite_schema where type = 'table'").pluck().all()
   return isStore(tables as string[]) ? knownVersion(versionOf(connection)) : undefined

@@ -1,21 +1,17 @@
 import { DomainError } from '@plant-store/domain'
-import Database from 'better-sqlite3'
+import type Database from 'better-sqlite3'
 import { pagesOf } from '../archive.ts'
 import type { StoreSnapshot } from '../storage.ts'
 import { type PlantRow, selectPlants, tokensHeld } from '../tables.ts'
-import { busyTimeoutMs, closeOnError, reasonOf } from './connection.ts'
+import { closeOnError, openConnection, reasonOf } from './connection.ts'
 import { findVersion } from './migrate.ts'
 
 /**
- * A connection that reads a store of any version and changes nothing. It may write the log back, so that it leaves no
- * file behind when no other process uses the store.
- *
- * @throws Error when the file is no store, or a newer one
+ * Opens a store of any version and changes nothing. It may write the log back, so that no file is left behind when no
+ * other process uses the store. Throws when the file is no store, or a newer one.
  */
 export function openReadOnly(file: string): Database.Database {
-  const connection = new Database(file, { fileMustExist: true, timeout: busyTimeoutMs })
-  return closeOnError(connection, () => {
-    connection.defaultSafeIntegers(true)
+  return closeOnError(openConnection(file, { fileMustExist: true }), connection => {
     connection.pragma('query_only = on')
     if (findVersion(connection) === undefined) throw new Error('it is empty')
     return connection

@@ -1,6 +1,6 @@
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
 import type { Change, Commit } from '../group-commit.ts'
-import { detailedReasonOf, openWriterConnection } from './connection.ts'
+import { closeOnError, detailedReasonOf, openWriterConnection } from './connection.ts'
 import { prepareTransaction } from './statements.ts'
 import type { WriterAnswer, WriterCommand, WriterData } from './writer.ts'
 
@@ -18,7 +18,7 @@ if (owner === null) throw new Error('writer-thread.js runs as a worker thread')
 
 const { file, batchRowsMax } = workerData as WriterData
 const connection = openWriterConnection(file)
-const runTransaction = prepareTransaction(connection)
+const runTransaction = closeOnError(connection, prepareTransaction)
 let userVersion = connection.pragma('user_version', { simple: true }) as bigint
 const ports = new Set<MessagePort>()
 let recovery: NodeJS.Timeout | undefined

@@ -22,7 +22,7 @@ export type WriterAnswer =
   /** To every port: why the writer cannot write at all; `undefined` once it can. */
   | { readonly outage: string | undefined }
 
-/** Starts the thread that writes to a store; no other one does. */
+/** Starts the one thread that writes to a store. */
 export async function startWriter(
   workerData: WriterData,
 ): Promise<AsyncDisposable & { connect(): MessagePort }> {
