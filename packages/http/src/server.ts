@@ -6,8 +6,8 @@ import { answerBySchemas, answerFailure } from './answer/answer.ts'
 import { allowOrigins, answerPreflights } from './answer/cors.ts'
 import { describeRoutes } from './answer/description.ts'
 import { createThrottle } from './auth/throttle.ts'
-import { announceStop, isDraining } from './connection/drain.ts'
-import { openServer } from './connection/open-server.ts'
+import { announceStop } from './connection/drain.ts'
+import { connectionsOf, openServer } from './connection/open-server.ts'
 import { defaultServerLimits, type ServerLimits } from './limits.ts'
 import { openDoor } from './request/door.ts'
 import { countHeldBytes } from './request/held-bytes.ts'
@@ -105,7 +105,7 @@ export function createServer({
     async routes => {
       addServiceRoutes(routes, {
         check,
-        isDraining: () => isDraining(app.server),
+        isDraining: () => connectionsOf(app.server).isDraining,
         description,
         metrics,
         // Beside this module, also in a program that is bundled.

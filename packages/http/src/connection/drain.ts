@@ -1,16 +1,19 @@
 import type { Server } from 'node:http'
 import { Server as SocketServer } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { type Connection, connectionsOf } from './client-connection.ts'
+import { type Connection, connectionsOf } from './open-server.ts'
 
 /**
- * For how long a connection without a request stays open yet. A client that asks again at once reads in that answer
- * that it was the last one; cut at once, it could not know whether its request was ever seen.
+ * For how long a connection without a request stays open. A client that sends another one at once reads in its answer
+ * that it was the last. If the connection were cut at once, the client could not know whether the request was seen.
  */
 const idleGraceMs = 500
 
-/** How often connections are looked for that have become idle. */
+/** How often idle connections are looked for. */
 const reapEveryMs = 50
+
+/** For the connections that the system has already made: under a flood of them there is always one more. */
+const acceptTimeoutMs = 500
 
 /** For a server that is closed without {@link drain}: every answer from now on is the last on its connection. */
 export function announceStop(server: Server): void {
@@ -20,17 +23,9 @@ export function announceStop(server: Server): void {
   server.keepAliveTimeoutBuffer = 0
 }
 
-/** Whether the server has begun to stop. */
-export function isDraining(server: Server): boolean {
-  return connectionsOf(server).isDraining
-}
-
-/** For connections to be accepted that the system has made already; under a flood of them there is always one more. */
-const acceptTimeoutMs = 500
-
 /**
- * Accepts what has connected so far, and nobody after that. What is asked from now on waits until the server drains: a
- * client that has its answer may connect anew.
+ * Accepts what has connected so far, and nothing after that. Requests that arrive from now on wait until the server
+ * drains, as a client that has its answer may connect again.
  */
 export async function stopListening(server: Server): Promise<void> {
   connectionsOf(server).deferred = []
@@ -52,30 +47,29 @@ export async function stopListening(server: Server): Promise<void> {
 
 /**
  * Stops listening, answers every request that has arrived, and closes each connection after its last answer. Resolves
- * once there are no connections any more. What is left after the time given is cut; a request that never arrived whole
- * waits as long, as it may still do so.
+ * once all connections are closed. After `timeoutMs` the rest are cut, also those whose request is still arriving.
  *
- * @returns on how many connections a request had arrived whole and was cut before its answer was
+ * @returns the number of connections cut with a request unanswered that had arrived whole
  */
 export async function drain(server: Server, timeoutMs: number): Promise<number> {
   if (server.listening) await stopListening(server)
   announceStop(server)
   const connections = connectionsOf(server)
-  const { deferred = [], route } = connections
+  const { deferred = [] } = connections
   connections.deferred = undefined
   const open = [...connections.open.values()]
   const closed = open.map(({ socket }) => new Promise(resolve => socket.once('close', resolve)))
   for (const { lastResponse } of open) {
     if (lastResponse !== undefined && !lastResponse.headersSent) lastResponse.shouldKeepAlive = false
   }
-  for (const { request, response } of deferred) route(request, response)
+  for (const route of deferred) route()
 
   const reapFrom = performance.now() + idleGraceMs
   const reaping = setInterval(() => {
     if (performance.now() < reapFrom) return
-    // To Node, one that never sent anything is about to.
+    // Node expects one that never sent anything to do so soon.
     for (const { socket } of open) if (socket.bytesRead === 0) socket.destroy()
-    // And one whose answer is still being taken is idle: it would be cut.
+    // Node would also cut one whose client is still reading its answer.
     if (!open.some(isUnanswered)) server.closeIdleConnections()
   }, reapEveryMs)
   let unanswered = 0

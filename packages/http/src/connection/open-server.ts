@@ -1,17 +1,8 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { RequestError, type RequestErrorCode, toFailure } from '../answer/failures.ts'
 import type { ServerLimits } from '../limits.ts'
-import { type RequestLog, requestId } from '../request/request-log.ts'
-import {
-  type Connection,
-  type Exchange,
-  failInTurn,
-  holdBack,
-  type Route,
-  trackConnections,
-  writeFailureTo,
-} from './client-connection.ts'
+import type { RequestLog } from '../request/request-log.ts'
+import { refuseUnroutable } from './refusals.ts'
 
 /** Requests of one connection that wait for those before them; past it no more is read of it. */
 const waitingRequestsMax = 16
@@ -22,7 +13,36 @@ const waitingRequestsMax = 16
  */
 const allWaitingRequestsMax = 10_000
 
-/** Node's server, with answers to what it would answer on its own: without a body, or not in our words. */
+/** What is known of one connection, from its beginning to its end. */
+export interface Connection {
+  readonly socket: Socket
+  /** The answer to what came last. Answers leave in the order of their requests: once it has left, all have. */
+  lastResponse: ServerResponse | undefined
+  /** Routes what came while the requests before it were not answered yet. */
+  readonly waiting: (() => void)[]
+  isHeldBack: boolean
+  isFailed: boolean
+}
+
+/** The open connections of a server. */
+export interface Connections {
+  readonly open: Map<Socket, Connection>
+  waitingRequests: number
+  /** Routes what arrives while the server stops to listen, once it drains; `undefined` at other times. */
+  deferred: (() => void)[] | undefined
+  /** Whether every answer is the last on its connection. */
+  isDraining: boolean
+}
+
+export type Route = (request: IncomingMessage, response: ServerResponse) => void
+
+const ofServers = new WeakMap<Server, Connections>()
+
+export function connectionsOf(server: Server): Connections {
+  return ofServers.get(server) as Connections
+}
+
+/** Node's server, which answers one request of a connection after the other, and what it cannot parse in our words. */
 export function openServer(limits: ServerLimits, logRequest: RequestLog, route: Route): Server {
   const requestTimeout = limits.requestTimeoutMs
   // Node takes no longer one for the header section than for the whole.
@@ -42,22 +62,10 @@ export function openServer(limits: ServerLimits, logRequest: RequestLog, route: 
   server.maxConnections = 2 * limits.connectionsMax
   // A client that sends no more can still read (RFC 9112, 9.6).
   Object.assign(server, { httpAllowHalfOpen: true })
-  const connections = trackConnections(server, route)
-  const { open } = connections
-  const connectionOf = (socket: Socket) => open.get(socket) as Connection
 
-  const fail = (connection: Connection, error: RequestError, request?: IncomingMessage) => {
-    failInTurn(connection, error, () => {
-      const { socket } = connection
-      const reqId = requestId(request)
-      const client = socket.remoteAddress
-      const failure = toFailure(error)
-      writeFailureTo(socket, failure, reqId)
-      const { status, body } = failure
-      const method = request?.method
-      logRequest({ reqId, client, method, route: undefined, status, error: body.error, ms: 0 })
-    })
-  }
+  const open = new Map<Socket, Connection>()
+  const connections: Connections = { open, waitingRequests: 0, deferred: undefined, isDraining: false }
+  ofServers.set(server, connections)
   server.on('connection', (socket: Socket) => {
     const connection: Connection = {
       socket,
@@ -69,41 +77,17 @@ export function openServer(limits: ServerLimits, logRequest: RequestLog, route: 
     open.set(socket, connection)
     socket.once('close', () => {
       open.delete(socket)
-      connections.waitingRequests -= connection.waiting.length
-      connection.waiting.length = 0
+      connections.waitingRequests -= connection.waiting.splice(0).length
     })
-    if (open.size <= limits.connectionsMax) return
-    const message = 'the server has as many connections as it takes'
-    fail(connection, new RequestError('too-many-connections', message))
   })
-  /**
-   * One request of a connection after the other: answers that wait for their turn, or for a client that does not take
-   * them, are as large as the client likes, and are held in memory.
-   */
-  const waitInTurn = (connection: Connection, before: ServerResponse, exchange: Exchange) => {
-    const { waiting } = connection
-    if (waiting.push(exchange) === 1) before.once('finish', () => routeNext(connection))
-    connections.waitingRequests++
-    if (waiting.length <= waitingRequestsMax) return
-    if (connections.waitingRequests <= allWaitingRequestsMax) return holdBack(connection, true)
-    connection.isFailed = true
-    connection.socket.destroy()
-  }
-  const routeOrDefer = (exchange: Exchange) => {
-    if (connections.deferred === undefined) route(exchange.request, exchange.response)
-    else connections.deferred.push(exchange)
-  }
-  const routeNext = (connection: Connection) => {
-    const { waiting } = connection
-    const next = waiting.shift()
-    if (next === undefined) return
-    connections.waitingRequests--
-    if (waiting.length > 0) next.response.once('finish', () => routeNext(connection))
-    if (waiting.length <= waitingRequestsMax) holdBack(connection, false)
-    routeOrDefer(next)
+
+  // Bound where it must wait: a closure would be paid for by every request.
+  const routeOrDefer: Route = (request, response) => {
+    if (connections.deferred === undefined) route(request, response)
+    else connections.deferred.push(route.bind(undefined, request, response))
   }
   const respond: Route = (request, response) => {
-    const connection = connectionOf(request.socket)
+    const connection = open.get(request.socket) as Connection
     if (connection.isFailed) return
     const before = connection.lastResponse
     connection.lastResponse = response
@@ -112,35 +96,53 @@ export function openServer(limits: ServerLimits, logRequest: RequestLog, route: 
       if (before !== undefined && !before.headersSent) before.shouldKeepAlive = true
       response.shouldKeepAlive = false
     }
-    if (before === undefined || before.writableFinished) routeOrDefer({ request, response })
-    else waitInTurn(connection, before, { request, response })
+    if (before === undefined || before.writableFinished) routeOrDefer(request, response)
+    else waitInTurn(connections, connection, before, routeOrDefer.bind(undefined, request, response))
   }
   for (const event of ['request', 'checkContinue', 'checkExpectation']) server.on(event, respond)
-  server.on('connect', (request: IncomingMessage) => {
-    const error = new RequestError('method-not-allowed', 'this server is no proxy', { allow: '' })
-    fail(connectionOf(request.socket), error, request)
-  })
-  server.on('clientError', (error: Error & { code?: string }, socket: Socket) => {
-    const connection = connectionOf(socket)
-    // Every packet that follows is one more error to the parser.
-    if (connection?.isFailed) return
-    if (connection === undefined || error.code === 'ECONNRESET' || !socket.writable) {
-      socket.destroy()
-      return
-    }
-    const [code, message] = parserFailures[error.code ?? ''] ?? [
-      'bad-request',
-      'the request is not well-formed HTTP',
-    ]
-    // What is held back is late through us.
-    if (code === 'request-timeout' && connection.isHeldBack) return
-    fail(connection, new RequestError(code, message))
-  })
+  refuseUnroutable(server, open, limits.connectionsMax, logRequest)
   return server
 }
 
-const parserFailures: Record<string, [RequestErrorCode, string]> = {
-  HPE_HEADER_OVERFLOW: ['headers-too-large', 'the header fields are too large'],
-  HPE_CHUNK_EXTENSIONS_OVERFLOW: ['body-too-large', 'the chunk extensions of the body are too large'],
-  ERR_HTTP_REQUEST_TIMEOUT: ['request-timeout', 'the request did not arrive in time'],
+/**
+ * Routes one request of a connection after the other: answers that wait for their turn, or for a client that does not
+ * take them, are as large as the client likes, and are held in memory.
+ */
+function waitInTurn(
+  connections: Connections,
+  connection: Connection,
+  before: ServerResponse,
+  route: () => void,
+): void {
+  const { waiting, socket } = connection
+  waiting.push(route)
+  connections.waitingRequests++
+  before.once('finish', () => {
+    const next = waiting.shift()
+    // The connection was cut.
+    if (next === undefined) return
+    connections.waitingRequests--
+    if (waiting.length <= waitingRequestsMax) holdBack(connection, false)
+    next()
+  })
+  if (waiting.length <= waitingRequestsMax) return
+  if (connections.waitingRequests <= allWaitingRequestsMax) {
+    holdBack(connection, true)
+  } else {
+    connection.isFailed = true
+    socket.destroy()
+  }
+}
+
+/**
+ * Reads no more of a connection, or again. Node undoes a `socket.pause()` whenever a request is read, but does stop
+ * reading while answers wait that are larger than the buffer of the socket: it is told that there is one.
+ */
+function holdBack(connection: Connection, isHeldBack: boolean): void {
+  if (connection.isHeldBack === isHeldBack) return
+  connection.isHeldBack = isHeldBack
+  const { lastResponse, socket } = connection
+  const bytes = socket.writableHighWaterMark + 1
+  const { _onPendingData: notePending } = lastResponse as unknown as { _onPendingData(bytes: number): void }
+  notePending(isHeldBack ? bytes : -bytes)
 }

@@ -1,0 +1,128 @@
+import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
+import type { Socket } from 'node:net'
+import { writeFailure } from '../answer/answer.ts'
+import { type Failure, RequestError, type RequestErrorCode, toFailure } from '../answer/failures.ts'
+import { type RequestLog, requestId, requestIdField } from '../request/request-log.ts'
+import type { Connection } from './open-server.ts'
+
+/** For a client to take the last answer and close, before the connection is cut. */
+const lingerTimeoutMs = 1_000
+
+const parserFailures: Record<string, [RequestErrorCode, string]> = {
+  HPE_HEADER_OVERFLOW: ['headers-too-large', 'the header fields are too large'],
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: ['body-too-large', 'the chunk extensions of the body are too large'],
+  ERR_HTTP_REQUEST_TIMEOUT: ['request-timeout', 'the request did not arrive in time'],
+}
+
+/** Answers what Node would not hand to a route: with a failure, which is logged, and the end of the connection. */
+export function refuseUnroutable(
+  server: Server,
+  open: ReadonlyMap<Socket, Connection>,
+  connectionsMax: number,
+  logRequest: RequestLog,
+): void {
+  const refuse = (connection: Connection, error: RequestError, request?: IncomingMessage) => {
+    failInTurn(connection, error, () => {
+      const { socket } = connection
+      const reqId = requestId(request)
+      const client = socket.remoteAddress
+      const failure = toFailure(error)
+      const { status, body } = failure
+      writeFailureTo(socket, failure, reqId)
+      logRequest({
+        reqId,
+        client,
+        method: request?.method,
+        route: undefined,
+        status,
+        error: body.error,
+        ms: 0,
+      })
+    })
+  }
+  server.on('connection', (socket: Socket) => {
+    if (open.size <= connectionsMax) return
+    const message = 'the server has as many connections as it takes'
+    refuse(open.get(socket) as Connection, new RequestError('too-many-connections', message))
+  })
+  server.on('connect', (request: IncomingMessage) => {
+    const error = new RequestError('method-not-allowed', 'this server is no proxy', { allow: '' })
+    refuse(open.get(request.socket) as Connection, error, request)
+  })
+  server.on('clientError', (error: Error & { code?: string }, socket: Socket) => {
+    const connection = open.get(socket)
+    // Every packet that follows is one more error to the parser.
+    if (connection?.isFailed) return
+    if (connection === undefined || error.code === 'ECONNRESET' || !socket.writable) {
+      socket.destroy()
+      return
+    }
+    const [code, message] = parserFailures[error.code ?? ''] ?? [
+      'bad-request',
+      'the request is not well-formed HTTP',
+    ]
+    // What is held back is late through us.
+    if (code === 'request-timeout' && connection.isHeldBack) return
+    refuse(connection, new RequestError(code, message))
+  })
+}
+
+/** Answers what came last on a connection with a failure, once all before it is answered, and closes the connection. */
+function failInTurn(connection: Connection, error: RequestError, answer: () => void): void {
+  connection.isFailed = true
+  const { lastResponse: last, socket } = connection
+  if (last === undefined || last.req.complete) {
+    afterFinish(last, () => {
+      answer()
+      linger(socket)
+    })
+    return
+  }
+  // It is the body of the last request that is broken. What reads the body learns that, and answers.
+  if (last.req.listenerCount('error') > 0) last.req.emit('error', error)
+  else tellNextListener(last.req, error)
+  afterFinish(last, () => {
+    if (socket.writable) socket.end()
+    linger(socket)
+  })
+}
+
+/** The request waits for its turn, or for its token to be looked up, and its body is read only then. */
+function tellNextListener(request: IncomingMessage, error: RequestError): void {
+  const tell = (event: string | symbol) => {
+    if (event !== 'error') return
+    request.off('newListener', tell)
+    // Unless it was refused for something else by then.
+    setImmediate(() => request.listenerCount('error') > 0 && request.emit('error', error))
+  }
+  request.on('newListener', tell)
+}
+
+function afterFinish(response: ServerResponse | undefined, then: () => void): void {
+  if (response === undefined || response.writableFinished) then()
+  else response.once('finish', then)
+}
+
+function writeFailureTo(socket: Socket, { status, headers, body }: Failure, reqId: string): void {
+  const content = writeFailure(body)
+  const fields = {
+    date: new Date().toUTCString(),
+    ...headers,
+    [requestIdField]: reqId,
+    'content-type': 'application/json',
+    'content-length': Buffer.byteLength(content),
+    connection: 'close',
+  }
+  const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`)
+  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${content}`)
+}
+
+/** What still comes is read and dropped: a connection cut with bytes unread could take the answer with it. */
+function linger(socket: Socket): void {
+  // Unread by Node's parser too, which would make requests of it that wait forever.
+  socket.removeAllListeners('data')
+  socket.on('data', () => {})
+  socket.resume()
+  const cut = setTimeout(() => socket.destroy(), lingerTimeoutMs)
+  socket.once('close', () => clearTimeout(cut))
+}
