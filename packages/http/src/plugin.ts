@@ -10,17 +10,16 @@ import { addPlantRoutes } from './routes/plant-routes.ts'
 export interface PlantRoutesOptions {
   readonly store: PlantStore
   readonly gate: Gate
-  /** Those that aren't given are {@link defaultServerLimits}. */
+  /** The others are {@link defaultServerLimits}. */
   readonly limits?: Partial<Pick<ServerLimits, 'heldBytesMax' | 'pageTextBytesMax'>>
 }
 
 /** The operations on plants, as a plugin for any Fastify: it brings its own parsing, authentication and failures. */
 export const plantRoutes: FastifyPluginCallback<PlantRoutesOptions> = (app, options, done) => {
-  const { store, gate } = options
-  const { heldBytesMax, pageTextBytesMax } = { ...defaultServerLimits, ...options.limits }
-  const held = countHeldBytes({ heldBytesMax, pageTextBytesMax })
+  const limits = { ...defaultServerLimits, ...options.limits }
+  const held = countHeldBytes(limits)
   answerBySchemas(app)
-  openDoor(app, { gate, held })
-  addPlantRoutes(app, { store, held, pageTextBytesMax })
+  openDoor(app, { gate: options.gate, held })
+  addPlantRoutes(app, { store: options.store, held, pageTextBytesMax: limits.pageTextBytesMax })
   done()
 }

@@ -29,58 +29,43 @@ export interface ServerOptions {
   /** Rejects when the store can't serve at the moment. */
   readonly check: () => Promise<void>
   readonly logger: FastifyBaseLogger
-  /** The figures of the service, in the text format of Prometheus. */
+  /** In the text format of Prometheus. */
   readonly metrics: () => Promise<string>
-  /** Whose pages may call the service from a browser; nobody's unless given. */
+  /** The origins whose pages may call the service from a browser. */
   readonly corsOrigins?: readonly string[]
   readonly traceRequest?: RequestTracer
   readonly onAnswer?: (answered: AnsweredRequest) => void
-  /** What clients see of this server: it is named in the description, and its path is put before every route. */
+  /** What clients see of this server: the description names it, and its path stands before every route. */
   readonly baseUrl?: URL
-  /** Those that aren't given are {@link defaultServerLimits}. */
+  /** The others are {@link defaultServerLimits}. */
   readonly limits?: Partial<ServerLimits>
-  /**
-   * Addresses or networks of the proxies in front, whose X-Forwarded-For tells the address of a client; without them,
-   * it is the address of whoever is connected.
-   */
+  /** Addresses or networks of proxies whose X-Forwarded-For is believed. */
   readonly trustedProxies?: readonly string[]
-  /** Where servers in several threads count wrong tokens together; eight bytes a network. Each counts alone without it. */
+  /** Where the servers of several threads count wrong tokens together; eight bytes a network. */
   readonly wrongTokenCounts?: SharedArrayBuffer
 }
 
 /** The whole service over HTTP, not yet listening. */
-export function createServer({
-  store,
-  gate,
-  check,
-  logger,
-  metrics,
-  corsOrigins = [],
-  traceRequest,
-  onAnswer = () => {},
-  baseUrl,
-  limits: given = {},
-  trustedProxies = [],
-  wrongTokenCounts,
-}: ServerOptions): FastifyInstance {
-  const limits = { ...defaultServerLimits, ...given }
-  const { pageTextBytesMax } = limits
+export function createServer(options: ServerOptions): FastifyInstance {
+  const { store, gate, check, logger, metrics, baseUrl } = options
+  const { corsOrigins = [], trustedProxies = [], onAnswer = () => {} } = options
+  const limits = { ...defaultServerLimits, ...options.limits }
   const prefix = withoutLastSlash(baseUrl?.pathname ?? '')
   const serverUrl = baseUrl === undefined ? '/' : withoutLastSlash(baseUrl.href)
   const held = countHeldBytes(limits)
-  const throttle = createThrottle(limits.wrongTokensMax, wrongTokenCounts)
+  const throttle = createThrottle(limits.wrongTokensMax, options.wrongTokenCounts)
   const logRequest = createRequestLog(logger, onAnswer)
   const app = fastify({
     loggerInstance: logger,
-    // One line a request, below; a child logger for each request would cost more than the line.
+    // One line a request, by `logRequests`; a child logger for each request would cost more than the line.
     logController: new LogController({ disableRequestLogging: true }),
     childLoggerFactory: () => logger,
     genReqId: requestId,
     bodyLimit: limits.bodyBytesMax,
     trustProxy: trustedProxies.length > 0 && trustNear(trustedProxies),
-    // Left to itself Fastify gives localhost a server for each of its addresses, and tells only one of them all this.
+    // Without it, Fastify opens a second server for localhost, without these options.
     serverFactory: route => openServer(limits, logRequest, allowOrigins(corsOrigins, route)),
-    // That is done there.
+    // `openServer` handles them.
     clientErrorHandler: () => {},
     // What was sent before the server began to stop is still answered.
     return503OnClosing: false,
@@ -96,7 +81,7 @@ export function createServer({
   knowAllMethods(app)
   answerBySchemas(app)
 
-  logRequests(app, logRequest, traceRequest)
+  logRequests(app, logRequest, options.traceRequest)
   if (corsOrigins.length > 0) answerPreflights(app)
   openDoor(app, { gate, throttle, held, isWholeServer: true })
 
@@ -111,14 +96,14 @@ export function createServer({
         // Beside this module, also in a program that is bundled.
         docsFolder: new URL('./docs/', import.meta.url),
       })
-      addPlantRoutes(routes, { store, held, pageTextBytesMax })
+      addPlantRoutes(routes, { store, held, pageTextBytesMax: limits.pageTextBytesMax })
     },
     { prefix },
   )
   return app
 }
 
-/** Proxies in front of each other, at most: a client may write a list of them that takes milliseconds to follow. */
+/** Proxies in a row: a client may send a list of them that takes milliseconds to follow. */
 const proxyHopsMax = 16
 
 function trustNear(proxies: readonly string[]): (address: string, hop: number) => boolean {

@@ -97,6 +97,14 @@ test('a client that sends no more gets every answer, and then the end of the con
   expect(server.service.counted).toHaveLength(3)
 })
 
+test('a PUT whose body is no JSON is logged with the plant of its path', async () => {
+  await using server = await start()
+  assertFailure(await server.client.ask('PUT', '/plants/7', { body: '{' }), 40001)
+  await vi.waitFor(() =>
+    expect(server.service.answered).toEqual([expect.objectContaining({ error: 40001, plantId: '7' })]),
+  )
+})
+
 describe('a refusal below the routes names itself, stands in the log and is counted, each once:', () => {
   const limits = { headerBytesMax: 2_000, headersTimeoutMs: 300, requestTimeoutMs: 600 }
   const chunked = (server: Awaited<ReturnType<typeof start>>) =>

@@ -4,8 +4,8 @@ import type { TObject, TSchema } from 'typebox'
 import { failures } from './failures.ts'
 import * as schemas from './schemas.ts'
 
-/** What a route takes and returns, once: the interface description and the serializers are made of it. */
-export interface Operation extends FastifySchema {
+/** What a route takes and returns. The interface description and the serializers are made of it. */
+interface Operation extends FastifySchema {
   readonly operationId: string
   readonly tags: readonly ('plants' | 'service')[]
   readonly summary: string
@@ -18,8 +18,8 @@ export interface Operation extends FastifySchema {
   readonly response: Readonly<Record<string, Described>>
 }
 
-/** A schema, or several by media type, and what is said about it at one place; as @fastify/swagger takes it. */
-export interface Described {
+/** A schema, or several by media type, with a description of their own; as @fastify/swagger takes it. */
+interface Described {
   readonly description: string
   readonly headers?: Readonly<Record<string, { readonly description: string }>>
   readonly content?: Readonly<Record<string, { readonly schema: object }>>
@@ -27,7 +27,7 @@ export interface Described {
   readonly type?: string
 }
 
-/** Returns the operation as Fastify takes it, which knows only what it validates and serializes. */
+/** Fastify's type knows only what it validates and serializes. */
 export const operation = (declared: Operation): FastifySchema => declared
 
 export const about = <Schema extends object>(description: string, schema: Schema) => ({
@@ -35,33 +35,32 @@ export const about = <Schema extends object>(description: string, schema: Schema
   description,
 })
 
-const statuses = new Set(Object.values(failures).map(({ number }) => Math.floor(number / 100)))
+const header = (name: string, description: string) => ({ [name]: { type: 'string', description } })
+const wwwAuthenticate = header('WWW-Authenticate', 'What is wrong with the credentials (RFC 6750, 3)')
+const retryAfter = header('Retry-After', 'Seconds to wait before trying again')
+/** The header fields that a failure always has, by its status. */
+const failureHeaders: Readonly<Record<string, Described['headers']>> = {
+  401: wwwAuthenticate,
+  403: wwwAuthenticate,
+  405: header('Allow', 'The methods at this path'),
+  429: retryAfter,
+  503: retryAfter,
+}
 
 /** The response of each status of a failure. */
-export const failureResponses: Readonly<Record<string, Described>> = Object.fromEntries(
-  [...statuses].map(status => {
-    const meanings = Object.values(failures)
-      .filter(({ number }) => Math.floor(number / 100) === status)
-      .map(({ number, meaning }) => `${number}: ${meaning}`)
-    const headers = headersOf(status)
-    return [status, { ...about(meanings.join('. '), schemas.FailureBody), ...(headers && { headers }) }]
-  }),
+const failureResponses: Readonly<Record<string, Described>> = mapValues(
+  Object.groupBy(Object.values(failures), ([number]) => Math.floor(number / 100)),
+  (rows = [], status) => {
+    const meanings = rows.map(([number, meaning]) => `${number}: ${meaning}`)
+    const headers = failureHeaders[status]
+    return { ...about(meanings.join('. '), schemas.FailureBody), ...(headers && { headers }) }
+  },
 )
-
-function headersOf(status: number): Described['headers'] {
-  const header = (description: string) => ({ type: 'string', description })
-  if (status === 401 || status === 403)
-    return { 'WWW-Authenticate': header('What is wrong with the credentials (RFC 6750, 3)') }
-  if (status === 405) return { Allow: header('The methods at this path') }
-  if (status === 429 || status === 503)
-    return { 'Retry-After': header('Seconds to wait before trying again') }
-  return undefined
-}
 
 export const failing = (...statuses: readonly number[]) =>
   Object.fromEntries(statuses.map(status => [status, failureResponses[status] as Described]))
 
-/** Any request to an operation can meet these; 404 and 405 of paths and methods that are not described stand apart. */
+/** Any operation can answer these. 404 and 405 also come from paths and methods that are not described. */
 export const aroundRequest = [400, 401, 403, 408, 417, 429, 431, 500, 503]
 export const aroundBody = [413, 415]
 
@@ -126,7 +125,7 @@ const document = (paths: object, serverUrl: string) => ({
 })
 
 function failureTable(): string {
-  const rows = Object.values(failures).map(({ number, meaning }) => `| ${number} | ${meaning} |`)
+  const rows = Object.values(failures).map(([number, meaning]) => `| ${number} | ${meaning} |`)
   return ['| error | meaning |', '|---|---|', ...rows].join('\n')
 }
 

@@ -4,7 +4,7 @@ import type { FastifyRequest } from 'fastify'
 import { RequestError } from '../answer/failures.ts'
 import type { Throttle } from './throttle.ts'
 
-/** Returns what lets a request pass once the gate has admitted it. Whatever else happens is a failure. */
+/** Returns a check that a request passes once the gate has admitted it. Anything else that happens is a failure. */
 export function createAuthentication(
   gate: Gate,
   throttle: Throttle = () => 0,
@@ -18,7 +18,7 @@ export function createAuthentication(
     let name: string
     try {
       const admission = gate(bearerToken(request.headers.authorization), scope)
-      if (isThenable(admission)) return void nameOfAwaited(admission).then(admit, fail)
+      if (isThenable(admission)) return void (async () => nameOf(await admission))().then(admit, fail)
       name = nameOf(admission)
     } catch (thrown) {
       return fail(thrown)
@@ -27,17 +27,13 @@ export function createAuthentication(
   }
 }
 
-/** By its method: promises of other libraries and realms are no instances of ours. */
+/** By its method: promises of other libraries and realms are not instances of `Promise` here. */
 function isThenable(admission: Holder | PromiseLike<Holder>): admission is PromiseLike<Holder> {
   return typeof (admission as Partial<PromiseLike<Holder>> | null | undefined)?.then === 'function'
 }
 
-async function nameOfAwaited(admission: PromiseLike<Holder>): Promise<string> {
-  return nameOf(await admission)
-}
-
 /**
- * Gates are written by others, and not all in TypeScript: what is not a holder admits nobody. An error has a name too.
+ * Gates are written by others, and not all in TypeScript: only a holder admits. An error has a name too.
  *
  * @throws TypeError
  */
@@ -49,7 +45,7 @@ function nameOf(holder: unknown): string {
   throw new TypeError('the gate returned no holder with a name')
 }
 
-/** Never undefined or anything else that Fastify takes for none: it would let the request pass. */
+/** Never a falsy value, which Fastify takes for no failure: the request would pass. */
 function failureOf(thrown: unknown, request: FastifyRequest, throttle: Throttle): Error {
   if (!thrown) return new Error(`the gate failed with ${thrown}`)
   const seconds = isAccessError(thrown) && thrown.code === 'invalid-token' ? throttle(request.ip) : 0
@@ -61,8 +57,8 @@ function failureOf(thrown: unknown, request: FastifyRequest, throttle: Throttle)
 }
 
 /**
- * RFC 6750, 2.1, with the scheme in any case (RFC 9110, 11.1). Credentials of another scheme are none for us. Anybody may
- * send this many spaces, so the expression must not look for an end (`/^bearer +(.*?) *$/` took quadratic time).
+ * RFC 6750, 2.1, with the scheme in any case (RFC 9110, 11.1). The expression must not look for the end of the spaces:
+ * `/^bearer +(.*?) *$/` took quadratic time.
  */
 function bearerToken(authorization = ''): string | undefined {
   return /^bearer +([^ ].*)/i.exec(authorization)?.[1]

@@ -11,14 +11,14 @@ export type Throttle = (address: string) => number
 const windowSeconds = 60n
 
 /**
- * A guess among 2^256 tokens is hopeless anyway; this is for tokens that people chose. It is asked only about tokens
- * that are wrong: a good one is never refused, and networks that happen to share a count do each other no harm.
+ * Against guessing tokens that people chose: one of ours has 256 random bits. Only wrong tokens are counted, so a good
+ * one is never refused, and networks that happen to share a count do each other no harm.
  *
  * @param wrongTokensMax of one network, in a minute from the first of them
- * @param counts eight bytes for each network that is told from others; threads that are given the same count together
+ * @param counts eight bytes a network; threads with the same buffer count together
  */
 export function createThrottle(wrongTokensMax: number, counts = new SharedArrayBuffer(64 * 1024)): Throttle {
-  // The second in which a window ends, and in the lower half how many tokens were wrong in it.
+  // The second in which a window ends, and in the lower half the number of wrong tokens in it.
   const windows = new BigInt64Array(counts)
   return address => {
     const at = hash('sha256', networkOf(address), 'buffer').readUInt32LE() % windows.length
@@ -34,7 +34,7 @@ export function createThrottle(wrongTokensMax: number, counts = new SharedArrayB
   }
 }
 
-/** One customer of an IPv6 provider has at least all addresses that share their first 64 bits. */
+/** A customer of an IPv6 provider has at least all addresses with the same first 64 bits. */
 function networkOf(address: string): Uint8Array {
   // A proxy may name a client by something else.
   if (!ipaddr.isValid(address)) return Buffer.from(`${address}`)

@@ -13,38 +13,37 @@ declare module 'fastify' {
   /** What the log will say of a request, as it becomes known. */
   interface FastifyRequest {
     trace: RequestTrace | undefined
-    /** The name of the holder whose token admitted the request; empty as long as none did. */
+    /** Of the holder whose token admitted the request; empty before. */
     tokenName: string
     plantId: PlantId | undefined
-    /** The number of the failure that it was answered with. */
     errorNumber: number | undefined
   }
   interface FastifyContextConfig {
-    /** What a token must be good for: by the method unless given, and `null` where none is needed. */
+    /** The scope that a token must have: by the method unless given, and `null` where no token is needed. */
     tokenScope?: Scope | null
-    /** At a path whose other methods these are: for Allow. */
+    /** Of a route that answers the other methods at a path: for Allow. */
     allowedMethods?: string
   }
 }
 
-export interface DoorOptions {
+interface DoorOptions {
   readonly gate: Gate
   readonly throttle?: Throttle
   readonly held: HeldBytes
-  /** Whether the header section is to be checked too, which is the server's to do. */
+  /** Whether the header section is checked too, which a mounted plugin leaves to the server. */
   readonly isWholeServer?: boolean
 }
 
 /** Throws a RequestError when a request may not pass. */
 type Check = (request: FastifyRequest, config: FastifyContextConfig) => void
 
-/** All that a request passes before its body is read, in this order. The first check that fails is the answer. */
+/** The checks before the body is read, in this order. The first that fails is the answer. */
 const beforeToken: readonly Check[] = [checkVersion, checkFields, checkExpectation]
 // Here the token is checked.
 const afterToken: readonly Check[] = [checkPath, checkMethod, checkRange]
 const beforeBody: readonly Check[] = [checkContentCoding, checkTransferCoding, checkMediaType]
 
-/** Lets requests into a context. */
+/** Lets requests into a context, or answers why not. */
 export function openDoor(
   app: FastifyInstance,
   { gate, throttle, held, isWholeServer = false }: DoorOptions,
@@ -96,13 +95,13 @@ function firstFailure(
 const isRead = (method: string) => method === 'GET' || method === 'HEAD'
 const scopeOf = (method: string): Scope => (isRead(method) ? 'plants:read' : 'plants:write')
 
-/** The body of a GET is nobody's to read. */
+/** The body of a GET is not read. */
 function hasBody({ method, headers }: FastifyRequest): boolean {
   const isSent = headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
   return isSent && !isRead(method)
 }
 
-/** Node reads versions that it does not speak. */
+/** Node also parses versions that it does not implement. */
 function checkVersion({ raw: { httpVersion } }: FastifyRequest): void {
   if (httpVersion !== '1.1' && httpVersion !== '1.0')
     throw new RequestError('bad-request', 'the version of HTTP must be 1.1 or 1.0')
@@ -110,7 +109,7 @@ function checkVersion({ raw: { httpVersion } }: FastifyRequest): void {
 
 const singleFields = ['host', 'authorization', 'content-type', 'content-encoding']
 
-/** One valid Host (RFC 9112, 3.2), and no field twice where it could not be known which of its values counts. */
+/** One valid Host (RFC 9112, 3.2), and no field twice where only one value can count. */
 function checkFields({ raw: { rawHeaders, httpVersion } }: FastifyRequest): void {
   let seen = 0
   for (let at = 0; at < rawHeaders.length; at += 2) {
@@ -137,15 +136,15 @@ function expectation({ raw: { headers, httpVersion } }: FastifyRequest): string 
 function checkExpectation(request: FastifyRequest): void {
   const expected = expectation(request)
   if (expected !== undefined && !/^100-continue$/i.test(expected)) {
-    throw new RequestError('expectation-failed', `the expectation ${expected} can not be met`, {
+    throw new RequestError('expectation-failed', `the expectation ${expected} cannot be met`, {
       connection: 'close',
     })
   }
 }
 
 /**
- * Our server leaves this to us, so that nobody is asked for a body before being admitted, or for too large a one. Others
- * leave it to Node.
+ * Asks a client that waits for it to send the body: only here is it admitted, and its body not too large. A server that
+ * does not listen for this event leaves that to Node.
  */
 function sendContinue(request: FastifyRequest, { raw }: FastifyReply): void {
   if (expectation(request) === undefined || request.server.server.listenerCount('checkContinue') === 0) return
@@ -175,7 +174,7 @@ function checkContentCoding({ headers: { 'content-encoding': coding } }: Fastify
   })
 }
 
-/** Node unwraps chunks, and nothing that they are said to be wrapped in. */
+/** Node decodes chunks, and no other transfer coding. */
 function checkTransferCoding({ headers: { 'transfer-encoding': coding } }: FastifyRequest): void {
   if (coding === undefined || coding.toLowerCase() === 'chunked') return
   throw new RequestError('unsupported-coding', 'the body must be sent without a transfer coding but chunked')
@@ -190,7 +189,7 @@ function checkMediaType({ headers }: FastifyRequest): void {
     throw new RequestError('unsupported-media-type', 'the body must be in UTF-8')
 }
 
-/** RFC 3986, 3.2.2. A comma may be part of a name there, but here two names have been joined. */
+/** RFC 3986, 3.2.2, without the comma: it joins the values of two fields. */
 const hostForm = /^(?:\[([^\]]+)\]|(?:[\w.~!$&'()*+;=-]|%[\da-f]{2})+)(?::\d*)?$/i
 
 function isHost(value: string): boolean {

@@ -2,17 +2,12 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { RequestError } from '../answer/failures.ts'
 import type { ServerLimits } from '../limits.ts'
 
-export type HeldBytesLimits = Pick<ServerLimits, 'heldBytesMax' | 'pageTextBytesMax'>
-
-/** Shorter bodies and answers are not counted: what connections hold of them is little. */
+/** Shorter bodies and answers are not counted. */
 export const countedBytesMin = 16 * 1024
 
-/**
- * The bytes that are held for all requests together. What is held for one alone may be of any size: it could not be
- * served otherwise.
- */
+/** The bytes held for all requests together. One alone may hold any number, as it could not be served otherwise. */
 export interface HeldBytes {
-  /** @throws RequestError `too-many-bytes` when there may be no room for a long answer: before the work of making it */
+  /** @throws RequestError `too-many-bytes` when there may be no room for a long answer: before it is made */
   checkRoom(): void
   /**
    * Adds to what is held for a request until its answer has left.
@@ -22,7 +17,7 @@ export interface HeldBytes {
   hold(response: ServerResponse, bytes: number): void
 }
 
-export function countHeldBytes({ heldBytesMax, pageTextBytesMax }: HeldBytesLimits): HeldBytes {
+export function countHeldBytes({ heldBytesMax, pageTextBytesMax }: ServerLimits): HeldBytes {
   const shares = new Map<ServerResponse, number>()
   let held = 0
   const check = (bytes: number, share = 0) => {
@@ -47,12 +42,12 @@ export function countHeldBytes({ heldBytesMax, pageTextBytesMax }: HeldBytesLimi
   }
 }
 
-/** Counts a body as it arrives: twice, as its answer may repeat it. Fails it where it is one too many, so it must be read. */
+/** Counts a body as it arrives, twice, as its answer may repeat it. Past the limit, its reader gets the error. */
 export function holdBody(request: IncomingMessage, response: ServerResponse, { hold }: HeldBytes): void {
   const { 'content-length': length = '0', 'transfer-encoding': coding } = request.headers
   if (coding === undefined && Number(length) < countedBytesMin) return
   const count = (chunk: Buffer) => {
-    // Nobody reads it any more: it was refused, and what still comes is dropped.
+    // It was refused, and the rest of it is dropped.
     if (request.listenerCount('error') === 0) return
     try {
       hold(response, 2 * chunk.length)

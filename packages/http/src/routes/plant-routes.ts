@@ -19,16 +19,10 @@ import type { HeldBytes } from '../request/held-bytes.ts'
 import { nextPage, readInteger, readQuery } from '../request/query.ts'
 import { failOtherMethods } from './other-methods.ts'
 
-export interface PlantRoutesNeeds {
-  readonly store: PlantStore
-  readonly held: HeldBytes
-  readonly pageTextBytesMax: number
-}
-
 /** The operations on plants. */
 export function addPlantRoutes(
   app: FastifyInstance,
-  { store, held, pageTextBytesMax }: PlantRoutesNeeds,
+  { store, held, pageTextBytesMax }: { store: PlantStore; held: HeldBytes; pageTextBytesMax: number },
 ): void {
   // A body comes as it was sent.
   app.removeAllContentTypeParsers()
@@ -131,7 +125,8 @@ export function addPlantRoutes(
       }),
     },
     async (request, reply) => {
-      const plant = parsePlant(readJson(request.body), readId(request))
+      const id = readId(request)
+      const plant = parsePlant(readJson(request.body), id)
       await store.replace(plant)
       return answer(reply, plant)
     },

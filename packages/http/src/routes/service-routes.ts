@@ -7,7 +7,7 @@ import { RequestError } from '../answer/failures.ts'
 import { Status } from '../answer/schemas.ts'
 import { failOtherMethods } from './other-methods.ts'
 
-export interface ServiceRoutesNeeds {
+interface ServiceRoutesNeeds {
   /** Rejects when the store can't serve at the moment. */
   readonly check: () => Promise<void>
   readonly isDraining: () => boolean
