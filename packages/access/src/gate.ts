@@ -1,5 +1,4 @@
-import type { Scope } from './scope.ts'
-import { type AccessToken, hashToken, type TokenHash } from './token.ts'
+import { type AccessToken, hashToken, type Scope, type TokenHash } from './token.ts'
 import type { TokenRepository } from './token-repository.ts'
 
 export type AccessErrorCode = 'no-token' | 'invalid-token' | 'insufficient-scope'
@@ -35,8 +34,8 @@ export interface Holder {
 }
 
 /**
- * Admits who presents a token with a scope, and tells who it is: the port that any way of checking tokens can fill.
- * Whoever knows the token already answers without waiting, so that a busy server isn't slowed by its own door.
+ * Admits the bearer of a token with this scope and returns its holder: the port for any way of checking tokens. A gate
+ * that knows the token already returns without a promise, which costs a busy server less.
  *
  * @throws AccessError, or rejects with it
  */
@@ -44,10 +43,10 @@ export type Gate = (token: string | undefined, scope: Scope) => Holder | Promise
 
 export interface GateOptions {
   readonly tokens: Pick<TokenRepository, 'find' | 'markUsed'>
-  /** For how long a token that was found is admitted without looking again: a revoked one works no longer than that. */
+  /** For how long a token is admitted without looking it up again: a revoked one works no longer. */
   readonly recheckAfterMs?: number
   readonly rememberedTokensMax?: number
-  /** How often at most the use of a token is written down. */
+  /** The shortest time between two records of the use of a token. */
   readonly markUsedEveryMs?: number
 }
 
@@ -64,8 +63,8 @@ export function createGate({
   rememberedTokensMax = 10_000,
   markUsedEveryMs = 60_000,
 }: GateOptions): Gate {
-  // By the token itself: hashing it for every request would cost as much as reading the request's body. Which token was
-  // presented can't be measured here, as texts are compared only once their hashes, seeded by V8 at start, are equal.
+  // By the token itself: hashing it would cost each request as much as reading its body. No timing reveals a token, as
+  // texts are compared only once their hashes, seeded by V8 at start, are equal.
   const remembered = new Map<string, Remembered>()
 
   const lookUp = async (presented: string, scope: Scope) => {
@@ -86,7 +85,7 @@ export function createGate({
     const token = admit(known.token, scope)
     if (nowMs - known.markedAtMs >= markUsedEveryMs) {
       known.markedAtMs = nowMs
-      // Nobody waits for it, and no request fails with it: it is written down again in a minute.
+      // No request waits for it or fails with it: the next is in a minute.
       tokens.markUsed(known.hash, new Date()).catch(() => {})
     }
     return token

@@ -7,13 +7,14 @@ export {
   type Holder,
   isAccessError,
 } from './gate.ts'
-export { type Scope, scopes } from './scope.ts'
 export {
   type AccessToken,
   hashToken,
   isBearerToken,
   isTokenName,
   mintToken,
+  type Scope,
+  scopes,
   type TokenHash,
 } from './token.ts'
 export type { TokenRepository } from './token-repository.ts'

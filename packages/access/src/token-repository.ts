@@ -6,11 +6,11 @@ export interface TokenRepository {
   insert(token: AccessToken, hash: TokenHash): Promise<'inserted' | 'name-taken'>
   /** In the order of the names. */
   list(): Promise<readonly AccessToken[]>
-  /** What `insert` takes of every token, in the order of the names: tokens move to another store by it. */
+  /** The arguments of `insert` for every token, in the order of the names: to move tokens to another store. */
   entries(): Promise<readonly (readonly [token: AccessToken, hash: TokenHash])[]>
-  /** Keeps the latest of the moments that it is given; an unknown hash is none of its business. */
+  /** Keeps the latest of the moments given. Ignores unknown hashes. */
   markUsed(hash: TokenHash, usedAt: Date): Promise<void>
-  /** Resolves to whether it ever held a token, also when all were removed since. */
+  /** Resolves to whether it ever held a token, even if all were removed since. */
   hadAny(): Promise<boolean>
   /** Resolves to whether there was such a token. */
   remove(name: string): Promise<boolean>

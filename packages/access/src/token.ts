@@ -1,5 +1,8 @@
 import { hash, randomBytes } from 'node:crypto'
-import type { Scope } from './scope.ts'
+
+/** What a token may be used for. */
+export const scopes = ['plants:read', 'plants:write', 'metrics:read'] as const
+export type Scope = (typeof scopes)[number]
 
 /** What is kept of an access token: everything but the token itself. */
 export interface AccessToken {

@@ -5,9 +5,9 @@ export type DomainErrorCode =
   | 'invalid-plant-query'
   | 'id-taken'
   | 'plant-not-found'
-  /** The store has as many changes waiting as it may have; nothing was changed, try again later. */
+  /** Too many changes are waiting in the store; nothing was changed, try again later. */
   | 'store-busy'
-  /** The store could not be read or written, or it can't be known whether the change was kept; try again later. */
+  /** The store could not be read or written, or the change may or may not have been kept; try again later. */
   | 'store-unavailable'
 
 /** One wrong field and what is wrong with it, in words that follow "it": `{ field: 'name', problem: 'is required' }`. */
@@ -21,7 +21,7 @@ const brand = Symbol.for('@plant-store/domain DomainError')
 export class DomainError extends Error {
   override readonly name = 'DomainError'
   readonly code: DomainErrorCode
-  /** Every fault of a refused value; empty for the codes that aren't about a value. */
+  /** Every fault of a refused value; otherwise empty. */
   readonly faults: readonly Fault[]
 
   constructor(

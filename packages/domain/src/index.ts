@@ -1,6 +1,15 @@
 export { DomainError, type DomainErrorCode, type Fault, isDomainError } from './errors.ts'
-export { isSamePlant, type Plant, type PlantText, parsePlant, textBytes } from './plant.ts'
-export { type PlantId, parsePlantId, plantIdMax, plantIdMin } from './plant-id.ts'
+export {
+  isSamePlant,
+  type Plant,
+  type PlantId,
+  type PlantText,
+  parsePlant,
+  parsePlantId,
+  plantIdMax,
+  plantIdMin,
+  textBytes,
+} from './plant.ts'
 export type { PlantPageQuery, PlantRepository } from './plant-repository.ts'
 export {
   createPlantStore,

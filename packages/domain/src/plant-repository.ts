@@ -1,5 +1,4 @@
-import type { Plant, PlantText } from './plant.ts'
-import type { PlantId } from './plant-id.ts'
+import type { Plant, PlantId, PlantText } from './plant.ts'
 
 /**
  * Where plants are kept: the port that a persistence adapter fills.
@@ -21,12 +20,12 @@ export interface PlantRepository {
 }
 
 export interface PlantPageQuery {
-  /** So many plants, 1 or more. */
+  /** The largest number of plants, 1 or more. */
   readonly limit: number
   /** Only ids above this one (the keyset of the page before). */
   readonly after?: PlantId
   /** Only plants with exactly this tag. */
   readonly tag?: PlantText
-  /** The page ends with the plant whose texts, with those before them, reach so many bytes in UTF-8, 1 or more. */
+  /** The page ends with the plant at which its texts reach this size in UTF-8, 1 or more. */
   readonly textBytesMax?: number
 }

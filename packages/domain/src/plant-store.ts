@@ -1,6 +1,13 @@
 import { DomainError, type Fault, refusal } from './errors.ts'
-import { type Plant, type PlantText, textBytes, textProblem } from './plant.ts'
-import { isPlantId, type PlantId, plantIdProblem } from './plant-id.ts'
+import {
+  isPlantId,
+  type Plant,
+  type PlantId,
+  type PlantText,
+  plantIdProblem,
+  textBytes,
+  textProblem,
+} from './plant.ts'
 import type { PlantPageQuery, PlantRepository } from './plant-repository.ts'
 
 /** What a plant store does. Every change that resolves is durable. */
@@ -9,7 +16,7 @@ export interface PlantStore {
   create(plant: Plant): Promise<void>
   /** @throws DomainError `plant-not-found` */
   find(id: PlantId): Promise<Plant>
-  /** A page that `textBytesMax` ends is shorter than its limit and need not be the last: `next` tells. */
+  /** A page that `textBytesMax` ends is shorter than its limit. It is the last one only without `next`. */
   list(query: PlantPageQuery): Promise<PlantPage>
   /** Creates or replaces; doing it twice is doing it once. */
   replace(plant: Plant): Promise<void>
@@ -39,7 +46,7 @@ export function createPlantStore({ plants }: { plants: PlantRepository }): Plant
     },
     async list(query) {
       const { limit, textBytesMax = Number.POSITIVE_INFINITY } = query
-      // One more than asked for tells whether there are more, without counting.
+      // With one more than the limit there is a next page: no counting.
       const found = await plants.page({ ...query, limit: limit + 1 })
       const page = found.slice(0, limit)
       const last = page.at(-1)

@@ -1,11 +1,17 @@
 import { type Fault, refusal } from './errors.ts'
-import { isPlantId, type PlantId, plantIdProblem } from './plant-id.ts'
 
+declare const plantId: unique symbol
 declare const plantText: unique symbol
+
+/** A plant's identification number: a signed 64-bit integer that its creator chooses. */
+export type PlantId = bigint & { readonly [plantId]: true }
+
+export const plantIdMin = -(2n ** 63n)
+export const plantIdMax = 2n ** 63n - 1n
 
 /**
  * Text that every store can keep faithfully: Unicode without lone surrogates and without U+0000.
- * It may be empty, of any length, and is never trimmed or normalised.
+ * It may be empty and of any length, and is never trimmed or normalised.
  */
 export type PlantText = string & { readonly [plantText]: true }
 
@@ -40,6 +46,22 @@ export function parsePlant(input: unknown, id?: PlantId): Plant {
   if (faults.length > 0) throw refusal('invalid-plant', faults)
   return (tag === undefined ? { id: plantId, name } : { id: plantId, name, tag }) as Plant
 }
+
+/**
+ * @param value a bigint from {@link plantIdMin} to {@link plantIdMax}. A JavaScript number is refused even when it
+ *   looks whole: its digits may have been rounded before.
+ * @throws DomainError `invalid-plant-id`
+ */
+export function parsePlantId(value: unknown): PlantId {
+  if (!isPlantId(value)) throw refusal('invalid-plant-id', [{ field: 'id', problem: plantIdProblem }])
+  return value
+}
+
+export function isPlantId(value: unknown): value is PlantId {
+  return typeof value === 'bigint' && value >= plantIdMin && value <= plantIdMax
+}
+
+export const plantIdProblem = `must be an integer from ${plantIdMin} to ${plantIdMax}`
 
 /** @param problems by member: one that is forgotten does not compile */
 function faultsOf(problems: { readonly [Member in keyof Required<Plant>]: string | undefined }): Fault[] {

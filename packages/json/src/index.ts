@@ -4,7 +4,7 @@
  * digits (`11.0` and `1e3` are integers too), and a member given twice, at any depth, is refused (RFC 7493, 2.3).
  * Every other number is the JavaScript number nearest to it: never take one for an exact value.
  *
- * V8 judges the syntax; the text is then known to be valid, so the second walk only looks for what V8 lost.
+ * V8 checks the syntax, so the second walk only looks for what V8 lost.
  *
  * @throws SyntaxError saying what is wrong and where.
  */
@@ -29,12 +29,12 @@ const openBrace = 0x7b
 const closeBrace = 0x7d
 const zero = 0x30
 
-/** The names met in an object that is still open: a list as long as they are few, and looked up fastest there. */
+/** The names met in an object that is still open: in a list while they are few, where they are found fastest. */
 type Names = undefined | string[] | Set<string>
 const listedNamesMax = 8
 const array = null
 
-/** A name that is written with a backslash, and where its text is, quotes included. */
+/** A name written with a backslash, and where its text is, quotes included. */
 interface EscapedName {
   readonly name: string
   readonly start: number
@@ -86,8 +86,8 @@ function restoreLosses(text: string, record: Record<string, unknown>): EscapedNa
 }
 
 /**
- * V8 can take an escaped name for another one that it met before, in any text (github.com/nodejs/node/issues/63785):
- * what one sender wrote would decide how the next one is read. So it is given stand-ins without a backslash.
+ * V8 can take an escaped name for another one from an earlier text (github.com/nodejs/node/issues/63785): one sender
+ * would decide how the text of the next is read. So V8 gets stand-ins without a backslash.
  */
 function readWithPlainNames(text: string, escapedNames: readonly EscapedName[]): Record<string, unknown> {
   let mark: string
@@ -125,19 +125,13 @@ function endOfString(text: string, start: number): number {
 
 function endOfNumber(text: string, start: number): number {
   let end = start + 1
-  while (/* digits . e E + - */ end < text.length && isNumberPart(text.charCodeAt(end))) end++
+  while (end < text.length && !isAfterNumber(text.charCodeAt(end))) end++
   return end
 }
 
-function isNumberPart(code: number): boolean {
-  return (
-    (code >= zero && code <= nine) ||
-    code === 0x2e ||
-    code === 0x65 ||
-    code === 0x45 ||
-    code === 0x2b ||
-    code === minus
-  )
+/** White space, `,`, `]` or `}`: nothing else follows a number in valid JSON. */
+function isAfterNumber(code: number): boolean {
+  return code <= 0x20 || code === comma || code === closeBracket || code === closeBrace
 }
 
 function withName(names: Names, name: string, at: number): Names {

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
-import type { Plant } from '../plant.ts'
-import { plantIdMax, plantIdMin } from '../plant-id.ts'
+import { type Plant, plantIdMax, plantIdMin } from '../plant.ts'
 import type { PlantRepository } from '../plant-repository.ts'
 import { parsePlantPageQuery } from '../plant-store.ts'
 import { edgeIds, fullPlant, idsOf, plant, texts } from './samples.ts'

@@ -1,8 +1,7 @@
-import { type Plant, textBytes } from '../plant.ts'
-import type { PlantId } from '../plant-id.ts'
+import { type Plant, type PlantId, textBytes } from '../plant.ts'
 import type { PlantRepository } from '../plant-repository.ts'
 
-/** A repository that forgets with the process: for tests of what stands on the port. */
+/** A repository that forgets with the process: for tests of the port's users. */
 export function createMemoryPlantRepository(plants = new Map<PlantId, Plant>()): PlantRepository {
   return {
     async insert(plant) {

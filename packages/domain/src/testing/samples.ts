@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
-import { type Plant, parsePlant } from '../plant.ts'
-import { plantIdMax, plantIdMin } from '../plant-id.ts'
+import { type Plant, parsePlant, plantIdMax, plantIdMin } from '../plant.ts'
 
 export const plant = (id: bigint, name = `plant ${id}`, tag?: string): Plant => parsePlant({ id, name, tag })
-/** A plant with every member, each text of it this one: a member that is forgotten here does not compile. */
+/** A plant with every member, and this text in each that has one: a member that is forgotten here does not compile. */
 export function fullPlant(id: bigint, text: string): Required<Plant> {
   const members: { readonly [Member in keyof Required<Plant>]: unknown } = { id, name: text, tag: text }
   const plant = parsePlant(members)

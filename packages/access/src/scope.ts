@@ -1,3 +1,0 @@
-/** What a token may be used for. */
-export const scopes = ['plants:read', 'plants:write', 'metrics:read'] as const
-export type Scope = (typeof scopes)[number]
