@@ -1,0 +1,99 @@
+import { setImmediate } from 'node:timers/promises'
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { type Change, createGroupCommit } from '../src/group-commit.ts'
+
+const limits = { queueRowsMax: 4, queueTextMax: 75, batchRowsMax: 3 }
+/** More turns of the event loop than a change waits for that no transaction keeps. */
+const idleTurnsMax = 10
+
+const step = fc.oneof(
+  { weight: 20, arbitrary: fc.constantFrom('submit', 'submit', 'turn', 'commit', 'fail') },
+  { weight: 1, arbitrary: fc.constant('drain') },
+)
+
+test('each change has the outcome of its transaction, once and no earlier, whatever ends first', async () => {
+  const property = fc.asyncProperty(
+    fc.scheduler(),
+    fc.array(step, { maxLength: 80, size: 'max' }),
+    fc.constantFrom(1, 2, Number.POSITIVE_INFINITY),
+    async (scheduler, steps, transactionsMax) => {
+      const begun: string[] = []
+      const ended = new Map<string, 'committed' | 'failed'>()
+      const outcomes: { name: string; outcome: string }[] = []
+      const waiting = new Map<string, number>()
+      const broken: string[] = []
+      let underWay = 0
+      let ends: 'committed' | 'failed' = 'committed'
+      const groupCommit = createGroupCommit({
+        transactionsMax,
+        limits,
+        async runTransaction(batch) {
+          underWay++
+          if (underWay > transactionsMax) broken.push(`${underWay} transactions at once`)
+          if (batch.length > limits.batchRowsMax) broken.push(`${batch.length} changes in one`)
+          begun.push(...batch.map(nameOf))
+          await scheduler.schedule(Promise.resolve())
+          underWay--
+          for (const change of batch) ended.set(nameOf(change), ends)
+          if (ends === 'failed') throw new Error('failed')
+          return batch.map(change => Number(nameOf(change)))
+        },
+      })
+
+      const submitted: string[] = []
+      const drains: Promise<number>[] = []
+      const expected = (name: string) => (begun.includes(name) ? ended.get(name) : 'refused')
+      const isRoomFor = (text: number) =>
+        waiting.size === 0 ||
+        (waiting.size < limits.queueRowsMax && text + sum(waiting.values()) <= limits.queueTextMax)
+      const submit = () => {
+        const at = submitted.length
+        const name = `${at}`
+        submitted.push(name)
+        // Some are longer than all that may wait together.
+        const change: Change = ['insertPlant', name, 'x'.repeat(at % 9 === 0 ? 100 : (at * 5) % 13)]
+        const text = change.join('').length
+        const isTaken = drains.length === 0 && isRoomFor(text)
+        if (isTaken) waiting.set(name, text)
+        const note = (outcome: string) => {
+          waiting.delete(name)
+          if ((outcome === 'refused') === isTaken) broken.push(`${name} is ${outcome}`)
+          outcomes.push({ name, outcome: outcome === expected(name) ? 'right' : outcome })
+        }
+        groupCommit.submit(change).then(
+          rows => note(rows === Number(name) ? 'committed' : `of change ${rows}`),
+          (error: Error & { code?: string }) => note(error.code === undefined ? 'failed' : 'refused'),
+        )
+      }
+      for (const each of steps) {
+        if (each === 'submit') submit()
+        else if (each === 'turn') await setImmediate()
+        else if (each === 'drain') drains.push(groupCommit.drain().then(() => groupCommit.pending()))
+        else if (scheduler.count() > 0) {
+          ends = each === 'commit' ? 'committed' : 'failed'
+          await scheduler.waitOne()
+        }
+        await new Promise(process.nextTick)
+      }
+      ends = 'committed'
+      for (let idle = 0; outcomes.length < submitted.length && idle < idleTurnsMax; idle++) {
+        await setImmediate()
+        if (scheduler.count() === 0) continue
+        await scheduler.waitOne()
+        idle = 0
+      }
+
+      const settled = outcomes.toSorted((a, b) => Number(a.name) - Number(b.name))
+      expect(settled).toEqual(submitted.map(name => ({ name, outcome: 'right' })))
+      expect(begun).toEqual(begun.toSorted((a, b) => Number(a) - Number(b)))
+      expect(broken).toEqual([])
+      expect(groupCommit.pending()).toBe(0)
+      expect(await Promise.all([groupCommit.drain(), ...drains])).toEqual([undefined, ...drains.map(() => 0)])
+    },
+  )
+  await fc.assert(property, { numRuns: 2_000 })
+})
+
+const sum = (numbers: Iterable<number>) => [...numbers].reduce((total, each) => total + each, 0)
+const nameOf = ([, name]: Change) => `${name}`
