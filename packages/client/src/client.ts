@@ -6,8 +6,7 @@ import {
   parsePlantId,
   parsePlantPageQuery,
 } from '@plant-store/domain'
-import type { RetryLimits } from './retry.ts'
-import { createSend } from './send.ts'
+import { createSend, type SendOptions } from './send.ts'
 
 /**
  * The operations of a plant store. What is sent is judged by the domain's rules first, so each rejects with DomainError
@@ -49,65 +48,41 @@ export interface CallOptions {
   readonly signal?: AbortSignal
 }
 
-export interface PlantClientOptions extends Partial<RetryLimits> {
-  /** What stands before `/plants`. */
+export interface PlantClientOptions extends Pick<SendOptions, 'token'>, Partial<Omit<SendOptions, 'token'>> {
+  /** What comes before `/plants`. */
   readonly baseUrl: string | URL
-  /** The access token, or where to get the one that is valid now. */
-  readonly token: string | (() => string | Promise<string>)
-  /** For each attempt, from fetching the token to the last byte received: 10,000 when not given. */
-  readonly timeoutMs?: number
-  readonly fetch?: typeof globalThis.fetch
 }
 
 export function createPlantClient({
   baseUrl,
-  token,
   timeoutMs = 10_000,
   fetch = globalThis.fetch,
-  ...limits
+  ...given
 }: PlantClientOptions): PlantClient {
   const plantsUrl = new URL(`${new URL(baseUrl).href.replace(/\/$/, '')}/plants`)
   const plantUrl = (id: PlantId) => new URL(`${plantsUrl.href}/${id}`)
-  const send = createSend({
-    token,
-    timeoutMs,
-    // Called without the client before it: a browser's fetch insists on that.
-    fetch: (url, init) => fetch(url, init),
-    limits: { attemptsMax: 4, backOffMs: 100, backOffMsMax: 5_000, retryAfterMsMax: 30_000, ...limits },
-  })
+  const limits = { attemptsMax: 4, backOffMs: 100, backOffMsMax: 5_000, retryAfterMsMax: 30_000 }
+  // Called without the client before it: a browser's fetch insists on that.
+  const send = createSend({ ...limits, ...given, timeoutMs, fetch: (url, init) => fetch(url, init) })
 
   const readPage = (url: URL, options: CallOptions | undefined) =>
     send({
       method: 'GET',
       url,
-      status: 200,
       options,
       read: (body, headers) => ({ plants: parsePlants(body), next: nextPage(headers.get('link'), url) }),
     })
 
   return {
     async create(input, options) {
-      const plant = parsePlant(input)
-      const { id, ...rest } = plant
-      return send({
-        method: 'POST',
-        url: plantsUrl,
-        // JSON.stringify refuses a bigint; its digits are JSON already.
-        body: `{"id":${id},${JSON.stringify(rest).slice(1)}`,
-        status: 200,
-        options,
-        read: body => parsePlant(body, id),
-      })
+      const { id, ...rest } = parsePlant(input)
+      // JSON.stringify refuses a bigint; its digits are JSON already.
+      const body = `{"id":${id},${JSON.stringify(rest).slice(1)}`
+      return send({ method: 'POST', url: plantsUrl, body, options, read: body => parsePlant(body, id) })
     },
-    async read(id, options) {
-      const plantId = parsePlantId(id)
-      return send({
-        method: 'GET',
-        url: plantUrl(plantId),
-        status: 200,
-        options,
-        read: body => parsePlant(body, plantId),
-      })
+    async read(input, options) {
+      const id = parsePlantId(input)
+      return send({ method: 'GET', url: plantUrl(id), options, read: body => parsePlant(body, id) })
     },
     async list(query, options) {
       const { plants, next } = await readPage(listUrl(plantsUrl, query), options)
@@ -124,18 +99,12 @@ export function createPlantClient({
     },
     async replace(input, options) {
       const { id, ...rest } = parsePlant(input)
-      return send({
-        method: 'PUT',
-        url: plantUrl(id),
-        body: JSON.stringify(rest),
-        status: 200,
-        options,
-        read: body => parsePlant(body, id),
-      })
+      const body = JSON.stringify(rest)
+      return send({ method: 'PUT', url: plantUrl(id), body, options, read: body => parsePlant(body, id) })
     },
-    async remove(id, options) {
-      const plantId = parsePlantId(id)
-      await send({ method: 'DELETE', url: plantUrl(plantId), status: 204, options, read: () => undefined })
+    async remove(input, options) {
+      const id = parsePlantId(input)
+      await send({ method: 'DELETE', url: plantUrl(id), options, read: () => undefined })
     },
   }
 }

@@ -10,14 +10,13 @@ export class RefusedError extends Error {
   readonly retryAfterMs: number | undefined
 
   constructor(
-    answer: { readonly status: number; readonly number: number; readonly retryAfterMs: number | undefined },
-    message: string,
+    refusal: Pick<RefusedError, 'status' | 'number' | 'retryAfterMs' | 'message'>,
     mayHaveChanged: boolean,
   ) {
-    super(message)
-    this.status = answer.status
-    this.number = answer.number
-    this.retryAfterMs = answer.retryAfterMs
+    super(refusal.message)
+    this.status = refusal.status
+    this.number = refusal.number
+    this.retryAfterMs = refusal.retryAfterMs
     this.mayHaveChanged = mayHaveChanged
   }
 }

@@ -7,24 +7,26 @@ export interface Call<Result> {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   readonly url: URL
   readonly body?: string
-  /** The one status that means that it was done. */
-  readonly status: 200 | 204
   readonly options: { readonly signal?: AbortSignal } | undefined
   /** Throws when the body is not what the operation answers. */
   readonly read: (body: unknown, headers: Headers) => Result
 }
 
-export interface SendOptions {
+export interface SendOptions extends RetryLimits {
+  /** The access token, or where to get the one that is valid now. */
   readonly token: string | (() => string | Promise<string>)
+  /** For each attempt, from fetching the token to the last byte received: 10,000 when not given. */
   readonly timeoutMs: number
   readonly fetch: typeof globalThis.fetch
-  readonly limits: RetryLimits
 }
+
+/** The one status that means that it was done. */
+const done = { GET: 200, POST: 200, PUT: 200, DELETE: 204 }
 
 export type Send = <Result>(call: Call<Result>) => Promise<Result>
 
-/** @returns sends a request until it has an answer, or must not be sent again */
-export function createSend({ token, timeoutMs, fetch, limits }: SendOptions): Send {
+/** Returns what sends a request until it has an answer, or must not be sent again. */
+export function createSend(options: SendOptions): Send {
   return async call => {
     const signal = call.options?.signal
     const isRepeatable = call.method !== 'POST'
@@ -32,15 +34,13 @@ export function createSend({ token, timeoutMs, fetch, limits }: SendOptions): Se
     for (let attempt = 1; ; attempt++) {
       signal?.throwIfAborted()
       try {
-        const answer = await exchange(call, { token, fetch, timeoutMs, mayHaveChanged })
-        return understand(call, answer, mayHaveChanged)
+        return understand(call, await exchange(call, options, mayHaveChanged), mayHaveChanged)
       } catch (error) {
         signal?.throwIfAborted()
-        // The attempt whose answer was lost may be the one that removed it; gone it is.
-        if (mayHaveChanged && call.method === 'DELETE' && isGone(error)) {
+        // An attempt whose answer was lost may have removed it.
+        if (mayHaveChanged && call.method === 'DELETE' && isGone(error))
           return call.read(undefined, new Headers())
-        }
-        const waitMs = waitBeforeRetry(error, { attempt, isRepeatable, limits })
+        const waitMs = waitBeforeRetry(error, { attempt, isRepeatable, limits: options })
         if (waitMs === undefined) throw error
         mayHaveChanged = (error as RefusedError | NoAnswerError).mayHaveChanged
         await wait(waitMs, signal)
@@ -49,20 +49,15 @@ export function createSend({ token, timeoutMs, fetch, limits }: SendOptions): Se
   }
 }
 
-interface Answer {
-  readonly status: number
-  readonly headers: Headers
+interface Answer extends Pick<Response, 'status' | 'headers'> {
   readonly text: string
 }
 
-interface Exchange extends Pick<SendOptions, 'token' | 'fetch' | 'timeoutMs'> {
-  /** Whether an attempt before may have made the change. */
-  readonly mayHaveChanged: boolean
-}
-
+/** @param mayHaveChanged whether an attempt before may have made the change */
 async function exchange(
   { method, url, body, options }: Call<unknown>,
-  { token, fetch, timeoutMs, mayHaveChanged }: Exchange,
+  { token, fetch, timeoutMs }: SendOptions,
+  mayHaveChanged: boolean,
 ): Promise<Answer> {
   const caller = options?.signal
   // By hand: AbortSignal.timeout and AbortSignal.any keep each call in memory until the time is over.
@@ -85,13 +80,7 @@ async function exchange(
     isSent = true
     // A redirection would take the token along, or lose the body.
     const redirect = 'manual'
-    const response = await fetch(url, {
-      method,
-      headers,
-      redirect,
-      signal,
-      ...(body !== undefined && { body }),
-    })
+    const response = await fetch(url, { method, headers, body: body ?? null, redirect, signal })
     return { status: response.status, headers: response.headers, text: await response.text() }
   } catch (cause) {
     const unknown = mayHaveChanged || (isSent && method !== 'GET' && !neverConnected(cause))
@@ -125,15 +114,11 @@ function understand<Result>(
   let cause: unknown
   try {
     const body = text === '' ? undefined : parseExactJson(text)
-    if (status === call.status) return call.read(body, headers)
+    if (status === done[call.method]) return call.read(body, headers)
     const refusal = readRefusal(status, body)
     if (refusal !== undefined) {
       const mayHaveChanged = unknownBefore || (changes && status >= 500 && !unchanged.has(refusal.number))
-      throw new RefusedError(
-        { status, number: refusal.number, retryAfterMs },
-        refusal.message,
-        mayHaveChanged,
-      )
+      throw new RefusedError({ status, retryAfterMs, ...refusal }, mayHaveChanged)
     }
   } catch (error) {
     if (error instanceof RefusedError) throw error
@@ -149,10 +134,9 @@ function understand<Result>(
 }
 
 function readRefusal(status: number, body: unknown): { number: number; message: string } | undefined {
-  const { error, message } = (body ?? {}) as { error?: unknown; message?: unknown }
-  return status >= 400 && typeof error === 'number' && typeof message === 'string'
-    ? { number: error, message }
-    : undefined
+  const { error: number, message } = (body ?? {}) as { error?: unknown; message?: unknown }
+  const isRefusal = status >= 400 && typeof number === 'number' && typeof message === 'string'
+  return isRefusal ? { number, message } : undefined
 }
 
 /** Of the store's published numbers: there is no such plant. */
