@@ -2,7 +2,7 @@
  * What a script of package.json would need a shell for, and every platform has another one:
  *
  *     node tooling/run.ts turbo …                                             turbo, without the usage data that it sends
- *     node tooling/run.ts [build=PACKAGE] [NAME=value …] [NODE'S OPTIONS] FILE …   builds; then the program, at the root
+ *     node tooling/run.ts [build=PACKAGE] [NAME=value …] FILE …   builds; then the program, at the root
  */
 import { spawn, spawnSync } from 'node:child_process'
 import { join } from 'node:path'

@@ -6,7 +6,7 @@ import { exportPlants } from './commands/export-plants.ts'
 import { importPlants } from './commands/import-plants.ts'
 import { exportTokens, importTokens } from './commands/token-file.ts'
 import { createToken, listTokens, revokeToken } from './commands/tokens.ts'
-import { exitCodes, Failure } from './exit-codes.ts'
+import { exitCodes, Failure } from './failure.ts'
 
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
 

@@ -1,5 +1,5 @@
 import { defaultStoreUrl, parseStoreUrl } from '@plant-store/persistence'
-import { exitCodes, Failure } from './exit-codes.ts'
+import { exitCodes, Failure } from './failure.ts'
 
 /** Returns the URL of the store that DATABASE_URL names, as the server reads it. */
 export function storeUrl(): string {

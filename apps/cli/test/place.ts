@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
+import { parsePlant } from '@plant-store/domain'
 import {
   type Result,
   type Server,
@@ -8,7 +9,8 @@ import {
   startServer,
   temporaryFolder,
 } from '@plant-store/harness'
-import { openSnapshot } from '@plant-store/persistence'
+import { openArchive, openSnapshot } from '@plant-store/persistence'
+import { expect } from 'vitest'
 
 /** A folder with a store, or for one in a database, and the programs run in it as their users would. */
 export class Place implements AsyncDisposable {
@@ -38,6 +40,26 @@ export class Place implements AsyncDisposable {
 
   run(args: readonly string[], input?: string | Buffer): Promise<Result> {
     return this.start(args, input === undefined ? {} : { input }).result
+  }
+
+  /** Runs a command that must fail with one line that matches. */
+  async fails(args: readonly string[], exitCode: number, message: RegExp): Promise<void> {
+    const { code, stdout, stderr } = await this.run(args)
+    expect({ code, stdout, stderr }).toEqual({
+      code: exitCode,
+      stdout: '',
+      stderr: expect.stringMatching(message),
+    })
+    expect(stderr).toMatch(/^plant-store: .*\n$/)
+  }
+
+  /** Stores plants of some 120 bytes, with ids from `from` on. */
+  async load(from: number, count: number): Promise<void> {
+    await using archive = await openArchive(this.url)
+    const plants = Array.from({ length: count }, (_, n) =>
+      parsePlant({ id: BigInt(from + n), name: `plant ${from + n} ${'x'.repeat(100)}` }),
+    )
+    await archive.load(plants, 'keep')
   }
 
   async count(): Promise<number> {

@@ -3,8 +3,7 @@ import { mkdirSync, readdirSync, readFileSync, statfsSync, writeFileSync } from 
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { stripVTControlCharacters } from 'node:util'
-import { parsePlant } from '@plant-store/domain'
-import { openArchive, openSnapshot } from '@plant-store/persistence'
+import { openSnapshot } from '@plant-store/persistence'
 import { schemaVersion } from '@plant-store/persistence/testing'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { Place } from './place.ts'
@@ -17,33 +16,14 @@ beforeEach(() => {
 })
 afterEach(() => place[Symbol.asyncDispose]())
 
-async function load(from: number, count: number) {
-  await using archive = await openArchive(place.url)
-  const plant = (n: number) =>
-    parsePlant({ id: BigInt(from + n), name: `plant ${from + n} ${'x'.repeat(100)}` })
-  await archive.load(
-    Array.from({ length: count }, (_, n) => plant(n)),
-    'keep',
-  )
-}
 async function idsIn(url: string): Promise<Set<number>> {
   await using snapshot = await openSnapshot(url)
   const ids = new Set<number>()
   for await (const plants of snapshot.plants()) for (const { id } of plants) ids.add(Number(id))
   return ids
 }
-async function fails(args: readonly string[], exitCode: number, message: RegExp) {
-  const { code, stdout, stderr } = await place.run(args)
-  expect({ code, stdout, stderr }).toEqual({
-    code: exitCode,
-    stdout: '',
-    stderr: expect.stringMatching(message),
-  })
-  expect(stderr).toMatch(/^plant-store: .*\n$/)
-}
-
 test('a backup under load opens, passes the check, and holds every create answered before it began', async () => {
-  await load(0, 20_000)
+  await place.load(0, 20_000)
   const server = await place.serve()
   const answered: number[] = []
   let next = 1_000_000
@@ -82,12 +62,12 @@ test('a backup under load opens, passes the check, and holds every create answer
 })
 
 test('a backup does not replace a file by chance, nor the store', async () => {
-  await load(0, 10)
+  await place.load(0, 10)
   writeFileSync(place.path('kept'), 'precious')
-  await fails(['backup', 'kept'], 1, /kept is already there: --force replaces it/)
-  await fails(['backup', 'data/store.db', '--force'], 1, /is the store itself/)
-  await fails(['backup', 'no/such/folder'], 1, /could not be backed up to no\/such\/folder/)
-  await fails(['backup', 'data'], 1, /data is a folder/)
+  await place.fails(['backup', 'kept'], 1, /kept is already there: --force replaces it/)
+  await place.fails(['backup', 'data/store.db', '--force'], 1, /is the store itself/)
+  await place.fails(['backup', 'no/such/folder'], 1, /could not be backed up to no\/such\/folder/)
+  await place.fails(['backup', 'data'], 1, /data is a folder/)
   expect(readFileSync(place.path('kept'), 'utf8')).toBe('precious')
   expect(await place.run(['backup', 'kept', '--force'])).toMatchObject({
     code: 0,
@@ -98,13 +78,17 @@ test('a backup does not replace a file by chance, nor the store', async () => {
 })
 
 test('a store that a server holds is not restored, and then it is', async () => {
-  await load(0, 100)
+  await place.load(0, 100)
   await place.run(['backup', 'backup.db'])
   const server = await place.serve()
   for (let id = 500; id < 510; id++) {
     expect(await server.request('POST', '/plants', 'given', JSON.stringify({ id, name: 'new' }))).toBe(200)
   }
-  await fails(['restore', 'backup.db', '--force'], 4, /the store .*store.db is in use: stop the server first/)
+  await place.fails(
+    ['restore', 'backup.db', '--force'],
+    4,
+    /the store .*store.db is in use: stop the server first/,
+  )
   expect(await server.request('GET', '/plants/509', 'given')).toBe(200)
   expect(await server.request('POST', '/plants', 'given', '{"id":510,"name":"goes on"}')).toBe(200)
   await server.end()
@@ -120,15 +104,15 @@ test('a store that a server holds is not restored, and then it is', async () => 
 })
 
 test('a server that has just started and done nothing holds its store too', async () => {
-  await load(0, 100)
+  await place.load(0, 100)
   await place.run(['backup', 'backup.db'])
   const server = await place.serve()
-  await fails(['restore', 'backup.db', '--force'], 4, /is in use/)
+  await place.fails(['restore', 'backup.db', '--force'], 4, /is in use/)
   await server.end()
 })
 
 test('what is no sound backup is not restored', async () => {
-  await load(0, 5_000)
+  await place.load(0, 5_000)
   await place.run(['backup', 'backup.db'])
   const sound = readFileSync(place.path('backup.db'))
   const damaged = Buffer.from(sound)
@@ -136,23 +120,27 @@ test('what is no sound backup is not restored', async () => {
   writeFileSync(place.path('damaged.db'), damaged)
   writeFileSync(place.path('cut.db'), sound.subarray(0, sound.length / 2))
   writeFileSync(place.path('text'), 'not a database at all '.repeat(1000))
-  await load(5_000, 1)
-  await fails(['restore', 'damaged.db', '--force'], 1, /could not be restored from damaged.db: it is damaged/)
-  await fails(['restore', 'cut.db', '--force'], 1, /could not be restored from cut.db: it is damaged/)
-  await fails(
+  await place.load(5_000, 1)
+  await place.fails(
+    ['restore', 'damaged.db', '--force'],
+    1,
+    /could not be restored from damaged.db: it is damaged/,
+  )
+  await place.fails(['restore', 'cut.db', '--force'], 1, /could not be restored from cut.db: it is damaged/)
+  await place.fails(
     ['restore', 'text', '--force'],
     1,
     /could not be restored from text: it is not a SQLite database/,
   )
-  await fails(['restore', 'missing'], 1, /could not be restored from missing: there is no such file/)
-  await fails(['restore', 'data/store.db'], 1, /is the store itself/)
-  await fails(['check', 'damaged.db'], 1, /damaged/)
+  await place.fails(['restore', 'missing'], 1, /could not be restored from missing: there is no such file/)
+  await place.fails(['restore', 'data/store.db'], 1, /is the store itself/)
+  await place.fails(['check', 'damaged.db'], 1, /damaged/)
   expect(await place.count()).toBe(5_001)
   expect(readdirSync(join(place.folder, 'data'))).toEqual(['store.db'])
 })
 
 test('a check tells what is in a store, also while a server has it open', async () => {
-  await load(0, 1_234)
+  await place.load(0, 1_234)
   await place.run(['token', 'create', '--name', 'shop'])
   const server = await place.serve()
   expect(await place.run(['check'])).toEqual({
@@ -199,10 +187,14 @@ describe('on a disk that is full', () => {
 
   test('an export and a backup leave nothing of them, and what was there', async ({ skip }) => {
     if (!isMounted) skip()
-    await load(0, 30_000)
+    await place.load(0, 30_000)
     writeFileSync(join(disk, 'before'), 'precious')
-    await fails(['export', 'disk/before', '--force'], 1, /^plant-store: disk\/before: the disk is full\n$/)
-    await fails(
+    await place.fails(
+      ['export', 'disk/before', '--force'],
+      1,
+      /^plant-store: disk\/before: the disk is full\n$/,
+    )
+    await place.fails(
       ['backup', 'disk/before', '--force'],
       1,
       /could not be backed up to disk\/before: the disk is full\n$/,
@@ -213,12 +205,12 @@ describe('on a disk that is full', () => {
 
   test('an export that has room for all but its end is not taken for whole', async ({ skip }) => {
     if (!isMounted) skip()
-    await load(0, 10_000)
+    await place.load(0, 10_000)
     const { stdout } = await place.run(['export'])
     const { bfree, bsize } = statfsSync(disk)
     const room = Math.floor(Buffer.byteLength(stdout) / bsize)
     writeFileSync(join(disk, 'others'), Buffer.alloc((bfree - room) * bsize))
-    await fails(['export', 'disk/plants'], 1, /^plant-store: disk\/plants: the disk is full\n$/)
+    await place.fails(['export', 'disk/plants'], 1, /^plant-store: disk\/plants: the disk is full\n$/)
     expect(readdirSync(disk)).toEqual(['others'])
   })
 
@@ -240,7 +232,7 @@ describe('on a disk that is full', () => {
       expect((await run(['check', '--json'])).stdout).toMatch(/"plants":1000,/)
     }
 
-    await load(0, 30_000)
+    await place.load(0, 30_000)
     await place.run(['backup', 'large.db'])
     const restored = await run(['restore', 'large.db', '--force'])
     expect(restored).toMatchObject({ code: 1, stderr: expect.stringMatching(/: the disk is full\n$/) })
@@ -269,7 +261,7 @@ test.each([
   if (command === 'import') {
     const lines = Array.from({ length: 50_000 }, (_, n) => `{"id":${n},"name":"plant ${n}"}\n`)
     writeFileSync(place.path('plants'), lines.join(''))
-  } else await load(0, 30_000)
+  } else await place.load(0, 30_000)
   const shell = `'${process.execPath}' '${cli}' ${command} ${args}`
   const shown = execFileSync('script', ['--quiet', '--return', '--command', shell, '/dev/null'], {
     cwd: place.folder,

@@ -29,26 +29,16 @@ let other: Place
 beforeEach(async () => {
   place = new Place()
   other = new Place()
-  await load(place.url, 0, 20)
+  await place.load(0, 20)
 })
 afterEach(async () => {
   await place[Symbol.asyncDispose]()
   await other[Symbol.asyncDispose]()
 })
 
-async function load(url: string, from: number, count: number) {
-  await using archive = await openArchive(url)
-  const plant = (n: number) =>
-    parsePlant({ id: BigInt(from + n), name: `plant ${from + n} ${'x'.repeat(100)}` })
-  await archive.load(
-    Array.from({ length: count }, (_, n) => plant(n)),
-    'keep',
-  )
-}
-
 /** A store of 300 plants as a killed server leaves it: 200 of them are in its log only. */
 async function crashedStore(file: string) {
-  await load(other.url, 1_000, 100)
+  await other.load(1_000, 100)
   await using archive = await openArchive(other.url)
   await archive.load(
     Array.from({ length: 200 }, (_, n) => parsePlant({ id: BigInt(1_100 + n), name: 'in the log' })),
@@ -61,15 +51,6 @@ async function crashedStore(file: string) {
 async function plantsIn(file: string): Promise<number> {
   const { stdout } = await place.start(['export'], { env: { DATABASE_URL: `file:${file}` } }).result
   return stdout.split('\n').length - 1
-}
-
-async function fails(args: readonly string[], exitCode: number, message: RegExp) {
-  const { code, stdout, stderr } = await place.run(args)
-  expect({ code, stdout, stderr }).toEqual({
-    code: exitCode,
-    stdout: '',
-    stderr: expect.stringMatching(message),
-  })
 }
 
 describe('what is in the way', () => {
@@ -96,19 +77,19 @@ describe('what is in the way', () => {
   test.each(['-wal', '-shm', '-journal'])('a log (%s) is not replaced by chance', async suffix => {
     writeFileSync(place.path(`target${suffix}`), "another's")
     for (const command of ['backup', 'export']) {
-      await fails([command, 'target'], 1, /target-\w+ is already there: --force replaces it\n$/)
+      await place.fails([command, 'target'], 1, /target-\w+ is already there: --force replaces it\n$/)
     }
     expect(readdirSync(place.folder).sort()).toEqual(['data', `target${suffix}`])
   })
 
   test('another store is not taken for a log of the target, nor the target for its log', async () => {
-    await load(other.url, 0, 10)
+    await other.load(0, 10)
     const log = `${other.store}-wal`
     for (const command of ['backup', 'export']) {
-      await fails([command, log, '--force'], 1, /store\.db-wal belongs to .*store\.db\n$/)
+      await place.fails([command, log, '--force'], 1, /store\.db-wal belongs to .*store\.db\n$/)
     }
     symlinkSync(place.path('data'), place.path('linked'))
-    await fails(['backup', 'linked/store.db-wal', '--force'], 1, /is the store itself/)
+    await place.fails(['backup', 'linked/store.db-wal', '--force'], 1, /is the store itself/)
     expect(existsSync(log)).toBe(false)
   })
 
@@ -116,8 +97,8 @@ describe('what is in the way', () => {
     execFileSync('mkfifo', [place.path('pipe')])
     symlinkSync('nowhere', place.path('link'))
     for (const command of ['backup', 'export']) {
-      await fails([command, 'pipe', '--force'], 1, /pipe is not a file\n$/)
-      await fails([command, 'link', '--force'], 1, /link is a link to nothing\n$/)
+      await place.fails([command, 'pipe', '--force'], 1, /pipe is not a file\n$/)
+      await place.fails([command, 'link', '--force'], 1, /link is a link to nothing\n$/)
     }
     expect(lstatSync(place.path('pipe')).isFIFO()).toBe(true)
     expect(lstatSync(place.path('link')).isSymbolicLink()).toBe(true)
@@ -128,7 +109,7 @@ describe('what is in the way', () => {
     for (const command of ['backup', 'export']) {
       writeFileSync(place.path('disk/target'), 'old')
       symlinkSync('disk/target', place.path(command))
-      await fails([command, command], 1, /is already there/)
+      await place.fails([command, command], 1, /is already there/)
       expect((await place.run([command, command, '--force'])).code).toBe(0)
       expect(lstatSync(place.path(command)).isSymbolicLink()).toBe(true)
       expect(statSync(place.path('disk/target')).size).toBeGreaterThan(500)
@@ -139,7 +120,7 @@ describe('what is in the way', () => {
     await place.run(['backup', 'daily.db'])
     linkSync(place.path('daily.db'), place.path('yesterday.db'))
     linkSync(place.store, place.path('aside.db'))
-    await load(place.url, 100, 5)
+    await place.load(100, 5)
     expect((await place.run(['backup', 'daily.db', '--force'])).code).toBe(0)
     expect(await plantsIn(place.path('daily.db'))).toBe(25)
     expect(await plantsIn(place.path('yesterday.db'))).toBe(20)
@@ -150,7 +131,7 @@ describe('what is in the way', () => {
   test('rejects do not go into the store', async () => {
     writeFileSync(place.path('plants'), '{"id":1}\n')
     for (const log of ['', '-wal']) {
-      await fails(['import', 'plants', '--rejects', `data/store.db${log}`], 1, /is the store itself/)
+      await place.fails(['import', 'plants', '--rejects', `data/store.db${log}`], 1, /is the store itself/)
     }
     expect(await place.count()).toBe(20)
   })
@@ -167,7 +148,7 @@ describe('a store that a server has open', () => {
     linkSync(other.store, place.path('hard-link'))
     for (const target of [other.store, 'link', 'hard-link']) {
       for (const command of ['backup', 'export']) {
-        await fails([command, target, '--force'], 4, /is in use: stop the server first\n$/)
+        await place.fails([command, target, '--force'], 4, /is in use: stop the server first\n$/)
         expect(await create()).toBe(200)
       }
     }
@@ -176,9 +157,9 @@ describe('a store that a server has open', () => {
   })
 
   test('is not replaced when it was opened while the copy was made', async () => {
-    await load(place.url, 100, 60_000)
+    await place.load(100, 60_000)
     for (const command of ['backup', 'export']) {
-      await load(other.url, 0, 1)
+      await other.load(0, 1)
       const { running } = await stoppedWhileWriting(
         [command, other.store, '--force'],
         join(other.folder, 'data'),
@@ -193,7 +174,7 @@ describe('a store that a server has open', () => {
 })
 
 test('what came while the copy was made is not replaced by chance', async () => {
-  await load(place.url, 100, 60_000)
+  await place.load(100, 60_000)
   for (const command of ['backup', 'export']) {
     const { running } = await stoppedWhileWriting([command, command], place.folder)
     writeFileSync(place.path(command), 'precious')
@@ -231,7 +212,7 @@ describe('a run that was killed', () => {
   ])(
     '(%s) leaves nothing that the next does not remove, and nobody removes what is written',
     async (command, folder) => {
-      await load(place.url, 100, 150_000)
+      await place.load(100, 150_000)
       await place.run(['backup', 'kept'])
       const target = (n: number) => (command === 'restore' ? ['kept', '--force'] : [`target-${n}`])
       const { running: killed, part } = await stoppedWhileWriting([command, ...target(1)], place.path(folder))
@@ -263,12 +244,12 @@ describe('a run that was killed', () => {
 describe('a restore', () => {
   test('does not replace a store by chance', async () => {
     await place.run(['backup', 'backup.db'])
-    await load(place.url, 100, 5)
-    await fails(['restore', 'backup.db'], 1, /store\.db is already there: --force replaces it\n$/)
+    await place.load(100, 5)
+    await place.fails(['restore', 'backup.db'], 1, /store\.db is already there: --force replaces it\n$/)
     expect(await place.count()).toBe(25)
     rmSync(place.store)
     writeFileSync(`${place.store}-wal`, "another's")
-    await fails(['restore', 'backup.db'], 1, /store\.db-wal is already there: --force replaces it\n$/)
+    await place.fails(['restore', 'backup.db'], 1, /store\.db-wal is already there: --force replaces it\n$/)
     expect((await place.run(['restore', 'backup.db', '--force'])).code).toBe(0)
     expect(await place.count()).toBe(20)
     rmSync(place.store)
@@ -296,7 +277,11 @@ describe('a restore', () => {
     await crashedStore(place.path('crashed.db'))
     for (const log of ['backup.db-wal', 'backup.db-journal']) {
       copyFileSync(place.path('crashed.db-wal'), place.path(log))
-      await fails(['restore', 'backup.db', '--force'], 1, new RegExp(`${log} is the log of another store`))
+      await place.fails(
+        ['restore', 'backup.db', '--force'],
+        1,
+        new RegExp(`${log} is the log of another store`),
+      )
       rmSync(place.path(log))
     }
     expect(await place.count()).toBe(20)

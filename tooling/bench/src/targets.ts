@@ -21,17 +21,15 @@ const peer = (file: string) => fileURLToPath(new URL(`./peers/${file}`, import.m
 const onNode = (file: string) => () => [process.execPath, peer(file)] as const
 const onBun = (file: string) => () => [fetchBun(), peer(file)] as const
 
-/** With the environment below, what `pnpm start` sets. */
-export const nodeOptionsOfOurs = ['--initial-old-space-size=32'] as const
-
 export const ours: Target = {
   name: 'ours',
   title: 'Plant store (this)',
   promised: 'durable',
   command() {
     if (!existsSync(serverProgram)) throw new Error('the plant store is not built: run `pnpm build` first')
-    return [process.execPath, ...nodeOptionsOfOurs, serverProgram]
+    return [process.execPath, serverProgram]
   },
+  // As `pnpm start` has it.
   env: { MALLOC_ARENA_MAX: '2' },
 }
 

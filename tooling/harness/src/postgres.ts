@@ -141,6 +141,8 @@ export interface TestDatabase extends AsyncDisposable {
   readonly url: string
   /** With rights that the store itself doesn't have or use. */
   query(sql: string, values?: readonly unknown[]): Promise<Record<string, unknown>[]>
+  /** Makes a user who may read the tables that are there, and not write. */
+  createReader(): Promise<{ readonly name: string; readonly url: string } & AsyncDisposable>
 }
 
 /** @param serverUrl of a user who may make databases */
@@ -149,9 +151,18 @@ export async function createDatabase(serverUrl: string): Promise<TestDatabase> {
   await query(serverUrl, `create database ${name} template template0 encoding 'UTF8'`)
   const url = new URL(serverUrl)
   url.pathname = name
+  const queryHere: TestDatabase['query'] = (sql, values) => query(url.href, sql, values)
   return {
     url: url.href,
-    query: (sql, values) => query(url.href, sql, values),
+    query: queryHere,
+    async createReader() {
+      const reader = `reader_${crypto.randomUUID().replaceAll('-', '')}`
+      await queryHere(`create role ${reader} login password 'secret'`)
+      await queryHere(`grant select on all tables in schema public to ${reader}`)
+      const readerUrl = Object.assign(new URL(url), { username: reader, password: 'secret' }).href
+      const dispose = async () => void (await queryHere(`drop owned by ${reader}; drop role ${reader}`))
+      return { name: reader, url: readerUrl, [Symbol.asyncDispose]: dispose }
+    },
     async [Symbol.asyncDispose]() {
       await query(serverUrl, `drop database ${name} with (force)`)
     },

@@ -6,7 +6,7 @@ import {
   type PlantArchive,
   type StagedLoad,
 } from '@plant-store/persistence'
-import { exitCodes, Failure } from '../exit-codes.ts'
+import { exitCodes, Failure } from '../failure.ts'
 import { openInput } from '../files/input-file.ts'
 import { isSameFile, refuseStore } from '../files/output-file.ts'
 import { createRejectsFile } from '../files/rejects-file.ts'

@@ -1,7 +1,7 @@
 import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
 import { type AccessToken, hashToken, isTokenName, mintToken, type Scope } from '@plant-store/access'
 import { openStorage } from '@plant-store/persistence'
-import { Failure } from '../exit-codes.ts'
+import { Failure } from '../failure.ts'
 import { storeUrl } from '../store-in-environment.ts'
 import { jsonOption, print } from '../terminal/output.ts'
 

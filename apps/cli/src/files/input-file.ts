@@ -1,7 +1,7 @@
 import { createReadStream, statSync } from 'node:fs'
 import { addAbortSignal, pipeline } from 'node:stream'
 import { createGunzip } from 'node:zlib'
-import { fileFailure } from './file-failure.ts'
+import { fileFailure } from '../failure.ts'
 
 export interface Input {
   /** Enough to see what it is. */

@@ -3,8 +3,7 @@ import { basename, dirname, join, resolve } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { Option } from '@commander-js/extra-typings'
 import { replaceFile, storeFiles } from '@plant-store/persistence'
-import { Failure } from '../exit-codes.ts'
-import { fileFailure } from './file-failure.ts'
+import { Failure, fileFailure } from '../failure.ts'
 
 export const forceOption = new Option('--force', 'replace a file that is already there')
 
@@ -20,7 +19,6 @@ export function isSameFile(a: string, b: string): boolean {
   return first !== undefined && first.ino === second?.ino && first.dev === second.dev
 }
 
-/** Works for files that do not exist yet. */
 function located(file: string): string {
   const folder = dirname(resolve(file))
   return join(existsSync(folder) ? realpathSync(folder) : folder, basename(file))

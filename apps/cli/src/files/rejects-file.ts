@@ -1,9 +1,9 @@
 import { isUtf8 } from 'node:buffer'
 import { writeFileSync } from 'node:fs'
+import { fileFailure } from '../failure.ts'
 import type { Rejected } from '../formats/lines.ts'
-import { fileFailure } from './file-failure.ts'
 
-/** Returns a function that adds lines to a file of NDJSON, which the first of them replaces, and returns once they are on the disk. */
+/** Returns a function that makes lines of an NDJSON file durable. The first of them replace the file. */
 export function createRejectsFile(file: string): (rejected: readonly Rejected[]) => void {
   let flag = 'w'
   return rejected => {
@@ -17,7 +17,6 @@ export function createRejectsFile(file: string): (rejected: readonly Rejected[])
   }
 }
 
-/** Bytes that are not text are written as base64, so that the line can still be found and mended. */
 function toLine({ line, reason, raw }: Rejected): string {
   const content =
     typeof raw === 'string' || isUtf8(raw) ? { raw: raw.toString() } : { rawBase64: raw.toString('base64') }

@@ -1,4 +1,4 @@
-import { Failure } from '../exit-codes.ts'
+import { Failure } from '../failure.ts'
 import { csv } from './csv.ts'
 import { ndjson } from './ndjson.ts'
 

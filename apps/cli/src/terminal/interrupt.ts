@@ -1,4 +1,4 @@
-import { exitCodes, Failure } from '../exit-codes.ts'
+import { exitCodes, Failure } from '../failure.ts'
 
 /** Returns a signal for the first SIGINT, SIGTERM or SIGHUP, so that work can end cleanly. A second one ends the process. */
 export function onInterrupt(): AbortSignal {

@@ -1,9 +1,8 @@
 import { Option } from '@commander-js/extra-typings'
 
-/** How a command reports its result. */
 export interface Output {
   readonly json?: boolean | undefined
-  /** The file that a command writes, `-` if it is the standard output: the result then goes to the standard error. */
+  /** What the command writes. If it is `-`, the standard output, the result goes to the standard error. */
   readonly file?: string
 }
 
@@ -33,7 +32,6 @@ export function duration(seconds: number): string {
   return minutes < 60 ? `${minutes}m ${whole % 60}s` : `${Math.floor(minutes / 60)}h ${minutes % 60}m`
 }
 
-/** Returns how many of a kind there are each second. */
 export function rate(count: number, seconds: number): string {
   return `${grouped(Math.round(count / Math.max(seconds, 0.001)))}/s`
 }

@@ -1,25 +1,19 @@
 import { counted, duration, rate } from './output.ts'
 
-/** How far a command has come, shown on the terminal while it works. */
 export interface Progress extends Disposable {
   /**
-   * @param count such as the plants that are done
-   * @param value how much of the total that is
-   * @param total 0 where nobody knows it
+   * @param count of what is done
+   * @param value its part of the total
+   * @param total 0 if unknown
    */
   update(count: number, value: number, total: number): void
   /** Names a last stage, which cannot say how far it is. */
   note(stage: string): void
 }
 
-const none: Progress = { update() {}, note() {}, [Symbol.dispose]() {} }
-
-/**
- * @param what is counted: `plant`
- * @param isShown false where the terminal shows something else, or a program reads the results
- */
+/** @param what is counted, such as `plant` */
 export async function showProgress(what: string, isShown: boolean): Promise<Progress> {
-  if (!isShown || !process.stderr.isTTY) return none
+  if (!isShown || !process.stderr.isTTY) return { update() {}, note() {}, [Symbol.dispose]() {} }
   const { Format, Presets, SingleBar } = (await import('cli-progress')).default
   let stage = ''
   const bar = new SingleBar(
@@ -37,7 +31,6 @@ export async function showProgress(what: string, isShown: boolean): Promise<Prog
       fps: 8,
       hideCursor: true,
       clearOnComplete: true,
-      // The signals are for the command.
       gracefulExit: false,
       forceRedraw: true,
     },
