@@ -5,7 +5,7 @@ import type { ServerLimits } from '@plant-store/http'
 import { defaultStoreUrl, parseStoreUrl, type StoreLocation } from '@plant-store/persistence'
 import ipaddr from 'ipaddr.js'
 
-/** Has a line for each wrong variable. */
+/** Its message has a line for each wrong variable. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError'
 }
@@ -15,7 +15,6 @@ const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']
 /** More than two gain little: they then wait for the one writer. */
 const httpThreadsDefault = process.platform === 'linux' ? Math.min(2, availableParallelism()) : 1
 
-/** Returns the value of a variable, or of the fallback where it is not set. */
 type Read = <Value>(name: string, fallback: string, parse: (text: string) => Value) => Value
 
 const readSettings = (read: Read) => ({

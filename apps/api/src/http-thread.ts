@@ -12,13 +12,12 @@ export interface HttpThreadData {
   readonly thread: number
   readonly config: Config
   readonly shared: SharedStorage
-  /** Shared by all threads. */
   readonly wrongTokenCounts: SharedArrayBuffer
 }
 
 /** What the main thread calls in this one. */
 export interface HttpThread {
-  /** Resolves once the thread can listen. */
+  /** Resolves once it can listen. */
   ready(): Promise<void>
   listen(): Promise<void>
   stopListening(): Promise<void>
@@ -29,7 +28,7 @@ export interface HttpThread {
 
 /** What this thread calls in the main one. */
 export interface HttpThreadOwner {
-  /** Returns the figures of the whole process. */
+  /** Returns those of the whole process. */
   metrics(): Promise<string>
   writeLog(lines: string): void
   onStateChange(state: StoreState): void

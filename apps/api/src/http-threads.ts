@@ -21,7 +21,6 @@ export interface HttpThreads extends AsyncDisposable {
     ownerOf: (thread: number) => HttpThreadOwner,
   ): Promise<void>
   listen(): Promise<void>
-  /** Returns the samples of each. */
   figures(): Promise<Samples[]>
 }
 

@@ -2,11 +2,7 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server } from 'node:net'
 import type { Config } from './config.ts'
 
-/**
- * Listens on the port that a variable gives.
- *
- * @throws Error in one line that names the variable to change
- */
+/** @throws Error in one line that names the variable to change */
 export async function listen(
   server: Server,
   host: string,
@@ -57,7 +53,6 @@ export async function claimStart({ host, port }: Config): Promise<AsyncDisposabl
   }
 }
 
-/** Returns where clients find the service, with the path before every route. */
 export function listeningUrl({ host, port, baseUrl }: Config): string {
   const path = baseUrl === undefined ? '' : new URL(baseUrl).pathname.replace(/\/$/, '')
   return `http://${host.includes(':') ? `[${host}]` : host}:${port}${path}`

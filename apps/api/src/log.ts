@@ -11,11 +11,10 @@ export interface ProcessLog {
   readonly logger: Logger
   /** Takes whole lines. */
   write(lines: string): void
-  /** Ends the process once the log is written, or {@link lastWriteMs} later. */
+  /** Ends the process once the log is written, or a second later if its reader stalls. */
   exit(code: number): void
 }
 
-/** For a reader that stalls. */
 const lastWriteMs = 1_000
 
 /** Opens the log on standard output. Lines are at most twice {@link gatherMs} late, and written before the exit. */

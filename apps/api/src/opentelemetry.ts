@@ -19,7 +19,7 @@ const exportTimeoutMs = 1_000
 
 export interface Tracing extends AsyncDisposable {
   readonly traceRequest: RequestTracer
-  /** The same store, with a span around each operation. */
+  /** Returns the store with a span around each operation. */
   traced(store: PlantStore): PlantStore
 }
 
@@ -57,32 +57,27 @@ export function startTracing(): Tracing {
       }
     },
     traced(store) {
-      const around =
-        <Arguments extends unknown[], Result>(
-          name: string,
-          operation: (...given: Arguments) => Promise<Result>,
-        ) =>
-        (...given: Arguments) =>
-          tracer.startActiveSpan(`store ${name}`, async span => {
-            try {
-              return await operation(...given)
-            } catch (error) {
-              // A broken rule is the client's fault, not the store's.
-              const { code } = error as DomainError
-              const isFailure = !isDomainError(error) || code.startsWith('store-')
-              if (isFailure) span.setStatus({ code: SpanStatusCode.ERROR })
-              span.setAttribute('error.type', code ?? 'unknown')
-              throw error
-            } finally {
-              span.end()
-            }
-          })
+      const within = <Result>(name: string, operation: () => Promise<Result>) =>
+        tracer.startActiveSpan(`store ${name}`, async span => {
+          try {
+            return await operation()
+          } catch (error) {
+            // A broken rule is the client's fault, not the store's.
+            const { code } = error as DomainError
+            const isFailure = !isDomainError(error) || code.startsWith('store-')
+            if (isFailure) span.setStatus({ code: SpanStatusCode.ERROR })
+            span.setAttribute('error.type', code ?? 'unknown')
+            throw error
+          } finally {
+            span.end()
+          }
+        })
       return {
-        create: around('create', store.create),
-        find: around('find', store.find),
-        list: around('list', store.list),
-        replace: around('replace', store.replace),
-        remove: around('remove', store.remove),
+        create: plant => within('create', () => store.create(plant)),
+        find: id => within('find', () => store.find(id)),
+        list: query => within('list', () => store.list(query)),
+        replace: plant => within('replace', () => store.replace(plant)),
+        remove: id => within('remove', () => store.remove(id)),
       }
     },
     async [Symbol.asyncDispose]() {

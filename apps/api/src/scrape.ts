@@ -7,7 +7,7 @@ import { figuresTimeoutMs, type HttpThreads } from './http-threads.ts'
 import { metrics, type Samples, sample } from './metrics.ts'
 import type { StoreLog } from './store-log.ts'
 
-/** Returns what writes the metrics of the process for Prometheus. Calls that overlap share one text. */
+/** Returns a function that writes the metrics of the process for Prometheus. Calls that overlap share one text. */
 export function createScrape(
   databaseUrl: string,
   storage: Storage,
@@ -16,7 +16,7 @@ export function createScrape(
   threads: HttpThreads,
 ): () => Promise<string> {
   const scrape = async () => {
-    // Loaded when first needed, as many never ask.
+    // Many processes are never asked for it.
     const [{ default: prometheus }, figures] = await Promise.all([
       import('prom-client'),
       threads.figures(),
