@@ -1,15 +1,37 @@
 import assert from 'node:assert/strict'
 import type { Client } from './client.ts'
 import { readExactly } from './exact-json.ts'
+import type { Asked } from './recorder.ts'
 import type { Answer } from './wire.ts'
 
-/** One promise of a running store. `run` rejects when it isn't kept. */
+/** One promise of a running store. */
 export interface ContractCase {
   /** The part of the contract that it is from. */
   readonly clause: string
   readonly name: string
-  /** Leaves no plant behind that another case would notice: ids are its own, and lists are narrowed to its own tag. */
+  /**
+   * Rejects when the promise isn't kept. Leaves no plant behind that another case would notice: ids are its own, and
+   * lists are narrowed to its own tag.
+   */
   run(client: Client): Promise<void>
+}
+
+/** The cases of one clause, by name. */
+export function casesOf(
+  clause: string,
+  runs: Readonly<Record<string, ContractCase['run']>>,
+): readonly ContractCase[] {
+  return Object.entries(runs).map(([name, run]) => ({ clause, name, run }))
+}
+
+/** A case of one clause for each of the subjects. */
+export function casesForEach<Subject>(
+  clause: string,
+  subjects: readonly Subject[],
+  name: (subject: Subject) => string,
+  run: (client: Client, subject: Subject) => Promise<void>,
+): readonly ContractCase[] {
+  return subjects.map(subject => ({ clause, name: name(subject), run: client => run(client, subject) }))
 }
 
 export interface PlantSent {
@@ -63,7 +85,11 @@ export function assertFailure(answer: Answer, error: number, ...words: readonly 
 
 export async function create(client: Client, plant: PlantSent): Promise<void> {
   const { id: _, ...shown } = plant
-  assertSuccess(await client.ask('POST', '/plants', { body: toJson(plant) }), shown)
+  assertSuccess(await post(client, toJson(plant)), shown)
+}
+
+export function post(client: Client, body: string | Uint8Array): Promise<Answer> {
+  return client.ask('POST', '/plants', { body })
 }
 
 /** Frees ids that only one plant in the world can have, such as 2^63-1. */
@@ -74,15 +100,54 @@ export async function free(client: Client, ids: readonly bigint[]): Promise<void
   }
 }
 
+export async function assertKept(client: Client, plant: PlantSent): Promise<void> {
+  assertSuccess(await client.ask('GET', `/plants/${plant.id}`), plant)
+}
+
 export async function assertAbsent(client: Client, id: bigint): Promise<void> {
   assertFailure(await client.ask('GET', `/plants/${id}`), 40402)
+}
+
+/** @param request such as `GET /plants/1` */
+export function askedFor(client: Client, request: string): Asked {
+  const [method, path] = request.split(' ') as [string, string]
+  return { method, target: client.target(path) }
+}
+
+/**
+ * Sends a request with the given header fields and no others but Host and a token, on a connection of its own.
+ *
+ * @param request such as `GET /plants/1`
+ */
+export function askBare(
+  client: Client,
+  request: string,
+  fields: readonly string[] = [],
+  body = '',
+): Promise<Answer> {
+  const asked = askedFor(client, request)
+  return client.exchange(asked, bareRequest(asked, [...whoAsks(client), ...fields]), body)
+}
+
+/** The header fields of a request that may do everything. */
+export function whoAsks(client: Client): readonly string[] {
+  return ['host: h', `authorization: Bearer ${client.store.tokens.full}`]
+}
+
+/** Posts a plant with more header fields, on a connection of its own. */
+export function postBare(
+  client: Client,
+  body: string | Uint8Array,
+  fields: readonly string[] = [],
+): Promise<Answer> {
+  return client.exchange(askedFor(client, 'POST /plants'), plantRequest(client, body, fields))
 }
 
 /**
  * The bytes of a request for the plants, with a token and a body.
  *
- * @param fields header fields as they are to be sent; those for Host, the token and the media type are there already,
- *   and `content-length` too unless the body is in chunks
+ * @param fields header fields as they are to be sent, beside Host, the token, the media type, and the length of a body
+ *   that is not in chunks
  */
 export function plantRequest(
   client: Client,
@@ -90,18 +155,38 @@ export function plantRequest(
   fields: readonly string[] = [],
 ): Buffer {
   const isChunked = fields.some(field => /^transfer-encoding:/i.test(field))
-  const lines = [
-    `POST ${client.target('/plants')} HTTP/1.1`,
-    'host: plants.example',
-    `authorization: Bearer ${client.store.tokens.full}`,
-    'content-type: application/json',
-    ...(isChunked ? [] : [`content-length: ${Buffer.byteLength(body)}`]),
-    ...fields,
-  ]
-  return Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`), Buffer.from(body)])
+  const length = isChunked ? [] : [`content-length: ${Buffer.byteLength(body)}`]
+  const all = [...whoAsks(client), 'content-type: application/json', ...length, ...fields]
+  return Buffer.concat([Buffer.from(bareRequest(askedFor(client, 'POST /plants'), all)), Buffer.from(body)])
 }
 
 /** The bytes of a request without a body. */
-export function bareRequest(method: string, target: string, fields: readonly string[]): string {
-  return `${[`${method} ${target} HTTP/1.1`, ...fields].join('\r\n')}\r\n\r\n`
+export function bareRequest(
+  { method, target }: Asked,
+  fields: readonly string[],
+  version = 'HTTP/1.1',
+): string {
+  return `${[`${method} ${target} ${version}`, ...fields].join('\r\n')}\r\n\r\n`
+}
+
+export function chunk(text: string): string {
+  return `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`
+}
+
+/** The words of a text, where a list of them would take a line each. */
+export function words(text: string): readonly string[] {
+  return text.trim().split(/\s+/)
+}
+
+/** What is posted, the number of its failure, and words of the message. */
+type Refusal = readonly [body: string | Uint8Array, error: number, ...words: string[]]
+
+/** Each is refused, and none leaves a plant with the id. */
+export function refuses(refusals: (id: bigint) => readonly Refusal[]): ContractCase['run'] {
+  return async client => {
+    const id = ownId()
+    for (const [body, error, ...words] of refusals(id))
+      assertFailure(await post(client, body), error, ...words)
+    await assertAbsent(client, id)
+  }
 }

@@ -11,8 +11,11 @@ import { accessCases } from './cases/access.ts'
 import { aroundRequestCases } from './cases/around-request.ts'
 import { bodyCases } from './cases/bodies.ts'
 import { idCases } from './cases/ids.ts'
+import { listCases } from './cases/list.ts'
 import { openPageCases } from './cases/open-pages.ts'
 import { operationCases } from './cases/operations.ts'
+import { syntaxCases } from './cases/syntax.ts'
+import { textCases } from './cases/texts.ts'
 import type { ContractCase } from './contract-case.ts'
 
 export { timeoutCases } from './cases/timeouts.ts'
@@ -37,9 +40,12 @@ export type { Answer } from './wire.ts'
 /** Every clause of the contract that any running store can be asked about. */
 export const contractCases: readonly ContractCase[] = [
   ...bodyCases,
+  ...textCases,
   ...idCases,
   ...operationCases,
+  ...listCases,
   ...accessCases,
   ...aroundRequestCases,
+  ...syntaxCases,
   ...openPageCases,
 ]

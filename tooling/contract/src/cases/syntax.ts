@@ -1,0 +1,213 @@
+import assert from 'node:assert/strict'
+import {
+  askedFor,
+  assertAbsent,
+  assertFailure,
+  assertKept,
+  assertSuccess,
+  bareRequest,
+  type ContractCase,
+  casesForEach,
+  casesOf,
+  chunk,
+  create,
+  ownId,
+  plantRequest,
+  postBare,
+  toJson,
+  whoAsks,
+  words,
+} from '../contract-case.ts'
+
+const failures = 'Decision 4, one shape for every failure'
+
+const notHttp = [
+  'nonsense\r\n\r\n',
+  '\u0016\u0003\u0001\u0002\u0000\u0001\u0000\u0001\u00fc\u0003\u0003',
+  'GET\r\n\r\n',
+  'GET /pl\u00e4nts HTTP/1.1\r\nhost: h\r\n\r\n',
+  'GET /healthz HTTP/9.9\r\nhost: h\r\n\r\n',
+  'GET /healthz HTTX/1.1\r\nhost: h\r\n\r\n',
+  'GET /heal thz HTTP/1.1\r\nhost: h\r\n\r\n',
+  'GET /healthz\u0000 HTTP/1.1\r\nhost: h\r\n\r\n',
+  'GET /healthz HTTP/1.1\r\nhost: h\r\nno colon\r\n\r\n',
+  'GET /healthz HTTP/1.1\r\nhost: h\r\nbad name: x\r\n\r\n',
+  'GET /healthz HTTP/1.1\r\nhost: h\r\n: no name\r\n\r\n',
+  'GET /healthz HTTP/1.1\r\nhost: h\r\nx: a\u0000b\r\n\r\n',
+  'GET /healthz HTTP/1.1\r\nhost: h\r\ncontent-length: x\r\n\r\n',
+  'GET /healthz HTTP/1.1\r\nhost: h\r\ncontent-length: -1\r\n\r\n',
+  'GET /healthz HTTP/1.1\r\nhost: h\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n',
+  'GET /healthz HTTP/1.1\r\nhost: h\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\n',
+  'GET /healthz HTTP/1.1\r\nhost: h\r\ntransfer-encoding: chunked, identity\r\n\r\n',
+  'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
+]
+
+const wrongHosts = [
+  'a b',
+  ...words(`
+    a,b a/b a?b a#b u@a u:p@a a:b a:1:2 a:-1 :80 [::1 ::1 [] [::1]x [::g] [fe80::1%25eth0] [127.0.0.1]
+    a% a%4 a%zz a"b a<b> a\\b http://a \u00e4
+  `),
+]
+
+const hosts = [
+  '',
+  ...words(`
+    a plants.example PLANTS.example.:8080 a_b-c~d a: a:80 127.0.0.1 127.0.0.1:3000
+    [::1] [::1]:3000 [2001:db8::ffff:192.0.2.1]: pl%c3%a4nts.example !$&'()*+;=
+  `),
+]
+
+export const syntaxCases: readonly ContractCase[] = [
+  ...casesForEach(
+    failures,
+    notHttp,
+    bytes =>
+      `bytes that are no HTTP get 400 and the end of the connection: ${JSON.stringify(bytes).slice(0, 70)}`,
+    async (client, bytes) => {
+      using wire = await client.open()
+      wire.send(Buffer.from(bytes, 'latin1'))
+      const answer = await wire.answer(undefined)
+      assertFailure(answer, 40000)
+      assert.equal(answer.headers.get('connection'), 'close')
+      assert.equal((await wire.closed()).length, 0)
+    },
+  ),
+
+  ...casesOf(failures, {
+    'a field that says who asks or what is sent, given twice, gets 400': async client => {
+      const id = ownId()
+      for (const field of [
+        `authorization: Bearer ${client.store.tokens.full}`,
+        'content-type: application/json',
+        'content-encoding: identity\r\ncontent-encoding: gzip',
+      ])
+        assertFailure(await postBare(client, toJson({ id, name: 'n' }), [field]), 40008)
+      await assertAbsent(client, id)
+    },
+
+    'a body in broken chunks gets 400': async client => {
+      const id = ownId()
+      const whole = chunk(toJson({ id, name: 'n' }))
+      for (const chunks of ['zz\r\n', `${whole}zz\r\n`, '-1\r\n', '2\r\n{}}}\r\n'])
+        assertFailure(await postBare(client, chunks, ['transfer-encoding: chunked']), 40000)
+      await assertAbsent(client, id)
+    },
+
+    'a path that is not correctly percent-encoded gets 400': async client => {
+      for (const path of words('/plants/% /plants/%4 /plants/%zz /plants/%ff /%ed%a0%80 /plants/%c0%af'))
+        assertFailure(await client.ask('GET', path), 40006)
+    },
+  }),
+
+  ...casesOf('RFC 9112, 3.2', {
+    'a Host that is no host gets 400, also in HTTP/1.0': async client => {
+      const asked = askedFor(client, 'GET /healthz')
+      for (const host of wrongHosts) {
+        for (const version of ['HTTP/1.1', 'HTTP/1.0']) {
+          const request = Buffer.from(bareRequest(asked, [`host: ${host}`], version), 'latin1')
+          const answer = await client.exchange(asked, request)
+          assert.equal(answer.status, 400, `${host} in ${version}`)
+          assertFailure(answer, 40007, 'host')
+        }
+      }
+    },
+
+    'a Host is a name, an address or nothing, with a port or without': async client => {
+      const plant = { id: ownId(), name: 'n' }
+      await create(client, plant)
+      const asked = askedFor(client, `GET /plants/${plant.id}`)
+      const token = `authorization: Bearer ${client.store.tokens.full}`
+      for (const host of hosts)
+        assertSuccess(await client.exchange(asked, bareRequest(asked, [`host: ${host}`, token])), plant)
+    },
+  }),
+
+  ...casesOf('RFC 9110, 10.1.1', {
+    'HTTP/1.0 knows no expectations: each is ignored': async client => {
+      for (const expectation of ['100-continue', 'a miracle']) {
+        const request = plantRequest(client, toJson({ id: ownId(), name: 'old' }), [`expect: ${expectation}`])
+        const asked = askedFor(client, 'POST /plants')
+        const answer = await client.exchange(asked, `${request}`.replace('HTTP/1.1', 'HTTP/1.0'))
+        assertSuccess(answer, { name: 'old' })
+        assert.deepEqual(answer.interim, [])
+      }
+    },
+  }),
+
+  ...casesOf('RFC 9112', {
+    'a target in absolute form is taken for its path': async client => {
+      const plant = { id: ownId(), name: 'n', tag: 'absolute form' }
+      await create(client, plant)
+      const ask = (origin: string, path: string) => {
+        const asked = { method: 'GET', target: `${origin}${client.target(path)}` }
+        return client.exchange(asked, bareRequest(asked, whoAsks(client)))
+      }
+      for (const origin of ['http://h', 'http://other.example:8080', 'HTTPS://h']) {
+        assertSuccess(await ask(origin, `/plants/${plant.id}`), plant)
+        assertSuccess(await ask(origin, '/plants?limit=1&tag=absolute%20form'), [plant])
+      }
+      assertFailure(await ask('http://h', '/x'), 40401)
+    },
+
+    'HTTP/1.0 is answered too, without a Host, and its connection closed': async client => {
+      const post = askedFor(client, 'POST /plants')
+      using wire = await client.open()
+      const request = `${plantRequest(client, toJson({ id: ownId(), name: 'old' }))}`
+      wire.send(request.replace('HTTP/1.1', 'HTTP/1.0').replace('host: h\r\n', ''))
+      assertSuccess(await wire.answer(post), { name: 'old' })
+      assert.equal((await wire.closed()).length, 0)
+      const list = askedFor(client, 'GET /plants')
+      using anonymous = await client.open()
+      anonymous.send(bareRequest(list, [], 'HTTP/1.0'))
+      assertFailure(await anonymous.answer(list), 40101)
+      assert.equal((await anonymous.closed()).length, 0)
+    },
+
+    'requests sent without waiting are answered one by one, in their order': async client => {
+      const plants = Array.from({ length: 20 }, ownId).map(id => ({ id, name: `${id}` }))
+      const [create, read] = [askedFor(client, 'POST /plants'), askedFor(client, 'GET /healthz')]
+      using wire = await client.open()
+      const requests = plants.flatMap(plant => [
+        plantRequest(client, toJson(plant)),
+        Buffer.from(bareRequest(read, whoAsks(client))),
+        plantRequest(client, toJson({ ...plant, name: 5 })),
+      ])
+      wire.send(Buffer.concat(requests))
+      for (const { name } of plants) {
+        assertSuccess(await wire.answer(create), { name })
+        assertSuccess(await wire.answer(read), { status: 'ok' })
+        assertFailure(await wire.answer(create), 40002, 'name')
+      }
+      for (const plant of plants) await assertKept(client, plant)
+    },
+
+    'bytes that are no HTTP after a request do not take its answer away': async client => {
+      for (const [garbage, error] of [
+        ['nonsense\r\n\r\n', 40000],
+        [`GET / HTTP/1.1\r\nx: ${'y'.repeat(client.store.headerBytesMax)}\r\n\r\n`, 43101],
+      ] as const) {
+        const plants = [ownId(), ownId()].map(id => ({ id, name: `${id}` }))
+        using wire = await client.open()
+        wire.send(...plants.map(plant => plantRequest(client, toJson(plant))), garbage)
+        for (const plant of plants) {
+          assertSuccess(await wire.answer(askedFor(client, 'POST /plants')), { name: plant.name })
+          await assertKept(client, plant)
+        }
+        assertFailure(await wire.answer(undefined), error)
+        assert.equal((await wire.closed()).length, 0)
+      }
+    },
+
+    'one request gets one answer, also when it is refused before its broken body': async client => {
+      const asked = askedFor(client, 'POST /plants')
+      using wire = await client.open()
+      wire.send(
+        bareRequest(asked, ['host: h', 'content-type: application/json', 'transfer-encoding: chunked']),
+      )
+      assertFailure(await wire.answer(asked), 40101)
+      wire.send('zz\r\n')
+      assert.equal(`${await wire.closed()}`, '')
+    },
+  }),
+]
