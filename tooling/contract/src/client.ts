@@ -1,4 +1,5 @@
-import { Agent, request } from 'node:http'
+import { once } from 'node:events'
+import { Agent, type IncomingMessage, request } from 'node:http'
 import type { Asked, Recorder } from './recorder.ts'
 import { type Answer, openWire, type Wire } from './wire.ts'
 
@@ -37,16 +38,12 @@ export interface Client {
   /** @param path below the store's own, with the query */
   ask(method: string, path: string, options?: AskOptions): Promise<Answer>
   /** A connection for bytes of one's own. */
-  open(): Promise<CheckedWire>
+  open(): Promise<Wire>
   /** Sends the bytes of one request and reads its answer, on a connection of its own. */
   exchange(asked: Asked | undefined, ...bytes: readonly (string | Uint8Array)[]): Promise<Answer>
   /** The request target of a path: what stands before it, and the path. */
   target(path: string): string
   close(): void
-}
-
-export interface CheckedWire extends Omit<Wire, 'answer'> {
-  answer(asked: Asked | undefined): Promise<Answer>
 }
 
 export function createClient(running: RunningStore, recorder: Recorder): Client {
@@ -55,56 +52,36 @@ export function createClient(running: RunningStore, recorder: Recorder): Client 
   const { pathname, hostname, port } = new URL(store.url)
   const target = (path: string) => `${pathname.replace(/\/$/, '')}${path}`
 
-  const open = async (): Promise<CheckedWire> => {
-    const wire = await openWire(store.url)
-    return {
-      ...wire,
-      [Symbol.dispose]: () => wire[Symbol.dispose](),
-      async answer(asked) {
-        const answer = await wire.answer(asked?.method)
-        recorder.check(asked, answer)
-        return answer
-      },
-    }
-  }
-
+  const open = () => openWire(store.url, recorder)
   return {
     store,
     target,
     open,
     async ask(method, path, { token = store.tokens.full, body, headers = {} } = {}) {
-      const { promise, resolve, reject } = Promise.withResolvers<Answer>()
-      const outgoing = request(
-        {
-          agent,
-          host: hostname,
-          port,
-          method,
-          path: target(path),
-          headers: {
-            ...(token !== null && { authorization: `Bearer ${token}` }),
-            ...(body !== undefined && { 'content-type': 'application/json' }),
-            ...(body !== undefined && { 'content-length': Buffer.byteLength(body) }),
-            ...headers,
-          },
+      const outgoing = request({
+        agent,
+        host: hostname,
+        port,
+        method,
+        path: target(path),
+        headers: {
+          ...(token !== null && { authorization: `Bearer ${token}` }),
+          ...(body !== undefined && {
+            'content-type': 'application/json',
+            'content-length': Buffer.byteLength(body),
+          }),
+          ...headers,
         },
-        async incoming => {
-          try {
-            const chunks = await incoming.toArray()
-            resolve({
-              status: incoming.statusCode as number,
-              headers: new Map(Object.entries(incoming.headers).map(([name, value]) => [name, `${value}`])),
-              body: Buffer.concat(chunks),
-              interim: [],
-            })
-          } catch (error) {
-            reject(error)
-          }
-        },
-      )
-      outgoing.on('error', reject)
-      outgoing.end(body)
-      const answer = await promise
+      })
+      // A reset after the answer has begun shows in what is read of it.
+      outgoing.on('error', () => {}).end(body)
+      const [incoming] = (await once(outgoing, 'response')) as [IncomingMessage]
+      const answer = {
+        status: incoming.statusCode as number,
+        headers: new Map(Object.entries(incoming.headers).map(([name, value]) => [name, `${value}`])),
+        body: Buffer.concat(await incoming.toArray()),
+        interim: [],
+      }
       recorder.check({ method, target: target(path) }, answer)
       return answer
     },

@@ -48,15 +48,14 @@ export function ownId(): bigint {
   return lastId
 }
 
+// TypeScript does not know it yet.
+const { rawJSON } = JSON as JSON & { rawJSON(text: string): unknown }
+
 /** JSON text with ids as the integers that they are, which JSON.stringify refuses to write. */
 export function toJson(value: object): string {
-  const members = Object.entries(value).filter(([, member]) => member !== undefined)
-  return `{${members
-    .map(
-      ([name, member]) =>
-        `${JSON.stringify(name)}:${typeof member === 'bigint' ? member : JSON.stringify(member)}`,
-    )
-    .join(',')}}`
+  return JSON.stringify(value, (_name, member) =>
+    typeof member === 'bigint' ? rawJSON(`${member}`) : member,
+  )
 }
 
 /** What an answer holds, with integers as bigints. */

@@ -1,6 +1,5 @@
 export {
   type AskOptions,
-  type CheckedWire,
   type Client,
   createClient,
   type RunningStore,

@@ -116,6 +116,7 @@ function failureFaults(status: number, value: unknown, published: string): strin
   return faults
 }
 
+type Integer = { readonly format?: string; readonly minimum?: bigint; readonly maximum?: bigint }
 type Bounds = readonly [min: bigint, max: bigint]
 const formatBounds: Readonly<Record<string, Bounds>> = {
   int32: [-(2n ** 31n), 2n ** 31n - 1n],
@@ -149,15 +150,7 @@ function forAjv(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(forAjv)
   if (typeof schema !== 'object' || schema === null) return schema
   if ('type' in schema && schema.type === 'integer') {
-    const {
-      format = 'int64',
-      minimum,
-      maximum,
-    } = schema as {
-      format?: string
-      minimum?: bigint
-      maximum?: bigint
-    }
+    const { format = 'int64', minimum, maximum } = schema as Integer
     const [min, max] = formatBounds[format] as Bounds
     return { exactInteger: [minimum ?? min, maximum ?? max] }
   }

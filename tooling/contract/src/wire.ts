@@ -1,5 +1,6 @@
-import { once } from 'node:events'
-import { connect, type Socket } from 'node:net'
+import { EventEmitter, once } from 'node:events'
+import { connect } from 'node:net'
+import type { Asked, Recorder } from './recorder.ts'
 
 /** One answer, as its bytes say. */
 export interface Answer {
@@ -12,72 +13,101 @@ export interface Answer {
 }
 
 /** A connection on which bytes are sent as they are given, and answers read one after the other. */
-export interface Wire {
+export interface Wire extends Disposable {
   send(...bytes: readonly (string | Uint8Array)[]): void
   /**
-   * The next answer.
+   * The next answer, checked.
    *
-   * @param method of the request it belongs to: HEAD and CONNECT change where an answer ends
+   * @param asked its request; the method decides where an answer ends
    * @throws Error when the connection ends, or `answerTimeoutMs` passes, before there is a whole one
    */
-  answer(method?: string): Promise<Answer>
+  answer(asked: Asked | undefined): Promise<Answer>
   /** Resolves to the status of the next interim (1xx) answer, such as 100. */
   interim(): Promise<number>
   /** Resolves once the server has closed the connection, to what it sent that no answer was read from. */
   closed(): Promise<Buffer>
-  [Symbol.dispose](): void
 }
 
 /** Generous: a machine that tests everything at once is slow. */
 const answerTimeoutMs = 20_000
 
 /** @param url whose host and port to connect to */
-export async function openWire(url: string): Promise<Wire> {
+export async function openWire(url: string, recorder: Recorder): Promise<Wire> {
   const { hostname, port } = new URL(url)
   const socket = connect({ host: hostname.replace(/^\[|\]$/g, ''), port: Number(port) })
   await once(socket, 'connect')
-  const incoming = readFrom(socket)
-
-  const interims: number[] = []
-  const nextHead = async (method: string) => {
-    const end = await incoming.until('\r\n\r\n')
-    return readHead(incoming.take(end).toString('latin1'), method)
+  let received: Buffer = Buffer.alloc(0)
+  let ended = false
+  const changes = new EventEmitter()
+  socket.on('data', (chunk: Buffer) => {
+    received = Buffer.concat([received, chunk])
+    changes.emit('change')
+  })
+  // A reset after the answer has arrived takes nothing away from it; one before shows as a missing answer.
+  socket.on('error', () => {})
+  for (const end of ['end', 'close']) {
+    socket.on(end, () => {
+      ended = true
+      changes.emit('change')
+    })
   }
+
+  const waitFor = async (what: string, holds: () => boolean) => {
+    const signal = AbortSignal.timeout(answerTimeoutMs)
+    while (!holds()) {
+      const reason = ended ? 'the connection ended before' : signal.aborted && 'waited too long for'
+      if (reason) throw new Error(`${reason} ${what}: ${JSON.stringify(`${received}`)}`)
+      await once(changes, 'change', { signal }).catch(() => {})
+    }
+  }
+  const take = (length: number) => {
+    const taken = received.subarray(0, length)
+    received = received.subarray(length)
+    return taken
+  }
+  const takeHead = async (method?: string) => {
+    await waitFor('the head of an answer', () => received.includes('\r\n\r\n'))
+    return readHead(take(received.indexOf('\r\n\r\n') + 4).toString('latin1'), method)
+  }
+  const takeBody = async (length: number) => {
+    await waitFor(`${length} bytes of body`, () => received.length >= length)
+    return take(length)
+  }
+  const takeAll = async () => {
+    await waitFor('the end of the connection', () => ended)
+    return take(received.length)
+  }
+
   return {
     send(...bytes) {
       for (const part of bytes) socket.write(part)
     },
-    async answer(method = 'GET') {
+    async answer(asked) {
+      const interim: number[] = []
       for (;;) {
-        const { status, headers, length } = await nextHead(method)
+        const { status, headers, length } = await takeHead(asked?.method)
         if (status < 200) {
-          interims.push(status)
+          interim.push(status)
           continue
         }
-        if (length === 'unknown') {
-          await incoming.ended()
-          return { status, headers, body: incoming.take(incoming.size()), interim: interims.splice(0) }
-        }
-        await incoming.atLeast(length)
-        return { status, headers, body: incoming.take(length), interim: interims.splice(0) }
+        const body = await (length === undefined ? takeAll() : takeBody(length))
+        const answer = { status, headers, body, interim }
+        recorder.check(asked, answer)
+        return answer
       }
     },
     async interim() {
-      const { status } = await nextHead('GET')
+      const { status } = await takeHead()
       if (status >= 200) throw new Error(`expected an interim answer, and got ${status}`)
       return status
     },
-    async closed() {
-      await incoming.ended()
-      return incoming.take(incoming.size())
-    },
-    [Symbol.dispose]() {
-      socket.destroy()
-    },
+    closed: takeAll,
+    [Symbol.dispose]: () => void socket.destroy(),
   }
 }
 
-function readHead(head: string, method: string) {
+/** The length of the body is unknown when it goes on to the end of the connection. */
+function readHead(head: string, method?: string) {
   const [statusLine = '', ...lines] = head.slice(0, -4).split('\r\n')
   const status = Number(/^HTTP\/1\.1 (\d{3}) /.exec(statusLine)?.[1])
   if (Number.isNaN(status)) throw new Error(`not the status line of an answer: ${JSON.stringify(statusLine)}`)
@@ -90,66 +120,7 @@ function readHead(head: string, method: string) {
   }
   if (headers.has('transfer-encoding')) throw new Error('answers of known length are not sent in chunks')
   const given = headers.get('content-length')
-  const length: number | 'unknown' =
-    method === 'HEAD' || status < 200 || status === 204 || status === 304
-      ? 0
-      : given === undefined
-        ? 'unknown'
-        : Number(given)
+  const hasNoBody = method === 'HEAD' || status < 200 || status === 204 || status === 304
+  const length = hasNoBody ? 0 : given === undefined ? undefined : Number(given)
   return { status, headers, length }
-}
-
-/** What has arrived and was not taken yet, and waits for more of it. */
-function readFrom(socket: Socket) {
-  let buffer: Buffer = Buffer.alloc(0)
-  let ended = false
-  let wake = () => {}
-  const note = () => wake()
-  socket.on('data', (chunk: Buffer) => {
-    buffer = Buffer.concat([buffer, chunk])
-    note()
-  })
-  // A reset after the answer has arrived takes nothing away from it; one before shows as a missing answer.
-  socket.on('error', note)
-  socket.on('close', () => {
-    ended = true
-    note()
-  })
-  socket.on('end', () => {
-    ended = true
-    note()
-  })
-
-  const waitFor = async <Found>(look: () => Found | undefined, what: string): Promise<Found> => {
-    const deadline = Date.now() + answerTimeoutMs
-    for (;;) {
-      const found = look()
-      if (found !== undefined) return found
-      if (ended) throw new Error(`the connection ended before ${what}: ${JSON.stringify(`${buffer}`)}`)
-      let timer: NodeJS.Timeout | undefined
-      await new Promise<void>((resolve, reject) => {
-        wake = resolve
-        timer = setTimeout(
-          () => reject(new Error(`waited too long for ${what}: ${JSON.stringify(`${buffer}`)}`)),
-          Math.max(0, deadline - Date.now()),
-        )
-      }).finally(() => clearTimeout(timer))
-    }
-  }
-  return {
-    size: () => buffer.length,
-    until: (mark: string) =>
-      waitFor(() => {
-        const at = buffer.indexOf(mark)
-        return at === -1 ? undefined : at + mark.length
-      }, 'the head of an answer'),
-    atLeast: (length: number) =>
-      waitFor(() => (buffer.length >= length ? true : undefined), `${length} bytes of body`),
-    ended: () => waitFor(() => (ended ? true : undefined), 'the end of the connection'),
-    take(length: number): Buffer {
-      const taken = buffer.subarray(0, length)
-      buffer = buffer.subarray(length)
-      return taken
-    },
-  }
 }
