@@ -198,23 +198,23 @@ test.each([
   [
     'a file that is no store',
     async () => ({ DATABASE_URL: 'file:notes.txt' }),
-    /^plant-store: DATABASE_URL: the store notes.txt can not be opened: /,
+    /^plant-store: DATABASE_URL: the store notes.txt cannot be opened: /,
   ],
   ['a folder', async () => ({ DATABASE_URL: 'file:.' }), /^plant-store: DATABASE_URL: the store \. /],
   [
     'a file in a file',
     async () => ({ DATABASE_URL: 'file:notes.txt/plants.db' }),
-    /^plant-store: DATABASE_URL: the store notes.txt\/plants.db can not be opened: /,
+    /^plant-store: DATABASE_URL: the store notes.txt\/plants.db cannot be opened: /,
   ],
   [
     'a folder where none can be made',
     async () => ({ DATABASE_URL: 'file:/proc/none/plants.db' }),
-    /^plant-store: DATABASE_URL: the store \/proc\/none\/plants.db can not be opened: /,
+    /^plant-store: DATABASE_URL: the store \/proc\/none\/plants.db cannot be opened: /,
   ],
   [
     'a server that is not there',
     async () => ({ DATABASE_URL: 'postgres://a:secret@127.0.0.1:1/plants' }),
-    /^plant-store: DATABASE_URL: the store postgres:\/\/a@127.0.0.1:1\/plants can not be opened: /,
+    /^plant-store: DATABASE_URL: the store postgres:\/\/a@127.0.0.1:1\/plants cannot be opened: /,
   ],
 ])('%s ends it with 1 and one clear line', async (_, environment, reason) => {
   const folder = temporaryFolder()

@@ -222,7 +222,7 @@ test('a database with no store in it is told of in one line, and left as it is',
   for (const command of ['export', 'check']) {
     const { code, stdout, stderr } = await inDatabase.run([command])
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
-    expect(stderr).toMatch(/^plant-store: the store postgres:\/\/.* can not be opened: it is empty\n$/)
+    expect(stderr).toMatch(/^plant-store: the store postgres:\/\/.* cannot be opened: it is empty\n$/)
   }
   const tables = `select table_name from information_schema.tables where table_schema = 'public'`
   expect(await database.query(tables)).toEqual([])
@@ -239,7 +239,7 @@ describe('in one line, without the password', () => {
         code: 1,
         stdout: '',
         stderr:
-          'plant-store: the store postgres://me@127.0.0.1:1/plants can not be opened: connect ECONNREFUSED 127.0.0.1:1\n',
+          'plant-store: the store postgres://me@127.0.0.1:1/plants cannot be opened: connect ECONNREFUSED 127.0.0.1:1\n',
       })
       expect(existsSync(inFile.path('f'))).toBe(false)
     },
@@ -264,6 +264,6 @@ test('who may not write is told why no token can be created', async () => {
   expect(await reading.run(['token', 'create', '--name', 'shop'])).toEqual({
     code: 1,
     stdout: '',
-    stderr: 'plant-store: the store can not be used: permission denied for table access_tokens\n',
+    stderr: 'plant-store: the store cannot be used: permission denied for table access_tokens\n',
   })
 })

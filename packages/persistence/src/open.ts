@@ -123,7 +123,7 @@ async function withEngine<Opened>(
   return engineOf(location)
     .then(open)
     .catch(cause => {
-      throw new Error(`the store ${storageName(url)} can not be opened: ${cause.message}`, { cause })
+      throw new Error(`the store ${storageName(url)} cannot be opened: ${cause.message}`, { cause })
     })
 }
 

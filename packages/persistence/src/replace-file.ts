@@ -109,7 +109,7 @@ async function takeAlone(file: string): Promise<TakenStore | undefined> {
     }
     if (code === 'SQLITE_NOTADB' && !logSuffixes.some(suffix => existsSync(file + suffix))) return undefined
     throw new Error(
-      `${file} can not be read (${message}), so nobody can tell whether a server uses it: stop the server, move ${file} and its -wal away, and try again`,
+      `${file} cannot be read (${message}), and a server may be using it: stop the server, move ${file} and its -wal away, and try again`,
       { cause },
     )
   }

@@ -233,7 +233,7 @@ test.each([
   ['a log beside it', true],
   ['no log', false],
 ])(
-  'a store that can not be read and has %s is replaced only if no server can have it open',
+  'a store that cannot be read and has %s is replaced only if no server can have it open',
   async (_, hasLog) => {
     await load(0, 100)
     await backUpStore(url, backup)

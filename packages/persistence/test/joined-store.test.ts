@@ -8,7 +8,7 @@ import { plant, plantId, temporaryFolder } from './store-folder.ts'
 const open = () => openStorage({ url: `file:${join(temporaryFolder(), 'plants.db')}`, batchRowsMax: 3 })
 
 async function joined(storage: Storage): Promise<Storage> {
-  if (storage.share === undefined) throw new Error('it can not be shared')
+  if (storage.share === undefined) throw new Error('it cannot be shared')
   return attachStorage(storage.share())
 }
 
@@ -57,7 +57,7 @@ test('leaving a store writes what still waits and leaves it open for the others'
   expect((await storage.plants.page({ limit: 100 })).length).toBe(52)
 })
 
-test('a store in memory can not be joined', async () => {
+test('a store in memory cannot be joined', async () => {
   await using storage = await openStorage({ url: 'file::memory:' })
   expect(storage.share).toBeUndefined()
 })

@@ -78,7 +78,7 @@ describe.each(Object.entries(subjects))('on %s', (_, make) => {
     await store.run(store.version1, 'alter table access_tokens add column last_used_at text')
     const before = await store.fingerprint()
     await expect(openStorage({ url: store.url })).rejects.toThrow(
-      /^the store .* can not be opened: .*(duplicate column|already exists)/,
+      /^the store .* cannot be opened: .*(duplicate column|already exists)/,
     )
     expect(await store.fingerprint()).toBe(before)
     expect(await version()).toEqual([[1]])

@@ -163,8 +163,8 @@ describe('what is told of a database', () => {
 
   test('that it is empty, and it is left so', async () => {
     await using empty = await createTestDatabase()
-    await expect(openSnapshot(empty.url)).rejects.toThrow(/can not be opened: it is empty$/)
-    await expect(inspectStore(empty.url)).rejects.toThrow(/can not be opened: it is empty$/)
+    await expect(openSnapshot(empty.url)).rejects.toThrow(/cannot be opened: it is empty$/)
+    await expect(inspectStore(empty.url)).rejects.toThrow(/cannot be opened: it is empty$/)
     expect(
       await empty.query(`select table_name from information_schema.tables where table_schema = 'public'`),
     ).toEqual([])

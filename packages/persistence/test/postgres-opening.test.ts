@@ -81,7 +81,7 @@ describe('several processes on one database', () => {
 })
 
 describe('a database that is refused, and left as it was', () => {
-  test('because it can not keep all of Unicode', async () => {
+  test('because it cannot keep all of Unicode', async () => {
     await using database = await createTestDatabase()
     const url = `${database.url}_ascii`
     await database.query(
@@ -99,7 +99,7 @@ describe('a database that is refused, and left as it was', () => {
   test('because nobody is there: in words that hold no password', async () => {
     const url = 'postgres://gardener:s3cret@127.0.0.1:1/plants?password=s3cret'
     const error = await openStorage({ url }).catch(error => error)
-    expect(error.message).toContain('the store postgres://gardener@127.0.0.1:1/plants can not be opened')
+    expect(error.message).toContain('the store postgres://gardener@127.0.0.1:1/plants cannot be opened')
     expect(JSON.stringify(error, Object.getOwnPropertyNames(error))).not.toContain('s3cret')
   })
 })
@@ -133,14 +133,14 @@ describe('a user', () => {
     [
       'without a password',
       '',
-      /can not be opened: 127\.0\.0\.1:\d+ asks for a password, and the URL has none$/,
+      /cannot be opened: 127\.0\.0\.1:\d+ asks for a password, and the URL has none$/,
     ],
     [
       'with an empty one',
       ':',
-      /can not be opened: 127\.0\.0\.1:\d+ asks for a password, and the URL has none$/,
+      /cannot be opened: 127\.0\.0\.1:\d+ asks for a password, and the URL has none$/,
     ],
-    ['with a wrong one', ':wrong', /can not be opened: password authentication failed for user "postgres"$/],
+    ['with a wrong one', ':wrong', /cannot be opened: password authentication failed for user "postgres"$/],
   ])('%s is told so in one line', async (_, password, message) => {
     const url = inject('postgresUrl').replace(/:\/\/[^@]+@/, `://postgres${password}@`)
     await expect(openStorage({ url })).rejects.toThrow(message)

@@ -12,7 +12,7 @@ test.each(['x', 'xy', 'SQLite format 3\0', 'x'.repeat(99)])(
     const file = join(folder, 'plants.db')
     writeFileSync(file, content)
     const before = snapshot(folder)
-    const refusal = /plants\.db can not be opened: /
+    const refusal = /plants\.db cannot be opened: /
     await expect(openStorage({ url: `file:${file}` })).rejects.toThrow(refusal)
     await expect(openArchive(`file:${file}`)).rejects.toThrow(refusal)
     expect(snapshot(folder)).toEqual(before)

@@ -125,7 +125,7 @@ describe('what is no store of ours is refused in one line, and left as it was:',
     const before = snapshot(folder)
 
     expect(await refusal(`file:${file}`)).toMatch(
-      /^the store .*plants\.db can not be opened: it has schema version 1000, and this software knows versions up to \d+: run a newer release$/,
+      /^the store .*plants\.db cannot be opened: it has schema version 1000, and this software knows versions up to \d+: run a newer release$/,
     )
     expect(snapshot(folder)).toEqual(before)
   })
@@ -135,7 +135,7 @@ describe('what is no store of ours is refused in one line, and left as it was:',
     writeFileSync(join(folder, 'notes.txt'), 'Water the plants.\n'.repeat(1000))
     const before = snapshot(folder)
     expect(await refusal(`file:${join(folder, 'notes.txt')}`)).toMatch(
-      /^the store .*notes\.txt can not be opened: .*not a database$/,
+      /^the store .*notes\.txt cannot be opened: .*not a database$/,
     )
     expect(snapshot(folder)).toEqual(before)
   })
@@ -146,7 +146,7 @@ describe('what is no store of ours is refused in one line, and left as it was:',
     writeFileSync(join(folder, 'notes.txt'), 'xy')
     const before = snapshot(folder)
     expect(await refusal(`file:${join(folder, 'notes.txt')}`)).toMatch(
-      /^the store .* can not be opened: .*not a database$/,
+      /^the store .* cannot be opened: .*not a database$/,
     )
     expect(snapshot(folder)).toEqual(before)
   })
@@ -175,7 +175,7 @@ describe('what is no store of ours is refused in one line, and left as it was:',
     database.close()
     const before = snapshot(folder)
     expect(await refusal(`file:${file}`)).toMatch(
-      /^the store .*other\.db can not be opened: it holds tables of another program$/,
+      /^the store .*other\.db cannot be opened: it holds tables of another program$/,
     )
     expect(snapshot(folder)).toEqual(before)
   })
@@ -184,7 +184,7 @@ describe('what is no store of ours is refused in one line, and left as it was:',
     const folder = temporaryFolder()
     mkdirSync(join(folder, 'plants.db'))
     expect(await refusal(`file:${join(folder, 'plants.db')}`)).toMatch(
-      /^the store .* can not be opened: [^\n]+$/,
+      /^the store .* cannot be opened: [^\n]+$/,
     )
     expect(readdirSync(join(folder, 'plants.db'))).toEqual([])
   })
@@ -194,7 +194,7 @@ describe('what is no store of ours is refused in one line, and left as it was:',
     writeFileSync(join(folder, 'notes.txt'), 'x')
     const before = snapshot(folder)
     expect(await refusal(`file:${join(folder, 'notes.txt', 'plants.db')}`)).toMatch(
-      /^the store .* can not be opened: [^\n]+$/,
+      /^the store .* cannot be opened: [^\n]+$/,
     )
     expect(snapshot(folder)).toEqual(before)
   })
@@ -205,7 +205,7 @@ test('a store that another program keeps locked is not opened, and one line says
   await (await openStorage({ url: `file:${file}` }))[Symbol.asyncDispose]()
   const other = new Database(file)
   other.exec('begin immediate')
-  expect(await refusal(`file:${file}`)).toMatch(/^the store .* can not be opened: [^\n]*locked[^\n]*$/)
+  expect(await refusal(`file:${file}`)).toMatch(/^the store .* cannot be opened: [^\n]*locked[^\n]*$/)
   other.close()
   await (await openStorage({ url: `file:${file}` }))[Symbol.asyncDispose]()
 }, 20_000)

@@ -18,7 +18,7 @@ export async function openPostgresArchive(options: ServerOptions): Promise<Plant
       attempt('could not keep the plants', () => transaction(writer, () => load(writer, plants, onTaken))),
     stage: onTaken =>
       attempt('could not stage the plants', async () => stage(await connectPatiently(options), onTaken)),
-    snapshot: () => attempt('can not be read', () => openPostgresSnapshot(options)),
+    snapshot: () => attempt('cannot be read', () => openPostgresSnapshot(options)),
     [Symbol.asyncDispose]: () => writer.end(),
   }
 }

@@ -124,7 +124,7 @@ async function inTime<Result>(timeoutMs: number, work: Promise<Result>): Promise
     return await Promise.race([work, late])
   } catch (cause) {
     if (isDomainError(cause)) throw cause
-    throw new DomainError('store-unavailable', 'the store can not be used', { cause })
+    throw new DomainError('store-unavailable', 'the store cannot be used', { cause })
   } finally {
     clearTimeout(timer)
   }

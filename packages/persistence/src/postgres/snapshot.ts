@@ -29,7 +29,7 @@ export async function openPostgresSnapshot(options: ServerOptions): Promise<Stor
     tokens,
     plants: () =>
       pagesOf(async (from, rows) =>
-        attempt('can not be read', async () => (await reader.query<PlantRow>(text, [from, rows])).rows),
+        attempt('cannot be read', async () => (await reader.query<PlantRow>(text, [from, rows])).rows),
       ),
     [Symbol.asyncDispose]: () => open.disposeAsync(),
   }

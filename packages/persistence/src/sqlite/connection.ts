@@ -75,7 +75,7 @@ export function detailedReasonOf(error: unknown): string {
 
 const reasons: Readonly<Record<string, string>> = {
   SQLITE_BUSY: 'another program keeps it locked',
-  SQLITE_CANTOPEN: 'the file can not be opened',
+  SQLITE_CANTOPEN: 'the file cannot be opened',
   SQLITE_CORRUPT: 'it is damaged',
   SQLITE_FULL: 'the disk is full',
   SQLITE_IOERR: 'the disk fails',

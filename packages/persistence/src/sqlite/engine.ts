@@ -96,7 +96,7 @@ function createStorage(
 
   const check = async () => {
     const reason = writer.outage()
-    if (reason !== undefined) throw unavailable('the store can not write', reason)
+    if (reason !== undefined) throw unavailable('the store cannot write', reason)
     await read('plant', 0n)
   }
   const outages = watchOutages(async () => {

@@ -20,7 +20,7 @@ export function openReadOnly(file: string): Database.Database {
 
 /** @param file an existing store of any version that this software knows; it keeps its version */
 export async function openSqliteSnapshot(file: string): Promise<StoreSnapshot> {
-  return attempt('can not be read', () => closeOnError(openReadOnly(file), snapshotOf))
+  return attempt('cannot be read', () => closeOnError(openReadOnly(file), snapshotOf))
 }
 
 function snapshotOf(reader: Database.Database): StoreSnapshot {
@@ -39,7 +39,7 @@ function snapshotOf(reader: Database.Database): StoreSnapshot {
       pagesOf(async (from, rows) => {
         // A reader that is never slower than the disk would keep signals and timers waiting.
         await new Promise(setImmediate)
-        return attempt('can not be read', () => page.all(from, rows)) as PlantRow[]
+        return attempt('cannot be read', () => page.all(from, rows)) as PlantRow[]
       }),
     async [Symbol.asyncDispose]() {
       reader.close()

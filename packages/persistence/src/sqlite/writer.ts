@@ -64,7 +64,7 @@ export function connectToWriter(port: MessagePort, onCommit: (commit: Commit) =>
     for (let from = 0; from < changes; ) {
       const batch = batches.shift()
       if (batch === undefined)
-        throw new Error(`the writer answered ${changes - from} changes that nobody made`)
+        throw new Error(`the writer answered ${changes - from} changes that were not made`)
       outcome(batch, from)
       from += batch.changes
     }
