@@ -2,18 +2,13 @@ import { type Plant, type PlantId, plantIdMax, plantIdMin } from '@plant-store/d
 import { type PlantRow, toPlant } from './tables.ts'
 
 /**
- * A whole store at once, to load and read plants by the million: a port beside the repository's, over the same plants.
- * Every call may be made while others read and change the store.
- *
- * A promise of a change resolves once the change is durable. Everything rejects with DomainError `store-unavailable`;
- * nothing of that call was then kept, unless it is an OutcomeUnknownError. `plantArchiveContract` in
- * `@plant-store/persistence/testing` is this text as cases that any adapter can run.
+ * A whole store at once, to load and read plants by the million while others read and change it. A promise of a change
+ * resolves once the change is durable. Everything rejects with DomainError `store-unavailable`; nothing of that call
+ * was then kept, unless it is an OutcomeUnknownError. `plantArchiveContract` in `@plant-store/persistence/testing` is
+ * this text as cases that any adapter can run.
  */
 export interface PlantArchive {
-  /**
-   * Loads plants in one transaction, in their order, each with its own outcome. It blocks all other writers meanwhile:
-   * give it some ten thousand plants, not a million.
-   */
+  /** Loads plants in order in one transaction, which blocks all other writers: pass some 10,000, not a million. */
   load(plants: readonly Plant[], onTaken: OnTaken): Promise<readonly LoadOutcome[]>
   /** Begins a load of any number of plants that is kept whole or not at all. */
   stage(onTaken: OnTaken): Promise<StagedLoad>
@@ -29,19 +24,18 @@ export type LoadOutcome = 'inserted' | 'replaced' | 'already-there' | 'id-taken'
 
 /** Plants that no reader sees until they are kept. Disposing of it before discards them. */
 export interface StagedLoad extends AsyncDisposable {
-  /** Returns the outcomes as of now; a plant with the outcome `id-taken` or `already-there` is left out of the load. */
+  /** Returns the outcomes as of now. An `id-taken` or `already-there` plant is left out of the load. */
   add(plants: readonly Plant[]): Promise<readonly LoadOutcome[]>
   /**
-   * Keeps all of them in one transaction, which blocks all other writers meanwhile.
-   *
-   * @returns an id that was taken since it was added, where taken ids are kept: nothing was then kept
+   * Keeps all of them in one transaction, which blocks all other writers. With `onTaken: 'keep'`, an id that was taken
+   * since it was added stops it: nothing is then kept.
    */
   keep(): Promise<'kept' | { readonly takenMeanwhile: PlantId }>
 }
 
 export interface PlantSnapshot extends AsyncDisposable {
   readonly count: number
-  /** All of them in ascending numeric order of the ids, a few at a time, in memory that does not grow with their number. */
+  /** All of them in ascending numeric order of the ids, a few at a time: memory does not grow with their number. */
   plants(): AsyncIterable<readonly Plant[]>
 }
 

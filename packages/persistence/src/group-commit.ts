@@ -1,7 +1,7 @@
 import { DomainError } from '@plant-store/domain'
 import type { ChangeStatement } from './shared-statements.ts'
 
-/** One insert, replacement or removal: a statement and its parameters. Plain data, so that it can cross to another thread. */
+/** One insert, replacement or removal: a statement and its parameters, as plain data that can cross threads. */
 export type Change = readonly [statement: ChangeStatement, ...parameters: (bigint | string | null)[]]
 
 export interface Commit {
@@ -38,11 +38,7 @@ export interface GroupCommitOptions {
 }
 
 export interface GroupCommit {
-  /**
-   * Resolves to the affected rows once the change is durable.
-   *
-   * @throws DomainError `store-busy`, `store-unavailable`
-   */
+  /** Resolves to the affected rows once the change is durable. Rejects with `store-busy`, `store-unavailable`. */
   submit(change: Change): Promise<number>
   /** Returns how many changes have no outcome yet. */
   pending(): number

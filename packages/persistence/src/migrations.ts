@@ -40,11 +40,7 @@ const migrations: readonly Migration[] = [
 
 export const schemaVersion = migrations.length
 
-/**
- * Brings a store to {@link schemaVersion}. The caller holds a transaction that excludes other writers.
- *
- * @param found the version that it has; `undefined` when it is empty
- */
+/** @param found the store's version, `undefined` when it is empty. The caller's transaction excludes other writers. */
 export async function migrate(
   db: Kysely<Tables>,
   dialect: Dialect,
@@ -62,11 +58,7 @@ export async function migrate(
   await db.updateTable('schema_version').set({ version: schemaVersion }).execute()
 }
 
-/**
- * Returns whether these are the tables of a store; an empty database has none.
- *
- * @throws Error when they are those of another program
- */
+/** Returns false for an empty database. Throws for the tables of another program. */
 export function isStore(tables: readonly string[]): boolean {
   if (tables.length === 0) return false
   // Other programs have a table of the first name too.

@@ -30,7 +30,7 @@ const readConnectionsMaxDefault = 4
 /**
  * Opens a store. Creates it and brings its schema up to date where needed.
  *
- * @throws Error in one line when the store cannot be used; what is there is left as it was
+ * @throws Error in one line when the store cannot be used; it is then unchanged
  */
 export function openStorage({
   url,
@@ -57,27 +57,19 @@ export async function attachStorage(shared: SharedStorage, observer: StorageObse
   }
 }
 
-/**
- * Opens a store for loading and reading it as a whole, beside the servers that use it. Creates it and brings its schema
- * up to date where needed. Throws as {@link openStorage}.
- */
+/** Opens a store to load and read it as a whole, while servers use it. Otherwise as {@link openStorage}. */
 export function openArchive(url: string): Promise<PlantArchive & AsyncDisposable> {
   return withEngine({ url, mustExist: false }, engine => engine.archive())
 }
 
-/**
- * Opens all the plants of a store as they are at this moment. Changes nothing, not even the schema.
- *
- * @throws Error in one line when there is no store, or it cannot be read
- */
+/** Opens all plants as they are at this moment, and changes nothing. Throws when there is no readable store. */
 export function openSnapshot(url: string): Promise<StoreSnapshot> {
   return withEngine({ url, mustExist: true }, engine => engine.snapshot())
 }
 
 /**
- * Checks a store or a backup: a file to its last page, a database as far as its rows can be counted.
- *
- * @throws Error in one line when there is none, it is damaged, or a newer version of this software wrote it
+ * Checks a store or a backup: a file to its last page, a database as far as its rows can be counted. Throws when there
+ * is none, it is damaged, or a newer version of this software wrote it.
  */
 export function inspectStore(url: string): Promise<StoreReport> {
   return withEngine({ url, mustExist: true }, async engine => ({
@@ -89,7 +81,7 @@ export function inspectStore(url: string): Promise<StoreReport> {
 /**
  * Copies a store as it is at this moment, while others change it. The copy is checked and durable.
  *
- * @throws StoreInUseError when the target is a store in use, or Error in one line; the target is then as it was
+ * @throws StoreInUseError when the target is a store in use, or Error; the target is then unchanged
  */
 export async function backUpStore(
   url: string,
@@ -103,7 +95,7 @@ export async function backUpStore(
 /**
  * Replaces a store, which may be missing, by a backup: in one step, once the copy of the backup has been checked.
  *
- * @throws StoreInUseError, or Error in one line; the store is then as it was
+ * @throws StoreInUseError, or Error; the store is then unchanged
  */
 export async function restoreStore(
   url: string,

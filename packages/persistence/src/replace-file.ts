@@ -20,10 +20,9 @@ import { logSuffixes } from './store-url.ts'
  * Writes a file whole or not at all: beside its place, to the disk, and then into its place in one step. A store that
  * it replaces is locked for that step, and its log is removed. Removes what killed runs left in the folder.
  *
- * @param named the file; behind a symbolic link, the link's target is replaced
- * @param force replaces an existing file
+ * @param named the file, or a symbolic link to it
  * @param write makes the file, at a path in the same folder
- * @throws StoreInUseError when a process has the store open that would be replaced, or Error; the old file is then intact
+ * @throws StoreInUseError when a process has the old store open, or Error; the old file is then intact
  */
 export async function replaceFile<Result>(
   named: string,
@@ -77,11 +76,8 @@ async function take(file: string, named: string, force: boolean): Promise<TakenS
 }
 
 /**
- * In WAL mode every connection holds a shared lock on the file, so only one that is alone gets the exclusive lock. With
- * it, SQLite takes the log into the file and removes it.
- *
- * @returns `undefined` for a file that is no store and has no log beside it: a store in use has one
- * @throws StoreInUseError, or Error when the file cannot be read
+ * In WAL mode every connection holds a shared lock on the file, so only one that is alone gets the exclusive lock, and
+ * with it removes the log. Returns `undefined` for a file that is no store and has no log: a store in use has one.
  */
 async function takeAlone(file: string): Promise<TakenStore | undefined> {
   const { default: Database } = await import('better-sqlite3')
@@ -141,7 +137,6 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** @param path of a file or a folder */
 export function syncFile(path: string): void {
   const descriptor = openSync(path, 'r')
   try {

@@ -12,7 +12,7 @@ import {
   toToken,
 } from './tables.ts'
 
-/** What a database does with the statements of its dialect. Rejects with DomainError `store-busy`, `store-unavailable`. */
+/** Runs the statements of a database. Rejects with DomainError `store-busy`, `store-unavailable`. */
 export interface StatementRunner {
   readonly submit: GroupCommit['submit']
   read<Row extends object>(

@@ -9,7 +9,7 @@ import { attempt, connectPatiently, openPostgresSnapshot, patientTimeoutMs } fro
 import { statements } from './statements.ts'
 import { durably, retrying, wasRolledBack } from './transaction.ts'
 
-/** The archive of a store, beside the servers that use it. Makes the tables, or brings them up to date, where needed. */
+/** The archive of a store, beside the servers that use it. Creates the store, or brings it up to date, where needed. */
 export async function openPostgresArchive(options: ServerOptions): Promise<PlantArchive & AsyncDisposable> {
   await migratePostgres(options)
   const writer = await connectPatiently(options)
@@ -162,13 +162,10 @@ async function idsFrom(client: pg.Client, query: pg.QueryConfig): Promise<Set<Pl
 function transaction<Result>(client: Connection, work: () => Promise<Result>): Promise<Result> {
   return retrying(patientTimeoutMs, async () => {
     await client.query(client.begin())
-    let result: Result
-    try {
-      result = await work()
-    } catch (error) {
+    const result = await work().catch(async error => {
       await client.query('rollback').catch(() => {})
       throw error
-    }
+    })
     await commit(client)
     return result
   })

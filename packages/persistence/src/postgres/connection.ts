@@ -84,11 +84,7 @@ export function createReconnectingConnection(options: ServerOptions): Reconnecti
   }
 }
 
-/**
- * Connects to all hosts at once and keeps the first that takes writes, so that a dead one costs no time.
- *
- * @throws Error that says of each host what is wrong with it
- */
+/** Connects to all hosts at once and keeps the first that takes writes, so that a dead one costs no time. */
 export async function connect(options: ServerOptions): Promise<Connection> {
   const attempts = options.hosts.map(host => connectTo(host, options))
   try {
@@ -157,9 +153,8 @@ async function connectTo(
 }
 
 /**
- * An answer means that the change is on disk (and on the synchronous standbys), whatever the server's default is.
- *
- * @param isLocal SQL for whether they last for the transaction only
+ * With these, an answer means that the change is on disk (and on the synchronous standbys), whatever the server's
+ * default is. They last for the transaction only where `isLocal`, an expression in SQL, is true.
  */
 function settings(statementTimeoutMs: number, isLocal: string): string {
   return `

@@ -109,11 +109,7 @@ const changesOfNoRows: readonly pg.QueryConfig[] = [
   { name: 'markTokenUsed', text: statements.change.markTokenUsed, values: [[], []] },
 ]
 
-/**
- * Bounds how long a caller waits. What takes longer goes on, within limits of its own: a change may then have been kept.
- *
- * @throws DomainError `store-unavailable` for whatever is not a DomainError already
- */
+/** Bounds how long a caller waits, with DomainErrors alone. The work goes on: a change that is late may be kept. */
 async function inTime<Result>(timeoutMs: number, work: Promise<Result>): Promise<Result> {
   const { promise: late, reject } = Promise.withResolvers<never>()
   const timer = setTimeout(

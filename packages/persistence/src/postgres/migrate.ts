@@ -18,11 +18,7 @@ const dialect: Dialect = {
 const migrationTimeoutMs = 600_000
 const attemptsMax = 20
 
-/**
- * Makes the tables if there are none, and brings them up to date; of several processes that start together, one does.
- *
- * @throws Error when the database cannot be used, with nothing changed
- */
+/** Makes the tables, or brings them up to date, where needed. Of several processes that start together, one does. */
 export async function migratePostgres(options: ServerOptions): Promise<void> {
   await using client = await connect(options)
   await checkServer(client)

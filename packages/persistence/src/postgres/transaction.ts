@@ -6,10 +6,8 @@ import type { Connection } from './connection.ts'
 import { statements } from './statements.ts'
 
 /**
- * Makes the changes of a batch in one transaction and one round trip, with one statement for all changes of a kind.
- * Resolves to the affected rows of each.
- *
- * @throws whatever went wrong; unless {@link wasRolledBack}, the changes may have been made
+ * Makes the changes of a batch in one transaction and one round trip, with one statement for all changes of a kind, and
+ * returns the affected rows of each. When it throws, unless {@link wasRolledBack}, the changes may have been made.
  */
 export function runTransaction(client: Connection, batch: readonly Change[]): Promise<readonly number[]> {
   return durably(client, async () => {
@@ -49,11 +47,7 @@ export async function durably<Result>(client: pg.Client, work: () => Promise<Res
 
 const warning = '01000'
 
-/**
- * Makes queries in one transaction and one round trip, and returns the rows of each.
- *
- * @throws whatever went wrong first; unless {@link wasRolledBack}, changes may have been kept
- */
+/** Makes queries in one transaction and one round trip, and returns the rows of each. Throws as `runTransaction`. */
 export async function transact<Row>(
   client: Connection,
   queries: readonly pg.QueryConfig[],
@@ -81,7 +75,6 @@ async function send<Row>(
   return (await Promise.all(sent)).map(({ rows }) => rows)
 }
 
-/** How often what the server takes back is tried. */
 const attemptsMax = 10
 
 /** Retries what the server has taken back whole, until it works or there is no time left. */

@@ -2,7 +2,6 @@ import { isSamePlant, type Plant, type PlantId } from '@plant-store/domain'
 import type Database from 'better-sqlite3'
 import type { LoadOutcome, OnTaken, PlantArchive, StagedLoad } from '../archive.ts'
 import { fromPlant, type PlantRow, plantColumns, quoted, toPlant } from '../tables.ts'
-import { createStoreFile } from './backup.ts'
 import { closeOnError, openWriterConnection } from './connection.ts'
 import { migrateSqlite } from './migrate.ts'
 import { attempt, openSqliteSnapshot } from './snapshot.ts'
@@ -11,16 +10,11 @@ import { statements } from './statements.ts'
 /** No client waits here, so a lock may take its time: another load, or a checkpoint on a slow disk. */
 const patientTimeoutMs = 30_000
 
-/** The index of tags is written in random order: the part of it that fits is written once a transaction, not once a row. */
+/** Tags are indexed in random order: what fits of the index is written once a transaction, not once a row. */
 const cacheKiB = 64 * 1024
 
-/**
- * The archive of a store, beside the servers that use it.
- *
- * @param file created if it does not exist, brought up to date if it is of an earlier version
- */
+/** The archive of a store, beside the servers that use it. Creates the store, or brings it up to date, where needed. */
 export async function openSqliteArchive(file: string): Promise<PlantArchive & AsyncDisposable> {
-  createStoreFile(file)
   await migrateSqlite(file)
   return onWriter(file, writer => {
     const load = prepareLoad(writer)

@@ -1,11 +1,11 @@
-import { chmodSync, chownSync, closeSync, existsSync, mkdirSync, openSync, readSync, statSync } from 'node:fs'
+import { chmodSync, chownSync, closeSync, existsSync, openSync, readSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import Database from 'better-sqlite3'
-import { replaceFile, syncFile } from '../replace-file.ts'
+import { replaceFile } from '../replace-file.ts'
 import { type CopyOptions, type RestoreReport, StoreInUseError, type StoreReport } from '../storage.ts'
 import { tokensHeld } from '../tables.ts'
 import { reasonOf } from './connection.ts'
-import { versionOf } from './migrate.ts'
+import { createFolder, privateMode, versionOf } from './migrate.ts'
 import { openReadOnly } from './snapshot.ts'
 
 /** Pages between two turns of the event loop: a few milliseconds. */
@@ -59,11 +59,7 @@ async function restore(store: string, backup: string, options: CopyOptions): Pro
   })
 }
 
-/**
- * SQLite takes any log beside a file for the file's own. The header of a file without a log, as a backup, says so.
- *
- * @throws Error when there is one beside such a file
- */
+/** SQLite takes any log beside a file for the file's own. The header of a backup says that it has none. */
 function refuseForeignLog(file: string): void {
   const log = [`${file}-wal`, `${file}-journal`].find(each => existsSync(each))
   if (log === undefined) return
@@ -144,26 +140,4 @@ async function copyWhole(from: string, to: string, { onProgress, signal }: CopyO
 function contentsOf(connection: Database.Database): Contents {
   const count = (table: string) => Number(connection.prepare(`select count(*) from ${table}`).pluck().get())
   return { schemaVersion: versionOf(connection), plants: count('plants'), tokens: count(tokensHeld) }
-}
-
-/** For the server's user alone, as it holds hashes of tokens; SQLite gives its log the mode of the file. */
-const privateMode = 0o600
-
-/** Creates the file of a store, empty, and its folders, where there is none. */
-export function createStoreFile(file: string): void {
-  createFolder(dirname(resolve(file)))
-  closeSync(openSync(file, 'a', privateMode))
-}
-
-/** A new folder is lost with the power unless the one above it is fsynced. */
-function createFolder(folder: string): void {
-  if (existsSync(folder)) return
-  createFolder(dirname(folder))
-  try {
-    // Not `recursive`: below a folder that takes none, such as /proc, Node would try for ever.
-    mkdirSync(folder)
-  } catch (error) {
-    if ((error as { code?: string }).code !== 'EEXIST') throw error
-  }
-  syncFile(dirname(folder))
 }

@@ -67,7 +67,7 @@ export function reasonOf(error: unknown): string {
   return reasons[primary] ?? message
 }
 
-/** The same with SQLite's own name for it, for logs. */
+/** The same with SQLite's code, for logs. */
 export function detailedReasonOf(error: unknown): string {
   const { code } = error as { code?: string }
   return code === undefined ? reasonOf(error) : `${reasonOf(error)} (${code})`

@@ -5,7 +5,7 @@ import { createRepositories, type StatementRunner } from '../repositories.ts'
 import type { Engine, EngineOptions, SharedSqlite, Storage, StorageObserver } from '../storage.ts'
 import type { PlantRow } from '../tables.ts'
 import { openSqliteArchive } from './archive.ts'
-import { createStoreFile, inspectSqlite } from './backup.ts'
+import { inspectSqlite } from './backup.ts'
 import { closeOnError, detailedReasonOf, inMemory, openConnection } from './connection.ts'
 import { bringUpToDate, migrateSqlite } from './migrate.ts'
 import { openSqliteSnapshot } from './snapshot.ts'
@@ -23,7 +23,6 @@ export function createSqliteEngine(file: string): Engine {
 }
 
 async function openSqlite(file: string, { limits, ...observer }: EngineOptions): Promise<Storage> {
-  createStoreFile(file)
   await migrateSqlite(file)
   await using opening = new AsyncDisposableStack()
   // Closed last: only a connection that may write takes the log into the database and removes it.

@@ -1,14 +1,18 @@
-import { statSync } from 'node:fs'
+import { closeSync, existsSync, mkdirSync, openSync, statSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
 import type Database from 'better-sqlite3'
 import { Kysely, SqliteDialect, sql } from 'kysely'
 import { type Dialect, isStore, knownVersion, migrate, schemaVersion } from '../migrations.ts'
+import { syncFile } from '../replace-file.ts'
 import type { Tables } from '../tables.ts'
 import { openConnection } from './connection.ts'
 
 const dialect: Dialect = { int64: 'integer', tableOptions: sql`strict`, plantsByTag: sql`tag, id` }
 
-/** Creates the tables of a store if there are none, and brings them up to date. Throws as {@link bringUpToDate}. */
+/** Creates the file of a store, its folders and tables where there are none. Throws as {@link bringUpToDate}. */
 export async function migrateSqlite(file: string): Promise<void> {
+  createFolder(dirname(resolve(file)))
+  closeSync(openSync(file, 'a', privateMode))
   const connection = openConnection(file)
   try {
     await bringUpToDate(connection)
@@ -49,4 +53,20 @@ export function findVersion(connection: Database.Database): number | undefined {
 
 export function versionOf(connection: Database.Database): number {
   return Number(connection.prepare('select version from schema_version').pluck().get())
+}
+
+/** For the server's user alone, as a store holds hashes of tokens. SQLite gives its log the mode of the file. */
+export const privateMode = 0o600
+
+/** A new folder is lost with the power unless the one above it is fsynced. */
+export function createFolder(folder: string): void {
+  if (existsSync(folder)) return
+  createFolder(dirname(folder))
+  try {
+    // Not `recursive`: below a folder that takes none, such as /proc, Node would try for ever.
+    mkdirSync(folder)
+  } catch (error) {
+    if ((error as { code?: string }).code !== 'EEXIST') throw error
+  }
+  syncFile(dirname(folder))
 }

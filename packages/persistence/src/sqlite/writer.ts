@@ -56,15 +56,17 @@ export interface Writer {
   close(): void
 }
 
+interface Batch extends PromiseWithResolvers<readonly number[]> {
+  readonly changes: number
+}
+
 export function connectToWriter(port: MessagePort, onCommit: (commit: Commit) => void = () => {}): Writer {
   let outage: string | undefined
-  const batches: (PromiseWithResolvers<readonly number[]> & { readonly changes: number })[] = []
+  const batches: Batch[] = []
   /** Batches that shared a transaction are answered together. */
-  const settle = (changes: number, outcome: (batch: (typeof batches)[number], from: number) => void) => {
+  const settle = (changes: number, outcome: (batch: Batch, from: number) => void) => {
     for (let from = 0; from < changes; ) {
-      const batch = batches.shift()
-      if (batch === undefined)
-        throw new Error(`the writer answered ${changes - from} changes that were not made`)
+      const batch = batches.shift() as Batch
       outcome(batch, from)
       from += batch.changes
     }

@@ -38,13 +38,12 @@ const many = (count: number, name?: string) => Array.from({ length: count }, (_,
 
 const cases: Readonly<Record<string, (store: ArchivedPlants) => Promise<void>>> = {
   async 'loads what a repository finds, and reads what a repository inserted'({ archive, plants }) {
-    await plants.insert(plant(2n, 'by the repository'))
-    assert.deepEqual(await archive.load([plant(1n, 'by the archive', 'a')], 'keep'), ['inserted'])
-    assert.deepEqual(await plants.find(plant(1n).id), plant(1n, 'by the archive', 'a'))
-    assert.deepEqual(await storedIn(archive), [
-      plant(1n, 'by the archive', 'a'),
-      plant(2n, 'by the repository'),
-    ])
+    const loaded = plant(1n, 'by the archive', 'a')
+    const inserted = plant(2n, 'by the repository')
+    await plants.insert(inserted)
+    assert.deepEqual(await archive.load([loaded], 'keep'), ['inserted'])
+    assert.deepEqual(await plants.find(loaded.id), loaded)
+    assert.deepEqual(await storedIn(archive), [loaded, inserted])
   },
   async 'keeps every id and text exactly, in numeric order'({ archive }) {
     const plants = edgeIds.map((id, n) => {
@@ -67,25 +66,14 @@ const cases: Readonly<Record<string, (store: ArchivedPlants) => Promise<void>>> 
   async 'tells the plant that is already there from another with its id'({ archive, plants }) {
     const stored = [plant(1n, 'a'), plant(2n, 'b', ''), fullPlant(3n, 'every field')]
     for (const each of stored) await plants.insert(each)
-    const given = [
-      ...stored,
-      plant(4n),
-      plant(4n),
-      plant(1n, 'a', ''),
-      plant(2n, 'b'),
-      plant(3n, 'c'),
-      plant(4n, 'd'),
-    ]
-    const outcomes = [
-      ...Array(3).fill('already-there'),
-      'inserted',
-      'already-there',
-      ...Array(4).fill('id-taken'),
-    ]
+    const others = [plant(1n, 'a', ''), plant(2n, 'b'), plant(3n, 'c'), plant(4n, 'd')]
+    const given = [...stored, plant(4n), plant(4n), ...others]
+    const there = Array(3).fill('already-there')
+    const outcomes = [...there, 'inserted', 'already-there', ...Array(4).fill('id-taken')]
     {
       await using staged = await archive.stage('keep')
       assert.deepEqual(await staged.add(given), outcomes)
-      assert.deepEqual(await staged.add(stored), Array(3).fill('already-there'))
+      assert.deepEqual(await staged.add(stored), there)
       assert.deepEqual(await staged.add([plant(4n), plant(4n, 'd')]), ['already-there', 'id-taken'])
       assert.equal(await staged.keep(), 'kept')
     }
