@@ -1,62 +1,51 @@
+import { spawnSync } from 'node:child_process'
 import { temporaryFolder } from '@plant-store/harness'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Generator, hasWrk, measure } from '../src/load.ts'
-import { type RunningTarget, startTarget, targets, tryOut } from '../src/targets.ts'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { creators, onNode, type Running, start, storeInFile, tryOut } from '../src/contestants.ts'
+import { type Load, measure } from '../src/load.ts'
 
-const temporary = temporaryFolder()
-const folder = temporary.path
-const load = { connections: 8, seconds: 1 }
-let peer: RunningTarget
+const folder = temporaryFolder()
+let peer: Running
 
 beforeAll(async () => {
-  const target = targets.find(({ name }) => name === 'fastify-normal')
-  if (!target) throw new Error('no such peer')
-  peer = await startTarget(target, { folder, population: { seed: 1, idBits: 52 }, plants: 500 })
+  const contestant = creators.find(({ title }) => title === 'Fastify + better-sqlite3, NORMAL')
+  if (!contestant) throw new Error('no such peer')
+  peer = await start(contestant, await storeInFile(folder.path, 500), folder.path)
 })
 
 afterAll(async () => {
   await peer?.[Symbol.asyncDispose]()
-  temporary[Symbol.dispose]()
+  folder[Symbol.dispose]()
 })
 
 test('a peer answers as ours would', () => tryOut(peer))
 
-test.skipIf(!hasWrk)(
-  'a mixed load is four reads to a create, and every create is found in the store',
-  async () => {
-    const { requests, created, p50Ms, p99Ms } = await measure(peer, {
-      scenario: 'mixed',
-      ...load,
-    })
-    expect(created).toBeGreaterThan(0)
-    expect(created / requests).toBeCloseTo(0.2, 1)
-    expect(p50Ms).toBeGreaterThan(0)
-    expect(p99Ms).toBeGreaterThanOrEqual(p50Ms)
-  },
-)
-
-test.skipIf(!hasWrk)('an answer that is not 200 fails the run', async () => {
-  peer.next = 0
-  const taken = measure(peer, { scenario: 'creates', ...load })
-  await expect(taken).rejects.toThrow(/answers were not 200, such as: 400 .*the id is taken/)
-})
-
-// Nothing is stored; up to 8 creates could still have been under way.
-test.each([1, -9])('%i creates that are not what the store holds fail the run', async created => {
-  const liar: Generator = async () => ({
-    ...{ requests: 1, perSecond: 1, p50Ms: 1, p99Ms: 1, made: 0, refused: 0, refusal: '', broken: 0 },
-    created,
-  })
-  const liarsLoad = { scenario: 'creates', connections: 8, seconds: 1 } as const
-  await expect(measure(peer, liarsLoad, liar)).rejects.toThrow('plants stored')
-})
-
 test('a server that ends is noticed, with what it said', async () => {
-  const target = { name: 'gone', title: 'Gone', promised: 'nothing kept' as const }
-  const command = () => [process.execPath, '-e', 'console.log("no luck"); process.exit(3)'] as const
-  const started = startTarget(
-    { ...target, command },
-    { folder, population: { seed: 1, idBits: 52 }, plants: 0 },
+  const command = () => [process.execPath, '--no-luck', '/dev/null'] as const
+  const started = start({ title: 'Gone', promised: 'durable', command }, peer.store, folder.path)
+  await expect(started).rejects.toThrow(/ended \(9\).*no-luck/s)
+})
+
+describe.skipIf(spawnSync('wrk').error !== undefined)('under the load of wrk', () => {
+  const load = (request: Load['request']): Load => ({ title: 'test', request, connections: 8 })
+
+  test.each(['create', '/plants/%s', '/plants?limit=10&after=%s'] as const)(
+    '%s is measured',
+    async request => {
+      const { requests, p50Ms, p99Ms } = await measure(peer, load(request), 1)
+      expect(requests).toBeGreaterThan(0)
+      expect(p50Ms).toBeGreaterThan(0)
+      expect(p99Ms).toBeGreaterThanOrEqual(p50Ms)
+    },
   )
-  await expect(started).rejects.toThrow(/ended \(3\).*no luck/s)
+
+  test('an answer that is not 200 fails the run', async () => {
+    await expect(measure(peer, load('/plants/%snowhere'), 1)).rejects.toThrow('answers were not 200')
+  })
+
+  test('creates that are not in the store fail the run', async () => {
+    const liar = { title: 'Liar', promised: 'durable', command: onNode('node-http.ts') } as const
+    await using running = await start(liar, peer.store, folder.path)
+    await expect(measure(running, load('create'), 1)).rejects.toThrow('and 0 plants stored')
+  })
 })

@@ -1,16 +1,62 @@
+import { fileURLToPath } from 'node:url'
+import Database from 'better-sqlite3'
 import Fastify from 'fastify'
-import { newPlantSchema, plantSchema } from './fastify-schemas.ts'
-import type { NewPlant } from './sqlite.ts'
+import { type Plant, plantAnswerSchema, plantSchema } from './schemas.ts'
 
-const { PORT } = process.env
+const { PORT, DATABASE_URL = '', SYNCHRONOUS } = process.env
+const plants = SYNCHRONOUS === undefined ? undefined : openPlants(fileURLToPath(DATABASE_URL))
 const app = Fastify()
 
-app.post<{ Body: NewPlant }>(
+app.post<{ Body: Plant }>(
   '/plants',
-  { schema: { body: newPlantSchema, response: { 200: plantSchema } } },
-  async ({ body: { name, tag } }) => ({ name, tag }),
+  { schema: { body: plantSchema, response: { 200: plantAnswerSchema } } },
+  async ({ body: { id, name, tag } }) => {
+    plants?.insert.run(id, name, tag ?? null)
+    return { name, tag }
+  },
+)
+
+app.get<{ Params: { id: number } }>(
+  '/plants/:id',
+  {
+    schema: {
+      params: { type: 'object', properties: { id: { type: 'integer' } } },
+      response: { 200: plantSchema },
+    },
+  },
+  async ({ params }, reply) => plants?.find.get(params.id) ?? reply.callNotFound(),
+)
+
+app.get<{ Querystring: { limit: number; after: number } }>(
+  '/plants',
+  {
+    schema: {
+      querystring: {
+        type: 'object',
+        properties: {
+          limit: { type: 'integer', minimum: 1, maximum: 1000, default: 100 },
+          after: { type: 'integer', default: Number.MIN_SAFE_INTEGER },
+        },
+      },
+      response: { 200: { type: 'array', items: plantSchema } },
+    },
+  },
+  async ({ query }) => plants?.page.all(query.after, query.limit) ?? [],
 )
 
 app.get('/readyz', async () => ({}))
 
 await app.listen({ port: Number(PORT), host: '127.0.0.1' })
+
+/** What better-sqlite3's own documentation advises: WAL, and every statement prepared once. */
+function openPlants(file: string) {
+  const db = new Database(file)
+  db.pragma('journal_mode = WAL')
+  db.pragma(`synchronous = ${SYNCHRONOUS}`)
+  db.exec('create table if not exists plants (id integer primary key, name text not null, tag text)')
+  return {
+    insert: db.prepare('insert into plants (id, name, tag) values (?, ?, ?)'),
+    find: db.prepare('select id, name, tag from plants where id = ?'),
+    page: db.prepare('select id, name, tag from plants where id > ? order by id limit ?'),
+  }
+}

@@ -1,0 +1,44 @@
+import { temporaryFolder, trace } from '@plant-store/harness'
+import { ours, start, storeInFile, tryOut } from '../contestants.ts'
+import { measure } from '../load.ts'
+import type { Section } from '../page.ts'
+import { formatDecimal, formatInteger, table } from '../table.ts'
+
+/**
+ * Counts with strace the fsyncs that creates wait for.
+ *
+ * @throws Error when a lone client got an answer without an fsync of its own
+ */
+export async function fsyncs(): Promise<Section> {
+  using folder = temporaryFolder()
+  await using running = await start(ours, await storeInFile(folder.path), folder.path)
+  await tryOut(running)
+  const count = async (connections: number) => {
+    const tracer = await trace(running.servers[0]?.pid as number)
+    if (tracer === undefined) throw new Error('strace may not attach to the server')
+    const { requests } = await measure(running, { title: 'fsyncs', request: 'create', connections }, 1)
+    // A call that another thread interrupted has a second line, which says "resumed" and names no file.
+    const calls = (await tracer.detach()).filter(call => / (fsync|fdatasync)\(\d+<[^>]*\.db/.test(call))
+    return { connections, requests, fsyncs: calls.length, each: requests / calls.length }
+  }
+  const alone = await count(1)
+  const shared = await count(64)
+  if (alone.fsyncs < alone.requests)
+    throw new Error(`${alone.requests} creates were answered one after another, with ${alone.fsyncs} fsyncs`)
+  return {
+    title: 'Fsyncs',
+    text: [
+      'Counted with strace, which slows the server down. A lone client’s creates have an fsync each; those of many clients share them:',
+      table(
+        ['connections', 'creates', 'fsyncs', 'creates per fsync'],
+        [alone, shared].map(({ connections, requests, fsyncs, each }) => [
+          `${connections}`,
+          formatInteger(requests),
+          formatInteger(fsyncs),
+          formatDecimal(each),
+        ]),
+      ),
+    ].join('\n\n'),
+    aims: [{ what: 'Creates per fsync, 64 connections', unit: 'creates', measured: shared.each, atLeast: 8 }],
+  }
+}

@@ -1,0 +1,39 @@
+import { temporaryFolder } from '@plant-store/harness'
+import { ours, start, storeInFile } from '../contestants.ts'
+import type { Load } from '../load.ts'
+import type { Section } from '../page.ts'
+import { formatInteger, formatRatio, median, table } from '../table.ts'
+import { type Effort, figures, inTurns, timesTheRate } from '../turns.ts'
+
+const fewPlants = 1_000
+const loads: readonly Load[] = [
+  { title: 'create, 64 connections', request: 'create', connections: 64 },
+  { title: 'read by id, 64 connections', request: '/plants/%s', connections: 64 },
+  { title: 'first page of 100', request: '/plants?limit=100', connections: 1 },
+  { title: 'page from anywhere', request: '/plants?limit=100&after=%s', connections: 1 },
+  { title: 'page of a tag of 50 plants', request: '/plants?limit=100&tag=rare', connections: 1 },
+  { title: 'page of a tag of every 20th plant', request: '/plants?limit=100&tag=tag-1', connections: 1 },
+]
+
+/** A store of many plants beside one of few. */
+export async function growth(effort: Effort): Promise<Section> {
+  using folder = temporaryFolder()
+  await using stack = new AsyncDisposableStack()
+  const running = []
+  for (const plants of [fewPlants, effort.manyPlants]) {
+    running.push(stack.use(await start(ours, await storeInFile(folder.path, plants), folder.path)))
+  }
+  const measured = await inTurns(running, loads, effort)
+  const rows = measured.map(([few = [], many = []], row) => [
+    loads[row]?.title ?? '',
+    formatInteger(median(figures(few, 'perSecond'))),
+    formatInteger(median(figures(many, 'perSecond'))),
+    formatRatio(timesTheRate(many, few)),
+  ])
+  const head = [
+    '',
+    ...[fewPlants, effort.manyPlants].map(count => `${formatInteger(count)} plants`),
+    'many / few',
+  ]
+  return { title: 'Many plants', text: `Requests a second:\n\n${table(head, rows)}` }
+}
