@@ -3,7 +3,9 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { type Change, createGroupCommit } from '../src/group-commit.ts'
 
-const limits = { queueRowsMax: 4, queueTextMax: 75, batchRowsMax: 3 }
+const batchRowsMax = 3
+const fewRows = { queueRowsMax: 4, queueTextMax: 1_000, batchRowsMax }
+const littleText = { queueRowsMax: 20, queueTextMax: 75, batchRowsMax }
 /** More turns of the event loop than a change waits for that no transaction keeps. */
 const idleTurnsMax = 10
 
@@ -17,7 +19,8 @@ test('each change has the outcome of its transaction, once and no earlier, whate
     fc.scheduler(),
     fc.array(step, { maxLength: 80, size: 'max' }),
     fc.constantFrom(1, 2, Number.POSITIVE_INFINITY),
-    async (scheduler, steps, transactionsMax) => {
+    fc.constantFrom(fewRows, littleText),
+    async (scheduler, steps, transactionsMax, limits) => {
       const begun: string[] = []
       const ended = new Map<string, 'committed' | 'failed'>()
       const outcomes: { name: string; outcome: string }[] = []
@@ -31,7 +34,7 @@ test('each change has the outcome of its transaction, once and no earlier, whate
         async runTransaction(batch) {
           underWay++
           if (underWay > transactionsMax) broken.push(`${underWay} transactions at once`)
-          if (batch.length > limits.batchRowsMax) broken.push(`${batch.length} changes in one`)
+          if (batch.length > batchRowsMax) broken.push(`${batch.length} changes in one`)
           begun.push(...batch.map(nameOf))
           await scheduler.schedule(Promise.resolve())
           underWay--
