@@ -1,0 +1,102 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createPlantClient, NoAnswerError, RefusedError } from '@plant-store/client'
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+
+const attemptsMax = 3
+const kinds = ['create', 'replace', 'remove'] as const
+/** What becomes of one request. Only of `busy` and `not connected` does a client know that nothing was changed. */
+const fates = [
+  'done',
+  'busy',
+  'not connected',
+  'lost',
+  'done, but lost',
+  'failed',
+  'done, but failed',
+] as const
+
+const call = fc.record({
+  kind: fc.constantFrom(...kinds),
+  fates: fc.array(fc.constantFrom(...fates), { maxLength: attemptsMax }),
+  /** At which of its requests the caller gives up; mostly never. */
+  givesUpAt: fc.option(fc.nat(attemptsMax), { freq: 3, nil: undefined }),
+})
+
+test('each call has one outcome that is true, and sends nothing once it has it, whatever is lost or late', async () => {
+  const property = fc.asyncProperty(
+    fc.scheduler(),
+    fc.array(call, { maxLength: 6 }),
+    async (scheduler, calls) => {
+      const broken: string[] = []
+      const settled = new Set<number>()
+      const sent = calls.map(() => 0)
+      const made = calls.map(() => 0)
+      const callers = calls.map(() => new AbortController())
+
+      const fetch = async (url: string | URL | Request, init: RequestInit = {}): Promise<Response> => {
+        const id = Number(/\d+$/.exec(`${url}`) ?? JSON.parse(`${init.body}`).id)
+        const { kind, fates, givesUpAt } = calls[id] as (typeof calls)[number]
+        if (settled.has(id)) broken.push(`${id} was sent again after it had its outcome`)
+        const at = sent[id] ?? 0
+        sent[id] = at + 1
+        if (kind === 'create' && made[id]) broken.push(`${id} was created twice`)
+        const aborted = new Promise<never>((_, reject) =>
+          init.signal?.addEventListener('abort', () => reject(init.signal?.reason)),
+        )
+        const fate = fates[at] ?? 'done'
+        const exchange = async () => {
+          if (at === givesUpAt) callers[id]?.abort(new Error('given up'))
+          await scheduler.schedule(Promise.resolve())
+          if (fate.startsWith('done')) made[id] = (made[id] ?? 0) + 1
+          await scheduler.schedule(Promise.resolve())
+          if (fate === 'not connected')
+            throw Object.assign(new TypeError('fetch failed'), { code: 'ECONNREFUSED' })
+          if (fate.endsWith('lost')) throw new TypeError('fetch failed')
+          if (fate === 'busy') return Response.json({ error: 50301, message: 'busy' }, { status: 503 })
+          if (fate.endsWith('failed'))
+            return Response.json({ error: 50302, message: 'failed' }, { status: 503 })
+          if (kind !== 'remove') return Response.json({ name: 'n' })
+          return (made[id] ?? 0) > 1
+            ? Response.json({ error: 40402, message: 'gone' }, { status: 404 })
+            : new Response(null, { status: 204 })
+        }
+        return Promise.race([exchange(), aborted])
+      }
+
+      const client = createPlantClient({
+        baseUrl: 'http://store',
+        token: 't',
+        fetch,
+        attemptsMax,
+        backOffMs: 0,
+      })
+      const outcomes = calls.map(({ kind }, id) => {
+        const options = { signal: callers[id]?.signal as AbortSignal }
+        const plant = { id: BigInt(id), name: 'n' }
+        const answer = kind === 'remove' ? client.remove(plant.id, options) : client[kind](plant, options)
+        return answer.then(
+          () => {
+            settled.add(id)
+            if (made[id] === 0) broken.push(`${kind} ${id} succeeded, and was not made`)
+          },
+          error => {
+            settled.add(id)
+            if (error instanceof RefusedError || error instanceof NoAnswerError) {
+              if (!error.mayHaveChanged && made[id]) broken.push(`${kind} ${id} was made: ${error.message}`)
+            } else if (error !== callers[id]?.signal.reason) broken.push(`${kind} ${id}: ${error}`)
+          },
+        )
+      })
+      while (settled.size < calls.length) {
+        if (scheduler.count() > 0) await scheduler.waitOne()
+        else await sleep(1)
+      }
+      await Promise.all(outcomes)
+      await scheduler.waitAll()
+      expect(broken).toEqual([])
+      expect(Math.max(0, ...sent)).toBeLessThanOrEqual(attemptsMax)
+    },
+  )
+  await fc.assert(property, { numRuns: 300 })
+})
