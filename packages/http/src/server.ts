@@ -26,7 +26,7 @@ import { addServiceRoutes } from './routes/service-routes.ts'
 export interface ServerOptions {
   readonly store: PlantStore
   readonly gate: Gate
-  /** Rejects when the store can't serve at the moment. */
+  /** Rejects while the store can't serve. */
   readonly check: () => Promise<void>
   readonly logger: FastifyBaseLogger
   /** In the text format of Prometheus. */

@@ -11,7 +11,8 @@ import {
   plantRequest,
   toJson,
 } from '@plant-store/contract'
-import type { PlantRepository } from '@plant-store/domain'
+import type { Plant, PlantRepository } from '@plant-store/domain'
+import { longPlant, plant } from '@plant-store/domain/testing'
 import { expect, test, vi } from 'vitest'
 import { startMemoryService } from './memory-service.ts'
 
@@ -29,8 +30,10 @@ async function start(
     client,
     token: service.tokens.full,
     bytesRead: () => sockets.map(socket => socket.bytesRead),
-    create: async (id: bigint, name: string) =>
-      assertSuccess(await client.ask('POST', '/plants', { body: toJson({ id, name }) }), { name }),
+    async create(plant: Plant) {
+      const { id, ...answered } = plant
+      assertSuccess(await client.ask('POST', '/plants', { body: toJson(plant) }), answered)
+    },
     /** A client that asks, and takes no more of the answer than its beginning. */
     async askWithoutReading(path: string) {
       const { hostname, port } = new URL(service.url)
@@ -51,14 +54,14 @@ test.each(['/plants/1', '/plants'])(
   'the answers to %s that nobody takes are bounded, and those after them are served again',
   async path => {
     await using store = await start({ heldBytesMax: 40 * mib })
-    const name = 'x'.repeat(15 * mib)
-    await store.create(1n, name)
+    await store.create(longPlant(1n, 15 * mib))
     // Two are held, and a third would be one too many.
     const sockets = [await store.askWithoutReading(path), await store.askWithoutReading(path)]
     const refused = await store.client.ask('GET', path)
     assertFailure(refused, 50305)
     expect(refused.headers.get('retry-after')).toBe('1')
-    assertFailure(await store.client.ask('POST', '/plants', { body: toJson({ id: 3n, name }) }), 50305)
+    const body = toJson(longPlant(3n, 15 * mib))
+    assertFailure(await store.client.ask('POST', '/plants', { body }), 50305)
 
     for (const socket of sockets) socket.destroy()
     await vi.waitFor(async () => expect((await store.client.ask('GET', path)).status).toBe(200))
@@ -68,9 +71,9 @@ test.each(['/plants/1', '/plants'])(
 
 test('an answer that was taken is held no longer, and one alone may be of any length', async () => {
   await using store = await start({ heldBytesMax: 1 })
-  const name = 'x'.repeat(mib)
-  await store.create(1n, name)
-  for (let n = 0; n < 5; n++) assertSuccess(await store.client.ask('GET', '/plants/1'), { id: 1n, name })
+  const long = longPlant(1n, mib)
+  await store.create(long)
+  for (let n = 0; n < 5; n++) assertSuccess(await store.client.ask('GET', '/plants/1'), long)
 })
 
 test.each([
@@ -82,16 +85,16 @@ test.each([
   ],
 ])('bodies %s that have not ended are bounded', async (_, field, framed) => {
   await using store = await start({ heldBytesMax: 8 * mib })
-  const body = toJson({ id: 1n, name: 'x'.repeat(3 * mib) })
+  const body = toJson(longPlant(1n, 3 * mib))
   const [beginning, rest] = [body.slice(0, -100), body.slice(-100)]
   const { client } = store
   using wire = await client.open()
   const head = plantRequest(client, '', [field(body.length)].concat()).toString('latin1')
   wire.send(head.replace('content-length: 0\r\n', ''), framed(beginning))
   await vi.waitFor(() => expect(Math.max(...store.bytesRead())).toBeGreaterThan(beginning.length))
-  const other = { body: toJson({ id: 2n, name: 'x'.repeat(2 * mib) }) }
+  const other = { body: toJson(longPlant(2n, 2 * mib)) }
   assertFailure(await client.ask('POST', '/plants', other), 50305)
-  await store.create(3n, 'a short one')
+  await store.create(plant(3n, 'a short one'))
   wire.send(framed(rest), framed(''))
   const answer = await wire.answer({ method: 'POST', target: client.target('/plants') })
   expect(answer.status).toBe(200)
@@ -124,7 +127,7 @@ test('bodies that nobody reads are not counted, and break no request', async () 
 
 test('a page ends where its texts reach the bound, and Link goes on behind it', async () => {
   await using store = await start({ pageTextBytesMax: 1_000 })
-  for (let id = 1n; id <= 7n; id++) await store.create(id, 'é'.repeat(id === 4n ? 5_000 : 200))
+  for (let id = 1n; id <= 7n; id++) await store.create(plant(id, '', 'é'.repeat(id === 4n ? 5_000 : 200)))
   const pages: bigint[][] = []
   for (let path: string | undefined = '/plants?limit=1000'; path !== undefined; ) {
     const answer = await store.client.ask('GET', path)
@@ -156,7 +159,7 @@ test('a body that was refused, and then broken, breaks nothing else', async () =
   expect(
     (await wire.answer({ method: 'POST', target: client.target('/plants') })).status,
   ).toBeGreaterThanOrEqual(400)
-  await store.create(1n, 'still there')
+  await store.create(plant(1n, 'still there'))
 })
 
 test('what still comes of a body that was refused is not counted', async () => {

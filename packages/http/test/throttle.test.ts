@@ -3,7 +3,7 @@ import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { AccessError, type Gate } from '@plant-store/access'
 import { assertFailure, createClient, createRecorder, plantRequest, toJson } from '@plant-store/contract'
-import { createMemoryPlantRepository } from '@plant-store/domain/testing'
+import { createMemoryPlantRepository, longPlant } from '@plant-store/domain/testing'
 import { expect, test } from 'vitest'
 import { type MemoryServiceOptions, startMemoryService } from './memory-service.ts'
 
@@ -164,8 +164,8 @@ test('who connects past the limit is told so, and the others are served', async 
 test('a client that takes no answers is cut off', async () => {
   await using server = await start({ limits: { inactivityTimeoutMs: 300, wrongTokensMax: 100 } })
   const { client } = server
-  const name = 'x'.repeat(200_000)
-  for (let id = 0n; id < 20n; id++) await client.ask('POST', '/plants', { body: toJson({ id, name }) })
+  for (let id = 0n; id < 20n; id++)
+    await client.ask('POST', '/plants', { body: toJson(longPlant(id, 200_000)) })
   const { hostname, port } = new URL(server.service.url)
   const socket = connect({ host: hostname, port: Number(port) })
   await once(socket, 'connect')

@@ -20,104 +20,81 @@ const expiring: AccessToken = {
   expiresAt: new Date('2100-01-01T00:00:00.001Z'),
 }
 
-export const tokenRepositoryContract: readonly TokenRepositoryCase[] = [
-  {
-    name: 'finds a token by its hash, exactly as it was inserted',
-    async run(repository) {
-      assert.equal(await repository.insert(lasting, hashToken('a')), 'inserted')
-      assert.equal(await repository.insert(expiring, hashToken('b')), 'inserted')
-      assert.deepEqual(await repository.find(hashToken('a')), lasting)
-      assert.deepEqual(await repository.find(hashToken('b')), expiring)
-      assert.equal(await repository.find(hashToken('c')), undefined)
-    },
+const promises: Record<string, TokenRepositoryCase['run']> = {
+  'finds a token by its hash, exactly as it was inserted': async repository => {
+    assert.equal(await repository.insert(lasting, hashToken('a')), 'inserted')
+    assert.equal(await repository.insert(expiring, hashToken('b')), 'inserted')
+    assert.deepEqual(await repository.find(hashToken('a')), lasting)
+    assert.deepEqual(await repository.find(hashToken('b')), expiring)
+    assert.equal(await repository.find(hashToken('c')), undefined)
   },
-  {
-    name: 'keeps a token that is good for nothing yet',
-    async run(repository) {
-      await repository.insert({ ...lasting, scopes: [] }, hashToken('a'))
-      assert.deepEqual(await repository.find(hashToken('a')), { ...lasting, scopes: [] })
-    },
+  'keeps a token that is good for nothing yet': async repository => {
+    await repository.insert({ ...lasting, scopes: [] }, hashToken('a'))
+    assert.deepEqual(await repository.find(hashToken('a')), { ...lasting, scopes: [] })
   },
-  {
-    name: 'lists in the order of the names',
-    async run(repository) {
-      assert.deepEqual(await repository.list(), [])
-      await repository.insert(lasting, hashToken('a'))
-      await repository.insert(expiring, hashToken('b'))
-      assert.deepEqual(await repository.list(), [expiring, lasting])
-    },
+  'lists in the order of the names': async repository => {
+    assert.deepEqual(await repository.list(), [])
+    await repository.insert(lasting, hashToken('a'))
+    await repository.insert(expiring, hashToken('b'))
+    assert.deepEqual(await repository.list(), [expiring, lasting])
   },
-  {
-    name: 'gives every token with its hash, in the order of the names',
-    async run(repository) {
-      assert.deepEqual(await repository.entries(), [])
-      await repository.insert(lasting, hashToken('a'))
-      await repository.insert(expiring, hashToken('b'))
-      await repository.markUsed(hashToken('a'), new Date(1))
-      assert.deepEqual(await repository.entries(), [
-        [expiring, hashToken('b')],
-        [{ ...lasting, lastUsedAt: new Date(1) }, hashToken('a')],
-      ])
-    },
+  'gives every token with its hash, in the order of the names': async repository => {
+    assert.deepEqual(await repository.entries(), [])
+    await repository.insert(lasting, hashToken('a'))
+    await repository.insert(expiring, hashToken('b'))
+    await repository.markUsed(hashToken('a'), new Date(1))
+    assert.deepEqual(await repository.entries(), [
+      [expiring, hashToken('b')],
+      [{ ...lasting, lastUsedAt: new Date(1) }, hashToken('a')],
+    ])
   },
-  {
-    name: 'refuses a second name for a token',
-    async run(repository) {
-      await repository.insert(lasting, hashToken('a'))
-      assert.equal(await repository.insert(expiring, hashToken('a')), 'name-taken')
-      assert.deepEqual(await repository.list(), [lasting])
-    },
+  'refuses a second name for a token': async repository => {
+    await repository.insert(lasting, hashToken('a'))
+    assert.equal(await repository.insert(expiring, hashToken('a')), 'name-taken')
+    assert.deepEqual(await repository.list(), [lasting])
   },
-  {
-    name: 'refuses a taken name and keeps the token that has it',
-    async run(repository) {
-      await repository.insert(lasting, hashToken('a'))
-      assert.equal(await repository.insert({ ...expiring, name: 'lasting' }, hashToken('b')), 'name-taken')
-      assert.deepEqual(await repository.find(hashToken('a')), lasting)
-      assert.equal(await repository.find(hashToken('b')), undefined)
-    },
+  'refuses a taken name and keeps the token that has it': async repository => {
+    await repository.insert(lasting, hashToken('a'))
+    assert.equal(await repository.insert({ ...expiring, name: 'lasting' }, hashToken('b')), 'name-taken')
+    assert.deepEqual(await repository.find(hashToken('a')), lasting)
+    assert.equal(await repository.find(hashToken('b')), undefined)
   },
-  {
-    name: 'keeps when a token was last used, the latest of what it is told',
-    async run(repository) {
-      await repository.insert(lasting, hashToken('a'))
-      await repository.insert(expiring, hashToken('b'))
-      const later = new Date('2026-03-04T05:06:07.890Z')
-      for (const usedAt of [new Date(1), later, new Date(later.getTime() - 1)]) {
-        await repository.markUsed(hashToken('a'), usedAt)
-      }
-      await repository.markUsed(hashToken('c'), later)
-      assert.deepEqual(await repository.find(hashToken('a')), { ...lasting, lastUsedAt: later })
-      assert.deepEqual(await repository.list(), [expiring, { ...lasting, lastUsedAt: later }])
-    },
+  'keeps when a token was last used, the latest of what it is told': async repository => {
+    await repository.insert(lasting, hashToken('a'))
+    await repository.insert(expiring, hashToken('b'))
+    const later = new Date('2026-03-04T05:06:07.890Z')
+    for (const usedAt of [new Date(1), later, new Date(later.getTime() - 1)]) {
+      await repository.markUsed(hashToken('a'), usedAt)
+    }
+    await repository.markUsed(hashToken('c'), later)
+    assert.deepEqual(await repository.find(hashToken('a')), { ...lasting, lastUsedAt: later })
+    assert.deepEqual(await repository.list(), [expiring, { ...lasting, lastUsedAt: later }])
   },
-  {
-    name: 'forgets a removed token at once, and frees its name',
-    async run(repository) {
-      await repository.insert(lasting, hashToken('a'))
-      assert.equal(await repository.remove('lasting'), true)
-      assert.equal(await repository.remove('lasting'), false)
-      assert.equal(await repository.find(hashToken('a')), undefined)
-      assert.equal(await repository.insert(lasting, hashToken('b')), 'inserted')
-    },
+  'forgets a removed token at once, and frees its name': async repository => {
+    await repository.insert(lasting, hashToken('a'))
+    assert.equal(await repository.remove('lasting'), true)
+    assert.equal(await repository.remove('lasting'), false)
+    assert.equal(await repository.find(hashToken('a')), undefined)
+    assert.equal(await repository.insert(lasting, hashToken('b')), 'inserted')
   },
-  {
-    name: 'knows that it had a token, and shows nothing of one that was removed',
-    async run(repository) {
-      assert.equal(await repository.hadAny(), false)
-      assert.equal(await repository.remove('lasting'), false)
-      assert.equal(await repository.hadAny(), false)
-      await repository.insert(lasting, hashToken('a'))
-      assert.equal(await repository.hadAny(), true)
-      await repository.remove('lasting')
-      assert.equal(await repository.hadAny(), true)
-      assert.deepEqual(await repository.list(), [])
-      assert.deepEqual(await repository.entries(), [])
-      for (const name of [lasting.name, '']) assert.equal(await repository.remove(name), false)
-      assert.equal(await repository.hadAny(), true)
-      await repository.insert(expiring, hashToken('b'))
-      await repository.remove('expiring')
-      assert.deepEqual(await repository.list(), [])
-    },
+  'knows that it had a token, and shows nothing of one that was removed': async repository => {
+    assert.equal(await repository.hadAny(), false)
+    assert.equal(await repository.remove('lasting'), false)
+    assert.equal(await repository.hadAny(), false)
+    await repository.insert(lasting, hashToken('a'))
+    assert.equal(await repository.hadAny(), true)
+    await repository.remove('lasting')
+    assert.equal(await repository.hadAny(), true)
+    assert.deepEqual(await repository.list(), [])
+    assert.deepEqual(await repository.entries(), [])
+    for (const name of [lasting.name, '']) assert.equal(await repository.remove(name), false)
+    assert.equal(await repository.hadAny(), true)
+    await repository.insert(expiring, hashToken('b'))
+    await repository.remove('expiring')
+    assert.deepEqual(await repository.list(), [])
   },
-]
+}
+
+export const tokenRepositoryContract: readonly TokenRepositoryCase[] = Object.entries(promises).map(
+  ([name, run]) => ({ name, run }),
+)

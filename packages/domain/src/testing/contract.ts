@@ -12,181 +12,140 @@ export interface PlantRepositoryCase {
 
 const query = (input: { limit?: bigint; after?: bigint; tag?: string }) => parsePlantPageQuery(input)
 
-export const plantRepositoryContract: readonly PlantRepositoryCase[] = [
-  {
-    name: 'keeps the whole int64 range exactly and finds each id',
-    async run(repository) {
-      for (const id of edgeIds) assert.equal(await repository.insert(plant(id)), 'inserted')
-      for (const id of edgeIds) assert.deepEqual(await repository.find(plant(id).id), plant(id))
-    },
+const promises: Record<string, PlantRepositoryCase['run']> = {
+  'keeps the whole int64 range exactly and finds each id': async repository => {
+    for (const id of edgeIds) assert.equal(await repository.insert(plant(id)), 'inserted')
+    for (const id of edgeIds) assert.deepEqual(await repository.find(plant(id).id), plant(id))
   },
-  {
-    name: 'orders by number over the whole range, whatever the order of insertion',
-    async run(repository) {
-      const shuffled = edgeIds.toSorted((a, b) => (`${a}` < `${b}` ? 1 : -1))
-      for (const id of shuffled) await repository.insert(plant(id))
-      assert.deepEqual(idsOf(await repository.page(query({}))), edgeIds)
-    },
+  'orders by number over the whole range, whatever the order of insertion': async repository => {
+    const shuffled = edgeIds.toSorted((a, b) => (`${a}` < `${b}` ? 1 : -1))
+    for (const id of shuffled) await repository.insert(plant(id))
+    assert.deepEqual(idsOf(await repository.page(query({}))), edgeIds)
   },
-  {
-    name: 'keeps every text as it was given, in every field',
-    async run(repository) {
-      const plants = texts.map((text, index) => fullPlant(BigInt(index), text))
-      for (const each of plants) await repository.insert(each)
-      assert.deepEqual(await repository.page(query({})), plants)
-      for (const each of plants)
-        assert.deepEqual(await repository.page(query({ tag: each.tag as string })), [each])
-    },
+  'keeps every text as it was given, in every field': async repository => {
+    const plants = texts.map((text, index) => fullPlant(BigInt(index), text))
+    for (const each of plants) await repository.insert(each)
+    assert.deepEqual(await repository.page(query({})), plants)
+    for (const each of plants)
+      assert.deepEqual(await repository.page(query({ tag: each.tag as string })), [each])
   },
-  {
-    name: 'tells no tag from an empty one',
-    async run(repository) {
-      await repository.insert(plant(1n, 'none'))
-      await repository.insert(plant(2n, 'empty', ''))
-      assert.deepEqual(await repository.find(plant(1n).id), plant(1n, 'none'))
-      assert.equal(Object.hasOwn((await repository.find(plant(1n).id)) as Plant, 'tag'), false)
-      assert.deepEqual(await repository.find(plant(2n).id), plant(2n, 'empty', ''))
-      assert.deepEqual(idsOf(await repository.page(query({ tag: '' }))), [2n])
-    },
+  'tells no tag from an empty one': async repository => {
+    await repository.insert(plant(1n, 'none'))
+    await repository.insert(plant(2n, 'empty', ''))
+    assert.deepEqual(await repository.find(plant(1n).id), plant(1n, 'none'))
+    assert.equal(Object.hasOwn((await repository.find(plant(1n).id)) as Plant, 'tag'), false)
+    assert.deepEqual(await repository.find(plant(2n).id), plant(2n, 'empty', ''))
+    assert.deepEqual(idsOf(await repository.page(query({ tag: '' }))), [2n])
   },
-  {
-    name: 'finds nothing where nothing is',
-    async run(repository) {
-      assert.equal(await repository.find(plant(1n).id), undefined)
-      assert.deepEqual(await repository.page(query({})), [])
-      assert.equal(await repository.remove(plant(1n).id), false)
-    },
+  'finds nothing where nothing is': async repository => {
+    assert.equal(await repository.find(plant(1n).id), undefined)
+    assert.deepEqual(await repository.page(query({})), [])
+    assert.equal(await repository.remove(plant(1n).id), false)
   },
-  {
-    name: 'refuses a taken id and changes nothing',
-    async run(repository) {
-      await repository.insert(plant(7n, 'first', 'a'))
-      assert.equal(await repository.insert(plant(7n, 'second')), 'id-taken')
-      assert.equal(await repository.insert(plant(7n, 'first', 'a')), 'id-taken')
-      assert.deepEqual(await repository.find(plant(7n).id), plant(7n, 'first', 'a'))
-    },
+  'refuses a taken id and changes nothing': async repository => {
+    await repository.insert(plant(7n, 'first', 'a'))
+    assert.equal(await repository.insert(plant(7n, 'second')), 'id-taken')
+    assert.equal(await repository.insert(plant(7n, 'first', 'a')), 'id-taken')
+    assert.deepEqual(await repository.find(plant(7n).id), plant(7n, 'first', 'a'))
   },
-  {
-    name: 'lets exactly one of twenty racing inserts win',
-    async run(repository) {
-      const racers = Array.from({ length: 20 }, (_, n) => plant(plantIdMax, `racer ${n}`))
-      const outcomes = await Promise.all(racers.map(racer => repository.insert(racer)))
-      assert.equal(outcomes.filter(outcome => outcome === 'inserted').length, 1)
-      const winner = racers[outcomes.indexOf('inserted')]
-      assert.deepEqual(await repository.find(plant(plantIdMax).id), winner)
-    },
+  'lets exactly one of twenty racing inserts win': async repository => {
+    const racers = Array.from({ length: 20 }, (_, n) => plant(plantIdMax, `racer ${n}`))
+    const outcomes = await Promise.all(racers.map(racer => repository.insert(racer)))
+    assert.equal(outcomes.filter(outcome => outcome === 'inserted').length, 1)
+    const winner = racers[outcomes.indexOf('inserted')]
+    assert.deepEqual(await repository.find(plant(plantIdMax).id), winner)
   },
-  {
-    name: 'gives each of many changes at once its own outcome',
-    async run(repository) {
-      await repository.insert(plant(50n, 'was here'))
-      const ids = Array.from({ length: 100 }, (_, n) => BigInt(n))
-      const outcomes = await Promise.all(ids.map(id => repository.insert(plant(id))))
+  'gives each of many changes at once its own outcome': async repository => {
+    await repository.insert(plant(50n, 'was here'))
+    const ids = Array.from({ length: 100 }, (_, n) => BigInt(n))
+    const outcomes = await Promise.all(ids.map(id => repository.insert(plant(id))))
+    assert.deepEqual(
+      outcomes,
+      ids.map(id => (id === 50n ? 'id-taken' : 'inserted')),
+    )
+    const removed = await Promise.all([repository.remove(plant(3n).id), repository.remove(plant(300n).id)])
+    assert.deepEqual(removed, [true, false])
+    assert.equal((await repository.page(query({ limit: 1000n }))).length, 99)
+  },
+  'takes the changes that one caller makes in the order it makes them': async repository => {
+    const outcomes = await Promise.all([
+      repository.insert(plant(1n, 'a')),
+      repository.save(plant(1n, 'b')),
+      repository.remove(plant(1n).id),
+      repository.insert(plant(1n, 'c')),
+      repository.insert(plant(1n, 'd')),
+    ])
+    assert.deepEqual(outcomes, ['inserted', undefined, true, 'inserted', 'id-taken'])
+    assert.deepEqual(await repository.find(plant(1n).id), plant(1n, 'c'))
+  },
+  'shows a change to every reader once it has resolved': async repository => {
+    for (let n = 0n; n < 20n; n++) {
+      await repository.save(plant(1n, `version ${n}`))
+      assert.equal((await repository.find(plant(1n).id))?.name, `version ${n}`)
+    }
+    await repository.remove(plant(1n).id)
+    assert.equal(await repository.find(plant(1n).id), undefined)
+  },
+  'pages by limit, after and tag, with open and closed ends': async repository => {
+    for (let n = -5n; n < 5n; n++) await repository.insert(plant(n, 'p', n % 2n === 0n ? 'even' : 'odd'))
+    const page = async (input: Parameters<typeof query>[0]) => idsOf(await repository.page(query(input)))
+    assert.deepEqual(await page({ limit: 3n }), [-5n, -4n, -3n])
+    assert.deepEqual(await page({ limit: 3n, after: -3n }), [-2n, -1n, 0n])
+    assert.deepEqual(await page({ limit: 3n, after: 3n }), [4n])
+    assert.deepEqual(await page({ after: 4n }), [])
+    assert.deepEqual(await page({ after: plantIdMax }), [])
+    assert.deepEqual(await page({ limit: 2n, after: plantIdMin }), [-5n, -4n])
+    assert.deepEqual(await page({ tag: 'even', limit: 2n, after: -4n }), [-2n, 0n])
+    assert.deepEqual(await page({ tag: 'even', after: 4n }), [])
+    assert.deepEqual(await page({ tag: 'Even' }), [])
+  },
+  'gives as many plants as were asked for, however many that is': async repository => {
+    const count = 1_100
+    const ids = Array.from({ length: count }, (_, n) => BigInt(n))
+    await Promise.all(ids.map(id => repository.insert(plant(id, 'p', 'of many'))))
+    for (const limit of [100, 129, 1_000, 1_001, count - 1, count, count + 1]) {
+      assert.deepEqual(idsOf(await repository.page({ limit })), ids.slice(0, limit))
       assert.deepEqual(
-        outcomes,
-        ids.map(id => (id === 50n ? 'id-taken' : 'inserted')),
+        idsOf(await repository.page({ ...query({ tag: 'of many' }), limit })),
+        ids.slice(0, limit),
       )
-      const removed = await Promise.all([repository.remove(plant(3n).id), repository.remove(plant(300n).id)])
-      assert.deepEqual(removed, [true, false])
-      assert.equal((await repository.page(query({ limit: 1000n }))).length, 99)
-    },
+    }
   },
-  {
-    name: 'takes the changes that one caller makes in the order it makes them',
-    async run(repository) {
-      const outcomes = await Promise.all([
-        repository.insert(plant(1n, 'a')),
-        repository.save(plant(1n, 'b')),
-        repository.remove(plant(1n).id),
-        repository.insert(plant(1n, 'c')),
-        repository.insert(plant(1n, 'd')),
-      ])
-      assert.deepEqual(outcomes, ['inserted', undefined, true, 'inserted', 'id-taken'])
-      assert.deepEqual(await repository.find(plant(1n).id), plant(1n, 'c'))
-    },
+  'ends a page with the plant whose texts reach the bound in bytes': async repository => {
+    /** Of the plants of the ids 0 to 5 the bytes up to each. */
+    const reached = [0, 1, 3, 6, 10, 15]
+    for (const [id, name] of ['', 'a', 'é', '日', '🌱'].entries())
+      await repository.insert(plant(BigInt(id), name))
+    await repository.insert(plant(5n, 'end', 'é'))
+    for (let textBytesMax = 1; textBytesMax <= 16; textBytesMax++) {
+      const count = reached.filter(bytes => bytes < textBytesMax).length + 1
+      const ids = [0n, 1n, 2n, 3n, 4n, 5n].slice(0, count)
+      assert.deepEqual(idsOf(await repository.page({ limit: 10, textBytesMax })), ids)
+      assert.deepEqual(idsOf(await repository.page({ limit: 2, textBytesMax })), ids.slice(0, 2))
+    }
+    for (let n = 6n; n < 12n; n++) await repository.insert(plant(n, 'name', '1234'))
+    const page = { ...query({ tag: '1234', after: 6n }), textBytesMax: 17 }
+    assert.deepEqual(idsOf(await repository.page(page)), [7n, 8n, 9n])
   },
-  {
-    name: 'shows a change to every reader once it has resolved',
-    async run(repository) {
-      for (let n = 0n; n < 20n; n++) {
-        await repository.save(plant(1n, `version ${n}`))
-        assert.equal((await repository.find(plant(1n).id))?.name, `version ${n}`)
-      }
-      await repository.remove(plant(1n).id)
-      assert.equal(await repository.find(plant(1n).id), undefined)
-    },
+  'saves by creating and by replacing, and saving twice is saving once': async repository => {
+    await repository.save(plant(1n, 'a', 'x'))
+    assert.deepEqual(await repository.find(plant(1n).id), plant(1n, 'a', 'x'))
+    await repository.save(plant(1n, 'b'))
+    await repository.save(plant(1n, 'b'))
+    assert.deepEqual(await repository.page(query({})), [plant(1n, 'b')])
+    assert.deepEqual(await repository.page(query({ tag: 'x' })), [])
+    await repository.save(fullPlant(1n, 'every field'))
+    assert.deepEqual(await repository.find(plant(1n).id), fullPlant(1n, 'every field'))
   },
-  {
-    name: 'pages by limit, after and tag, with open and closed ends',
-    async run(repository) {
-      for (let n = -5n; n < 5n; n++) await repository.insert(plant(n, 'p', n % 2n === 0n ? 'even' : 'odd'))
-      const page = async (input: Parameters<typeof query>[0]) => idsOf(await repository.page(query(input)))
-      assert.deepEqual(await page({ limit: 3n }), [-5n, -4n, -3n])
-      assert.deepEqual(await page({ limit: 3n, after: -3n }), [-2n, -1n, 0n])
-      assert.deepEqual(await page({ limit: 3n, after: 3n }), [4n])
-      assert.deepEqual(await page({ after: 4n }), [])
-      assert.deepEqual(await page({ after: plantIdMax }), [])
-      assert.deepEqual(await page({ limit: 2n, after: plantIdMin }), [-5n, -4n])
-      assert.deepEqual(await page({ tag: 'even', limit: 2n, after: -4n }), [-2n, 0n])
-      assert.deepEqual(await page({ tag: 'even', after: 4n }), [])
-      assert.deepEqual(await page({ tag: 'Even' }), [])
-    },
+  'reports whether it removed, and frees the id': async repository => {
+    await repository.insert(plant(1n, 'a'))
+    assert.equal(await repository.remove(plant(1n).id), true)
+    assert.equal(await repository.remove(plant(1n).id), false)
+    assert.equal(await repository.insert(plant(1n, 'again')), 'inserted')
+    assert.deepEqual(await repository.page(query({})), [plant(1n, 'again')])
   },
-  {
-    name: 'gives as many plants as were asked for, however many that is',
-    async run(repository) {
-      const count = 1_100
-      const ids = Array.from({ length: count }, (_, n) => BigInt(n))
-      await Promise.all(ids.map(id => repository.insert(plant(id, 'p', 'of many'))))
-      for (const limit of [100, 129, 1_000, 1_001, count - 1, count, count + 1]) {
-        assert.deepEqual(idsOf(await repository.page({ limit })), ids.slice(0, limit))
-        assert.deepEqual(
-          idsOf(await repository.page({ ...query({ tag: 'of many' }), limit })),
-          ids.slice(0, limit),
-        )
-      }
-    },
-  },
-  {
-    name: 'ends a page with the plant whose texts reach the bound in bytes',
-    async run(repository) {
-      /** Of the plants of the ids 0 to 5 the bytes up to each. */
-      const reached = [0, 1, 3, 6, 10, 15]
-      for (const [id, name] of ['', 'a', 'é', '日', '🌱'].entries())
-        await repository.insert(plant(BigInt(id), name))
-      await repository.insert(plant(5n, 'end', 'é'))
-      for (let textBytesMax = 1; textBytesMax <= 16; textBytesMax++) {
-        const count = reached.filter(bytes => bytes < textBytesMax).length + 1
-        const ids = [0n, 1n, 2n, 3n, 4n, 5n].slice(0, count)
-        assert.deepEqual(idsOf(await repository.page({ limit: 10, textBytesMax })), ids)
-        assert.deepEqual(idsOf(await repository.page({ limit: 2, textBytesMax })), ids.slice(0, 2))
-      }
-      for (let n = 6n; n < 12n; n++) await repository.insert(plant(n, 'name', '1234'))
-      const page = { ...query({ tag: '1234', after: 6n }), textBytesMax: 17 }
-      assert.deepEqual(idsOf(await repository.page(page)), [7n, 8n, 9n])
-    },
-  },
-  {
-    name: 'saves by creating and by replacing, and saving twice is saving once',
-    async run(repository) {
-      await repository.save(plant(1n, 'a', 'x'))
-      assert.deepEqual(await repository.find(plant(1n).id), plant(1n, 'a', 'x'))
-      await repository.save(plant(1n, 'b'))
-      await repository.save(plant(1n, 'b'))
-      assert.deepEqual(await repository.page(query({})), [plant(1n, 'b')])
-      assert.deepEqual(await repository.page(query({ tag: 'x' })), [])
-      await repository.save(fullPlant(1n, 'every field'))
-      assert.deepEqual(await repository.find(plant(1n).id), fullPlant(1n, 'every field'))
-    },
-  },
-  {
-    name: 'tells whether it removed, and frees the id',
-    async run(repository) {
-      await repository.insert(plant(1n, 'a'))
-      assert.equal(await repository.remove(plant(1n).id), true)
-      assert.equal(await repository.remove(plant(1n).id), false)
-      assert.equal(await repository.insert(plant(1n, 'again')), 'inserted')
-      assert.deepEqual(await repository.page(query({})), [plant(1n, 'again')])
-    },
-  },
-]
+}
+
+export const plantRepositoryContract: readonly PlantRepositoryCase[] = Object.entries(promises).map(
+  ([name, run]) => ({ name, run }),
+)

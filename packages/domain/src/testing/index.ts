@@ -1,3 +1,3 @@
 export { type PlantRepositoryCase, plantRepositoryContract } from './contract.ts'
 export { createMemoryPlantRepository } from './memory.ts'
-export { edgeIds, fullPlant, plant, texts } from './samples.ts'
+export { edgeIds, fullPlant, longPlant, plant, texts } from './samples.ts'

@@ -2,6 +2,8 @@ import assert from 'node:assert/strict'
 import { type Plant, parsePlant, plantIdMax, plantIdMin } from '../plant.ts'
 
 export const plant = (id: bigint, name = `plant ${id}`, tag?: string): Plant => parsePlant({ id, name, tag })
+/** A plant with this many bytes of text in the member that has room for them. */
+export const longPlant = (id: bigint, bytes: number): Plant => plant(id, 'long', 'x'.repeat(bytes))
 /** A plant with every member, and this text in each that has one: a member that is forgotten here does not compile. */
 export function fullPlant(id: bigint, text: string): Required<Plant> {
   const members: { readonly [Member in keyof Required<Plant>]: unknown } = { id, name: text, tag: text }

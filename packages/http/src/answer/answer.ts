@@ -5,7 +5,7 @@ import { requestIdField } from '../request/request-log.ts'
 import { RequestError, toFailure } from './failures.ts'
 import { FailureBody } from './schemas.ts'
 
-/** Routes of this context answer by their schemas, and failures in the one shape. What is valid is the domain's to judge. */
+/** Makes routes of this context write answers by their schemas, which judge nothing, and failures in the one shape. */
 export function answerBySchemas(app: FastifyInstance): void {
   app.setValidatorCompiler(() => () => true)
   app.setSerializerCompiler(({ schema }) => serializerOf(schema as object))
@@ -14,7 +14,7 @@ export function answerBySchemas(app: FastifyInstance): void {
 
 const serializers = new Map<unknown, (value: unknown) => string>()
 
-/** One for each title: what is said about a schema at one place does not matter here. */
+/** One for each title: descriptions differ from place to place. */
 function serializerOf(schema: { readonly title?: string }): (value: unknown) => string {
   const key = schema.title ?? schema
   const serializer = serializers.get(key) ?? fastJsonStringify(schema)
@@ -22,16 +22,12 @@ function serializerOf(schema: { readonly title?: string }): (value: unknown) => 
   return serializer
 }
 
-/** Answers with a value, as the route's schema for this status has it written. */
+/** Answers with a value by the route's schema for this status. */
 export function answer(reply: FastifyReply, value: unknown): FastifyReply {
   return answerText(reply, write(reply, value))
 }
 
-/**
- * Answers with a value that may be long, and is held until the client has taken it.
- *
- * @throws RequestError `too-many-bytes`
- */
+/** Like {@link answer}, for a value that may be long. @throws RequestError `too-many-bytes` */
 export function answerCounted(reply: FastifyReply, value: unknown, { hold }: HeldBytes): FastifyReply {
   const text = write(reply, value)
   if (text.length < countedBytesMin) return answerText(reply, text)
@@ -45,8 +41,8 @@ function write(reply: FastifyReply, value: unknown): string {
 }
 
 /**
- * Sends finished JSON, which hooks of a service around do not get to serialize: no serializer knows what they make of a
- * value. JSON has no charset to name (RFC 8259, 11), and Fastify adds one unless the answer has a serializer.
+ * Sends finished JSON, which no hook of a service around can change before it is serialized. Fastify would add a charset,
+ * which JSON does not have (RFC 8259, 11), unless the answer has a serializer.
  */
 export function answerText(reply: FastifyReply, text: string): FastifyReply {
   return reply.header('content-type', 'application/json').serializer(unchanged).send(text)

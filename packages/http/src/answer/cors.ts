@@ -6,15 +6,14 @@ import { requestIdField } from '../request/request-log.ts'
 const allowedMethods = 'GET, HEAD, POST, PUT, DELETE'
 const allowedHeaders = `authorization, content-type, ${requestIdField}, traceparent, tracestate`
 const exposedHeaders = `link, www-authenticate, retry-after, allow, ${requestIdField}`
-/** For how long a browser need not ask again; none believes more than two hours. */
+/** For how long a browser need not ask again, at most two hours in any. */
 const preflightSeconds = '7200'
 
 /**
- * Lets the pages of some origins call the service (the CORS protocol of the Fetch standard), before anything can fail: a
- * page is told why only by an answer that it may read. No credentials of the browser's own are ever wanted: the token is
- * sent by the page.
+ * Lets the pages of some origins call the service (the CORS protocol of the Fetch standard), before anything can fail:
+ * otherwise a page could not read why. It sends the token itself, and needs no credentials of the browser's.
  *
- * @param origins as browsers write them: scheme, host, and port where it is not the scheme's own
+ * @param origins as browsers write them: scheme, host, and port where it is not the default
  */
 export function allowOrigins(origins: readonly string[], route: Route): Route {
   if (origins.length === 0) return route

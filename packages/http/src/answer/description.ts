@@ -10,7 +10,7 @@ interface Operation extends FastifySchema {
   readonly tags: readonly ('plants' | 'service')[]
   readonly summary: string
   readonly description?: string
-  /** Empty for those that are open to everybody. */
+  /** Empty where no token is needed. */
   readonly security?: readonly []
   readonly params?: TObject
   readonly querystring?: TObject
@@ -67,7 +67,7 @@ export const aroundBody = [413, 415]
 /**
  * Describes the routes that are added from now on.
  *
- * @param serverUrl what stands before every path; one without a host is relative to where the description is read
+ * @param serverUrl what comes before every path; one without a host is relative to where the description is read
  * @returns the interface description (OpenAPI 3.1.0) as JSON text
  */
 export function describeRoutes(app: FastifyInstance, serverUrl: string): () => string {
@@ -164,7 +164,7 @@ const titles = new Set(Object.values(schemas).map(({ title }) => title))
 /** Of ES2026; TypeScript doesn't know it yet. */
 const { rawJSON } = JSON as JSON & { rawJSON(text: string): unknown }
 
-/** The bounds of an int64 are no JavaScript numbers, so their digits are written as they are. */
+/** Also writes the bounds of an int64, which a JavaScript number would round. */
 function withReferences(_key: string, value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value
   const { title, format } = value as { title?: string; format?: string }

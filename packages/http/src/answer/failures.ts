@@ -1,7 +1,7 @@
 import { type AccessError, type AccessErrorCode, isAccessError } from '@plant-store/access'
 import { type DomainErrorCode, isDomainError } from '@plant-store/domain'
 
-/** The published numbers, status × 100 + n, and their meanings. A number never changes its meaning, and is never reused. */
+/** The published numbers, status × 100 + n. A number never changes its meaning, and is never reused. */
 export const failures = {
   'bad-request': [40000, 'The request is not well-formed HTTP'],
   'bad-json': [40001, 'The body is not JSON in UTF-8, or repeats a member'],
@@ -66,7 +66,6 @@ export class RequestError extends Error {
   }
 }
 
-/** A failure as it goes out. */
 export interface Failure {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>

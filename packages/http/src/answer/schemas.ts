@@ -1,7 +1,7 @@
 import type { Plant as DomainPlant } from '@plant-store/domain'
 import { type TSchema, Type } from 'typebox'
 
-/** What travels. The title of a schema is its name in the interface description. What is valid is the domain's to judge. */
+/** Values on the wire. A title is the name in the interface description. What is valid, the domain decides. */
 
 const int64 = (description: string) => Type.Unsafe<bigint>({ type: 'integer', format: 'int64', description })
 const int32 = (description: string) => Type.Unsafe<number>({ type: 'integer', format: 'int32', description })

@@ -32,11 +32,7 @@ function isThenable(admission: Holder | PromiseLike<Holder>): admission is Promi
   return typeof (admission as Partial<PromiseLike<Holder>> | null | undefined)?.then === 'function'
 }
 
-/**
- * Gates are written by others, and not all in TypeScript: only a holder admits. An error has a name too.
- *
- * @throws TypeError
- */
+/** Gates are written by others, and not all in TypeScript: only a holder admits. An error has a name too. */
 function nameOf(holder: unknown): string {
   if (typeof holder === 'object' && holder !== null && !isNativeError(holder)) {
     const { name } = holder as Partial<Holder>

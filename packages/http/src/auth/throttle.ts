@@ -1,11 +1,7 @@
 import { hash } from 'node:crypto'
 import ipaddr from 'ipaddr.js'
 
-/**
- * Counts a wrong access token from an address.
- *
- * @returns 0, or the seconds after which the address may be wrong again once it has been too often
- */
+/** Counts a wrong access token from an address. Returns 0, or the seconds to wait when there were too many. */
 export type Throttle = (address: string) => number
 
 const windowSeconds = 60n
@@ -36,7 +32,7 @@ export function createThrottle(wrongTokensMax: number, counts = new SharedArrayB
 
 /** A customer of an IPv6 provider has at least all addresses with the same first 64 bits. */
 function networkOf(address: string): Uint8Array {
-  // A proxy may name a client by something else.
+  // A proxy may send anything.
   if (!ipaddr.isValid(address)) return Buffer.from(`${address}`)
   return Uint8Array.from(ipaddr.process(address).toByteArray().slice(0, 8))
 }

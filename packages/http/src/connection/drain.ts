@@ -9,7 +9,6 @@ import { type Connection, connectionsOf } from './open-server.ts'
  */
 const idleGraceMs = 500
 
-/** How often idle connections are looked for. */
 const reapEveryMs = 50
 
 /** For the connections that the system has already made: under a flood of them there is always one more. */

@@ -7,28 +7,23 @@ import { refuseUnroutable } from './refusals.ts'
 /** Requests of one connection that wait for those before them; past it no more is read of it. */
 const waitingRequestsMax = 16
 
-/**
- * Requests that wait on all connections, of some 4 kB each. The one packet that is read past the above may hold 2,400:
- * where there are that many, the connection is cut.
- */
+/** On all connections, of some 4 kB each; past it, a connection that goes on is cut: one packet may hold 2,400. */
 const allWaitingRequestsMax = 10_000
 
-/** What is known of one connection, from its beginning to its end. */
 export interface Connection {
   readonly socket: Socket
-  /** The answer to what came last. Answers leave in the order of their requests: once it has left, all have. */
+  /** To the newest request. Answers leave in the order of the requests: once this one has left, all have. */
   lastResponse: ServerResponse | undefined
-  /** Routes what came while the requests before it were not answered yet. */
+  /** Route the requests that came before the answer to an earlier one had left. */
   readonly waiting: (() => void)[]
   isHeldBack: boolean
   isFailed: boolean
 }
 
-/** The open connections of a server. */
 export interface Connections {
   readonly open: Map<Socket, Connection>
   waitingRequests: number
-  /** Routes what arrives while the server stops to listen, once it drains; `undefined` at other times. */
+  /** Route, once the server drains, the requests that came after it stopped listening. */
   deferred: (() => void)[] | undefined
   /** Whether every answer is the last on its connection. */
   isDraining: boolean
@@ -42,10 +37,10 @@ export function connectionsOf(server: Server): Connections {
   return ofServers.get(server) as Connections
 }
 
-/** Node's server, which answers one request of a connection after the other, and what it cannot parse in our words. */
+/** Node's server, with the requests of a connection in turn, and failures in the one shape. */
 export function openServer(limits: ServerLimits, logRequest: RequestLog, route: Route): Server {
   const requestTimeout = limits.requestTimeoutMs
-  // Node takes no longer one for the header section than for the whole.
+  // Node refuses a longer one than for the whole.
   const headersTimeout = Math.min(limits.headersTimeoutMs, requestTimeout)
   const server = createServer({
     maxHeaderSize: limits.headerBytesMax,
@@ -57,7 +52,7 @@ export function openServer(limits: ServerLimits, logRequest: RequestLog, route: 
     // The door checks it.
     requireHostHeader: false,
   })
-  // Of a client that takes no answers, too: it may have asked for many.
+  // Also of a client that takes no answers.
   server.timeout = limits.inactivityTimeoutMs
   server.maxConnections = 2 * limits.connectionsMax
   // A client that sends no more can still read (RFC 9112, 9.6).

@@ -14,7 +14,7 @@ const parserFailures: Record<string, [RequestErrorCode, string]> = {
   ERR_HTTP_REQUEST_TIMEOUT: ['request-timeout', 'the request did not arrive in time'],
 }
 
-/** Answers what Node would not hand to a route: with a failure, which is logged, and the end of the connection. */
+/** Answers what Node does not route with a failure, logs it, and closes the connection. */
 export function refuseUnroutable(
   server: Server,
   open: ReadonlyMap<Socket, Connection>,
@@ -78,7 +78,7 @@ function failInTurn(connection: Connection, error: RequestError, answer: () => v
     })
     return
   }
-  // It is the body of the last request that is broken. What reads the body learns that, and answers.
+  // The body of the last request is broken: its reader answers.
   if (last.req.listenerCount('error') > 0) last.req.emit('error', error)
   else tellNextListener(last.req, error)
   afterFinish(last, () => {
@@ -87,7 +87,7 @@ function failInTurn(connection: Connection, error: RequestError, answer: () => v
   })
 }
 
-/** The request waits for its turn, or for its token to be looked up, and its body is read only then. */
+/** The body is not read yet: the request waits for its turn, or for its token to be looked up. */
 function tellNextListener(request: IncomingMessage, error: RequestError): void {
   const tell = (event: string | symbol) => {
     if (event !== 'error') return

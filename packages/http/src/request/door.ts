@@ -34,7 +34,7 @@ interface DoorOptions {
   readonly isWholeServer?: boolean
 }
 
-/** Throws a RequestError when a request may not pass. */
+/** Throws a RequestError where a request may not pass. */
 type Check = (request: FastifyRequest, config: FastifyContextConfig) => void
 
 /** The checks before the body is read, in this order. The first that fails is the answer. */
@@ -43,7 +43,6 @@ const beforeToken: readonly Check[] = [checkVersion, checkFields, checkExpectati
 const afterToken: readonly Check[] = [checkPath, checkMethod, checkRange]
 const beforeBody: readonly Check[] = [checkContentCoding, checkTransferCoding, checkMediaType]
 
-/** Lets requests into a context, or answers why not. */
 export function openDoor(
   app: FastifyInstance,
   { gate, throttle, held, isWholeServer = false }: DoorOptions,
@@ -95,7 +94,6 @@ function firstFailure(
 const isRead = (method: string) => method === 'GET' || method === 'HEAD'
 const scopeOf = (method: string): Scope => (isRead(method) ? 'plants:read' : 'plants:write')
 
-/** The body of a GET is not read. */
 function hasBody({ method, headers }: FastifyRequest): boolean {
   const isSent = headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
   return isSent && !isRead(method)
@@ -128,7 +126,7 @@ function checkFields({ raw: { rawHeaders, httpVersion } }: FastifyRequest): void
     throw new RequestError('bad-host', 'the header field host is missing')
 }
 
-/** HTTP/1.0 knows no expectations. */
+/** HTTP/1.0 has none. */
 function expectation({ raw: { headers, httpVersion } }: FastifyRequest): string | undefined {
   return httpVersion === '1.0' ? undefined : headers.expect
 }
@@ -155,7 +153,6 @@ function checkPath({ is404 }: FastifyRequest): void {
   if (is404) throw new RequestError('no-such-path', 'there is nothing at this path')
 }
 
-/** RFC 9110, 15.5.6. */
 function checkMethod(_request: FastifyRequest, { allowedMethods: allow }: FastifyContextConfig): void {
   if (allow !== undefined)
     throw new RequestError('method-not-allowed', `the methods at this path are ${allow}`, { allow })

@@ -2,18 +2,13 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { RequestError } from '../answer/failures.ts'
 import type { ServerLimits } from '../limits.ts'
 
-/** Shorter bodies and answers are not counted. */
 export const countedBytesMin = 16 * 1024
 
 /** The bytes held for all requests together. One alone may hold any number, as it could not be served otherwise. */
 export interface HeldBytes {
   /** @throws RequestError `too-many-bytes` when there may be no room for a long answer: before it is made */
   checkRoom(): void
-  /**
-   * Adds to what is held for a request until its answer has left.
-   *
-   * @throws RequestError `too-many-bytes`
-   */
+  /** Holds more for a request, until its answer has left. @throws RequestError `too-many-bytes` */
   hold(response: ServerResponse, bytes: number): void
 }
 

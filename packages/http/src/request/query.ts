@@ -4,8 +4,7 @@ import type { FastifyRequest } from 'fastify'
 import { RequestError } from '../answer/failures.ts'
 
 /**
- * The query parameters that a request may have, percent-decoded; `+` is a space, as forms and URLSearchParams write it.
- * Others are ignored.
+ * Returns the query parameters of these names, percent-decoded; `+` is a space, as forms and URLSearchParams write it.
  *
  * @throws RequestError `bad-target`, `repeated-parameter`
  */
@@ -29,7 +28,7 @@ export function readQuery<Name extends string>(
 }
 
 function decode(text: string): string {
-  // Node hands bytes outside ASCII over as Latin-1, whatever the client meant by them.
+  // Node reads other bytes as Latin-1, which the client may not have meant.
   if (/[^\x21-\x7e]/.test(text))
     throw new RequestError('bad-target', 'the query has characters that must be percent-encoded')
   try {
@@ -39,7 +38,7 @@ function decode(text: string): string {
   }
 }
 
-/** An integer where it is written as one, without leading zeros; other text is left for the domain to refuse. */
+/** Returns an integer where the text is one, without leading zeros. Other text the domain refuses. */
 export function readInteger(text: string | undefined): bigint | string | undefined {
   return text !== undefined && /^(0|-?[1-9]\d{0,18})$/.test(text) ? BigInt(text) : text
 }
@@ -48,7 +47,7 @@ export function readInteger(text: string | undefined): bigint | string | undefin
 const answerFieldsBytesMax = 1024
 
 /**
- * Returns the Link to the page after this one, as a reference that starts at the root, as RFC 8288 allows: it stays right behind any proxy that keeps the path.
+ * Returns the Link to the next page (RFC 8288), without the host: it stays right behind any proxy that keeps the path.
  *
  * @throws RequestError `headers-too-large` when the server would refuse the same client's request for it, or a client
  *   with the server's limit could not read the answer
@@ -61,7 +60,7 @@ export function nextPage(
   const [, path = ''] = /^(?:https?:\/\/[^/]*)?\/*(\/[^?#]*)/i.exec(raw.url as string) ?? []
   const filter = tag === undefined ? '' : `&tag=${encodeURIComponent(tag)}`
   const target = `${path.replace(/[<>]/g, encodeURIComponent)}?limit=${limit}&after=${after}${filter}`
-  // What Node counts. Its servers have this, though its documentation doesn't say so.
+  // Undocumented: Node's servers have this property.
   const { maxHeaderSize: headerBytesMax = maxHeaderSize } = server.server as { maxHeaderSize?: number }
   const fieldsBytes = raw.rawHeaders.reduce((bytes, text) => bytes + text.length, 0)
   if (target.length + Math.max(fieldsBytes, answerFieldsBytesMax) < headerBytesMax)

@@ -13,12 +13,10 @@ export interface AnsweredRequest {
   readonly ms: number
 }
 
-/** What the log says about a request. What is missing or `undefined` is left out of its line. */
+/** The log's line of a request, without what is `undefined`. */
 interface LoggedRequest extends AnsweredRequest {
   readonly reqId: string
-  /** The address of the client. */
   readonly client: string | undefined
-  /** The number in the body of a failure. */
   readonly error: number | undefined
   readonly token?: string
   /** As text: programs that read logs round large integers. */
@@ -36,7 +34,6 @@ export type RequestTracer = (request: {
 }) => RequestTrace
 
 export interface RequestTrace {
-  /** Names the trace in the log. */
   readonly traceId?: string
   /** Runs what answers the request, so that its calls belong to the trace. */
   run(handle: () => void): void
@@ -96,7 +93,6 @@ export function logOnceAnswered(request: FastifyRequest, reply: FastifyReply, lo
   else reply.raw.on('close', log)
 }
 
-/** The header field that names a request: a client may send one, and every answer has it. */
 export const requestIdField = 'x-request-id'
 
 const prefix = randomBytes(8).toString('base64url')

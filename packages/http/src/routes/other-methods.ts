@@ -1,7 +1,7 @@
 import { METHODS } from 'node:http'
 import type { FastifyInstance, RouteOptions } from 'fastify'
 
-/** Makes the router know every method that Node can parse, so that a path can answer the ones it lacks. */
+/** Adds every method that Node parses to the router, so that a path can answer those it lacks. */
 export function knowAllMethods(app: FastifyInstance): void {
   for (const method of METHODS) {
     if (method !== 'CONNECT' && !app.supportedMethods.includes(method)) app.addHttpMethod(method)

@@ -57,7 +57,7 @@ export function addPlantRoutes(
   app.get(
     '/plants',
     {
-      // Whatever the Fastify around does with its own; also below.
+      // Whatever the Fastify around does.
       exposeHeadRoute: true,
       schema: operation({
         operationId: 'listPlants',

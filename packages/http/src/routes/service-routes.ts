@@ -8,7 +8,7 @@ import { Status } from '../answer/schemas.ts'
 import { failOtherMethods } from './other-methods.ts'
 
 interface ServiceRoutesNeeds {
-  /** Rejects when the store can't serve at the moment. */
+  /** Rejects while the store can't serve. */
   readonly check: () => Promise<void>
   readonly isDraining: () => boolean
   /** The interface description, as JSON text. */
@@ -36,7 +36,7 @@ export function addServiceRoutes(
     answerText(reply, description()),
   )
   for (const [url, [file, mediaType]] of Object.entries(docsFiles)) {
-    // One for everybody, read when it is first asked for: clients may take it as slowly as they like.
+    // One copy for all requests: clients may take it as slowly as they like.
     let content: Buffer | undefined
     app.get(url, open, (_request, reply) => {
       content ??= readFileSync(new URL(file, docsFolder))
