@@ -89,7 +89,7 @@ test('a disk that is full is one line in the log, with the reason, and one when 
     'stopping',
     'stopped',
   ])
-}, 60_000)
+})
 
 test('a PostgreSQL that stops is named with the reason, in a few lines however much is asked of it', async () => {
   await using server = await startPostgres()
@@ -120,7 +120,7 @@ test('a PostgreSQL that stops is named with the reason, in a few lines however m
   // What ended under way may have had another reason.
   expect(linesBesides(program).length).toBeLessThanOrEqual(4)
   expect(await program.end('SIGTERM')).toBe(0)
-}, 60_000)
+})
 
 test('the figures are told although the files of the store cannot be looked at', async () => {
   const folder = temporaryFolder()

@@ -262,7 +262,7 @@ test('of programs that start on one port at the same moment one listens, and the
       else expect(await program.end()).toBe(0)
     }
   }
-}, 60_000)
+})
 
 test('the tokens of ACCESS_TOKENS work, no other does, none is made and none is kept', async () => {
   const folder = temporaryFolder()

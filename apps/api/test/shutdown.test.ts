@@ -4,12 +4,11 @@ import { connect } from 'node:net'
 import { parsePlantId } from '@plant-store/domain'
 import { type Server, startServer } from '@plant-store/harness'
 import { openStorage } from '@plant-store/persistence'
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { prepareDatabase } from './database.ts'
 import { connectRaw, rawPost } from './raw-client.ts'
 
 const token = 'given-by-configuration'
-vi.setConfig({ testTimeout: 60_000 })
 const endedWell = 0
 
 /** Resolves once nobody listens any more: the program has begun to stop. */
@@ -79,7 +78,7 @@ test.each(['SIGTERM', 'SIGINT'] as const)(
   },
 )
 
-test('a client that connects anew when its connection is closed is answered or refused, and never reset', async () => {
+test('a client that reconnects when its connection is closed is answered or refused, and never reset', async () => {
   const stops = 20
   const clientCount = 32
   await using database = await prepareDatabase()

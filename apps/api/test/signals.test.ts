@@ -41,7 +41,7 @@ test('the figures are those of all threads together, with a token or on a port o
       ACCESS_TOKENS: token,
     },
   })
-  // The system spreads connections over the threads by their ports: with so many, none is left out.
+  // The system spreads connections over the threads by their ports: with this many, none is left out.
   const clients = await Promise.all(Array.from({ length: 40 }, () => connectRaw(program.url)))
   await Promise.all(
     clients.map(async (client, index) => {
