@@ -27,8 +27,8 @@ export interface HttpThreads extends AsyncDisposable {
 /** Enough to count the wrong tokens of some 8,000 networks separately. */
 const wrongTokenCountsBytes = 64 * 1024
 
-/** For a thread to return its figures. One that is busier is counted with its previous ones. */
-export const figuresTimeoutMs = 1_000
+/** A thread that is busier is counted with its previous figures. */
+const scrapeTimeoutMs = 1_000
 
 /** What requests leave behind is collected in small portions. V8's own choice doubles the memory and gains nothing. */
 const youngGenerationMb = 12
@@ -58,6 +58,10 @@ export function createHttpThreads(): HttpThreads {
       await Promise.all(threads.map(thread => thread.stop()))
     },
   }
+}
+
+export async function withinScrapeTime(work: Promise<void>): Promise<void> {
+  await Promise.race([work, setTimeout(scrapeTimeoutMs, undefined, { ref: false })])
 }
 
 /** Rejects only after the last one, so that what the others did can be undone. */
@@ -94,7 +98,7 @@ async function startHttpThread(data: HttpThreadData, owner: HttpThreadOwner) {
       const asked = thread.figures().then(answer => {
         figures = answer
       })
-      await Promise.race([asked, setTimeout(figuresTimeoutMs, undefined, { ref: false })])
+      await withinScrapeTime(asked)
       return figures
     },
     async stop() {

@@ -1,9 +1,8 @@
 import { statSync } from 'node:fs'
-import { setTimeout } from 'node:timers/promises'
 import { type Storage, storeFiles } from '@plant-store/persistence'
 import manifest from '../package.json' with { type: 'json' }
 import type { Counters } from './counters.ts'
-import { figuresTimeoutMs, type HttpThreads } from './http-threads.ts'
+import { type HttpThreads, withinScrapeTime } from './http-threads.ts'
 import { metrics, type Samples, sample } from './metrics.ts'
 import type { StoreLog } from './store-log.ts'
 
@@ -20,7 +19,8 @@ export function createScrape(
     const [{ default: prometheus }, figures] = await Promise.all([
       import('prom-client'),
       threads.figures(),
-      noteFailure(storage),
+      // Without requests, a store can fail unseen. Its observer notes what the check finds.
+      withinScrapeTime(storage.check().catch(() => {})),
     ])
     const ofProcess = samplesOfProcess(storeLog.reason(), sizeOf(storeFiles(databaseUrl)))
     const all: Samples[] = [ofProcess, counters.read(storage.pending()), ...figures]
@@ -34,12 +34,6 @@ export function createScrape(
     })
     return underWay
   }
-}
-
-/** Without requests, a store can fail unseen. Its observer notes what the check finds. */
-async function noteFailure(storage: Storage): Promise<void> {
-  const check = storage.check().catch(() => {})
-  await Promise.race([check, setTimeout(figuresTimeoutMs, undefined, { ref: false })])
 }
 
 function sizeOf(files: readonly string[]): number | undefined {

@@ -1,14 +1,12 @@
-import { readFileSync } from 'node:fs'
 import { Command, CommanderError, type CommandUnknownOpts } from '@commander-js/extra-typings'
 import { defaultStoreUrl, explain, StoreInUseError } from '@plant-store/persistence'
+import manifest from '../package.json' with { type: 'json' }
 import { backup, check, restore } from './commands/backups.ts'
 import { exportPlants } from './commands/export-plants.ts'
 import { importPlants } from './commands/import-plants.ts'
 import { exportTokens, importTokens } from './commands/token-file.ts'
 import { createToken, listTokens, revokeToken } from './commands/tokens.ts'
 import { exitCodes, Failure } from './failure.ts'
-
-const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
 
 const token = new Command('token')
   .description('Create, list, revoke and move access tokens.')
@@ -19,7 +17,7 @@ const token = new Command('token')
   .addCommand(importTokens)
 
 const program = new Command('plant-store')
-  .version(version)
+  .version(manifest.version)
   .description('Manages a plant store: its access tokens, plants and files.')
   .enablePositionalOptions()
   .addCommand(token)
@@ -73,7 +71,6 @@ function quietly(command: CommandUnknownOpts): void {
   for (const each of command.commands) quietly(each)
 }
 
-/** Prints an error and returns the exit code. */
 function report(error: unknown): number {
   // Commander has printed its own, and help is no error.
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.done : exitCodes.usage

@@ -3,7 +3,6 @@ import type { LoadOutcome } from '@plant-store/persistence'
 import type { Entry, Rejected } from '../formats/lines.ts'
 import { counted, duration, grouped, rate } from '../terminal/output.ts'
 
-/** What became of the lines that were read. */
 export class ImportCounts {
   read = 0
   inserted = 0
@@ -11,10 +10,7 @@ export class ImportCounts {
   alreadyThere = 0
   rejected = 0
 
-  /**
-   * @param outcomes of the plants in the batch
-   * @returns the lines of it that were rejected
-   */
+  /** @returns the rejected lines of the batch */
   add(batch: readonly Entry<Plant>[], outcomes: readonly LoadOutcome[]): readonly Rejected[] {
     let loaded = 0
     const rejected = batch.flatMap(entry => {
@@ -32,15 +28,14 @@ export class ImportCounts {
     return rejected
   }
 
-  /** @param rejects the file of the rejected lines */
-  summary(rejects: string, seconds: number): string {
+  summary(rejectsPath: string, seconds: number): string {
     const { inserted, replaced, alreadyThere, rejected } = this
     const imported = inserted + replaced
     return [
       `${counted(imported, 'plant')} imported in ${duration(seconds)} (${rate(imported, seconds)})`,
       replaced > 0 ? `, ${grouped(replaced)} of them in the place of others` : '',
       alreadyThere > 0 ? `, ${grouped(alreadyThere)} already there` : '',
-      rejected > 0 ? `; ${counted(rejected, 'line')} rejected, see ${rejects}` : '',
+      rejected > 0 ? `; ${counted(rejected, 'line')} rejected, see ${rejectsPath}` : '',
     ].join('')
   }
 }

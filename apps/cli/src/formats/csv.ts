@@ -106,7 +106,6 @@ function readHeader(fields: Fields): Columns {
   return fields as Columns
 }
 
-/** Returns the members of a plant, as JSON would give them. */
 function toMembers(fields: Fields, columns: Columns, encoding: Encoding): object {
   if (typeof fields === 'string') throw new Error(fields)
   if (fields.length !== columns.length) {
@@ -130,7 +129,6 @@ function toInteger(field: string): bigint | string {
 
 interface CsvRecord {
   readonly fields: Fields
-  /** Where the next one begins. */
   readonly end: number
 }
 

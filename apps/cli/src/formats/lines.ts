@@ -60,7 +60,6 @@ export function decode(bytes: Buffer): { text: string; encoding: Encoding } {
   return { text: bytes.toString(encoding), encoding }
 }
 
-/** Returns where the next line begins. */
 export function endOfLine(text: string, at: number): number {
   const found = text.indexOf('\n', at)
   return found === -1 ? text.length : found + 1
