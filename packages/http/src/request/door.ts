@@ -48,8 +48,6 @@ export function openDoor(
   { gate, throttle, held, isWholeServer = false }: DoorOptions,
 ): void {
   const authenticate = createAuthentication(gate, throttle)
-  for (const noted of ['trace', 'plantId', 'errorNumber']) app.decorateRequest(noted, undefined)
-  app.decorateRequest('tokenName', '')
   app.addHook('onRequest', (request, _reply, done) => {
     const { config } = request.routeOptions
     const { tokenScope = scopeOf(request.method) } = config
