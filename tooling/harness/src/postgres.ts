@@ -2,12 +2,12 @@ import { execFile, execFileSync } from 'node:child_process'
 import { chownSync, cpSync, readFileSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import pg from 'pg'
 import { freePort } from './ports.ts'
 import { launch, type Program } from './program.ts'
 import { temporaryFolder } from './temporary-folder.ts'
+import { until } from './until.ts'
 
 /** A PostgreSQL server of our own. Disposing of it stops it and removes its files. */
 export interface PostgresServer extends AsyncDisposable {
@@ -24,8 +24,6 @@ export interface PostgresServer extends AsyncDisposable {
    */
   start(options?: { asStandby: boolean }): Promise<void>
 }
-
-const startAttemptsMax = 100
 
 /**
  * Starts a new server on a free port of the loopback interface, with its files in the folder for temporary ones.
@@ -59,29 +57,17 @@ export async function startPostgres(
   let server: Program | undefined
 
   const startOnce = async () => {
-    server = launch(command, { folder, environment: process.env, owner: user, lastSignal: 'SIGINT' })
-    while (server.isRunning()) {
-      try {
-        await query(url, 'select 1')
-        return
-      } catch {
-        await sleep(20)
-      }
-    }
-    await server.ended
-    throw new Error(`PostgreSQL does not start:\n${server.errors()}`)
+    const started = launch(command, { folder, environment: process.env, owner: user, lastSignal: 'SIGINT' })
+    server = started
+    await until('PostgreSQL', async () => !started.isRunning() || (await query(url, 'select 1')).length === 1)
+    if (started.isRunning()) return
+    await started.ended
+    throw new Error(`PostgreSQL does not start:\n${started.errors()}`)
   }
   const start = async ({ asStandby } = { asStandby: false }) => {
     if (asStandby) writeFileSync(join(data, 'standby.signal'), '')
-    for (let attempt = 1; ; attempt++) {
-      try {
-        return await startOnce()
-      } catch (error) {
-        // What is left of a server that was killed holds the shared memory until it notices.
-        if (attempt === startAttemptsMax) throw error
-        await sleep(50)
-      }
-    }
+    // What is left of a server that was killed holds the shared memory until it notices.
+    await until('PostgreSQL to start again', () => startOnce().then(() => true))
   }
   const stop = async () => {
     if (server?.isRunning() && process.platform === 'win32')
@@ -102,7 +88,12 @@ export async function startPostgres(
     async kill() {
       const [pid] = readFileSync(join(data, 'postmaster.pid'), 'utf8').split('\n')
       process.kill(Number(pid), 'SIGKILL')
-      await refused(port)
+      await until('the port to be closed', () =>
+        query(url, 'select 1').then(
+          () => false,
+          error => error.code === 'ECONNREFUSED',
+        ),
+      )
     },
     async [Symbol.asyncDispose]() {
       await stop()
@@ -182,16 +173,5 @@ export async function query(
     return (await client.query(sql, [...values])).rows
   } finally {
     await client.end()
-  }
-}
-
-async function refused(port: number): Promise<void> {
-  for (;;) {
-    try {
-      await fetch(`http://127.0.0.1:${port}`)
-    } catch (error) {
-      if ((error as { cause?: { code?: string } }).cause?.code === 'ECONNREFUSED') return
-    }
-    await sleep(10)
   }
 }

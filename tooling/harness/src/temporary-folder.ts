@@ -1,9 +1,8 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { type DisposableTempDir, mkdtempDisposableSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 /** Makes a folder that is removed when it is disposed of. */
-export function temporaryFolder(): { readonly path: string } & Disposable {
-  const path = mkdtempSync(join(tmpdir(), 'plant-store-'))
-  return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) }
+export function temporaryFolder(): DisposableTempDir {
+  return mkdtempDisposableSync(join(tmpdir(), 'plant-store-'))
 }

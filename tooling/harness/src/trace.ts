@@ -1,8 +1,9 @@
-import { spawn, spawnSync } from 'node:child_process'
-import { once } from 'node:events'
+import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { launch } from './program.ts'
 import { temporaryFolder } from './temporary-folder.ts'
+import { until } from './until.ts'
 
 export interface Tracer {
   /** Lets go of the process, and resolves to the calls that were seen, a line each. */
@@ -22,31 +23,21 @@ export async function trace(pid: number, inject?: string): Promise<Tracer | unde
   const file = join(folder.path, 'calls')
   const calls = ['fsync,fdatasync', ...(inject === undefined ? [] : [inject.split(':')[0]])]
   const injected = inject === undefined ? [] : ['-e', `inject=${inject}`]
-  const strace = spawn(
-    'strace',
-    ['-f', '-y', '-e', `trace=${calls.join()}`, ...injected, '-o', file, '-p', `${pid}`],
-    {
-      stdio: ['ignore', 'ignore', 'pipe'],
-    },
+  const { PATH } = process.env
+  const strace = launch(
+    ['strace', '-f', '-y', '-e', `trace=${calls.join()}`, ...injected, '-o', file, '-p', `${pid}`],
+    { environment: { PATH }, lastSignal: 'SIGINT' },
   )
-  const ended = once(strace, 'exit').catch(() => {})
-  const attached = new Promise<boolean>(resolve => {
-    let said = ''
-    strace.stderr.setEncoding('utf8').on('data', text => {
-      said += text
-      if (said.includes(' attached')) resolve(true)
-    })
-    ended.then(() => resolve(false))
-  })
-  if (!(await attached)) {
+  const isAttached = () => strace.errors().includes(' attached')
+  await until('strace to attach', () => isAttached() || !strace.isRunning())
+  if (!isAttached()) {
     folder[Symbol.dispose]()
     return undefined
   }
   return {
     async detach() {
-      strace.kill('SIGINT')
-      const timer = setTimeout(() => strace.kill('SIGKILL'), 10_000)
-      await ended
+      const timer = setTimeout(() => strace.end('SIGKILL'), 10_000)
+      await strace.end('SIGINT')
       clearTimeout(timer)
       using _folder = folder
       return readFileSync(file, 'utf8').split('\n')

@@ -1,16 +1,16 @@
 import { spawnSync } from 'node:child_process'
-import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { chmodSync, existsSync, readdirSync, readFileSync } from 'node:fs'
+import { temporaryFolder } from '@plant-store/harness'
 import { createDatabase, startPostgres } from '@plant-store/harness/postgres'
 import { afterAll, expect, test, vi } from 'vitest'
 
 const users = () => (existsSync('/etc/passwd') ? readFileSync('/etc/passwd', 'utf8') : '')
 
-const folder = mkdtempSync(join(tmpdir(), 'plant-store-'))
+const temporary = temporaryFolder()
+const folder = temporary.path
 chmodSync(folder, 0o755)
 vi.stubEnv('TMPDIR', folder)
-afterAll(() => rmSync(folder, { recursive: true }))
+afterAll(() => temporary.remove())
 
 test('a server starts, is killed, starts again with what it had and leaves nothing; no user is added', async () => {
   const before = users()
