@@ -46,7 +46,7 @@ export interface Client {
   close(): void
 }
 
-export function createClient(running: RunningStore, recorder: Recorder): Client {
+export function createClient(running: RunningStore, recorder: Pick<Recorder, 'check'>): Client {
   const store = { bodyBytesMax: 1024 * 1024, headerBytesMax: 16 * 1024, ...running }
   const agent = new Agent({ keepAlive: true })
   const { pathname, hostname, port } = new URL(store.url)

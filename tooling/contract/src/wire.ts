@@ -32,7 +32,7 @@ export interface Wire extends Disposable {
 const answerTimeoutMs = 20_000
 
 /** @param url whose host and port to connect to */
-export async function openWire(url: string, recorder: Recorder): Promise<Wire> {
+export async function openWire(url: string, recorder: Pick<Recorder, 'check'>): Promise<Wire> {
   const { hostname, port } = new URL(url)
   const socket = connect({ host: hostname.replace(/^\[|\]$/g, ''), port: Number(port) })
   await once(socket, 'connect')

@@ -14,20 +14,8 @@ async function sends(...pieces: readonly string[]) {
   await once(server, 'listening')
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   const checked: unknown[] = []
-  const client = createClient(
-    {
-      url,
-      tokens: { full: '', readOnly: '', writeOnly: '', expired: '', metrics: '' },
-      bodyBytesMax: 1,
-      headerBytesMax: 1,
-    },
-    {
-      check: asked => checked.push(asked),
-      checked: () => checked.length,
-      declared: () => [],
-      seen: () => new Set(),
-    },
-  )
+  const tokens = { full: '', readOnly: '', writeOnly: '', expired: '', metrics: '' }
+  const client = createClient({ url, tokens }, { check: asked => checked.push(asked) })
   const wire = await client.open()
   return { wire, checked, [Symbol.dispose]: () => [wire[Symbol.dispose](), server.close()] }
 }
