@@ -1,7 +1,7 @@
-import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { cp, readdir, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { temporaryFolder } from '@plant-store/harness'
 import type { TestProject } from 'vitest/node'
 import { run } from './run.ts'
 
@@ -28,41 +28,25 @@ const workspace = join(import.meta.dirname, '../../..')
 const nursery = join(import.meta.dirname, '../test/nursery')
 
 /** Packs what would be published, and installs it as a stranger would: with npm, into an empty folder. */
-export default async function setUp(project: TestProject): Promise<() => Promise<void>> {
-  const folder = await mkdtemp(join(tmpdir(), 'nursery-'))
-  try {
-    const packages = await packAll(folder)
-    const service = join(folder, 'service')
-    await cp(nursery, service, { recursive: true })
-    await install(service, packages)
-    project.provide('installed', { folder: service, packages })
-  } catch (error) {
-    await rm(folder, { recursive: true })
-    throw error
-  }
-  return () => rm(folder, { recursive: true })
+export default async function setUp(project: TestProject): Promise<() => void> {
+  using resources = new DisposableStack()
+  const { path } = resources.use(temporaryFolder())
+  const packages = await packAll(join(path, 'tarballs'))
+  const folder = join(path, 'service')
+  await cp(nursery, folder, { recursive: true })
+  await install(folder, packages)
+  project.provide('installed', { folder, packages })
+  const kept = resources.move()
+  return () => kept.dispose()
 }
 
 async function packAll(folder: string): Promise<readonly PackedPackage[]> {
-  const packages = join(workspace, 'packages')
-  const sources = (await readdir(packages)).map(name => join(packages, name))
-  const manifests = await Promise.all(sources.map(readManifest))
-  const published = manifests.flatMap(({ name, private: isPrivate }, n) =>
-    isPrivate === true ? [] : [{ name, source: sources[n] as string }],
-  )
-  return Promise.all(
-    published.map(async ({ name, source }) => {
-      const destination = join(folder, name.replace('/', '-'))
-      await mkdir(destination)
-      await runPnpm(['pack', '--pack-destination', destination], source)
-      const [file] = await readdir(destination)
-      return { name, source, tarball: join(destination, file as string) }
-    }),
-  )
-}
-
-async function readManifest(folder: string): Promise<{ name: string; private?: boolean }> {
-  return JSON.parse(await readFile(join(folder, 'package.json'), 'utf8'))
+  await runPnpm(['--recursive', '--filter=./packages/*', 'pack', '--pack-destination', folder], workspace)
+  return (await readdir(folder)).map(file => {
+    const [, name] = /^plant-store-(\w+)-.*\.tgz$/.exec(file) as unknown as [string, string]
+    const source = join(workspace, 'packages', name)
+    return { name: `@plant-store/${name}`, source, tarball: join(folder, file) }
+  })
 }
 
 /** With the pnpm that runs the test; it is a program of its own or a script, depending on how it came here. */

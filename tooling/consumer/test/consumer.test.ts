@@ -12,6 +12,21 @@ const compilers = [
   ['newest', join(dirname(require.resolve('typescript/package.json')), 'bin/tsc')],
 ] as const
 
+/** Resolves to what the compiler has to say. */
+async function compile(tsc: string, name: string, compilerOptions: object, files: readonly string[]) {
+  const config = `tsconfig.${name}.json`
+  await writeFile(join(folder, config), JSON.stringify({ compilerOptions, files }))
+  return run(process.execPath, [tsc, '-p', config], folder)
+}
+
+/** What a stranger may have: nothing of the language that is newer. */
+const strictOptions = {
+  target: 'es2022',
+  lib: ['es2022', 'dom', 'dom.asynciterable'],
+  strict: true,
+  noEmit: true,
+}
+
 test('there are packages, and each came from its tarball', async () => {
   expect(packages.map(({ name }) => name).sort()).toEqual([
     '@plant-store/access',
@@ -57,24 +72,19 @@ test.concurrent.each(
 )(
   'the $age TypeScript finds nothing wrong, resolving as $resolution',
   async ({ age, tsc, module, resolution }) => {
-    const config = `tsconfig.${age}.${resolution}.json`
-    const compilerOptions = {
-      target: 'es2022',
-      lib: ['es2022', 'dom', 'dom.asynciterable'],
+    const options = {
+      ...strictOptions,
       module,
       moduleResolution: resolution,
       types: ['node'],
-      strict: true,
       exactOptionalPropertyTypes: true,
       allowImportingTsExtensions: true,
-      noEmit: true,
       // Every declaration that is reached, ours and others', once with each compiler.
       skipLibCheck: resolution !== 'nodenext',
     }
     const files = (await readdir(folder)).filter(name => name.endsWith('.ts'))
     expect(files).toEqual(expect.arrayContaining(['nursery.test.ts', 'readme-client-0.ts']))
-    await writeFile(join(folder, config), JSON.stringify({ compilerOptions, files }))
-    expect(await run(process.execPath, [tsc, '-p', config], folder)).toBe('')
+    expect(await compile(tsc, `${age}.${resolution}`, options, files)).toBe('')
   },
 )
 
@@ -84,23 +94,13 @@ const withoutNode = ['access', 'access/testing', 'client', 'domain', 'domain/tes
 test.each(compilers)(
   'the %s TypeScript needs no more than es2022 for what does not show Node',
   async (age, tsc) => {
-    const lib = ['es2022', 'dom', 'dom.asynciterable']
-    const compilerOptions = {
-      target: 'es2022',
-      lib,
-      module: 'nodenext',
-      types: [],
-      strict: true,
-      noEmit: true,
-    }
+    const options = { ...strictOptions, module: 'nodenext', types: [] }
     await Promise.all(
       withoutNode.map(async name => {
         // One by one, as one that brings what it needs brings it for all.
         const file = `alone-${age}-${name.replace('/', '-')}`
         await writeFile(join(folder, `${file}.mts`), `export * from '@plant-store/${name}'\n`)
-        const config = { compilerOptions, files: [`${file}.mts`] }
-        await writeFile(join(folder, `${file}.json`), JSON.stringify(config))
-        expect(await run(process.execPath, [tsc, '-p', `${file}.json`], folder), name).toBe('')
+        expect(await compile(tsc, file, options, [`${file}.mts`]), name).toBe('')
       }),
     )
   },
