@@ -23,10 +23,8 @@ export interface SendOptions extends RetryLimits {
 /** The one status that means that it was done. */
 const done = { GET: 200, POST: 200, PUT: 200, DELETE: 204 }
 
-export type Send = <Result>(call: Call<Result>) => Promise<Result>
-
 /** Returns what sends a request until it has an answer, or must not be sent again. */
-export function createSend(options: SendOptions): Send {
+export function createSend(options: SendOptions): <Result>(call: Call<Result>) => Promise<Result> {
   return async call => {
     const signal = call.options?.signal
     const isRepeatable = call.method !== 'POST'
@@ -125,12 +123,9 @@ function understand<Result>(
     cause = error
   }
   const isClientsFault = status >= 400 && status < 500
-  throw new NoAnswerError(
-    'unreadable-answer',
-    `the answer, with status ${status}, is not one of a plant store`,
-    unknownBefore || (changes && !isClientsFault),
-    { status, retryAfterMs, cause },
-  )
+  const mayHaveChanged = unknownBefore || (changes && !isClientsFault)
+  const message = `the answer, with status ${status}, is not one of a plant store`
+  throw new NoAnswerError('unreadable-answer', message, mayHaveChanged, { status, retryAfterMs, cause })
 }
 
 function readRefusal(status: number, body: unknown): { number: number; message: string } | undefined {

@@ -64,7 +64,7 @@ test.each(['/plants/1', '/plants'])(
     assertFailure(await store.client.ask('POST', '/plants', { body }), 50305)
 
     for (const socket of sockets) socket.destroy()
-    await vi.waitFor(async () => expect((await store.client.ask('GET', path)).status).toBe(200))
+    await vi.waitFor(async () => expect((await store.client.ask('GET', path)).status).toBe(200), 20_000)
     assertFailure(await store.client.ask('GET', '/plants/3'), 40402)
   },
 )
