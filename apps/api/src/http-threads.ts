@@ -85,7 +85,7 @@ async function startHttpThread(data: HttpThreadData, owner: HttpThreadOwner) {
   })
   const exited = once(worker, 'exit')
   await Promise.race([thread.ready(), exited])
-  // Rejects with the error that ended the thread. Nobody handles it before `stop`: it then ends the process (main.ts).
+  // Rejects with the error that ended the thread. Nobody handles it before `stop`: it then ends the process (serve.ts).
   const ended = exited.then(([code]) => {
     if (code !== 0) process.exitCode = 1
   })

@@ -1,56 +1,15 @@
 import { type Plant, parsePlant } from '@plant-store/domain'
 import { fullPlant } from '@plant-store/domain/testing'
-
-/** A generator of numbers below a bound; the seed is in the name of the test. */
-function randomFrom(seed: number): (below: number) => number {
-  let state = seed
-  return below => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
-    return Math.floor((state / 2 ** 32) * below)
-  }
-}
+import { createRandom } from '@plant-store/harness/random'
 
 const pieces = [
-  ...[
-    '"',
-    '""',
-    ',',
-    '\n',
-    '\r',
-    '\r\n',
-    ' ',
-    '\t',
-    '\\',
-    '\\n',
-    "'",
-    ';',
-    '\u0001',
-    '\u001f',
-    '\u007f',
-    '\u2028',
-    '\ufeff',
-  ],
-  ...[
-    'é',
-    'e\u0301',
-    '🌱',
-    '𠮷',
-    '漢',
-    'אב',
-    'plain',
-    'id',
-    'null',
-    '=1+1',
-    '#',
-    '{"id":1}',
-    '\uffff',
-    '\ufffd',
-  ],
+  ...'",\n\r \t\\\';#\u0001\u001f\u007f\u2028\ufeffé🌱𠮷漢\uffff\ufffd',
+  ...['""', '\r\n', '\\n', 'e\u0301', 'אב', 'plain', 'id', 'null', '=1+1', '{"id":1}'],
 ]
 
 /** Ids from all over int64 and its ends, whatever texts a plant may have, and none. */
 export function anyPlants(seed: number, count: number): Plant[] {
-  const random = randomFrom(seed)
+  const { below: random } = createRandom(seed)
   const text = () => Array.from({ length: random(5) }, () => pieces[random(pieces.length)]).join('')
   const edges = [-(2n ** 63n), 2n ** 63n - 1n, 0n, -1n, 2n ** 53n + 1n]
   return Array.from({ length: count }, (_, n) => {

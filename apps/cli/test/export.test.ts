@@ -3,6 +3,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { type Plant, parsePlant } from '@plant-store/domain'
+import { anySeed } from '@plant-store/harness/random'
 import { openArchive, openSnapshot } from '@plant-store/persistence'
 import { parse } from 'csv-parse/sync'
 import { stringify } from 'csv-stringify/sync'
@@ -30,7 +31,7 @@ async function stored(url: string): Promise<Plant[]> {
   return plants
 }
 
-const seed = Math.floor(Math.random() * 2 ** 32)
+const seed = anySeed()
 
 describe(`what is exported (seed ${seed})`, () => {
   test.each([

@@ -2,6 +2,7 @@ import { existsSync, readFileSync, statSync } from 'node:fs'
 import { hashToken } from '@plant-store/access'
 import { until } from '@plant-store/harness'
 import type { TestDatabase } from '@plant-store/harness/postgres'
+import { anySeed } from '@plant-store/harness/random'
 import { createTestDatabase } from '@plant-store/harness/vitest'
 import { openArchive, openStorage } from '@plant-store/persistence'
 import { schemaVersion } from '@plant-store/persistence/testing'
@@ -23,7 +24,7 @@ afterEach(async () => {
   await database[Symbol.asyncDispose]()
 })
 
-const seed = Math.floor(Math.random() * 2 ** 32)
+const seed = anySeed()
 
 async function exported(place: Place, format: string): Promise<string> {
   const { code, stdout, stderr } = await place.run(['export', '--format', format])
