@@ -3,11 +3,11 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { hasStrace, type Server, temporaryFolder, trace, until } from '@plant-store/harness'
 import { createRandom, type Random } from '@plant-store/harness/random'
-import { createHistory, toValue } from './history.ts'
+import { History, toValue } from './history.ts'
 import { mount } from './mount.ts'
-import { type Operations, operationsOver, recorded } from './operations.ts'
+import { type Operations, recorded } from './operations.ts'
 import { type Circumstances, type Finding, figure, type Part, timeIsUp } from './part.ts'
-import { connectClient, startProgram } from './program.ts'
+import { startProgram } from './program.ts'
 
 export const diskFaultsPart: Part = { name: 'disk-faults', share: 0.08, run: runDiskFaults }
 
@@ -42,8 +42,9 @@ export async function runDiskFaults(circumstances: Circumstances): Promise<Findi
       for (let round = 0; round < rounds && !timeIsUp(circumstances); round++) {
         injected++
         // Every third is killed while the disk fails.
-        const seen = await failOnce(what, injection, random, injected % 3 === 0, circumstances.preload)
-        failures.push(...seen.failures)
+        const killed = injected % 3 === 0
+        const seen = await failOnce(injection, random, killed, circumstances.preload)
+        failures.push(...seen.failures.map(text => `${what}${killed ? ', then killed' : ''}: ${text}`))
         lost += seen.lost
         told += seen.told
       }
@@ -55,7 +56,7 @@ export async function runDiskFaults(circumstances: Circumstances): Promise<Findi
   else {
     using _disk = mounted
     injected++
-    failures.push(...(await fillDisk(folder.path)))
+    failures.push(...(await fillDisk(folder.path)).map(text => `a small disk that fills: ${text}`))
   }
   return {
     tried: `${injected} faults of the disk; ${figure(told)} changes were told that it failed`,
@@ -67,7 +68,6 @@ export async function runDiskFaults(circumstances: Circumstances): Promise<Findi
 }
 
 async function failOnce(
-  what: string,
   injection: string,
   random: Random,
   killed: boolean,
@@ -76,145 +76,115 @@ async function failOnce(
   using folder = temporaryFolder()
   const options = { databaseUrl: `file:${join(folder.path, 'plants.db')}`, preload }
   const failures: string[] = []
-  const fail = (text: string) => failures.push(`${what}${killed ? ', then killed' : ''}: ${text}`)
-  const note = (error: Error) => fail(error.message)
-  const history = createHistory()
-  let isOver = false
+  const expectSoon = expectingSoon(failures)
+  const history = new History()
+  const { counts } = history
   {
     await using program = await startProgram(options)
-    const client = await connectClient(program)
-    const plain = operationsOver(client)
-    const operations = recorded(plain, history)
+    const operations = recorded(program.operations, history)
+    let isOver = false
     let isCut = false
     const work = async () => {
       while (!isOver) {
         const outcome = await actOnce(operations, random)
+        if (isCut && outcome.is === 'unknown') return
         // While it lasts an operation tells at once, and a client that asks at once again is no good neighbour.
         if (outcome.is === 'unknown') await sleep(20)
-        if (isCut && outcome.is === 'unknown') return
       }
     }
-    const working = Array.from({ length: clients }, () => work().catch(note))
-    const before = history.counts.unknown
+    const working = Array.from({ length: clients }, () => work().catch(error => failures.push(error.message)))
+    const before = counts.unknown
     const strace = await trace(program.pid, injection)
     if (strace === undefined) throw new Error('strace may not attach')
-    await until(
-      'a change that is told of the fault',
-      () => history.counts.unknown > before,
-      settleTimeoutMs,
-    ).catch(note)
-    await until(
-      'to be not ready',
-      async () => (await readiness(program)).every(status => status === 503),
-      settleTimeoutMs,
-    ).catch(note)
-    const read = await plain.read(-1n)
-    if (read.is !== 'absent') fail(`a read is told ${read.is}`)
+    await expectSoon('a change that is told of the fault', () => counts.unknown > before)
+    await expectSoon('to be not ready', () => everyThreadSays(503, program))
+    const read = await program.operations.read(-1n)
+    if (read.is !== 'absent') failures.push(`a read is told ${read.is}`)
     if (killed) {
       isCut = true
       await program.end('SIGKILL')
       isOver = true
       await strace.detach()
-      await Promise.all(working)
     } else {
       await strace.detach()
-      await until(
-        'to be ready',
-        async () => (await readiness(program)).every(status => status === 200),
-        settleTimeoutMs,
-      ).catch(note)
-      const { done } = history.counts
-      await until('changes that succeed again', () => history.counts.done > done + 50, settleTimeoutMs).catch(
-        note,
-      )
+      await expectSoon('to be ready', () => everyThreadSays(200, program))
+      const { done } = counts
+      await expectSoon('changes that succeed again', () => counts.done > done + 50)
       isOver = true
-      await Promise.all(working)
-      if (!program.isRunning()) fail('it ended')
     }
-    client.close()
+    await Promise.all(working)
+    if (!killed && !program.isRunning()) failures.push('it ended')
   }
-  const told = history.counts.unknown
+  const told = counts.unknown
   // What is there must be what was answered, to a process that knows nothing of the last one.
   await using program = await startProgram(options)
-  const client = await connectClient(program)
-  const found = await operationsOver(client).list({ after: -1n, limit: 1_000 })
-  client.close()
-  history.settle(new Map(found))
-  const unexplained = history.unexplained(new Map())
-  for (const id of unexplained) fail(`no order of events explains plant ${id}`)
+  const found = await program.operations.list({ after: -1n, limit: 1_000 })
+  const unexplained = history.settle(new Map(found))
+  failures.push(...unexplained.map(id => `no order of events explains plant ${id}`))
   return { failures, lost: unexplained.length, told }
 }
 
 async function actOnce(operations: Operations, random: Random) {
   const id = random.pick(ids)
-  const text = { name: `n${random.below(2 ** 30)}-${random.below(2 ** 30)}` }
-  const turn = random.below(4)
-  if (turn === 0) return await operations.create(id, text)
-  if (turn === 1) return await operations.replace(id, text)
-  return turn === 2 ? await operations.remove(id) : await operations.read(id)
+  const kind = random.pick(['create', 'replace', 'remove', 'read'] as const)
+  return await operations[kind](id, { name: `n${random.below(2 ** 30)}-${random.below(2 ** 30)}` })
 }
 
-/** What each of several new connections is told. */
-async function readiness({ url }: Server): Promise<number[]> {
-  return await Promise.all(
-    Array.from({ length: probes }, async () => {
-      const answer = await fetch(`${url}/readyz`, { headers: { connection: 'close' } })
-      await answer.arrayBuffer()
-      return answer.status
-    }),
-  )
+/** Waits for what must come, and adds a failure when it doesn't. */
+const expectingSoon =
+  (failures: string[]) =>
+  (what: string, holds: () => boolean | Promise<boolean>): Promise<unknown> =>
+    until(what, holds, settleTimeoutMs).catch(error => failures.push(error.message))
+
+/** Whether each of several new connections is told this by `/readyz`. */
+async function everyThreadSays(wanted: number, { url }: Server): Promise<boolean> {
+  const statuses = Array.from({ length: probes }, async () => {
+    const answer = await fetch(`${url}/readyz`, { headers: { connection: 'close' } })
+    await answer.arrayBuffer()
+    return answer.status
+  })
+  return (await Promise.all(statuses)).every(status => status === wanted)
 }
 
 /** Fills a disk to the last byte, gives a little of it back, and looks whether everything that was answered is there. */
 async function fillDisk(folder: string): Promise<string[]> {
   const failures: string[] = []
-  const fail = (text: string) => failures.push(`a small disk that fills: ${text}`)
-  const note = (error: Error) => fail(error.message)
+  const expectSoon = expectingSoon(failures)
   const place = join(folder, 'store')
   mkdirSync(place)
   const ballast = join(folder, 'ballast')
   writeFileSync(ballast, Buffer.alloc(1024 * 1024, 1))
   const databaseUrl = `file:${join(place, 'plants.db')}`
   const kept = new Map<bigint, string>()
-  let id = 0n
   {
     await using program = await startProgram({ databaseUrl })
-    const client = await connectClient(program)
-    const operations = operationsOver(client)
+    const { operations } = program
+    let id = 0n
     const create = async (repeated: number) => {
       id += 1n
       const text = { name: `${id} `.repeat(repeated) }
-      const outcome = await operations.create(id, text)
-      if (outcome.is === 'done') kept.set(id, toValue(text))
-      return outcome.is
+      const { is } = await operations.create(id, text)
+      if (is === 'done') kept.set(id, toValue(text))
+      return is
     }
     while ((await create(8_000)) === 'done' && id < 1_000n) {}
-    if (id >= 1_000n) fail('it never filled')
-    // There may be room for less, and as long as there is, it is ready.
-    const isFull = async () => {
+    if (id >= 1_000n) failures.push('it never filled')
+    await expectSoon('to be not ready', async () => {
+      // There may be room for less, and as long as there is, it is ready.
       await create(1)
-      return (await readiness(program)).every(status => status === 503)
-    }
-    await until('to be not ready', isFull, settleTimeoutMs).catch(note)
-    if ((await operations.read(1n)).is !== 'done') fail('a read does not work')
+      return await everyThreadSays(503, program)
+    })
+    if ((await operations.read(1n)).is !== 'done') failures.push('a read does not work')
     rmSync(ballast)
-    await until(
-      'to be ready',
-      async () => (await readiness(program)).every(status => status === 200),
-      settleTimeoutMs,
-    ).catch(note)
-    if ((await create(1)) !== 'done') fail('a change does not work once there is room again')
-    client.close()
+    await expectSoon('to be ready', () => everyThreadSays(200, program))
+    if ((await create(1)) !== 'done') failures.push('a change does not work once there is room again')
     const ended = await program.end('SIGTERM')
-    if (ended !== 0) fail(`it ended with ${ended}`)
+    if (ended !== 0) failures.push(`it ended with ${ended}`)
   }
   await using program = await startProgram({ databaseUrl })
-  const client = await connectClient(program)
-  const operations = operationsOver(client)
-  for (const [each, value] of kept) {
-    const outcome = await operations.read(each)
-    if (outcome.is !== 'done' || outcome.seen !== value) fail(`plant ${each} is ${outcome.is}`)
+  for (const [id, value] of kept) {
+    const { is, seen } = await program.operations.read(id)
+    if (seen !== value) failures.push(`plant ${id} is ${is}`)
   }
-  client.close()
   return failures
 }

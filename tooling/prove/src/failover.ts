@@ -10,10 +10,11 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { freePort, launch, type Program, type Server, temporaryFolder, until } from '@plant-store/harness'
+import { freePort, launch, type Program, temporaryFolder, until } from '@plant-store/harness'
 import { query } from '@plant-store/harness/postgres'
+import type { Operations } from './operations.ts'
 import { type Finding, figure, type Part } from './part.ts'
-import { startProgram, token } from './program.ts'
+import { startProgram } from './program.ts'
 
 export const failoverPart: Part = { name: 'failover', share: 0.1, run: runFailover }
 
@@ -62,7 +63,7 @@ async function runFailover(): Promise<Finding> {
       environment: { DATABASE_TIMEOUT: '3s' },
     }),
   )
-  const load = startLoad(program)
+  const load = startLoad(program.operations)
   await sleep(loadMs)
   const primary = await primaryOf(nodes)
   const standby = nodes.find(node => node !== primary) as Node
@@ -71,14 +72,14 @@ async function runFailover(): Promise<Finding> {
   const killed = await primary.kill()
   await until(
     'a create on the new primary',
-    () => load.lastSuccessMs() > killedAtMs + 2_000,
+    () => load.lastSuccessMs > killedAtMs + 2_000,
     startTimeoutMs,
   ).catch(error => load.failures.push((error as Error).message))
   await sleep(loadMs)
   await load.stop()
 
   const kept = new Map(
-    (await query(standby.url, 'select id, name from plants')).map(({ id, name }) => [Number(id), name]),
+    (await query(standby.url, 'select id, name from plants')).map(({ id, name }) => [BigInt(`${id}`), name]),
   )
   const lost = [...load.answered].filter(id => kept.get(id) !== nameOf(id))
   const failures = [...load.failures, ...lost.map(id => `plant ${id} was answered and is not there`)]
@@ -89,8 +90,8 @@ async function runFailover(): Promise<Finding> {
     tried: [
       `a primary of ${killed} processes killed under ${clients} clients`,
       `${figure(load.answered.size)} creates answered, ${figure(load.answered.size - answeredBefore)} of them afterwards`,
-      `${figure(load.refused())} times 503`,
-      `${(load.longestPauseMs() / 1000).toFixed(1)} s without a create (ttl ${ttl} s)`,
+      `${figure(load.refused)} times 503`,
+      `${(load.longestPauseMs / 1000).toFixed(1)} s without a create (ttl ${ttl} s)`,
     ].join('; '),
     times: 1,
     failures,
@@ -98,57 +99,49 @@ async function runFailover(): Promise<Finding> {
   }
 }
 
-const nameOf = (id: number) => `Plant ${id}`
+const nameOf = (id: bigint) => `Plant ${id}`
 
 /** Clients that create plants with ids of their own, and come again with the same plant while they get 503. */
-function startLoad({ url }: Server) {
-  const answered = new Set<number>()
-  const failures: string[] = []
-  let refused = 0
-  let longestPauseMs = 0
-  let lastSuccessMs = performance.now()
-  let next = 1
+function startLoad(operations: Operations) {
+  let next = 1n
   let isOver = false
-
-  const create = async (id: number) => {
+  const load = {
+    answered: new Set<bigint>(),
+    failures: [] as string[],
+    refused: 0,
+    longestPauseMs: 0,
+    lastSuccessMs: performance.now(),
+    async stop() {
+      isOver = true
+      await working
+    },
+  }
+  const create = async (id: bigint) => {
     for (let attempt = 1; !isOver; attempt++) {
-      const answer = await fetch(`${url}/plants`, {
-        method: 'POST',
-        headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-        body: JSON.stringify({ id, name: nameOf(id) }),
-      })
-      const body = (await answer.json()) as { error?: number }
-      if (answer.status === 200) {
-        answered.add(id)
-        longestPauseMs = Math.max(longestPauseMs, performance.now() - lastSuccessMs)
-        lastSuccessMs = performance.now()
+      const { is } = await operations.create(id, { name: nameOf(id) })
+      if (is === 'done') {
+        load.answered.add(id)
+        load.longestPauseMs = Math.max(load.longestPauseMs, performance.now() - load.lastSuccessMs)
+        load.lastSuccessMs = performance.now()
         return
       }
       // What was told 503 may have been kept: then the id is taken at the retry.
-      if (body.error === 40003 && attempt > 1) return
-      if (answer.status !== 503 || !answer.headers.has('retry-after')) {
-        failures.push(`a create was answered with ${answer.status} ${JSON.stringify(body)}`)
+      if (is === 'taken' && attempt > 1) return
+      if (is === 'taken' || is === 'absent') {
+        load.failures.push(`a create of a new id found it ${is}`)
         return
       }
-      refused++
+      load.refused++
       await sleep(100)
     }
   }
-  const working = Array.from({ length: clients }, async () => {
+  const work = async () => {
     while (!isOver) await create(next++)
-  })
-  const worked = Promise.all(working).catch(error => failures.push((error as Error).message))
-  return {
-    answered,
-    failures,
-    refused: () => refused,
-    longestPauseMs: () => longestPauseMs,
-    lastSuccessMs: () => lastSuccessMs,
-    async stop() {
-      isOver = true
-      await worked
-    },
   }
+  const working = Promise.all(Array.from({ length: clients }, work)).catch(error =>
+    load.failures.push(error.message),
+  )
+  return load
 }
 
 interface Node {
@@ -259,31 +252,19 @@ async function synchronousStandbys(nodes: readonly Node[]): Promise<number> {
 }
 
 function descendants(roots: readonly number[]): number[] {
-  const children = new Map<number, number[]>()
-  for (const name of readdirSync('/proc').filter(name => /^\d+$/.test(name))) {
-    try {
-      const stat = readFileSync(`/proc/${name}/stat`, 'utf8')
-      const parent = Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1])
-      children.set(parent, [...(children.get(parent) ?? []), Number(name)])
-    } catch {
-      // It has ended.
-    }
-  }
+  const lines = execFileSync('ps', ['-eo', 'pid=,ppid='], { encoding: 'utf8' }).trim().split('\n')
+  const processes = lines.map(line => line.trim().split(/ +/).map(Number))
   const found = [...roots]
-  for (const pid of found) found.push(...(children.get(pid) ?? []))
+  for (const root of found)
+    found.push(...processes.flatMap(([pid = 0, parent]) => (parent === root ? [pid] : [])))
   return found
 }
 
 /** PostgreSQL does not run as root. */
 function ownerOfPostgres(): { readonly uid: number; readonly gid: number } | undefined {
   if (process.getuid?.() !== 0) return undefined
-  const id = (flag: string) =>
-    Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8', stdio: 'pipe' }))
-  try {
-    return { uid: id('-u'), gid: id('-g') }
-  } catch {
-    return undefined
-  }
+  const [, uid, gid] = /^postgres:[^:]*:(\d+):(\d+):/m.exec(readFileSync('/etc/passwd', 'utf8')) ?? []
+  return uid === undefined ? undefined : { uid: Number(uid), gid: Number(gid) }
 }
 
 function ownedFolder(path: string): string {

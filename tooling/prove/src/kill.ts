@@ -1,11 +1,11 @@
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { launchServer, type ServerOptions, temporaryFolder } from '@plant-store/harness'
+import { launchServer, temporaryFolder } from '@plant-store/harness'
 import { createRandom, type Random } from '@plant-store/harness/random'
-import { createHistory, type Value } from './history.ts'
-import { type Operations, operationsOver, recorded } from './operations.ts'
+import { History, type Value } from './history.ts'
+import { type Operations, recorded } from './operations.ts'
 import { type Circumstances, type Finding, figure, type Part, timeIsUp } from './part.ts'
-import { connectClient, startProgram } from './program.ts'
+import { startProgram } from './program.ts'
 
 const clients = 32
 /** Ids that every client fights for; the others belong to one round. */
@@ -15,54 +15,51 @@ const idsOfRound = 1_000_000n
 export const killPart: Part = { name: 'kill', share: 0.36, run: runKills }
 
 /**
- * @param databaseUrl an SQLite file of its own unless it is given
- *
  * Kills the program at random moments of a load, and looks after each whether what clients were told still explains
  * what is there: what was answered is, what was refused isn't, and what had no answer is there whole or not at all.
+ *
+ * @param databaseUrl an SQLite file of its own unless it is given
  */
 export async function runKills(
   circumstances: Circumstances,
   kills = 100,
   databaseUrl?: string,
 ): Promise<Finding> {
-  const random = createRandom(circumstances.seed)
+  const { seed, preload, scale } = circumstances
+  const random = createRandom(seed)
   using folder = temporaryFolder()
-  const options = {
-    databaseUrl: databaseUrl ?? `file:${join(folder.path, 'plants.db')}`,
-    preload: circumstances.preload,
-  }
-  const history = createHistory()
+  const options = { databaseUrl: databaseUrl ?? `file:${join(folder.path, 'plants.db')}`, preload }
+  const history = new History()
   const failures: string[] = []
   /** What every id is known to be, from the last time that it was read. */
   const known = new Map<bigint, Value>()
   let lost = 0
   let killed = 0
-  let description: string | undefined
-  const wanted = Math.ceil(kills * circumstances.scale)
+  const wanted = Math.ceil(kills * scale)
 
-  for (let round = 0; round <= wanted; round++) {
+  for (let round = 0; ; round++) {
     const isLast = round === wanted || timeIsUp(circumstances)
-    if (!isLast && random.chance(0.2)) await killWhileStarting(options, random)
-    await using program = await startProgram(options)
-    description ??= await (await fetch(`${program.url}/openapi.json`)).text()
-    const client = await connectClient(program, description)
-    const plain = operationsOver(client)
-
-    const first = BigInt(round - 1) * idsOfRound
-    const found = await readBack(plain, first)
-    history.settle(found)
-    const unexplained = history.unexplained(known)
-    lost += unexplained.length
-    for (const id of unexplained) {
-      failures.push(
-        `after kill ${killed} (seed ${circumstances.seed}) no order of events explains plant ${id}, which is now ${found.get(id) ?? 'absent'}`,
-      )
+    // Opening a store after a kill reads its log, and a kill must be able to interrupt that too.
+    if (!isLast && random.chance(0.2)) {
+      await using _server = launchServer(options)
+      await sleep(random.below(400))
     }
+    await using program = await startProgram(options)
+
+    const found = await readContestedAndRound(program.operations, round - 1)
+    const unexplained = history.settle(found, known)
+    lost += unexplained.length
+    for (const id of unexplained)
+      failures.push(
+        `after kill ${killed} (seed ${seed}) no order of events explains plant ${id}, which is now ${found.get(id) ?? 'absent'}`,
+      )
     for (const id of contestedIds) known.delete(id)
     for (const [id, value] of found) known.set(id, value)
     if (isLast) {
-      failures.push(...(await compareAll(plain, known)))
-      client.close()
+      // Later kills must not touch what was there long before.
+      const all = await readRange(program.operations, -1_000n, 2n ** 62n)
+      for (const [id, value] of known) if (all.get(id) !== value) failures.push(`plant ${id} changed later`)
+      for (const id of all.keys()) if (!known.has(id)) failures.push(`plant ${id} came from nowhere`)
       break
     }
 
@@ -70,22 +67,18 @@ export async function runKills(
     let answers = 0
     const killAfter = 1 + random.below(400)
     const moment = Promise.withResolvers<void>()
-    const base = BigInt(round) * idsOfRound
-    let made = 0n
-    const operations = recorded(plain, history)
+    let nextId = BigInt(round) * idsOfRound
+    const operations = recorded(program.operations, history)
     const work = async () => {
       while (!isOver) {
-        try {
-          const outcome = await actOnce(operations, random, () => base + made++)
-          if (outcome.is === 'unknown') return
-          if (++answers === killAfter) moment.resolve()
-        } catch (error) {
-          failures.push(`round ${round}: ${(error as Error).message}`)
-          return
-        }
+        const outcome = await actOnce(operations, random, () => nextId++)
+        if (outcome.is === 'unknown') return
+        if (++answers === killAfter) moment.resolve()
       }
     }
-    const working = Array.from({ length: clients }, work)
+    const working = Array.from({ length: clients }, () =>
+      work().catch(error => failures.push(`round ${round}: ${error.message}`)),
+    )
     // Not later than that, so that a machine that is busy is done some day.
     await Promise.race([moment.promise, sleep(1_200, undefined, { ref: false })])
     // From between two answers to the middle of a commit.
@@ -95,11 +88,10 @@ export async function runKills(
     isOver = true
     await Promise.all(working)
     killed++
-    client.close()
   }
-  const { counts } = history
+  const { counts, answeredWrites } = history
   return {
-    tried: `${figure(killed)} of ${figure(wanted)} kills under ${clients} clients; ${figure(history.answeredWrites())} writes answered, ${figure(counts.taken + counts.absent + counts.refused)} refused, ${figure(counts.unknown)} cut off`,
+    tried: `${figure(killed)} of ${figure(wanted)} kills under ${clients} clients; ${figure(answeredWrites)} writes answered, ${figure(counts.taken + counts.absent + counts.refused)} refused, ${figure(counts.unknown)} cut off`,
     times: killed,
     failures,
     lost,
@@ -120,43 +112,27 @@ async function actOnce(operations: Operations, random: Random, newId: () => bigi
 }
 
 /** Reads every plant that a round can have touched. */
-async function readBack(operations: Operations, first: bigint): Promise<Map<bigint, Value>> {
-  const found = new Map<bigint, Value>()
-  await readRange(operations, found, -1_000n, 0n)
-  if (first >= 0n) await readRange(operations, found, first - 1n, first + idsOfRound)
-  return found
+async function readContestedAndRound(operations: Operations, round: number): Promise<Map<bigint, Value>> {
+  const contested = await readRange(operations, -1_000n, 0n)
+  if (round < 0) return contested
+  const first = BigInt(round) * idsOfRound
+  return new Map([...contested, ...(await readRange(operations, first - 1n, first + idsOfRound))])
 }
 
 /** Reads the plants with ids between two others. */
 export async function readRange(
   operations: Operations,
-  found: Map<bigint, Value>,
   above: bigint,
   below: bigint,
-): Promise<void> {
+): Promise<Map<bigint, Value>> {
+  const found = new Map<bigint, Value>()
   const limit = 1_000
   for (let after = above; ; ) {
     const page = await operations.list({ after, limit })
     if (page === undefined) throw new Error('a store that was just started does not answer')
     for (const [id, value] of page) if (id < below) found.set(id, value)
     const last = page.at(-1)
-    if (page.length < limit || last === undefined || last[0] >= below) return
+    if (page.length < limit || last === undefined || last[0] >= below) return found
     after = last[0]
   }
-}
-
-/** Later kills must not touch what was there long before. */
-async function compareAll(operations: Operations, known: ReadonlyMap<bigint, Value>): Promise<string[]> {
-  const found = new Map<bigint, Value>()
-  await readRange(operations, found, -1_000n, 2n ** 62n)
-  const failures: string[] = []
-  for (const [id, value] of known) if (found.get(id) !== value) failures.push(`plant ${id} changed later`)
-  for (const id of found.keys()) if (!known.has(id)) failures.push(`plant ${id} came from nowhere`)
-  return failures
-}
-
-/** Opening a store after a kill reads its log; that must be safe to cut short too. */
-async function killWhileStarting(options: ServerOptions, random: Random): Promise<void> {
-  await using _server = launchServer(options)
-  await sleep(random.below(400))
 }

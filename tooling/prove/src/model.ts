@@ -1,118 +1,11 @@
-import { setTimeout as sleep } from 'node:timers/promises'
+import assert from 'node:assert/strict'
 import fc from 'fast-check'
-import { createHistory, toValue, type Value } from './history.ts'
-import { type Operations, recorded, type Text } from './operations.ts'
+import { History, type Kind, type Text, takeEffect, toValue, type Value } from './history.ts'
+import { type Operations, recorded } from './operations.ts'
+import { type Checked, checkProperty } from './property.ts'
 
-/** What a model test came to. */
-export interface ModelFinding {
-  readonly runs: number
+export interface ModelFinding extends Checked {
   readonly operations: number
-  /** How it went wrong, with the smallest example that was found and the seed; `undefined` when it didn't. */
-  readonly failure: string | undefined
-}
-
-/** Few, so that operations meet. */
-const idsOfRun = 6
-const text = fc.record(
-  {
-    name: fc
-      .oneof(fc.string({ unit: 'binary', maxLength: 12 }), fc.constantFrom('', ' ', 'a', 'A'))
-      .filter(isText),
-    tag: fc.constantFrom('', 'x', 'X', '\u{1f331}', '%', 'a&b=c'),
-  },
-  { requiredKeys: ['name'] },
-) as fc.Arbitrary<Text>
-
-function isText(value: string): boolean {
-  return value.isWellFormed() && !value.includes('\0')
-}
-
-type Step =
-  | { readonly kind: 'create' | 'replace'; readonly n: number; readonly text: Text }
-  | { readonly kind: 'read' | 'remove'; readonly n: number }
-  | { readonly kind: 'list'; readonly after: number; readonly limit: number; readonly tag?: string }
-
-const n = fc.nat(idsOfRun - 1)
-const change: fc.Arbitrary<Step> = fc.oneof(
-  fc.record({ kind: fc.constantFrom('create' as const, 'replace' as const), n, text }),
-  fc.record({ kind: fc.constantFrom('read' as const, 'remove' as const), n }),
-)
-const list: fc.Arbitrary<Step> = fc.record(
-  {
-    kind: fc.constant('list' as const),
-    after: fc.integer({ min: -1, max: idsOfRun }),
-    limit: fc.integer({ min: 1, max: idsOfRun + 1 }),
-    tag: fc.constantFrom('', 'x', 'X', '%', 'nobody has it'),
-  },
-  { requiredKeys: ['kind', 'after', 'limit'] },
-) as fc.Arbitrary<Step>
-
-interface Model {
-  readonly plants: Map<bigint, Text>
-  operations: number
-}
-interface Real {
-  readonly store: Operations
-  /** The id of the first plant; each run has ids of its own. */
-  readonly base: bigint
-}
-
-class StepCommand implements fc.AsyncCommand<Model, Real> {
-  readonly step: Step
-  constructor(step: Step) {
-    this.step = step
-  }
-  check = () => true
-  toString = () => JSON.stringify(this.step)
-
-  async run(model: Model, { store, base }: Real): Promise<void> {
-    const { step } = this
-    model.operations++
-    const { plants } = model
-    if (step.kind === 'list') {
-      const after = base + BigInt(step.after)
-      const expected = [...plants]
-        .filter(([id, plant]) => id > after && (step.tag === undefined || plant.tag === step.tag))
-        .sort(([a], [b]) => (a < b ? -1 : 1))
-        .slice(0, step.limit)
-        .map(([id, plant]): [bigint, Value] => [id, toValue(plant)])
-      const { tag } = step
-      const found = await store.list({ after, limit: step.limit, ...(tag !== undefined && { tag }) })
-      // Other runs have larger ids.
-      equal(found?.filter(([id]) => id < base + BigInt(idsOfRun)).slice(0, expected.length), expected)
-      if (step.limit > expected.length)
-        equal(found?.filter(([id]) => id < base + BigInt(idsOfRun)).length, expected.length)
-      return
-    }
-    const id = base + BigInt(step.n)
-    const has = plants.has(id)
-    switch (step.kind) {
-      case 'create':
-        equal(await store.create(id, step.text), { is: has ? 'taken' : 'done' })
-        if (!has) plants.set(id, step.text)
-        break
-      case 'replace':
-        equal(await store.replace(id, step.text), { is: 'done' })
-        plants.set(id, step.text)
-        break
-      case 'read':
-        equal(
-          await store.read(id),
-          has ? { is: 'done', seen: toValue(plants.get(id) as Text) } : { is: 'absent' },
-        )
-        break
-      case 'remove':
-        equal(await store.remove(id), { is: has ? 'done' : 'absent' })
-        plants.delete(id)
-    }
-  }
-}
-
-function equal(found: unknown, expected: unknown): void {
-  const write = (value: unknown) =>
-    JSON.stringify(value, (_name, part) => (typeof part === 'bigint' ? `${part}` : part))
-  if (write(found) !== write(expected))
-    throw new Error(`expected ${write(expected)}, and got ${write(found)}`)
 }
 
 export interface ModelOptions {
@@ -123,31 +16,76 @@ export interface ModelOptions {
   readonly endAtMs?: number
 }
 
+/** Few, so that operations meet. */
+const idsOfRun = 6
+
+type Change = { readonly kind: Kind; readonly n: number; readonly text: Text }
+type List = { readonly kind: 'list'; readonly after: number; readonly limit: number; readonly tag?: string }
+
+const change: fc.Arbitrary<Change> = fc.record({
+  kind: fc.constantFrom<Kind>('create', 'read', 'replace', 'remove'),
+  n: fc.nat(idsOfRun - 1),
+  text: fc.record(
+    {
+      name: fc
+        .oneof(fc.string({ unit: 'binary', maxLength: 12 }), fc.constantFrom('', ' ', 'a', 'A'))
+        .filter(name => name.isWellFormed() && !name.includes('\0')),
+      tag: fc.constantFrom('', 'x', 'X', '\u{1f331}', '%', 'a&b=c'),
+    },
+    { requiredKeys: ['name'] },
+  ),
+})
+const list: fc.Arbitrary<List> = fc.record(
+  {
+    kind: fc.constant('list'),
+    after: fc.integer({ min: -1, max: idsOfRun }),
+    limit: fc.integer({ min: 1, max: idsOfRun + 1 }),
+    tag: fc.constantFrom('', 'x', 'X', '%', 'nobody has it'),
+  },
+  { requiredKeys: ['kind', 'after', 'limit'] },
+)
+
 /** Operations one after another, each compared with a Map. */
 export async function runSequentialModel(
   store: Operations,
-  { seed, runs, firstId = 0n, endAtMs }: ModelOptions,
+  { firstId = 0n, ...options }: ModelOptions,
 ): Promise<ModelFinding> {
   let base = firstId
   let operations = 0
-  const property = fc.asyncProperty(
-    fc.commands([change.map(step => new StepCommand(step)), list.map(step => new StepCommand(step))], {
-      maxCommands: 40,
-    }),
-    async commands => {
-      base += 1_000n
-      const model = { plants: new Map<bigint, Text>(), operations: 0 }
-      await fc.asyncModelRun(() => ({ model, real: { store, base } }), commands)
-      operations += model.operations
-    },
-  )
-  return { ...(await judge(property, seed, runs, endAtMs)), operations }
+  const property = fc.asyncProperty(fc.array(fc.oneof(change, list), { maxLength: 40 }), async steps => {
+    base += 1_000n
+    const plants = new Map<bigint, Value>()
+    for (const step of steps) {
+      operations++
+      if (step.kind === 'list') {
+        const { limit, tag } = step
+        const after = base + BigInt(step.after)
+        const found = await store.list({ after, limit, tag })
+        const expected = [...plants]
+          .filter(([id, value]) => id > after && (tag === undefined || JSON.parse(value)[1] === tag))
+          .sort(([a], [b]) => (a < b ? -1 : 1))
+          .slice(0, limit)
+        // Other runs have larger ids.
+        assert.deepEqual(
+          found?.filter(([id]) => id < base + BigInt(idsOfRun)),
+          expected,
+        )
+      } else {
+        const id = base + BigInt(step.n)
+        const { after, outcome } = takeEffect(step.kind, plants.get(id), toValue(step.text))
+        assert.deepEqual(await store[step.kind](id, step.text), outcome)
+        if (after === undefined) plants.delete(id)
+        else plants.set(id, after)
+      }
+    }
+  })
+  return { ...(await checkProperty(property, options)), operations }
 }
 
 /** Several clients at once on the same few ids; some order must explain, id by id, what all of them saw. */
 export async function runRacingModel(
   store: Operations,
-  { seed, runs, firstId = 0n, endAtMs }: ModelOptions,
+  { firstId = 0n, ...options }: ModelOptions,
 ): Promise<ModelFinding> {
   let base = firstId
   let operations = 0
@@ -161,57 +99,30 @@ export async function runRacingModel(
     async (clients, idsUsed) => {
       base += 1_000n
       const ids = Array.from({ length: idsOfRun }, (_, index) => base + BigInt(index))
-      const history = createHistory()
+      const history = new History()
       const seen = recorded(store, history)
+      const listAll = async () => {
+        const found = await store.list({ after: base - 1n, limit: idsOfRun })
+        return found && new Map(found)
+      }
       let written = 0
       await Promise.all(
         clients.map(async steps => {
           for (const step of steps) {
             operations++
-            if (step.kind === 'list') {
-              await history.readAll(ids, async () => {
-                const found = await store.list({ after: base - 1n, limit: idsOfRun })
-                return found && new Map(found)
+            if (step.kind === 'list') await history.readAll(ids, listAll)
+            // Each writes a name of its own, so that a read shows which write it saw.
+            else
+              await seen[step.kind](base + BigInt(step.n % idsUsed), {
+                ...step.text,
+                name: `${step.text.name}#${written++}`,
               })
-              continue
-            }
-            const id = base + BigInt(step.n % idsUsed)
-            // Told apart by who wrote it, or a read could not tell whose it saw.
-            if (step.kind === 'create' || step.kind === 'replace')
-              await seen[step.kind](id, { ...step.text, name: `${step.text.name}#${written++}` })
-            else await seen[step.kind](id)
           }
         }),
       )
-      history.settle(new Map(await store.list({ after: base - 1n, limit: idsOfRun })))
-      const unexplained = history.unexplained(new Map())
-      if (unexplained.length > 0)
-        throw new Error(`no order explains what clients saw of ${unexplained.join(', ')}`)
+      const unexplained = history.settle((await listAll()) ?? new Map())
+      assert.equal(unexplained.length, 0, `no order explains what clients saw of ${unexplained.join(', ')}`)
     },
   )
-  return { ...(await judge(property, seed, runs, endAtMs)), operations }
-}
-
-async function judge<Values>(
-  property: fc.IAsyncProperty<Values>,
-  seed: number,
-  numRuns: number,
-  endAtMs: number | undefined,
-): Promise<{ runs: number; failure: string | undefined }> {
-  // So that what was scheduled before has its turn, and a failure shows its own cause.
-  await sleep(0)
-  const found = await fc.check(property, {
-    seed,
-    numRuns,
-    ...(endAtMs !== undefined && {
-      interruptAfterTimeLimit: Math.max(1_000, endAtMs - performance.now()),
-      markInterruptAsFailure: false,
-    }),
-  })
-  return {
-    runs: found.numRuns,
-    failure: found.failed
-      ? `seed ${seed}: ${(found.errorInstance as Error | null)?.message}\n${fc.defaultReportMessage(found)}`
-      : undefined,
-  }
+  return { ...(await checkProperty(property, options)), operations }
 }

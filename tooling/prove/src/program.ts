@@ -1,33 +1,45 @@
+import { join } from 'node:path'
 import { type Client, createClient, createRecorder } from '@plant-store/contract'
-import { type Server, type ServerOptions, startServer } from '@plant-store/harness'
+import { type Server, type ServerOptions, startServer, temporaryFolder } from '@plant-store/harness'
+import { type Operations, operationsOver } from './operations.ts'
 
 /** The token that every server here is given. */
 export const token = 'prove-token'
 
-/** Starts our server for a load that tries one wrong token after the other. */
-export function startProgram({ environment, ...options }: ServerOptions): Promise<Server> {
-  return startServer({
-    ...options,
-    // As `pnpm start` has it.
-    environment: {
-      MALLOC_ARENA_MAX: '2',
-      ACCESS_TOKENS: token,
-      WRONG_TOKENS_LIMIT: '1000000',
-      ...environment,
-    },
-    keepsOnlyWarnings: true,
-  })
+/** Our server, and a client that compares every answer with the description that the server serves. */
+export interface TestedProgram extends Server {
+  readonly description: string
+  readonly client: Client
+  readonly operations: Operations
+  /** Returns what the server found to be wrong with itself, a line each. */
+  defects(): string[]
 }
 
-/** Returns what the server found to be wrong with itself, a line each. */
-export function defects(server: Server): string[] {
-  const found = server.warnings().filter(({ level }) => level >= 50)
-  return found.map(line => `it logged ${JSON.stringify(line)}`)
-}
-
-/** A client that compares every answer with the description that the server serves. */
-export async function connectClient({ url }: Server, description?: string): Promise<Client> {
-  const text = description ?? (await (await fetch(`${url}/openapi.json`)).text())
+/**
+ * Starts our server for a load that tries one wrong token after the other, on an SQLite file of its own unless another
+ * store is given.
+ */
+export async function startProgram({
+  databaseUrl,
+  environment,
+  ...options
+}: ServerOptions = {}): Promise<TestedProgram> {
+  await using starting = new AsyncDisposableStack()
+  const server = starting.use(
+    await startServer({
+      ...options,
+      databaseUrl: databaseUrl ?? `file:${join(starting.use(temporaryFolder()).path, 'plants.db')}`,
+      // As `pnpm start` has it.
+      environment: {
+        MALLOC_ARENA_MAX: '2',
+        ACCESS_TOKENS: token,
+        WRONG_TOKENS_LIMIT: '1000000',
+        ...environment,
+      },
+      keepsOnlyWarnings: true,
+    }),
+  )
+  const description = await (await fetch(`${server.url}/openapi.json`)).text()
   const tokens = {
     full: token,
     readOnly: token,
@@ -35,5 +47,19 @@ export async function connectClient({ url }: Server, description?: string): Prom
     expired: 'nobody-has-this',
     metrics: token,
   }
-  return createClient({ url, tokens }, createRecorder(text))
+  const client = createClient({ url: server.url, tokens }, createRecorder(description))
+  starting.adopt(client, () => client.close())
+  const resources = starting.move()
+  return {
+    ...server,
+    description,
+    client,
+    operations: operationsOver(client),
+    defects: () =>
+      server
+        .warnings()
+        .filter(({ level }) => level >= 50)
+        .map(line => `it logged ${JSON.stringify(line)}`),
+    [Symbol.asyncDispose]: () => resources.disposeAsync(),
+  }
 }

@@ -1,15 +1,12 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { StartError, temporaryFolder } from '@plant-store/harness'
 import { createRandom } from '@plant-store/harness/random'
 import Database from 'better-sqlite3'
-import { flipBits } from './bit-flips.ts'
+import { flipBit, flipBits } from './bit-flips.ts'
 import { mount } from './mount.ts'
-import { operationsOver } from './operations.ts'
 import { type Circumstances, type Finding, figure, type Part, timeIsUp } from './part.ts'
-import { connectClient, startProgram } from './program.ts'
+import { startProgram } from './program.ts'
 
 export const storeFilesPart: Part = { name: 'store-files', share: 0.12, run: runStoreFiles }
 
@@ -26,51 +23,45 @@ export async function runStoreFiles(circumstances: Circumstances): Promise<Findi
   const sound = join(folder.path, 'sound.db')
   await makeStore(sound)
   const bytes = readFileSync(sound)
+  const half = Math.floor(bytes.length / 2 / 4096) * 4096
 
-  const refused = async (what: string, prepare: (path: string) => void) => {
+  const changedBySql = (statements: string) => (path: string) => {
+    const database = new Database(path)
+    database.exec(statements)
+    database.close()
+  }
+  const noStores: Readonly<Record<string, Buffer | string | ((path: string) => void)>> = {
+    'random bytes': Buffer.from(Array.from({ length: 8192 }, () => random.below(256))),
+    'a text': 'These are my notes about plants.\n'.repeat(100),
+    'one byte': 'x',
+    'a folder': path => mkdirSync(path),
+    "another program's database": changedBySql(
+      'create table songs (title text); insert into songs values (1)',
+    ),
+    'a store of a newer version': path => {
+      copyFileSync(sound, path)
+      changedBySql('update schema_version set version = version + 1; pragma journal_mode = delete')(path)
+    },
+    'half of a store': bytes.subarray(0, half),
+    'half of a store and part of a page': bytes.subarray(0, half + 100),
+    'the first page of a store': bytes.subarray(0, 4096),
+    'the first 100 bytes of a store': bytes.subarray(0, 100),
+    'the first 50 bytes of a store': bytes.subarray(0, 50),
+    'a store whose first bytes are changed': Buffer.from(bytes).fill('?', 0, 16),
+  }
+  for (const [what, content] of Object.entries(noStores)) {
     tried++
     const place = join(folder.path, `case-${tried}`)
     mkdirSync(place)
     const path = join(place, 'plants.db')
-    prepare(path)
-    failures.push(...(await refusalFaults(what, place, path)))
+    if (typeof content === 'function') content(path)
+    else writeFileSync(path, content)
+    failures.push(...(await refusalFaults(what, place)))
   }
-  await refused('random bytes', path =>
-    writeFileSync(path, Buffer.from(Array.from({ length: 8192 }, () => random.below(256)))),
-  )
-  await refused('a text', path => writeFileSync(path, 'These are my notes about plants.\n'.repeat(100)))
-  await refused('one byte', path => writeFileSync(path, 'x'))
-  await refused('a folder', path => mkdirSync(path))
-  await refused("another program's database", path => {
-    const other = new Database(path)
-    other.exec('create table songs (title text); insert into songs values (1)')
-    other.close()
-  })
-  await refused('a store of a newer version', path => {
-    copyFileSync(sound, path)
-    const newer = new Database(path)
-    newer.exec('update schema_version set version = version + 1')
-    newer.pragma('journal_mode = delete')
-    newer.close()
-  })
-  for (const [what, length] of [
-    ['half of a store', Math.floor(bytes.length / 2 / 4096) * 4096],
-    ['half of a store and part of a page', Math.floor(bytes.length / 2 / 4096) * 4096 + 100],
-    ['the first page of a store', 4096],
-    ['the first 100 bytes of a store', 100],
-    ['the first 50 bytes of a store', 50],
-  ] as const) {
-    await refused(what, path => writeFileSync(path, bytes.subarray(0, length)))
-  }
-  await refused('a store whose first bytes are changed', path => {
-    const changed = Buffer.from(bytes)
-    changed.fill('?', 0, 16)
-    writeFileSync(path, changed)
-  })
 
   // What comes after it takes half a minute on a machine that is busy.
   const many = await flipBits(folder.path, { ...circumstances, endAtMs: circumstances.endAtMs - 30_000 })
-  tried += many.flips
+  tried += many.times
   failures.push(...many.failures)
 
   // A flipped bit somewhere, a third of them in the first page: refused in one line and left alone, or taken.
@@ -82,20 +73,18 @@ export async function runStoreFiles(circumstances: Circumstances): Promise<Findi
     const place = join(folder.path, `flip-${flip}`)
     mkdirSync(place)
     const path = join(place, 'plants.db')
-    const changed = Buffer.from(bytes)
-    const at = flip % 3 === 0 ? random.below(4096) : random.below(bytes.length)
-    changed[at] = (changed[at] as number) ^ (1 << random.below(8))
+    const at = random.below(flip % 3 === 0 ? 4096 : bytes.length)
+    const changed = flipBit(bytes, at, random)
     writeFileSync(path, changed)
+    const fail = (what: string) => failures.push(`a bit flipped at byte ${at}: ${what}`)
     try {
       await using program = await startProgram({ databaseUrl: `file:${path}` })
       const ended = await program.end('SIGTERM')
-      if (ended !== 0) failures.push(`a bit flipped at byte ${at}: it ended with ${ended}`)
+      if (ended !== 0) fail(`it ended with ${ended}`)
     } catch (error) {
       noticed++
-      if (!(error instanceof StartError) || !isOneLine(error.errors))
-        failures.push(`a bit flipped at byte ${at}: ${(error as Error).message}`)
-      if (!readFileSync(path).equals(changed))
-        failures.push(`a bit flipped at byte ${at} was noticed, and the file changed`)
+      if (!(error instanceof StartError) || !isOneLine(error.errors)) fail((error as Error).message)
+      if (!readFileSync(path).equals(changed)) fail('it was noticed, and the file changed')
     }
   }
 
@@ -109,9 +98,7 @@ export async function runStoreFiles(circumstances: Circumstances): Promise<Findi
     tried++
     copyFileSync(sound, join(mountPoint, 'plants.db'))
     disk.makeReadOnly()
-    failures.push(
-      ...(await refusalFaults('a store that can only be read', mountPoint, join(mountPoint, 'plants.db'))),
-    )
+    failures.push(...(await refusalFaults('a store that can only be read', mountPoint)))
   }
 
   tried += 2
@@ -126,44 +113,41 @@ export async function runStoreFiles(circumstances: Circumstances): Promise<Findi
 
 async function makeStore(path: string): Promise<void> {
   await using program = await startProgram({ databaseUrl: `file:${path}` })
-  const client = await connectClient(program)
-  const operations = operationsOver(client)
-  await Promise.all(
-    Array.from({ length: 300 }, (_, n) =>
-      operations.create(BigInt(n * 7919), { name: `plant ${n} `.repeat(20), tag: `${n % 5}` }),
-    ),
+  const plants = Array.from({ length: 300 }, (_, n) =>
+    program.operations.create(BigInt(n * 7919), { name: `plant ${n} `.repeat(20), tag: `${n % 5}` }),
   )
-  client.close()
+  await Promise.all(plants)
   await program.end('SIGTERM')
 }
 
 const isOneLine = (text: string) => /^plant-store: [^\n]+\n$/.test(text)
 
-async function refusalFaults(what: string, place: string, path: string): Promise<string[]> {
+/** @param place a folder with nothing but the file */
+async function refusalFaults(what: string, place: string): Promise<string[]> {
+  const path = join(place, 'plants.db')
   const before = contentsOf(place)
   try {
     await using _program = await startProgram({ databaseUrl: `file:${path}` })
     return [`${what} was taken for a store`]
   } catch (error) {
     if (!(error instanceof StartError)) throw error
+    const { ending, errors } = error
     const faults: string[] = []
-    if (error.ending !== 1) faults.push(`${what}: it ended with ${error.ending}`)
-    if (!isOneLine(error.errors)) faults.push(`${what}: not one line: ${error.errors}`)
-    if (!error.errors.includes(path)) faults.push(`${what}: the file is not named: ${error.errors}`)
-    if (contentsOf(place) !== before) faults.push(`${what}: the file was changed, or others came beside it`)
-    return faults
+    if (ending !== 1) faults.push(`it ended with ${ending}`)
+    if (!isOneLine(errors)) faults.push(`not one line: ${errors}`)
+    if (!errors.includes(path)) faults.push(`the file is not named: ${errors}`)
+    if (contentsOf(place) !== before) faults.push('the file was changed, or others came beside it')
+    return faults.map(fault => `${what}: ${fault}`)
   }
 }
 
 /** Every file in a folder with its bytes, to compare. */
 function contentsOf(folder: string): string {
-  return readdirSync(folder)
-    .sort()
-    .map(name => {
-      const path = join(folder, name)
-      return `${name}:${statSync(path).isDirectory() ? 'folder' : readFileSync(path).toString('base64')}`
-    })
-    .join('\n')
+  const files = readdirSync(folder).map(name => {
+    const path = join(folder, name)
+    return [name, statSync(path).isDirectory() ? 'folder' : readFileSync(path, 'base64')]
+  })
+  return JSON.stringify(files)
 }
 
 /** A store that another process holds is not entered at the start, and waited for later. */
@@ -171,7 +155,7 @@ async function lockedFaults(sound: string, path: string): Promise<string[]> {
   copyFileSync(sound, path)
   const faults: string[] = []
   {
-    await using _holder = await holdLock(path)
+    using _holder = holdLock(path)
     try {
       await using _program = await startProgram({ databaseUrl: `file:${path}` })
       faults.push('a store that another process holds was entered')
@@ -181,36 +165,23 @@ async function lockedFaults(sound: string, path: string): Promise<string[]> {
     }
   }
   await using program = await startProgram({ databaseUrl: `file:${path}` })
-  const client = await connectClient(program)
-  const operations = operationsOver(client)
+  const { operations } = program
   {
-    await using _holder = await holdLock(path)
+    using _holder = holdLock(path)
     // Waits for as long as one connection waits for another.
-    const outcome = await operations.replace(1n, { name: 'while it is locked' })
-    if (outcome.is !== 'unknown') faults.push(`a change to a store that is locked: ${outcome.is}`)
+    const { is } = await operations.replace(1n, { name: 'while it is locked' })
+    if (is !== 'unknown') faults.push(`a change to a store that is locked: ${is}`)
     const read = await operations.read(0n)
     if (read.is !== 'done') faults.push(`a read of a store that is locked for writing: ${read.is}`)
   }
-  const outcome = await operations.replace(1n, { name: 'after it was locked' })
-  if (outcome.is !== 'done') faults.push(`a change to a store that was locked: ${outcome.is}`)
-  client.close()
+  const { is } = await operations.replace(1n, { name: 'after it was locked' })
+  if (is !== 'done') faults.push(`a change to a store that was locked: ${is}`)
   return faults
 }
 
-/** Another process that begins a change of the store and does not end it. */
-async function holdLock(path: string): Promise<AsyncDisposable> {
-  const script = `
-    const Database = require(${JSON.stringify(import.meta.resolve('better-sqlite3').replace('file://', ''))})
-    new Database(${JSON.stringify(path)}).exec('begin immediate')
-    console.log('held')
-    setInterval(() => {}, 1000)`
-  const holder = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit'] })
-  await once(holder.stdout, 'data')
-  return {
-    async [Symbol.asyncDispose]() {
-      const exited = once(holder, 'exit')
-      holder.kill('SIGKILL')
-      await exited
-    },
-  }
+/** Begins a change of the store in this process, and does not end it. */
+function holdLock(path: string): Disposable {
+  const database = new Database(path)
+  database.exec('begin immediate')
+  return { [Symbol.dispose]: () => database.close() }
 }

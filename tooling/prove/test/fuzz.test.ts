@@ -2,18 +2,14 @@ import { fileURLToPath } from 'node:url'
 import { anySeed } from '@plant-store/harness/random'
 import { expect, test } from 'vitest'
 import { fuzz } from '../src/fuzz.ts'
-import { connectClient, defects, startProgram } from '../src/program.ts'
+import { startProgram } from '../src/program.ts'
 
 const seed = anySeed()
 console.log(`seed ${seed}`)
 
 async function fuzzProgram(runs: number, preload?: string) {
   await using program = await startProgram({ databaseUrl: 'file::memory:', preload })
-  const description = await (await fetch(`${program.url}/openapi.json`)).text()
-  const client = await connectClient(program, description)
-  const found = await fuzz(client, description, { seed, runs })
-  client.close()
-  return { ...found, defects: defects(program) }
+  return { ...(await fuzz(program, { seed, runs })), defects: program.defects() }
 }
 
 test('requests made from the description are answered as it says', async () => {

@@ -2,17 +2,11 @@ import { afterAll, expect, test } from 'vitest'
 import { runHttpCases } from '../src/http-cases.ts'
 import { runJsonSuite } from '../src/json-suite.ts'
 import { runNaughtyStrings } from '../src/naughty.ts'
-import { connectClient, startProgram } from '../src/program.ts'
+import { startProgram } from '../src/program.ts'
 
-// Of what fails up here, no hook is ever run.
-await using starting = new AsyncDisposableStack()
-const program = starting.use(await startProgram({ databaseUrl: 'file::memory:' }))
-const client = await connectClient(program)
-const resources = starting.move()
-afterAll(async () => {
-  client.close()
-  await resources.disposeAsync()
-})
+const program = await startProgram({ databaseUrl: 'file::memory:' })
+const { client } = program
+afterAll(() => program[Symbol.asyncDispose]())
 
 test('JSONTestSuite, as the body and within name and tag', async () => {
   const { cases, requests, failures } = await runJsonSuite(client, 10n ** 9n)

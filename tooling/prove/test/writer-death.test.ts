@@ -2,22 +2,21 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { startServer, temporaryFolder } from '@plant-store/harness'
 import { expect, test } from 'vitest'
-import { createHistory, type Value } from '../src/history.ts'
+import { History } from '../src/history.ts'
 import { readRange } from '../src/kill.ts'
-import { operationsOver, recorded } from '../src/operations.ts'
-import { connectClient, startProgram } from '../src/program.ts'
+import { recorded } from '../src/operations.ts'
+import { startProgram } from '../src/program.ts'
 
 test('a defect in the thread that commits ends the program with 1 and a line that says so, and nothing answered is lost', async () => {
   using folder = temporaryFolder()
   const databaseUrl = `file:${join(folder.path, 'plants.db')}`
-  const history = createHistory()
+  const history = new History()
   {
     await using program = await startProgram({
       databaseUrl,
       preload: fileURLToPath(new URL('../breaks/writer-dies.ts', import.meta.url)),
     })
-    const client = await connectClient(program)
-    const operations = recorded(operationsOver(client), history)
+    const operations = recorded(program.operations, history)
     const wellUnderWay = Promise.withResolvers<void>()
     let lastId = 0n
     const work = async () => {
@@ -29,7 +28,6 @@ test('a defect in the thread that commits ends the program with 1 and a line tha
     await wellUnderWay.promise
     expect(await program.end('SIGUSR2')).toBe(1)
     await Promise.all(working)
-    client.close()
     expect(program.errors()).toBe('')
     expect(program.warnings()).toMatchObject([
       { level: 60, msg: 'ended by a defect', err: { message: 'a defect on purpose' } },
@@ -39,12 +37,7 @@ test('a defect in the thread that commits ends the program with 1 and a line tha
   expect(history.counts.unknown).toBeGreaterThan(0)
 
   await using program = await startProgram({ databaseUrl })
-  const client = await connectClient(program)
-  const found = new Map<bigint, Value>()
-  await readRange(operationsOver(client), found, 0n, 2n ** 62n)
-  client.close()
-  history.settle(found)
-  expect(history.unexplained(new Map())).toEqual([])
+  expect(history.settle(await readRange(program.operations, 0n, 2n ** 62n))).toEqual([])
 }, 60_000)
 
 test('it ends as well when nobody reads its log any more', async () => {

@@ -1,0 +1,182 @@
+import type { DescribedOperation, Description, Schema } from '@plant-store/contract'
+import fc from 'fast-check'
+
+/** One request, and whether the description calls it valid. */
+export interface DrawnRequest {
+  readonly path: string
+  readonly body: string | Uint8Array | undefined
+  readonly headers: Readonly<Record<string, string>>
+  readonly isValid: boolean
+}
+
+interface Parts {
+  readonly inPath: Readonly<Record<string, string>>
+  readonly inQuery: Readonly<Record<string, string | undefined>>
+  readonly body: string | Uint8Array | undefined
+  readonly headers: Readonly<Record<string, string>>
+}
+
+const int64 = { minimum: -(2n ** 63n), maximum: 2n ** 63n - 1n }
+
+/** Requests that differ from valid ones in one thing at most. */
+export function drawRequest(
+  description: Description,
+  { path, parameters, body: bodySchema }: DescribedOperation,
+): fc.Arbitrary<DrawnRequest> {
+  const resolved = parameters.map(each => ({ ...each, schema: resolve(description, each.schema) }))
+  const inPath = resolved.filter(each => each.in === 'path')
+  const inQuery = resolved.filter(each => each.in === 'query')
+  const body = bodySchema && resolve(description, bodySchema)
+  const texts = (parameters: typeof resolved) =>
+    Object.fromEntries(parameters.map(({ name, schema }) => [name, drawValue(schema).map(String)]))
+  const valid: fc.Arbitrary<Parts> = fc.record({
+    inPath: fc.record(texts(inPath)),
+    inQuery: fc.record(texts(inQuery), { requiredKeys: [] }),
+    // Unknown members are valid: the schemas close no object.
+    body: body
+      ? drawValue(body).map(value => toText({ ...(value as object), 'x-other': [1, { deep: null }] }))
+      : fc.constant(undefined),
+    headers: fc.constantFrom<Readonly<Record<string, string>>>(
+      {},
+      { accept: 'application/json' },
+      { accept: 'text/html' },
+      { 'x-forwarded-for': '1.2.3.4', 'user-agent': '' },
+      { cookie: 'a=b; c', 'accept-encoding': 'gzip, br' },
+      { 'if-none-match': '*', range: 'bytes=0-1' },
+    ),
+  })
+  const spoil = <Wrong>(wrong: fc.Arbitrary<Wrong>, put: (wrong: Wrong, parts: Parts) => Partial<Parts>) =>
+    fc.tuple(valid, wrong).map(([parts, drawn]): Parts => ({ ...parts, ...put(drawn, parts) }))
+  const wrongs = [
+    ...inPath.map(({ name, schema }) =>
+      spoil(wrongText(schema), (wrong, { inPath }) => ({ inPath: { ...inPath, [name]: wrong } })),
+    ),
+    ...inQuery.map(({ name, schema }) =>
+      spoil(wrongText(schema), (wrong, { inQuery }) => ({ inQuery: { ...inQuery, [name]: wrong } })),
+    ),
+  ]
+  if (body !== undefined) {
+    const noise = fc.tuple(fc.nat(), fc.constantFrom('{', '"', ']', ',', '\\', '\u0000', '}'))
+    wrongs.push(
+      spoil(wrongValue(body), wrong => ({ body: toText(wrong) })),
+      spoil(noise, ([at, mark], { body }) => {
+        const place = at % (`${body}`.length + 1)
+        return { body: `${`${body}`.slice(0, place)}${mark}${`${body}`.slice(place)}` }
+      }).filter(({ body }) => !isJson(`${body}`)),
+      spoil(fc.uint8Array({ minLength: 1, maxLength: 60 }), bytes => ({ body: bytes })),
+      spoil(
+        fc.constantFrom('text/plain', 'application/xml', 'application/json; charset=latin1', 'json'),
+        type => ({ headers: { 'content-type': type } }),
+      ),
+    )
+  }
+  const write =
+    (isValid: boolean) =>
+    ({ inPath, inQuery, body, headers }: Parts): DrawnRequest => {
+      const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(`${inPath[name]}`))
+      const query = Object.entries(inQuery).map(
+        ([name, value]) => `${name}=${encodeURIComponent(`${value}`)}`,
+      )
+      return { path: query.length === 0 ? filled : `${filled}?${query.join('&')}`, body, headers, isValid }
+    }
+  const sound = valid.map(write(true))
+  if (wrongs.length === 0) return sound
+  return fc.oneof(
+    { weight: wrongs.length, arbitrary: sound },
+    ...wrongs.map(parts => parts.map(write(false))),
+  )
+}
+
+/** A schema and its members without references, and with the members that it takes over from others. */
+function resolve(description: Description, { $ref, ...inline }: Schema): Schema {
+  const own: Schema | undefined =
+    $ref === undefined ? inline : description.schemas[$ref.split('/').at(-1) as string]
+  if (own === undefined) throw new Error(`nothing is described at ${$ref}`)
+  const parts = (own.allOf ?? []).map(part => resolve(description, part))
+  const members = Object.entries(own.properties ?? {})
+  return {
+    ...own,
+    ...(parts.length > 0 && { type: 'object' }),
+    properties: Object.assign(
+      Object.fromEntries(members.map(([name, member]) => [name, resolve(description, member)])),
+      ...parts.map(({ properties }) => properties),
+    ),
+    required: [own, ...parts].flatMap(({ required = [] }) => required),
+  }
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
+function toText(value: unknown): string {
+  if (typeof value === 'bigint') return `${value}`
+  if (Array.isArray(value)) return `[${value.map(toText).join()}]`
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value)
+  return `{${Object.entries(value)
+    .map(([name, member]) => `${JSON.stringify(name)}:${toText(member)}`)
+    .join()}}`
+}
+
+const text = fc
+  .string({ unit: 'binary', maxLength: 30 })
+  .map(drawn => drawn.toWellFormed().replaceAll('\0', ''))
+// A lone surrogate can't be percent-encoded; U+0000 is text that nothing keeps.
+const wrongString = text.map(drawn => `${drawn}\0`)
+
+function drawValue({ type, properties = {}, required = [], ...bounds }: Schema): fc.Arbitrary<unknown> {
+  if (type === 'string') return text
+  const { minimum, maximum } = { ...int64, ...bounds }
+  if (type === 'integer') return fc.bigInt(minimum, maximum)
+  if (type !== 'object') throw new Error(`values of type ${type} can not be drawn`)
+  const members = Object.fromEntries(
+    Object.entries(properties).map(([name, member]) => [name, drawValue(member)]),
+  )
+  return fc.record(members, { requiredKeys: [...required] })
+}
+
+/** What a parameter of this schema can't be. */
+function wrongText({ type, ...bounds }: Schema): fc.Arbitrary<string> {
+  if (type === 'string') return wrongString
+  const { minimum, maximum } = { ...int64, ...bounds }
+  return fc.oneof(
+    fc.bigInt(maximum + 1n, maximum * 1_000n).map(String),
+    fc.bigInt(minimum * 1_000n - 1_000n, minimum - 1n).map(String),
+    fc.constantFrom('', ' ', '1 ', ...'1.5 1e3 0x10 +1 01 -0 NaN null true ١ 1,2 [1]'.split(' ')),
+    text.filter(drawn => !/^-?\d+$/.test(drawn) && !drawn.includes('/')),
+  )
+}
+
+/** What a value of this schema can't be. */
+function wrongValue(schema: Schema): fc.Arbitrary<unknown> {
+  const { type, properties = {}, required = [], ...bounds } = schema
+  const examples = {
+    string: 'text',
+    boolean: true,
+    number: 1.5,
+    integer: 12n,
+    array: [],
+    object: {},
+    null: null,
+  }
+  const { [type as keyof typeof examples]: _, ...ofOtherTypes } = examples
+  const another = fc.constantFrom<unknown>(...Object.values(ofOtherTypes))
+  if (type === 'string') return fc.oneof(another, wrongString)
+  if (type === 'integer') {
+    const { minimum, maximum } = { ...int64, ...bounds }
+    return fc.oneof(another, fc.bigInt(maximum + 1n, 2n ** 80n), fc.bigInt(-(2n ** 80n), minimum - 1n))
+  }
+  const whole = drawValue(schema) as fc.Arbitrary<Record<string, unknown>>
+  return fc.oneof(
+    another,
+    ...required.map(name => whole.map(({ [name]: _, ...rest }) => rest)),
+    ...Object.entries(properties).map(([name, member]) =>
+      fc.tuple(whole, wrongValue(member)).map(([value, wrong]) => ({ ...value, [name]: wrong })),
+    ),
+  )
+}

@@ -1,0 +1,234 @@
+import { spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { toJson } from '@plant-store/contract'
+import { type Server, until } from '@plant-store/harness'
+import { type Circumstances, type Finding, figure, type Part, timeIsUp } from '../part.ts'
+import { startProgram, token } from '../program.ts'
+import { listLongNames, longListRequest, neverRead, pipelineBehindHeld, readSlowly } from './reading.ts'
+import {
+  flood,
+  idleConnections,
+  pipeline,
+  slowhttptest,
+  spacesInAuthorization,
+  tenTimesTheRate,
+} from './sending.ts'
+import { type Attack, authorized, openFiles, type Target } from './target.ts'
+
+export const overloadPart: Part = { name: 'overload', share: 0.14, run: runOverload }
+
+const attacks: Readonly<Record<string, Attack>> = {
+  '10 times the sustainable rate': tenTimesTheRate,
+  '10,000 idle connections': idleConnections,
+  'huge headers': flood({
+    head: `GET /plants HTTP/1.1\r\n${authorized}`,
+    piece: Array.from({ length: 100 }, (_, n) => `x-${n}: ${'y'.repeat(150)}\r\n`).join(''),
+    status: 431,
+  }),
+  'endless bodies': flood({
+    head: `POST /plants HTTP/1.1\r\n${authorized}content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n`,
+    piece: `4000\r\n${' '.repeat(0x4000)}\r\n`,
+    status: 413,
+    // They are more than may be held at once.
+    otherwise: 503,
+  }),
+  pipelining: pipeline,
+  'requests behind one whose answer is not read': pipelineBehindHeld,
+  'clients that never read': neverRead,
+  'a list of long names': listLongNames,
+  'slow readers of long lists': readSlowly(150, longListRequest),
+  'slow readers of the reference page': readSlowly(
+    2_000,
+    'GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nhost: h\r\n\r\n',
+  ),
+  'spaces in Authorization': spacesInAuthorization,
+  'slowhttptest, slow headers': slowhttptest('/plants', '-H -i 2 -t GET'),
+  'slowhttptest, slow bodies': slowhttptest('/plants', '-B -i 2 -s 8192 -t POST -f application/json'),
+  'slowhttptest, slow reading': slowhttptest('/openapi.json', '-X -w 10 -y 20 -n 2 -z 32 -k 3'),
+}
+
+/** What the program may take at its peak; where more is needed than is said here, a bound is missing somewhere. */
+const memoryMibMax = 512
+/** A client that behaves must be answered within this, whatever others do. */
+const healthyAnswerMsMax = 5_000
+const recoveryMsMax = 30_000
+
+/** Time limits short enough that what hangs on them is over within the part's time. */
+const environment = {
+  LOG_LEVEL: 'info',
+  HEADERS_TIMEOUT: '8s',
+  REQUEST_TIMEOUT: '10s',
+  INACTIVITY_TIMEOUT: '5s',
+  KEEP_ALIVE_TIMEOUT: '12s',
+  // More than is tried: each thread takes its share, and the system spreads connections only about evenly.
+  MAX_CONNECTIONS: '16000',
+}
+
+/**
+ * Does to the program what nobody should, while a client that behaves goes on asking: it must be answered, the memory
+ * must stay within its bound, and afterwards everything must be as it was before.
+ */
+export async function runOverload(circumstances: Circumstances): Promise<Finding> {
+  const failures: string[] = []
+  const skipped: string[] = []
+  const noted: string[] = []
+  let peakOfAllMib = 0
+  let times = 0
+  await using program = await startProgram({ environment })
+  const { client } = program
+  let lastId = 0n
+  const nextId = () => ++lastId
+  for (let n = 0; n < 20; n++)
+    await client.ask('POST', '/plants', { body: toJson({ id: BigInt(-1 - n), name: 'x'.repeat(100_000) }) })
+  await (await fetch(`${program.url}/healthz`)).arrayBuffer()
+  const filesBefore = openFiles(program)
+  const hasSlowhttptest = spawnSync('slowhttptest', ['-h']).error === undefined
+
+  const kept: bigint[] = []
+  for (const [name, attack] of Object.entries(attacks)) {
+    const fallShort = (why: string) => skipped.push(`${name}: ${why}`)
+    if (timeIsUp(circumstances)) {
+      fallShort('the time was up')
+      continue
+    }
+    if (name.startsWith('slowhttptest') && !hasSlowhttptest) {
+      fallShort('it is not installed')
+      continue
+    }
+    times++
+    const fail = (what: string) => failures.push(`${name}: ${what}`)
+    const healthy = startHealthyClient(program, nextId)
+    const target: Target = {
+      program,
+      scale: circumstances.scale,
+      nextId,
+      healthyAnswers: () => healthy.answers,
+      note: what => noted.push(what),
+      fallShort,
+    }
+    const memory = watchMemory(program)
+    const outcome = await attack(target).catch((error: Error) => {
+      fail(error.message)
+      return 'failed'
+    })
+    await healthy.stop()
+    kept.push(...healthy.created)
+    const peakMib = memory.stop()
+    peakOfAllMib = Math.max(peakOfAllMib, peakMib)
+    console.log(
+      `  ${name}: ${outcome}; ${healthy.answers} healthy answers, slowest ${Math.round(healthy.slowestMs)} ms, peak ${peakMib} MiB`,
+    )
+    healthy.failures.slice(0, 3).forEach(fail)
+    if (peakMib > memoryMibMax) fail(`it took ${peakMib} MiB`)
+    if (!program.isRunning()) {
+      fail(`the program ended, and printed:\n${program.errors()}`)
+      return { tried: `${times} loads`, times, failures, skipped }
+    }
+    await recovery(target, filesBefore).catch((error: Error) => fail(error.message))
+  }
+  let lost = 0
+  for (const id of kept) {
+    const { status } = await client.ask('GET', `/plants/${id}`)
+    if (status !== 200) lost++
+  }
+  if (lost > 0) failures.push(`${lost} plants that were answered with success are not there`)
+  failures.push(...program.defects())
+  const ended = await program.end('SIGTERM')
+  if (ended !== 0) failures.push(`it ended with ${ended}`)
+  return {
+    tried: [
+      `${times} loads that nobody should put on it, with a healthy client beside`,
+      ...noted,
+      `peak ${peakOfAllMib} MiB`,
+      `${figure(kept.length)} writes of the healthy client`,
+    ].join('; '),
+    times,
+    failures,
+    lost,
+    skipped,
+  }
+}
+
+/** Asks as anybody would, one request after the other, and expects to be answered. */
+function startHealthyClient({ url }: Server, nextId: () => bigint) {
+  let isOver = false
+  const failures: string[] = []
+  const created: bigint[] = []
+  const ask = async (method: string, path: string, body: string | null = null) => {
+    const beganAt = performance.now()
+    const answer = await fetch(`${url}${path}`, {
+      method,
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      body,
+      signal: AbortSignal.timeout(healthyAnswerMsMax),
+    })
+    await answer.arrayBuffer()
+    healthy.answers++
+    healthy.slowestMs = Math.max(healthy.slowestMs, performance.now() - beganAt)
+    // A 503 is the right answer to more than it can do.
+    if (answer.status !== 200 && answer.status !== 503)
+      failures.push(`a healthy ${method} was answered with ${answer.status}`)
+    return answer.status === 200
+  }
+  const work = async () => {
+    while (!isOver) {
+      const id = nextId()
+      try {
+        if (await ask('POST', '/plants', toJson({ id, name: 'healthy' }))) {
+          created.push(id)
+          await ask('GET', `/plants/${id}`)
+        }
+      } catch (error) {
+        failures.push(`a healthy client was not answered: ${(error as Error).message}`)
+      }
+      await sleep(20)
+    }
+    if (healthy.answers === 0) failures.push('a healthy client got no answer at all')
+  }
+  const healthy = {
+    answers: 0,
+    slowestMs: 0,
+    failures,
+    created,
+    async stop() {
+      isOver = true
+      await working
+    },
+  }
+  const working = work()
+  return healthy
+}
+
+function watchMemory({ pid }: Server) {
+  let peakMib = 0
+  const look = () => {
+    try {
+      const [, kib = '0'] = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? []
+      peakMib = Math.max(peakMib, Number(kib) / 1_024)
+    } catch {
+      // It is gone.
+    }
+  }
+  const timer = setInterval(look, 50)
+  return {
+    stop() {
+      look()
+      clearInterval(timer)
+      return Math.round(peakMib)
+    },
+  }
+}
+
+/** Waits until connections are gone and answers are quick again. */
+async function recovery({ program, nextId }: Target, filesBefore: number): Promise<void> {
+  // Those of clients that behave may still be there.
+  await until('connections to go', () => openFiles(program) <= filesBefore + 20, recoveryMsMax)
+  const isQuick = async () => {
+    const beganAt = performance.now()
+    const body = toJson({ id: nextId(), name: 'after' })
+    const { status } = await program.client.ask('POST', '/plants', { body })
+    return status === 200 && performance.now() - beganAt < 500
+  }
+  await until('quick answers', isQuick, recoveryMsMax)
+}

@@ -1,0 +1,79 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { toJson } from '@plant-store/contract'
+import { until } from '@plant-store/harness'
+import { figure } from '../part.ts'
+import { type TestedProgram, token } from '../program.ts'
+import { Connections } from './connections.ts'
+import { type Attack, authorized, healthRequest, openFiles, type Target } from './target.ts'
+
+/** Attacks that ask for much and take it slowly, late or never. */
+
+/** Plants whose names are as long as a body may be, behind all others; the emoji makes each character two bytes in memory. */
+const longNames = { count: 130, after: 10n ** 15n, name: `🌱${'x'.repeat(2 ** 20 - 100)}` }
+const longListPath = `/plants?limit=1000&after=${longNames.after}`
+export const longListRequest = `GET ${longListPath} HTTP/1.1\r\n${authorized}\r\n`
+
+export async function pipelineBehindHeld({ program }: Target): Promise<string> {
+  await storeLongNames(program)
+  const count = 100_000
+  using connections = (await Connections.open(program.url, 1)).pause()
+  if (connections.sockets.length === 0) throw new Error('no connection could be made')
+  connections.write(longListRequest)
+  connections.write(healthRequest.repeat(count))
+  await sleep(3_000)
+  return `${figure(count)} requests`
+}
+
+export async function neverRead({ program }: Target): Promise<string> {
+  const before = openFiles(program)
+  const held = () => openFiles(program) - before
+  using connections = (await Connections.open(program.url, 100)).pause()
+  const count = connections.sockets.length
+  connections.write(`GET /plants?limit=20 HTTP/1.1\r\n${authorized}\r\n`.repeat(200))
+  await until('all to be held', () => held() >= count - 20, 40_000)
+  // The server must cut them off by itself: they never will.
+  await until('all but a tenth to be cut off', () => held() <= count / 10, 40_000)
+  return `${count} connections of 200 requests for 2 MB each, all cut off but ${Math.max(0, held())}`
+}
+
+async function storeLongNames({ client }: TestedProgram): Promise<void> {
+  const body = toJson({ name: longNames.name })
+  for (let n = 1n; n <= longNames.count; n++)
+    await client.ask('PUT', `/plants/${longNames.after + n}`, { body })
+}
+
+/** Page by page to its end, a few clients at once. */
+export async function listLongNames({ program }: Target): Promise<string> {
+  await storeLongNames(program)
+  let pages = 0
+  const listAll = async () => {
+    let plants = 0
+    for (let path: string | undefined = longListPath; path !== undefined; ) {
+      const answer: Response = await fetch(`${program.url}${path}`, {
+        headers: { authorization: `Bearer ${token}` },
+      })
+      const text = await answer.text()
+      if (answer.status === 503) {
+        await sleep(100)
+        continue
+      }
+      if (answer.status !== 200) throw new Error(`a list was answered with ${answer.status}`)
+      plants += text.split('"id":').length - 1
+      pages++
+      path = /<([^>]*)>/.exec(answer.headers.get('link') ?? '')?.[1]
+    }
+    if (plants !== longNames.count) throw new Error(`${plants} of ${longNames.count} plants were listed`)
+  }
+  await Promise.all([listAll(), listAll(), listAll(), listAll()])
+  return `${longNames.count} names of 1 MiB, listed 4 times at once in ${pages} pages`
+}
+
+/** Asks on many connections and takes nothing of the answers for a while. */
+export function readSlowly(count: number, request: string): Attack {
+  return async ({ program }) => {
+    using connections = (await Connections.open(program.url, count)).pause()
+    connections.write(request)
+    await sleep(4_000)
+    return `${figure(connections.sockets.length)} connections`
+  }
+}

@@ -1,0 +1,156 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { toJson } from '@plant-store/contract'
+import { until } from '@plant-store/harness'
+import { figure } from '../part.ts'
+import { Connections } from './connections.ts'
+import { type Attack, authorized, healthRequest, openFiles, type Target } from './target.ts'
+
+/** Attacks that send too much, too fast, too slowly or without end. */
+
+export async function tenTimesTheRate(target: Target): Promise<string> {
+  const { program, scale } = target
+  const perSecond = await sustainableRate(target)
+  const seconds = Math.max(1, 4 * scale)
+  using connections = await Connections.open(program.url, 400)
+  const { sockets } = connections
+  let offered = 0
+  const beganAt = performance.now()
+  for (;;) {
+    const elapsed = (performance.now() - beganAt) / 1_000
+    if (elapsed > seconds) break
+    const due = elapsed * perSecond * 10
+    const each = Math.ceil(Math.floor(due - offered) / sockets.length)
+    for (const socket of sockets) {
+      if (socket.destroyed || offered >= due) continue
+      const requests = createRequests(each, target)
+      offered += each
+      // What the server does not take is kept by us, and must not pile up.
+      if (socket.writableLength < 2 ** 20) socket.write(requests)
+    }
+    await sleep(5)
+  }
+  await sleep(1_000)
+  connections.assertOnly(200, 408, 503)
+  return `${figure(Math.round(perSecond))} a second kept up, ${figure(Math.round(offered / seconds))} a second offered, ${connections}`
+}
+
+/** Returns how many creates a second are answered when each client waits for its answer. */
+async function sustainableRate({ program, nextId }: Target): Promise<number> {
+  using connections = await Connections.open(program.url, 32)
+  connections.keepAsking(() => createRequest(nextId()))
+  // A program that has just started is slower.
+  await sleep(1_500)
+  const created = () => connections.counts.get(200) ?? 0
+  const before = created()
+  const measureMs = 1_500
+  await sleep(measureMs)
+  return ((created() - before) / measureMs) * 1_000
+}
+
+/** Each is answered once and then kept open; all of them must still be there, and be answered, after others were. */
+export async function idleConnections({ program, note, fallShort, healthyAnswers }: Target): Promise<string> {
+  const meant = 10_000
+  // What a process has open besides connections, and some more.
+  const filesBesides = 300
+  // Each is a file to the one who opens it, and one to the program.
+  const files = Math.min(openFilesMax('self'), openFilesMax(program.pid))
+  const wanted = Math.min(meant, files - filesBesides)
+  if (wanted < meant)
+    fallShort(`only ${figure(wanted)}, as a process may have ${figure(files)} files open here`)
+  const before = openFiles(program)
+  using connections = await Connections.open(program.url, wanted)
+  const count = connections.sockets.length
+  if (count < wanted) throw new Error(`${count} of ${wanted} connections could be made`)
+  const askAll = async () => {
+    const due = connections.answers + count
+    connections.write(healthRequest)
+    await until('an answer on each', () => connections.answers >= due, 20_000)
+    connections.assertOnly(200)
+  }
+  await askAll()
+  const answeredBefore = healthyAnswers()
+  await sleep(3_000)
+  const answered = healthyAnswers() - answeredBefore
+  const held = openFiles(program) - before
+  // Others come and go.
+  if (held < wanted - 20) throw new Error(`only ${held} of ${wanted} connections were still held`)
+  if (answered === 0) throw new Error('nobody else was answered meanwhile')
+  await askAll()
+  note(`${figure(count)} of ${figure(meant)} idle connections held`)
+  return `${figure(count)} held at once, each answered before and after; ${answered} healthy answers while they stood idle`
+}
+
+function openFilesMax(pid: number | 'self'): number {
+  const [, soft = '0'] = /^Max open files\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/limits`, 'utf8')) ?? []
+  return Number(soft)
+}
+
+/** Sends a header section or a body that does not end, on many connections, for as long as the server takes it. */
+export function flood({ head, piece, status, otherwise = status }: Flood): Attack {
+  return async ({ program }) => {
+    using connections = await Connections.open(program.url, 50)
+    const { sockets, counts } = connections
+    let sent = 0
+    const floodOne = async (socket: (typeof sockets)[number]) => {
+      const closed = once(socket, 'close').catch(() => {})
+      socket.write(head)
+      for (let n = 0; n < 4_000 && socket.writable && !socket.readableEnded; n++) {
+        sent += piece.length
+        if (!socket.write(piece)) await Promise.race([once(socket, 'drain').catch(() => {}), closed])
+      }
+      socket.destroy()
+    }
+    await Promise.all(sockets.map(floodOne))
+    connections.assertOnly(status, otherwise)
+    if ((counts.get(status) ?? 0) < sockets.length / 2)
+      throw new Error(`only ${connections} for ${sockets.length}`)
+    return `${figure(Math.round(sent / 2 ** 20))} MiB sent, ${connections}`
+  }
+}
+
+interface Flood {
+  readonly head: string
+  readonly piece: string
+  /** What at least half of the connections are answered with. */
+  readonly status: number
+  readonly otherwise?: number
+}
+
+export async function pipeline(target: Target): Promise<string> {
+  using connections = await Connections.open(target.program.url, 20)
+  const each = Math.ceil(2_000 * target.scale)
+  for (const socket of connections.sockets) socket.write(createRequests(each, target))
+  await until('an answer to each', () => connections.answers >= each * connections.sockets.length, 60_000)
+  connections.assertOnly(200, 503)
+  return `${connections}`
+}
+
+function createRequest(id: bigint): string {
+  const body = toJson({ id, name: 'load' })
+  return `POST /plants HTTP/1.1\r\n${authorized}content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`
+}
+
+const createRequests = (count: number, { nextId }: Target): string =>
+  Array.from({ length: count }, () => createRequest(nextId())).join('')
+
+/** Only bad for an expression that looks for the end of the token from each of them. */
+export async function spacesInAuthorization({ program }: Target): Promise<string> {
+  using connections = await Connections.open(program.url, 16)
+  const spaces = ' '.repeat(16_000)
+  connections.keepAsking(() => `GET /plants HTTP/1.1\r\nhost: h\r\nauthorization: Bearer a${spaces}b\r\n\r\n`)
+  await sleep(4_000)
+  connections.assertOnly(401, 429)
+  return `${connections}`
+}
+
+export function slowhttptest(path: string, mode: string): Attack {
+  return async ({ program, scale }) => {
+    const seconds = Math.max(5, Math.ceil(15 * scale))
+    const args = `${mode} -c 500 -r 250 -l ${seconds} -p 3 -u ${program.url}${path}`.split(' ')
+    await once(spawn('slowhttptest', args, { stdio: 'ignore', timeout: (seconds + 20) * 1_000 }), 'exit')
+    return `500 connections for ${seconds} s`
+  }
+}

@@ -1,0 +1,24 @@
+import { readdirSync } from 'node:fs'
+import type { Server } from '@plant-store/harness'
+import { type TestedProgram, token } from '../program.ts'
+
+/** Does something to the program. Resolves to what came of it in words, and rejects when that is wrong. */
+export type Attack = (target: Target) => Promise<string>
+
+export interface Target {
+  readonly program: TestedProgram
+  readonly scale: number
+  nextId(): bigint
+  /** How many answers the client that behaves has had in this attack so far. */
+  healthyAnswers(): number
+  /** Words for the table. */
+  note(what: string): void
+  /** Says that this machine allows less than was meant to be tried. */
+  fallShort(what: string): void
+}
+
+/** The header fields of a request for the plants. */
+export const authorized = `host: h\r\nauthorization: Bearer ${token}\r\n`
+export const healthRequest = 'GET /healthz HTTP/1.1\r\nhost: h\r\n\r\n'
+
+export const openFiles = ({ pid }: Server): number => readdirSync(`/proc/${pid}/fd`).length
