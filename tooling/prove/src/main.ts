@@ -29,10 +29,10 @@ const parts: readonly Part[] = [
   killPart,
 ]
 
-/** Each with the part that must notice it, and how that is then told: a program that can't even start is no proof. */
+/** Each with the part that must notice it, and what it then says: a program that can't even start is no proof. */
 const breaks: Readonly<Record<string, { readonly part: string; readonly noticed: RegExp }>> = {
   'answer-before-commit': { part: 'kill', noticed: /no order of events explains/ },
-  'last-writer-wins': { part: 'model', noticed: /expected .*taken|no order explains/ },
+  'last-writer-wins': { part: 'model', noticed: /is: 'taken'|no order explains/ },
   'synchronous-normal': { part: 'power-cut', noticed: /is lost/ },
   'folder-not-synced': { part: 'power-cut-copies', noticed: /is lost/ },
   'undeclared-status': { part: 'fuzz', noticed: /the status 202 is not declared/ },
@@ -74,42 +74,31 @@ else if (unknown.length > 0 || !(minutes > 0) || !Number.isSafeInteger(seed)) {
 /** @returns the exit code */
 async function prove(): Promise<number> {
   const chosen = parts.filter(({ name }) => wanted?.includes(name) ?? true)
-  const preload =
-    broken === undefined ? undefined : fileURLToPath(new URL(`../breaks/${broken}.ts`, import.meta.url))
-  const rows: Row[] = []
-  let running: Part | undefined
-  const cut = setTimeout(
-    () => {
-      const tried = 'did not end'
-      rows.push({ name: `${running?.name}`, seconds: 0, tried, times: 0, failures: [tried] })
-      report(rows)
-      process.exit(1)
-    },
-    (minutes + graceMinutes) * 60_000,
-  )
+  const preload = broken && fileURLToPath(new URL(`../breaks/${broken}.ts`, import.meta.url))
   const endAtMs = performance.now() + minutes * 60_000
+  const rows: Row[] = []
   for (const [index, part] of chosen.entries()) {
-    running = part
     const beganAt = performance.now()
     const sharesLeft = chosen.slice(index).reduce((sum, { share }) => sum + share, 0)
     const boundMs = Math.max(0, ((endAtMs - beganAt) * part.share) / sharesLeft)
     console.log(`${part.name} … (seed ${seed}, at most about ${Math.ceil(boundMs / 1_000)} s)`)
-    let finding: Finding
-    try {
-      finding = await part.run({
-        seed,
-        endAtMs: beganAt + boundMs,
-        preload,
-        scale: Math.min(1, minutes / 15),
-      })
-    } catch (error) {
-      finding = { tried: 'ended early', times: 0, failures: [(error as Error).stack ?? `${error}`] }
-    }
+    const cut = setTimeout(
+      () => {
+        const tried = 'did not end'
+        report([...rows, { name: part.name, seconds: 0, tried, times: 0, failures: [tried] }])
+        process.exit(1)
+      },
+      endAtMs + graceMinutes * 60_000 - beganAt,
+    )
+    const circumstances = { seed, endAtMs: beganAt + boundMs, preload, scale: Math.min(1, minutes / 15) }
+    const finding: Finding = await part
+      .run(circumstances)
+      .catch(error => ({ tried: 'ended early', times: 0, failures: [error.stack ?? `${error}`] }))
+    clearTimeout(cut)
     for (const failure of finding.failures.slice(0, 20)) console.log(`  FAILED ${failure}`)
     for (const skipped of finding.skipped ?? []) console.log(`  SKIPPED ${skipped}`)
     rows.push({ name: part.name, seconds: (performance.now() - beganAt) / 1_000, ...finding })
   }
-  clearTimeout(cut)
   const isSound = report(rows)
   if (broken === undefined) return isSound ? 0 : 1
   const isNoticed = rows.some(row => row.failures.some(failure => breaks[broken]?.noticed.test(failure)))
@@ -117,36 +106,27 @@ async function prove(): Promise<number> {
   return isNoticed ? 1 : 2
 }
 
-/** @returns whether nothing failed */
-function report(rows: readonly Row[]): boolean {
-  console.log(`\n${table(rows)}\n`)
-  const failures = rows.reduce((sum, row) => sum + row.failures.length, 0)
-  const lost = rows.reduce((sum, row) => sum + (row.lost ?? 0), 0)
-  const skipped = rows.flatMap(row => row.skipped ?? [])
-  console.log(`seed ${seed}: ${figure(failures)} failures, ${figure(lost)} answered writes lost`)
-  for (const each of skipped) console.log(`NOT TRIED: ${each}`)
-  return failures === 0
-}
-
 interface Row extends Finding {
   readonly name: string
   readonly seconds: number
 }
 
-function table(rows: readonly Row[]): string {
-  const lines = rows.map(({ name, tried, times, failures, lost, seconds }) => [
+/** @returns whether nothing failed */
+function report(rows: readonly Row[]): boolean {
+  const cells = rows.map(({ name, times, failures, lost, seconds, tried }) => [
     name,
-    figure(times),
-    figure(failures.length),
-    lost === undefined ? '' : figure(lost),
-    `${Math.round(seconds)} s`,
-    tried,
+    {
+      times,
+      failures: failures.length,
+      ...(lost !== undefined && { lost }),
+      seconds: Math.round(seconds),
+      tried,
+    },
   ])
-  const head = ['part', 'times', 'failures', 'lost', 'time', 'what was tried']
-  const widths = head.map((title, column) =>
-    Math.max(title.length, ...lines.map(line => `${line[column]}`.length)),
-  )
-  return [head, widths.map(width => '-'.repeat(width)), ...lines]
-    .map(line => `| ${line.map((cell, column) => `${cell}`.padEnd(widths[column] as number)).join(' | ')} |`)
-    .join('\n')
+  console.table(Object.fromEntries(cells))
+  const failures = rows.reduce((sum, row) => sum + row.failures.length, 0)
+  const lost = rows.reduce((sum, row) => sum + (row.lost ?? 0), 0)
+  console.log(`seed ${seed}: ${figure(failures)} failures, ${figure(lost)} answered writes lost`)
+  for (const each of rows.flatMap(row => row.skipped ?? [])) console.log(`NOT TRIED: ${each}`)
+  return failures === 0
 }

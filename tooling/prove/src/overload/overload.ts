@@ -72,7 +72,6 @@ const environment = {
 export async function runOverload(circumstances: Circumstances): Promise<Finding> {
   const failures: string[] = []
   const skipped: string[] = []
-  const noted: string[] = []
   let peakOfAllMib = 0
   let times = 0
   await using program = await startProgram({ environment })
@@ -104,17 +103,19 @@ export async function runOverload(circumstances: Circumstances): Promise<Finding
       scale: circumstances.scale,
       nextId,
       healthyAnswers: () => healthy.answers,
-      note: what => noted.push(what),
       fallShort,
     }
-    const memory = watchMemory(program)
+    let peakMib = 0
+    const watching = setInterval(() => {
+      peakMib = Math.max(peakMib, memoryMib(program))
+    }, 50)
     const outcome = await attack(target).catch((error: Error) => {
       fail(error.message)
       return 'failed'
     })
     await healthy.stop()
     kept.push(...healthy.created)
-    const peakMib = memory.stop()
+    clearInterval(watching)
     peakOfAllMib = Math.max(peakOfAllMib, peakMib)
     console.log(
       `  ${name}: ${outcome}; ${healthy.answers} healthy answers, slowest ${Math.round(healthy.slowestMs)} ms, peak ${peakMib} MiB`,
@@ -137,12 +138,7 @@ export async function runOverload(circumstances: Circumstances): Promise<Finding
   const ended = await program.end('SIGTERM')
   if (ended !== 0) failures.push(`it ended with ${ended}`)
   return {
-    tried: [
-      `${times} loads that nobody should put on it, with a healthy client beside`,
-      ...noted,
-      `peak ${peakOfAllMib} MiB`,
-      `${figure(kept.length)} writes of the healthy client`,
-    ].join('; '),
+    tried: `${times} loads that nobody should put on it, with a healthy client beside; peak ${peakOfAllMib} MiB; ${figure(kept.length)} writes of the healthy client`,
     times,
     failures,
     lost,
@@ -153,8 +149,6 @@ export async function runOverload(circumstances: Circumstances): Promise<Finding
 /** Asks as anybody would, one request after the other, and expects to be answered. */
 function startHealthyClient({ url }: Server, nextId: () => bigint) {
   let isOver = false
-  const failures: string[] = []
-  const created: bigint[] = []
   const ask = async (method: string, path: string, body: string | null = null) => {
     const beganAt = performance.now()
     const answer = await fetch(`${url}${path}`, {
@@ -168,7 +162,7 @@ function startHealthyClient({ url }: Server, nextId: () => bigint) {
     healthy.slowestMs = Math.max(healthy.slowestMs, performance.now() - beganAt)
     // A 503 is the right answer to more than it can do.
     if (answer.status !== 200 && answer.status !== 503)
-      failures.push(`a healthy ${method} was answered with ${answer.status}`)
+      healthy.failures.push(`a healthy ${method} was answered with ${answer.status}`)
     return answer.status === 200
   }
   const work = async () => {
@@ -176,21 +170,21 @@ function startHealthyClient({ url }: Server, nextId: () => bigint) {
       const id = nextId()
       try {
         if (await ask('POST', '/plants', toJson({ id, name: 'healthy' }))) {
-          created.push(id)
+          healthy.created.push(id)
           await ask('GET', `/plants/${id}`)
         }
       } catch (error) {
-        failures.push(`a healthy client was not answered: ${(error as Error).message}`)
+        healthy.failures.push(`a healthy client was not answered: ${(error as Error).message}`)
       }
       await sleep(20)
     }
-    if (healthy.answers === 0) failures.push('a healthy client got no answer at all')
+    if (healthy.answers === 0) healthy.failures.push('a healthy client got no answer at all')
   }
   const healthy = {
     answers: 0,
     slowestMs: 0,
-    failures,
-    created,
+    failures: [] as string[],
+    created: [] as bigint[],
     async stop() {
       isOver = true
       await working
@@ -200,24 +194,10 @@ function startHealthyClient({ url }: Server, nextId: () => bigint) {
   return healthy
 }
 
-function watchMemory({ pid }: Server) {
-  let peakMib = 0
-  const look = () => {
-    try {
-      const [, kib = '0'] = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? []
-      peakMib = Math.max(peakMib, Number(kib) / 1_024)
-    } catch {
-      // It is gone.
-    }
-  }
-  const timer = setInterval(look, 50)
-  return {
-    stop() {
-      look()
-      clearInterval(timer)
-      return Math.round(peakMib)
-    },
-  }
+function memoryMib({ pid, isRunning }: Server): number {
+  if (!isRunning()) return 0
+  const [, kib = '0'] = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? []
+  return Math.round(Number(kib) / 1_024)
 }
 
 /** Waits until connections are gone and answers are quick again. */

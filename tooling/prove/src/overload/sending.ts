@@ -51,7 +51,7 @@ async function sustainableRate({ program, nextId }: Target): Promise<number> {
 }
 
 /** Each is answered once and then kept open; all of them must still be there, and be answered, after others were. */
-export async function idleConnections({ program, note, fallShort, healthyAnswers }: Target): Promise<string> {
+export async function idleConnections({ program, fallShort, healthyAnswers }: Target): Promise<string> {
   const meant = 10_000
   // What a process has open besides connections, and some more.
   const filesBesides = 300
@@ -79,7 +79,6 @@ export async function idleConnections({ program, note, fallShort, healthyAnswers
   if (held < wanted - 20) throw new Error(`only ${held} of ${wanted} connections were still held`)
   if (answered === 0) throw new Error('nobody else was answered meanwhile')
   await askAll()
-  note(`${figure(count)} of ${figure(meant)} idle connections held`)
   return `${figure(count)} held at once, each answered before and after; ${answered} healthy answers while they stood idle`
 }
 

@@ -11,8 +11,6 @@ export interface Target {
   nextId(): bigint
   /** How many answers the client that behaves has had in this attack so far. */
   healthyAnswers(): number
-  /** Words for the table. */
-  note(what: string): void
   /** Says that this machine allows less than was meant to be tried. */
   fallShort(what: string): void
 }
