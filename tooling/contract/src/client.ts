@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { Agent, type IncomingMessage, request } from 'node:http'
 import type { Asked, Recorder } from './recorder.ts'
+import { bareRequest, hostAndToken, plantRequest } from './requests.ts'
 import { type Answer, openWire, type Wire } from './wire.ts'
 
 /** A plant store that runs somewhere, and what a test has to know about it. */
@@ -37,10 +38,22 @@ export interface Client {
   readonly store: Required<RunningStore>
   /** @param path below the store's own, with the query */
   ask(method: string, path: string, options?: AskOptions): Promise<Answer>
+  /** Posts a plant. */
+  post(body: string | Uint8Array): Promise<Answer>
+  /** Posts a plant with the given header fields too, on a connection of its own. */
+  postBare(body: string | Uint8Array, fields?: readonly string[]): Promise<Answer>
+  /**
+   * Sends a request with the given header fields and no others but Host and a token, on a connection of its own.
+   *
+   * @param request such as `GET /plants/1`
+   */
+  askBare(request: string, fields?: readonly string[], body?: string): Promise<Answer>
   /** A connection for bytes of one's own. */
   open(): Promise<Wire>
   /** Sends the bytes of one request and reads its answer, on a connection of its own. */
   exchange(asked: Asked | undefined, ...bytes: readonly (string | Uint8Array)[]): Promise<Answer>
+  /** @param request such as `GET /plants/1` */
+  asked(request: string): Asked
   /** The request target of a path: what stands before it, and the path. */
   target(path: string): string
   close(): void
@@ -53,10 +66,14 @@ export function createClient(running: RunningStore, recorder: Pick<Recorder, 'ch
   const target = (path: string) => `${pathname.replace(/\/$/, '')}${path}`
 
   const open = () => openWire(store.url, recorder)
-  return {
+  const client: Client = {
     store,
     target,
     open,
+    asked(request) {
+      const [method, path] = request.split(' ') as [string, string]
+      return { method, target: target(path) }
+    },
     async ask(method, path, { token = store.tokens.full, body, headers = {} } = {}) {
       const outgoing = request({
         agent,
@@ -85,6 +102,13 @@ export function createClient(running: RunningStore, recorder: Pick<Recorder, 'ch
       recorder.check({ method, target: target(path) }, answer)
       return answer
     },
+    post: body => client.ask('POST', '/plants', { body }),
+    postBare: (body, fields) =>
+      client.exchange(client.asked('POST /plants'), plantRequest(client, body, fields)),
+    askBare(request, fields = [], body = '') {
+      const asked = client.asked(request)
+      return client.exchange(asked, bareRequest(asked, [...hostAndToken(client), ...fields]), body)
+    },
     async exchange(asked, ...bytes) {
       using wire = await open()
       wire.send(...bytes)
@@ -92,4 +116,5 @@ export function createClient(running: RunningStore, recorder: Pick<Recorder, 'ch
     },
     close: () => agent.destroy(),
   }
+  return client
 }

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import type { Client } from './client.ts'
 import { readExactly } from './exact-json.ts'
-import type { Asked } from './recorder.ts'
 import type { Answer } from './wire.ts'
 
 /** One promise of a running store. */
@@ -84,11 +83,7 @@ export function assertFailure(answer: Answer, error: number, ...words: readonly 
 
 export async function create(client: Client, plant: PlantSent): Promise<void> {
   const { id: _, ...shown } = plant
-  assertSuccess(await post(client, toJson(plant)), shown)
-}
-
-export function post(client: Client, body: string | Uint8Array): Promise<Answer> {
-  return client.ask('POST', '/plants', { body })
+  assertSuccess(await client.post(toJson(plant)), shown)
 }
 
 /** Frees ids that only one plant in the world can have, such as 2^63-1. */
@@ -107,71 +102,6 @@ export async function assertAbsent(client: Client, id: bigint): Promise<void> {
   assertFailure(await client.ask('GET', `/plants/${id}`), 40402)
 }
 
-/** @param request such as `GET /plants/1` */
-export function askedFor(client: Client, request: string): Asked {
-  const [method, path] = request.split(' ') as [string, string]
-  return { method, target: client.target(path) }
-}
-
-/**
- * Sends a request with the given header fields and no others but Host and a token, on a connection of its own.
- *
- * @param request such as `GET /plants/1`
- */
-export function askBare(
-  client: Client,
-  request: string,
-  fields: readonly string[] = [],
-  body = '',
-): Promise<Answer> {
-  const asked = askedFor(client, request)
-  return client.exchange(asked, bareRequest(asked, [...whoAsks(client), ...fields]), body)
-}
-
-/** The header fields of a request that may do everything. */
-export function whoAsks(client: Client): readonly string[] {
-  return ['host: h', `authorization: Bearer ${client.store.tokens.full}`]
-}
-
-/** Posts a plant with more header fields, on a connection of its own. */
-export function postBare(
-  client: Client,
-  body: string | Uint8Array,
-  fields: readonly string[] = [],
-): Promise<Answer> {
-  return client.exchange(askedFor(client, 'POST /plants'), plantRequest(client, body, fields))
-}
-
-/**
- * The bytes of a request for the plants, with a token and a body.
- *
- * @param fields header fields as they are to be sent, beside Host, the token, the media type, and the length of a body
- *   that is not in chunks
- */
-export function plantRequest(
-  client: Client,
-  body: string | Uint8Array,
-  fields: readonly string[] = [],
-): Buffer {
-  const isChunked = fields.some(field => /^transfer-encoding:/i.test(field))
-  const length = isChunked ? [] : [`content-length: ${Buffer.byteLength(body)}`]
-  const all = [...whoAsks(client), 'content-type: application/json', ...length, ...fields]
-  return Buffer.concat([Buffer.from(bareRequest(askedFor(client, 'POST /plants'), all)), Buffer.from(body)])
-}
-
-/** The bytes of a request without a body. */
-export function bareRequest(
-  { method, target }: Asked,
-  fields: readonly string[],
-  version = 'HTTP/1.1',
-): string {
-  return `${[`${method} ${target} ${version}`, ...fields].join('\r\n')}\r\n\r\n`
-}
-
-export function chunk(text: string): string {
-  return `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`
-}
-
 /** The words of a text, where a list of them would take a line each. */
 export function words(text: string): readonly string[] {
   return text.trim().split(/\s+/)
@@ -185,7 +115,7 @@ export function refuses(refusals: (id: bigint) => readonly Refusal[]): ContractC
   return async client => {
     const id = ownId()
     for (const [body, error, ...words] of refusals(id))
-      assertFailure(await post(client, body), error, ...words)
+      assertFailure(await client.post(body), error, ...words)
     await assertAbsent(client, id)
   }
 }

@@ -23,7 +23,6 @@ export {
   assertSuccess,
   type ContractCase,
   held,
-  plantRequest,
   toJson,
 } from './contract-case.ts'
 export {
@@ -34,6 +33,7 @@ export {
 } from './description.ts'
 export { readExactly } from './exact-json.ts'
 export { type Asked, createRecorder, type Recorder } from './recorder.ts'
+export { plantRequest } from './requests.ts'
 export type { Answer } from './wire.ts'
 
 /** Every clause of the contract that any running store can be asked about. */

@@ -1,19 +1,17 @@
 import assert from 'node:assert/strict'
 import type { AskOptions } from '../client.ts'
 import {
-  askedFor,
   assertAbsent,
   assertFailure,
   assertSuccess,
-  bareRequest,
   type ContractCase,
   casesOf,
   create,
   ownId,
   toJson,
-  whoAsks,
 } from '../contract-case.ts'
 import type { Asked } from '../recorder.ts'
+import { bareRequest, hostAndToken } from '../requests.ts'
 import type { Answer } from '../wire.ts'
 
 const realm = 'Bearer realm="plant-store"'
@@ -161,7 +159,7 @@ export const accessCases: readonly ContractCase[] = [
     },
 
     '401 before the body is read, however large it says it is': async client => {
-      const asked = askedFor(client, 'POST /plants')
+      const asked = client.asked('POST /plants')
       // The body never comes: a server that waited for it would not answer.
       for (const length of [
         'content-length: 100',
@@ -172,7 +170,7 @@ export const accessCases: readonly ContractCase[] = [
     },
 
     'Expect: 100-continue without a token gets 401, and never a 100': async client => {
-      const asked = askedFor(client, 'POST /plants')
+      const asked = client.asked('POST /plants')
       for (const [error, ...authorization] of [
         [40101],
         [40102, 'authorization: Bearer plantstore_wrong'],
@@ -185,10 +183,10 @@ export const accessCases: readonly ContractCase[] = [
     },
 
     'Expect: 100-continue with a token gets 100, then the answer to the body': async client => {
-      const asked = askedFor(client, 'POST /plants')
+      const asked = client.asked('POST /plants')
       const id = ownId()
       const body = toJson({ id, name: 'expected' })
-      const fields = [...whoAsks(client), 'Expect: 100-Continue']
+      const fields = [...hostAndToken(client), 'Expect: 100-Continue']
       using wire = await client.open()
       wire.send(postHead(asked, [...fields, `content-length: ${body.length}`]))
       assert.equal(await wire.interim(), 100)

@@ -2,23 +2,18 @@ import assert from 'node:assert/strict'
 import { METHODS } from 'node:http'
 import { gzipSync } from 'node:zlib'
 import {
-  askBare,
-  askedFor,
   assertAbsent,
   assertFailure,
   assertSuccess,
-  bareRequest,
   type ContractCase,
   casesForEach,
   casesOf,
-  chunk,
   create,
   ownId,
-  postBare,
   toJson,
-  whoAsks,
   words,
 } from '../contract-case.ts'
+import { bareRequest, chunk, hostAndToken } from '../requests.ts'
 
 const failures = 'Decision 4, one shape for every failure'
 const keptMeaning = 'Decision 4, the request around the plant'
@@ -75,7 +70,7 @@ export const aroundRequestCases: readonly ContractCase[] = [
     operations,
     operation => `${operation} without a Host, or with two, gets 400`,
     async (client, operation) => {
-      const asked = askedFor(client, operation)
+      const asked = client.asked(operation)
       const token = `authorization: Bearer ${client.store.tokens.full}`
       for (const hosts of [[], ['host: a', 'host: a'], ['host: a', 'Host: b']])
         assertFailure(await client.exchange(asked, bareRequest(asked, [token, ...hosts])), 40007, 'host')
@@ -90,11 +85,11 @@ export const aroundRequestCases: readonly ContractCase[] = [
       const { headerBytesMax } = client.store
       const many = Array.from({ length: 40 }, (_, n) => `x-${n}: ${'y'.repeat(headerBytesMax / 40)}`)
       for (const fields of [[`x: ${'y'.repeat(headerBytesMax)}`], many]) {
-        const answer = await askBare(client, operation, fields)
+        const answer = await client.askBare(operation, fields)
         assertFailure(answer, 43101)
         assert.equal(answer.headers.get('connection'), 'close')
       }
-      assertFailure(await askBare(client, `${operation}?x=${'y'.repeat(headerBytesMax)}`), 43101)
+      assertFailure(await client.askBare(`${operation}?x=${'y'.repeat(headerBytesMax)}`), 43101)
     },
   ),
 
@@ -102,8 +97,7 @@ export const aroundRequestCases: readonly ContractCase[] = [
     keptMeaning,
     operations,
     operation => `${operation} with an expectation that can't be met gets 417`,
-    async (client, operation) =>
-      assertFailure(await askBare(client, operation, ['expect: a miracle']), 41701),
+    async (client, operation) => assertFailure(await client.askBare(operation, ['expect: a miracle']), 41701),
   ),
 
   ...casesForEach(
@@ -126,14 +120,14 @@ export const aroundRequestCases: readonly ContractCase[] = [
         for (const method of ['PUT', 'DELETE'])
           assertFailure(await client.ask(method, '/plants/1', { body }), 41301)
         const fields = ['content-type: application/json', 'transfer-encoding: chunked']
-        assertFailure(await askBare(client, 'PUT /plants/1', fields, `${chunk(body)}${chunk('')}`), 41301)
+        assertFailure(await client.askBare('PUT /plants/1', fields, `${chunk(body)}${chunk('')}`), 41301)
       },
 
     'a body without a media type gets 415': async client => {
       const body = toJson({ id: ownId(), name: 'n' })
       for (const type of [[], ['content-type:'], ['content-type: ']]) {
         const fields = [...type, `content-length: ${body.length}`]
-        assertFailure(await askBare(client, 'POST /plants', fields, body), 41501)
+        assertFailure(await client.askBare('POST /plants', fields, body), 41501)
       }
       const headers = { 'content-type': 'text/plain' }
       assertFailure(await client.ask('DELETE', '/plants/1', { body, headers }), 41501)
@@ -190,16 +184,16 @@ export const aroundRequestCases: readonly ContractCase[] = [
       const id = ownId()
       const chunks = `${chunk(toJson({ id, name: 'n' }))}${chunk('')}`
       for (const coding of ['gzip, chunked', 'deflate,chunked'])
-        assertFailure(await postBare(client, chunks, [`transfer-encoding: ${coding}`]), 41502)
+        assertFailure(await client.postBare(chunks, [`transfer-encoding: ${coding}`]), 41502)
       await assertAbsent(client, id)
-      assertSuccess(await postBare(client, chunks, ['Transfer-Encoding: Chunked']), { name: 'n' })
+      assertSuccess(await client.postBare(chunks, ['Transfer-Encoding: Chunked']), { name: 'n' })
     },
 
     'every method that is not declared gets 405, with Allow': async client => {
       for (const [path, methods] of Object.entries(methodsOf)) {
         const allowed = [...methods, 'HEAD'].sort()
         for (const method of METHODS.filter(each => !allowed.includes(each) && each !== 'CONNECT')) {
-          const answer = await askBare(client, `${method} ${path}`, ['content-length: 0'])
+          const answer = await client.askBare(`${method} ${path}`, ['content-length: 0'])
           assertFailure(answer, 40501, ...allowed)
           assert.deepEqual(answer.headers.get('allow')?.split(', ').sort(), allowed)
         }
@@ -208,7 +202,7 @@ export const aroundRequestCases: readonly ContractCase[] = [
 
     'a method that nobody has heard of is a failure in the one shape, and case counts': async client => {
       for (const method of ['BREW', 'get', 'Post', 'GETT'])
-        assertFailure(await askBare(client, `${method} /plants`), 40000)
+        assertFailure(await client.askBare(`${method} /plants`), 40000)
     },
 
     'CONNECT gets 405: this is no proxy': async client => {
@@ -229,7 +223,7 @@ export const aroundRequestCases: readonly ContractCase[] = [
         for (const method of ['GET', 'POST', 'DELETE']) assertFailure(await client.ask(method, path), 40401)
       for (const target of ['*', 'plants']) {
         const asked = { method: 'OPTIONS', target: `/${target}` }
-        const answer = await client.exchange(asked, bareRequest({ ...asked, target }, whoAsks(client)))
+        const answer = await client.exchange(asked, bareRequest({ ...asked, target }, hostAndToken(client)))
         assert.ok(answer.status === 404 || answer.status === 400)
       }
     },

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import {
-  askBare,
   assertAbsent,
   assertFailure,
   assertKept,
@@ -8,14 +7,12 @@ import {
   type ContractCase,
   casesForEach,
   casesOf,
-  chunk,
   held,
   ownId,
-  post,
-  postBare,
   refuses,
   toJson,
 } from '../contract-case.ts'
+import { chunk } from '../requests.ts'
 
 const fixed = 'Fixed, a body of the right types is valid'
 const unicode = 'Decision 2, text is Unicode text'
@@ -33,16 +30,16 @@ const twice: readonly (readonly [name: string, members: string])[] = [
 export const bodyCases: readonly ContractCase[] = [
   ...casesOf('Fixed, POST /plants', {
     'answers 200 with name and tag, and no id': async client => {
-      const answer = await post(client, toJson({ id: ownId(), name: 'Monstera', tag: 'climber' }))
+      const answer = await client.post(toJson({ id: ownId(), name: 'Monstera', tag: 'climber' }))
       assert.equal(`${answer.body}`, '{"name":"Monstera","tag":"climber"}')
       assert.deepEqual([answer.status, answer.headers.get('content-type')], [200, 'application/json'])
     },
 
     'answers with a tag only when one was sent': async client => {
       const plant = { id: ownId(), name: 'Monstera' }
-      assert.equal(`${(await post(client, toJson(plant))).body}`, '{"name":"Monstera"}')
+      assert.equal(`${(await client.post(toJson(plant))).body}`, '{"name":"Monstera"}')
       await assertKept(client, plant)
-      const empty = await post(client, toJson({ id: ownId(), name: 'Monstera', tag: '' }))
+      const empty = await client.post(toJson({ id: ownId(), name: 'Monstera', tag: '' }))
       assert.equal(`${empty.body}`, '{"name":"Monstera","tag":""}')
     },
   }),
@@ -51,22 +48,22 @@ export const bodyCases: readonly ContractCase[] = [
     'keeps text that was sent in escapes': async client => {
       const id = ownId()
       const body = `{"i\\u0064":${id},"name":"\\ud83c\\udf31\\u00e9\\/\\"\\\\\\u0001"}`
-      assertSuccess(await post(client, body), { name: '🌱é/"\\\u0001' })
+      assertSuccess(await client.post(body), { name: '🌱é/"\\\u0001' })
       await assertKept(client, { id, name: '🌱é/"\\\u0001' })
     },
 
     'takes members in any order, with any white space between them': async client => {
       const id = ownId()
       const body = `\r\n\t {"tag" :\n"t"\t,"name":"n", "id"  :  ${id} } \n`
-      assertSuccess(await post(client, body), { name: 'n', tag: 't' })
+      assertSuccess(await client.post(body), { name: 'n', tag: 't' })
       await assertKept(client, { id, name: 'n', tag: 't' })
     },
   }),
 
   ...casesOf('Fixed, failures', {
     'names every field that is wrong, at once': async client => {
-      assertFailure(await post(client, '{"id":"1","name":5,"tag":false}'), 40002, 'id', 'name', 'tag')
-      const missing = await post(client, '{}')
+      assertFailure(await client.post('{"id":"1","name":5,"tag":false}'), 40002, 'id', 'name', 'tag')
+      const missing = await client.post('{}')
       assertFailure(missing, 40002, 'id', 'name')
       assert.doesNotMatch((held(missing) as { message: string }).message, /\btag\b/)
     },
@@ -112,8 +109,8 @@ export const bodyCases: readonly ContractCase[] = [
         'undefined',
         'id=1&name=n',
       ]
-      for (const body of broken) assertFailure(await post(client, body), 40001)
-      assertFailure(await askBare(client, 'POST /plants'), 40001)
+      for (const body of broken) assertFailure(await client.post(body), 40001)
+      assertFailure(await client.askBare('POST /plants'), 40001)
     },
   }),
 
@@ -136,18 +133,18 @@ export const bodyCases: readonly ContractCase[] = [
     'and never stored, whatever they are': async client => {
       const id = ownId()
       const more = '"x":1e999,"Id":5,"NAME":"N","y":{"id":7,"name":[]},"z":"\\ud800\\u0000","":null'
-      assertSuccess(await post(client, `{"id":${id},"name":"n",${more}}`), { name: 'n' })
+      assertSuccess(await client.post(`{"id":${id},"name":"n",${more}}`), { name: 'n' })
       await assertKept(client, { id, name: 'n' })
     },
 
     '__proto__, constructor and toString too: nothing is inherited from them': async client => {
       const id = ownId()
       const inherited = `{"__proto__":{"id":${id},"name":"n","tag":"t"},"constructor":{"prototype":{"id":${id}}}}`
-      assertFailure(await post(client, inherited), 40002, 'id', 'name')
+      assertFailure(await client.post(inherited), 40002, 'id', 'name')
       for (const proto of ['{"tag":"t"}', 'null', '5', '"tag"']) {
         const each = ownId()
         const body = `{"id":${each},"__proto__":${proto},"name":"n","toString":1,"hasOwnProperty":1}`
-        assertSuccess(await post(client, body), { name: 'n' })
+        assertSuccess(await client.post(body), { name: 'n' })
         await assertKept(client, { id: each, name: 'n' })
       }
       await assertAbsent(client, id)
@@ -160,7 +157,7 @@ export const bodyCases: readonly ContractCase[] = [
         `${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`,
       ]) {
         const id = ownId()
-        assertSuccess(await post(client, `{"x":${deep},"id":${id},"name":"n"}`), { name: 'n' })
+        assertSuccess(await client.post(`{"x":${deep},"id":${id},"name":"n"}`), { name: 'n' })
         await assertKept(client, { id, name: 'n' })
       }
     },
@@ -171,12 +168,12 @@ export const bodyCases: readonly ContractCase[] = [
       const { bodyBytesMax } = client.store
       const [fits, large] = [ownId(), ownId()]
       const name = 'x'.repeat(bodyBytesMax - toJson({ id: fits, name: '' }).length)
-      assertSuccess(await post(client, toJson({ id: fits, name })), { name })
+      assertSuccess(await client.post(toJson({ id: fits, name })), { name })
 
       const tooLarge = toJson({ id: large, name: `${name}x` })
-      assertFailure(await postBare(client, tooLarge), 41301)
+      assertFailure(await client.postBare(tooLarge), 41301)
       const chunks = `${chunk(tooLarge.slice(0, 1000))}${chunk(tooLarge.slice(1000))}${chunk('')}`
-      assertFailure(await postBare(client, chunks, ['transfer-encoding: chunked']), 41301)
+      assertFailure(await client.postBare(chunks, ['transfer-encoding: chunked']), 41301)
       await assertAbsent(client, large)
     },
 
@@ -187,7 +184,7 @@ export const bodyCases: readonly ContractCase[] = [
         Buffer.concat([Buffer.from('1\r\n'), Buffer.of(byte), Buffer.from('\r\n')]),
       )
       const body = Buffer.concat([...chunks, Buffer.from('0\r\n\r\n')])
-      assertSuccess(await postBare(client, body, ['transfer-encoding: chunked']), { name: '🌱' })
+      assertSuccess(await client.postBare(body, ['transfer-encoding: chunked']), { name: '🌱' })
     },
   }),
 ]

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import {
-  askBare,
   assertAbsent,
   assertFailure,
   assertKept,
@@ -11,7 +10,6 @@ import {
   create,
   free,
   ownId,
-  post,
   toJson,
   words,
 } from '../contract-case.ts'
@@ -73,7 +71,7 @@ export const idCases: readonly ContractCase[] = [
         for (const { id, name } of plants) {
           const read = await client.ask('GET', `/plants/${id}`)
           assert.equal(`${read.body}`, `{"id":${id},"name":"${name}","tag":"${tag}"}`)
-          const again = await post(client, toJson({ id, name: 'another' }))
+          const again = await client.post(toJson({ id, name: 'another' }))
           assertFailure(again, 40003, `${id}`.replace('-', ''))
         }
         const list = await client.ask('GET', `/plants?limit=1000&tag=${encodeURIComponent(tag)}`)
@@ -95,7 +93,7 @@ export const idCases: readonly ContractCase[] = [
     },
 
     'refuses digits that JSON has no number for': async client => {
-      for (const digits of notJson) assertFailure(await post(client, `{"id":${digits},"name":"n"}`), 40001)
+      for (const digits of notJson) assertFailure(await client.post(`{"id":${digits},"name":"n"}`), 40001)
     },
 
     'takes an id in a path only as the digits of an int64': async client => {
@@ -103,7 +101,7 @@ export const idCases: readonly ContractCase[] = [
       await create(client, { id, name: 'n' })
       assertSuccess(await client.ask('GET', `/plants/%3${`${id}`[0]}${`${id}`.slice(1)}`), { id, name: 'n' })
       for (const path of [...refusedInPaths, `${id}%00`, `${id}%20`])
-        assertFailure(await askBare(client, `GET /plants/${path}`), 40004, 'id')
+        assertFailure(await client.askBare(`GET /plants/${path}`), 40004, 'id')
     },
   }),
 
@@ -113,7 +111,7 @@ export const idCases: readonly ContractCase[] = [
     ([digits, id]) => `takes ${digits} for ${id}`,
     async (client, [digits, id]) => {
       await free(client, [id])
-      assertSuccess(await post(client, `{"id": ${digits}, "name": "exact"}`), { name: 'exact' })
+      assertSuccess(await client.post(`{"id": ${digits}, "name": "exact"}`), { name: 'exact' })
       const read = await client.ask('GET', `/plants/${id}`)
       assert.equal(`${read.body}`, `{"id":${id},"name":"exact"}`)
       await free(client, [id])
@@ -125,7 +123,7 @@ export const idCases: readonly ContractCase[] = [
     refused,
     value => `refuses ${value} as an id, rounding and coercing nothing`,
     async (client, value) => {
-      assertFailure(await post(client, `{"id":${value},"name":"n","tag":"refused id"}`), 40002, 'id')
+      assertFailure(await client.post(`{"id":${value},"name":"n","tag":"refused id"}`), 40002, 'id')
       assertSuccess(await client.ask('GET', '/plants?tag=refused%20id'), [])
     },
   ),

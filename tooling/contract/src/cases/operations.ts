@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict'
 import type { Client } from '../client.ts'
 import {
-  askBare,
-  askedFor,
   assertAbsent,
   assertFailure,
   assertKept,
@@ -12,10 +10,9 @@ import {
   create,
   free,
   ownId,
-  plantRequest,
-  post,
   toJson,
 } from '../contract-case.ts'
+import { plantRequest } from '../requests.ts'
 import type { Answer } from '../wire.ts'
 
 const racers = 50
@@ -39,15 +36,15 @@ export const operationCases: readonly ContractCase[] = [
       const plant = { id: ownId(), name: 'first', tag: 'kept' }
       await create(client, plant)
       for (const again of [plant, { ...plant, name: 'second' }, { id: plant.id, name: '' }]) {
-        assertFailure(await post(client, toJson(again)), 40003, `${plant.id}`)
+        assertFailure(await client.post(toJson(again)), 40003, `${plant.id}`)
         await assertKept(client, plant)
       }
-      assertFailure(await post(client, `{"id":${plant.id}.0e0,"name":"second"}`), 40003)
+      assertFailure(await client.post(`{"id":${plant.id}.0e0,"name":"second"}`), 40003)
     },
 
     [`of ${racers} clients racing for one id exactly one gets 200, and its plant is the one stored`]:
       async client => {
-        const asked = askedFor(client, 'POST /plants')
+        const asked = client.asked('POST /plants')
         for (let round = 0; round < rounds; round++) {
           const id = ownId()
           const names = Array.from({ length: racers }, (_, n) => `racer ${n} of round ${round}`)
@@ -91,7 +88,7 @@ export const operationCases: readonly ContractCase[] = [
         assertSuccess(await put(client, id, '{"name":"second"}'), { name: 'second' })
         await assertKept(client, { id, name: 'second' })
       }
-      assertFailure(await post(client, toJson({ id, name: 'third' })), 40003)
+      assertFailure(await client.post(toJson({ id, name: 'third' })), 40003)
     },
 
     'refuses Content-Range: a part is not the plant (RFC 9110, 14.5)': async client => {
@@ -151,7 +148,7 @@ export const operationCases: readonly ContractCase[] = [
       const id = ownId()
       for (const fields of fieldsWithoutBody) {
         await create(client, { id, name: 'n' })
-        const { status } = await askBare(client, `DELETE /plants/${id}`, fields)
+        const { status } = await client.askBare(`DELETE /plants/${id}`, fields)
         assert.deepEqual([fields, status], [fields, 204])
       }
     },

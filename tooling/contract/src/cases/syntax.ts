@@ -1,23 +1,18 @@
 import assert from 'node:assert/strict'
 import {
-  askedFor,
   assertAbsent,
   assertFailure,
   assertKept,
   assertSuccess,
-  bareRequest,
   type ContractCase,
   casesForEach,
   casesOf,
-  chunk,
   create,
   ownId,
-  plantRequest,
-  postBare,
   toJson,
-  whoAsks,
   words,
 } from '../contract-case.ts'
+import { bareRequest, chunk, hostAndToken, plantRequest } from '../requests.ts'
 
 const failures = 'Decision 4, one shape for every failure'
 
@@ -82,7 +77,7 @@ export const syntaxCases: readonly ContractCase[] = [
         'content-type: application/json',
         'content-encoding: identity\r\ncontent-encoding: gzip',
       ])
-        assertFailure(await postBare(client, toJson({ id, name: 'n' }), [field]), 40008)
+        assertFailure(await client.postBare(toJson({ id, name: 'n' }), [field]), 40008)
       await assertAbsent(client, id)
     },
 
@@ -90,7 +85,7 @@ export const syntaxCases: readonly ContractCase[] = [
       const id = ownId()
       const whole = chunk(toJson({ id, name: 'n' }))
       for (const chunks of ['zz\r\n', `${whole}zz\r\n`, '-1\r\n', '2\r\n{}}}\r\n'])
-        assertFailure(await postBare(client, chunks, ['transfer-encoding: chunked']), 40000)
+        assertFailure(await client.postBare(chunks, ['transfer-encoding: chunked']), 40000)
       await assertAbsent(client, id)
     },
 
@@ -102,7 +97,7 @@ export const syntaxCases: readonly ContractCase[] = [
 
   ...casesOf('RFC 9112, 3.2', {
     'a Host that is no host gets 400, also in HTTP/1.0': async client => {
-      const asked = askedFor(client, 'GET /healthz')
+      const asked = client.asked('GET /healthz')
       for (const host of wrongHosts) {
         for (const version of ['HTTP/1.1', 'HTTP/1.0']) {
           const request = Buffer.from(bareRequest(asked, [`host: ${host}`], version), 'latin1')
@@ -116,7 +111,7 @@ export const syntaxCases: readonly ContractCase[] = [
     'a Host is a name, an address or nothing, with a port or without': async client => {
       const plant = { id: ownId(), name: 'n' }
       await create(client, plant)
-      const asked = askedFor(client, `GET /plants/${plant.id}`)
+      const asked = client.asked(`GET /plants/${plant.id}`)
       const token = `authorization: Bearer ${client.store.tokens.full}`
       for (const host of hosts)
         assertSuccess(await client.exchange(asked, bareRequest(asked, [`host: ${host}`, token])), plant)
@@ -127,7 +122,7 @@ export const syntaxCases: readonly ContractCase[] = [
     'HTTP/1.0 knows no expectations: each is ignored': async client => {
       for (const expectation of ['100-continue', 'a miracle']) {
         const request = plantRequest(client, toJson({ id: ownId(), name: 'old' }), [`expect: ${expectation}`])
-        const asked = askedFor(client, 'POST /plants')
+        const asked = client.asked('POST /plants')
         const answer = await client.exchange(asked, `${request}`.replace('HTTP/1.1', 'HTTP/1.0'))
         assertSuccess(answer, { name: 'old' })
         assert.deepEqual(answer.interim, [])
@@ -141,7 +136,7 @@ export const syntaxCases: readonly ContractCase[] = [
       await create(client, plant)
       const ask = (origin: string, path: string) => {
         const asked = { method: 'GET', target: `${origin}${client.target(path)}` }
-        return client.exchange(asked, bareRequest(asked, whoAsks(client)))
+        return client.exchange(asked, bareRequest(asked, hostAndToken(client)))
       }
       for (const origin of ['http://h', 'http://other.example:8080', 'HTTPS://h']) {
         assertSuccess(await ask(origin, `/plants/${plant.id}`), plant)
@@ -151,13 +146,13 @@ export const syntaxCases: readonly ContractCase[] = [
     },
 
     'HTTP/1.0 is answered too, without a Host, and its connection closed': async client => {
-      const post = askedFor(client, 'POST /plants')
+      const post = client.asked('POST /plants')
       using wire = await client.open()
       const request = `${plantRequest(client, toJson({ id: ownId(), name: 'old' }))}`
       wire.send(request.replace('HTTP/1.1', 'HTTP/1.0').replace('host: h\r\n', ''))
       assertSuccess(await wire.answer(post), { name: 'old' })
       assert.equal((await wire.closed()).length, 0)
-      const list = askedFor(client, 'GET /plants')
+      const list = client.asked('GET /plants')
       using anonymous = await client.open()
       anonymous.send(bareRequest(list, [], 'HTTP/1.0'))
       assertFailure(await anonymous.answer(list), 40101)
@@ -166,11 +161,11 @@ export const syntaxCases: readonly ContractCase[] = [
 
     'requests sent without waiting are answered one by one, in their order': async client => {
       const plants = Array.from({ length: 20 }, ownId).map(id => ({ id, name: `${id}` }))
-      const [create, read] = [askedFor(client, 'POST /plants'), askedFor(client, 'GET /healthz')]
+      const [create, read] = [client.asked('POST /plants'), client.asked('GET /healthz')]
       using wire = await client.open()
       const requests = plants.flatMap(plant => [
         plantRequest(client, toJson(plant)),
-        Buffer.from(bareRequest(read, whoAsks(client))),
+        Buffer.from(bareRequest(read, hostAndToken(client))),
         plantRequest(client, toJson({ ...plant, name: 5 })),
       ])
       wire.send(Buffer.concat(requests))
@@ -191,7 +186,7 @@ export const syntaxCases: readonly ContractCase[] = [
         using wire = await client.open()
         wire.send(...plants.map(plant => plantRequest(client, toJson(plant))), garbage)
         for (const plant of plants) {
-          assertSuccess(await wire.answer(askedFor(client, 'POST /plants')), { name: plant.name })
+          assertSuccess(await wire.answer(client.asked('POST /plants')), { name: plant.name })
           await assertKept(client, plant)
         }
         assertFailure(await wire.answer(undefined), error)
@@ -200,7 +195,7 @@ export const syntaxCases: readonly ContractCase[] = [
     },
 
     'one request gets one answer, also when it is refused before its broken body': async client => {
-      const asked = askedFor(client, 'POST /plants')
+      const asked = client.asked('POST /plants')
       using wire = await client.open()
       wire.send(
         bareRequest(asked, ['host: h', 'content-type: application/json', 'transfer-encoding: chunked']),

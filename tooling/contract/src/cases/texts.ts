@@ -7,7 +7,6 @@ import {
   casesOf,
   create,
   ownId,
-  post,
   refuses,
 } from '../contract-case.ts'
 
@@ -78,8 +77,8 @@ export const textCases: readonly ContractCase[] = [
     'refuses a lone surrogate': async client => {
       const id = ownId()
       for (const each of ['\\ud800', '\\udc00', '\\udbff\\ud800', 'a\\udc00\\ud800b']) {
-        assertFailure(await post(client, `{"id":${id},"name":"${each}"}`), 40002, 'name')
-        assertFailure(await post(client, `{"id":${id},"name":"n","tag":"a${each}"}`), 40002, 'tag')
+        assertFailure(await client.post(`{"id":${id},"name":"${each}"}`), 40002, 'name')
+        assertFailure(await client.post(`{"id":${id},"name":"n","tag":"a${each}"}`), 40002, 'tag')
         const put = await client.ask('PUT', `/plants/${id}`, { body: `{"name":"${each}"}` })
         assertFailure(put, 40002, 'name')
       }

@@ -1,16 +1,14 @@
 import assert from 'node:assert/strict'
 import {
-  askedFor,
   assertAbsent,
   assertFailure,
   assertSuccess,
   type ContractCase,
   casesOf,
-  chunk,
   ownId,
-  plantRequest,
   toJson,
 } from '../contract-case.ts'
+import { chunk, plantRequest } from '../requests.ts'
 
 /** For a store that waits a second or less for a request. */
 export const timeoutCases: readonly ContractCase[] = casesOf(
@@ -36,7 +34,7 @@ export const timeoutCases: readonly ContractCase[] = casesOf(
       ]) {
         using wire = await client.open()
         wire.send(request)
-        assertFailure(await wire.answer(askedFor(client, 'POST /plants')), 40801)
+        assertFailure(await wire.answer(client.asked('POST /plants')), 40801)
         assert.equal((await wire.closed()).length, 0)
       }
       await assertAbsent(client, id)
@@ -45,7 +43,7 @@ export const timeoutCases: readonly ContractCase[] = casesOf(
     'a second request that never ends, and the first is answered': async client => {
       using wire = await client.open()
       wire.send(plantRequest(client, toJson({ id: ownId(), name: 'first' })), 'GET /hea')
-      assertSuccess(await wire.answer(askedFor(client, 'POST /plants')), { name: 'first' })
+      assertSuccess(await wire.answer(client.asked('POST /plants')), { name: 'first' })
       assertFailure(await wire.answer(undefined), 40801)
       assert.equal((await wire.closed()).length, 0)
     },
