@@ -45,9 +45,10 @@ export function page(sections: readonly Section[], { machine, rounds }: Conditio
 }
 
 function aimsTable(aims: readonly Aim[]): string {
+  const ratiosLast = aims.toSorted((a, b) => Number(a.unit === 'ratio') - Number(b.unit === 'ratio'))
   return table(
     ['', 'aim', 'measured', 'met'],
-    aims.map(({ what, unit, measured, atLeast = 0, atMost = Number.POSITIVE_INFINITY }) => {
+    ratiosLast.map(({ what, unit, measured, atLeast = 0, atMost = Number.POSITIVE_INFINITY }) => {
       const format = unit === 'ratio' ? formatRatio : (value: number) => `${formatDecimal(value)} ${unit}`
       const aim = atLeast > 0 ? `at least ${format(atLeast)}` : `at most ${format(atMost)}`
       return [what, aim, format(measured), measured >= atLeast && measured <= atMost ? 'yes' : 'no']
