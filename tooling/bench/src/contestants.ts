@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import { freePort, launch, type Program, serverProgram, until } from '@plant-store/harness'
+import { freePort, launch, type Program, serverProgram, temporaryFolder, until } from '@plant-store/harness'
 import { fetchBun } from '@plant-store/harness/bun'
 import { countPlants, fill, idOf } from './plants.ts'
 
@@ -85,6 +85,20 @@ export async function storeInFile(folder: string, plants = 0): Promise<Store> {
     count: () => countPlants(file),
     flush: () => execFileSync('sync', { timeout: 60_000 }),
   }
+}
+
+/** Starts contestants, each on a file of its own with this many plants, and tries them out. */
+export async function startOnFiles(contestants: readonly (readonly [Contestant, plants: number])[]) {
+  await using stack = new AsyncDisposableStack()
+  const folder = stack.use(temporaryFolder()).path
+  const running: Running[] = []
+  for (const [contestant, plants] of contestants) {
+    const one = stack.use(await start(contestant, await storeInFile(folder, plants), folder))
+    await tryOut(one)
+    running.push(one)
+  }
+  const owned = stack.move()
+  return { running, [Symbol.asyncDispose]: () => owned.disposeAsync() }
 }
 
 /** Starts a contestant on a store, and waits until it answers. Its logs go to the folder. */

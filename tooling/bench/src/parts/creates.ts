@@ -1,5 +1,4 @@
-import { temporaryFolder } from '@plant-store/harness'
-import { type Contestant, creators, start, storeInFile, tryOut } from '../contestants.ts'
+import { type Contestant, creators, startOnFiles } from '../contestants.ts'
 import type { Load } from '../load.ts'
 import type { Aim, Section } from '../page.ts'
 import { picture } from '../picture.ts'
@@ -23,15 +22,8 @@ const ratiosAimedAt: readonly [connections: 64 | 1, title: string, ratio: number
 
 /** Durable creates beside what others would have built. */
 export async function creates(effort: Effort): Promise<Section> {
-  using folder = temporaryFolder()
-  await using stack = new AsyncDisposableStack()
-  const running = []
-  for (const contestant of creators) {
-    const one = stack.use(await start(contestant, await storeInFile(folder.path), folder.path))
-    await tryOut(one)
-    running.push(one)
-  }
-  return createsSection(creators, await inTurns(running, loads, effort))
+  await using started = await startOnFiles(creators.map(each => [each, 0]))
+  return createsSection(creators, await inTurns(started.running, loads, effort))
 }
 
 /** @param measured by load, by contestant */

@@ -1,5 +1,5 @@
-import { temporaryFolder, trace } from '@plant-store/harness'
-import { ours, start, storeInFile, tryOut } from '../contestants.ts'
+import { trace } from '@plant-store/harness'
+import { ours, type Running, startOnFiles } from '../contestants.ts'
 import { measure } from '../load.ts'
 import type { Section } from '../page.ts'
 import { formatDecimal, formatInteger, table } from '../table.ts'
@@ -10,9 +10,8 @@ import { formatDecimal, formatInteger, table } from '../table.ts'
  * @throws Error when a lone client got an answer without an fsync of its own
  */
 export async function fsyncs(): Promise<Section> {
-  using folder = temporaryFolder()
-  await using running = await start(ours, await storeInFile(folder.path), folder.path)
-  await tryOut(running)
+  await using started = await startOnFiles([[ours, 0]])
+  const [running] = started.running as [Running]
   const count = async (connections: number) => {
     const tracer = await trace(running.servers[0]?.pid as number)
     if (tracer === undefined) throw new Error('strace may not attach to the server')

@@ -1,5 +1,4 @@
-import { temporaryFolder } from '@plant-store/harness'
-import { ours, start, storeInFile } from '../contestants.ts'
+import { ours, startOnFiles } from '../contestants.ts'
 import type { Load } from '../load.ts'
 import type { Section } from '../page.ts'
 import { formatInteger, formatRatio, median, table } from '../table.ts'
@@ -17,13 +16,8 @@ const loads: readonly Load[] = [
 
 /** A store of many plants beside one of few. */
 export async function growth(effort: Effort): Promise<Section> {
-  using folder = temporaryFolder()
-  await using stack = new AsyncDisposableStack()
-  const running = []
-  for (const plants of [fewPlants, effort.manyPlants]) {
-    running.push(stack.use(await start(ours, await storeInFile(folder.path, plants), folder.path)))
-  }
-  const measured = await inTurns(running, loads, effort)
+  await using started = await startOnFiles([fewPlants, effort.manyPlants].map(plants => [ours, plants]))
+  const measured = await inTurns(started.running, loads, effort)
   const rows = measured.map(([few = [], many = []], row) => [
     loads[row]?.title ?? '',
     formatInteger(median(figures(few, 'perSecond'))),

@@ -1,5 +1,4 @@
-import { temporaryFolder } from '@plant-store/harness'
-import { readers, start, storeInFile, tryOut } from '../contestants.ts'
+import { readers, startOnFiles } from '../contestants.ts'
 import type { Load } from '../load.ts'
 import type { Section } from '../page.ts'
 import { formatInteger } from '../table.ts'
@@ -13,15 +12,8 @@ const loads: readonly Load[] = [
 
 /** Reads and lists beside what others would have built. */
 export async function reads(effort: Effort): Promise<Section> {
-  using folder = temporaryFolder()
-  await using stack = new AsyncDisposableStack()
-  const running = []
-  for (const contestant of readers) {
-    const one = stack.use(await start(contestant, await storeInFile(folder.path, plants), folder.path))
-    await tryOut(one)
-    running.push(one)
-  }
-  const [byId = [], pages = []] = await inTurns(running, loads, effort)
+  await using started = await startOnFiles(readers.map(each => [each, plants]))
+  const [byId = [], pages = []] = await inTurns(started.running, loads, effort)
   const [ours = [], fastify = []] = byId
   const titles = readers.map(({ title }) => title.replace(', FULL', ''))
   return {
