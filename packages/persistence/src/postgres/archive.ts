@@ -1,13 +1,23 @@
-import { isSamePlant, type Plant, type PlantId } from '@plant-store/domain'
+import { DomainError, isDomainError, isSamePlant, type Plant, type PlantId } from '@plant-store/domain'
 import type pg from 'pg'
-import type { LoadOutcome, OnTaken, PlantArchive, StagedLoad } from '../archive.ts'
-import { OutcomeUnknownError, type ServerOptions } from '../storage.ts'
-import { fromPlant, type PlantRow, plantColumns, quoted, selectPlants, toPlant } from '../tables.ts'
-import type { Connection } from './connection.ts'
-import { migratePostgres } from './migrate.ts'
-import { attempt, connectPatiently, openPostgresSnapshot, patientTimeoutMs } from './snapshot.ts'
+import { type LoadOutcome, type OnTaken, type PlantArchive, pagesOf, type StagedLoad } from '../archive.ts'
+import { OutcomeUnknownError, type ServerOptions, type StoreReport, type StoreSnapshot } from '../storage.ts'
+import {
+  fromPlant,
+  type PlantRow,
+  plantColumns,
+  quoted,
+  selectPlants,
+  tokensHeld,
+  toPlant,
+} from '../tables.ts'
+import { type Connection, connect } from './connection.ts'
+import { findVersion, migratePostgres } from './migrate.ts'
 import { statements } from './statements.ts'
 import { durably, retrying, wasRolledBack } from './transaction.ts'
+
+/** No client waits here, and one statement keeps all that was staged, or counts a whole table. */
+const patientTimeoutMs = 3_600_000
 
 /** The archive of a store, beside the servers that use it. Creates the store, or brings it up to date, where needed. */
 export async function openPostgresArchive(options: ServerOptions): Promise<PlantArchive & AsyncDisposable> {
@@ -23,7 +33,6 @@ export async function openPostgresArchive(options: ServerOptions): Promise<Plant
   }
 }
 
-/** ids */
 const findPlants = `${selectPlants(plantColumns)} where id = any($1::bigint[])`
 
 /** Inserts first: a plant that was not inserted is known to replace another one. */
@@ -38,12 +47,11 @@ async function load(
   const given = distinct(plants, onTaken)
   const inserted = await change('insertPlant', given)
   const taken = given.filter(({ id }) => !inserted.has(id))
-  const ids = taken.map(({ id }) => id)
   // The plant of a taken id may have been removed since, and is then unknown.
-  const found = new Map<PlantId, Plant | undefined>(ids.map(id => [id, undefined]))
+  const found = new Map<PlantId, Plant | undefined>(taken.map(({ id }) => [id, undefined]))
   if (onTaken === 'replace' && taken.length > 0) await change('savePlant', taken)
   if (onTaken === 'keep' && taken.length > 0) {
-    for (const plant of await plantsOf(client, findPlants, ids)) found.set(plant.id, plant)
+    for (const plant of await storedOf(client, findPlants, taken)) found.set(plant.id, plant)
   }
   return outcomesOf(plants, found, onTaken)
 }
@@ -81,8 +89,7 @@ async function stage(client: Connection, onTaken: OnTaken): Promise<StagedLoad> 
     })
   const add = async (plants: readonly Plant[]) => {
     const given = distinct(plants, onTaken)
-    const ids = given.map(({ id }) => id)
-    const found = await plantsOf(client, findTaken, ids)
+    const found = await storedOf(client, findTaken, given)
     const taken = new Map<PlantId, Plant | undefined>(found.map(plant => [plant.id, plant]))
     const staged = onTaken === 'replace' ? given : given.filter(({ id }) => !taken.has(id))
     await client.query(statements.keep.stage, arraysOf(staged))
@@ -103,11 +110,11 @@ async function stage(client: Connection, onTaken: OnTaken): Promise<StagedLoad> 
     }
   }
 
-  const open = opening.move()
+  opening.move()
   return {
     add: plants => attempt('could not stage the plants', () => step(() => add(plants))),
     keep: () => attempt('could not keep the plants', keep),
-    [Symbol.asyncDispose]: () => open.disposeAsync(),
+    [Symbol.asyncDispose]: () => client.end(),
   }
 }
 
@@ -148,8 +155,8 @@ function arraysOf(plants: readonly Plant[]): unknown[][] {
   return plantColumns.map((_, column) => rows.map(row => row[column]))
 }
 
-async function plantsOf(client: pg.Client, text: string, ids: readonly PlantId[]): Promise<Plant[]> {
-  const { rows } = await client.query<PlantRow>(text, [ids])
+async function storedOf(client: pg.Client, text: string, plants: readonly Plant[]): Promise<Plant[]> {
+  const { rows } = await client.query<PlantRow>(text, [plants.map(({ id }) => id)])
   return rows.map(toPlant)
 }
 
@@ -177,5 +184,67 @@ async function commit(client: Connection): Promise<void> {
     await durably(client, () => client.query('commit'))
   } catch (cause) {
     throw wasRolledBack(cause) ? cause : new OutcomeUnknownError(cause as Error)
+  }
+}
+
+// Pages are read by the primary key: a cursor would save nothing, and some servers do not keep one open that long.
+export async function openPostgresSnapshot(options: ServerOptions): Promise<StoreSnapshot> {
+  await using opening = new AsyncDisposableStack()
+  const reader = opening.use(await openReadOnly(options))
+  const count = await countOf(reader, 'plants')
+  const tokens = await countOf(reader, tokensHeld)
+  const columns = await reader.query<{ name: string }>(`
+    select column_name as name from information_schema.columns
+    where table_schema = current_schema() and table_name = 'plants'`)
+  const text = `${selectPlants(columns.rows.map(({ name }) => name))} where id >= $1 order by id limit $2`
+  opening.move()
+
+  return {
+    count,
+    tokens,
+    plants: () =>
+      pagesOf(async (from, rows) =>
+        attempt('cannot be read', async () => (await reader.query<PlantRow>(text, [from, rows])).rows),
+      ),
+    [Symbol.asyncDispose]: () => reader.end(),
+  }
+}
+
+/** Counts what a store holds, all of one moment. Whether its pages are whole is for the server's own tools to check. */
+export async function inspectPostgres(options: ServerOptions): Promise<Omit<StoreReport, 'store'>> {
+  await using reader = await openReadOnly(options)
+  return {
+    schemaVersion: (await findVersion(reader)) as number,
+    plants: await countOf(reader, 'plants'),
+    tokens: await countOf(reader, tokensHeld),
+  }
+}
+
+/** Opens a store as it is at this moment, and changes nothing. Throws when there is no store, or a newer one. */
+async function openReadOnly(options: ServerOptions): Promise<Connection> {
+  await using opening = new AsyncDisposableStack()
+  const client = opening.use(await connectPatiently(options))
+  await client.query(client.begin('isolation level repeatable read read only'))
+  if ((await findVersion(client)) === undefined) throw new Error('it is empty')
+  opening.move()
+  return client
+}
+
+function connectPatiently(options: ServerOptions): Promise<Connection> {
+  return connect({ ...options, statementTimeoutMs: patientTimeoutMs })
+}
+
+async function countOf(client: pg.Client, rows: 'plants' | typeof tokensHeld): Promise<number> {
+  const result = await client.query<{ count: bigint }>(`select count(*) as count from ${rows}`)
+  return Number(result.rows[0]?.count)
+}
+
+/** @throws DomainError `store-unavailable` with the reason */
+async function attempt<Result>(failure: string, act: () => Promise<Result>): Promise<Result> {
+  try {
+    return await act()
+  } catch (cause) {
+    if (isDomainError(cause)) throw cause
+    throw new DomainError('store-unavailable', `the store ${failure}: ${(cause as Error).message}`, { cause })
   }
 }

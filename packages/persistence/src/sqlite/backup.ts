@@ -4,9 +4,9 @@ import Database from 'better-sqlite3'
 import { replaceFile } from '../replace-file.ts'
 import { type CopyOptions, type RestoreReport, StoreInUseError, type StoreReport } from '../storage.ts'
 import { tokensHeld } from '../tables.ts'
+import { openReadOnly } from './archive.ts'
 import { reasonOf } from './connection.ts'
 import { createFolder, privateMode, versionOf } from './migrate.ts'
-import { openReadOnly } from './snapshot.ts'
 
 /** Pages between two turns of the event loop: a few milliseconds. */
 const copyPages = 1_000
