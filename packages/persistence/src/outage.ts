@@ -1,12 +1,12 @@
 import { type DomainError, isDomainError } from '@plant-store/domain'
-import type { Change } from './group-commit.ts'
+import type { Change, GroupCommit } from './group-commit.ts'
 import type { StorageObserver } from './storage.ts'
 
 /** How often a store that fails is checked. */
 const checkEveryMs = 1_000
 
 /** Changes nothing, as no hash is empty: it shows whether the store takes changes. */
-export const noChange: Change = ['markTokenUsed', '', 0n]
+const noChange: Change = ['markTokenUsed', '', 0n]
 
 export interface OutageWatch {
   /** Notes a failure, and throws it. */
@@ -21,6 +21,7 @@ export interface OutageWatch {
  */
 export function watchOutages(
   check: () => Promise<void>,
+  submit: GroupCommit['submit'],
   onStateChange: StorageObserver['onStateChange'] = () => {},
 ): OutageWatch {
   let reported: string | undefined
@@ -35,10 +36,12 @@ export function watchOutages(
   const checkLater = () => {
     hasFailed = false
     checking = setTimeout(async () => {
-      const failure: DomainError | undefined = await check().then(
-        () => undefined,
-        error => error,
-      )
+      const failure = await check()
+        .then(() => submit(noChange))
+        .then(
+          () => undefined,
+          (error: DomainError) => error,
+        )
       if (isEnded) return
       // The first failure may have been a symptom; this one lasts.
       if (failure?.code === 'store-unavailable') report(reasonOf(failure))

@@ -1,7 +1,7 @@
 import { DomainError, isDomainError } from '@plant-store/domain'
 import type pg from 'pg'
 import { createGroupCommit } from '../group-commit.ts'
-import { noChange, watchOutages } from '../outage.ts'
+import { watchOutages } from '../outage.ts'
 import { createRepositories, type StatementRunner } from '../repositories.ts'
 import type { Statements } from '../shared-statements.ts'
 import type { Engine, SharedPostgres, Storage, StorageObserver } from '../storage.ts'
@@ -80,10 +80,7 @@ export function attachPostgres(
   const check = async () => {
     await answering(leastBusy().use(client => transact(client, changesOfNoRows)))
   }
-  const outages = watchOutages(async () => {
-    await check()
-    await submit(noChange)
-  }, onStateChange)
+  const outages = watchOutages(check, submit, onStateChange)
 
   return {
     ...createRepositories({

@@ -1,6 +1,6 @@
 import type Database from 'better-sqlite3'
 import { createGroupCommit, type GroupCommitLimits } from '../group-commit.ts'
-import { noChange, watchOutages } from '../outage.ts'
+import { watchOutages } from '../outage.ts'
 import { createRepositories, type StatementRunner } from '../repositories.ts'
 import type { Engine, EngineOptions, SharedSqlite, Storage, StorageObserver } from '../storage.ts'
 import type { PlantRow } from '../tables.ts'
@@ -92,28 +92,25 @@ function createStorage(
       return rowsWithin(textBytesMax, prepared[name].iterate(...parameters) as Iterable<PlantRow>)
     })
 
+  const { submit, pending, drain } = createGroupCommit({
+    runTransaction: batch => writer.runTransaction(batch).catch(outages.failed),
+    transactionsMax: Number.POSITIVE_INFINITY,
+    limits,
+  })
   const check = async () => {
     const reason = writer.outage()
     if (reason !== undefined) throw unavailable('the store cannot write', reason)
     await read('plant', 0n)
   }
-  const outages = watchOutages(async () => {
-    await check()
-    await groupCommit.submit(noChange)
-  }, onStateChange)
-  const groupCommit = createGroupCommit({
-    runTransaction: batch => writer.runTransaction(batch).catch(outages.failed),
-    transactionsMax: Number.POSITIVE_INFINITY,
-    limits,
-  })
+  const outages = watchOutages(check, submit, onStateChange)
 
   return {
-    ...createRepositories({ submit: groupCommit.submit, read, readPage }),
+    ...createRepositories({ submit, read, readPage }),
     check,
-    pending: groupCommit.pending,
+    pending,
     async [Symbol.asyncDispose]() {
       outages.end()
-      await groupCommit.drain()
+      await drain()
       writer.close()
       reader.close()
     },
