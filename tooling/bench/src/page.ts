@@ -30,7 +30,7 @@ export function page(sections: readonly Section[], { machine, rounds }: Conditio
     'The picture shows how many plants each server creates a second for 64 clients on one machine. ' +
       'A **durable** answer is sent once the plant is on disk (SQLite’s `synchronous = FULL`), one that is ' +
       '**not durable** (`NORMAL`) can be lost in a power cut, and the servers without a store keep nothing. ' +
-      'The other servers check no token, write no log and take ids up to 2^53 only.',
+      'The other servers check no token, write no log, have no index of tags and take ids up to 2^53 only.',
     '## Aims',
     aimsTable(sections.flatMap(section => section.aims ?? [])),
     ...sections.flatMap(({ title, text }) => [`## ${title}`, text]),
