@@ -25,7 +25,7 @@ export const powerCutCopiesPart: Part = { name: 'power-cut-copies', share: 0.05,
 const clients = 8
 const plantsOfAClient = 5
 const versions = 3
-/** Up to so many pieces that are not durable, every subset of them is tried; of more, some. */
+/** Up to this many pieces that are not durable, every subset of them is tried; of more, some. */
 const piecesMax = 4
 const subsets = 6
 
