@@ -83,7 +83,7 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
 const hasTimeout: Readonly<Record<StoreLocation['kind'], boolean>> = {
   file: false,
   memory: false,
-  hosts: true,
+  postgres: true,
 }
 
 const optional =

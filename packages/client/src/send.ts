@@ -36,7 +36,7 @@ export function createSend(options: SendOptions): <Result>(call: Call<Result>) =
       } catch (error) {
         signal?.throwIfAborted()
         // An attempt whose answer was lost may have removed it.
-        if (mayHaveChanged && call.method === 'DELETE' && isGone(error))
+        if (mayHaveChanged && call.method === 'DELETE' && isNotFound(error))
           return call.read(undefined, new Headers())
         const waitMs = waitBeforeRetry(error, { attempt, isRepeatable, limits: options })
         if (waitMs === undefined) throw error
@@ -136,7 +136,7 @@ function readRefusal(status: number, body: unknown): { number: number; message: 
 
 /** Of the store's published numbers: there is no such plant. */
 const plantNotFound = 40402
-const isGone = (error: unknown) => error instanceof RefusedError && error.number === plantNotFound
+const isNotFound = (error: unknown) => error instanceof RefusedError && error.number === plantNotFound
 /** Of those from 50000 on, the ones that say that nothing was changed: they are sent before the request is handled. */
 const unchanged = new Set([50301, 50303, 50304, 50305])
 

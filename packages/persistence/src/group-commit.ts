@@ -75,11 +75,7 @@ export function createGroupCommit({
   const schedule = (turns: number) => {
     if (isScheduled) return
     isScheduled = true
-    const turn = () => {
-      if (--turns > 0) setImmediate(turn)
-      else runQueue()
-    }
-    setImmediate(turn)
+    afterTurns(turns, runQueue)
   }
 
   const runQueue = () => {
@@ -129,6 +125,11 @@ export function createGroupCommit({
       while (transactions.size > 0) await Promise.all(transactions)
     },
   }
+}
+
+/** Calls back after this many turns of the event loop, 1 or more. */
+function afterTurns(turns: number, act: () => void): void {
+  setImmediate(() => (turns > 1 ? afterTurns(turns - 1, act) : act()))
 }
 
 function textLength(change: Change): number {

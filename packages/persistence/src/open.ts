@@ -52,7 +52,7 @@ export async function attachStorage(shared: SharedStorage, observer: StorageObse
   switch (shared.kind) {
     case 'file':
       return (await import('./sqlite/engine.ts')).attachSqlite(shared, observer)
-    case 'hosts':
+    case 'postgres':
       return (await import('./postgres/engine.ts')).attachPostgres(shared, observer)
   }
 }
@@ -119,14 +119,14 @@ async function withEngine<Opened>(
     })
 }
 
-/** The one place that chooses a database. It loads only that database's engine and driver. */
+/** Loads only the engine and the driver of this database. */
 async function engineOf(location: StoreLocation): Promise<Engine> {
   switch (location.kind) {
     case 'file':
       return (await import('./sqlite/engine.ts')).createSqliteEngine(location.file)
     case 'memory':
       return (await import('./sqlite/engine.ts')).createMemoryEngine()
-    case 'hosts':
+    case 'postgres':
       return (await import('./postgres/engine.ts')).createPostgresEngine(location.hosts, timeoutMsDefault)
   }
 }
@@ -134,7 +134,8 @@ async function engineOf(location: StoreLocation): Promise<Engine> {
 function fileOf(url: string): string {
   const location = parseStoreUrl(url)
   if (location.kind === 'file') return location.file
-  throw new Error(`${storageName(url)} is not a file: use pg_dump to back it up, and pg_restore`)
+  const advice = location.kind === 'postgres' ? ': use pg_dump to back it up, and pg_restore' : ''
+  throw new Error(`${storageName(url)} is not a file${advice}`)
 }
 
 function existing(file: string): string {

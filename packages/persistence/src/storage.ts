@@ -52,7 +52,7 @@ export interface SharedSqlite {
 }
 
 export interface SharedPostgres {
-  readonly kind: 'hosts'
+  readonly kind: 'postgres'
   readonly server: ServerOptions
   /** Connections for reading, of each thread. */
   readonly readConnectionsMax: number
@@ -72,7 +72,7 @@ export function transferListOf(shared: SharedStorage): MessagePort[] {
   switch (shared.kind) {
     case 'file':
       return [shared.writer]
-    case 'hosts':
+    case 'postgres':
       return []
   }
 }

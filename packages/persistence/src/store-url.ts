@@ -4,8 +4,8 @@ import { fileURLToPath } from 'node:url'
 export type StoreLocation =
   | { readonly kind: 'file'; readonly file: string }
   | { readonly kind: 'memory' }
-  /** PostgreSQL: a URL for each host of the database. */
-  | { readonly kind: 'hosts'; readonly hosts: readonly string[] }
+  /** A URL for each host of the database. */
+  | { readonly kind: 'postgres'; readonly hosts: readonly string[] }
 
 /** Relative to the working directory. */
 export const defaultStoreUrl = 'file:data/plant-store.db'
@@ -19,7 +19,7 @@ export const logSuffixes = ['-wal', '-shm', '-journal'] as const
  * @throws Error that completes "DATABASE_URL …"
  */
 export function parseStoreUrl(url: string): StoreLocation {
-  if (/^postgres(ql)?:/.test(url)) return { kind: 'hosts', hosts: parseHosts(url) }
+  if (/^postgres(ql)?:/.test(url)) return { kind: 'postgres', hosts: parseHosts(url) }
   const path = /^file:([^?#]+)$/.exec(url)?.[1]
   if (path === undefined || /^\/\/(?!\/)/.test(path)) {
     throw new Error(

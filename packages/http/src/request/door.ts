@@ -1,23 +1,13 @@
 import { isIPv6 } from 'node:net'
 import { type Gate, isAccessError, type Scope } from '@plant-store/access'
-import type { PlantId } from '@plant-store/domain'
 import { safeParse } from 'fast-content-type-parse'
 import type { FastifyContextConfig, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { RequestError } from '../answer/failures.ts'
 import { createAuthentication } from '../auth/authenticate.ts'
 import type { Throttle } from '../auth/throttle.ts'
 import { type HeldBytes, holdBody } from './held-bytes.ts'
-import type { RequestTrace } from './request-log.ts'
 
 declare module 'fastify' {
-  /** What the log will say of a request, as it becomes known. */
-  interface FastifyRequest {
-    trace: RequestTrace | undefined
-    /** Of the holder whose token admitted the request; empty before. */
-    tokenName: string
-    plantId: PlantId | undefined
-    errorNumber: number | undefined
-  }
   interface FastifyContextConfig {
     /** The scope that a token must have: by the method unless given, and `null` where no token is needed. */
     tokenScope?: Scope | null

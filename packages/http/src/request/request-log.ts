@@ -1,6 +1,18 @@
 import { randomBytes } from 'node:crypto'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import type { PlantId } from '@plant-store/domain'
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+
+declare module 'fastify' {
+  /** What the log will say of a request, as it becomes known. */
+  interface FastifyRequest {
+    trace: RequestTrace | undefined
+    /** Of the holder whose token admitted the request; empty before. */
+    tokenName: string
+    plantId: PlantId | undefined
+    errorNumber: number | undefined
+  }
+}
 
 /** A request that was answered, failures included. */
 export interface AnsweredRequest {

@@ -15,19 +15,19 @@ import { retrying, runTransaction, transact } from './transaction.ts'
 /** Reads that may be under way; past it, `store-busy`. */
 const readsMax = 10_000
 
-/** @param timeoutMs of the archive, the snapshot and the inspection */
-export function createPostgresEngine(hosts: readonly string[], timeoutMs: number): Engine {
-  const server = { hosts, timeoutMs }
+/** @param bulkTimeoutMs of the archive, the snapshot and the inspection */
+export function createPostgresEngine(hosts: readonly string[], bulkTimeoutMs: number): Engine {
+  const bulk = { hosts, timeoutMs: bulkTimeoutMs }
   return {
     async open({ limits, timeoutMs, readConnectionsMax, ...observer }) {
       const server = { hosts, timeoutMs }
-      const shared: SharedPostgres = { kind: 'hosts', server, readConnectionsMax, limits }
+      const shared: SharedPostgres = { kind: 'postgres', server, readConnectionsMax, limits }
       await migratePostgres(server)
       return { ...attachPostgres(shared, observer), share: () => shared }
     },
-    archive: () => openPostgresArchive(server),
-    snapshot: () => openPostgresSnapshot(server),
-    inspect: () => inspectPostgres(server),
+    archive: () => openPostgresArchive(bulk),
+    snapshot: () => openPostgresSnapshot(bulk),
+    inspect: () => inspectPostgres(bulk),
   }
 }
 

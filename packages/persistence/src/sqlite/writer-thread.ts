@@ -80,6 +80,7 @@ function isLockedOut(error: unknown): boolean {
   return `${(error as { code?: unknown }).code}`.startsWith('SQLITE_BUSY')
 }
 
+/** Commits a change of the one number that nobody reads. Returns whether that worked. */
 function recover(): boolean {
   try {
     userVersion = (userVersion + 1n) % 2n ** 31n

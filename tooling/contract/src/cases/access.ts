@@ -58,7 +58,7 @@ const wrong: readonly Request[] = [
 ]
 
 export const accessCases: readonly ContractCase[] = [
-  ...casesOf('Fixed, every operation needs a token', {
+  ...casesOf('every operation needs a token', {
     '401 to each without one, and with a wrong one, saying which of the two': async client => {
       for (const [method, path] of operations) {
         const none = await client.ask(method, path, { token: null })
@@ -71,7 +71,7 @@ export const accessCases: readonly ContractCase[] = [
     },
   }),
 
-  ...casesOf('Decision 5, RFC 6750', {
+  ...casesOf('RFC 6750', {
     'the scheme is taken in any case, and another scheme is no token': async client => {
       const { full } = client.store.tokens
       const ask = (path: string, authorization: string) =>
@@ -150,7 +150,7 @@ export const accessCases: readonly ContractCase[] = [
     },
   }),
 
-  ...casesOf('Decision 5, authentication comes first', {
+  ...casesOf('authentication comes first', {
     '401 before 400, 404, 405, 413 and 415': async client => {
       for (const [method, path, options] of wrong) {
         assertFailure(await client.ask(method, path, { ...options, token: null }), 40101)

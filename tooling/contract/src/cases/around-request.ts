@@ -15,8 +15,8 @@ import {
 } from '../contract-case.ts'
 import { bareRequest, chunk, hostAndToken } from '../requests.ts'
 
-const failures = 'Decision 4, one shape for every failure'
-const keptMeaning = 'Decision 4, the request around the plant'
+const failures = 'one shape for every failure'
+const keptMeaning = 'the request around the plant'
 
 /** Each path that is there, with its methods beside HEAD. */
 const methodsOf: Readonly<Record<string, readonly string[]>> = {

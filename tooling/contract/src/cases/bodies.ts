@@ -14,8 +14,8 @@ import {
 } from '../contract-case.ts'
 import { chunk } from '../requests.ts'
 
-const fixed = 'Fixed, a body of the right types is valid'
-const unicode = 'Decision 2, text is Unicode text'
+const fixed = 'a body of the right types is valid'
+const unicode = 'text is Unicode text'
 
 const twice: readonly (readonly [name: string, members: string])[] = [
   ['with different values', '"name":"a","name":"b"'],
@@ -28,7 +28,7 @@ const twice: readonly (readonly [name: string, members: string])[] = [
 ]
 
 export const bodyCases: readonly ContractCase[] = [
-  ...casesOf('Fixed, POST /plants', {
+  ...casesOf('POST /plants', {
     'answers 200 with name and tag, and no id': async client => {
       const answer = await client.post(toJson({ id: ownId(), name: 'Monstera', tag: 'climber' }))
       assert.equal(`${answer.body}`, '{"name":"Monstera","tag":"climber"}')
@@ -60,7 +60,7 @@ export const bodyCases: readonly ContractCase[] = [
     },
   }),
 
-  ...casesOf('Fixed, failures', {
+  ...casesOf('failures', {
     'names every field that is wrong, at once': async client => {
       assertFailure(await client.post('{"id":"1","name":5,"tag":false}'), 40002, 'id', 'name', 'tag')
       const missing = await client.post('{}')
@@ -69,7 +69,7 @@ export const bodyCases: readonly ContractCase[] = [
     },
   }),
 
-  ...casesOf('Decision 1, no coercion anywhere', {
+  ...casesOf('no coercion anywhere', {
     'refuses a name or a tag that is no string': refuses(id =>
       ['5', 'null', 'true', '["n"]', '{}'].flatMap(value => [
         [`{"id":${id},"name":${value}}`, 40002, 'name'],
@@ -78,7 +78,7 @@ export const bodyCases: readonly ContractCase[] = [
     ),
   }),
 
-  ...casesOf('Decision 4, 40002 is no valid plant', {
+  ...casesOf('40002 is no valid plant', {
     'refuses JSON that is no object': refuses(id =>
       ['null', 'true', '1', '""', '[]', `[{"id":${id},"name":"n"}]`, '9007199254740993'].map(body => [
         body,
@@ -87,7 +87,7 @@ export const bodyCases: readonly ContractCase[] = [
     ),
   }),
 
-  ...casesOf('Decision 4, 40001 is no JSON', {
+  ...casesOf('40001 is no JSON', {
     'refuses what is no JSON, and no body at all': async client => {
       const valid = `{"id":${ownId()},"name":"n"}`
       const broken = [
@@ -129,7 +129,7 @@ export const bodyCases: readonly ContractCase[] = [
     ]),
   }),
 
-  ...casesOf('Decision 2, undeclared members are ignored', {
+  ...casesOf('undeclared members are ignored', {
     'and never stored, whatever they are': async client => {
       const id = ownId()
       const more = '"x":1e999,"Id":5,"NAME":"N","y":{"id":7,"name":[]},"z":"\\ud800\\u0000","":null'
@@ -163,7 +163,7 @@ export const bodyCases: readonly ContractCase[] = [
     },
   }),
 
-  ...casesOf('Decision 2, no limit but the body limit', {
+  ...casesOf('no limit but the body limit', {
     'takes a body of exactly that size, and refuses one byte more': async client => {
       const { bodyBytesMax } = client.store
       const [fits, large] = [ownId(), ownId()]

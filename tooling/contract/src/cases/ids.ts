@@ -14,7 +14,7 @@ import {
   words,
 } from '../contract-case.ts'
 
-const clause = 'Decision 1, ids are int64'
+const clause = 'ids are int64'
 const idMin = -(2n ** 63n)
 const idMax = 2n ** 63n - 1n
 

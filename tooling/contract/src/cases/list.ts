@@ -15,7 +15,7 @@ import {
 } from '../contract-case.ts'
 import type { Answer } from '../wire.ts'
 
-const list = 'Decision 7, GET /plants'
+const list = 'GET /plants'
 
 /** Tags that mean something in a URL, a header field or a LIKE. */
 const awkwardTags = [

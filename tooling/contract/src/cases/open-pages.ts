@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { assertFailure, assertSuccess, type ContractCase, casesOf, held } from '../contract-case.ts'
 
 export const openPageCases: readonly ContractCase[] = [
-  ...casesOf('Decision 6, health is open to everybody', {
+  ...casesOf('health is open to everybody', {
     'GET /healthz and /readyz answer without a token, and with any': async client => {
       for (const token of [null, 'plantstore_wrong', client.store.tokens.expired]) {
         assertSuccess(await client.ask('GET', '/healthz', { token }), { status: 'ok' })
@@ -11,7 +11,7 @@ export const openPageCases: readonly ContractCase[] = [
     },
   }),
 
-  ...casesOf('Decision 6, everything else needs a token', {
+  ...casesOf('everything else needs a token', {
     'GET /metrics needs one with the scope metrics:read, and that one is good for nothing else':
       async client => {
         const { full, metrics } = client.store.tokens
@@ -26,7 +26,7 @@ export const openPageCases: readonly ContractCase[] = [
       },
   }),
 
-  ...casesOf('Decision 9, the served description', {
+  ...casesOf('the served description', {
     'is open, OpenAPI 3.1.0, of interface version 1.0.0, with exact bounds of int64': async client => {
       const answer = await client.ask('GET', '/openapi.json', { token: null })
       const { openapi, info } = held(answer) as { openapi: string; info: { version: string } }

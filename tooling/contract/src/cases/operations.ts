@@ -31,7 +31,7 @@ const fieldsWithoutBody: readonly (readonly string[])[] = [
 ]
 
 export const operationCases: readonly ContractCase[] = [
-  ...casesOf('Decision 3, a repeated id is refused', {
+  ...casesOf('a repeated id is refused', {
     'even with the same body, and the plant stays as it was': async client => {
       const plant = { id: ownId(), name: 'first', tag: 'kept' }
       await create(client, plant)
@@ -68,7 +68,7 @@ export const operationCases: readonly ContractCase[] = [
       },
   }),
 
-  ...casesOf('Decision 7, GET /plants/{id}', {
+  ...casesOf('GET /plants/{id}', {
     'answers 200 with id, name and tag, or 404': async client => {
       const plant = { id: ownId(), name: 'Monstera', tag: 'climber' }
       await create(client, plant)
@@ -78,7 +78,7 @@ export const operationCases: readonly ContractCase[] = [
     },
   }),
 
-  ...casesOf('Decision 7, PUT /plants/{id}', {
+  ...casesOf('PUT /plants/{id}', {
     'creates, replaces, and doing it twice is doing it once': async client => {
       const id = ownId()
       const first = await put(client, id, '{"name":"first","tag":"t"}')
@@ -129,7 +129,7 @@ export const operationCases: readonly ContractCase[] = [
     },
   }),
 
-  ...casesOf('Decision 7, DELETE /plants/{id}', {
+  ...casesOf('DELETE /plants/{id}', {
     'answers 204 without a body, then 404, and frees the id': async client => {
       const id = ownId()
       await create(client, { id, name: 'first', tag: 'freed' })
@@ -154,7 +154,7 @@ export const operationCases: readonly ContractCase[] = [
     },
   }),
 
-  ...casesOf('Decision 7, HEAD is GET without the body', {
+  ...casesOf('HEAD is GET without the body', {
     'for a plant, a list, a page that is open, and failures': async client => {
       const id = ownId()
       await create(client, { id, name: 'n' })

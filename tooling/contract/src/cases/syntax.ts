@@ -14,7 +14,7 @@ import {
 } from '../contract-case.ts'
 import { bareRequest, chunk, hostAndToken, plantRequest } from '../requests.ts'
 
-const failures = 'Decision 4, one shape for every failure'
+const failures = 'one shape for every failure'
 
 const notHttp = [
   'nonsense\r\n\r\n',

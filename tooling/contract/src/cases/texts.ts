@@ -10,8 +10,8 @@ import {
   refuses,
 } from '../contract-case.ts'
 
-const fixed = 'Fixed, a body of the right types is valid'
-const unicode = 'Decision 2, text is Unicode text'
+const fixed = 'a body of the right types is valid'
+const unicode = 'text is Unicode text'
 
 /** Texts that something between client and disk could want to trim, fold, normalise, escape or cut. */
 const texts = [
