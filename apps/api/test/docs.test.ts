@@ -1,5 +1,6 @@
 import { startServer } from '@plant-store/harness'
 import { hasBrowser, type Locator, launchBrowser, type Page } from '@plant-store/harness/browser'
+import { needs } from '@plant-store/harness/vitest'
 import { expect, test } from 'vitest'
 
 const { SCREENSHOT } = process.env
@@ -54,70 +55,76 @@ async function execute(operation: Locator): Promise<{ status: string; body: stri
   }
 }
 
-test.runIf(hasBrowser).each([
+test.each([
   ['', ''],
   ['below a path', 'https://plants.example/garden/store/'],
-])('the reference page tries the interface out %s', async (_where, baseUrl) => {
-  await using program = await startServer({
-    databaseUrl: 'file::memory:',
-    environment: { ACCESS_TOKENS: token, BASE_URL: baseUrl },
-  })
-  await using browser = await launchBrowser()
-  const page = await browser.newPage({ viewport: { width: 1200, height: 1000 } })
-  const { requested, complaints } = await watch(page)
-  await page.goto(`${program.url}/docs`)
+])(
+  'the reference page tries the interface out %s',
+  needs('chromium', hasBrowser),
+  async (_where, baseUrl) => {
+    await using program = await startServer({
+      databaseUrl: 'file::memory:',
+      environment: { ACCESS_TOKENS: token, BASE_URL: baseUrl },
+    })
+    await using browser = await launchBrowser()
+    const page = await browser.newPage({ viewport: { width: 1200, height: 1000 } })
+    const { requested, complaints } = await watch(page)
+    await page.goto(`${program.url}/docs`)
 
-  const creating = page.locator('#operations-plants-createPlant')
-  await creating.locator('.opblock-summary-control').click()
-  const unauthorized = await execute(creating)
-  expect(unauthorized.status).toBe('401')
-  expect(JSON.parse(unauthorized.body)).toMatchObject({ error: 40101 })
+    const creating = page.locator('#operations-plants-createPlant')
+    await creating.locator('.opblock-summary-control').click()
+    const unauthorized = await execute(creating)
+    expect(unauthorized.status).toBe('401')
+    expect(JSON.parse(unauthorized.body)).toMatchObject({ error: 40101 })
 
-  await page.locator('.auth-wrapper .authorize').first().click()
-  await page.locator('.modal-ux input').fill(token)
-  await page.locator('.modal-ux button[type=submit]').click()
-  await page.locator('.modal-ux .btn-done').click()
+    await page.locator('.auth-wrapper .authorize').first().click()
+    await page.locator('.modal-ux input').fill(token)
+    await page.locator('.modal-ux button[type=submit]').click()
+    await page.locator('.modal-ux .btn-done').click()
 
-  await creating
-    .locator('textarea.body-param__text')
-    .fill(`{"id": ${id}, "name": "Monstera", "tag": "climber"}`)
-  const created = await execute(creating)
-  expect(created.status).toBe('200')
-  expect(JSON.parse(created.body)).toEqual({ name: 'Monstera', tag: 'climber' })
-  expect(created.curl).toContain(`"id": ${id},`)
-  if (baseUrl === '' && SCREENSHOT) await takePicture(SCREENSHOT, page, creating)
+    await creating
+      .locator('textarea.body-param__text')
+      .fill(`{"id": ${id}, "name": "Monstera", "tag": "climber"}`)
+    const created = await execute(creating)
+    expect(created.status).toBe('200')
+    expect(JSON.parse(created.body)).toEqual({ name: 'Monstera', tag: 'climber' })
+    expect(created.curl).toContain(`"id": ${id},`)
+    if (baseUrl === '' && SCREENSHOT) await takePicture(SCREENSHOT, page, creating)
 
-  const refused = await execute(creating)
-  expect(refused.status).toBe('400')
-  expect(JSON.parse(refused.body)).toEqual({ error: 40003, message: `id ${id} is taken by another plant` })
+    const refused = await execute(creating)
+    expect(refused.status).toBe('400')
+    expect(JSON.parse(refused.body)).toEqual({ error: 40003, message: `id ${id} is taken by another plant` })
 
-  const reading = page.locator('#operations-plants-readPlant')
-  await reading.locator('.opblock-summary-control').click()
-  await reading.locator('input[placeholder=id]').fill(id)
-  const stored = await execute(reading)
-  expect(stored.status).toBe('200')
-  expect(stored.body.replaceAll(/\s/g, '')).toBe(`{"id":${id},"name":"Monstera","tag":"climber"}`)
+    const reading = page.locator('#operations-plants-readPlant')
+    await reading.locator('.opblock-summary-control').click()
+    await reading.locator('input[placeholder=id]').fill(id)
+    const stored = await execute(reading)
+    expect(stored.status).toBe('200')
+    expect(stored.body.replaceAll(/\s/g, '')).toBe(`{"id":${id},"name":"Monstera","tag":"climber"}`)
 
-  const listing = page.locator('#operations-plants-listPlants')
-  await listing.locator('.opblock-summary-control').click()
-  await listing.locator('input[placeholder=after]').fill('9007199254740992')
-  const listed = await execute(listing)
-  expect(listed.status).toBe('200')
-  expect(listed.body).toContain(`"id": ${id},`)
+    const listing = page.locator('#operations-plants-listPlants')
+    await listing.locator('.opblock-summary-control').click()
+    await listing.locator('input[placeholder=after]').fill('9007199254740992')
+    const listed = await execute(listing)
+    expect(listed.status).toBe('200')
+    expect(listed.body).toContain(`"id": ${id},`)
 
-  // What the page says of ids is exact as well.
-  await page.locator('section.models .models-control').click()
-  await page.locator('section.models .json-schema-2020-12').first().waitFor()
-  await page
-    .locator('section.models .json-schema-2020-12-expand-deep-button')
-    .evaluateAll(buttons => buttons.forEach(button => void (button as HTMLElement).click()))
-  const models = page.locator('section.models')
-  await expect
-    .poll(() => models.textContent(), { timeout: 15_000 })
-    .toContain('-9223372036854775808 to 9223372036854775807')
-  expect(await page.locator('#reference').textContent()).not.toMatch(/922337203685477600|9\.22/)
+    // What the page says of ids is exact as well.
+    await page.locator('section.models .models-control').click()
+    await page.locator('section.models .json-schema-2020-12').first().waitFor()
+    await page
+      .locator('section.models .json-schema-2020-12-expand-deep-button')
+      .evaluateAll(buttons => buttons.forEach(button => void (button as HTMLElement).click()))
+    const models = page.locator('section.models')
+    await expect
+      .poll(() => models.textContent(), { timeout: 15_000 })
+      .toContain('-9223372036854775808 to 9223372036854775807')
+    expect(await page.locator('#reference').textContent()).not.toMatch(/922337203685477600|9\.22/)
 
-  expect(complaints).toEqual([])
-  expect(requested.length).toBeGreaterThan(8)
-  expect(requested.filter(url => !url.startsWith(`${program.url}/`) && !url.startsWith('data:'))).toEqual([])
-})
+    expect(complaints).toEqual([])
+    expect(requested.length).toBeGreaterThan(8)
+    expect(requested.filter(url => !url.startsWith(`${program.url}/`) && !url.startsWith('data:'))).toEqual(
+      [],
+    )
+  },
+)

@@ -1,35 +1,34 @@
 import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
 import { type LaunchedServer, launchServer } from '@plant-store/harness'
-import { temporaryFolder } from '@plant-store/harness/vitest'
+import { needs, temporaryFolder } from '@plant-store/harness/vitest'
 import { expect, onTestFinished, test } from 'vitest'
 
-test.skipIf(process.platform === 'win32')(
-  'however few files it may open, it serves or ends with one line',
-  { timeout: 180_000 },
-  async () => {
-    const limits = Array.from({ length: 45 }, (_, n) => 16 + n)
-    const outcomes = new Map<number, Outcome>()
-    const startNext = async () => {
-      for (let limit = limits.shift(); limit !== undefined; limit = limits.shift()) {
-        await using program = launchServer({
-          folder: temporaryFolder(),
-          environment: { ACCESS_TOKENS: 'secret' },
-          filesMax: limit,
-        })
-        outcomes.set(limit, await outcomeOf(program))
-      }
+test('however few files it may open, it serves or ends with one line', {
+  ...needs('ulimit', process.platform !== 'win32'),
+  timeout: 180_000,
+}, async () => {
+  const limits = Array.from({ length: 45 }, (_, n) => 16 + n)
+  const outcomes = new Map<number, Outcome>()
+  const startNext = async () => {
+    for (let limit = limits.shift(); limit !== undefined; limit = limits.shift()) {
+      await using program = launchServer({
+        folder: temporaryFolder(),
+        environment: { ACCESS_TOKENS: 'secret' },
+        filesMax: limit,
+      })
+      outcomes.set(limit, await outcomeOf(program))
     }
-    await Promise.all([startNext(), startNext()])
+  }
+  await Promise.all([startNext(), startNext()])
 
-    expect([...outcomes].filter(([, outcome]) => outcome === 'hangs')).toEqual([])
-    // With fewer, Node itself has not begun yet.
-    const ours = [...outcomes].filter(([limit]) => limit >= 22)
-    expect(ours.filter(([, outcome]) => outcome !== 'serves' && outcome !== 'one line')).toEqual([])
-    expect(outcomes.get(28)).toBe('one line')
-    expect(outcomes.get(60)).toBe('serves')
-  },
-)
+  expect([...outcomes].filter(([, outcome]) => outcome === 'hangs')).toEqual([])
+  // With fewer, Node itself has not begun yet.
+  const ours = [...outcomes].filter(([limit]) => limit >= 22)
+  expect(ours.filter(([, outcome]) => outcome !== 'serves' && outcome !== 'one line')).toEqual([])
+  expect(outcomes.get(28)).toBe('one line')
+  expect(outcomes.get(60)).toBe('serves')
+})
 
 type Outcome = 'serves' | 'one line' | 'hangs' | string
 

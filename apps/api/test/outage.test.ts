@@ -3,7 +3,7 @@ import { closeSync, mkdirSync, openSync, renameSync, rmSync, symlinkSync, writeS
 import { join } from 'node:path'
 import { freePort, type LogLine, type Server, startServer } from '@plant-store/harness'
 import { startPostgres } from '@plant-store/harness/postgres'
-import { temporaryFolder } from '@plant-store/harness/vitest'
+import { mayNotMount, temporaryFolder } from '@plant-store/harness/vitest'
 import { expect, onTestFinished, test } from 'vitest'
 
 const token = 'given-by-configuration'
@@ -53,7 +53,7 @@ function fill(file: string): void {
 test('a disk that is full is one line in the log, with the reason, and one when there is room again', async context => {
   const folder = temporaryFolder()
   if (spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'none', folder]).status !== 0) {
-    return context.skip('a disk can not be mounted here')
+    return context.skip(mayNotMount)
   }
   onTestFinished(() => void spawnSync('umount', ['-l', folder]))
   mkdirSync(join(folder, 'store'))

@@ -1,6 +1,6 @@
 import { startServer } from '@plant-store/harness'
 import { hasPgbouncer, startPgbouncer } from '@plant-store/harness/pgbouncer'
-import { createTestDatabase } from '@plant-store/harness/vitest'
+import { createTestDatabase, needs } from '@plant-store/harness/vitest'
 import { openStorage } from '@plant-store/persistence'
 import { expect, inject, test } from 'vitest'
 
@@ -28,8 +28,9 @@ test('a server whose user may not write is not ready, until the user may', async
   expect(await create(program, 1)).toBe(200)
 })
 
-test.skipIf(!hasPgbouncer)(
+test(
   'behind pgbouncer that pools by transaction every request is answered',
+  needs('pgbouncer', hasPgbouncer),
   async () => {
     await using database = await createTestDatabase()
     await using pooler = await startPgbouncer(inject('postgresUrl'), {

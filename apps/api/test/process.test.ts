@@ -14,7 +14,7 @@ import {
   serverProgram,
   startServer,
 } from '@plant-store/harness'
-import { portTakenForTest, temporaryFolder } from '@plant-store/harness/vitest'
+import { needs, portTakenForTest, temporaryFolder } from '@plant-store/harness/vitest'
 import { openStorage } from '@plant-store/persistence'
 import { describe, expect, test } from 'vitest'
 
@@ -79,9 +79,9 @@ test('a wrong configuration ends it with 1, one message that names every wrong v
   expect(await isListening(port)).toBe(false)
 })
 
-describe.skipIf(!hasTerminals)('on a terminal (skipped where `script` is missing)', () => {
+describe('on a terminal', needs('script', hasTerminals), () => {
   test('a first start shows a token and a command that adds a plant as it stands', async context => {
-    if (spawnSync('curl', ['--version']).status !== 0) return context.skip('curl is not there')
+    if (spawnSync('curl', ['--version']).status !== 0) return context.skip('curl is missing')
     await using program = await startServer({
       onTerminal: true,
       folder: temporaryFolder(),

@@ -3,6 +3,7 @@ import { mkdirSync, readdirSync, readFileSync, statfsSync, writeFileSync } from 
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { stripVTControlCharacters } from 'node:util'
+import { mayNotMount } from '@plant-store/harness/vitest'
 import { openSnapshot } from '@plant-store/persistence'
 import { schemaVersion } from '@plant-store/persistence/testing'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -179,14 +180,13 @@ describe('on a disk that is full', () => {
   beforeEach(() => {
     disk = place.path('disk')
     isMounted = smallDisk(disk)
-    if (!isMounted) console.warn('skipped: a full disk can only be tried by root, with mount')
   })
   afterEach(() => {
     if (isMounted) execFileSync('umount', [disk])
   })
 
   test('an export and a backup leave nothing of them, and what was there', async ({ skip }) => {
-    if (!isMounted) skip()
+    skip(!isMounted, mayNotMount)
     await place.load(0, 30_000)
     writeFileSync(join(disk, 'before'), 'precious')
     await place.fails(
@@ -204,7 +204,7 @@ describe('on a disk that is full', () => {
   })
 
   test('an export that has room for all but its end is not taken for whole', async ({ skip }) => {
-    if (!isMounted) skip()
+    skip(!isMounted, mayNotMount)
     await place.load(0, 10_000)
     const { stdout } = await place.run(['export'])
     const { bfree, bsize } = statfsSync(disk)
@@ -215,7 +215,7 @@ describe('on a disk that is full', () => {
   })
 
   test('an import keeps what it says, and a restore keeps the store', async ({ skip }) => {
-    if (!isMounted) skip()
+    skip(!isMounted, mayNotMount)
     const url = `file:${disk}/store.db`
     const plants = (from: number, count: number) =>
       Array.from({ length: count }, (_, n) => `{"id":${from + n},"name":"${'x'.repeat(300)}"}\n`).join('')
@@ -241,7 +241,7 @@ describe('on a disk that is full', () => {
   })
 
   test('an import whose rejects have no room says what it kept', async ({ skip }) => {
-    if (!isMounted) skip()
+    skip(!isMounted, mayNotMount)
     const content = `{"id":1,"name":"a"}\n${`no json ${'x'.repeat(1_000)}\n`.repeat(5_000)}`
     const { code, stderr } = await place.run(['import', '-', '--rejects', 'disk/rejects'], content)
     expect({ code, stderr }).toEqual({

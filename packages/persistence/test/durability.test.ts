@@ -1,13 +1,13 @@
 import { join } from 'node:path'
 import { plantIdMax } from '@plant-store/domain'
-import { trace } from '@plant-store/harness'
+import { hasStrace, trace } from '@plant-store/harness'
 import { openStorage } from '@plant-store/persistence'
 import { expect, test } from 'vitest'
 import { countInjected, countSyncs, startStoreProcess } from './processes.ts'
 import { plantId, temporaryFolder } from './store-folder.ts'
 import type { Answer } from './store-process.ts'
 
-const noTracer = 'strace is not there, or may not attach to a process'
+const noTracer = hasStrace ? 'not allowed: tracing a process' : 'strace is missing'
 const newUrl = () => `file:${join(temporaryFolder(), 'plants.db')}`
 const ids = (from: number, count: number) => Array.from({ length: count }, (_, n) => BigInt(from + n))
 

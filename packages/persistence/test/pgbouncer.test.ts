@@ -8,22 +8,22 @@ import {
   startPostgres,
   type TestDatabase,
 } from '@plant-store/harness/postgres'
+import { needs } from '@plant-store/harness/vitest'
 import { openArchive, openSnapshot, openStorage, type Storage } from '@plant-store/persistence'
 import { plantArchiveContract } from '@plant-store/persistence/testing'
 import pg from 'pg'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { plant } from './store-folder.ts'
 
-if (!hasPgbouncer) console.warn('pgbouncer is not installed: what is tested with it is skipped')
-
 const timeoutMs = 1_000
+const pgbouncer = needs('pgbouncer', hasPgbouncer)
 const many = (count: number, from = 0) => Array.from({ length: count }, (_, n) => plant(from + n))
 
-describe.skipIf(!hasPgbouncer).each([
+describe.each([
   // A session keeps one of the server's connections; the store has five, and the archive's cases a few more.
   { mode: 'session', size: '20' },
   { mode: 'transaction', size: '2' },
-])('behind pgbouncer, pooling by $mode', ({ mode, size }) => {
+])('behind pgbouncer, pooling by $mode', pgbouncer, ({ mode, size }) => {
   let server: PostgresServer
   let database: TestDatabase
   let pooler: Awaited<ReturnType<typeof startPgbouncer>>
@@ -174,8 +174,9 @@ describe.skipIf(!hasPgbouncer).each([
   })
 })
 
-test.skipIf(!hasPgbouncer)(
+test(
   'readers that never pause leave a writer its turn at the one connection of a pool',
+  pgbouncer,
   async () => {
     await using server = await startPostgres()
     await using database = await createDatabase(server.url)
@@ -201,7 +202,7 @@ test.skipIf(!hasPgbouncer)(
   },
 )
 
-test.skipIf(!hasPgbouncer)('behind pgbouncer that pools by statement it is never ready', async () => {
+test('behind pgbouncer that pools by statement it is never ready', pgbouncer, async () => {
   await using server = await startPostgres()
   await using database = await createDatabase(server.url)
   await (await openStorage({ url: database.url }))[Symbol.asyncDispose]()

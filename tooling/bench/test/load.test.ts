@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { temporaryFolder } from '@plant-store/harness'
+import { needs } from '@plant-store/harness/vitest'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { creators, onNode, type Running, start, storeInFile, tryOut } from '../src/contestants.ts'
 import { type Load, measure } from '../src/load.ts'
@@ -26,7 +27,7 @@ test('a server that ends is noticed, with what it said', async () => {
   await expect(started).rejects.toThrow(/ended \(9\).*no-luck/s)
 })
 
-describe.skipIf(spawnSync('wrk').error !== undefined)('under the load of wrk', () => {
+describe('under the load of wrk', needs('wrk', spawnSync('wrk').error === undefined), () => {
   const load = (request: Load['request']): Load => ({ title: 'test', request, connections: 8 })
 
   test.each(['create', '/plants/%s', '/plants?limit=10&after=%s'] as const)(

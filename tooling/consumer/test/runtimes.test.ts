@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { hasBrowser, launchBrowser } from '@plant-store/harness/browser'
 import { bunProgram, fetchBun } from '@plant-store/harness/bun'
+import { needs } from '@plant-store/harness/vitest'
 import { build } from 'esbuild'
 import { expect, inject, test } from 'vitest'
 import { run } from '../src/run.ts'
@@ -48,14 +49,13 @@ test('domain and client run on Node', async () => {
 // CI tests everything; others have Bun once `pnpm bench` has fetched it.
 const { CI } = process.env
 if (CI) fetchBun()
-const hasBun = existsSync(bunProgram)
-if (!hasBun) console.error('NOT TESTED: what Bun makes of the packages. `pnpm bench` fetches it')
+const bun = needs('Bun (`pnpm bench` fetches it)', existsSync(bunProgram))
 
-test.skipIf(!hasBun)('domain and client run on Bun', async () => {
+test('domain and client run on Bun', bun, async () => {
   expect(JSON.parse(await run(bunProgram, ['print.js'], folder))).toEqual(outcome)
 })
 
-test.skipIf(!hasBun)('the client keeps its promises on Bun', async () => {
+test('the client keeps its promises on Bun', bun, async () => {
   await writeFile(
     join(folder, 'refused.js'),
     `
@@ -85,7 +85,7 @@ test('what is not used of the domain is not bundled', async () => {
   expect(code).not.toContain('plant-not-found')
 })
 
-test.skipIf(!hasBrowser)('domain and client run in a browser', async () => {
+test('domain and client run in a browser', needs('chromium', hasBrowser), async () => {
   const code = await bundle("import { tryOut } from './trial.js'; globalThis.tryOut = tryOut")
   await using browser = await launchBrowser()
   const page = await browser.newPage()

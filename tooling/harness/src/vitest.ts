@@ -4,6 +4,21 @@ import { createDatabase, type TestDatabase } from './postgres.ts'
 import type {} from './postgres-setup.ts'
 import { temporaryFolder as disposableFolder } from './temporary-folder.ts'
 
+declare module 'vitest' {
+  interface TaskMeta {
+    /** What the test is skipped without. */
+    needs?: string
+  }
+}
+
+/** Options of tests that are skipped where a program is missing. The end of the run names it. */
+export function needs(program: string, isInstalled: boolean) {
+  return { skip: !isInstalled, meta: { needs: program } }
+}
+
+/** Why a test is skipped that even CI may have to skip: not every root may mount. */
+export const mayNotMount = 'not allowed: mounting a disk'
+
 /** Makes a folder that is gone when the test has ended. */
 export function temporaryFolder(): string {
   const folder = disposableFolder()

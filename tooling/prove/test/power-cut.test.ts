@@ -1,15 +1,18 @@
 import { fileURLToPath } from 'node:url'
 import { hasStrace } from '@plant-store/harness'
 import { anySeed } from '@plant-store/harness/random'
+import { needs } from '@plant-store/harness/vitest'
 import { expect, test } from 'vitest'
 import { cutCopies } from '../src/power-cut.ts'
 
+const strace = needs('strace', hasStrace)
 const seed = anySeed()
 console.log(`seed ${seed}`)
 const cut = (preload?: string) => cutCopies({ seed, scale: 1, endAtMs: Number.POSITIVE_INFINITY, preload })
 
-test.skipIf(!hasStrace)(
+test(
   'a power cut leaves the old file or the new one, and the new one once that was said',
+  strace,
   async () => {
     const { failures, times } = await cut()
     expect(failures).toEqual([])
@@ -17,7 +20,7 @@ test.skipIf(!hasStrace)(
   },
 )
 
-test.skipIf(!hasStrace)('a file whose folder is not fsynced is noticed', async () => {
+test('a file whose folder is not fsynced is noticed', strace, async () => {
   const { lost } = await cut(fileURLToPath(new URL('../breaks/folder-not-synced.ts', import.meta.url)))
   expect(lost).toBeGreaterThan(0)
 })
