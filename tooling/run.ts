@@ -6,8 +6,9 @@
  *     node tooling/run.ts [build=PACKAGE] [NAME=value …] FILE …   builds; then the program, at the root
  */
 import { spawn, spawnSync } from 'node:child_process'
-import { globSync, readFileSync, rmSync } from 'node:fs'
+import { once } from 'node:events'
 import { join } from 'node:path'
+import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { stripVTControlCharacters } from 'node:util'
 
@@ -20,7 +21,7 @@ const args = process.argv.slice(2)
 if (args[0] === 'turbo') {
   become([turbo, ...args.slice(1)])
 } else if (args[0] === 'test') {
-  test(args.slice(1))
+  await test(args.slice(1))
 } else {
   process.chdir(root)
   const programAt = args.findIndex(arg => !/^\w+=/.test(arg))
@@ -33,44 +34,45 @@ if (args[0] === 'turbo') {
 }
 
 /**
- * The tests of all packages. Most of the time they wait: several packages run at once, each with several files.
- *
- * What a package printed is in turbo's log of it, which also comes back from turbo's cache: the total is summed from there.
+ * Runs the tests of all packages, several packages at once and several files of each: most of the time they wait.
+ * What comes from turbo's cache is printed again, so that the total is of all files.
  */
-function test(options: readonly string[]): void {
+async function test(options: readonly string[]): Promise<void> {
   const beganMs = performance.now()
   process.chdir(root)
-  const logs = () => globSync('{apps,packages,tooling}/*/.turbo/turbo-vitest.log')
-  for (const log of logs()) rmSync(log)
   const vitest = [
     '--reporter=../../tooling/harness/src/reporter.ts',
     '--silent=passed-only',
     '--maxWorkers=2',
   ]
-  const { status } = spawnSync(
-    process.execPath,
-    [turbo, 'run', 'vitest', '--concurrency=4', '--log-prefix=none', ...options, '--', ...vitest],
-    { stdio: 'inherit' },
-  )
-  const text = stripVTControlCharacters(
-    logs()
-      .map(log => readFileSync(log, 'utf8'))
-      .join('\n'),
-  )
-  const files = [
-    ...text.matchAll(/^[✓✗] .*: (\d+) tests(?:, (\d+) failed)?(?:, (\d+) skipped)?, [\d.]+ s$/gm),
-  ]
-  const sum = (group: number) => files.reduce((total, file) => total + Number(file[group] ?? 0), 0)
-  const skipped = [...text.matchAll(/^↓ (.*)$/gm)].map(([, test = '']) => test)
-  const [tests, failed, seconds] = [sum(1), sum(2), Math.round((performance.now() - beganMs) / 1000)]
+  const run = ['run', 'vitest', '--concurrency=4', '--continue=dependencies-successful', '--log-prefix=none']
+  const all = [turbo, ...run, ...options, '--', ...vitest]
+  const child = spawn(process.execPath, all, { stdio: ['inherit', 'pipe', 'inherit'] })
+  // A terminal interrupts both processes.
+  process.on('SIGINT', () => {})
+  const ended = once(child, 'close')
+  const total = { files: 0, tests: 0, failed: 0 }
+  const skipped: string[] = []
+  for await (const line of createInterface(child.stdout)) {
+    const text = stripVTControlCharacters(line)
+    const [, tests, failed = '0'] = /^[✓✗] .*: (\d+) tests(?:, (\d+) failed)?.* s$/.exec(text) ?? []
+    if (tests !== undefined) {
+      total.files++
+      total.tests += Number(tests)
+      total.failed += Number(failed)
+    }
+    if (text.startsWith('↓ ')) skipped.push(text.slice(2))
+    else if (!/^(cache (hit|miss)|\$ vitest)/.test(text)) console.log(line)
+  }
+  const [status] = await ended
   for (const each of skipped) console.log(`SKIPPED ${each}`)
-  console.log(
-    `\n${files.length} files, ${tests} tests, ${failed} failed, ${skipped.length} skipped, ${seconds} s`,
-  )
+  const { files, tests, failed } = total
+  const seconds = Math.round((performance.now() - beganMs) / 1000)
+  console.log(`\n${files} files, ${tests} tests, ${failed} failed, ${skipped.length} skipped, ${seconds} s`)
   // CI tests everything but what it has no right to: not every root may mount a disk or trace a process.
   const { CI } = process.env
   const isWhole = !CI || skipped.every(each => each.includes(': not allowed: '))
-  process.exit(status || Number(!isWhole))
+  process.exit(status === 0 && !isWhole ? 1 : (status ?? 1))
 }
 
 /** Silent, unless it fails. */

@@ -2,9 +2,9 @@ import { parseJsonRecord } from '@plant-store/json'
 import { expect, test } from 'vitest'
 
 const longChars = 1024 * 1024
-const shortChars = longChars / 16
-/** Sixteen times the text takes about sixteen times the time; the square would take 256 times. */
-const perCharFactorMax = 6
+const shortChars = longChars / 64
+/** A long text may take longer for each character, as it leaves the processor's caches. The square would take 64 times. */
+const perCharFactorMax = 24
 
 const of = (part: string, chars: number) => part.repeat(Math.ceil(chars / part.length))
 
