@@ -19,18 +19,22 @@ const timeoutMs = 1_000
 const pgbouncer = needs('pgbouncer', hasPgbouncer)
 const many = (count: number, from = 0) => Array.from({ length: count }, (_, n) => plant(from + n))
 
+let server: PostgresServer
+beforeAll(async () => {
+  server = await startPostgres({ wal_writer_delay: '10s', max_connections: '60' })
+})
+afterAll(() => server[Symbol.asyncDispose]())
+
 describe.each([
   // A session keeps one of the server's connections; the store has five, and the archive's cases a few more.
   { mode: 'session', size: '20' },
   { mode: 'transaction', size: '2' },
 ])('behind pgbouncer, pooling by $mode', pgbouncer, ({ mode, size }) => {
-  let server: PostgresServer
   let database: TestDatabase
   let pooler: Awaited<ReturnType<typeof startPgbouncer>>
   let url: string
 
   beforeAll(async () => {
-    server = await startPostgres({ wal_writer_delay: '10s', max_connections: '60' })
     pooler = await startPgbouncer(server.url, { pool_mode: mode, default_pool_size: size })
   })
   beforeEach(async () => {
@@ -41,10 +45,7 @@ describe.each([
     url = new URL(pathname, pooler.url).href
   })
   afterEach(() => database[Symbol.asyncDispose]())
-  afterAll(async () => {
-    await pooler[Symbol.asyncDispose]()
-    await server[Symbol.asyncDispose]()
-  })
+  afterAll(() => pooler[Symbol.asyncDispose]())
   const open = () => openStorage({ url, timeoutMs })
   const empty = () => database.query('truncate plants, access_tokens')
 
@@ -178,7 +179,6 @@ test(
   'readers that never pause leave a writer its turn at the one connection of a pool',
   pgbouncer,
   async () => {
-    await using server = await startPostgres()
     await using database = await createDatabase(server.url)
     await using pooler = await startPgbouncer(server.url, {
       pool_mode: 'transaction',
@@ -203,7 +203,6 @@ test(
 )
 
 test('behind pgbouncer that pools by statement it is never ready', pgbouncer, async () => {
-  await using server = await startPostgres()
   await using database = await createDatabase(server.url)
   await (await openStorage({ url: database.url }))[Symbol.asyncDispose]()
   await using pooler = await startPgbouncer(server.url, { pool_mode: 'statement' })

@@ -41,7 +41,9 @@ export default async function setUp(project: TestProject): Promise<() => void> {
 }
 
 async function packAll(folder: string): Promise<readonly PackedPackage[]> {
-  await runPnpm(['--recursive', '--filter=./packages/*', 'pack', '--pack-destination', folder], workspace)
+  // Turbo has built them. To build again would rewrite what other tests run at the same time.
+  const packages = ['--recursive', '--filter=./packages/*', '--config.ignore-scripts=true']
+  await runPnpm([...packages, 'pack', '--pack-destination', folder], workspace)
   return (await readdir(folder)).map(file => {
     const [, name] = /^plant-store-(\w+)-.*\.tgz$/.exec(file) as unknown as [string, string]
     const source = join(workspace, 'packages', name)
