@@ -48,8 +48,11 @@ async function test(options: readonly string[]): Promise<void> {
   const run = ['run', 'vitest', '--concurrency=4', '--continue=dependencies-successful', '--log-prefix=none']
   const all = [turbo, ...run, ...options, '--', ...vitest]
   const child = spawn(process.execPath, all, { stdio: ['inherit', 'pipe', 'inherit'] })
-  // A terminal interrupts both processes.
-  process.on('SIGINT', () => {})
+  // A terminal interrupts both processes, and turbo then ends with 0.
+  let isFinished = true
+  process.on('SIGINT', () => {
+    isFinished = false
+  })
   const ended = once(child, 'close')
   const total = { files: 0, tests: 0, failed: 0 }
   const skipped: string[] = []
@@ -72,7 +75,7 @@ async function test(options: readonly string[]): Promise<void> {
   // CI tests everything but what it has no right to: not every root may mount a disk or trace a process.
   const { CI } = process.env
   const isWhole = !CI || skipped.every(each => each.includes(': not allowed: '))
-  process.exit(status === 0 && !isWhole ? 1 : (status ?? 1))
+  process.exit(isFinished && isWhole && failed === 0 ? (status ?? 1) : 1)
 }
 
 /** Silent, unless it fails. */

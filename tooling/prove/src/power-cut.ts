@@ -61,12 +61,15 @@ export function cutServer({ preload, scale, ...rest }: Circumstances): Promise<F
   return cutPower(rest, async folder => [serving(folder, preload, scale)])
 }
 
-/** What writes a file whole or not at all. */
-export function cutCopies({ preload, ...rest }: Circumstances): Promise<Finding> {
+/** What writes a file whole or not at all, without a file there before, and with one. */
+export function cutCopies(
+  { preload, ...rest }: Circumstances,
+  replacing: readonly boolean[] = [false, true],
+): Promise<Finding> {
   return cutPower(rest, async folder => {
     const scenes: Scene[] = []
     for (const command of ['backup', 'restore', 'export'] as const) {
-      for (const replaces of [false, true]) {
+      for (const replaces of replacing) {
         const place = join(folder, `${command}-${replaces}`)
         scenes.push(await copying(command, place, preload, replaces))
       }
