@@ -215,7 +215,8 @@ describe('a running server', () => {
   })
 
   test('refuses a token once it has expired', async () => {
-    const token = await create('expiring', '--expires', '1s')
+    const token = await create('expiring', '--expires', '5s')
+    expect(await server.request('GET', '/plants', token)).toBe(200)
     await until('a refusal', async () => (await server.request('GET', '/plants', token)) === 401)
   })
 

@@ -11,7 +11,11 @@ import { createMemoryTokenRepository } from '@plant-store/access/testing'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 
 /** The gate reads a monotonic clock for what it remembers, and the time of day for what has expired. */
-beforeEach(() => void vi.useFakeTimers({ toFake: ['performance', 'Date'] }))
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['performance', 'Date'] })
+  // Like a process that has run for a while: its clock began at 0.
+  vi.advanceTimersByTime(3_600_000)
+})
 afterEach(() => void vi.useRealTimers())
 
 async function setUp(given: Partial<AccessToken> = {}) {
@@ -101,7 +105,7 @@ test('an expired token is told to be expired before it is told to lack a scope',
 
 test('answers at once for a token it remembers, and asks the repository again after the time given', async () => {
   const { tokens, token, find } = await setUp()
-  const gate = createGate({ tokens, recheckAfterMs: 2000 })
+  const gate = createGate({ tokens })
   expect(gate(token, 'plants:read')).toBeInstanceOf(Promise)
   await gate(token, 'plants:read')
   find.mockClear()
@@ -117,7 +121,7 @@ test('answers at once for a token it remembers, and asks the repository again af
 
 test('a revoked token works no longer than the time given, and then no more', async () => {
   const { tokens, token } = await setUp()
-  const gate = createGate({ tokens, recheckAfterMs: 2000 })
+  const gate = createGate({ tokens })
   await gate(token, 'plants:read')
   await tokens.remove('holder')
   vi.advanceTimersByTime(1999)
@@ -130,7 +134,7 @@ test('a revoked token works no longer than the time given, and then no more', as
 
 test('setting the time of day back keeps no revoked token alive', async () => {
   const { tokens, token } = await setUp()
-  const gate = createGate({ tokens, recheckAfterMs: 2000 })
+  const gate = createGate({ tokens })
   await gate(token, 'plants:read')
   await tokens.remove('holder')
   vi.advanceTimersByTime(2000)
@@ -140,7 +144,7 @@ test('setting the time of day back keeps no revoked token alive', async () => {
 
 test('the time counts from when the look-up began, however long it took', async () => {
   const { tokens, token, find } = await setUp()
-  const gate = createGate({ tokens, recheckAfterMs: 2000 })
+  const gate = createGate({ tokens })
   const slow = Promise.withResolvers<AccessToken | undefined>()
   find.mockImplementationOnce(() => slow.promise)
   const first = gate(token, 'plants:read')
@@ -153,7 +157,7 @@ test('the time counts from when the look-up began, however long it took', async 
 
 test('a token that is given scopes or loses them has them after the time given', async () => {
   const { tokens, token, holder } = await setUp({ scopes: ['plants:read'] })
-  const gate = createGate({ tokens, recheckAfterMs: 2000 })
+  const gate = createGate({ tokens })
   await gate(token, 'plants:read')
   await tokens.remove('holder')
   await tokens.insert({ ...holder, scopes: ['plants:write'] }, hashToken(token))
@@ -171,27 +175,37 @@ test('an unknown token is not remembered: once it is given to somebody it works'
   expect(await gate(token, 'plants:read')).toMatchObject({ name: 'late' })
 })
 
-test('remembers no more tokens than it may, and forgets the one found longest ago first', async () => {
+test('remembers 10,000 tokens, and forgets the one found longest ago first', async () => {
   const { tokens, find, holder } = await setUp()
-  const gate = createGate({ tokens, rememberedTokensMax: 3, recheckAfterMs: 60_000 })
-  const all = Array.from({ length: 4 }, mintToken) as [string, string, string, string]
-  for (const [index, token] of all.entries()) {
-    await tokens.insert({ ...holder, name: `holder ${index}` }, hashToken(token))
-    await gate(token, 'plants:read')
-  }
-  find.mockClear()
-  for (const token of all.slice(1)) expect(gate(token, 'plants:read')).not.toBeInstanceOf(Promise)
-  expect(find).not.toHaveBeenCalled()
-  await gate(all[0], 'plants:read')
-  expect(find).toHaveBeenCalledTimes(1)
-  // It took the place of the oldest of the others.
-  expect(gate(all[1], 'plants:read')).toBeInstanceOf(Promise)
-  expect(gate(all[3], 'plants:read')).not.toBeInstanceOf(Promise)
+  const gate = createGate({ tokens })
+  const isRemembered = (token: string) => !(gate(token, 'plants:read') instanceof Promise)
+  const [first, second, ...others] = Array.from({ length: 10_001 }, mintToken) as [string, string, string]
+  find.mockImplementation(async () => holder)
+  for (const token of [first, second]) await gate(token, 'plants:read')
+  vi.advanceTimersByTime(1999)
+  for (const token of others) await gate(token, 'plants:read')
+  // It forgot the first, which takes the place of the second.
+  expect(isRemembered(second)).toBe(true)
+  await gate(first, 'plants:read')
+  expect(isRemembered(first)).toBe(true)
+  expect(others.every(isRemembered)).toBe(true)
+  expect(find).toHaveBeenCalledTimes(10_002)
+  expect(isRemembered(second)).toBe(false)
+})
+
+test('a token that was looked up again is the last to be forgotten', async () => {
+  const { tokens, find, holder } = await setUp()
+  const gate = createGate({ tokens, rememberedTokensMax: 3 })
+  find.mockImplementation(async () => holder)
+  await gate('first', 'plants:read')
+  vi.advanceTimersByTime(2000)
+  for (const token of ['second', 'first', 'third', 'fourth']) await gate(token, 'plants:read')
+  expect(gate('first', 'plants:read')).not.toBeInstanceOf(Promise)
 })
 
 test('what the repository fails with comes through, and a remembered token is not held against it', async () => {
   const { tokens, token, find } = await setUp()
-  const gate = createGate({ tokens, recheckAfterMs: 2000 })
+  const gate = createGate({ tokens })
   await gate(token, 'plants:read')
   const failure = new Error('no store')
   vi.advanceTimersByTime(2000)
