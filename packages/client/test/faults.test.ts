@@ -41,6 +41,7 @@ test.each<[string, Step]>([
   ['a draining server', draining],
   ['a limit on requests', answer(429, { error: 42901, message: 'too many requests' })],
   ["a proxy's failure", html(502)],
+  ["a proxy's time-out", html(504)],
 ])('reading, listing, replacing and removing pass over %s', async (_name, fault) => {
   await using store = await scripted([
     fault,
@@ -80,6 +81,11 @@ test.each<[string, Step, object]>([
   ['a defect', answer(500, { error: 50001, message: 'the server failed' }), { status: 500, number: 50001 }],
   ["a proxy's failure", html(502), { reason: 'unreadable-answer', status: 502 }],
   ["a proxy's 503", html(503), { reason: 'unreadable-answer', status: 503 }],
+  [
+    'a 201 that reads like a refusal',
+    answer(201, { error: 40002, message: 'name is required' }),
+    { reason: 'unreadable-answer', status: 201 },
+  ],
   ['a 200 that is no plant', answer(200, '[]'), { reason: 'unreadable-answer', status: 200 }],
   [
     'a redirection',
@@ -164,6 +170,14 @@ test('a refusal after an unanswered attempt still says that the change may have 
 })
 
 test.each<[string, Step]>([
+  ['a 404 of the store', missing],
+  ["a proxy's 404", html(404)],
+])('replacing does not succeed with %s after an unanswered attempt', async (_name, step) => {
+  await using store = await scripted([die, step])
+  await expect(store.client.replace(plant)).rejects.toMatchObject({ status: 404, mayHaveChanged: true })
+})
+
+test.each<[string, Step]>([
   ['a refusal', answer(400, { error: 40002, message: 'name is required' })],
   ['a defect', answer(500, { error: 50001, message: 'the server failed' })],
   ['an answer that is no plant', answer(200, '{"name":5}')],
@@ -179,23 +193,6 @@ test('attempts are limited, and the last failure is the one thrown', async () =>
   await using store = await scripted([busy(), busy(), unavailable, stored], { attemptsMax: 3 })
   await expect(store.client.read(1n)).rejects.toMatchObject({ number: 50302 })
   expect(store.requests).toHaveLength(3)
-})
-
-test('the wait honours Retry-After in seconds and as a date', async () => {
-  const date: Step = (...given) =>
-    busy({ 'retry-after': new Date(Date.now() + 2000).toUTCString() })(...given)
-  await using store = await scripted([busy({ 'retry-after': '1' }), date, stored])
-  await store.client.read(1n)
-  const [first = 0, second = 0, third = 0] = store.requests.map(({ atMs }) => atMs)
-  expect(second - first).toBeGreaterThanOrEqual(999)
-  // The date has whole seconds only.
-  expect(third - second).toBeGreaterThanOrEqual(900)
-})
-
-test('a store that wants to be left alone for longer than allowed is left alone', async () => {
-  await using store = await scripted([busy({ 'retry-after': '3600' }), stored])
-  await expect(store.client.read(1n)).rejects.toMatchObject({ number: 50301, retryAfterMs: 3_600_000 })
-  expect(store.requests).toHaveLength(1)
 })
 
 test('an attempt that takes too long is given up and repeated', async () => {
