@@ -72,3 +72,15 @@ test('an attempt has 10 seconds', async () => {
     new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
   expect(await waits(hang, { attemptsMax: 2 })).toEqual([10_050])
 })
+
+test('a caller who gives up during a wait leaves no timer behind', async () => {
+  const caller = new AbortController()
+  const fetch = async () => busy('20')()
+  const client = createPlantClient({ baseUrl: 'http://store', token: 't', fetch })
+  const reading = expect(client.read(1n, { signal: caller.signal })).rejects.toBe('gone')
+  await vi.advanceTimersByTimeAsync(1000)
+  expect(vi.getTimerCount()).toBe(1)
+  caller.abort('gone')
+  await reading
+  expect(vi.getTimerCount()).toBe(0)
+})
