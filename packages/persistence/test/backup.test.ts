@@ -27,7 +27,7 @@ import {
 } from '@plant-store/persistence'
 import { schemaVersion } from '@plant-store/persistence/testing'
 import Database from 'better-sqlite3'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 
 let folder: string
 let file: string
@@ -92,6 +92,23 @@ test('a backup that is given up or fails leaves what was there', async () => {
   await expect(backUpStore(url, join(folder, 'no', 'backup.db'))).rejects.toThrow(/could not be backed up/)
   expect(readFileSync(backup, 'utf8')).toBe('what was there')
   expect(readdirSync(folder).sort()).toEqual(['backup.db', 'store.db'])
+})
+
+test.each([
+  ['plants', 'delete from plants where id = 7'],
+  ['tokens', "insert into access_tokens (name, hash, scopes, created_at) values ('new', 'h', '', 0)"],
+])('a copy with other %s than the store is no backup', async (_, change) => {
+  await load(0, 100)
+  const wrong = join(folder, 'wrong.db')
+  copyFileSync(file, wrong)
+  new Database(wrong).exec(change).close()
+  const copying = vi.spyOn(Database.prototype, 'backup').mockImplementation(async to => {
+    copyFileSync(wrong, to)
+    return { totalPages: 1, remainingPages: 0 }
+  })
+  onTestFinished(() => copying.mockRestore())
+  await expect(backUpStore(url, backup)).rejects.toThrow(/does not hold what was copied/)
+  expect(readdirSync(folder).sort()).toEqual(['store.db', 'wrong.db'])
 })
 
 test('a damaged store is not backed up', async () => {

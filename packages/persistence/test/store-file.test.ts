@@ -1,10 +1,11 @@
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { hashToken } from '@plant-store/access'
 import { openStorage, storageName } from '@plant-store/persistence'
 import Database from 'better-sqlite3'
 import { describe, expect, test } from 'vitest'
+import { openWriterConnection } from '../src/sqlite/connection.ts'
 import { plant, plantId, snapshot, temporaryFolder } from './store-folder.ts'
 
 async function refusal(url: string): Promise<string> {
@@ -209,3 +210,20 @@ test('a store that another program keeps locked is not opened, and one line says
   other.close()
   await (await openStorage({ url: `file:${file}` }))[Symbol.asyncDispose]()
 }, 20_000)
+
+test('the log is copied into the store at 32 MiB, and one that grew past 64 MiB is cut back', () => {
+  const MiB = 2 ** 20
+  const file = join(temporaryFolder(), 'plants.db')
+  const logBytes = () => statSync(`${file}-wal`).size
+  const writer = openWriterConnection(file)
+  writer.exec('create table texts (text text)')
+  const write = writer.prepare('insert into texts values (zeroblob(?))')
+  for (let n = 0; n < 100; n++) write.run(MiB)
+  expect(logBytes()).toBeGreaterThan(31 * MiB)
+  expect(logBytes()).toBeLessThan(34 * MiB)
+  write.run(80 * MiB)
+  expect(logBytes()).toBeGreaterThan(80 * MiB)
+  write.run(1)
+  expect(logBytes()).toBe(64 * MiB)
+  writer.close()
+})

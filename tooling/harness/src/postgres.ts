@@ -46,7 +46,8 @@ export async function startPostgres(
     join(programs, 'initdb'),
     [
       ...['-D', data, '--username=postgres', `--pwfile=${password}`, '--auth=password'],
-      ...['--encoding=UTF8', '--locale=C', '--no-sync'],
+      // In the order of a language, unlike SQLite: what relies on the database's order fails.
+      ...['--encoding=UTF8', '--locale=C', '--locale-provider=icu', '--icu-locale=en-US', '--no-sync'],
     ],
     { ...user, cwd: folder },
   )
