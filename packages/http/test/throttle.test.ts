@@ -1,10 +1,11 @@
 import { once } from 'node:events'
-import { connect } from 'node:net'
+import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { AccessError, type Gate } from '@plant-store/access'
 import { assertFailure, createClient, createRecorder, plantRequest, toJson } from '@plant-store/contract'
 import { createMemoryPlantRepository, longPlant } from '@plant-store/domain/testing'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { createThrottle } from '../src/auth/throttle.ts'
 import { type MemoryServiceOptions, startMemoryService } from './memory-service.ts'
 
 const wrongTokensMax = 5
@@ -46,6 +47,31 @@ test('who sends one wrong token after the other is told to wait, and how long', 
   assertFailure(answer, 42901)
   expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0)
   expect(Number(answer.headers.get('retry-after'))).toBeLessThanOrEqual(60)
+})
+
+test('a minute begins with the first wrong token, and the wait is what is left of it', () => {
+  let seconds = 1_000_000n
+  const clock = vi.spyOn(process.hrtime, 'bigint').mockImplementation(() => seconds * 1_000_000_000n)
+  onTestFinished(() => clock.mockRestore())
+  const throttle = createThrottle(2)
+  const waits = () => [1, 2, 3, 4].map(() => throttle('192.0.2.1'))
+  for (const _ of ['minute', 'next']) {
+    expect(waits()).toEqual([0, 0, 60, 60])
+    seconds += 59n
+    expect(throttle('192.0.2.1')).toBe(1)
+    seconds += 1n
+  }
+})
+
+test('a wrong token that another thread counts meanwhile is counted too', () => {
+  const counts = new SharedArrayBuffer(8)
+  const [one, other] = [createThrottle(1, counts), createThrottle(1, counts)]
+  const race = vi.spyOn(Atomics, 'compareExchange').mockImplementationOnce(() => {
+    expect(other('192.0.2.1')).toBe(0)
+    return -1n as never
+  })
+  onTestFinished(() => race.mockRestore())
+  expect(one('192.0.2.1')).toBeGreaterThan(0)
 })
 
 test('meanwhile a good token is let in, also at its first use, and a missing one is told apart', async () => {
@@ -185,11 +211,13 @@ test('requests sent without waiting are taken one at a time, and no more are rea
   let underWay = 0
   let most = 0
   let begun = 0
+  const isBegun = Promise.withResolvers<void>()
   const letGo = Promise.withResolvers<void>()
   await using server = await start({
     plants: {
       async page(query) {
         begun++
+        isBegun.resolve()
         most = Math.max(most, ++underWay)
         await letGo.promise
         underWay--
@@ -198,13 +226,17 @@ test('requests sent without waiting are taken one at a time, and no more are rea
     },
   })
   const { client } = server
+  const connected = once(server.service.server.server, 'connection')
   using wire = await client.open()
+  const [socket] = (await connected) as [Socket]
   const request = `GET ${client.target('/plants')} HTTP/1.1\r\nhost: h\r\nauthorization: Bearer ${server.service.tokens.full}\r\n\r\n`
   const count = 3_000
   for (let n = 0; n < count; n++) wire.send(request)
-  while (begun === 0) await sleep(5)
-  await sleep(100)
+  await isBegun.promise
+  // Each is a turn of the server, in which it could read more.
+  for (let turn = 0; turn < 50; turn++) await client.ask('GET', '/healthz', { token: null })
   expect(begun).toBe(1)
+  expect(socket.bytesRead).toBeLessThanOrEqual(2 * 65_536)
   letGo.resolve()
   for (let n = 0; n < count; n++)
     expect((await wire.answer({ method: 'GET', target: client.target('/plants') })).status).toBe(200)

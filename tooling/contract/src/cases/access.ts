@@ -78,7 +78,8 @@ export const accessCases: readonly ContractCase[] = [
         client.ask('GET', path, { token: null, headers: { authorization } })
       for (const scheme of ['Bearer', 'bearer', 'BEARER', 'bEaReR'])
         assertSuccess(await ask('/plants?tag=none%20such', `${scheme} ${full}`), [])
-      const others = [`Basic ${btoa(`user:${full}`)}`, `Digest ${full}`, full, 'Bearer', `Bearer${full}`]
+      const basic = [`Basic ${btoa(`user:${full}`)}`, `Basic bearer ${full}`]
+      const others = [...basic, `Digest ${full}`, full, 'Bearer', `Bearer${full}`]
       for (const authorization of others) {
         const answer = await ask('/plants', authorization)
         assertFailure(answer, 40101)
