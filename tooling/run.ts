@@ -45,7 +45,7 @@ async function test(options: readonly string[]): Promise<void> {
     '--silent=passed-only',
     '--maxWorkers=2',
   ]
-  const run = ['run', 'vitest', '--concurrency=4', '--continue=dependencies-successful', '--log-prefix=none']
+  const run = ['run', 'vitest', '--concurrency=3', '--continue=dependencies-successful', '--log-prefix=none']
   const all = [turbo, ...run, ...options, '--', ...vitest]
   const child = spawn(process.execPath, all, { stdio: ['inherit', 'pipe', 'inherit'] })
   // A terminal interrupts both processes, and turbo then ends with 0.

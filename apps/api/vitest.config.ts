@@ -7,7 +7,7 @@ const onPostgres = ['test/several-processes.test.ts', 'test/postgres-ready.test.
 export default defineConfig({
   test: {
     // The tests start the program as others do and wait for it, perhaps on a machine that does much besides.
-    testTimeout: 60_000,
+    testTimeout: 180_000,
     hookTimeout: 60_000,
     projects: [
       {

@@ -5,7 +5,8 @@ import { needs } from '@plant-store/harness/vitest'
 import { expect, test } from 'vitest'
 import { cutCopies } from '../src/power-cut.ts'
 
-const strace = needs('strace', hasStrace)
+// Every cut starts a program, and the machine may be busy.
+const strace = { ...needs('strace', hasStrace), timeout: 240_000 }
 const seed = anySeed()
 console.log(`seed ${seed}`)
 /** Copies that replace a file write and fsync all that others do. `pnpm prove` tries both. */
