@@ -85,7 +85,7 @@ describe('a database that is refused, and left as it was', () => {
     await using database = await createTestDatabase()
     const url = `${database.url}_ascii`
     await database.query(
-      `create database ${new URL(url).pathname.slice(1)} template template0 encoding 'SQL_ASCII'`,
+      `create database ${new URL(url).pathname.slice(1)} template template0 encoding 'SQL_ASCII' locale_provider libc locale 'C'`,
     )
     await expect(openStorage({ url })).rejects.toThrow('its encoding is SQL_ASCII, and must be UTF8')
     await database.query(`drop database ${new URL(url).pathname.slice(1)} with (force)`)
