@@ -6,7 +6,7 @@ import {
   parsePlantPageQuery,
   textBytes,
 } from '@plant-store/domain'
-import { createMemoryPlantRepository } from '@plant-store/domain/testing'
+import { createMemoryPlantRepository, longPlant } from '@plant-store/domain/testing'
 import { expect, test } from 'vitest'
 
 const idsOf = (plants: readonly Plant[]) => plants.map(({ id }) => Number(id))
@@ -39,6 +39,10 @@ test('a page of long texts ends early, and the next one goes on behind it', asyn
     [4, 5, 6, 7],
     [8, 9],
   ])
+})
+
+test('the long plant of the samples is as long as was asked for', () => {
+  expect(textBytes(longPlant(1n, 1_000))).toBe('long'.length + 1_000)
 })
 
 test('a plant that is longer than a page should be is a page', async () => {
