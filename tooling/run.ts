@@ -74,7 +74,7 @@ async function test(options: readonly string[]): Promise<void> {
   console.log(`\n${files} files, ${tests} tests, ${failed} failed, ${skipped.length} skipped, ${seconds} s`)
   // CI tests everything but what it has no right to: not every root may mount a disk or trace a process.
   const { CI } = process.env
-  const isWhole = !CI || skipped.every(each => each.includes(': not allowed: '))
+  const isWhole = files > 0 && (!CI || skipped.every(each => each.includes(': not allowed: ')))
   process.exit(isFinished && isWhole && failed === 0 ? (status ?? 1) : 1)
 }
 

@@ -300,3 +300,7 @@ test('a store behind a symbolic link is replaced, not the link', async () => {
   await restoreStore(`file:${link}`, backup, { force: true })
   expect(await count()).toBe(100)
 })
+
+test('a store in memory is no file to back up, and no advice on PostgreSQL helps', async () => {
+  await expect(backUpStore('file::memory:', 'copy')).rejects.toThrow(/^:memory: is not a file$/)
+})

@@ -12,5 +12,5 @@ export {
   startServer,
 } from './server.ts'
 export { temporaryFolder } from './temporary-folder.ts'
-export { hasStrace, type Tracer, trace } from './trace.ts'
+export { hasStrace, mayStartTraced, noTracer, type Tracer, trace } from './trace.ts'
 export { until } from './until.ts'

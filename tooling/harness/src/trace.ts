@@ -12,6 +12,13 @@ export interface Tracer {
 
 export const hasStrace = spawnSync('strace', ['-V']).status === 0
 
+/** Why nothing is traced, where it is not: some containers forbid it. */
+export const noTracer = hasStrace ? 'not allowed: tracing a process' : 'strace is missing'
+
+/** Returns whether strace may start a program. Attaching to one can be forbidden all the same. */
+export const mayStartTraced = () =>
+  spawnSync('strace', ['-o', '/dev/null', process.execPath, '--version']).status === 0
+
 /**
  * Watches the fsyncs of all threads of a process with strace, and makes calls fail where asked to.
  *

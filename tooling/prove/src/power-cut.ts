@@ -4,8 +4,9 @@ import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parsePlant } from '@plant-store/domain'
 import {
-  hasStrace,
   launch,
+  mayStartTraced,
+  noTracer,
   type Program,
   runCommand,
   serverProgram,
@@ -16,7 +17,7 @@ import { commandProgram } from '@plant-store/harness/command'
 import { createRandom, type Random } from '@plant-store/harness/random'
 import { inspectStore, openSnapshot, openStorage } from '@plant-store/persistence'
 import { type Circumstances, type Finding, figure, type Part } from './part.ts'
-import { token } from './program.ts'
+import { connect, token } from './program.ts'
 import { type Image, parseCalls, RecordedDisk, recording } from './recorded-disk.ts'
 
 export const powerCutPart: Part = { name: 'power-cut', share: 0.12, run: cutServer }
@@ -86,8 +87,8 @@ async function cutPower(
   { seed }: Pick<Circumstances, 'seed'>,
   scenesIn: (folder: string) => Promise<readonly Scene[]>,
 ): Promise<Finding> {
-  if (!hasStrace) {
-    return { tried: 'nothing', times: 0, failures: [], skipped: ['power cuts: strace is not installed'] }
+  if (!mayStartTraced()) {
+    return { tried: 'nothing', times: 0, failures: [], skipped: [`power cuts: ${noTracer}`] }
   }
   const random = createRandom(seed)
   const tally: Tally = { boundaries: 0, images: 0, judged: 0, failures: [] }
@@ -113,13 +114,18 @@ function serving(folder: string, preload: string | undefined, scale: number): Sc
       await until('it listens', () => listening.test(program.output()) || !program.isRunning())
       const url = listening.exec(program.output())?.[1] as string
       const wanted = Math.ceil(plantsOfAClient * scale)
-      const work = async (client: number) => {
-        for (let n = 0; n < wanted; n++) {
-          const id = client * 1_000 + n
-          for (let version = 0; version < versions; version++) await send(url, id, version)
+      const { client, operations } = await connect(url)
+      const work = async (first: number) => {
+        for (let id = first; id < first + wanted; id++) {
+          for (let version = 0; version < versions; version++) {
+            const change = version === 0 ? operations.create : operations.replace
+            const { is } = await change(BigInt(id), { name: nameOf(id, version) })
+            if (is !== 'done') throw new Error(`version ${version} of plant ${id} is ${is}`)
+          }
         }
       }
-      await Promise.all(Array.from({ length: clients }, (_, client) => work(client)))
+      await Promise.all(Array.from({ length: clients }, (_, n) => work(n * 1_000)))
+      client.close()
       program.process.kill('SIGTERM')
     },
     read: readStore,
@@ -141,16 +147,6 @@ function serving(folder: string, preload: string | undefined, scale: number): Sc
 
 const nameOf = (id: number, version: number) =>
   `p${id}v${version}-${'x'.repeat((id * 37 + version * 911) % 3_000)}`
-
-async function send(url: string, id: number, version: number): Promise<void> {
-  const answer = await fetch(version === 0 ? `${url}/plants` : `${url}/plants/${id}`, {
-    method: version === 0 ? 'POST' : 'PUT',
-    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ ...(version === 0 && { id }), name: nameOf(id, version) }),
-  })
-  if (answer.status !== 200)
-    throw new Error(`the answer to a change is ${answer.status}: ${await answer.text()}`)
-}
 
 /** A command that writes a file whole or not at all. */
 async function copying(

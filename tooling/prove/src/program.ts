@@ -6,11 +6,15 @@ import { type Operations, operationsOver } from './operations.ts'
 /** The token that every server here is given. */
 export const token = 'prove-token'
 
-/** Our server, and a client that compares every answer with the description that the server serves. */
-export interface TestedProgram extends Server {
+/** A client that compares every answer with the description that the server serves. */
+interface Connected {
   readonly description: string
   readonly client: Client
   readonly operations: Operations
+}
+
+/** Our server, and a client of it. */
+export interface TestedProgram extends Server, Connected {
   /** Returns what the server found to be wrong with itself, a line each. */
   defects(): string[]
 }
@@ -39,22 +43,12 @@ export async function startProgram({
       keepsOnlyWarnings: true,
     }),
   )
-  const description = await (await fetch(`${server.url}/openapi.json`)).text()
-  const tokens = {
-    full: token,
-    readOnly: token,
-    writeOnly: token,
-    expired: 'nobody-has-this',
-    metrics: token,
-  }
-  const client = createClient({ url: server.url, tokens }, createRecorder(description))
-  starting.adopt(client, () => client.close())
+  const connected = await connect(server.url)
+  starting.adopt(connected.client, client => client.close())
   const resources = starting.move()
   return {
     ...server,
-    description,
-    client,
-    operations: operationsOver(client),
+    ...connected,
     defects: () =>
       server
         .warnings()
@@ -62,4 +56,17 @@ export async function startProgram({
         .map(line => `it logged ${JSON.stringify(line)}`),
     [Symbol.asyncDispose]: () => resources.disposeAsync(),
   }
+}
+
+export async function connect(url: string): Promise<Connected> {
+  const description = await (await fetch(`${url}/openapi.json`)).text()
+  const tokens = {
+    full: token,
+    readOnly: token,
+    writeOnly: token,
+    expired: 'nobody-has-this',
+    metrics: token,
+  }
+  const client = createClient({ url, tokens }, createRecorder(description))
+  return { description, client, operations: operationsOver(client) }
 }

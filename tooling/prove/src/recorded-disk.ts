@@ -120,6 +120,7 @@ export class RecordedDisk {
       const data = bytesOf(args.slice(1))
       if (!opened) return data.toString('latin1')
       if (opened.appends) throw new Error('the recording does not know where a write was appended')
+      if (result < 0) return
       write(opened.position, data)
       opened.position += result
     } else if (result < 0) return
@@ -164,14 +165,14 @@ export class RecordedDisk {
         return
       case 'rename':
         if (isOurs(path(1))) {
-          this.#rename([path(0), path(1)], names => {
+          this.#changeNames([path(0), path(1)], names => {
             const file = names.get(path(0))
             if (file) names.set(path(1), file).delete(path(0))
           })
         }
         return
       case 'unlink':
-        if (isOurs(path(0))) this.#rename([path(0)], names => names.delete(path(0)))
+        if (isOurs(path(0))) this.#changeNames([path(0)], names => names.delete(path(0)))
         return
       case 'exit_group':
         return
@@ -185,7 +186,7 @@ export class RecordedDisk {
   #open(path: string, flags: string, descriptor: string): void {
     if (flags.includes('O_CREAT') && !this.#names.has(path)) {
       const created: File = { content: Buffer.alloc(0), writes: [] }
-      this.#rename([path], names => names.set(path, created), [created])
+      this.#changeNames([path], names => names.set(path, created), [created])
     }
     const file = this.#names.get(path)
     if (flags.includes('O_TRUNC')) file?.writes.push({ offset: 0, isDone: true, isDurable: false })
@@ -193,7 +194,7 @@ export class RecordedDisk {
     this.#opened.set(descriptor, { ...(file ? { file } : { folder: path }), position: 0, appends })
   }
 
-  #rename(paths: readonly string[], apply: NameChange['apply'], created: readonly File[] = []): void {
+  #changeNames(paths: readonly string[], apply: NameChange['apply'], created: readonly File[] = []): void {
     apply(this.#names)
     const folders = paths.map(each => dirname(each))
     this.#nameChanges.push({ folders, created, apply, isDone: true, isDurable: false })

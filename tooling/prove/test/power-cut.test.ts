@@ -1,29 +1,28 @@
 import { fileURLToPath } from 'node:url'
-import { hasStrace } from '@plant-store/harness'
+import { mayStartTraced, noTracer } from '@plant-store/harness'
 import { anySeed } from '@plant-store/harness/random'
-import { needs } from '@plant-store/harness/vitest'
 import { expect, test } from 'vitest'
 import { cutCopies } from '../src/power-cut.ts'
 
 // Every cut starts a program, and the machine may be busy.
-const strace = { ...needs('strace', hasStrace), timeout: 240_000 }
+const timeout = 240_000
 const seed = anySeed()
 console.log(`seed ${seed}`)
 /** Copies that replace a file write and fsync all that others do. `pnpm prove` tries both. */
 const cut = (preload?: string) =>
   cutCopies({ seed, scale: 1, endAtMs: Number.POSITIVE_INFINITY, preload }, [true])
 
-test(
-  'a power cut leaves the old file or the new one, and the new one once that was said',
-  strace,
-  async () => {
-    const { failures, times } = await cut()
-    expect(failures).toEqual([])
-    expect(times).toBeGreaterThan(10)
-  },
-)
+test('a power cut leaves the old file or the new one, and the new one once that was said', {
+  timeout,
+}, async context => {
+  if (!mayStartTraced()) return context.skip(noTracer)
+  const { failures, times } = await cut()
+  expect(failures).toEqual([])
+  expect(times).toBeGreaterThan(10)
+})
 
-test('a file whose folder is not fsynced is noticed', strace, async () => {
+test('a file whose folder is not fsynced is noticed', { timeout }, async context => {
+  if (!mayStartTraced()) return context.skip(noTracer)
   const { lost } = await cut(fileURLToPath(new URL('../breaks/folder-not-synced.ts', import.meta.url)))
   expect(lost).toBeGreaterThan(0)
 })

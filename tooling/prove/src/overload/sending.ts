@@ -55,7 +55,7 @@ export async function idleConnections({ program, fallShort, healthyAnswers }: Ta
   const meant = 10_000
   // What a process has open besides connections, and some more.
   const filesBesides = 300
-  // Each is a file to the one who opens it, and one to the program.
+  // Each is an open file in this process, and one in the program.
   const files = Math.min(openFilesMax('self'), openFilesMax(program.pid))
   const wanted = Math.min(meant, files - filesBesides)
   if (wanted < meant)
