@@ -1,0 +1,174 @@
+import { once } from 'node:events'
+import type { ServerResponse } from 'node:http'
+import { type AddressInfo, connect, type Socket } from 'node:net'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { drain, stopListening } from '@plant-store/http'
+import fc from 'fast-check'
+import { afterEach, expect, test, vi } from 'vitest'
+import { startMemoryService } from './memory-service.ts'
+
+const connectionsMax = 4
+/** For what takes no time but on a busy machine. */
+const patienceMs = 10_000
+
+/** The server's watch over idle connections; no answer waits for it. */
+const idleStepMs = 600
+
+interface Connection {
+  readonly client: Socket
+  /** The server's end. */
+  readonly served: Socket
+  readonly sent: number[]
+  readonly answered: number[]
+  /** Whether an answer said that it is the last. */
+  isLast: boolean
+  hasLeft: boolean
+  /** Whether a request has crossed the last answer on the way: nobody answers it. */
+  isTooLate: boolean
+  lastResponse: ServerResponse | undefined
+}
+
+const step = fc.oneof(
+  { weight: 10, arbitrary: fc.record({ send: fc.nat(connectionsMax - 1) }) },
+  { weight: 10, arbitrary: fc.constant('work' as const) },
+  { weight: 1, arbitrary: fc.record({ leave: fc.nat(connectionsMax - 1) }) },
+  { weight: 2, arbitrary: fc.constant('time passes' as const) },
+  { weight: 1, arbitrary: fc.constantFrom('stop listening', 'drain') },
+)
+
+afterEach(() => void vi.useRealTimers())
+
+test('a server that stops answers each request that arrived, once and in order, and then closes', async () => {
+  const property = fc.asyncProperty(
+    fc.scheduler(),
+    fc.array(step, { maxLength: 40, size: 'max' }),
+    async (scheduler, steps) => {
+      const broken: string[] = []
+      const work = () => scheduler.schedule(Promise.resolve())
+      const { server } = await startMemoryService({
+        gate: async () => {
+          await work()
+          return { name: 'somebody' }
+        },
+        plants: {
+          insert: async () => {
+            await work()
+            return 'inserted'
+          },
+        },
+      })
+      vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] })
+      const { port } = server.server.address() as AddressInfo
+      const connections: (Connection | undefined)[] = Array(connectionsMax).fill(undefined)
+      const open = () => connections.filter(each => each !== undefined)
+      let arrived = 0
+      server.server.on('request', ({ socket }, response) => {
+        arrived++
+        const connection = open().find(({ served }) => served === socket) as Connection
+        const { lastResponse } = connection
+        // As the client could not know yet that this is the last answer.
+        if (lastResponse?.headersSent && !lastResponse.shouldKeepAlive) connection.isTooLate = true
+        connection.lastResponse = response
+      })
+
+      /** Until each client has read what the server wrote to it. */
+      const settle = () =>
+        until('clients have read what the server wrote', () =>
+          open().every(({ client, served, hasLeft }) => hasLeft || client.bytesRead === served.bytesWritten),
+        )
+      const connectTo = async (): Promise<Connection> => {
+        const accepted = once(server.server, 'connection') as Promise<[Socket]>
+        const client = connect({ port, host: '127.0.0.1' })
+        const [[served]] = await Promise.all([accepted, once(client, 'connect')])
+        const connection: Connection = {
+          client,
+          served,
+          sent: [],
+          answered: [],
+          isLast: false,
+          hasLeft: false,
+          isTooLate: false,
+          lastResponse: undefined,
+        }
+        client.on('error', () => {})
+        client.setEncoding('latin1').on('data', text => note(connection, `${text}`))
+        return connection
+      }
+      const note = (connection: Connection, text: string) => {
+        for (const [answer, name] of text.matchAll(/HTTP\/1\.1 200 OK\r\n.*?\{"name":"(\d+)"\}/gs)) {
+          if (connection.isLast) broken.push(`${name} is answered after the last answer`)
+          connection.answered.push(Number(name))
+          connection.isLast = /^connection: close\r$/im.test(answer)
+        }
+      }
+      let count = 0
+      const send = async (at: number) => {
+        if (connections[at] === undefined) {
+          if (stops !== undefined || drained !== undefined) return
+          connections[at] = await connectTo()
+        }
+        const connection = connections[at] as Connection
+        if (connection.isLast || connection.hasLeft || connection.isTooLate || connection.served.destroyed)
+          return
+        const before = arrived
+        const name = count++
+        connection.sent.push(name)
+        const body = `{"id":${name},"name":"${name}"}`
+        connection.client.write(
+          `POST /plants HTTP/1.1\r\nhost: h\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+        )
+        await until('the request has arrived', () => arrived > before || connection.served.destroyed)
+        if (connection.isTooLate || arrived === before) connection.sent.pop()
+      }
+
+      let stops: Promise<void> | undefined
+      let drained: Promise<number> | undefined
+      let unanswered: number | undefined
+      const startDrain = () => {
+        drained ??= (async () => {
+          await stops
+          unanswered = await drain(server.server, 2 ** 31 - 1)
+          for (const { served } of open()) if (!served.destroyed) broken.push('a connection is open')
+          return unanswered
+        })()
+      }
+      for (const each of steps) {
+        if (each === 'work') {
+          if (scheduler.count() > 0) await scheduler.waitOne()
+        } else if (each === 'time passes') vi.advanceTimersByTime(idleStepMs)
+        else if (each === 'stop listening') {
+          if (drained === undefined) stops ??= stopListening(server.server)
+        } else if (each === 'drain') startDrain()
+        else if ('send' in each) await send(each.send)
+        else {
+          const connection = connections[each.leave]
+          connection?.client.destroy()
+          if (connection) connection.hasLeft = true
+        }
+        await settle()
+      }
+
+      startDrain()
+      await until('the server is drained', async () => {
+        if (scheduler.count() > 0) await scheduler.waitOne()
+        vi.advanceTimersByTime(idleStepMs)
+        return unanswered !== undefined
+      })
+      await until('connections are closed', () => open().every(({ client }) => client.closed))
+      for (const { sent, answered, hasLeft } of open()) if (!hasLeft) expect(answered).toEqual(sent)
+      expect({ unanswered, broken }).toEqual({ unanswered: 0, broken: [] })
+      vi.useRealTimers()
+      for (const { client } of open()) client.destroy()
+      await server.close()
+    },
+  )
+  await fc.assert(property, { numRuns: 150 })
+}, 60_000)
+
+async function until(what: string, isSo: () => boolean | Promise<boolean>): Promise<void> {
+  const giveUpAt = Date.now() + patienceMs
+  while (!(await isSo())) {
+    if (Date.now() > giveUpAt) throw new Error(`it is not so that ${what}`)
+    await nextTurn()
+  }
+}
