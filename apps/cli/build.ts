@@ -1,7 +1,13 @@
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { bundle } from '@plant-store/bundle'
 
-await bundle({
-  main: 'src/main.ts',
-  'writer-thread': fileURLToPath(import.meta.resolve('@plant-store/persistence/writer')),
-})
+const pathOf = (specifier: string) => fileURLToPath(import.meta.resolve(specifier))
+await bundle(
+  {
+    main: 'src/main.ts',
+    'http-thread': pathOf('@plant-store/api/http-thread'),
+    'writer-thread': pathOf('@plant-store/persistence/writer'),
+  },
+  { docs: join(pathOf('@plant-store/http'), '../docs') },
+)

@@ -1,3 +1,4 @@
 import '@plant-store/bundle/require-node'
 
-await import('./serve.ts')
+const { serve } = await import('./serve.ts')
+await serve()

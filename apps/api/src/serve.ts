@@ -1,21 +1,21 @@
 import { explain, storageName } from '@plant-store/persistence'
-import manifest from '../package.json' with { type: 'json' }
 import { startService } from './compose.ts'
 import { readConfig } from './config.ts'
 import { showFirstToken } from './first-token.ts'
 import { openLog } from './log.ts'
 
-try {
-  if (process.argv.includes('--version')) console.log(manifest.version)
-  else await serve()
-} catch (error) {
-  process.stderr.write(`plant-store: ${explain(error as Error).replaceAll('\n', '\nplant-store: ')}\n`)
-  // Also where something that was opened cannot be closed.
-  process.exit(1)
+/** Runs the service that the environment describes until a signal arrives. Where that fails, ends the process with 1. */
+export async function serve(): Promise<void> {
+  try {
+    await run()
+  } catch (error) {
+    process.stderr.write(`plant-store: ${explain(error as Error).replaceAll('\n', '\nplant-store: ')}\n`)
+    // Also where something that was opened cannot be closed.
+    process.exit(1)
+  }
 }
 
-/** Runs the service until a signal arrives. */
-async function serve(): Promise<void> {
+async function run(): Promise<void> {
   const config = readConfig(process.env)
   const log = openLog(config.logLevel)
   const { logger } = log

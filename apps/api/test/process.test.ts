@@ -6,14 +6,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { promisify } from 'node:util'
 import { hashToken } from '@plant-store/access'
-import {
-  freePort,
-  launch,
-  launchServer,
-  type Program,
-  serverProgram,
-  startServer,
-} from '@plant-store/harness'
+import { freePort, launchServer, type Program, startServer } from '@plant-store/harness'
 import { needs, portTakenForTest, temporaryFolder } from '@plant-store/harness/vitest'
 import { openStorage } from '@plant-store/persistence'
 import { describe, expect, test } from 'vitest'
@@ -412,21 +405,6 @@ test('it ends with 1 when it can not stop in time', async () => {
   expect(await program.end()).toBe(1)
   expect(program.output()).toContain('"msg":"did not stop in time"')
   expect(await unanswered).toBe('cut')
-})
-
-test('--version prints the version and starts nothing', async () => {
-  const folder = temporaryFolder()
-  const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
-  const program = launch([process.execPath, serverProgram, '--version'], {
-    folder,
-    environment: { PORT: 'x' },
-  })
-  expect(await program.ended).toBe(0)
-  expect({ stdout: program.output(), stderr: program.errors(), files: readdirSync(folder) }).toEqual({
-    stdout: `${version}\n`,
-    stderr: '',
-    files: [],
-  })
 })
 
 test('no thread loads undici, which an import of node:http does: it costs 80 ms and 4 MiB', async () => {

@@ -4,6 +4,7 @@ import manifest from '../package.json' with { type: 'json' }
 import { backup, check, restore } from './commands/backups.ts'
 import { exportPlants } from './commands/export-plants.ts'
 import { importPlants } from './commands/import-plants.ts'
+import { serve } from './commands/serve.ts'
 import { exportTokens, importTokens } from './commands/token-file.ts'
 import { createToken, listTokens, revokeToken } from './commands/tokens.ts'
 import { exitCodes, Failure } from './failure.ts'
@@ -18,8 +19,9 @@ const token = new Command('token')
 
 const program = new Command('plant-store')
   .version(manifest.version)
-  .description('Manages a plant store: its access tokens, plants and files.')
+  .description('Serves a plant store, and manages its access tokens, plants and files.')
   .enablePositionalOptions()
+  .addCommand(serve)
   .addCommand(token)
   .addCommand(importPlants)
   .addCommand(exportPlants)
@@ -29,7 +31,7 @@ const program = new Command('plant-store')
   .addHelpText(
     'after',
     `
-DATABASE_URL names the store, as it does for the server (${defaultStoreUrl} if it is not set).
+DATABASE_URL names the store (${defaultStoreUrl} if it is not set).
 Servers may have the store open, except for restore. backup and restore are for files: use pg_dump and pg_restore for
 PostgreSQL.
 
@@ -45,6 +47,7 @@ Exit codes:
 With --json, results are JSON on the standard output, and failures {"error": …} on the standard error.
 
 Examples:
+  $ plant-store serve
   $ plant-store token create --name shop --scope write --expires 90d
   $ plant-store import plants.csv
   $ plant-store export | gzip > plants.ndjson.gz

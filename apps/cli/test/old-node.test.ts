@@ -17,14 +17,14 @@ const pretended = (version: string) =>
 `)}`
 
 const programs = {
-  server: import.meta.resolve('@plant-store/api/package.json'),
-  'command line': new URL('../package.json', import.meta.url).href,
+  server: new URL('../../api/package.json', import.meta.url),
+  'command line': new URL('../package.json', import.meta.url),
 }
 
 test.each(Object.entries(programs))(
   'the %s says which Node it needs, before it loads anything',
   (_, manifest) => {
-    const { engines } = JSON.parse(readFileSync(fileURLToPath(manifest), 'utf8'))
+    const { engines } = JSON.parse(readFileSync(manifest, 'utf8'))
     const [, needed] = /^>=(\d+)$/.exec(engines.node) as RegExpExecArray
     const start = (version: string) =>
       spawnSync(

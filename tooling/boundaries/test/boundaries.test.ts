@@ -33,6 +33,9 @@ const forbidden = [
   ['packages/persistence/src/sqlite', "import { fastify } from 'fastify'"],
   ['packages/http/src', "import { plant } from '@plant-store/domain/testing'"],
   ['apps/api/src', "import { plant } from '@plant-store/domain/testing'"],
+  ['packages/http/src', "import { serve } from '@plant-store/api/serve'"],
+  ['apps/api/src', "export const command = import('plant-store')"],
+  ['apps/cli/src', "import type { HttpThread } from '@plant-store/api/http-thread'"],
   ['packages/domain/src', "export * from './plant.ts'"],
 ] as const
 const allowed = [
@@ -40,6 +43,7 @@ const allowed = [
   ['packages/http/src/routes', "import { plant } from '@plant-store/domain'"],
   ['packages/persistence/src/sqlite', "import { sql } from '../tables.ts'"],
   ['apps/api/src', "import { plantRoutes } from '@plant-store/http'"],
+  ['apps/cli/src', "export const server = import('@plant-store/api/serve')"],
 ] as const
 
 test('Biome refuses each import that the table does not allow, and no other', () => {
@@ -67,8 +71,8 @@ test('Biome refuses each import that the table does not allow, and no other', ()
 test('every package has a rule', () => {
   const { overrides } = JSON.parse(readFileSync(join(root, 'biome.json'), 'utf8'))
   const ruled = overrides.flatMap(({ includes }: { includes: string[] }) => includes)
-  const packages = globSync('packages/*', { cwd: root })
-  expect(packages.length).toBeGreaterThan(5)
+  const packages = globSync('{apps,packages}/*', { cwd: root })
+  expect(packages.length).toBeGreaterThan(7)
   for (const folder of packages) expect(ruled).toContain(`${folder}/src/**`)
 })
 
@@ -80,7 +84,7 @@ test('no runtime dependency is declared at the root, where every package would s
 test('the page on the architecture shows the packages as they are', async () => {
   const hint = 'run pnpm --filter @plant-store/boundaries draw'
   await expect(withPicture(page, drawPackages(root))).toMatchFileSnapshot(pageFile, hint)
-  for (const arrow of ['api --> http', 'http --> domain', 'persistence --> domain']) {
+  for (const arrow of ['cli --> api', 'api --> http', 'http --> domain', 'persistence --> domain']) {
     expect(page).toContain(`  ${arrow}\n`)
   }
 })

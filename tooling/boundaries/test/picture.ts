@@ -1,31 +1,42 @@
 import { globSync, readFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { basename, join } from 'node:path'
 
-const scope = '@plant-store/'
-
-/**
- * The programs and packages and who depends on whom, as Mermaid draws it. A manifest says no more and no less than the
- * imports do: pnpm keeps undeclared ones from resolving, and Knip reports unused ones.
- */
+/** The programs and packages and what their sources import, as Mermaid draws it. */
 export function drawPackages(root: string): string {
-  const manifests = globSync('{apps,packages}/*/package.json', { cwd: root }).sort()
+  const folders = globSync('{apps,packages}/*/', { cwd: root }).sort()
+  const namesOfOurs = new Map(
+    folders.map(folder => {
+      const { name } = JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8'))
+      return [name as string, basename(folder)]
+    }),
+  )
   const nodes: string[] = []
   const arrows: string[] = []
-  for (const path of manifests) {
-    const { name, dependencies = {} } = JSON.parse(readFileSync(join(root, path), 'utf8'))
-    const outside = Object.keys(dependencies).filter(each => !each.startsWith(scope))
-    const label = [`<b>${dirname(path)}</b>`, ...(outside.length > 0 ? [outside.join(', ')] : [])].join(
-      '<br/>',
-    )
-    nodes.push(`  ${shortName(name)}["${label}"]`)
-    for (const each of Object.keys(dependencies).filter(each => each.startsWith(scope))) {
-      arrows.push(`  ${shortName(name)} --> ${shortName(each)}`)
+  for (const folder of folders) {
+    const imported = importedPackages(join(root, folder))
+    const outside = imported.filter(each => !each.startsWith('@plant-store/'))
+    const label = [`<b>${folder}</b>`, ...(outside.length > 0 ? [outside.join(', ')] : [])].join('<br/>')
+    nodes.push(`  ${basename(folder)}["${label}"]`)
+    for (const each of imported) {
+      const ours = namesOfOurs.get(each)
+      if (ours !== undefined) arrows.push(`  ${basename(folder)} --> ${ours}`)
     }
   }
   return ['```mermaid', 'flowchart TD', ...nodes, ...arrows, '```'].join('\n')
 }
 
-const shortName = (name: string) => name.slice(scope.length)
+/** Returns the names of the packages, Node left out, in order. */
+function importedPackages(folder: string): string[] {
+  const sources = globSync('src/**/*.ts', { cwd: folder }).map(path =>
+    readFileSync(join(folder, path), 'utf8'),
+  )
+  const names = sources.flatMap(source =>
+    [...source.matchAll(/\b(?:from |import |import\()'((?:@[\w.-]+\/)?[\w.-]+)/g)].map(
+      ([, name]) => name as string,
+    ),
+  )
+  return [...new Set(names)].filter(name => /^[@\w]/.test(name) && name !== 'node').sort()
+}
 
 const begin = '<!-- packages: drawn by `pnpm --filter @plant-store/boundaries draw` -->'
 const end = '<!-- /packages -->'

@@ -12,6 +12,8 @@ const startTimeoutMs = 60_000
 export interface ServerOptions {
   readonly databaseUrl?: string
   readonly environment?: Readonly<Record<string, string>>
+  /** What Node runs; {@link serverProgram} unless given. */
+  readonly program?: readonly string[]
   /** Where it is started: its relative paths begin there. */
   readonly folder?: string
   /** A module that is loaded before the program, in each of its threads. */
@@ -63,7 +65,8 @@ export class StartError extends Error {
 /** Starts our server on a free port, and does not wait for it. */
 export function launchServer(options: ServerOptions = {}): LaunchedServer {
   const { databaseUrl, environment, folder, preload, onTerminal, filesMax, keepsOnlyWarnings } = options
-  const args = [...(preload === undefined ? [] : ['--import', preload]), serverProgram]
+  const { program: started = [serverProgram] } = options
+  const args = [...(preload === undefined ? [] : ['--import', preload]), ...started]
   const { PATH } = process.env
   const program = launch(commandOf(args, onTerminal, filesMax), {
     folder,

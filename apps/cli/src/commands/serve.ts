@@ -1,0 +1,22 @@
+import { Command } from '@commander-js/extra-typings'
+import { defaultStoreUrl } from '@plant-store/persistence'
+
+export const serve = new Command('serve')
+  .description('Serve the store over HTTP until SIGTERM or SIGINT arrives.')
+  .addHelpText(
+    'after',
+    `
+Settings come from the environment, among them:
+  HOST, PORT     where it listens (127.0.0.1, 3000)
+  DATABASE_URL   the store (${defaultStoreUrl}): file:PATH, file::memory: or postgres://…
+  BASE_URL       what clients see of it, where a proxy stands before it
+  TRUST_PROXY    the proxies whose X-Forwarded-For is believed
+  LOG_LEVEL      fatal, error, warn, info, debug, trace or silent (info)
+
+README.md lists all of them. Requests need an access token: see plant-store token create --help.`,
+  )
+  .action(async () => {
+    // Loaded here only: no other command needs an HTTP server.
+    const api = await import('@plant-store/api/serve')
+    await api.serve()
+  })

@@ -1,0 +1,40 @@
+import { launchServer, startServer, temporaryFolder } from '@plant-store/harness'
+import { commandProgram, runCommand } from '@plant-store/harness/command'
+import { expect, test } from 'vitest'
+
+const program = [commandProgram, 'serve']
+
+test('serve answers requests on the store that the other commands work on, until a signal', async () => {
+  using place = temporaryFolder()
+  const folder = place.path
+  const { code, stdout } = await runCommand(['token', 'create', '--name', 'shop'], { folder })
+  expect(code).toBe(0)
+  await using server = await startServer({ program, folder })
+  const authorization = `Bearer ${stdout.trim()}`
+  const answer = await fetch(`${server.url}/plants`, {
+    method: 'POST',
+    headers: { authorization, 'content-type': 'application/json' },
+    body: '{"id": 9007199254740993, "name": "Monstera"}',
+  })
+  expect([answer.status, await answer.text()]).toEqual([200, '{"name":"Monstera"}'])
+  expect((await fetch(`${server.url}/docs/swagger-ui.css`)).status).toBe(200)
+  expect((await runCommand(['export'], { folder })).stdout).toBe(
+    '{"id":9007199254740993,"name":"Monstera"}\n',
+  )
+  expect(await server.end()).toBe(0)
+  expect(server.errors()).toBe('')
+})
+
+test('serve ends with 1 and a line for each wrong variable', async () => {
+  using place = temporaryFolder()
+  const environment = { LOG_LEVEL: 'loud', MAX_CONNECTIONS: '0' }
+  await using server = launchServer({ program, folder: place.path, environment })
+  expect(await server.ended).toBe(1)
+  expect(server.output()).toBe('')
+  expect(server.errors()).toMatch(/^plant-store: LOG_LEVEL .+\nplant-store: MAX_CONNECTIONS .+\n$/)
+})
+
+test('serve takes no arguments', async () => {
+  const { code, stderr } = await runCommand(['serve', '8080'])
+  expect([code, stderr]).toEqual([2, expect.stringMatching(/^plant-store: too many arguments/)])
+})
