@@ -2,7 +2,7 @@ export const exitCodes = {
   done: 0,
   failed: 1,
   usage: 2,
-  rejects: 3,
+  incomplete: 3,
   inUse: 4,
   interrupted: 130,
   outputClosed: 141,

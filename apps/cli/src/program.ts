@@ -39,7 +39,7 @@ Exit codes:
   0    done
   1    failed; one line on the standard error says why
   2    wrong usage: an unknown command or option, or an invalid value
-  3    done, but some lines of an import were rejected
+  3    done, but some lines of an import were rejected, or some plants of a damaged store could not be read
   4    refused because a server has the store open
   130  interrupted
   141  the reader of the output has gone

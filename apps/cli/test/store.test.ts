@@ -6,6 +6,7 @@ import { stripVTControlCharacters } from 'node:util'
 import { mayNotMount } from '@plant-store/harness/vitest'
 import { openSnapshot } from '@plant-store/persistence'
 import { schemaVersion } from '@plant-store/persistence/testing'
+import Database from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { Place } from './place.ts'
 
@@ -274,4 +275,80 @@ test.each([
 test('--version prints the version', async () => {
   const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
   expect(await place.run(['--version'])).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' })
+})
+
+describe('from a damaged store', () => {
+  const pageBytes = 4096
+
+  /** Overwrites some pages of a kind, as SQLite names them. */
+  function damage(table: string, kind: 'internal' | 'leaf', pages: number): void {
+    const database = new Database(place.store)
+    const numbers = database
+      .prepare('select pageno from dbstat where name = ? and pagetype = ? order by path limit ?')
+      .pluck()
+      .all(table, kind, pages) as number[]
+    database.close()
+    const bytes = readFileSync(place.store)
+    for (const number of numbers) bytes.fill(0x5a, (number - 1) * pageBytes, number * pageBytes)
+    writeFileSync(place.store, bytes)
+  }
+
+  beforeEach(() => place.load(0, 5_000))
+
+  test('what can be read is exported, and what cannot is counted', async () => {
+    damage('plants', 'leaf', 3)
+    const advice =
+      /is damaged.*: restore a backup, or write what can be read with plant-store export --damaged\n$/
+    await place.fails(['check'], 1, advice)
+    await place.fails(['export', 'plants.ndjson'], 1, advice)
+    const { code, stdout, stderr } = await place.run(['export', '--damaged'])
+    const lines = stdout.trimEnd().split('\n')
+    const missing = 5_000 - lines.length
+    expect({ code, stderr }).toEqual({
+      code: 3,
+      stderr: expect.stringMatching(
+        `^plant-store: ${lines.length.toLocaleString('en')} plants exported in \\ds; ${missing} others could not be read \\(3 damaged pages\\)\\n$`,
+      ),
+    })
+    expect(missing).toBeGreaterThan(50)
+    expect(missing).toBeLessThan(150)
+    expect(lines.map(line => JSON.parse(line).id)).toEqual(
+      Array.from({ length: lines.length }, (_, n) => n + missing),
+    )
+
+    const json = await place.run(['export', '--damaged', 'plants.ndjson', '--json'])
+    expect(json.code).toBe(3)
+    expect(JSON.parse(json.stdout)).toMatchObject({
+      exported: lines.length,
+      unread: missing,
+      damagedPages: 3,
+    })
+    await using other = new Place()
+    await other.run(['import', '-', '--strict'], readFileSync(place.path('plants.ndjson')))
+    expect(await other.count()).toBe(lines.length)
+  })
+
+  test('all is exported when only pages above the rows, or the index, are lost', async () => {
+    damage('plants', 'internal', 1)
+    const whole = expect.stringMatching(/^5,000 plants exported in \ds; none is missing\n$/)
+    expect(await place.run(['export', '--damaged', 'a'])).toEqual({ code: 0, stdout: whole, stderr: '' })
+    await place.fails(['export', '--damaged', 'a'], 1, /a is already there: --force replaces it/)
+  })
+
+  test('the count says when it is unknown', async () => {
+    damage('plants', 'leaf', 1)
+    damage('plants_by_tag', 'leaf', 1)
+    await place.fails(
+      ['export', '--damaged', 'a'],
+      3,
+      /^plant-store: 4,9\d\d plants exported in \ds; an unknown number of others could not be read \(1 damaged page\)\n$/,
+    )
+    expect(readFileSync(place.path('a'), 'utf8')).toMatch(/^\{"id":\d\d,/)
+  })
+
+  test('nothing is exported while a server has it open', async () => {
+    const server = await place.serve()
+    await place.fails(['export', '--damaged', 'a'], 4, /is in use: stop the server first/)
+    await server.end()
+  })
 })

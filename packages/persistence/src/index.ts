@@ -5,17 +5,19 @@ export {
   backUpStore,
   inspectStore,
   openArchive,
+  openSalvage,
   openSnapshot,
   openStorage,
   restoreStore,
   type StorageOptions,
 } from './open.ts'
-export { explain } from './outage.ts'
+export { explain, isDamage } from './outage.ts'
 export { replaceFile } from './replace-file.ts'
 export {
   type CopyOptions,
   OutcomeUnknownError,
   type RestoreReport,
+  type Salvage,
   type SharedStorage,
   type Storage,
   type StorageObserver,

@@ -5,6 +5,7 @@ import type {
   CopyOptions,
   Engine,
   RestoreReport,
+  Salvage,
   SharedStorage,
   Storage,
   StorageObserver,
@@ -65,6 +66,16 @@ export function openArchive(url: string): Promise<PlantArchive & AsyncDisposable
 /** Opens all plants as they are at this moment, and changes nothing. Throws when there is no readable store. */
 export function openSnapshot(url: string): Promise<StoreSnapshot> {
   return withEngine({ url, mustExist: true }, engine => engine.snapshot())
+}
+
+/**
+ * Opens a damaged file to read every plant that is still readable. Servers must not have it open.
+ *
+ * @throws StoreInUseError, or Error when nothing can be read
+ */
+export async function openSalvage(url: string): Promise<Salvage> {
+  const file = existing(fileOf(url))
+  return (await import('./sqlite/salvage.ts')).openSqliteSalvage(file)
 }
 
 /**

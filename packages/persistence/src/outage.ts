@@ -1,6 +1,6 @@
 import { type DomainError, isDomainError } from '@plant-store/domain'
 import type { Change, GroupCommit } from './group-commit.ts'
-import type { StorageObserver } from './storage.ts'
+import { type StorageObserver, StoreDamagedError } from './storage.ts'
 
 /** How often a store that fails is checked. */
 const checkEveryMs = 1_000
@@ -79,4 +79,11 @@ export function explain(error: Error): string {
   // The archive's messages have it.
   if (!isDomainError(error) || !(error.cause instanceof Error) || message.includes(': ')) return message
   return `${message}: ${error.cause.message}`
+}
+
+/** Returns whether an error, or what caused it, is that the file of a store is damaged. */
+export function isDamage(error: unknown): boolean {
+  if (!(error instanceof Error)) return false
+  const { code = '' } = error as { code?: unknown }
+  return error instanceof StoreDamagedError || `${code}`.startsWith('SQLITE_CORRUPT') || isDamage(error.cause)
 }

@@ -1,6 +1,6 @@
 import type { MessagePort } from 'node:worker_threads'
 import type { TokenRepository } from '@plant-store/access'
-import { DomainError, type PlantRepository } from '@plant-store/domain'
+import { DomainError, type Plant, type PlantRepository } from '@plant-store/domain'
 import type { PlantArchive, PlantSnapshot } from './archive.ts'
 import type { Commit, GroupCommitLimits } from './group-commit.ts'
 
@@ -92,6 +92,16 @@ export interface StoreSnapshot extends PlantSnapshot {
   readonly tokens: number
 }
 
+/** A damaged store, as far as it can be read. No other process can use it meanwhile. */
+export interface Salvage extends AsyncDisposable {
+  /** How many plants the index of tags names; `undefined` when it is damaged too. */
+  readonly count: number | undefined
+  /** Every plant whose pages are sound, in the order of the ids. */
+  plants(): AsyncIterable<readonly Plant[]>
+  /** Returns what `plants()` could not read so far: pages, and plants in sound pages whose texts go on in damaged ones. */
+  unreadable(): { readonly pages: number; readonly plants: number }
+}
+
 export interface RestoreReport extends StoreReport {
   /** The names of its tokens that the replaced store did not have; missing when they cannot be read. */
   readonly revokedTokens: readonly string[] | undefined
@@ -108,6 +118,11 @@ export interface CopyOptions {
 /** Another process has the store open. */
 export class StoreInUseError extends Error {
   override readonly name = 'StoreInUseError'
+}
+
+/** A file of a store is damaged. */
+export class StoreDamagedError extends Error {
+  override readonly name = 'StoreDamagedError'
 }
 
 /** The connection ended before the server said whether plants were kept: all of them were, or none. */

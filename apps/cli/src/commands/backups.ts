@@ -7,6 +7,7 @@ import {
   restoreStore,
   type StoreReport,
 } from '@plant-store/persistence'
+import { advise } from '../damage.ts'
 import { forceOption, refuseStore } from '../files/output-file.ts'
 import { storeUrl } from '../store-in-environment.ts'
 import { onInterrupt } from '../terminal/interrupt.ts'
@@ -60,7 +61,8 @@ export const check = new Command('check')
   .argument('[file]', 'to check instead, such as a backup')
   .addOption(jsonOption)
   .action(async (file, output) => {
-    const report = await inspectStore(file === undefined ? storeUrl() : pathToFileURL(file).href)
+    const url = file === undefined ? storeUrl() : pathToFileURL(file).href
+    const report = await inspectStore(url).catch(advise)
     const isFile = report.bytes !== undefined
     const words = `${describe(report)}: ${isFile ? 'intact' : 'counted; whether its pages are intact, pg_amcheck tells'}`
     print(output, isFile ? { ...report, intact: true } : report, words)

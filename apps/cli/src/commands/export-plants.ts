@@ -1,17 +1,21 @@
 import { Command, Option } from '@commander-js/extra-typings'
-import { openSnapshot, type PlantSnapshot } from '@plant-store/persistence'
+import type { Plant } from '@plant-store/domain'
+import { openSalvage, openSnapshot, type Salvage } from '@plant-store/persistence'
+import { advise } from '../damage.ts'
+import { exitCodes, Failure } from '../failure.ts'
 import { forceOption, refuseStore, writeOutput } from '../files/output-file.ts'
 import { type FormatName, formatNames, formats } from '../formats/format.ts'
 import { storeUrl } from '../store-in-environment.ts'
 import { onInterrupt } from '../terminal/interrupt.ts'
 import { counted, duration, print } from '../terminal/output.ts'
-import { type Progress, showProgress } from '../terminal/progress.ts'
+import { showProgress } from '../terminal/progress.ts'
 
 export const exportPlants = new Command('export')
   .description('Write all plants in the order of their ids, as they are at this moment.')
   .argument('[file]', 'to write (by default the standard output)', '-')
   .addOption(new Option('--format <format>', 'to write').choices(formatNames).default('ndjson'))
   .addOption(forceOption)
+  .option('--damaged', 'write every plant that can be read of a damaged file, which no server may have open')
   .option('--json', 'print JSON; on the standard error if the plants go to the standard output')
   .addHelpText(
     'after',
@@ -19,43 +23,91 @@ export const exportPlants = new Command('export')
 Changes that servers make meanwhile are not included. Importing the file into an empty store gives the same plants, and
 exporting those gives the same bytes, from a file as from PostgreSQL. Access tokens are not included: move them with
 token export and token import. While an export runs, the log of a file cannot shrink and PostgreSQL cannot clean up: do
-not leave it waiting.`,
+not leave it waiting.
+
+--damaged reads around damaged pages. The exit code is 3 if any plant could not be read. Import what it wrote into a new
+store.`,
   )
-  .action(async (file, { format, force, json }) => {
-    const signal = onInterrupt()
+  .action(async (file, { damaged, ...flags }) => {
+    const target = { file, ...flags, signal: onInterrupt() }
     const url = storeUrl()
     if (file !== '-') refuseStore(file, url)
-    await using snapshot = await openSnapshot(url)
-    const startedMs = performance.now()
-    {
-      // A bar between the lines that a terminal shows would make both unreadable.
-      using progress = await showProgress('plant', !json && !(file === '-' && process.stdout.isTTY))
-      await writeOutput(file, { force }, write(snapshot, format, progress, signal))
-    }
-    const seconds = (performance.now() - startedMs) / 1000
-    const { count, tokens } = snapshot
-    const rest =
-      tokens === 0 ? '' : `; ${counted(tokens, 'access token')} not in it: see plant-store token export`
-    print(
-      { json, file },
-      { exported: count, withoutTokens: tokens, format, file: file === '-' ? null : file, seconds },
-      `${counted(count, 'plant')} exported in ${duration(seconds)}${rest}`,
-    )
+    await (damaged ? exportDamaged(url, target) : exportAll(url, target).catch(advise))
   })
 
-async function* write(
-  snapshot: PlantSnapshot,
-  format: FormatName,
-  progress: Progress,
-  signal: AbortSignal,
-): AsyncGenerator<string> {
-  const { header, write } = formats[format]
-  if (header !== '') yield header
-  let count = 0
-  for await (const plants of snapshot.plants()) {
-    signal.throwIfAborted()
-    yield write(plants)
-    count += plants.length
-    progress.update(count, count, snapshot.count)
+interface Target {
+  /** A path, or `-` for the standard output. */
+  readonly file: string
+  readonly format: FormatName
+  readonly force?: boolean | undefined
+  readonly json?: boolean | undefined
+  readonly signal: AbortSignal
+}
+
+async function exportAll(url: string, target: Target): Promise<void> {
+  await using snapshot = await openSnapshot(url)
+  const { tokens } = snapshot
+  const { exported, seconds } = await write(snapshot, target)
+  const rest =
+    tokens === 0 ? '' : `; ${counted(tokens, 'access token')} not in it: see plant-store token export`
+  report(
+    target,
+    { exported, withoutTokens: tokens, seconds },
+    `${counted(exported, 'plant')} exported in ${duration(seconds)}${rest}`,
+  )
+}
+
+async function exportDamaged(url: string, target: Target): Promise<void> {
+  await using salvage = await openSalvage(url)
+  const { exported, seconds } = await write(salvage, target)
+  const { pages } = salvage.unreadable()
+  const unread = unreadPlants(salvage, exported)
+  const words = `${counted(exported, 'plant')} exported in ${duration(seconds)}`
+  if (unread === 0 || target.json) {
+    report(target, { exported, unread, damagedPages: pages, seconds }, `${words}; none is missing`)
   }
+  if (unread === 0) return
+  const others = unread === null ? 'an unknown number of others' : counted(unread, 'other')
+  throw new Failure(
+    `${words}; ${others} could not be read (${counted(pages, 'damaged page')})`,
+    exitCodes.incomplete,
+  )
+}
+
+/** Returns how many plants are missing; `null` when they cannot be counted, because the index is damaged too. */
+function unreadPlants({ count, unreadable }: Salvage, exported: number): number | null {
+  const { pages, plants } = unreadable()
+  const isSound = pages === 0 && plants === 0
+  if (count === undefined) return isSound ? 0 : null
+  const others = count - exported
+  if (isSound) return Math.max(others, 0)
+  return others >= plants ? others : null
+}
+
+function report({ json, file, format }: Target, result: object, words: string): void {
+  print({ json, file }, { ...result, format, file: file === '-' ? null : file }, words)
+}
+
+interface Source {
+  readonly count: number | undefined
+  plants(): AsyncIterable<readonly Plant[]>
+}
+
+async function write(source: Source, { file, format, force, json, signal }: Target) {
+  const startedMs = performance.now()
+  const { header, write } = formats[format]
+  let exported = 0
+  // A bar between the lines that a terminal shows would make both unreadable.
+  using progress = await showProgress('plant', !json && !(file === '-' && process.stdout.isTTY))
+  async function* pieces() {
+    if (header !== '') yield header
+    for await (const plants of source.plants()) {
+      signal.throwIfAborted()
+      yield write(plants)
+      exported += plants.length
+      progress.update(exported, exported, source.count ?? 0)
+    }
+  }
+  await writeOutput(file, { force }, pieces())
+  return { exported, seconds: (performance.now() - startedMs) / 1000 }
 }

@@ -112,7 +112,7 @@ async function runImport(from: string, options: ReturnType<typeof importPlants.o
   const result = { ...counts, rejects: counts.rejected > 0 ? rejectsPath : null, seconds, interrupted }
   print({ json }, result, counts.summary(rejectsPath, seconds))
   if (interrupted) throw new Failure('interrupted: what is counted above is kept', exitCodes.interrupted)
-  if (counts.rejected > 0) process.exitCode = exitCodes.rejects
+  if (counts.rejected > 0) process.exitCode = exitCodes.incomplete
 }
 
 /** Plants go into the store batch by batch, or all of them at the end where the import is strict. */

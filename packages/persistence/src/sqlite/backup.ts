@@ -1,8 +1,15 @@
 import { chmodSync, chownSync, closeSync, existsSync, openSync, readSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import Database from 'better-sqlite3'
+import { isDamage } from '../outage.ts'
 import { replaceFile } from '../replace-file.ts'
-import { type CopyOptions, type RestoreReport, StoreInUseError, type StoreReport } from '../storage.ts'
+import {
+  type CopyOptions,
+  type RestoreReport,
+  StoreDamagedError,
+  StoreInUseError,
+  type StoreReport,
+} from '../storage.ts'
 import { tokensHeld } from '../tables.ts'
 import { openReadOnly } from './archive.ts'
 import { reasonOf } from './connection.ts'
@@ -20,8 +27,11 @@ export function inspectSqlite(file: string): FileReport {
   try {
     connection.exec('begin')
     const found = connection.prepare('pragma integrity_check(10)').pluck().all() as string[]
-    if (found[0] !== 'ok') throw new Error(`it is damaged: ${found.join('; ').replaceAll('\n', ' ')}`)
+    if (found[0] !== 'ok')
+      throw new StoreDamagedError(`it is damaged: ${found.join('; ').replaceAll('\n', ' ')}`)
     return { bytes: statSync(file).size, ...contentsOf(connection) }
+  } catch (cause) {
+    throw isDamage(cause) ? new StoreDamagedError(reasonOf(cause), { cause }) : cause
   } finally {
     connection.close()
   }

@@ -1,0 +1,216 @@
+import { readSync } from 'node:fs'
+
+// The pages of a table in a file of SQLite (https://www.sqlite.org/fileformat2.html, section 1). SQLite stops at the
+// first damaged page. This reader judges each page alone and trusts none.
+
+/** Each function returns `undefined` for what SQLite would not have written, or what the disk does not give back. */
+export interface Pages {
+  /** Pages are numbered from 1. */
+  readonly count: number
+  /** Reads a page of a table. Every byte of it is accounted for, and its ids ascend. */
+  tablePage(page: number): TablePage | undefined
+  /** Returns the pages with the rest of a row, in order. */
+  overflowPages(row: StoredRow): readonly number[] | undefined
+  /** Returns the columns of a row of texts. The id, which is not kept among them, is `null`. */
+  texts(row: StoredRow, overflow: readonly number[]): readonly (string | null)[] | undefined
+  /** Returns the unused pages, which may still hold what was deleted. */
+  freePages(): ReadonlySet<number> | undefined
+}
+
+export type TablePage =
+  | { readonly kind: 'interior'; readonly children: readonly Child[]; readonly last: number }
+  | { readonly kind: 'leaf'; readonly rows: readonly StoredRow[] }
+
+/** A page with the rows up to an id, from the child before on. */
+interface Child {
+  readonly page: number
+  readonly upTo: bigint
+}
+
+export interface StoredRow {
+  readonly id: bigint
+  /** Of the whole record. */
+  readonly bytes: number
+  /** The beginning of the record. */
+  readonly local: Buffer
+  /** The first page with the rest; 0 when there is none. */
+  readonly overflow: number
+}
+
+/** @param descriptor of a file whose first page is sound */
+export function openPages(descriptor: number, fileBytes: number): Pages {
+  const header = Buffer.alloc(headerBytes)
+  readSync(descriptor, header, 0, headerBytes, 0)
+  const written = header.readUInt16BE(16)
+  const pageBytes = written === 1 ? 65_536 : written
+  const usableBytes = pageBytes - header.readUInt8(20)
+  const count = Math.floor(fileBytes / pageBytes)
+  const read = (page: number): Buffer => {
+    must(page > 1 && page <= count)
+    const bytes = Buffer.alloc(pageBytes)
+    must(readSync(descriptor, bytes, 0, pageBytes, (page - 1) * pageBytes) === pageBytes)
+    return bytes
+  }
+
+  return {
+    count,
+    tablePage: page => unlessDamaged(() => parseTablePage(read(page), usableBytes)),
+    overflowPages: ({ bytes, local, overflow }) =>
+      unlessDamaged(() => {
+        const pages: number[] = []
+        let next = overflow
+        for (let left = bytes - local.length; left > 0; left -= usableBytes - 4) {
+          must(pages.length < count)
+          pages.push(next)
+          next = read(next).readUInt32BE(0)
+        }
+        must(next === 0)
+        return pages
+      }),
+    texts: ({ bytes, local }, overflow) =>
+      unlessDamaged(() => {
+        const rest = overflow.map(page => read(page).subarray(4, usableBytes))
+        return parseTexts(Buffer.concat([local, ...rest]).subarray(0, bytes))
+      }),
+    freePages: () =>
+      unlessDamaged(() => {
+        const free = new Set<number>()
+        for (let trunk = header.readUInt32BE(32); trunk !== 0; ) {
+          const bytes = read(trunk)
+          const leaves = bytes.readUInt32BE(4)
+          must(!free.has(trunk) && leaves <= usableBytes / 4 - 2)
+          free.add(trunk)
+          for (let n = 0; n < leaves; n++) free.add(bytes.readUInt32BE(8 + 4 * n))
+          trunk = bytes.readUInt32BE(0)
+        }
+        must(free.size === header.readUInt32BE(36))
+        return free
+      }),
+  }
+}
+
+const headerBytes = 100
+
+class Damage extends Error {}
+
+function must(holds: boolean): asserts holds {
+  if (!holds) throw new Damage()
+}
+
+function unlessDamaged<Result>(read: () => Result): Result | undefined {
+  try {
+    return read()
+  } catch (error) {
+    const isOfDisk = (error as NodeJS.ErrnoException).syscall !== undefined
+    // A number in a page that leads out of it is a RangeError, bytes that are no UTF-8 are a TypeError.
+    if (isOfDisk || [Damage, RangeError, TypeError].some(type => error instanceof type)) return undefined
+    throw error
+  }
+}
+
+const interiorType = 0x05
+const leafType = 0x0d
+
+function parseTablePage(bytes: Buffer, usableBytes: number): TablePage {
+  const type = bytes.readUInt8(0)
+  const pointersAt = type === leafType ? 8 : 12
+  const pointers = Array.from({ length: bytes.readUInt16BE(3) }, (_, n) =>
+    bytes.readUInt16BE(pointersAt + 2 * n),
+  )
+  const pointersEnd = pointersAt + 2 * pointers.length
+  if (type === leafType) {
+    const cells = pointers.map(at => readRow(bytes, at, usableBytes))
+    checkSpace(bytes, pointersEnd, cells, usableBytes)
+    const rows = cells.map(({ row }) => row)
+    checkAscending(rows.map(({ id }) => id))
+    return { kind: 'leaf', rows }
+  }
+  must(type === interiorType)
+  const cells = pointers.map(at => {
+    const { value, end } = readVarint(bytes, at + 4)
+    return { at, end, child: { page: bytes.readUInt32BE(at), upTo: value } }
+  })
+  checkSpace(bytes, pointersEnd, cells, usableBytes)
+  const children = cells.map(({ child }) => child)
+  checkAscending(children.map(({ upTo }) => upTo))
+  return { kind: 'interior', children, last: bytes.readUInt32BE(8) }
+}
+
+interface Space {
+  readonly at: number
+  readonly end: number
+}
+
+/** After the pointers and a gap, a page holds cells, free blocks, and as many stray bytes as its header says. */
+function checkSpace(bytes: Buffer, pointersEnd: number, cells: readonly Space[], usableBytes: number): void {
+  const spaces = [...cells]
+  for (let at = bytes.readUInt16BE(1); at !== 0; at = bytes.readUInt16BE(at)) {
+    must(spaces.length < usableBytes)
+    spaces.push({ at, end: at + bytes.readUInt16BE(at + 2) })
+  }
+  let end = bytes.readUInt16BE(5) || 65_536
+  let stray = bytes.readUInt8(7)
+  must(end >= pointersEnd)
+  for (const space of spaces.sort((a, b) => a.at - b.at)) {
+    must(space.at >= end)
+    stray -= space.at - end
+    end = space.end
+  }
+  must(stray === usableBytes - end)
+}
+
+function checkAscending(ids: readonly bigint[]): void {
+  must(ids.every((id, n) => n === 0 || id > (ids[n - 1] as bigint)))
+}
+
+function readRow(bytes: Buffer, at: number, usableBytes: number): Space & { readonly row: StoredRow } {
+  const size = readVarint(bytes, at)
+  const { value: id, end: begin } = readVarint(bytes, size.end)
+  const total = Number(size.value)
+  const localMax = usableBytes - 35
+  const localMin = Math.floor(((usableBytes - 12) * 32) / 255) - 23
+  const wanted = localMin + ((total - localMin) % (usableBytes - 4))
+  const local = total <= localMax ? total : wanted <= localMax ? wanted : localMin
+  const end = begin + local
+  must(total >= 0 && end <= usableBytes)
+  const isWhole = local === total
+  const overflow = isWhole ? 0 : bytes.readUInt32BE(end)
+  const row = { id, bytes: total, local: bytes.subarray(begin, end), overflow }
+  // SQLite gives a cell four bytes at least.
+  return { row, at, end: isWhole ? Math.max(end, at + 4) : end + 4 }
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+function parseTexts(record: Buffer): (string | null)[] {
+  const header = readVarint(record, 0)
+  const contentAt = Number(header.value)
+  const texts: (string | null)[] = []
+  let at = contentAt
+  for (let next = header.end; next < contentAt; ) {
+    const { value: type, end } = readVarint(record, next)
+    next = end
+    if (type === 0n) {
+      texts.push(null)
+      continue
+    }
+    must(type >= 13n && type % 2n === 1n)
+    const textEnd = at + Number((type - 13n) / 2n)
+    must(textEnd <= record.length)
+    texts.push(utf8.decode(record.subarray(at, textEnd)))
+    at = textEnd
+  }
+  must(at === record.length)
+  return texts
+}
+
+/** A number of up to nine bytes, seven bits in each but the ninth. */
+function readVarint(bytes: Buffer, at: number): { readonly value: bigint; readonly end: number } {
+  let value = 0n
+  for (let n = 0; n < 8; n++) {
+    const byte = bytes.readUInt8(at + n)
+    value = (value << 7n) | BigInt(byte & 0x7f)
+    if (byte < 0x80) return { value, end: at + n + 1 }
+  }
+  return { value: BigInt.asIntN(64, (value << 8n) | BigInt(bytes.readUInt8(at + 8))), end: at + 9 }
+}

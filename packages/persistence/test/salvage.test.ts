@@ -1,0 +1,268 @@
+import { createHash, randomFillSync } from 'node:crypto'
+import { readFileSync, truncateSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Plant, parsePlant } from '@plant-store/domain'
+import { fullPlant } from '@plant-store/domain/testing'
+import { temporaryFolder as disposableFolder } from '@plant-store/harness'
+import { anySeed, createRandom } from '@plant-store/harness/random'
+import { openSalvage, openStorage, StoreInUseError } from '@plant-store/persistence'
+import Database from 'better-sqlite3'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { plant, temporaryFolder } from './store-folder.ts'
+
+const pageBytes = 4096
+const seed = anySeed()
+const { below, chance, pick } = createRandom(seed)
+
+type Kind = 'first' | 'root' | 'interior' | 'leaf' | 'overflow' | 'index' | 'free' | 'other'
+
+/** A page as SQLite describes it, and the plants that it has a part of, by their place in the order of the ids. */
+interface Page {
+  readonly number: number
+  readonly kind: Kind
+  readonly plants: readonly number[]
+}
+
+let sound: Buffer
+let plants: readonly Plant[]
+let pages: readonly Page[]
+
+beforeAll(async () => {
+  using folder = disposableFolder()
+  const file = join(folder.path, 'plants.db')
+  const byId = Array.from({ length: 5_000 }, (_, n) => anyPlant(n)).sort((a, b) => (a.id < b.id ? -1 : 1))
+  {
+    await using storage = await openStorage({ url: `file:${file}`, queueRowsMax: byId.length })
+    await Promise.all(byId.toSorted((a, b) => (a.name < b.name ? -1 : 1)).map(storage.plants.insert))
+    // Neighbours, so that whole pages become free. What was in them is still there, and must not come back.
+    const removed = new Set(byId.slice(1_000, 1_500))
+    await Promise.all([...removed].map(({ id }) => storage.plants.remove(id)))
+    plants = byId.filter(each => !removed.has(each))
+  }
+  const database = new Database(file)
+  pages = describePages(database)
+  database.close()
+  sound = readFileSync(file)
+})
+
+/** Most fit into a page, the texts of some go on in another one, of few in several. */
+function anyPlant(n: number): Plant {
+  const id = BigInt.asIntN(64, (BigInt(below(2 ** 32)) << 32n) + BigInt(below(2 ** 32)))
+  const length = chance(0.03) ? 3_000 + below(10_000) : 200 + below(200)
+  const full = fullPlant(id, `${below(2 ** 32)} ${'ab '.repeat(length / 3)}`)
+  return chance(0.5) ? full : parsePlant({ id, name: `${full.name}${n} 🌱` })
+}
+
+function describePages(database: Database.Database): Page[] {
+  const rows = database
+    .prepare('select name, path, pageno as number, pagetype, ncell from dbstat order by name, path')
+    .all() as { name: string; path: string; number: number; pagetype: string; ncell: number }[]
+  const firstOf = new Map<string, number>()
+  let count = 0
+  const described = rows.map(({ name, path, number, pagetype, ncell }): Page => {
+    if (number === 1) return { number, kind: 'first', plants: [] }
+    if (name !== 'plants') return { number, kind: name === 'plants_by_tag' ? 'index' : 'other', plants: [] }
+    if (pagetype === 'internal') return { number, kind: path === '/' ? 'root' : 'interior', plants: [] }
+    if (pagetype === 'leaf') {
+      firstOf.set(path, count)
+      const first = count
+      count += ncell
+      return { number, kind: 'leaf', plants: Array.from({ length: ncell }, (_, n) => first + n) }
+    }
+    const [, leaf = '', cell = ''] = /^(.*\/)([0-9a-f]+)\+/.exec(path) ?? []
+    return { number, kind: 'overflow', plants: [(firstOf.get(leaf) as number) + Number.parseInt(cell, 16)] }
+  })
+  const used = new Set(described.map(({ number }) => number))
+  const total = database.pragma('page_count', { simple: true }) as number
+  const numbers = Array.from({ length: total }, (_, n) => n + 1)
+  const free = numbers.filter(number => !used.has(number))
+  return [...described, ...free.map(number => ({ number, kind: 'free' as const, plants: [] }))]
+}
+
+const ofKind = (kind: Kind) => pages.filter(page => page.kind === kind)
+const contentOf = (page: number) => sound.subarray((page - 1) * pageBytes, page * pageBytes)
+
+const ways = {
+  zeros: () => Buffer.alloc(pageBytes),
+  ones: () => Buffer.alloc(pageBytes, 0xff),
+  'any bytes': () => randomFillSync(Buffer.alloc(pageBytes)),
+  'a page of another kind': ({ kind }: Page) =>
+    contentOf(pick(ofKind(kind === 'index' || kind === 'overflow' ? 'leaf' : 'index')).number),
+  'another page of its kind': ({ number, kind }: Page) =>
+    contentOf(pick(ofKind(kind).filter(each => each.number !== number)).number),
+} as const satisfies Record<string, (page: Page) => Buffer>
+type Way = keyof typeof ways
+
+function damagedFile(damages: readonly (readonly [Page, Way])[]): string {
+  const bytes = Buffer.from(sound)
+  for (const [page, way] of damages) ways[way](page).copy(bytes, (page.number - 1) * pageBytes)
+  const file = join(temporaryFolder(), 'plants.db')
+  writeFileSync(file, bytes)
+  return file
+}
+
+/** Comparing thousands of plants member by member takes a second. */
+function digest(all: readonly Plant[]): string {
+  const hash = createHash('sha256')
+  for (const { id, name, tag } of all) hash.update(`${JSON.stringify([`${id}`, name, tag])}\n`)
+  return `${all.length} plants ${hash.digest('hex')}`
+}
+
+const without = (lost: ReadonlySet<number>) => digest(plants.filter((_, n) => !lost.has(n)))
+
+async function salvaged(file: string) {
+  await using salvage = await openSalvage(`file:${file}`)
+  const read: Plant[] = []
+  for await (const each of salvage.plants()) read.push(...each)
+  return { read, count: salvage.count, ...salvage.unreadable() }
+}
+
+test('the store has pages of every kind, and two levels above its rows', () => {
+  const counts = Object.groupBy(pages, ({ kind }) => kind)
+  expect(counts.root).toHaveLength(1)
+  for (const kind of ['interior', 'overflow', 'index', 'free', 'other'] as const)
+    expect(counts[kind]?.length, kind).toBeGreaterThan(1)
+  expect(counts.leaf?.flatMap(page => page.plants)).toEqual([...plants.keys()])
+})
+
+describe(`what is in sound pages is read, whatever happened to others (seed ${seed}):`, () => {
+  const all = Object.keys(ways) as Way[]
+  // Without checksums nobody can tell the end of one text from that of another.
+  const whole = all.filter(way => way !== 'another page of its kind')
+  const waysOf: Readonly<Record<Exclude<Kind, 'first'>, readonly Way[]>> = {
+    root: whole,
+    interior: all,
+    leaf: all,
+    overflow: whole,
+    index: all,
+    free: all,
+    other: all,
+  }
+
+  test.each(Object.entries(waysOf) as [Kind, readonly Way[]][])(
+    'a page of the kind %s',
+    async (kind, possible) => {
+      for (const way of possible) {
+        for (let time = 0; time < 2; time++) {
+          const page = pick(ofKind(kind))
+          const where = `page ${page.number}: ${way}`
+          const found = await salvaged(damagedFile([[page, way]]))
+          const lost = new Set(page.plants)
+          expect(digest(found.read), where).toBe(without(lost))
+          if (kind !== 'index') expect(found.count, where).toBe(plants.length)
+          else expect([undefined, plants.length], where).toContain(found.count)
+          expect([found.pages, found.plants], where).toEqual(
+            kind === 'overflow' ? [0, 1] : [['root', 'interior', 'leaf'].includes(kind) ? 1 : 0, 0],
+          )
+        }
+      }
+    },
+  )
+
+  test('many pages at once', async () => {
+    for (let time = 0; time < 8; time++) {
+      const kinds = ['interior', 'leaf', 'leaf', 'leaf', 'overflow', 'overflow', 'index', 'other'] as const
+      const damages = Array.from({ length: 1 + below(40) }, () => {
+        const kind = pick(kinds)
+        return [pick(ofKind(kind)), pick(waysOf[kind])] as const
+      })
+      const found = await salvaged(damagedFile(damages))
+      const lost = new Set(damages.flatMap(([page]) => page.plants))
+      // A page that is lost may have a copy in the place of another one that is.
+      const ids = new Set(found.read.map(({ id }) => id))
+      expect(digest(found.read)).toBe(digest(plants.filter((each, n) => !lost.has(n) || ids.has(each.id))))
+    }
+  })
+
+  test('a part of a page', async () => {
+    const sectorBytes = 512
+    for (let time = 0; time < 16; time++) {
+      const page = pick([...ofKind('leaf'), ...ofKind('interior')])
+      const bytes = Buffer.from(sound)
+      const at = (page.number - 1) * pageBytes + sectorBytes * below(pageBytes / sectorBytes)
+      const sector = bytes.subarray(at, at + sectorBytes)
+      if (chance(0.5)) sector.fill(0)
+      else randomFillSync(sector)
+      const file = join(temporaryFolder(), 'plants.db')
+      writeFileSync(file, bytes)
+      const found = await salvaged(file)
+      const inPage = new Set(page.plants)
+      const ids = new Set(found.read.map(({ id }) => id))
+      expect(digest(found.read)).toBe(digest(plants.filter((each, n) => !inPage.has(n) || ids.has(each.id))))
+      expect(found.count).toBe(plants.length)
+    }
+  })
+
+  test('the end of the file', async () => {
+    for (let time = 0; time < 6; time++) {
+      const left = 1 + below(pages.length - 1)
+      const file = damagedFile([])
+      truncateSync(file, left * pageBytes - below(pageBytes))
+      const lost = new Set(pages.filter(({ number }) => number >= left).flatMap(page => page.plants))
+      const { read } = await salvaged(file).catch(error => {
+        // Nothing but the first page, or not even that.
+        expect(left).toBeLessThan(5)
+        expect(error.message).toMatch(/^nothing in the store .* can be read: /)
+        return { read: [] }
+      })
+      // Without the list of free pages, those below a page that is lost are not read.
+      const isWhole = [...ofKind('root'), ...ofKind('interior'), ...ofKind('free')].every(
+        ({ number }) => number < left,
+      )
+      const kept = new Set(read.map(({ id }) => id))
+      const expected = plants.filter((each, n) => !lost.has(n) && (isWhole || kept.has(each.id)))
+      expect(digest(read), `${left} pages`).toBe(digest(expected))
+    }
+  })
+})
+
+test('without the list of free pages, none of them is taken for one that is lost', async () => {
+  const list = sound.readUInt32BE(32)
+  const damaged = pages.filter(({ number, kind }) => kind === 'root' || number === list)
+  expect(damaged).toHaveLength(2)
+  const found = await salvaged(damagedFile(damaged.map(page => [page, 'any bytes'])))
+  expect(found).toEqual({ read: [], count: plants.length, pages: 1, plants: 0 })
+})
+
+test('a page in the place of the one above it is betrayed by the index', async () => {
+  const [root, interior] = [ofKind('root')[0] as Page, ofKind('interior')[0] as Page]
+  const bytes = Buffer.from(sound)
+  contentOf(interior.number).copy(bytes, (root.number - 1) * pageBytes)
+  const file = join(temporaryFolder(), 'plants.db')
+  writeFileSync(file, bytes)
+  const { read, count } = await salvaged(file)
+  expect(read.length).toBeLessThan(plants.length)
+  expect(count).toBe(plants.length)
+})
+
+test('a sound store is read whole', async () => {
+  const { read, ...rest } = await salvaged(damagedFile([]))
+  expect(digest(read)).toBe(digest(plants))
+  expect(rest).toEqual({ count: plants.length, pages: 0, plants: 0 })
+})
+
+test('what is only in the log is read too', async () => {
+  const file = join(temporaryFolder(), 'plants.db')
+  const copy = join(temporaryFolder(), 'copy.db')
+  {
+    await using storage = await openStorage({ url: `file:${file}` })
+    await storage.plants.insert(plant(7, 'in the log'))
+    for (const suffix of ['', '-wal']) writeFileSync(copy + suffix, readFileSync(file + suffix))
+  }
+  expect((await salvaged(copy)).read).toEqual([plant(7, 'in the log')])
+})
+
+test('a store that is in use is refused', async () => {
+  const file = join(temporaryFolder(), 'plants.db')
+  await using _storage = await openStorage({ url: `file:${file}` })
+  await expect(openSalvage(`file:${file}`)).rejects.toThrow(StoreInUseError)
+})
+
+test.each([
+  ['a first page that is lost', Buffer.alloc(pageBytes), /nothing in the store .* can be read: /],
+  ['no file', undefined, /there is no store at /],
+])('%s is refused in one line', async (_, content, refusal) => {
+  const file = join(temporaryFolder(), 'plants.db')
+  if (content) writeFileSync(file, Buffer.concat([content, sound.subarray(pageBytes)]))
+  await expect(openSalvage(`file:${file}`)).rejects.toThrow(refusal)
+})
