@@ -6,6 +6,7 @@ import { clockPart } from './clock.ts'
 import { diskFaultsPart } from './disk-faults.ts'
 import { failoverPart } from './failover.ts'
 import { killPart } from './kill.ts'
+import { litestreamPart } from './litestream.ts'
 import { overloadPart } from './overload/overload.ts'
 import { type Finding, figure, type Part } from './part.ts'
 import { powerCutCopiesPart, powerCutPart } from './power-cut.ts'
@@ -23,6 +24,7 @@ const parts: readonly Part[] = [
   powerCutPart,
   powerCutCopiesPart,
   storeFilesPart,
+  litestreamPart,
   modelPart,
   postgresPart,
   failoverPart,
