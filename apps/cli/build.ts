@@ -2,12 +2,12 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { bundle } from '@plant-store/bundle'
 
-const pathOf = (specifier: string) => fileURLToPath(import.meta.resolve(specifier))
+const http = fileURLToPath(import.meta.resolve('@plant-store/http'))
 await bundle(
   {
     main: 'src/main.ts',
-    'http-thread': pathOf('@plant-store/api/http-thread'),
-    'writer-thread': pathOf('@plant-store/persistence/writer'),
+    'http-thread': fileURLToPath(import.meta.resolve('@plant-store/api/http-thread')),
+    'writer-thread': fileURLToPath(import.meta.resolve('@plant-store/persistence/writer')),
   },
-  { docs: join(pathOf('@plant-store/http'), '../docs') },
+  { docs: join(http, '../docs') },
 )

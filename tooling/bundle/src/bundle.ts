@@ -1,6 +1,7 @@
-import { cpSync, rmSync } from 'node:fs'
+import { cpSync, rmSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
+import { termsOf } from './terms.ts'
 
 /**
  * Bundles a program into `dist` of the working directory. Loaded from their own files, its libraries would take several
@@ -14,7 +15,7 @@ export async function bundle(
   folders: Readonly<Record<string, string>> = {},
 ): Promise<void> {
   rmSync('dist', { recursive: true, force: true })
-  await build({
+  const { metafile } = await build({
     entryPoints: entries,
     bundle: true,
     splitting: true,
@@ -23,6 +24,9 @@ export async function bundle(
     target: 'node24',
     outdir: 'dist',
     sourcemap: true,
+    metafile: true,
+    // All of them, in a file of their own.
+    legalComments: 'none',
     alias: { 'node:http': fileURLToPath(import.meta.resolve('./node-http.cjs')) },
     // Native, and an option of pg's that is not used.
     external: ['better-sqlite3', 'pg-native'],
@@ -32,4 +36,5 @@ export async function bundle(
     },
   })
   for (const [name, folder] of Object.entries(folders)) cpSync(folder, `dist/${name}`, { recursive: true })
+  writeFileSync('dist/third-party.txt', termsOf(metafile))
 }
