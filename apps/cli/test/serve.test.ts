@@ -2,14 +2,14 @@ import { launchServer, startServer, temporaryFolder } from '@plant-store/harness
 import { commandProgram, runCommand } from '@plant-store/harness/command'
 import { expect, test } from 'vitest'
 
-const program = [commandProgram, 'serve']
+const command = [process.execPath, commandProgram, 'serve'] as const
 
 test('serve answers requests on the store that the other commands work on, until a signal', async () => {
   using place = temporaryFolder()
   const folder = place.path
   const { code, stdout } = await runCommand(['token', 'create', '--name', 'shop'], { folder })
   expect(code).toBe(0)
-  await using server = await startServer({ program, folder })
+  await using server = await startServer({ command, folder })
   const authorization = `Bearer ${stdout.trim()}`
   const answer = await fetch(`${server.url}/plants`, {
     method: 'POST',
@@ -28,7 +28,7 @@ test('serve answers requests on the store that the other commands work on, until
 test('serve ends with 1 and a line for each wrong variable', async () => {
   using place = temporaryFolder()
   const environment = { LOG_LEVEL: 'loud', MAX_CONNECTIONS: '0' }
-  await using server = launchServer({ program, folder: place.path, environment })
+  await using server = launchServer({ command, folder: place.path, environment })
   expect(await server.ended).toBe(1)
   expect(server.output()).toBe('')
   expect(server.errors()).toMatch(/^plant-store: LOG_LEVEL .+\nplant-store: MAX_CONNECTIONS .+\n$/)

@@ -3,12 +3,14 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { temporaryFolder } from '@plant-store/harness'
 import type { TestProject } from 'vitest/node'
-import { run } from './run.ts'
+import { pnpmCommand, run } from './run.ts'
 
-/** A project outside the workspace that has every published package from its tarball. */
+/** A project outside the workspace that has every published library from its tarball. */
 export interface Installed {
   readonly folder: string
   readonly packages: readonly PackedPackage[]
+  /** The program, which is not installed there. */
+  readonly program: PackedPackage
 }
 
 export interface PackedPackage {
@@ -31,30 +33,34 @@ const nursery = join(import.meta.dirname, '../test/nursery')
 export default async function setUp(project: TestProject): Promise<() => void> {
   using resources = new DisposableStack()
   const { path } = resources.use(temporaryFolder())
-  const packages = await packAll(join(path, 'tarballs'))
+  const packed = await packAll(join(path, 'tarballs'))
+  const packages = packed.filter(({ name }) => name !== 'plant-store')
+  const program = packed.find(({ name }) => name === 'plant-store') as PackedPackage
   const folder = join(path, 'service')
   await cp(nursery, folder, { recursive: true })
   await install(folder, packages)
-  project.provide('installed', { folder, packages })
+  project.provide('installed', { folder, packages, program })
   const kept = resources.move()
   return () => kept.dispose()
 }
 
 async function packAll(folder: string): Promise<readonly PackedPackage[]> {
   // Turbo has built them. To build again would rewrite what other tests run at the same time.
-  const packages = ['--recursive', '--filter=./packages/*', '--config.ignore-scripts=true']
-  await runPnpm([...packages, 'pack', '--pack-destination', folder], workspace)
+  const packages = [
+    '--recursive',
+    '--filter=./packages/*',
+    '--filter=plant-store',
+    '--config.ignore-scripts=true',
+  ]
+  const [pnpm, ...args] = pnpmCommand
+  await run(pnpm, [...args, ...packages, 'pack', '--pack-destination', folder], workspace)
   return (await readdir(folder)).map(file => {
-    const [, name] = /^plant-store-(\w+)-.*\.tgz$/.exec(file) as unknown as [string, string]
-    const source = join(workspace, 'packages', name)
-    return { name: `@plant-store/${name}`, source, tarball: join(folder, file) }
+    const [, name] = /^plant-store(?:-([a-z]+))?-[\d.]+\.tgz$/.exec(file) as RegExpExecArray
+    const tarball = join(folder, file)
+    return name === undefined
+      ? { name: 'plant-store', source: join(workspace, 'apps/cli'), tarball }
+      : { name: `@plant-store/${name}`, source: join(workspace, 'packages', name), tarball }
   })
-}
-
-/** With the pnpm that runs the test; it is a program of its own or a script, depending on how it came here. */
-function runPnpm(args: readonly string[], cwd: string): Promise<string> {
-  const { npm_execpath: pnpm = 'pnpm' } = process.env
-  return /\.[cm]?js$/.test(pnpm) ? run(process.execPath, [pnpm, ...args], cwd) : run(pnpm, args, cwd)
 }
 
 async function install(folder: string, packages: readonly PackedPackage[]): Promise<void> {

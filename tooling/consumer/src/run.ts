@@ -10,3 +10,9 @@ export function run(program: string, args: readonly string[], cwd: string): Prom
     })
   })
 }
+
+const { npm_execpath: pnpm = 'pnpm' } = process.env
+/** The pnpm that runs the test; it is a program of its own or a script, depending on how it came here. */
+export const pnpmCommand: readonly [string, ...string[]] = /\.[cm]?js$/.test(pnpm)
+  ? [process.execPath, pnpm]
+  : [pnpm]

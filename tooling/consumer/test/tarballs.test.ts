@@ -5,10 +5,10 @@ import { formatMessage } from 'publint/utils'
 import { expect, inject, test } from 'vitest'
 import { run } from '../src/run.ts'
 
-const { folder, packages } = inject('installed')
+const { folder, packages, program } = inject('installed')
 const attw = join(import.meta.dirname, '../node_modules/.bin/attw')
 
-test.each(packages)('$name is clean for publint', async ({ tarball }) => {
+test.each([...packages, program])('$name is clean for publint', async ({ tarball }) => {
   const bytes = new Uint8Array(await readFile(tarball))
   const { messages, pkg } = await publint({ strict: true, pack: { tarball: bytes.buffer } })
   expect(messages.map(message => formatMessage(message, pkg, { color: false }))).toEqual([])
@@ -57,6 +57,30 @@ test.each(packages)('$name ships what is needed and nothing else', async ({ name
   }
   const { size } = await stat(tarball)
   console.log(`${name}: ${size} bytes, ${files.length} files`)
+})
+
+test('the program ships with its libraries, their terms, and nothing to install but SQLite', async () => {
+  const packed = (await run('tar', ['-tzf', program.tarball], folder)).trim().split('\n')
+  const built = (await readdir(join(program.source, 'dist'), { recursive: true, withFileTypes: true }))
+    .filter(file => file.isFile() && !file.name.endsWith('.map'))
+    .map(file => join(file.parentPath, file.name).slice(program.source.length + 1))
+  expect(built).toContain('dist/docs/swagger-ui-bundle.js')
+  expect(packed.map(file => file.replace('package/', '')).sort()).toEqual(
+    ['LICENSE', 'README.md', 'package.json', ...built].sort(),
+  )
+  const manifest = JSON.parse(await run('tar', ['-xzOf', program.tarball, 'package/package.json'], folder))
+  expect(Object.keys(manifest.dependencies)).toEqual(['better-sqlite3'])
+
+  // As esbuild notes where each part came from.
+  const code = built.filter(file => file.endsWith('.js') && !file.includes('docs/'))
+  const texts = await Promise.all(code.map(file => readFile(join(program.source, file), 'utf8')))
+  const origins = texts.flatMap(text => [
+    ...text.matchAll(/^\/\/ .*\/node_modules\/((?:@[^/\n]+\/)?[^/\n]+)\//gm),
+  ])
+  const libraries = new Set(origins.map(([, name]) => name as string))
+  expect([...libraries]).toEqual(expect.arrayContaining(['commander', 'fastify', 'pg', 'pino']))
+  const terms = await readFile(join(program.source, 'dist/third-party.txt'), 'utf8')
+  for (const name of libraries) expect(terms).toMatch(new RegExp(`^${name} \\d\\S* \\(\\S.*\\)$`, 'm'))
 })
 
 test('the domain and the access tokens depend on nothing', async () => {

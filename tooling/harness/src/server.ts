@@ -6,14 +6,17 @@ import { type Ending, launch, type Program } from './program.ts'
 /** The file that starts our server. */
 export const serverProgram = fileURLToPath(new URL('../../../apps/api/dist/main.js', import.meta.url))
 
+/** A program and its arguments. */
+export type Command = readonly [string, ...string[]]
+
 /** What a start may take on a machine that is busy. */
 const startTimeoutMs = 60_000
 
 export interface ServerOptions {
   readonly databaseUrl?: string
   readonly environment?: Readonly<Record<string, string>>
-  /** What Node runs; {@link serverProgram} unless given. */
-  readonly program?: readonly string[]
+  /** What is run; {@link serverProgram} unless given. */
+  readonly command?: Command
   /** Where it is started: its relative paths begin there. */
   readonly folder?: string
   /** A module that is loaded before the program, in each of its threads. */
@@ -65,10 +68,10 @@ export class StartError extends Error {
 /** Starts our server on a free port, and does not wait for it. */
 export function launchServer(options: ServerOptions = {}): LaunchedServer {
   const { databaseUrl, environment, folder, preload, onTerminal, filesMax, keepsOnlyWarnings } = options
-  const { program: started = [serverProgram] } = options
-  const args = [...(preload === undefined ? [] : ['--import', preload]), ...started]
+  const { command: [file, ...args] = [process.execPath, serverProgram] } = options
+  const command: Command = preload === undefined ? [file, ...args] : [file, '--import', preload, ...args]
   const { PATH } = process.env
-  const program = launch(commandOf(args, onTerminal, filesMax), {
+  const program = launch(within(command, onTerminal, filesMax), {
     folder,
     environment: {
       PORT: '0',
@@ -111,17 +114,13 @@ export async function startServer(options: ServerOptions = {}): Promise<Server> 
   return { ...server, url: url as string }
 }
 
-function commandOf(
-  args: readonly string[],
-  onTerminal = false,
-  filesMax?: number,
-): readonly [string, ...string[]] {
-  const node = process.execPath
+/** The command, with a terminal or with a limit. */
+function within(command: Command, onTerminal = false, filesMax?: number): Command {
   if (onTerminal) {
-    const command = [node, ...args].map(each => `'${each}'`).join(' ')
-    return ['script', '-qec', `exec ${command}`, '/dev/null']
+    const quoted = command.map(each => `'${each}'`).join(' ')
+    return ['script', '-qec', `exec ${quoted}`, '/dev/null']
   }
   return filesMax === undefined
-    ? [node, ...args]
-    : ['/bin/sh', '-c', `ulimit -n ${filesMax} && exec "$0" "$@"`, node, ...args]
+    ? command
+    : ['/bin/sh', '-c', `ulimit -n ${filesMax} && exec "$0" "$@"`, ...command]
 }
