@@ -16,6 +16,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parsePlant } from '@plant-store/domain'
+import { noTracer, trace } from '@plant-store/harness'
 import {
   backUpStore,
   inspectStore,
@@ -77,6 +78,24 @@ test('a backup is one file that holds the store as it was when it began, under c
   expect(pages).toEqual(pages.toSorted((a, b) => a - b))
   expect(readdirSync(folder).sort()).toEqual(['backup.db', 'store.db', 'store.db-shm', 'store.db-wal'])
   expect(await inspectStore(`file:${backup}`)).toMatchObject({ plants: 20_000 })
+})
+
+test('a copy is on the disk before it has its name, and its name before the copy is reported', async context => {
+  await load(0, 100)
+  for (const copy of [() => backUpStore(url, backup), () => restoreStore(url, backup, { force: true })]) {
+    const tracer = await trace(process.pid, '/^(unlink|rename)')
+    if (tracer === undefined) return context.skip(noTracer)
+    await copy()
+    const calls = (await tracer.detach()).filter(line => line.includes(folder))
+    // SQLite's journal of the copy goes last, and the copy is whole.
+    const whole = calls.findLastIndex(line => /^\d+ +unlink.*\.part-journal/.test(line))
+    const rest = calls.slice(whole + 1).filter(line => !/^\d+ +unlink/.test(line))
+    expect(rest).toEqual([
+      expect.stringMatching(/ fsync\(.*\.part>\) += 0/),
+      expect.stringMatching(/ rename.*\.part.* = 0/),
+      expect.stringMatching(new RegExp(` fsync\\(\\d+<${folder}>\\) += 0`)),
+    ])
+  }
 })
 
 test('a backup that is given up or fails leaves what was there', async () => {

@@ -98,5 +98,38 @@ test('each change has the outcome of its transaction, once and no earlier, whate
   await fc.assert(property, { numRuns: 2_000 })
 })
 
+test('what comes in the two turns after a transaction shares the next one, and what finds none under way begins at once', async () => {
+  const ends: (() => void)[] = []
+  const begun: string[][] = []
+  const { submit } = createGroupCommit({
+    transactionsMax: 1,
+    limits: littleText,
+    async runTransaction(batch) {
+      begun.push(batch.map(nameOf))
+      await new Promise<void>(resolve => ends.push(resolve))
+      return batch.map(() => 1)
+    },
+  })
+  const first = submit(['insertPlant', 'a'])
+  await setImmediate()
+  const second = submit(['insertPlant', 'b'])
+  await setImmediate()
+  ends[0]?.()
+  await first
+  await new Promise(process.nextTick)
+  submit(['insertPlant', 'c'])
+  await setImmediate()
+  const third = submit(['insertPlant', 'd'])
+  expect(begun).toEqual([['a']])
+  await setImmediate()
+  expect(begun).toEqual([['a'], ['b', 'c', 'd']])
+  ends[1]?.()
+  await Promise.all([second, third])
+  await setImmediate()
+  submit(['insertPlant', 'e'])
+  await setImmediate()
+  expect(begun[2]).toEqual(['e'])
+})
+
 const sum = (numbers: Iterable<number>) => [...numbers].reduce((total, each) => total + each, 0)
 const nameOf = ([, name]: Change) => `${name}`

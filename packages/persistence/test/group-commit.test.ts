@@ -52,6 +52,8 @@ describe.each([
     expect(await insertAll()).toEqual([...Array(3).fill('inserted'), ...Array(3).fill('store-busy')])
     expect((await storage.plants.page({ limit: 10 })).map(({ id }) => id)).toEqual([1n, 2n, 3n])
     await storage.check()
+    const refused = (await Promise.allSettled(ids.map(id => storage.plants.insert(plant(id))))).at(-1)
+    expect(refused).toMatchObject({ reason: { message: 'too many changes are waiting to be written' } })
     expect(await insertAll()).toEqual([...Array(3).fill('id-taken'), ...Array(3).fill('store-busy')])
     expect(await outcomes([storage.plants.insert(plant(4))])).toEqual(['inserted'])
   })
@@ -90,8 +92,10 @@ describe.each([
   test('are refused once the store is closed', async () => {
     const storage = await openStorage({ url: url() })
     await storage[Symbol.asyncDispose]()
-    expect(
-      await outcomes([storage.plants.insert(plant(1)), storage.plants.find(plantId(1)), storage.check()]),
-    ).toEqual(['store-unavailable', 'store-unavailable', 'store-unavailable'])
+    await expect(storage.plants.insert(plant(1))).rejects.toThrow(/^the store is closed$/)
+    expect(await outcomes([storage.plants.find(plantId(1)), storage.check()])).toEqual([
+      'store-unavailable',
+      'store-unavailable',
+    ])
   })
 })

@@ -1,12 +1,21 @@
-import { openStorage, type StoreState } from '@plant-store/persistence'
+import { DomainError } from '@plant-store/domain'
+import { explain, openStorage, type StoreState } from '@plant-store/persistence'
 import Database from 'better-sqlite3'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { watchOutages } from '../src/outage.ts'
 import { plant, temporaryFolder } from './store-folder.ts'
 
 test('a store that another program locks is reported once, however many changes fail, and once when it works', async () => {
   const file = `${temporaryFolder()}/plants.db`
   const states: StoreState[] = []
-  await using storage = await openStorage({ url: `file:${file}`, onStateChange: state => states.push(state) })
+  const works = Promise.withResolvers<void>()
+  await using storage = await openStorage({
+    url: `file:${file}`,
+    onStateChange(state) {
+      states.push(state)
+      if (state.ready) works.resolve()
+    },
+  })
   const insert = (ids: number[]) =>
     Promise.all(ids.map(id => storage.plants.insert(plant(id)).catch(error => error.code)))
   expect(await insert([1])).toEqual(['inserted'])
@@ -22,7 +31,8 @@ test('a store that another program locks is reported once, however many changes 
   locking.exec('rollback')
   locking.close()
   expect(await insert([2, 3])).toEqual(Array(2).fill('inserted'))
-  await expect.poll(() => states, { timeout: 5_000 }).toEqual([failing, { ready: true }])
+  await works.promise
+  expect(states).toEqual([failing, { ready: true }])
 }, 30_000)
 
 test('what is asked of a store that is closed is refused, and not reported', async () => {
@@ -31,4 +41,85 @@ test('what is asked of a store that is closed is refused, and not reported', asy
   await storage[Symbol.asyncDispose]()
   await expect(storage.check()).rejects.toMatchObject({ code: 'store-unavailable' })
   expect(states).toEqual([])
+})
+
+const unavailable = (reason: string) =>
+  new DomainError('store-unavailable', 'the store could not write the change', { cause: new Error(reason) })
+
+/** A watch over a store that fails as it is told to. */
+function watch() {
+  vi.useFakeTimers()
+  onTestFinished(() => void vi.useRealTimers())
+  const states: string[] = []
+  const asked: string[] = []
+  const store: { check?: Error | undefined; change?: Error | undefined } = {}
+  const ask = async (part: 'check' | 'change') => {
+    asked.push(part)
+    if (store[part]) throw store[part]
+  }
+  const { failed, end } = watchOutages(
+    () => ask('check'),
+    () => ask('change').then(() => 0),
+    state => states.push(state.ready ? 'works' : state.reason),
+  )
+  return { states, asked, store, end, fail: (error: DomainError) => expect(() => failed(error)).toThrow(error) }
+}
+
+test('an outage is reported with each new reason that lasts, and ends after a second without a failure', async () => {
+  const { states, asked, store, fail } = watch()
+  fail(new DomainError('store-busy', 'too many'))
+  await vi.advanceTimersByTimeAsync(10_000)
+  expect([states, asked]).toEqual([[], []])
+
+  fail(unavailable('the disk is full'))
+  fail(unavailable('the disk fails'))
+  await vi.advanceTimersByTimeAsync(999)
+  expect([states, asked]).toEqual([['the disk is full'], []])
+  store.change = unavailable('the disk fails')
+  await vi.advanceTimersByTimeAsync(1)
+  expect(asked.splice(0)).toEqual(['check', 'change'])
+  store.check = new DomainError('store-unavailable', 'it is gone')
+  await vi.advanceTimersByTimeAsync(2_000)
+  expect(asked.splice(0)).toEqual(['check', 'check'])
+  store.check = new DomainError('store-busy', 'too many')
+  await vi.advanceTimersByTimeAsync(1_000)
+  store.check = undefined
+  store.change = undefined
+  fail(unavailable('a last time'))
+  await vi.advanceTimersByTimeAsync(1_000)
+  expect(states).toEqual(['the disk is full', 'the disk fails', 'it is gone'])
+  await vi.advanceTimersByTimeAsync(1_000)
+  expect(states.splice(0)).toEqual(['the disk is full', 'the disk fails', 'it is gone', 'works'])
+  asked.splice(0)
+  await vi.advanceTimersByTimeAsync(10_000)
+  expect([states, asked]).toEqual([[], []])
+
+  fail(new DomainError('store-unavailable', 'it is gone'))
+  expect(states).toEqual(['it is gone'])
+  await vi.advanceTimersByTimeAsync(1_000)
+  expect(states).toEqual(['it is gone', 'works'])
+})
+
+test('nothing is reported once the watch has ended, also of a check that is under way', async () => {
+  const { states, asked, store, end, fail } = watch()
+  fail(unavailable('the disk is full'))
+  store.check = unavailable('the disk fails')
+  vi.advanceTimersByTime(1_000)
+  end()
+  fail(unavailable('the disk fails'))
+  await vi.advanceTimersByTimeAsync(10_000)
+  expect([states, asked]).toEqual([['the disk is full'], ['check']])
+
+  const another = watch()
+  another.fail(unavailable('the disk is full'))
+  another.end()
+  expect(vi.getTimerCount()).toBe(0)
+})
+
+test('an error is explained with its reason, unless it has it', () => {
+  expect(explain(unavailable('the disk is full'))).toBe('the store could not write the change: the disk is full')
+  expect(explain(new DomainError('store-busy', 'too many'))).toBe('too many')
+  expect(explain(new Error('other', { cause: new Error('why') }))).toBe('other')
+  const archived = new DomainError('store-unavailable', 'the store: full', { cause: new Error('full') })
+  expect(explain(archived)).toBe('the store: full')
 })

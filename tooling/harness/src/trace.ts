@@ -22,14 +22,14 @@ export const mayStartTraced = () =>
 /**
  * Watches the fsyncs of all threads of a process with strace, and makes calls fail where asked to.
  *
- * @param inject as for strace's `-e inject=`, such as `fsync:error=EIO`
+ * @param inject as for strace's `-e inject=`, such as `fsync:error=EIO`; without a fault, calls to watch too
  * @returns `undefined` where strace is missing or is not allowed to attach
  */
 export async function trace(pid: number, inject?: string): Promise<Tracer | undefined> {
   const folder = temporaryFolder()
   const file = join(folder.path, 'calls')
   const calls = ['fsync,fdatasync', ...(inject === undefined ? [] : [inject.split(':')[0]])]
-  const injected = inject === undefined ? [] : ['-e', `inject=${inject}`]
+  const injected = inject?.includes(':') ? ['-e', `inject=${inject}`] : []
   const { PATH } = process.env
   const strace = launch(
     ['strace', '-f', '-y', '-e', `trace=${calls.join()}`, ...injected, '-o', file, '-p', `${pid}`],
