@@ -32,7 +32,8 @@ async function start(options: MemoryServiceOptions = {}) {
   }
 }
 
-const closed = (sockets: Iterable<Socket>) => Promise.all(Array.from(sockets, socket => once(socket, 'close')))
+const closed = (sockets: Iterable<Socket>) =>
+  Promise.all(Array.from(sockets, socket => once(socket, 'close')))
 
 test('who sends one wrong token after the other is told to wait, and how long', async () => {
   await using server = await start()

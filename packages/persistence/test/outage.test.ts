@@ -62,7 +62,13 @@ function watch() {
     () => ask('change').then(() => 0),
     state => states.push(state.ready ? 'works' : state.reason),
   )
-  return { states, asked, store, end, fail: (error: DomainError) => expect(() => failed(error)).toThrow(error) }
+  return {
+    states,
+    asked,
+    store,
+    end,
+    fail: (error: DomainError) => expect(() => failed(error)).toThrow(error),
+  }
 }
 
 test('an outage is reported with each new reason that lasts, and ends after a second without a failure', async () => {
@@ -117,7 +123,9 @@ test('nothing is reported once the watch has ended, also of a check that is unde
 })
 
 test('an error is explained with its reason, unless it has it', () => {
-  expect(explain(unavailable('the disk is full'))).toBe('the store could not write the change: the disk is full')
+  expect(explain(unavailable('the disk is full'))).toBe(
+    'the store could not write the change: the disk is full',
+  )
   expect(explain(new DomainError('store-busy', 'too many'))).toBe('too many')
   expect(explain(new Error('other', { cause: new Error('why') }))).toBe('other')
   const archived = new DomainError('store-unavailable', 'the store: full', { cause: new Error('full') })

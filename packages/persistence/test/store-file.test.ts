@@ -5,7 +5,7 @@ import { hashToken } from '@plant-store/access'
 import { openStorage, storageName } from '@plant-store/persistence'
 import Database from 'better-sqlite3'
 import { describe, expect, test } from 'vitest'
-import { openWriterConnection } from '../src/sqlite/connection.ts'
+import { detailedReasonOf, openWriterConnection, reasonOf } from '../src/sqlite/connection.ts'
 import { plant, plantId, snapshot, temporaryFolder } from './store-folder.ts'
 
 async function refusal(url: string): Promise<string> {
@@ -211,11 +211,29 @@ test('a store that another program keeps locked is not opened, and one line says
   await (await openStorage({ url: `file:${file}` }))[Symbol.asyncDispose]()
 }, 20_000)
 
+test('the writer gives a store up that stays locked for five seconds, and what is no store at once', () => {
+  const file = join(temporaryFolder(), 'plants.db')
+  const other = new Database(file)
+  other.exec('create table t (a); begin immediate')
+  const begun = performance.now()
+  expect(() => openWriterConnection(file)).toThrow(/locked/)
+  expect(performance.now() - begun).toBeGreaterThan(5_000)
+  other.close()
+
+  writeFileSync(`${file}.txt`, 'Water the plants.\n'.repeat(1000))
+  const begunAgain = performance.now()
+  expect(() => openWriterConnection(`${file}.txt`)).toThrow(/not a database/)
+  expect(performance.now() - begunAgain).toBeLessThan(5_000)
+}, 30_000)
+
 test('the log is copied into the store at 32 MiB, and one that grew past 64 MiB is cut back', () => {
   const MiB = 2 ** 20
   const file = join(temporaryFolder(), 'plants.db')
   const logBytes = () => statSync(`${file}-wal`).size
   const writer = openWriterConnection(file)
+  const settings = ['synchronous', 'fullfsync', 'cache_size', 'busy_timeout']
+  const set = settings.map(setting => writer.pragma(setting, { simple: true }))
+  expect(set).toEqual([2n, 1n, -4096n, 5_000n])
   writer.exec('create table texts (text text)')
   const write = writer.prepare('insert into texts values (zeroblob(?))')
   for (let n = 0; n < 100; n++) write.run(MiB)
@@ -226,4 +244,22 @@ test('the log is copied into the store at 32 MiB, and one that grew past 64 MiB 
   write.run(1)
   expect(logBytes()).toBe(64 * MiB)
   writer.close()
+})
+
+test.each([
+  ['SQLITE_BUSY_SNAPSHOT', 'another program keeps it locked'],
+  ['SQLITE_CANTOPEN_ISDIR', 'the file cannot be opened'],
+  ['SQLITE_CORRUPT_INDEX', 'it is damaged'],
+  ['SQLITE_FULL', 'the disk is full'],
+  ['SQLITE_IOERR_FSYNC', 'the disk fails'],
+  ['SQLITE_NOTADB', 'it is not a SQLite database'],
+  ['SQLITE_READONLY_DBMOVED', 'it may not be written'],
+  ['SQLITE_NOLFS', 'other words'],
+])('%s is put in words, and named in logs', (code, words) => {
+  const error = Object.assign(new Error('other words'), { code })
+  expect([reasonOf(error), detailedReasonOf(error)]).toEqual([words, `${words} (${code})`])
+  expect([reasonOf(new Error('a defect')), detailedReasonOf(new Error('a defect'))]).toEqual([
+    'a defect',
+    'a defect',
+  ])
 })

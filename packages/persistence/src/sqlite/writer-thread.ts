@@ -19,7 +19,6 @@ if (owner === null) throw new Error('writer-thread.js runs as a worker thread')
 const { file, batchRowsMax } = workerData as WriterData
 const connection = openWriterConnection(file)
 const runTransaction = closeOnError(connection, prepareTransaction)
-let userVersion = connection.pragma('user_version', { simple: true }) as bigint
 const ports = new Set<MessagePort>()
 let recovery: NodeJS.Timeout | undefined
 
@@ -80,11 +79,10 @@ function isLockedOut(error: unknown): boolean {
   return `${(error as { code?: unknown }).code}`.startsWith('SQLITE_BUSY')
 }
 
-/** Commits a change of the one number that nobody reads. Returns whether that worked. */
+/** Commits the one number that nobody reads: SQLite also writes what stays the same. Returns whether that worked. */
 function recover(): boolean {
   try {
-    userVersion = (userVersion + 1n) % 2n ** 31n
-    connection.pragma(`user_version = ${userVersion}`)
+    connection.pragma('user_version = 0')
     return true
   } catch {
     return false
