@@ -285,9 +285,9 @@ test('a refused token is not repeated in the message, which a log may keep', () 
   expect(faultsOf({ BASE_URL: 'http://user:secret@a/' }).join()).not.toContain('secret')
 })
 
-test('the table in the README names exactly the variables that are read', () => {
-  const readme = readFileSync(join(import.meta.dirname, '../../../README.md'), 'utf8')
-  const described = [...readme.matchAll(/^\| `([A-Z_]+)` +\|/gm)].map(([, name]) => name)
+test('the table in docs/operating.md names exactly the variables that are read', () => {
+  const page = readFileSync(join(import.meta.dirname, '../../../docs/operating.md'), 'utf8')
+  const described = [...page.matchAll(/^\| `([A-Z_]+)` +\|/gm)].map(([, name]) => name)
   expect(variables.size).toBeGreaterThan(20)
   expect(described.sort()).toEqual([...variables].sort())
 })

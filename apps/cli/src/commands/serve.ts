@@ -13,7 +13,7 @@ Settings come from the environment, among them:
   TRUST_PROXY    the proxies whose X-Forwarded-For is believed
   LOG_LEVEL      fatal, error, warn, info, debug, trace or silent (info)
 
-README.md lists all of them. Requests need an access token: see plant-store token create --help.`,
+docs/operating.md lists all of them. Requests need an access token: see plant-store token create --help.`,
   )
   .action(async () => {
     // Loaded here only: no other command needs an HTTP server.

@@ -1,0 +1,215 @@
+import { execFileSync, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { chmodSync, mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs'
+import { request } from 'node:https'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { freePort, launch, startServer, until } from '@plant-store/harness'
+import { commandProgram } from '@plant-store/harness/command'
+import { needs, temporaryFolder } from '@plant-store/harness/vitest'
+import { openSnapshot } from '@plant-store/persistence'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { Place } from './place.ts'
+
+const { PATH } = process.env
+const page = readFileSync(new URL('../../../docs/operating.md', import.meta.url), 'utf8')
+
+/** The only block of a language that has these words. */
+function block(language: string, words: string): string {
+  const blocks = [...page.matchAll(/^```(\w+)\n(.*?)^```$/gms)]
+  const found = blocks.filter(([, name, content]) => name === language && content?.includes(words))
+  expect(found, `${language} with ${words}`).toHaveLength(1)
+  return found[0]?.[2] as string
+}
+
+let place: Place
+beforeEach(() => {
+  place = new Place()
+  const program = place.path('plant-store')
+  writeFileSync(program, `#!/bin/sh\nexec '${process.execPath}' '${commandProgram}' "$@"\n`)
+  chmodSync(program, 0o755)
+})
+afterEach(() => place[Symbol.asyncDispose]())
+
+/** Runs a block of the page, with paths of this machine in the place of its own. */
+function runBlock(words: string, replaced: Readonly<Record<string, string>> = {}) {
+  const script = Object.entries(replaced).reduce(
+    (all, [from, to]) => {
+      expect(all).toContain(from)
+      return all.replaceAll(from, to)
+    },
+    block('sh', words),
+  )
+  return spawnSync('/bin/sh', ['-c', script], {
+    cwd: place.folder,
+    env: { PATH: `${place.folder}:${PATH}`, DATABASE_URL: place.url },
+    encoding: 'utf8',
+  })
+}
+
+describe('what the page for operators says to run works:', () => {
+  test('a backup each day, and old ones are removed once there is a new one', async () => {
+    await place.load(0, 10)
+    const folder = place.path('backups')
+    mkdirSync(folder)
+    for (const [name, days] of Object.entries({ 'old.db': 16, 'recent.db': 13 })) {
+      const then = Date.now() / 1_000 - days * 86_400
+      writeFileSync(join(folder, name), '')
+      utimesSync(join(folder, name), then, then)
+    }
+    const run = (store: string) =>
+      runBlock('-mtime +14', {
+        '/var/lib/plant-store/plants.db': store,
+        '/var/backups/plant-store': folder,
+      })
+    const failed = run(place.path('none'))
+    expect(failed).toMatchObject({ status: 1, stderr: expect.stringContaining('there is no store at') })
+    expect(readdirSync(folder)).toEqual(['old.db', 'recent.db'])
+    expect(run(place.store)).toMatchObject({ status: 0, stderr: '' })
+    const [made = '', ...others] = readdirSync(folder)
+    expect(others).toEqual(['recent.db'])
+    expect(await place.run(['check', join(folder, made)])).toMatchObject({ code: 0 })
+  })
+
+  test('what can be read of a damaged store is saved in a new one', async () => {
+    await place.load(0, 1_000)
+    const bytes = readFileSync(place.store)
+    bytes.fill(0xff, 10 * 4096, 11 * 4096)
+    writeFileSync(place.store, bytes)
+    const { status, stderr } = runBlock('export --damaged')
+    expect(stderr).toMatch(/ exported in \ds; \d+ others could not be read \(1 damaged page\)/)
+    expect(status).toBe(0)
+    await using saved = await openSnapshot(`file:${place.path('new.db')}`)
+    expect(saved.count).toBeGreaterThan(900)
+  })
+
+  test('the last backup is restored', async () => {
+    await place.load(0, 10)
+    await place.run(['backup', 'before-upgrade.db'])
+    await place.load(10, 10)
+    expect(runBlock('restore before-upgrade.db')).toMatchObject({ status: 0, stderr: '' })
+    expect(await place.count()).toBe(10)
+    const named = { '/var/backups/plant-store/2026-11-22-0317.db': 'before-upgrade.db' }
+    expect(runBlock('2026-11-22-0317.db', named)).toMatchObject({ status: 0 })
+  })
+
+  test('a token is created beside the server', async () => {
+    const server = await place.serve()
+    const { status, stdout } = runBlock('token create --name operator')
+    expect(status).toBe(0)
+    expect(await server.request('GET', '/plants', stdout.trim())).toBe(200)
+  })
+})
+
+const isThere = (program: string, flag: string) => spawnSync(program, [flag]).status === 0
+const proxies = {
+  nginx: {
+    ...needs('nginx', isThere('nginx', '-v') && isThere('openssl', 'version')),
+    start(folder: string, blocks: string) {
+      const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
+        name => `${name}_temp_path ${folder}/${name};`,
+      )
+      const config = `daemon off; master_process off; pid ${folder}/pid; events {} http { access_log off; ${temporary.join(' ')}\n${blocks} }`
+      writeFileSync(join(folder, 'nginx.conf'), config)
+      return launch(['nginx', '-e', 'stderr', '-c', join(folder, 'nginx.conf')], {
+        environment: { PATH: PATH },
+      })
+    },
+    replaced: (port: number, folder: string) => ({
+      'listen 443 ssl': `listen 127.0.0.1:${port} ssl`,
+      '/etc/ssl/plants.example.pem': `${folder}/cert.pem`,
+      '/etc/ssl/plants.example.key': `${folder}/key.pem`,
+    }),
+    language: 'nginx',
+  },
+  caddy: {
+    ...needs('caddy', isThere('caddy', 'version') && isThere('openssl', 'version')),
+    start(folder: string, blocks: string) {
+      const file = join(folder, 'Caddyfile')
+      writeFileSync(file, `{\n  admin off\n  auto_https disable_redirects\n}\n${blocks}`)
+      const home = { XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder }
+      return launch(['caddy', 'run', '--adapter', 'caddyfile', '--config', file], {
+        environment: { PATH: PATH, ...home },
+      })
+    },
+    // It would fetch a certificate by itself.
+    replaced: (port: number, folder: string) => ({
+      'plants.example {': `https://plants.example:${port} {\n  bind 127.0.0.1\n  tls ${folder}/cert.pem ${folder}/key.pem`,
+    }),
+    language: 'caddyfile',
+  },
+}
+
+describe.each(Object.entries(proxies))('behind %s', (_, { start, replaced, language, ...options }) => {
+  test('clients see one service below a path, and the server sees each client', options, async () => {
+    const folder = temporaryFolder()
+    const certificate = join(folder, 'cert.pem')
+    execFileSync(
+      'openssl',
+      ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2', '-subj', '/CN=plants.example'].concat([
+        '-addext',
+        'subjectAltName=DNS:plants.example',
+        '-keyout',
+        join(folder, 'key.pem'),
+        '-out',
+        certificate,
+      ]),
+      { stdio: 'ignore' },
+    )
+    const [, environment = ''] = /^(BASE_URL=.*) plant-store serve$/m.exec(block('sh', 'TRUST_PROXY=')) ?? []
+    await using server = await startServer({
+      command: [process.execPath, commandProgram, 'serve'],
+      databaseUrl: `file:${place.store}`,
+      environment: {
+        ACCESS_TOKENS: 'token',
+        ...Object.fromEntries(environment.split(' ').map(each => each.split('=') as [string, string])),
+      },
+    })
+    const port = await freePort()
+    const all = { '127.0.0.1:3000': new URL(server.url).host, ...replaced(port, folder) }
+    const blocks = Object.entries(all).reduce(
+      (config, [from, to]) => {
+        expect(config).toContain(from)
+        return config.replaceAll(from, to)
+      },
+      block(language, 'plants.example'),
+    )
+    await using proxy = start(folder, blocks)
+
+    const ask = async (path: string, method = 'GET', body?: string, localAddress = '127.0.0.9') => {
+      const asked = request({
+        ...{ host: '127.0.0.1', port, servername: 'plants.example', ca: readFileSync(certificate) },
+        ...{ path, method, localAddress },
+        headers: {
+          host: 'plants.example',
+          authorization: 'Bearer token',
+          'x-forwarded-for': '192.0.2.1',
+          ...(body !== undefined && { 'content-type': 'application/json' }),
+        },
+      }).end(body)
+      const [response] = await once(asked, 'response')
+      return { status: response.statusCode, link: response.headers.link, body: await text(response) }
+    }
+    await until('the proxy to answer', async () => {
+      proxy.assertRunning()
+      return (await ask('/garden/healthz')).status === 200
+    })
+    for (const id of [1, 2])
+      expect(await ask('/garden/plants', 'POST', `{"id":${id},"name":"a"}`)).toMatchObject({ status: 200 })
+    expect(await ask('/garden/plants?limit=1')).toMatchObject({
+      status: 200,
+      link: '</garden/plants?limit=1&after=1>; rel="next"',
+    })
+    // Its own answer, and not one of the proxy.
+    expect(await ask('/garden/plants', 'POST', `"${'x'.repeat(2 ** 20)}"`)).toMatchObject({
+      status: 413,
+      body: expect.stringMatching(/^\{"error":41301,/),
+    })
+    expect((await ask('/garden/readyz')).status).toBe(200)
+    const ofClients = () => server.log.filter(({ msg }) => msg === 'answered')
+    await until('the log', () => ofClients().length >= 6)
+    expect(new Set(ofClients().map(line => (line as unknown as { client: string }).client))).toEqual(
+      new Set(['127.0.0.9']),
+    )
+  })
+})
