@@ -24,7 +24,7 @@ export class AccessError extends Error {
 
 /** Returns whether this is an {@link AccessError} of any copy of this package: `instanceof` knows only its own copy's. */
 export function isAccessError(error: unknown): error is AccessError {
-  return typeof error === 'object' && error !== null && brand in error
+  return (error as { [brand]?: unknown } | null | undefined)?.[brand] === true
 }
 
 /** Who was admitted. */

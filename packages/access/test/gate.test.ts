@@ -3,6 +3,7 @@ import {
   type AccessToken,
   createGate,
   hashToken,
+  isAccessError,
   mintToken,
   type Scope,
   scopes,
@@ -42,11 +43,20 @@ test('admits a token with the scope, and tells whose it is', async () => {
   for (const scope of scopes) expect(await gate(token, scope)).toMatchObject({ name: 'holder', scopes })
 })
 
+test('its errors, and those of another copy of the package, are AccessErrors, and nothing else is', () => {
+  expect(isAccessError(new AccessError('no-token', 'none'))).toBe(true)
+  expect(isAccessError({ [Symbol.for('@plant-store/access AccessError')]: true })).toBe(true)
+  for (const other of [undefined, null, 'no-token', {}, new Error('no-token'), { code: 'no-token' }]) {
+    expect(isAccessError(other)).toBe(false)
+  }
+})
+
 test('refuses who presents none, without asking the repository', async () => {
   const { tokens, find } = await setUp()
   const error = await refusal(() => createGate({ tokens })(undefined, 'plants:read'))
   expect(error).toBeInstanceOf(AccessError)
   expect(error).toMatchObject({ code: 'no-token', scope: undefined })
+  expect(`${error}`).toBe('AccessError: an access token is required')
   expect(find).not.toHaveBeenCalled()
 })
 
@@ -56,6 +66,7 @@ test.each(['', 'unknown', 'plantstore_', mintToken()])(
     const { tokens } = await setUp()
     expect(await refusal(() => createGate({ tokens })(presented, 'plants:read'))).toMatchObject({
       code: 'invalid-token',
+      message: 'the access token is unknown or was revoked',
     })
   },
 )
@@ -73,7 +84,12 @@ test('refuses a token without the scope and names the scope, each time', async (
   const { tokens, token } = await setUp({ scopes: ['plants:read'] })
   const gate = createGate({ tokens })
   for (const scope of ['plants:write', 'metrics:read', 'plants:write'] satisfies Scope[]) {
-    expect(await refusal(() => gate(token, scope))).toMatchObject({ code: 'insufficient-scope', scope })
+    const message = `the access token lacks the scope ${scope}`
+    expect(await refusal(() => gate(token, scope))).toMatchObject({
+      code: 'insufficient-scope',
+      message,
+      scope,
+    })
   }
   await gate(token, 'plants:read')
 })

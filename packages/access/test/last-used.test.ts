@@ -63,6 +63,7 @@ test.each([
   ['shop', true],
   ['Läden & Höfe (2)', true],
   ['x'.repeat(100), true],
+  ['x', true],
   ['', false],
   [' shop', false],
   ['shop ', false],

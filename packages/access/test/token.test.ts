@@ -1,4 +1,4 @@
-import { hashToken, isBearerToken, mintToken } from '@plant-store/access'
+import { hashToken, isBearerToken, mintToken, scopes } from '@plant-store/access'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 
@@ -10,6 +10,10 @@ test('a token that is made is recognisable, travels as a bearer token and has 25
     expect(Buffer.from(token.slice('plantstore_'.length), 'base64url').length).toBe(32)
   }
   expect(new Set(tokens).size).toBe(1000)
+})
+
+test('the scopes have the names that tokens in stores have', () => {
+  expect(scopes).toEqual(['plants:read', 'plants:write', 'metrics:read'])
 })
 
 test('every random bit of a token is set in about half of all tokens', () => {

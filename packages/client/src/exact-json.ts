@@ -15,10 +15,8 @@ const tellsSource = () => parse('1', (_key, _value, context) => context?.source)
 const integer = /^-?\d+$/
 
 function parseBySource(text: string): unknown {
-  return parse(text, (key, value, context) =>
-    key === 'id' && typeof value === 'number' && integer.test(context?.source ?? '')
-      ? BigInt(context?.source as string)
-      : value,
+  return parse(text, (key, value, { source = '' } = {}) =>
+    key === 'id' && integer.test(source) ? BigInt(source) : value,
   )
 }
 

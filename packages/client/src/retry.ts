@@ -39,18 +39,12 @@ export function readRetryAfter(field: string | null): number | undefined {
   return Number.isNaN(date) ? undefined : Math.max(0, date - Date.now())
 }
 
-/** Rejects with the signal's reason as soon as it is aborted. */
-export function wait(ms: number, signal: AbortSignal | undefined): Promise<void> {
-  return new Promise((resolve, reject) => {
-    signal?.throwIfAborted()
-    const stop = () => {
-      clearTimeout(timer)
-      reject(signal?.reason)
-    }
-    const timer = setTimeout(() => {
-      signal?.removeEventListener('abort', stop)
-      resolve()
-    }, ms)
-    signal?.addEventListener('abort', stop, { once: true })
-  })
+/** Resolves after the time, or as soon as the signal is aborted. */
+export async function wait(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<unknown>()
+  const timer = setTimeout(resolve, ms)
+  signal?.addEventListener('abort', resolve)
+  await promise
+  clearTimeout(timer)
+  signal?.removeEventListener('abort', resolve)
 }

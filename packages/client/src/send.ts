@@ -60,13 +60,13 @@ async function exchange(
   const caller = options?.signal
   // By hand: AbortSignal.timeout and AbortSignal.any keep each call in memory until the time is over.
   const attempt = new AbortController()
-  const giveUp = () => attempt.abort(caller?.reason)
+  const giveUp = () => attempt.abort()
   let timedOut = false
   const timer = setTimeout(() => {
     timedOut = true
     attempt.abort()
   }, timeoutMs)
-  caller?.addEventListener('abort', giveUp, { once: true })
+  caller?.addEventListener('abort', giveUp)
   const { signal } = attempt
   let isSent = false
   try {
@@ -97,7 +97,7 @@ async function exchange(
 /** Rejects with the signal's reason once it is aborted, whatever becomes of the value. */
 function unlessAborted<Value>(get: () => Value | Promise<Value>, signal: AbortSignal): Promise<Value> {
   return new Promise((resolve, reject) => {
-    signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+    signal.addEventListener('abort', () => reject(signal.reason))
     Promise.resolve(get()).then(resolve, reject)
   })
 }
@@ -141,7 +141,7 @@ const isNotFound = (error: unknown) => error instanceof RefusedError && error.nu
 const unchanged = new Set([50301, 50303, 50304, 50305])
 
 /** Node's names for a connection that never was, and Bun's. Browsers don't tell. */
-const neverConnectedCodes = [
+const neverConnectedCodes = new Set<unknown>([
   'ECONNREFUSED',
   'ENOTFOUND',
   'EAI_AGAIN',
@@ -149,9 +149,9 @@ const neverConnectedCodes = [
   'ENETUNREACH',
   'UND_ERR_CONNECT_TIMEOUT',
   'ConnectionRefused',
-]
+])
 
 function neverConnected(error: unknown): boolean {
-  const { code, cause } = error as { code?: string; cause?: unknown }
-  return neverConnectedCodes.includes(code ?? '') || (Boolean(cause) && neverConnected(cause))
+  const { code, cause } = error as { code?: unknown; cause?: unknown }
+  return neverConnectedCodes.has(code) || (Boolean(cause) && neverConnected(cause))
 }

@@ -59,6 +59,12 @@ describe('in an engine that does not tell a reviver the source', () => {
     await expect(client.create({ id: plantIdMax, name: '' })).rejects.toMatchObject({ number: 40003 })
   })
 
+  test('a text is a text, whatever it begins with', async () => {
+    const refused = Response.json({ error: 40002, message: '\u00005 of 5' }, { status: 400 })
+    const client = createPlantClient({ baseUrl: 'http://store', token: 't', fetch: async () => refused })
+    await expect(client.read(1n)).rejects.toMatchObject({ number: 40002, message: '\u00005 of 5' })
+  })
+
   test('an answer that breaks off in a text is read in linear time', async () => {
     const client = createPlantClient({
       baseUrl: 'http://127.0.0.1:1',
@@ -99,7 +105,27 @@ test('pages follow the links to the end, below a path too, and stop where they a
   }
   expect(requested).toHaveLength(4)
   expect(await client.list({ limit: 3, after: 3n })).toMatchObject({ plants: { length: 3 }, next: 6n })
-  expect(await client.list({ after: 6n })).toEqual({ plants: [{ id: 7n, name: 'p', tag: 'a +%' }] })
+  const withoutLimit: object = { limit: undefined, after: 6n }
+  expect(await client.list(withoutLimit)).toEqual({ plants: [{ id: 7n, name: 'p', tag: 'a +%' }] })
+})
+
+test('a request says which content it has, if any, and which it takes', async () => {
+  const sent: string[][][] = []
+  const client = createPlantClient({
+    baseUrl: 'http://store',
+    token: 't',
+    async fetch(_url, init) {
+      sent.push([...new Headers(init?.headers)])
+      return Response.json({ id: 1, name: 'a' })
+    },
+  })
+  await client.read(1n)
+  await client.create({ id: 1n, name: 'a' })
+  const always = [
+    ['accept', 'application/json'],
+    ['authorization', 'Bearer t'],
+  ]
+  expect(sent).toEqual([always, [...always, ['content-type', 'application/json']]])
 })
 
 test('what the domain refuses is not sent', async () => {

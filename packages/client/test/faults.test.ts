@@ -7,7 +7,7 @@ import {
   type PlantClient,
   type PlantClientOptions,
 } from '@plant-store/client'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import {
   answer,
   breakOff,
@@ -79,12 +79,18 @@ test.each<[string, Step, object]>([
   ['silence', hang, { reason: 'timed-out' }],
   ['a store that can not be used', unavailable, { status: 503, number: 50302 }],
   ['a defect', answer(500, { error: 50001, message: 'the server failed' }), { status: 500, number: 50001 }],
+  ["a proxy's defect", html(500), { reason: 'unreadable-answer', status: 500 }],
   ["a proxy's failure", html(502), { reason: 'unreadable-answer', status: 502 }],
   ["a proxy's 503", html(503), { reason: 'unreadable-answer', status: 503 }],
   [
     'a 201 that reads like a refusal',
     answer(201, { error: 40002, message: 'name is required' }),
-    { reason: 'unreadable-answer', status: 201 },
+    {
+      reason: 'unreadable-answer',
+      status: 201,
+      message:
+        'the answer, with status 201, is not one of a plant store; it is unknown whether the change was made',
+    },
   ],
   ['a 200 that is no plant', answer(200, '[]'), { reason: 'unreadable-answer', status: 200 }],
   [
@@ -127,7 +133,11 @@ test('a connection that never was is known by its code, also where errors are of
       return Promise.reject(new TypeError('fetch failed', { cause }))
     },
   })
-  await expect(client.create(plant)).rejects.toMatchObject({ mayHaveChanged: false })
+  await expect(client.create(plant)).rejects.toMatchObject({
+    mayHaveChanged: false,
+    message: 'no answer: the connection failed',
+    cause: { message: 'fetch failed' },
+  })
   expect(attempts).toHaveLength(2)
 })
 
@@ -177,6 +187,18 @@ test.each<[string, Step]>([
   await expect(store.client.replace(plant)).rejects.toMatchObject({ status: 404, mayHaveChanged: true })
 })
 
+test.each([{ error: 40002 }, { error: '40002', message: 'no' }, { message: 'no' }, null])(
+  'a 400 that says %j is of no plant store, and changed nothing',
+  async body => {
+    await using store = await scripted([answer(400, body)])
+    await expect(store.client.create(plant)).rejects.toMatchObject({
+      reason: 'unreadable-answer',
+      status: 400,
+      mayHaveChanged: false,
+    })
+  },
+)
+
 test.each<[string, Step]>([
   ['a refusal', answer(400, { error: 40002, message: 'name is required' })],
   ['a defect', answer(500, { error: 50001, message: 'the server failed' })],
@@ -205,6 +227,7 @@ test('an attempt that takes too long is given up and repeated', async () => {
     reason: 'timed-out',
     mayHaveChanged: false,
     message: 'no answer within 50 ms',
+    cause: { name: 'AbortError' },
   })
 })
 
@@ -271,8 +294,10 @@ test('a signal and the time-out hold while the token is fetched too', async () =
 
 test('what the token is refused with comes through, and nothing is sent', async () => {
   const refusal = new Error('no such account')
-  await using store = await scripted([], { token: () => Promise.reject(refusal) })
+  const token = vi.fn(() => Promise.reject(refusal))
+  await using store = await scripted([], { token })
   await expect(store.client.read(1n)).rejects.toBe(refusal)
+  expect(token).toHaveBeenCalledTimes(1)
   expect(store.requests).toHaveLength(0)
 })
 
@@ -303,13 +328,17 @@ test('the token never follows a link to another origin', async () => {
   await using elsewhere = await startScriptedStore([])
   const link = `<${elsewhere.baseUrl}/plants?after=1>; rel="next"`
   await using store = await scripted([answer(200, '[{"id":1,"name":"Ficus"}]', { link })])
-  await expect(allPages(store.client)).rejects.toMatchObject({ reason: 'unreadable-answer' })
+  await expect(allPages(store.client)).rejects.toMatchObject({
+    reason: 'unreadable-answer',
+    cause: { message: `the next page is said to be at ${elsewhere.baseUrl}` },
+  })
   expect(elsewhere.requests).toHaveLength(0)
 })
 
 test.each([
   ['</plants?after=1>; rel=next', 2],
   ['</plants?x=,>; title="a, b"; rel="prev", </plants?after=1>; title="x; y"; rel="last next"', 2],
+  ['</plants?after=1>;rel="next last"', 2],
   ['</plants?after=1>; rel="prev"', 1],
   ['</plants?after=1>; title="rel=next"', 1],
 ])('the link %s leads to %i pages', async (link, pages) => {
@@ -317,6 +346,19 @@ test.each([
   await using store = await scripted([page, answer(200, '[]')])
   expect(await allPages(store.client)).toHaveLength(pages)
   if (pages === 2) expect(store.requests[1]?.url).toBe('/plants?after=1')
+})
+
+test('a list that has no plants has no next page, whatever its link says', async () => {
+  await using store = await scripted([answer(200, '[]', { link: '</plants?after=1>; rel=next' })])
+  expect(await store.client.list()).toEqual({ plants: [] })
+})
+
+test('a list that is none can not be read', async () => {
+  await using store = await scripted([answer(200, '{"plants":[]}')])
+  await expect(store.client.list()).rejects.toMatchObject({
+    name: 'NoAnswerError',
+    cause: { message: 'a page of plants is an array' },
+  })
 })
 
 async function allPages(client: PlantClient) {

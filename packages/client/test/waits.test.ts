@@ -2,7 +2,8 @@ import { getEventListeners } from 'node:events'
 import { createPlantClient, type PlantClientOptions } from '@plant-store/client'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 
-beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'], now: 0 }))
+const now = Date.UTC(2030, 0, 1)
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'], now }))
 afterEach(() => {
   vi.useRealTimers()
   vi.restoreAllMocks()
@@ -55,9 +56,11 @@ test('no wait is longer than 5 seconds, or than it was told', async () => {
 test.each([
   ['1', 1000],
   ['30', 30_000],
-  ['Thu, 01 Jan 1970 00:00:07 GMT', 7000],
-  ['Wed, 31 Dec 1969 23:59:50 GMT', 0],
+  ['Tue, 01 Jan 2030 00:00:07 GMT', 7000],
+  ['Mon, 31 Dec 2029 23:59:50 GMT', 0],
   ['soon', 0],
+  ['-1', 0],
+  ['1 s', 0],
 ])('Retry-After: %s is waited for, and then some', async (field, ms) => {
   expect(await waits(busy(field), { attemptsMax: 2 })).toEqual([ms + 50])
 })

@@ -41,7 +41,7 @@ export class DomainError extends Error {
 
 /** Returns whether this is a {@link DomainError} of any copy of this package: `instanceof` knows only its own copy's. */
 export function isDomainError(error: unknown): error is DomainError {
-  return typeof error === 'object' && error !== null && brand in error
+  return (error as { [brand]?: unknown } | null | undefined)?.[brand] === true
 }
 
 /** The error of a value that has faults; its message names them all. */

@@ -21,8 +21,10 @@ test.each([
   expect(isDomainError(other)).toBe(false)
 })
 
-test('its own are', () => {
-  expect(isDomainError(new DomainError('id-taken', 'taken'))).toBe(true)
+test('its own are, and say what they are', () => {
+  const error = new DomainError('id-taken', 'taken')
+  expect(isDomainError(error)).toBe(true)
+  expect(`${error}`).toBe('DomainError: taken')
 })
 
 test('an error has the cause that it was given, and no other', () => {

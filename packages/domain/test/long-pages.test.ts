@@ -64,7 +64,9 @@ test.each([1, 99, 100, 128, 129, 256, 299, 300, 301, 1_000])(
   },
 )
 
-test.each(['', 'a', 'é', '\u07ff', '\u0800', '\ud7ff', '\ue000', '\uffff', '🌱', '\u{10ffff}', 'aé日🌱'])(
+const edges = ['\x7f', '\x80', '\u07ff', '\u0800', '\ud7ff', '\ue000', '\uffff', '\u{10000}', '\u{10ffff}']
+
+test.each(['', 'a', 'é', ...edges, '🌱', 'aé日🌱'])(
   'the length of a plant is that of its texts in UTF-8: %j',
   text => {
     expect(textBytes(parsePlant({ id: 1n, name: text }))).toBe(Buffer.byteLength(text))

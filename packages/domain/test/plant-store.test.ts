@@ -166,6 +166,12 @@ describe('a query for a page', () => {
     expect(parsePlantPageQuery(input)).toEqual(query)
   })
 
+  test('a refusal says in words what to mend', () => {
+    expect(() => parsePlantPageQuery({ limit: 0n, tag: '\0' })).toThrow(
+      'limit must be an integer from 1 to 1000; tag must not contain U+0000',
+    )
+  })
+
   test.each([
     [{ limit: 0n }, ['limit']],
     [{ limit: 1001n }, ['limit']],

@@ -104,6 +104,7 @@ test('says in words what to mend', () => {
   expect(refusalOf({ id: 1, tag: '\ud800' }).message).toBe(
     'id must be an integer from -9223372036854775808 to 9223372036854775807; name is required; tag must be Unicode text: it has a lone surrogate',
   )
+  expect(refusalOf({}).message).toBe('id is required; name is required')
   expect(refusalOf({ id: 1n, name: 7, tag: '\0' }).message).toBe(
     'name must be a string; tag must not contain U+0000',
   )
