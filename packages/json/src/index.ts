@@ -9,9 +9,8 @@
  * @throws SyntaxError saying what is wrong and where.
  */
 export function parseJsonRecord(text: string): unknown {
-  const value: unknown = JSON.parse(text)
-  if (typeof value !== 'object' || value === null) return value
-  const escapedNames = restoreLosses(text, value as Record<string, unknown>)
+  const value = JSON.parse(text) as Record<string, unknown>
+  const escapedNames = restoreLosses(text, value)
   if (escapedNames.length === 0) return value
   const record = readWithPlainNames(text, escapedNames)
   restoreLosses(text, record)
@@ -41,6 +40,7 @@ interface EscapedName {
   readonly end: number
 }
 
+/** @param record is not touched where the text holds no record */
 function restoreLosses(text: string, record: Record<string, unknown>): EscapedName[] {
   const escapedNames: EscapedName[] = []
   const enclosing: (Names | typeof array)[] = []
@@ -70,7 +70,6 @@ function restoreLosses(text: string, record: Record<string, unknown>): EscapedNa
       depth++
     } else if (code === closeBrace || code === closeBracket) {
       names = enclosing.pop()
-      nameExpected = false
       depth--
     } else if (code === comma) {
       nameExpected = names !== array
@@ -117,9 +116,9 @@ function readWithPlainNames(text: string, escapedNames: readonly EscapedName[]):
 
 function endOfString(text: string, start: number): number {
   for (let end = text.indexOf('"', start + 1); ; end = text.indexOf('"', end + 1)) {
-    let before = end - 1
-    while (text.charCodeAt(before) === backslash) before--
-    if ((end - 1 - before) % 2 === 0) return end
+    let backslashes = 0
+    while (text.charCodeAt(end - 1 - backslashes) === backslash) backslashes++
+    if (backslashes % 2 === 0) return end
   }
 }
 
@@ -153,7 +152,7 @@ function exactInteger(source: string): bigint | undefined {
 
   const digits = whole + fraction
   let first = 0
-  while (first < digits.length && digits.charCodeAt(first) === zero) first++
+  while (digits.charCodeAt(first) === zero) first++
   if (first === digits.length) return 0n
   let end = digits.length
   while (digits.charCodeAt(end - 1) === zero) end--

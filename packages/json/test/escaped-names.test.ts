@@ -1,5 +1,5 @@
 import { parseJsonRecord } from '@plant-store/json'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 
 const raw = String.raw
 
@@ -30,9 +30,22 @@ test('makes an escaped __proto__ an own member and no prototype, at any depth', 
   }
   expect(Object.getPrototypeOf(record)).toBe(Object.prototype)
   expect(record.id).toBeUndefined()
-  expect(Object.getOwnPropertyDescriptor(record, '__proto__')?.value).toEqual({ id: 7 })
+  expect(Object.getOwnPropertyDescriptor(record, '__proto__')).toEqual({
+    value: { id: 7 },
+    writable: true,
+    enumerable: true,
+    configurable: true,
+  })
   expect(Object.getOwnPropertyDescriptor(record.a, '__proto__')?.value).toBe(8)
   expect(
     Object.getOwnPropertyDescriptor(parseJsonRecord(raw`{"\u005f_proto__":8}`), '__proto__')?.value,
   ).toBe(8n)
+})
+
+test('a name that looks like a stand-in stays what it is', () => {
+  const random = vi.spyOn(Math, 'random').mockReturnValueOnce(0.5)
+  onTestFinished(() => random.mockRestore())
+  const standIn = `${(0.5).toString(36)}0`
+  expect(parseJsonRecord(raw`{"\u0061":1,"${standIn}":2}`)).toEqual({ a: 1n, [standIn]: 2n })
+  expect(random).toHaveBeenCalledTimes(2)
 })

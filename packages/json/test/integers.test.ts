@@ -9,6 +9,7 @@ test.each([
   ['0', 0n],
   ['-0', 0n],
   ['1', 1n],
+  ['1 ', 1n],
   ['-1', -1n],
   ['9007199254740991', 2n ** 53n - 1n],
   ['9007199254740992', 2n ** 53n],
@@ -116,5 +117,6 @@ test('leaves numbers that are not members of the record itself as JavaScript rea
     f: 5n,
   })
   expect(parseJsonRecord('[1,{"a":2}]')).toEqual([1, { a: 2 }])
-  expect(parseJsonRecord('7')).toBe(7)
+  for (const value of [7, 'a', null, true]) expect(parseJsonRecord(JSON.stringify(value))).toBe(value)
+  expect(parseJsonRecord('"\\u0061"')).toBe('a')
 })
