@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { assertFailure, createClient, createRecorder, plantRequest, toJson } from '@plant-store/contract'
@@ -103,6 +104,49 @@ test('a PUT whose body is no JSON is logged with the plant of its path', async (
   await vi.waitFor(() =>
     expect(server.service.answered).toEqual([expect.objectContaining({ error: 40001, plantId: '7' })]),
   )
+})
+
+test.each([
+  ['x'.repeat(128), true],
+  ['aZ09_.:/+=@-', true],
+  ['x'.repeat(129), false],
+  ['a b', false],
+  ['a"', false],
+  ['"a', false],
+])('a request that the client names %s is answered and logged by one name', async (given, isKept) => {
+  await using server = await start()
+  const answer = await server.client.ask('GET', '/plants', { headers: { 'x-request-id': given } })
+  const name = answer.headers.get('x-request-id')
+  if (isKept) expect(name).toBe(given)
+  else expect(name).toMatch(/^[\w-]{11}-[\da-z]+$/)
+  await vi.waitFor(() => expect(server.service.answered.map(({ reqId }) => reqId)).toEqual([name]))
+})
+
+test('a request is answered within its trace, which ends with what was answered', async () => {
+  const current = new AsyncLocalStorage<string>()
+  const memory = createMemoryPlantRepository()
+  const begun: unknown[] = []
+  const ended: unknown[] = []
+  const within: unknown[] = []
+  await using server = await start({
+    plants: {
+      insert(plant) {
+        within.push(current.getStore())
+        return memory.insert(plant)
+      },
+    },
+    traceRequest({ method, headers }) {
+      begun.push([method, headers['traceparent']])
+      return { traceId: 'this', run: handle => current.run('this', handle), end: each => ended.push(each) }
+    },
+  })
+  begun.length = 0
+  ended.length = 0
+  const body = toJson({ id: 1n, name: 'n' })
+  await server.client.ask('POST', '/plants', { body, headers: { traceparent: 'that' } })
+  await vi.waitFor(() => expect(server.service.answered).toMatchObject([{ status: 200, traceId: 'this' }]))
+  expect([begun, within]).toEqual([[['POST', 'that']], ['this']])
+  expect(ended).toEqual([{ method: 'POST', route: '/plants', status: 200 }])
 })
 
 describe('a refusal below the routes names itself, stands in the log and is counted, each once:', () => {

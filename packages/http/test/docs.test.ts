@@ -3,6 +3,26 @@ import { connect, type Socket } from 'node:net'
 import { expect, test, vi } from 'vitest'
 import { startMemoryService } from './memory-service.ts'
 
+test.each([
+  ['/docs', 'text/html; charset=utf-8', /<html/],
+  ['/docs/page.js', 'text/javascript; charset=utf-8', /SwaggerUIBundle/],
+  ['/docs/swagger-ui-bundle.js', 'text/javascript; charset=utf-8', /swagger/i],
+  ['/docs/swagger-ui.css', 'text/css; charset=utf-8', /\.swagger-ui/],
+])('%s may run nothing but the files of the reference page', async (path, mediaType, content) => {
+  await using service = await startMemoryService()
+  const answer = await fetch(service.url + path)
+  expect(await answer.text()).toMatch(content)
+  expect(Object.fromEntries(answer.headers)).toMatchObject({
+    'content-type': mediaType,
+    'content-security-policy':
+      "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    'x-content-type-options': 'nosniff',
+    'referrer-policy': 'no-referrer',
+    'cache-control': 'no-cache',
+  })
+  expect((await fetch(service.url + path, { method: 'POST' })).headers.get('allow')).toBe('GET, HEAD')
+})
+
 test('a file of the reference page is held in memory once, however many clients take it slowly', async () => {
   await using service = await startMemoryService()
   const { hostname, port } = new URL(service.url)

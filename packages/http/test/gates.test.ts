@@ -107,6 +107,15 @@ function kind(value: unknown): string {
   return typeof value === 'function' ? 'a function' : (JSON.stringify(value) ?? 'undefined')
 }
 
+test.each<[string, AnyGate, RegExp]>([
+  ['returns no holder', () => undefined, /TypeError: the gate returned no holder with a name/],
+  ['throws nothing', () => raise(undefined), /Error: the gate failed with undefined/],
+])('why a gate that %s admits nobody is in the log', async (_, gate, reason) => {
+  await using service = await startMemoryService({ gate: gate as Gate })
+  await fetch(`${service.url}/plants`)
+  expect(service.logged).toEqual([['error', expect.stringMatching(reason)]])
+})
+
 /** @returns how a create was answered, and how many plants there are after it */
 async function ask(gate: AnyGate) {
   let created = 0

@@ -2,7 +2,13 @@ import { createGate, type Gate, hashToken, mintToken, type Scope } from '@plant-
 import { createMemoryTokenRepository } from '@plant-store/access/testing'
 import { createPlantStore, type PlantRepository } from '@plant-store/domain'
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
-import { type AnsweredRequest, createServer, defaultServerLimits, type ServerLimits } from '@plant-store/http'
+import {
+  type AnsweredRequest,
+  createServer,
+  defaultServerLimits,
+  type RequestTracer,
+  type ServerLimits,
+} from '@plant-store/http'
 
 export interface MemoryServiceOptions {
   /** Operations that behave otherwise than those of the repository in memory. */
@@ -15,6 +21,8 @@ export interface MemoryServiceOptions {
   readonly host?: string
   readonly trustedProxies?: readonly string[]
   readonly wrongTokenCounts?: SharedArrayBuffer
+  readonly traceRequest?: RequestTracer
+  readonly corsOrigins?: readonly string[]
 }
 
 /** What the server logged above the level `info`. */
@@ -26,6 +34,7 @@ interface LoggedRequest {
   readonly method?: string
   readonly status: number
   readonly plantId?: string
+  readonly traceId?: string
 }
 
 /** The HTTP adapter on real sockets, over repositories that forget with the process. */
@@ -59,7 +68,9 @@ export async function startMemoryService(options: MemoryServiceOptions = {}) {
     metrics: async () => '# HELP http_requests_total Requests\n',
     limits,
     trustedProxies: options.trustedProxies ?? [],
+    corsOrigins: options.corsOrigins ?? [],
     ...(options.wrongTokenCounts && { wrongTokenCounts: options.wrongTokenCounts }),
+    ...(options.traceRequest && { traceRequest: options.traceRequest }),
     ...(options.baseUrl && { baseUrl: options.baseUrl }),
   })
   const origin = await server.listen({ host: options.host ?? '127.0.0.1', port: 0 })

@@ -39,7 +39,7 @@ test('who sends one wrong token after the other is told to wait, and how long', 
   await using server = await start()
   for (let n = 0; n < wrongTokensMax; n++) assertFailure(await server.guess(n), 40102)
   const answer = await server.guess(wrongTokensMax)
-  assertFailure(answer, 42901)
+  assertFailure(answer, 42901, /^too many wrong access tokens came from this address$/)
   expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0)
   expect(Number(answer.headers.get('retry-after'))).toBeLessThanOrEqual(60)
 })
@@ -56,6 +56,11 @@ test('a minute begins with the first wrong token, and the wait is what is left o
     expect(throttle('192.0.2.1')).toBe(1)
     seconds += 1n
   }
+})
+
+test('what is no address counts as it is', () => {
+  const throttle = createThrottle(1)
+  expect(['unknown', '_hidden', 'unknown', '_hidden'].map(throttle)).toEqual([0, 0, 60, 60])
 })
 
 test('a wrong token that another thread counts meanwhile is counted too', () => {

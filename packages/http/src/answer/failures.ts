@@ -82,7 +82,7 @@ export function toFailure(error: unknown): Failure {
   if (isDomainError(error) && Object.hasOwn(failures, error.code)) return failure(error.code, error.message)
   if (isAccessError(error) && Object.hasOwn(failures, error.code))
     return failure(error.code, error.message, { 'www-authenticate': challenge(error) })
-  const code = fastifyFailures[(error as { code?: unknown }).code as keyof typeof fastifyFailures]
+  const code = fastifyFailures.get((error as { code?: unknown }).code)
   if (code !== undefined) return failure(code, failures[code][1])
   return failureAround(error) ?? failure('internal', 'the server failed to answer this request')
 }
@@ -123,10 +123,10 @@ function quoted(text: string): string {
 }
 
 /** What Fastify finds wrong before a handler runs. */
-const fastifyFailures = {
-  FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupported-media-type',
-  FST_ERR_CTP_BODY_TOO_LARGE: 'body-too-large',
-  FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'bad-request',
-  FST_ERR_BAD_URL: 'bad-target',
-  FST_ERR_MAX_PARAM_LENGTH: 'bad-target',
-} as const satisfies Record<string, RequestErrorCode>
+const fastifyFailures: ReadonlyMap<unknown, RequestErrorCode> = new Map([
+  ['FST_ERR_CTP_INVALID_MEDIA_TYPE', 'unsupported-media-type'],
+  ['FST_ERR_CTP_BODY_TOO_LARGE', 'body-too-large'],
+  ['FST_ERR_CTP_INVALID_CONTENT_LENGTH', 'bad-request'],
+  ['FST_ERR_BAD_URL', 'bad-target'],
+  ['FST_ERR_MAX_PARAM_LENGTH', 'bad-target'],
+])

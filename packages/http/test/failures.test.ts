@@ -1,0 +1,64 @@
+import { AccessError } from '@plant-store/access'
+import { DomainError } from '@plant-store/domain'
+import { expect, test } from 'vitest'
+import { RequestError, toFailure } from '../src/answer/failures.ts'
+
+const challenge = 'Bearer realm="plant-store"'
+const unknown = (error: Error) => Object.assign(error, { code: 'of-tomorrow' })
+const by = (code: string) => Object.assign(new Error('words of Fastify'), { code, statusCode: 400 })
+const around = (statusCode: unknown, message = 'slow down') => ({ statusCode, message })
+
+test.each<[unknown, status: number, error: number, message: string, headers?: Record<string, string>]>([
+  [new RequestError('bad-host', 'no host', { a: 'b' }), 400, 40007, 'no host', { a: 'b' }],
+  [new RequestError('draining', 'stops', { a: 'b' }), 503, 50303, 'stops', { a: 'b', 'retry-after': '1' }],
+  [new RequestError('bad-json', 'a lone \ud800'), 400, 40001, 'a lone \ufffd'],
+  [new DomainError('id-taken', 'taken'), 400, 40003, 'taken'],
+  [new DomainError('store-busy', 'busy'), 503, 50301, 'busy', { 'retry-after': '1' }],
+  [new AccessError('no-token', 'none'), 401, 40101, 'none', { 'www-authenticate': challenge }],
+  [
+    new AccessError('invalid-token', 'a "b" \\ é\n'),
+    401,
+    40102,
+    'a "b" \\ é\n',
+    {
+      'www-authenticate': `${challenge}, error="invalid_token", error_description="a \\"b\\" \\\\ ??"`,
+    },
+  ],
+  [
+    new AccessError('insufficient-scope', 'lacks it', 'plants:write'),
+    403,
+    40301,
+    'lacks it',
+    {
+      'www-authenticate': `${challenge}, error="insufficient_scope", error_description="lacks it", scope="plants:write"`,
+    },
+  ],
+  [by('FST_ERR_CTP_INVALID_MEDIA_TYPE'), 415, 41501, 'The body must be application/json in UTF-8'],
+  [by('FST_ERR_CTP_BODY_TOO_LARGE'), 413, 41301, 'The body is larger than the server accepts'],
+  [by('FST_ERR_CTP_INVALID_CONTENT_LENGTH'), 400, 40000, 'The request is not well-formed HTTP'],
+  [by('FST_ERR_BAD_URL'), 400, 40006, 'The request target is not correctly percent-encoded UTF-8'],
+  [by('FST_ERR_MAX_PARAM_LENGTH'), 400, 40006, 'The request target is not correctly percent-encoded UTF-8'],
+  [around(400), 400, 40000, 'slow down'],
+  [around(429), 429, 42900, 'slow down'],
+  [around(499, 'a lone \udc00'), 499, 49900, 'a lone \ufffd'],
+  [around(503), 503, 50300, 'slow down'],
+])('%o is answered as itself', (thrown, status, error, message, headers = {}) => {
+  expect(toFailure(thrown)).toEqual({ status, headers, body: { error, message }, isDefect: false })
+})
+
+test.each([
+  new Error('secret'),
+  'secret',
+  unknown(new DomainError('id-taken', 'secret')),
+  unknown(new AccessError('no-token', 'secret')),
+  // What every object has.
+  Object.assign(new Error('secret'), { code: 'toString' }),
+  around(399),
+  around(500),
+  around(502),
+  around(504),
+  around('429'),
+])('%o is a defect, of which a client is told nothing', thrown => {
+  const body = { error: 50001, message: 'the server failed to answer this request' }
+  expect(toFailure(thrown)).toEqual({ status: 500, headers: {}, body, isDefect: true })
+})

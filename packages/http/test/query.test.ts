@@ -1,0 +1,98 @@
+import { maxHeaderSize } from 'node:http'
+import { parsePlantId } from '@plant-store/domain'
+import type { FastifyRequest } from 'fastify'
+import { describe, expect, test } from 'vitest'
+import { nextPage, readInteger, readQuery } from '../src/request/query.ts'
+
+const read = (query: string) => readQuery(`/plants${query}`, ['limit', 'after', 'tag'])
+
+test.each([
+  ['', {}],
+  ['?', {}],
+  ['?limit=1&&after=-5', { limit: '1', after: '-5' }],
+  ['?tag', { tag: '' }],
+  ['?tag=', { tag: '' }],
+  ['?t%61g=a+b%2B%C3%A9', { tag: 'a b+é' }],
+  ['?tag=a=b?c', { tag: 'a=b?c' }],
+  ['?other=%zz&other=é&tag=x', { tag: 'x' }],
+])('the query of /plants%s is read', (query, expected) => {
+  expect(read(query)).toEqual(expected)
+})
+
+const wrongCharacters = 'the query has characters that must be percent-encoded'
+const wrongCoding = 'the query is not correctly percent-encoded UTF-8'
+test.each([
+  ['?tag=é', 'bad-target', wrongCharacters],
+  ['?tag=\x7f', 'bad-target', wrongCharacters],
+  ['?tag=a b', 'bad-target', wrongCharacters],
+  ['?é', 'bad-target', wrongCharacters],
+  ['?tag=%ff', 'bad-target', wrongCoding],
+  ['?%zz=1', 'bad-target', wrongCoding],
+  ['?tag=1&limit=1&tag=1', 'repeated-parameter', 'the query gives tag more than once'],
+])('the query of /plants%s is refused', (query, code, message) => {
+  expect(() => read(query)).toThrow(expect.objectContaining({ code, message }))
+})
+
+test('an integer is read exactly, and any other text is left to the domain', () => {
+  for (const text of ['0', '7', '-1', '10', '9223372036854775807', '-9223372036854775808'])
+    expect(readInteger(text)).toBe(BigInt(text))
+  for (const text of [
+    '',
+    '-',
+    '-0',
+    '00',
+    '01',
+    '-01',
+    '+1',
+    ' 1',
+    '1 ',
+    '1.0',
+    '1e3',
+    '0x1',
+    '10000000000000000000',
+  ])
+    expect(readInteger(text)).toBe(text)
+  expect(readInteger(undefined)).toBeUndefined()
+})
+
+describe('the link to the next page', () => {
+  const after = parsePlantId(-7n)
+  const linkOf = (url: string, tag?: string, rawHeaders: string[] = [], limit?: number) =>
+    nextPage(
+      { raw: { url, rawHeaders }, server: { server: { maxHeaderSize: limit } } } as unknown as FastifyRequest,
+      after,
+      { limit: 2, ...(tag !== undefined && { tag }) },
+    )
+
+  test.each([
+    ['/plants?limit=2&tag=other', undefined, '/plants?limit=2&after=-7'],
+    ['/a/b/plants#c', 'ö &', '/a/b/plants?limit=2&after=-7&tag=%C3%B6%20%26'],
+    ['HTTPS://host:8/plants?limit=2', '', '/plants?limit=2&after=-7&tag='],
+    ['http://host/plants', undefined, '/plants?limit=2&after=-7'],
+    // A link that begins with two slashes would name another host.
+    ['///evil/plants', undefined, '/evil/plants?limit=2&after=-7'],
+    ['/<a>/plants', undefined, '/%3Ca%3E/plants?limit=2&after=-7'],
+  ])('of %s with the tag %j', (url, tag, target) => {
+    expect(linkOf(url, tag)).toBe(`<${target}>; rel="next"`)
+  })
+
+  test('is given as long as a request for it, and the answer with it, have room for their header fields', () => {
+    const targetBytes = '/plants?limit=2&after=-7'.length
+    const fails = (link: () => string) =>
+      expect(link).toThrow(
+        expect.objectContaining({
+          code: 'headers-too-large',
+          message:
+            'a request for the next page would be too large: ask for a shorter tag, or for more plants a page',
+        }),
+      )
+    fails(() => linkOf('/plants', undefined, [], targetBytes + 1024))
+    linkOf('/plants', undefined, [], targetBytes + 1025)
+    const fields = ['x', 'y'.repeat(1_999)]
+    fails(() => linkOf('/plants', undefined, fields, targetBytes + 2_000))
+    linkOf('/plants', undefined, fields, targetBytes + 2_001)
+    const tagMax = maxHeaderSize - 1025 - targetBytes - '&tag='.length
+    fails(() => linkOf('/plants', 'x'.repeat(tagMax + 1)))
+    linkOf('/plants', 'x'.repeat(tagMax))
+  })
+})
