@@ -4,7 +4,7 @@ const defaults = {
   /** The text of the plants in one answer, in UTF-8; a page of plants ends there, with one plant at least. */
   pageTextBytesMax: 2 * 1024 * 1024,
   /** Bodies and answers of some length, from their arrival until the answer has left; past it, 503. */
-  heldBytesMax: 64 * 1024 * 1024,
+  heldBytesMax: 48 * 1024 * 1024,
   /** For a whole request to arrive, from its first byte. */
   requestTimeoutMs: 30_000,
   /** For its header section to arrive. */
