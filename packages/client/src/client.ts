@@ -30,22 +30,24 @@ export interface PlantClient {
   remove(id: bigint, options?: CallOptions): Promise<void>
 }
 
-/** A plant in plain values. */
-export type PlantInput = { readonly [Field in keyof Plant]: Plain<Plant[Field]> }
+/** A plant in plain values. What it need not have may be `undefined`. */
+export type PlantInput = {
+  readonly [Field in keyof Plant]: Plain<Plant[Field]> | ({} extends Pick<Plant, Field> ? undefined : never)
+}
 type Plain<Value> = Value extends bigint ? bigint : Value extends string ? string : Value
 
 export interface PlantListQuery {
   /** From 1 to 1000; the store takes 100 when it isn't given. */
-  readonly limit?: number
+  readonly limit?: number | undefined
   /** Only ids above this one. */
-  readonly after?: bigint
+  readonly after?: bigint | undefined
   /** Only plants with exactly this tag. */
-  readonly tag?: string
+  readonly tag?: string | undefined
 }
 
 export interface CallOptions {
   /** Gives the whole call up, its waits between attempts included. A change may then have been made. */
-  readonly signal?: AbortSignal
+  readonly signal?: AbortSignal | undefined
 }
 
 export interface PlantClientOptions extends Pick<SendOptions, 'token'>, Partial<Omit<SendOptions, 'token'>> {

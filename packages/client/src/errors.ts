@@ -2,7 +2,7 @@
 export class RefusedError extends Error {
   override readonly name = 'RefusedError'
   readonly status: number
-  /** The `error` of the body: a number of the store's published table, such as 40003 for an id that is taken. */
+  /** The `error` of the body: one of `errorNumbers`, or of a newer store. */
   readonly number: number
   /** Whether the change that was asked for may have been made all the same, by this attempt or by one before it. */
   readonly mayHaveChanged: boolean

@@ -1,3 +1,4 @@
+export { DomainError, isDomainError, type Plant, type PlantId, type PlantPage } from '@plant-store/domain'
 export {
   type CallOptions,
   createPlantClient,
@@ -6,4 +7,5 @@ export {
   type PlantInput,
   type PlantListQuery,
 } from './client.ts'
+export { errorNumbers } from './error-numbers.ts'
 export { NoAnswerError, type NoAnswerReason, RefusedError } from './errors.ts'

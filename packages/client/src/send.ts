@@ -1,3 +1,4 @@
+import { errorNumbers } from './error-numbers.ts'
 import { NoAnswerError, RefusedError } from './errors.ts'
 import { parseExactJson } from './exact-json.ts'
 import { type RetryLimits, readRetryAfter, wait, waitBeforeRetry } from './retry.ts'
@@ -7,7 +8,7 @@ export interface Call<Result> {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   readonly url: URL
   readonly body?: string
-  readonly options: { readonly signal?: AbortSignal } | undefined
+  readonly options: { readonly signal?: AbortSignal | undefined } | undefined
   /** Throws when the body is not what the operation answers. */
   readonly read: (body: unknown, headers: Headers) => Result
 }
@@ -134,11 +135,15 @@ function readRefusal(status: number, body: unknown): { number: number; message: 
   return isRefusal ? { number, message } : undefined
 }
 
-/** Of the store's published numbers: there is no such plant. */
-const plantNotFound = 40402
-const isNotFound = (error: unknown) => error instanceof RefusedError && error.number === plantNotFound
+const isNotFound = (error: unknown) =>
+  error instanceof RefusedError && error.number === errorNumbers['plant-not-found']
 /** Of those from 50000 on, the ones that say that nothing was changed: they are sent before the request is handled. */
-const unchanged = new Set([50301, 50303, 50304, 50305])
+const unchanged = new Set<number>([
+  errorNumbers['store-busy'],
+  errorNumbers.draining,
+  errorNumbers['too-many-connections'],
+  errorNumbers['too-many-bytes'],
+])
 
 /** Node's names for a connection that never was, and Bun's. Browsers don't tell. */
 const neverConnectedCodes = new Set<unknown>([
@@ -151,7 +156,11 @@ const neverConnectedCodes = new Set<unknown>([
   'ConnectionRefused',
 ])
 
+/** Deno says it in words alone (seen with 2.9.6). */
+const neverConnectedOnDeno = /: client error \(Connect\): /
+
 function neverConnected(error: unknown): boolean {
-  const { code, cause } = error as { code?: unknown; cause?: unknown }
-  return neverConnectedCodes.has(code) || (Boolean(cause) && neverConnected(cause))
+  const { code, message, cause } = error as { code?: unknown; message?: unknown; cause?: unknown }
+  if (neverConnectedCodes.has(code) || neverConnectedOnDeno.test(`${message}`)) return true
+  return Boolean(cause) && neverConnected(cause)
 }

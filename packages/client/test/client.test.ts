@@ -16,6 +16,20 @@ test('a plant goes through its whole life', async () => {
   await expect(client.read(1n)).rejects.toMatchObject({ status: 404, number: 40402 })
 })
 
+test('what need not be given may be undefined: the next page as the last one names it, a tag, a signal', async () => {
+  await using store = await startMemoryStore()
+  const client = createPlantClient(store)
+  const maybe: string | undefined = undefined
+  const signal: AbortSignal | undefined = undefined
+  for (const id of [1n, 2n]) await client.create({ id, name: 'n', tag: maybe }, { signal })
+
+  const first = await client.list({ limit: 1, tag: maybe })
+  expect(first).toEqual({ plants: [{ id: 1n, name: 'n' }], next: 1n })
+  const last = await client.list({ after: first.next })
+  expect(last).toEqual({ plants: [{ id: 2n, name: 'n' }] })
+  expect((await client.list({ after: last.next })).plants).toHaveLength(2)
+})
+
 test('ids and texts come back exactly as they went', async () => {
   await using store = await startMemoryStore()
   const client = createPlantClient(store)

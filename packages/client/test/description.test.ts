@@ -1,4 +1,5 @@
-import { createPlantClient, type PlantClient, RefusedError } from '@plant-store/client'
+import { createPlantClient, errorNumbers, type PlantClient, RefusedError } from '@plant-store/client'
+import { failures } from '@plant-store/http'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { expect, test } from 'vitest'
 import { startMemoryStore } from './memory-store.ts'
@@ -51,6 +52,11 @@ const goodBodies = {
 }
 
 const methodOf = ({ operationId }: Operation) => operationId.replace(/Plants?$/, '') as keyof PlantClient
+
+test('the client names every number that the server publishes', () => {
+  const published = Object.entries(failures).map(([name, [number]]) => [name, number])
+  expect(errorNumbers).toEqual(Object.fromEntries(published))
+})
 
 test('the client has a method for every operation on plants, and no other', () => {
   const client = createPlantClient({ baseUrl: 'http://localhost', token: 't' })

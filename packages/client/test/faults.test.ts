@@ -104,6 +104,20 @@ test.each<[string, Step, object]>([
   expect(store.requests).toHaveLength(1)
 })
 
+test('a connection that Deno could not make was never asked, and one that broke may have been', async () => {
+  const failing = (part: string, why: string) => {
+    const cause = new Error(
+      `error sending request for url (http://store/plants): client error (${part}): ${why}`,
+    )
+    const fetch = () => Promise.reject(new TypeError('fetch failed', { cause }))
+    return createPlantClient({ baseUrl: 'http://store', token: 't', attemptsMax: 1, fetch }).create(plant)
+  }
+  const refused = failing('Connect', 'tcp connect error: Connection refused (os error 111)')
+  await expect(refused).rejects.toMatchObject({ mayHaveChanged: false })
+  const broken = failing('SendRequest', 'connection closed before message completed')
+  await expect(broken).rejects.toMatchObject({ mayHaveChanged: true })
+})
+
 test('a store that nobody listens at was never asked', async () => {
   const port = await freePort()
   const attempts: string[] = []

@@ -1,3 +1,4 @@
+export { failures } from './answer/failures.ts'
 export { drain, stopListening } from './connection/drain.ts'
 export { defaultServerLimits, type ServerLimits } from './limits.ts'
 export { type PlantRoutesOptions, plantRoutes } from './plugin.ts'
