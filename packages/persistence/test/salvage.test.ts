@@ -1,6 +1,6 @@
 import { createHash, randomFillSync } from 'node:crypto'
-import { readFileSync, truncateSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { type Plant, parsePlant } from '@plant-store/domain'
 import { fullPlant } from '@plant-store/domain/testing'
 import { temporaryFolder as disposableFolder } from '@plant-store/harness'
@@ -235,10 +235,13 @@ test('a page in the place of the one above it is betrayed by the index', async (
   expect(count).toBe(plants.length)
 })
 
-test('a sound store is read whole', async () => {
-  const { read, ...rest } = await salvaged(damagedFile([]))
+test('a sound store is read whole, and left as it is', async () => {
+  const file = damagedFile([])
+  const { read, ...rest } = await salvaged(file)
   expect(digest(read)).toBe(digest(plants))
   expect(rest).toEqual({ count: plants.length, pages: 0, plants: 0 })
+  expect(readFileSync(file).equals(sound)).toBe(true)
+  expect(readdirSync(dirname(file))).toEqual(['plants.db'])
 })
 
 test('what is only in the log is read too', async () => {
@@ -256,6 +259,14 @@ test('a store that is in use is refused', async () => {
   const file = join(temporaryFolder(), 'plants.db')
   await using _storage = await openStorage({ url: `file:${file}` })
   await expect(openSalvage(`file:${file}`)).rejects.toThrow(StoreInUseError)
+})
+
+test('a store of a newer version is refused', async () => {
+  const file = damagedFile([])
+  const database = new Database(file)
+  database.exec('update schema_version set version = 99')
+  database.close()
+  await expect(openSalvage(`file:${file}`)).rejects.toThrow(/schema version 99, .* run a newer release/)
 })
 
 test.each([

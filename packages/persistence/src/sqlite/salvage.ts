@@ -89,13 +89,22 @@ function findPlants(connection: Database.Database): number {
       .all(),
   )
   if (!isStore([...rootOf.keys()])) throw new Error('it is empty')
+  refuseNewer(connection)
   const columns = connection.prepare("select name from pragma_table_info('plants')").pluck().all()
-  // The version is in a page of its own, which may be damaged.
-  if (columns.some((column, n) => column !== plantColumns[n])) {
-    knownVersion(versionOf(connection))
+  if (columns.some((column, n) => column !== plantColumns[n]))
     throw new Error('its plants have columns that this software does not know')
-  }
   return Number(rootOf.get('plants'))
+}
+
+function refuseNewer(connection: Database.Database): void {
+  let version: number
+  try {
+    version = versionOf(connection)
+  } catch {
+    // It is in a page of its own, which may be damaged.
+    return
+  }
+  knownVersion(version)
 }
 
 /** Returns how many plants the index of tags names; `undefined` when it is damaged too. */
