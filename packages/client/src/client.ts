@@ -32,7 +32,9 @@ export interface PlantClient {
 
 /** A plant in plain values. What it need not have may be `undefined`. */
 export type PlantInput = {
-  readonly [Field in keyof Plant]: Plain<Plant[Field]> | (object extends Pick<Plant, Field> ? undefined : never)
+  readonly [Field in keyof Plant]:
+    | Plain<Plant[Field]>
+    | (object extends Pick<Plant, Field> ? undefined : never)
 }
 type Plain<Value> = Value extends bigint ? bigint : Value extends string ? string : Value
 
