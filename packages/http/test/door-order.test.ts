@@ -60,3 +60,80 @@ test('of all that is wrong with a request the first is told, in one order', asyn
     expect(`${error} ${message}`).toMatch(faults[righted]?.[2] as RegExp)
   }
 })
+
+const ask = (fields: readonly string[], body = '', method = 'POST', path = '/plants') =>
+  client.exchange(
+    { method, target: client.target(path) },
+    [
+      `${method} ${client.target(path)} HTTP/1.1`,
+      'host: h',
+      `authorization: Bearer ${full}`,
+      ...fields,
+      `content-length: ${body.length}\r\n\r\n${body}`,
+    ].join('\r\n'),
+  )
+
+test.each([
+  [
+    ['content-type: application/json', 'content-type: text/plain'],
+    /^the header field content-type is given more than once$/,
+  ],
+  [['expect: 100-continues'], /^the expectation 100-continues cannot be met$/],
+  [['expect: not-100-continue'], /^the expectation not-100-continue cannot be met$/],
+  [['content-type: application/json; charset=latin1'], /^the body must be in UTF-8$/],
+  [[], /^the media type of the body must be application\/json$/],
+])('with %j a client is told why', async (fields, message) => {
+  const answer = await ask(fields, '{"id":1,"name":"n"}')
+  expect(JSON.parse(`${answer.body}`).message).toMatch(message)
+  // The body of a request that was not asked for may never come.
+  if (`${message}`.includes('expectation')) expect(answer.headers.get('connection')).toBe('close')
+})
+
+test('a path where nothing is, is told as such', async () => {
+  const answer = await ask([], '', 'GET', '/nowhere')
+  expect(JSON.parse(`${answer.body}`)).toEqual({ error: 40401, message: 'there is nothing at this path' })
+})
+
+test('a body of all that is allowed is asked for, and one byte more is not', async () => {
+  const bodyOf = (bytes: number) => `${' '.repeat(bytes - 18)}{"id":7,"name":""}`
+  for (const [bytes, status, interim] of [
+    [service.bodyBytesMax, 200, [100]],
+    [service.bodyBytesMax + 1, 413, []],
+  ] as const) {
+    const answer = await ask(['content-type: application/json', 'expect: 100-continue'], bodyOf(bytes))
+    expect([answer.status, answer.interim]).toEqual([status, interim])
+  }
+})
+
+test.each(['a', 'a:1', "a.b-c_d~!$&'()*+;=:", '%41', '[::1]', '[::1]:80', 'A', ''])(
+  'the host may be %j',
+  async host => {
+    const head = `GET ${client.target('/healthz')} HTTP/1.1\r\nhost: ${host}\r\n\r\n`
+    expect((await client.exchange({ method: 'GET', target: client.target('/healthz') }, head)).status).toBe(
+      200,
+    )
+  },
+)
+
+test.each([
+  'a,b',
+  'a b',
+  'a/b',
+  'a@b',
+  '%4',
+  '%4g',
+  '[::1',
+  '[::1]x',
+  '[fe80::1%eth0]',
+  '[1.2.3.4]',
+  'a:b',
+  'a:1:2',
+  '[]',
+])('the host may not be %j', async host => {
+  const head = `GET ${client.target('/healthz')} HTTP/1.1\r\nhost: ${host}\r\n\r\n`
+  const answer = await client.exchange({ method: 'GET', target: client.target('/healthz') }, head)
+  expect(JSON.parse(`${answer.body}`)).toEqual({
+    error: 40007,
+    message: 'the header field host must be a host, with or without a port',
+  })
+})

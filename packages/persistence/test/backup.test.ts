@@ -1,20 +1,25 @@
 import {
+  chmodSync,
+  chownSync,
   closeSync,
   copyFileSync,
   existsSync,
+  mkdirSync,
   mkdtempSync,
   openSync,
   readdirSync,
   readFileSync,
   readSync,
   rmSync,
+  statSync,
   symlinkSync,
   truncateSync,
   writeFileSync,
   writeSync,
 } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { hostname, tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { hashToken } from '@plant-store/access'
 import { parsePlant } from '@plant-store/domain'
 import { noTracer, trace } from '@plant-store/harness'
 import {
@@ -102,13 +107,21 @@ test('a backup that is given up or fails leaves what was there', async () => {
   await load(0, 20_000)
   writeFileSync(backup, 'what was there')
   const giveUp = new AbortController()
+  const steps: number[] = []
   const backingUp = backUpStore(url, backup, {
     force: true,
     signal: giveUp.signal,
-    onProgress: () => giveUp.abort(),
+    onProgress({ pages }) {
+      steps.push(pages)
+      giveUp.abort()
+    },
   })
   await expect(backingUp).rejects.toThrow(/could not be backed up/)
-  await expect(backUpStore(url, join(folder, 'no', 'backup.db'))).rejects.toThrow(/could not be backed up/)
+  expect(steps).toHaveLength(1)
+  const nowhere = join(folder, 'no', 'backup.db')
+  await expect(backUpStore(url, nowhere)).rejects.toThrow(
+    `the store ${file} could not be backed up to ${nowhere}: ENOENT`,
+  )
   expect(readFileSync(backup, 'utf8')).toBe('what was there')
   expect(readdirSync(folder).sort()).toEqual(['backup.db', 'store.db'])
 })
@@ -116,6 +129,7 @@ test('a backup that is given up or fails leaves what was there', async () => {
 test.each([
   ['plants', 'delete from plants where id = 7'],
   ['tokens', "insert into access_tokens (name, hash, scopes, created_at) values ('new', 'h', '', 0)"],
+  ['versions', 'update schema_version set version = 1'],
 ])('a copy with other %s than the store is no backup', async (_, change) => {
   await load(0, 100)
   const wrong = join(folder, 'wrong.db')
@@ -133,7 +147,7 @@ test.each([
 test('a damaged store is not backed up', async () => {
   await load(0, 20_000)
   damage(file)
-  await expect(inspectStore(url)).rejects.toThrow(/is damaged/)
+  await expect(inspectStore(url)).rejects.toThrow(/ it is damaged: [^\n;]+(; [^\n;]+){1,9}$/)
   await expect(backUpStore(url, backup)).rejects.toThrow(/is damaged/)
   expect(readdirSync(folder)).toEqual(['store.db'])
 })
@@ -281,7 +295,7 @@ test.each([
       await expect(restoring).rejects.toThrow(/move .*store\.db and its -wal away, and try again$/)
       expect(readFileSync(file)).toEqual(before)
     } else {
-      await restoring
+      expect(await restoring).toMatchObject({ revokedTokens: undefined })
       expect(await count()).toBe(100)
     }
   },
@@ -318,6 +332,98 @@ test('a store behind a symbolic link is replaced, not the link', async () => {
   symlinkSync(file, link)
   await restoreStore(`file:${link}`, backup, { force: true })
   expect(await count()).toBe(100)
+})
+
+test('a backup is made in the place of nothing else than a file, and only where that is asked for', async () => {
+  await load(0, 100)
+  const refusal = async (target: string, force: boolean) => {
+    const { message } = await backUpStore(url, target, { force }).catch(error => error)
+    return message.replace(`the store ${file} could not be backed up to ${target}: ${target}`, '')
+  }
+  symlinkSync(join(folder, 'nothing'), join(folder, 'link'))
+  mkdirSync(join(folder, 'folder'))
+  writeFileSync(backup, '')
+  writeFileSync(join(folder, 'left.db-journal'), '')
+  for (const suffix of ['-wal', '-shm', '-journal'])
+    expect(await refusal(file + suffix, true)).toBe(` belongs to ${file}`)
+  expect(await refusal(join(folder, 'link'), true)).toBe(' is a link to nothing')
+  expect(await refusal(join(folder, 'folder'), true)).toBe(' is a folder')
+  expect(await refusal('/dev/null', true)).toBe(' is not a file')
+  expect(await refusal(backup, false)).toBe(' is already there: --force replaces it')
+  expect(await refusal(join(folder, 'left.db'), false)).toBe('-journal is already there: --force replaces it')
+  await backUpStore(url, join(folder, 'left.db'), { force: true })
+  expect(readdirSync(folder).sort()).toEqual(['backup.db', 'folder', 'left.db', 'link', 'store.db'])
+})
+
+test('a copy is for its owner, or for those of the file in whose place it is, and never for everybody', async () => {
+  await load(0, 100)
+  expect(statSync(file).mode & 0o777).toBe(0o600)
+  chmodSync(file, 0o640)
+  const { store } = await backUpStore(url, backup)
+  expect(statSync(store).mode & 0o777).toBe(0o600)
+  const owner = process.getuid?.() === 0 ? 1 : statSync(backup).uid
+  chownSync(backup, owner, statSync(backup).gid)
+  chmodSync(backup, 0o666)
+  await backUpStore(url, backup, { force: true })
+  expect(statSync(backup)).toMatchObject({ uid: owner, mode: 0o100660 })
+})
+
+test('what killed runs of this machine left beside a backup is removed, and nothing else', async () => {
+  await load(0, 100)
+  const gone = 2 ** 22 + 1
+  const part = (pid: number, host: string) => `.other.db.plant-store-${pid}-${host}.part`
+  const left = [part(gone, hostname()), `${part(gone, hostname())}-journal`, part(process.pid, hostname())]
+  const kept = [
+    part(1, hostname()),
+    part(gone, `${hostname()}.other`),
+    `x${part(gone, hostname())}`,
+    `${part(gone, hostname())}-x`,
+  ]
+  for (const name of [...left, ...kept]) writeFileSync(join(folder, name), '')
+  mkdirSync(join(folder, `.folder${part(gone, hostname())}`))
+  await backUpStore(url, backup)
+  const others = ['backup.db', 'store.db', `.folder${part(gone, hostname())}`]
+  expect(readdirSync(folder).sort()).toEqual([...kept, ...others].sort())
+})
+
+test('a log beside a backup is not its own, and one beside a store that was killed is', async () => {
+  await load(0, 100)
+  await backUpStore(url, backup)
+  for (const suffix of ['-wal', '-journal']) {
+    writeFileSync(backup + suffix, '')
+    await expect(restoreStore(url, backup, { force: true })).rejects.toThrow(
+      `the store ${file} could not be restored from ${backup}: ${backup}${suffix} is the log of another store: move it away`,
+    )
+    rmSync(backup + suffix)
+  }
+  const crashed = join(folder, 'crashed.db')
+  {
+    await using archive = await openArchive(url)
+    await archive.load(many(5_000, 100), 'keep')
+    copyFileSync(file, crashed)
+    copyFileSync(`${file}-wal`, `${crashed}-wal`)
+  }
+  expect(await restoreStore(url, crashed, { force: true })).toMatchObject({ plants: 200 })
+})
+
+test('a restore tells which tokens it brought back', async () => {
+  const insert = async (...names: string[]) => {
+    await using storage = await openStorage({ url })
+    for (const name of names)
+      await storage.tokens.insert({ name, scopes: [], createdAt: new Date(0) }, hashToken(name))
+  }
+  await insert('b', 'a', 'kept')
+  await backUpStore(url, backup)
+  {
+    await using storage = await openStorage({ url })
+    for (const name of ['a', 'b']) await storage.tokens.remove(name)
+  }
+  await insert('new')
+  expect(await restoreStore(url, backup, { force: true })).toMatchObject({
+    tokens: 3,
+    revokedTokens: ['a', 'b'],
+  })
+  expect(await restoreStore(`file:${folder}/other.db`, backup)).toMatchObject({ revokedTokens: [] })
 })
 
 test('a store in memory is no file to back up, and no advice on PostgreSQL helps', async () => {

@@ -79,6 +79,15 @@ test('every change that is made alone is fsynced before it is answered, and chan
   await store.close()
 })
 
+test('the folders that are made for a store are on the disk, each in the one above it', async context => {
+  const folder = temporaryFolder()
+  const tracer = await trace(process.pid)
+  if (tracer === undefined) return context.skip(noTracer)
+  await using _ = await openStorage({ url: `file:${join(folder, 'a', 'b', 'plants.db')}` })
+  const synced = (await tracer.detach()).map(call => /fsync\(\d+<([^>]*)>/.exec(call)?.[1])
+  expect(synced).toEqual(expect.arrayContaining([folder, join(folder, 'a')]))
+})
+
 test.for([
   ['the disk fails an fsync', 'fsync,fdatasync:error=EIO:when=1'],
   ['the disk is full', 'pwrite64:error=ENOSPC:when=1'],
