@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, globSync, readFileSync, rmSync } from 'node:fs'
 import { SourceMap } from 'node:module'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import { parseArgs } from 'node:util'
 import { Stryker } from '@stryker-mutator/core'
 import { describeChange } from './change.ts'
@@ -37,13 +37,14 @@ process.on('exit', () => {
   build(folder)
 })
 
+process.env['NODE_OPTIONS'] = `--import ${pathToFileURL(join(import.meta.dirname, 'reached.ts'))}`
 const sources = values.only ?? globSync('src/**/*.ts', { exclude: ['src/testing/**'] })
 const results = await new Stryker({
   mutate: sources.map(source => source.replace(/^src\b/, 'dist').replace(/\.ts$/, '.js')),
   inPlace: true,
   plugins: [fileURLToPath(import.meta.resolve('@stryker-mutator/vitest-runner'))],
   testRunner: 'vitest',
-  vitest: { configFile: join(import.meta.dirname, 'vitest.config.ts'), related: false },
+  vitest: { configFile: join(import.meta.dirname, 'vitest.config.ts'), related: false, pool: 'forks' },
   coverageAnalysis: 'perTest',
   disableTypeChecks: false,
   concurrency: 1,

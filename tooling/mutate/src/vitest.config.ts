@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { configDefaults, mergeConfig, type ViteUserConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
@@ -16,9 +16,23 @@ class QuickFirst extends BaseSequencer {
 const own = resolve('vitest.config.ts')
 const config: ViteUserConfig = existsSync(own) ? (await import(pathToFileURL(own).href)).default : {}
 
+/** Some tests import a source of their own package: here they must see what is built of it. */
+const built = {
+  name: 'built',
+  enforce: 'pre',
+  resolveId(id: string, importer = '') {
+    const path = resolve(dirname(importer), id)
+    const source =
+      /^\.\..*\.ts$/.test(id) && path.startsWith(resolve('src')) && path.slice(resolve('src').length)
+    return source ? join(resolve('dist'), source.replace(/ts$/, 'js')) : undefined
+  },
+}
+
 export default mergeConfig(
   {
+    plugins: [built],
     test: {
+      setupFiles: [join(import.meta.dirname, 'follow.ts')],
       testTimeout: 60_000,
       hookTimeout: 60_000,
       sequence: { sequencer: QuickFirst },
