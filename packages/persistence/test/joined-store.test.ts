@@ -1,3 +1,4 @@
+import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { tokenRepositoryContract } from '@plant-store/access/testing'
 import { plantRepositoryContract } from '@plant-store/domain/testing'
@@ -55,6 +56,15 @@ test('leaving a store writes what still waits and leaves it open for the others'
   expect(await other.plants.insert(plant(51))).toBe('inserted')
   expect(await storage.plants.insert(plant(52))).toBe('inserted')
   expect((await storage.plants.page({ limit: 100 })).length).toBe(52)
+})
+
+test('a store is closed whole while others still have an end of it', async () => {
+  const folder = temporaryFolder()
+  const storage = await openStorage({ url: `file:${join(folder, 'plants.db')}` })
+  storage.share?.()
+  await storage.plants.insert(plant(1))
+  await storage[Symbol.asyncDispose]()
+  expect(readdirSync(folder)).toEqual(['plants.db'])
 })
 
 test('a store in memory cannot be joined', async () => {

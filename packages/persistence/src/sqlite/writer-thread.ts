@@ -13,9 +13,7 @@ import type { WriterAnswer, WriterCommand, WriterData } from './writer.ts'
 
 const recoverEveryMs = 1_000
 
-const owner = parentPort
-if (owner === null) throw new Error('writer-thread.js runs as a worker thread')
-
+const owner = parentPort as MessagePort
 const { file, batchRowsMax } = workerData as WriterData
 const connection = openWriterConnection(file)
 const runTransaction = closeOnError(connection, prepareTransaction)
