@@ -1,8 +1,16 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { tokenRepositoryContract } from '@plant-store/access/testing'
 import { plantRepositoryContract } from '@plant-store/domain/testing'
-import { attachStorage, openStorage, type Storage } from '@plant-store/persistence'
+import {
+  attachStorage,
+  type Commit,
+  openStorage,
+  type SharedStorage,
+  type Storage,
+} from '@plant-store/persistence'
+import Database from 'better-sqlite3'
 import { describe, expect, test } from 'vitest'
 import { plant, plantId, temporaryFolder } from './store-folder.ts'
 
@@ -56,6 +64,30 @@ test('leaving a store writes what still waits and leaves it open for the others'
   expect(await other.plants.insert(plant(51))).toBe('inserted')
   expect(await storage.plants.insert(plant(52))).toBe('inserted')
   expect((await storage.plants.page({ limit: 100 })).length).toBe(52)
+})
+
+test('what several ends send while a commit is under way shares the next one', async () => {
+  const begunMs = performance.now()
+  const commits: Commit[] = []
+  const onCommit = (commit: Commit) => commits.push(commit)
+  const file = join(temporaryFolder(), 'plants.db')
+  await using storage = await openStorage({ url: `file:${file}`, onCommit })
+  await using other = await attachStorage(storage.share?.() as SharedStorage, { onCommit })
+  const locking = new Database(file)
+  locking.exec('begin immediate')
+  const inserted: Promise<string>[] = []
+  for (const [n, end] of [storage, storage, other, other].entries()) {
+    inserted.push(end.plants.insert(plant(n)))
+    await nextTurn()
+    await nextTurn()
+  }
+  setTimeout(() => locking.close(), 500)
+  expect(await Promise.all(inserted)).toEqual(Array(4).fill('inserted'))
+  expect(commits.length).toBeLessThanOrEqual(2)
+  expect(commits.reduce((sum, { changes }) => sum + changes, 0)).toBe(4)
+  const ms = commits.reduce((sum, commit) => sum + commit.ms, 0)
+  expect(ms).toBeGreaterThan(0)
+  expect(ms).toBeLessThan(performance.now() - begunMs)
 })
 
 test('a store is closed whole while others still have an end of it', async () => {
