@@ -107,6 +107,41 @@ test('a PUT whose body is no JSON is logged with the plant of its path', async (
 })
 
 test.each([
+  ['rubbish\r\n\r\n', '400 Bad Request', '', 40000, 'the request is not well-formed HTTP'],
+  [
+    `GET / HTTP/1.1\r\nx: ${'y'.repeat(20_000)}\r\n\r\n`,
+    '431 Request Header Fields Too Large',
+    '',
+    43101,
+    'the header fields are too large',
+  ],
+  ['GET / HTTP/1.1\r\nx: ', '408 Request Timeout', '', 40801, 'the request did not arrive in time'],
+  [
+    'CONNECT h:1 HTTP/1.1\r\nhost: h\r\n\r\n',
+    '405 Method Not Allowed',
+    'allow: \r\n',
+    40501,
+    'this server is no proxy',
+  ],
+])(
+  'a refusal below the routes is a whole answer, and the last on its connection: %#',
+  async (sent, status, fields, error, message) => {
+    await using server = await start({ limits: { headersTimeoutMs: 300 } })
+    const socket = server.connect()
+    socket.write(sent)
+    const pieces: Buffer[] = await socket.toArray()
+    const body = JSON.stringify({ error, message })
+    const [head, rest] = `${Buffer.concat(pieces)}`.split('\r\n\r\n')
+    expect(`${head?.replace(/(date|x-request-id): .+/g, '$1')}\r\n`).toBe(
+      `HTTP/1.1 ${status}\r\ndate\r\n${fields}x-request-id\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\nconnection: close\r\n`,
+    )
+    expect(rest).toBe(body)
+    expect(Math.abs(Date.parse(/date: (.+)/.exec(`${head}`)?.[1] ?? '') - Date.now())).toBeLessThan(60_000)
+    expect(server.service.answered).toMatchObject([{ error, route: undefined, ms: 0 }])
+  },
+)
+
+test.each([
   ['x'.repeat(128), true],
   ['aZ09_.:/+=@-', true],
   ['x'.repeat(129), false],
@@ -145,6 +180,9 @@ test('a request is answered within its trace, which ends with what was answered'
   const body = toJson({ id: 1n, name: 'n' })
   await server.client.ask('POST', '/plants', { body, headers: { traceparent: 'that' } })
   await vi.waitFor(() => expect(server.service.answered).toMatchObject([{ status: 200, traceId: 'this' }]))
+  const { ms = 0 } = server.service.answered[0] ?? {}
+  expect(ms).toBeGreaterThan(0)
+  expect(ms).toBe(Math.round(ms * 1000) / 1000)
   expect([begun, within]).toEqual([[['POST', 'that']], ['this']])
   expect(ended).toEqual([{ method: 'POST', route: '/plants', status: 200 }])
 })
@@ -205,7 +243,7 @@ describe('a refusal below the routes names itself, stands in the log and is coun
     await using server = await start({ limits: { connectionsMax: 1 } })
     using second = await server.client.open()
     const answer = await second.answer(undefined)
-    assertFailure(answer, 50304)
+    assertFailure(answer, 50304, /^the server has as many connections as it takes$/)
     const reqId = answer.headers.get('x-request-id')
     expect(reqId).toMatch(/^[\w-]{8,40}$/)
     expect(server.service.answered).toEqual([expect.objectContaining({ reqId, status: 503 })])

@@ -48,6 +48,8 @@ function bytes(request: Request): string {
   return `${head.join('\r\n')}\r\n\r\n${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`
 }
 
+const righted: Request = Object.assign({}, ...faults.map(([, right]) => right))
+
 test('of all that is wrong with a request the first is told, in one order', async () => {
   for (let righted = 0; righted < faults.length; righted++) {
     const parts = faults.map(([wrong, right], index) => (index < righted ? right : wrong))
@@ -87,6 +89,19 @@ test.each([
   expect(JSON.parse(`${answer.body}`).message).toMatch(message)
   // The body of a request that was not asked for may never come.
   if (`${message}`.includes('expectation')) expect(answer.headers.get('connection')).toBe('close')
+})
+
+test.each([
+  [Buffer.alloc(0), /^the request has no body$/],
+  [Buffer.from([0x22, 0xff, 0x22]), /^the body is not valid UTF-8$/],
+  [Buffer.from('{"id":'), /^the body is not valid JSON: ./],
+])('what is no JSON is told as what it is: %#', async (body, message) => {
+  const head = bytes({ ...righted, body: '' }).replace(
+    /transfer-encoding.*/s,
+    `content-length: ${body.length}\r\n\r\n`,
+  )
+  const answer = await client.exchange({ method: 'PUT', target: client.target('/plants/1') }, head, body)
+  expect(JSON.parse(`${answer.body}`)).toEqual({ error: 40001, message: expect.stringMatching(message) })
 })
 
 test('a path where nothing is, is told as such', async () => {

@@ -33,6 +33,7 @@ interface LoggedRequest {
   readonly reqId: string
   readonly method?: string
   readonly status: number
+  readonly ms: number
   readonly plantId?: string
   readonly traceId?: string
 }
