@@ -1,5 +1,6 @@
 import { isIP } from 'node:net'
 import { availableParallelism } from 'node:os'
+import { isatty } from 'node:tty'
 import { isBearerToken } from '@plant-store/access'
 import type { ServerLimits } from '@plant-store/http'
 import { defaultStoreUrl, parseStoreUrl, type StoreLocation } from '@plant-store/persistence'
@@ -11,6 +12,11 @@ export class ConfigError extends Error {
 }
 
 const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']
+
+const logFormats = ['json', 'pretty']
+
+/** A person reads a terminal, and a program anything else. */
+const logFormatDefault = isatty(1) ? 'pretty' : 'json'
 
 /** More than two gain little: they then wait for the one writer. */
 const httpThreadsDefault = process.platform === 'linux' ? Math.min(2, availableParallelism()) : 1
@@ -28,6 +34,7 @@ const readSettings = (read: Read) => ({
   accessTokens: read('ACCESS_TOKENS', '', tokenList),
   corsOrigins: read('CORS_ORIGINS', '', originList),
   logLevel: read('LOG_LEVEL', 'info', oneOf(logLevels)),
+  logFormat: read('LOG_FORMAT', logFormatDefault, oneOf(logFormats)),
   httpThreads: read('HTTP_THREADS', `${httpThreadsDefault}`, integer(1, 64)),
   serverLimits: {
     bodyBytesMax: read('BODY_LIMIT', '1MiB', bytes(1, 2 ** 26)),

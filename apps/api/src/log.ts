@@ -11,14 +11,20 @@ export interface ProcessLog {
   readonly logger: Logger
   /** Takes whole lines. */
   write(lines: string): void
+  /** Resolves once the log is written, to false if its reader stalls for a second. */
+  written(): Promise<boolean>
   /** Ends the process once the log is written, or a second later if its reader stalls. */
   exit(code: number): void
 }
 
 const lastWriteMs = 1_000
 
-/** Opens the log on standard output. Lines are at most twice {@link gatherMs} late, and written before the exit. */
-export function openLog(level: string): ProcessLog {
+/**
+ * Opens the log on standard output. Lines are at most twice {@link gatherMs} late, and written before the exit.
+ *
+ * @param toText what is written for lines, which are JSON
+ */
+export function openLog(level: string, toText = (lines: string) => lines): ProcessLog {
   const destination = pino.destination({
     dest: 1,
     sync: false,
@@ -30,16 +36,21 @@ export function openLog(level: string): ProcessLog {
   // By themselves, as a flush at the exit, or by `fatal`, would try for ever to reach a reader that has gone.
   process.once('beforeExit', () => destination.flush())
   process.on('exit', () => isStalled || destination.flushSync())
-  const write = (lines: string) => void destination.write(lines)
+  const write = (lines: string) => void destination.write(toText(lines))
+  const written = () =>
+    new Promise<boolean>(resolve => {
+      destination.flush(() => resolve(true))
+      setTimeout(resolve, lastWriteMs, false).unref()
+    })
   return {
     logger: pino({ level, base: null }, { write }),
     write,
+    written,
     exit(code) {
-      destination.flush(() => process.exit(code))
-      setTimeout(() => {
-        isStalled = true
+      written().then(isWritten => {
+        isStalled = !isWritten
         process.exit(code)
-      }, lastWriteMs)
+      })
     },
   }
 }

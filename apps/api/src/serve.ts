@@ -17,7 +17,8 @@ export async function serve(): Promise<void> {
 
 async function run(): Promise<void> {
   const config = readConfig(process.env)
-  const log = openLog(config.logLevel)
+  const pretty = config.logFormat === 'pretty' ? (await import('./pretty-log.ts')).prettyLines : undefined
+  const log = openLog(config.logLevel, pretty)
   const { logger } = log
   const stop = firstSignal().then(signal => {
     logger.info({ signal }, 'stopping')
@@ -34,7 +35,11 @@ async function run(): Promise<void> {
 
   const service = await startService(config, log, process.stderr.isTTY === true)
   logger.info({ url: service.url, database: storageName(config.databaseUrl) }, 'listening')
-  if (service.firstToken !== undefined) showFirstToken(service.firstToken, service.url)
+  if (service.firstToken !== undefined) {
+    // On a terminal, what is served comes first.
+    await log.written()
+    showFirstToken(service.firstToken, service.url)
+  }
 
   await stop
   await service[Symbol.asyncDispose]()

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
+import { isatty } from 'node:tty'
 import { describe, expect, test } from 'vitest'
 import { ConfigError, readConfig } from '../src/config.ts'
 
@@ -29,6 +30,7 @@ const defaults = {
   accessTokens: [],
   corsOrigins: [],
   logLevel: 'info',
+  logFormat: isatty(1) ? 'pretty' : 'json',
   httpThreads: threads,
   serverLimits: {
     bodyBytesMax: 1_048_576,
@@ -107,6 +109,8 @@ describe('a right value is taken:', () => {
     ['ACCESS_TOKENS', 'a-b_c.~+/==, d ,e', { accessTokens: ['a-b_c.~+/==', 'd', 'e'] }],
     ['LOG_LEVEL', 'silent', { logLevel: 'silent' }],
     ['LOG_LEVEL', 'trace', { logLevel: 'trace' }],
+    ['LOG_FORMAT', 'json', { logFormat: 'json' }],
+    ['LOG_FORMAT', 'pretty', { logFormat: 'pretty' }],
     ['HTTP_THREADS', '1', { httpThreads: 1 }],
     ['HTTP_THREADS', '64', { httpThreads: 64 }],
     ['QUEUE_LIMIT', '1', { queueRowsMax: 1 }],
@@ -201,6 +205,7 @@ describe('a wrong value is refused, with the variable named:', () => {
     ['DATABASE_TIMEOUT', ['0s', '5', 'long']],
     ['DATABASE_POOL_MAX', ['0', '1001', 'all']],
     ['LOG_LEVEL', ['verbose', 'INFO', '30']],
+    ['LOG_FORMAT', ['text', 'JSON']],
     ['HTTP_THREADS', ['0', '65', '-1', 'auto', '1.5']],
     ['BODY_LIMIT', ['0', '-1', '1.5MiB', '1MB', '1kib', '65MiB', 'MiB', '1 MiB', '1GiB']],
     ['PAGE_LIMIT', ['0', '65MiB', 'long']],

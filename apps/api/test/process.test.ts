@@ -4,7 +4,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { promisify } from 'node:util'
+import { promisify, stripVTControlCharacters } from 'node:util'
 import { hashToken } from '@plant-store/access'
 import { freePort, launchServer, type Program, startServer } from '@plant-store/harness'
 import { needs, portTakenForTest, temporaryFolder } from '@plant-store/harness/vitest'
@@ -27,6 +27,9 @@ const noToken = 'there is no access token: create one with plant-store token cre
 /** Everything that is kept in a folder, as the bytes that it is. */
 const everythingIn = (folder: string) =>
   Buffer.concat(readdirSync(folder).map(name => readFileSync(join(folder, name)))).toString('latin1')
+
+/** On a machine that is busy. */
+const whileStarting = { timeout: 30_000 }
 
 const hasTerminals = spawnSync('script', ['--version']).status === 0
 /** What Ctrl-C at its terminal does. */
@@ -73,6 +76,25 @@ test('a wrong configuration ends it with 1, one message that names every wrong v
 })
 
 describe('on a terminal', needs('script', hasTerminals), () => {
+  test('its log says once what is served where, and has a readable line for each request', async () => {
+    const environment = { LOG_FORMAT: '', BASE_URL: 'https://plants.example.org/green' }
+    await using program = launchServer({ onTerminal: true, folder: temporaryFolder(), environment })
+    await expect.poll(program.output, whileStarting).toContain('curl ')
+    const shown = () => stripVTControlCharacters(program.output())
+    const serving = / INFO: serving data\/plant-store\.db on (\S+), to be tried out at (\S+)\r\n/.exec(shown())
+    const [, url, page] = serving as RegExpExecArray
+    expect(serving?.index).toBeLessThan(shown().indexOf('There was no access token'))
+    expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/green$/)
+    expect((await fetch(page as string)).status).toBe(200)
+    await post(url as string, shownToken(program.output()) as string, { id: 7, name: 'Calathea' })
+    expect(await interrupt(program)).toBe(0)
+    expect(shown()).toMatch(
+      /^\[[\d:.]+\] INFO: POST \/green\/plants 200 [\d.]+ ms \{"token":"first","plantId":"7"\}\r$/m,
+    )
+    expect(shown()).toMatch(/^\[[\d:.]+\] INFO: stopped\r$/m)
+    expect(shown().match(/serving|listening/gi)).toHaveLength(1)
+  })
+
   test('a first start shows a token and a command that adds a plant as it stands', async context => {
     if (spawnSync('curl', ['--version']).status !== 0) return context.skip('curl is missing')
     await using program = await startServer({
@@ -405,6 +427,24 @@ test('it ends with 1 when it can not stop in time', async () => {
   expect(await program.end()).toBe(1)
   expect(program.output()).toContain('"msg":"did not stop in time"')
   expect(await unanswered).toBe('cut')
+})
+
+test.each(['json', 'pretty'])('LOG_FORMAT chooses %s without a terminal', async format => {
+  const environment = { LOG_FORMAT: format, ACCESS_TOKENS: 'given', HTTP_THREADS: '2' }
+  await using program = launchServer({ folder: temporaryFolder(), environment })
+  await expect.poll(program.output, whileStarting).toMatch(/plant-store\.db.*\n/)
+  expect(await program.end()).toBe(0)
+  const lines = program.output().trimEnd().split('\n')
+  const expected = ['listening', 'stopping', 'stopped']
+  if (format === 'json') expect(lines.map(line => JSON.parse(line).msg)).toEqual(expected)
+  else {
+    expect(program.output()).not.toContain('\x1b')
+    expect(lines).toEqual([
+      expect.stringMatching(/^\[[\d:.]+\] INFO: serving data\/plant-store\.db on /),
+      expect.stringMatching(/^\[[\d:.]+\] INFO: stopping \{"signal":"SIGTERM"\}$/),
+      expect.stringMatching(/^\[[\d:.]+\] INFO: stopped$/),
+    ])
+  }
 })
 
 test('no thread loads undici, which an import of node:http does: it costs 80 ms and 4 MiB', async () => {

@@ -51,3 +51,24 @@ test('a file of the reference page is held in memory once, however many clients 
   expect(heldBytes).toBeLessThan(10 * fileBytes)
   for (const socket of clients) socket.destroy()
 })
+
+test.each([
+  ['', ['/', '/?from=here', '/docs/', '/docs/?']],
+  ['/green', ['/green', '/green?from=/here', '/green/', '/green/docs/']],
+])('below "%s", the root and a last slash lead to the reference page', async (prefix, paths) => {
+  await using service = await startMemoryService({ baseUrl: new URL(`https://plants.example${prefix}`) })
+  const { origin } = new URL(service.url)
+  for (const path of paths) {
+    for (const method of ['GET', 'HEAD']) {
+      const answer = await fetch(origin + path, { method })
+      expect([path, answer.redirected, answer.status, answer.url]).toEqual([
+        path,
+        true,
+        200,
+        `${origin}${prefix}/docs`,
+      ])
+    }
+    const refused = await fetch(origin + path, { method: 'POST' })
+    expect([path, refused.status, refused.headers.get('allow')]).toEqual([path, 405, 'GET, HEAD'])
+  }
+})

@@ -75,7 +75,8 @@ export function launchServer(options: ServerOptions = {}): LaunchedServer {
     folder,
     environment: {
       PORT: '0',
-      ...(onTerminal && { PATH, SHELL: '/bin/sh' }),
+      // Whose log is read here.
+      ...(onTerminal && { PATH, SHELL: '/bin/sh', LOG_FORMAT: 'json' }),
       ...(databaseUrl !== undefined && { DATABASE_URL: databaseUrl }),
       ...environment,
     },

@@ -12,6 +12,7 @@ Settings come from the environment, among them:
   BASE_URL       what clients see of it, where a proxy stands before it
   TRUST_PROXY    the proxies whose X-Forwarded-For is believed
   LOG_LEVEL      fatal, error, warn, info, debug, trace or silent (info)
+  LOG_FORMAT     json, or pretty, which it is on a terminal
 
 docs/operating.md lists all of them. Requests need an access token: see plant-store token create --help.`,
   )

@@ -43,6 +43,12 @@ export function addServiceRoutes(
       reply.headers({ ...docsHeaders, 'content-type': mediaType }).send(content)
     })
   }
+  // Relative, as `docs.html` is: only the client knows the whole path.
+  app.get('/', open, ({ url }, reply) => {
+    const [path = ''] = url.split(/[?#]/, 1)
+    return reply.redirect(path.endsWith('/') ? 'docs' : `${path.slice(path.lastIndexOf('/') + 1)}/docs`)
+  })
+  app.get('/docs/', open, (_request, reply) => reply.redirect('../docs'))
   app.get(
     '/metrics',
     {
@@ -61,7 +67,15 @@ export function addServiceRoutes(
     async (_request, reply) => reply.header('content-type', metricsMediaType).send(await metrics()),
   )
 
-  for (const url of ['/healthz', '/readyz', '/openapi.json', ...Object.keys(docsFiles), '/metrics'])
+  for (const url of [
+    '/',
+    '/docs/',
+    '/healthz',
+    '/readyz',
+    '/openapi.json',
+    ...Object.keys(docsFiles),
+    '/metrics',
+  ])
     failOtherMethods(app, url, ['GET', 'HEAD'], open)
 }
 

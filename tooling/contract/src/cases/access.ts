@@ -49,7 +49,7 @@ const wrong: readonly Request[] = [
   ['GET', '/plants?limit=0'],
   ['GET', '/plants?limit=%zz'],
   ['GET', '/plants/1/leaves'],
-  ['GET', '/'],
+  ['GET', '/no-such-path'],
   ['POST', '/no-such-path', { body: '{}' }],
   ['PATCH', '/plants', { body: '{}' }],
   ['DELETE', '/plants'],
