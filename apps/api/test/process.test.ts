@@ -81,7 +81,9 @@ describe('on a terminal', needs('script', hasTerminals), () => {
     await using program = launchServer({ onTerminal: true, folder: temporaryFolder(), environment })
     await expect.poll(program.output, whileStarting).toContain('curl ')
     const shown = () => stripVTControlCharacters(program.output())
-    const serving = / INFO: serving data\/plant-store\.db on (\S+), to be tried out at (\S+)\r\n/.exec(shown())
+    const serving = / INFO: serving data\/plant-store\.db on (\S+), to be tried out at (\S+)\r\n/.exec(
+      shown(),
+    )
     const [, url, page] = serving as RegExpExecArray
     expect(serving?.index).toBeLessThan(shown().indexOf('There was no access token'))
     expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/green$/)
