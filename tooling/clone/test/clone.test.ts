@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import {
   appendFileSync,
@@ -10,9 +10,11 @@ import {
   realpathSync,
   rmSync,
   statSync,
+  writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { afterAll, describe, expect, test } from 'vitest'
 
 const root = join(import.meta.dirname, '../../..')
@@ -149,13 +151,31 @@ describe('on a fresh clone', () => {
   })
 
   test('the command line prints nothing but what the command does, and ends as it did', async () => {
-    const help = await pnpm(['--silent', 'plant-store', '--help'], folder, offline)
-    expect(help).toMatchObject({ code: 0, stderr: '' })
-    expect(help.stdout).toMatch(/^Usage: plant-store /)
-    expect(await pnpm(['--silent', 'plant-store', 'nothing'], folder, offline)).toMatchObject({
-      code: 2,
-      stdout: '',
-    })
+    const databaseUrl = `file:${join(folder, 'data/store.db')}`
+    writeFileSync(join(folder, 'wrong.ndjson'), '{"id":1}\n')
+    // Builds it.
+    expect((await pnpm(['plant-store', 'backup', 'copy.db'], folder, offline)).code).toBe(1)
+    const untimed = (text: string) => text.replace(/"seconds":[^,]+/, '')
+    const command = async (...args: string[]) => {
+      const environment = { ...offline, DATABASE_URL: databaseUrl }
+      const run = await pnpm(['plant-store', ...args], folder, environment)
+      const program = [join(folder, 'apps/cli/dist/main.js'), ...args]
+      const { stdout, stderr } = spawnSync(process.execPath, program, {
+        cwd: folder,
+        env: environment,
+        encoding: 'utf8',
+      })
+      expect([args, untimed(run.stdout), run.stderr]).toEqual([args, untimed(stdout), stderr])
+      return run
+    }
+    expect(await command('--help')).toMatchObject({ code: 0, stdout: expect.stringMatching(/^Usage: /) })
+    expect(await command('nothing')).toMatchObject({ code: 2, stdout: '' })
+    expect(await command('check')).toMatchObject({ code: 1, stdout: '' })
+    expect(await command('import', 'wrong.ndjson', '--json')).toMatchObject({ code: 3 })
+    expect(await command('backup', 'copy.db', '--force')).toMatchObject({ code: 0 })
+    using store = new DatabaseSync(join(folder, 'data/store.db'))
+    store.exec('select * from sqlite_schema')
+    expect(await command('restore', 'copy.db', '--force')).toMatchObject({ code: 4, stdout: '' })
   })
 
   test('a package packs what its sources say', async () => {
