@@ -426,6 +426,16 @@ test('a restore tells which tokens it brought back', async () => {
   expect(await restoreStore(`file:${folder}/other.db`, backup)).toMatchObject({ revokedTokens: [] })
 })
 
-test('a store in memory is no file to back up, and no advice on PostgreSQL helps', async () => {
-  await expect(backUpStore('file::memory:', 'copy')).rejects.toThrow(/^:memory: is not a file$/)
+test('what is no file is not backed up or restored, and a store in memory is of its process alone', async () => {
+  const advice = 'postgres://flora@db/plants is not a file: use pg_dump to back it up, and pg_restore'
+  for (const [store, message] of [
+    ['file::memory:', ':memory: is not a file'],
+    ['postgres://flora:secret@db/plants', advice],
+  ] as const) {
+    await expect(backUpStore(store, backup)).rejects.toThrow(expect.objectContaining({ message }))
+    await expect(restoreStore(store, backup)).rejects.toThrow(expect.objectContaining({ message }))
+  }
+  const message = 'the store :memory: cannot be opened: it is in the memory of one process'
+  for (const open of [openArchive, openSnapshot, inspectStore])
+    await expect(open('file::memory:')).rejects.toThrow(expect.objectContaining({ message }))
 })

@@ -58,6 +58,12 @@ describe('a store on a file', () => {
     expect(existsSync(file)).toBe(true)
   })
 
+  test('is not made where no folder can be', async () => {
+    expect(await refusal('file:/proc/none/below/plants.db')).toMatch(
+      /^the store \/proc\/none\/below\/plants\.db cannot be opened: ENOENT: .* mkdir '\/proc\/none'$/,
+    )
+  })
+
   test('is made in an empty file', async () => {
     const file = join(temporaryFolder(), 'plants.db')
     writeFileSync(file, '')

@@ -1,0 +1,39 @@
+import { expect, test } from 'vitest'
+import { fileFailure } from '../src/failure.ts'
+import { counted, duration, rate } from '../src/terminal/output.ts'
+
+test('counts, durations and rates are in words', () => {
+  expect([0, 1, 2, 999, 1_000, 12_345, 1_234_567].map(count => counted(count, 'plant'))).toEqual([
+    '0 plants',
+    '1 plant',
+    '2 plants',
+    '999 plants',
+    '1,000 plants',
+    '12,345 plants',
+    '1,234,567 plants',
+  ])
+  expect([0, 0.4, 59.4, 59.6, 60, 3_599.4, 3_599.6, 7_500].map(duration)).toEqual([
+    '0s',
+    '0s',
+    '59s',
+    '1m 0s',
+    '1m 0s',
+    '59m 59s',
+    '1h 0m',
+    '2h 5m',
+  ])
+  expect([rate(3, 2), rate(2_000, 0.5), rate(1, 0)]).toEqual(['2/s', '4,000/s', '1,000/s'])
+})
+
+test.each([
+  ['EACCES', 'permission denied'],
+  ['EISDIR', 'it is a folder'],
+  ['ENOENT', 'there is no such file or folder'],
+  ['ENOSPC', 'the disk is full'],
+  ['ENOTDIR', 'a part of the path is not a folder'],
+  ['EROFS', 'the file system can only be read'],
+  ['EIO', 'EIO: other words'],
+])('%s is told as a reason', (code, reason) => {
+  const cause = Object.assign(new Error('EIO: other words'), { code })
+  expect(fileFailure('a file', cause)).toMatchObject({ message: `a file: ${reason}`, exitCode: 1, cause })
+})
