@@ -290,9 +290,22 @@ test('a refused token is not repeated in the message, which a log may keep', () 
   expect(faultsOf({ BASE_URL: 'http://user:secret@a/' }).join()).not.toContain('secret')
 })
 
-test('the table in docs/operating.md names exactly the variables that are read', () => {
+describe('the table in docs/operating.md', () => {
   const page = readFileSync(join(import.meta.dirname, '../../../docs/operating.md'), 'utf8')
-  const described = [...page.matchAll(/^\| `([A-Z_]+)` +\|/gm)].map(([, name]) => name)
-  expect(variables.size).toBeGreaterThan(20)
-  expect(described.sort()).toEqual([...variables].sort())
+  const rows = [...page.matchAll(/^\| `([A-Z_]+)` +\| *(.*?) *\|/gm)].map(([, name = '', value = '']) => ({
+    name,
+    value,
+  }))
+
+  test('names exactly the variables that are read', () => {
+    expect(variables.size).toBeGreaterThan(20)
+    expect(rows.map(({ name }) => name).sort()).toEqual([...variables].sort())
+  })
+
+  test.each(rows.filter(({ value }) => /^`[^`]+`$/.test(value)))(
+    'gives the default of $name',
+    ({ name, value }) => {
+      expect(readConfig({ [name]: value.slice(1, -1) })).toEqual(readConfig({}))
+    },
+  )
 })
