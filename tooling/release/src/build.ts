@@ -1,0 +1,34 @@
+import { spawnSync } from 'node:child_process'
+import { join } from 'node:path'
+import { temporaryFolder } from '@plant-store/harness'
+import type { TestProject } from 'vitest/node'
+import { run } from './run.ts'
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** Where the release for this machine is, or nothing where none can be made. */
+    out: string | undefined
+  }
+}
+
+const isInstalled = (program: string) => spawnSync(program, ['--version']).status === 0
+
+/** Whether the image can be made and read. */
+export const hasUmoci = isInstalled('umoci')
+
+/** Makes the release for this machine, and the image, when there is what they need. */
+export function buildRelease(out: string): void {
+  run(process.execPath, join(import.meta.dirname, 'main.ts'), '--out', out, ...(hasUmoci ? ['--image'] : []))
+}
+
+/** For `globalSetup`. */
+export default function setUp(project: TestProject): (() => void) | undefined {
+  if (process.platform !== 'linux' || !isInstalled('dpkg-query')) {
+    project.provide('out', undefined)
+    return
+  }
+  const folder = temporaryFolder()
+  buildRelease(folder.path)
+  project.provide('out', folder.path)
+  return () => folder[Symbol.dispose]()
+}

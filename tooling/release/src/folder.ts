@@ -1,0 +1,105 @@
+import { chmodSync, copyFileSync, cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+import { temporaryFolder } from '@plant-store/harness'
+import { bundledParts, npmPart, type Part, toSbom, toTerms } from './inventory.ts'
+import { debianPackageOf, librariesOf } from './libraries.ts'
+import { fetchNode, type Platform } from './node.ts'
+import { run, runPnpm } from './run.ts'
+
+const root = join(import.meta.dirname, '../../..')
+const packageFolder = join(root, 'apps/cli')
+const sqlite = folderOf('better-sqlite3', packageFolder)
+/** Of the reference page. */
+const swaggerUi = folderOf('swagger-ui-dist', join(root, 'packages/http'))
+
+export interface Release {
+  /** With the version and the platform. */
+  readonly name: string
+  readonly sbom: string
+}
+
+/**
+ * Makes the folder of a platform inside another one. What it runs is the package `plant-store` as it is published.
+ *
+ * @param place must exist
+ */
+export function makeFolder(platform: Platform, place: string): Release {
+  const { version } = JSON.parse(readFileSync(join(packageFolder, 'package.json'), 'utf8'))
+  const name = `plant-store-${version}-${platform}`
+  const folder = join(place, name)
+  const lib = join(folder, 'lib')
+  rmSync(folder, { recursive: true, force: true })
+  mkdirSync(lib, { recursive: true })
+
+  unpackPackage(join(lib, 'plant-store'))
+  copySqlite(platform, join(lib, 'plant-store/node_modules/better-sqlite3'))
+  fetchNode(platform, lib)
+  const parts = [...partsOf(lib), ...copyLibatomic(platform, lib)]
+  rmSync(join(lib, 'LICENSE'))
+
+  mkdirSync(join(folder, 'bin'))
+  copyFileSync(join(import.meta.dirname, 'plant-store.sh'), join(folder, 'bin/plant-store'))
+  chmodSync(join(folder, 'bin/plant-store'), 0o755)
+  copyFileSync(join(root, 'deploy/plant-store.service'), join(folder, 'plant-store.service'))
+  copyFileSync(join(root, 'LICENSE'), join(folder, 'LICENSE'))
+  writeFileSync(join(folder, 'third-party.txt'), toTerms(parts))
+  return { name, sbom: toSbom(version, parts) }
+}
+
+/** Where a package is that another one uses. */
+function folderOf(name: string, user: string): string {
+  return dirname(createRequire(join(user, 'package.json')).resolve(`${name}/package.json`))
+}
+
+function unpackPackage(folder: string): void {
+  using packed = temporaryFolder()
+  // It was built. To build again would rewrite what others run at the same time.
+  runPnpm('--dir', packageFolder, '--config.ignore-scripts=true', 'pack', '--pack-destination', packed.path)
+  const [tarball = ''] = globSync('*.tgz', { cwd: packed.path })
+  mkdirSync(folder)
+  run('tar', '-xzf', join(packed.path, tarball), '-C', folder, '--strip-components=1')
+}
+
+/** What it loads, without its sources and what is for other platforms. */
+function copySqlite(platform: Platform, folder: string): void {
+  for (const path of ['package.json', 'LICENSE', 'lib', `prebuilds/${platform}.node`])
+    cpSync(join(sqlite, path), join(folder, path), { recursive: true })
+}
+
+function partsOf(lib: string): readonly Part[] {
+  const header = readFileSync(join(sqlite, 'deps/sqlite3/sqlite3.h'), 'utf8')
+  const [, sqliteVersion = 'unknown'] = /#define SQLITE_VERSION\s+"(.*)"/.exec(header) ?? []
+  return [
+    {
+      type: 'generic',
+      name: 'node',
+      version: process.versions.node,
+      license: 'MIT',
+      text: readFileSync(join(lib, 'LICENSE'), 'utf8').trim(),
+    },
+    {
+      type: 'generic',
+      name: 'sqlite',
+      version: sqliteVersion,
+      license: 'blessing',
+      text: 'Its authors have dedicated it to the public domain.',
+    },
+    npmPart(sqlite),
+    npmPart(swaggerUi),
+    ...bundledParts(readFileSync(join(lib, 'plant-store/dist/third-party.txt'), 'utf8')),
+  ]
+}
+
+/**
+ * Small systems lack it, and Node needs it. It can only be copied for the platform of this machine, from Debian's package;
+ * it needs a much older glibc than Node does.
+ */
+function copyLibatomic(platform: Platform, lib: string): readonly Part[] {
+  if (platform !== `${process.platform}-${process.arch}`) return []
+  const library = librariesOf(join(lib, 'node')).find(path => path.endsWith('/libatomic.so.1'))
+  if (library === undefined) return []
+  copyFileSync(library, join(lib, 'libatomic.so.1'))
+  const license = 'GPL-3.0-or-later WITH GCC-exception-3.1'
+  return [{ type: 'deb/debian', ...debianPackageOf(library), license }]
+}

@@ -1,0 +1,57 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+/** A part of the release that others made. */
+export interface Part {
+  /** As in a package URL. */
+  readonly type: 'npm' | 'generic' | 'deb/debian'
+  readonly name: string
+  readonly version: string
+  /** An SPDX expression. */
+  readonly license: string
+  /** Its terms, whole. */
+  readonly text: string
+}
+
+const line = `${'-'.repeat(80)}\n\n`
+
+/** Returns the libraries inside the packed program. */
+export function bundledParts(terms: string): readonly Part[] {
+  return terms.split(line).map(block => {
+    const [, name, version, license, text] = /^(\S+) (\S+) \((.+)\)\n(.*)$/s.exec(block) ?? []
+    if (!name || !version || !license) throw new Error(`these terms have no title: ${block.slice(0, 100)}`)
+    return { type: 'npm', name, version, license, text: text?.trim() ?? '' }
+  })
+}
+
+/** Returns a package of npm that is in the release as it is. */
+export function npmPart(folder: string): Part {
+  const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+  return { type: 'npm', name, version, license, text: readFileSync(join(folder, 'LICENSE'), 'utf8').trim() }
+}
+
+/** Returns the terms of all parts. */
+export function toTerms(parts: readonly Part[]): string {
+  return parts
+    .map(({ name, version, license, text }) => `${name} ${version} (${license})\n\n${text}\n\n`)
+    .join(line)
+}
+
+/** Returns the parts as a bill of materials, CycloneDX 1.6. Without a date or a number of its own, so that builds are equal. */
+export function toSbom(version: string, parts: readonly Part[]): string {
+  const self = { type: 'npm', name: 'plant-store', version, license: 'MIT' }
+  const sbom = {
+    bomFormat: 'CycloneDX',
+    specVersion: '1.6',
+    version: 1,
+    metadata: { component: { ...toComponent(self), type: 'application' } },
+    components: parts.map(toComponent),
+  }
+  return `${JSON.stringify(sbom, null, 2)}\n`
+}
+
+function toComponent({ type, name, version, license }: Omit<Part, 'type' | 'text'> & { type: string }) {
+  const path = name.split('/').map(encodeURIComponent).join('/')
+  const purl = `pkg:${type}/${path}@${encodeURIComponent(version)}`
+  return { type: 'library', 'bom-ref': purl, name, version, purl, licenses: [{ expression: license }] }
+}

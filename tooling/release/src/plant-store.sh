@@ -1,0 +1,16 @@
+#!/bin/sh
+# Runs plant-store with the Node of this folder, wherever the folder is and through any links to this file.
+file=$0
+while [ -L "$file" ]; do
+  target=$(readlink "$file")
+  case $target in
+    /*) file=$target ;;
+    *) file=${file%/*}/$target ;;
+  esac
+done
+lib=$(cd "${file%/*}/../lib" && pwd -P) || exit 1
+# glibc keeps memory for each thread: this saves some (docs/operating.md).
+export MALLOC_ARENA_MAX="${MALLOC_ARENA_MAX:-2}"
+# Node needs libatomic, which small systems lack.
+export LD_LIBRARY_PATH="${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$lib"
+exec "$lib/node" "$lib/plant-store/dist/main.js" "$@"
