@@ -10,9 +10,10 @@ export function librariesOf(file: string): readonly string[] {
 /** Returns the Debian package that a library is of. */
 export function debianPackageOf(library: string): { name: string; version: string; text: string } {
   const [, name = ''] = /^([^:,\s]+)/.exec(run('dpkg-query', '--search', `/*/${basename(library)}`)) ?? []
+  const [, version = ''] = run('dpkg-query', '--show', name).trim().split('\t')
   return {
     name,
-    version: run('dpkg-query', '--show', '--showformat=${Version}', name),
+    version,
     text: readFileSync(join('/usr/share/doc', name, 'copyright'), 'utf8').trim(),
   }
 }

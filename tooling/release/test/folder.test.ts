@@ -1,0 +1,116 @@
+import { createHash } from 'node:crypto'
+import { globSync, mkdirSync, readFileSync, statSync, symlinkSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import { launch, startServer } from '@plant-store/harness'
+import { needs, temporaryFolder } from '@plant-store/harness/vitest'
+import { describe, expect, test } from 'vitest'
+import { buildRelease, hasUmoci } from '../src/build.ts'
+import { librariesOf } from '../src/libraries.ts'
+import {
+  canRelease,
+  copyInto,
+  copyPrograms,
+  get,
+  mayChroot,
+  mayNotChroot,
+  post,
+  releasedFile,
+  unpackRelease,
+} from './machine.ts'
+
+const sha256 = (file: string) => createHash('sha256').update(readFileSync(file)).digest('hex')
+const platform = `${process.platform}-${process.arch}`
+
+describe('the released folder', needs('Debian (dpkg-query)', canRelease), () => {
+  test('has one addon, the Node that runs this, and its hash beside it', () => {
+    const folder = unpackRelease(temporaryFolder())
+    const megabytes = globSync('**', { cwd: folder }).reduce(
+      (sum, path) => sum + statSync(join(folder, path)).size / 1e6,
+      0,
+    )
+    const archive = releasedFile('.tar.gz')
+    const packed = statSync(archive).size / 1e6
+    console.log(`${basename(archive)}: ${packed.toFixed(1)} MB, unpacked ${megabytes.toFixed(1)} MB`)
+    expect(globSync('**/*.node', { cwd: folder })).toEqual([
+      `lib/plant-store/node_modules/better-sqlite3/prebuilds/${platform}.node`,
+    ])
+    expect(sha256(join(folder, 'lib/node'))).toBe(sha256(process.execPath))
+    expect(readFileSync(`${archive}.sha256`, 'utf8')).toBe(`${sha256(archive)}  ${basename(archive)}\n`)
+    expect(packed).toBeLessThan(60)
+  })
+
+  test('lists what it is made of, with the terms', () => {
+    const { components } = JSON.parse(readFileSync(releasedFile('.cdx.json'), 'utf8'))
+    const names: string[] = components.map(({ name }: { name: string }) => name)
+    expect(names).toEqual(
+      expect.arrayContaining([
+        'node',
+        'sqlite',
+        'better-sqlite3',
+        'swagger-ui-dist',
+        'fastify',
+        'kysely',
+        'pg',
+      ]),
+    )
+    const folder = unpackRelease(temporaryFolder())
+    const terms = readFileSync(join(folder, 'third-party.txt'), 'utf8')
+    for (const { name, version } of components) expect(`\n${terms}`).toContain(`\n${name} ${version} (`)
+    expect(new Set(components.map((each: { purl: string }) => each.purl)).size).toBe(components.length)
+  })
+
+  test('is the same again, in another place and under another umask', () => {
+    const again = temporaryFolder()
+    const umask = process.umask(0o077)
+    try {
+      buildRelease(again)
+    } finally {
+      process.umask(umask)
+    }
+    const endings = ['.tar.gz', '.cdx.json', ...(hasUmoci ? ['.oci.tar'] : [])]
+    for (const ending of endings) {
+      const [file = ''] = globSync(`*${ending}`, { cwd: again })
+      expect(sha256(join(again, file)), file).toBe(sha256(releasedFile(ending)))
+    }
+  })
+
+  test('serves, and its commands work, where there are a C library and a shell and nothing else', async context => {
+    if (!mayChroot()) return context.skip(mayNotChroot)
+    const root = temporaryFolder()
+    const folder = unpackRelease(join(root, 'opt/plant-store'))
+    const loaded = globSync(['lib/node', 'lib/**/*.node'], { cwd: folder }).flatMap(file =>
+      librariesOf(join(folder, file)),
+    )
+    // That one is in the folder: not every system has it.
+    for (const library of loaded) if (!library.endsWith('/libatomic.so.1')) copyInto(root, library)
+    copyPrograms(['/bin/sh', '/bin/readlink'], root)
+    // A link to a link.
+    mkdirSync(join(root, 'usr/bin'), { recursive: true })
+    symlinkSync('../../opt/plant-store/bin/plant-store', join(root, 'usr/bin/plant-store'))
+    symlinkSync('/usr/bin/plant-store', join(root, 'bin/plant-store'))
+
+    const environment = { DATABASE_URL: 'file:/data/plants.db', PATH: '/bin' }
+    const command = (...args: readonly string[]) =>
+      ['/usr/sbin/chroot', root, '/bin/plant-store', ...args] as const satisfies readonly [
+        string,
+        ...string[],
+      ]
+    const run = async (...args: readonly string[]) => {
+      await using program = launch(command(...args), { environment })
+      return { code: await program.ended, stdout: program.output(), stderr: program.errors() }
+    }
+
+    const created = await run('token', 'create', '--name', 'test', '--scope', 'write')
+    expect(created).toMatchObject({ code: 0, stdout: expect.stringMatching(/^plantstore_\S+\n$/) })
+    const token = created.stdout.trim()
+
+    await using server = await startServer({ command: command('serve'), environment })
+    expect(await post(server.url, token, { id: 1, name: 'Monstera' })).toBe('200 {"name":"Monstera"}')
+    expect(await get(server.url, token, 1)).toBe('200 {"id":1,"name":"Monstera"}')
+    expect(await run('backup', '/data/plants.backup')).toMatchObject({ code: 0 })
+    expect(await server.end('SIGTERM')).toBe(0)
+    expect(server.warnings()).toEqual([])
+    expect(await run('check')).toMatchObject({ code: 0 })
+    expect(statSync(join(root, 'data/plants.backup')).size).toBeGreaterThan(0)
+  })
+})

@@ -1,0 +1,72 @@
+import { mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { freePort, launch, startServer } from '@plant-store/harness'
+import { needs, temporaryFolder } from '@plant-store/harness/vitest'
+import { expect, test } from 'vitest'
+import { hasUmoci } from '../src/build.ts'
+import { run as runHere } from '../src/run.ts'
+import { canRelease, get, mayNotUnshare, mayUnshare, post, releasedFile } from './machine.ts'
+
+const uid = 10_001
+
+test(
+  'the image serves as its user on a file system that is read-only but for /data, which is its own',
+  needs('umoci', canRelease && hasUmoci),
+  async context => {
+    if (!mayUnshare()) return context.skip(mayNotUnshare)
+    const folder = temporaryFolder()
+    const layout = join(folder, 'layout')
+    mkdirSync(layout)
+    const archive = releasedFile('.oci.tar')
+    runHere('tar', '-xf', archive, '-C', layout)
+    const [, version] = /\/plant-store-([^/]*)-linux[^/]*$/.exec(archive) as unknown as [string, string]
+    runHere('umoci', 'unpack', '--image', `${layout}:${version}`, join(folder, 'bundle'))
+    const root = join(folder, 'bundle/rootfs')
+    const { process: config } = JSON.parse(readFileSync(join(folder, 'bundle/config.json'), 'utf8'))
+    const megabytes =
+      Number(runHere('du', '--summarize', '--apparent-size', '--block-size=1', root).split('\t')[0]) / 1e6
+    const packed = statSync(archive).size / 1e6
+    console.log(`the image: ${packed.toFixed(1)} MB, unpacked ${megabytes.toFixed(1)} MB`)
+    expect(config.user).toMatchObject({ uid, gid: uid })
+    expect(config.args).toEqual(['plant-store', 'serve'])
+    expect(packed).toBeLessThan(73)
+
+    const given = Object.fromEntries(config.env.map((each: string) => each.split('=')))
+    expect(given).toMatchObject({ HOST: '0.0.0.0', DATABASE_URL: 'file:/data/plants.db' })
+    const port = `${await freePort()}`
+    const environment = { ...given, HOST: '127.0.0.1', PORT: port }
+    /** As a container engine does with `--read-only` and a volume. */
+    const contained = (...args: readonly string[]) => {
+      const mount = '/bin/mount --bind "$0" "$0" && /bin/mount --bind "$0/data" "$0/data"'
+      const protect = '/bin/mount -o remount,bind,ro "$0"'
+      const become = `exec /usr/sbin/chroot --userspec=${uid}:${uid} "$0" "$@"`
+      const script = `${mount} && ${protect} && ${become}`
+      return ['/usr/bin/unshare', '--mount', '/bin/sh', '-c', script, root, ...args] as const
+    }
+    const run = async (...args: readonly string[]) => {
+      await using program = launch(contained(...args), { environment })
+      return { code: await program.ended, stdout: program.output(), stderr: program.errors() }
+    }
+
+    const created = await run('plant-store', 'token', 'create', '--name', 'test', '--scope', 'write')
+    expect(created).toMatchObject({ code: 0, stdout: expect.stringMatching(/^plantstore_\S+\n$/) })
+    const token = created.stdout.trim()
+    expect(await run('plant-store-health')).toMatchObject({ code: 1 })
+
+    await using server = await startServer({ command: contained(...config.args), environment })
+    expect(await run('plant-store-health')).toMatchObject({ code: 0, stderr: '' })
+    expect(await post(server.url, token, { id: 1, name: 'Monstera' })).toBe('200 {"name":"Monstera"}')
+    expect(await get(server.url, token, 1)).toBe('200 {"id":1,"name":"Monstera"}')
+    expect(await run('plant-store', 'backup', '/data/plants.backup')).toMatchObject({ code: 0 })
+    expect(await run('plant-store', 'backup', '/plants.backup')).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/read-only|EROFS/i),
+    })
+    expect(await server.end('SIGTERM')).toBe(0)
+    expect(server.warnings()).toEqual([])
+
+    const files = readdirSync(join(root, 'data'))
+    expect(files).toEqual(expect.arrayContaining(['plants.backup', 'plants.db']))
+    for (const file of files) expect(statSync(join(root, 'data', file)).uid, file).toBe(uid)
+  },
+)

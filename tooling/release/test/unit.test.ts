@@ -1,0 +1,179 @@
+import { spawnSync } from 'node:child_process'
+import { cpSync, globSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import {
+  freePort,
+  hasStrace,
+  launch,
+  mayStartTraced,
+  noTracer,
+  startServer,
+  until,
+} from '@plant-store/harness'
+import { needs, temporaryFolder } from '@plant-store/harness/vitest'
+import { describe, expect, test } from 'vitest'
+import { run } from '../src/run.ts'
+import { canRelease, get, post, unpackRelease } from './machine.ts'
+
+const isInstalled = (program: string) => spawnSync(program, ['--version']).status === 0
+const hasSystemd = isInstalled('systemd-analyze')
+const token = 'a-token-of-the-environment-file'
+
+describe('the unit', needs('systemd-analyze', canRelease && hasSystemd), () => {
+  test('is right, where the release folder is its /opt/plant-store', () => {
+    const root = temporaryFolder()
+    const unit = join(unpackRelease(join(root, 'opt/plant-store')), 'plant-store.service')
+    cpSync('/usr/lib/systemd/system', join(root, 'usr/lib/systemd/system'), {
+      recursive: true,
+      verbatimSymlinks: true,
+    })
+    cpSync(unit, join(root, 'etc/systemd/system/plant-store.service'))
+    const verify = ['verify', '--man=no', '--recursive-errors=no', `--root=${root}`, 'plant-store.service']
+    const { status, stderr } = spawnSync('systemd-analyze', verify, { encoding: 'utf8' })
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
+  })
+
+  test('leaves no more open than 1.3 of 10, by the count of systemd', () => {
+    const unit = join(unpackRelease(temporaryFolder()), 'plant-store.service')
+    const security = ['security', '--offline=true', '--no-pager', '--threshold=13', unit]
+    const { status, stdout } = spawnSync('systemd-analyze', security, { encoding: 'utf8' })
+    console.log(stdout.trim().split('\n').at(-1))
+    expect(status, stdout).toBe(0)
+  })
+
+  test('allows every call of the kernel that the server makes', needs('strace', hasStrace), async context => {
+    if (!mayStartTraced()) return context.skip(noTracer)
+    const folder = unpackRelease(join(temporaryFolder(), 'plant-store'))
+    const file = join(folder, 'calls')
+    // -D: the server is our child, and the tracer is not.
+    const command = [
+      '/usr/bin/strace',
+      '-D',
+      '-f',
+      '-o',
+      file,
+      join(folder, 'bin/plant-store'),
+      'serve',
+    ] as const
+    await using server = await startServer({
+      command,
+      folder,
+      environment: {
+        ACCESS_TOKENS: token,
+        // Nobody is there. The name is looked up.
+        OTEL_EXPORTER_OTLP_ENDPOINT: 'http://localhost:9',
+      },
+    })
+    expect(await post(server.url, token, { id: 1, name: 'Monstera' })).toBe('200 {"name":"Monstera"}')
+    expect(await get(server.url, token, 1)).toBe('200 {"id":1,"name":"Monstera"}')
+    await server.end('SIGTERM')
+    const calls = () => readFileSync(file, 'utf8')
+    await until('the tracer to end', () => calls().includes(`\n${server.pid} +++ exited with 0 +++\n`))
+
+    const unit = readFileSync(join(folder, 'plant-store.service'), 'utf8')
+    const settings = (name: string) =>
+      [...unit.matchAll(new RegExp(`^${name}=(.*)$`, 'gm'))].map(([, value]) => value as string)
+    const allowed = new Set<string>()
+    for (const filter of settings('SystemCallFilter')) {
+      for (const name of expand(filter.replace('~', '').split(' '))) {
+        if (filter.startsWith('~')) allowed.delete(name)
+        else allowed.add(name)
+      }
+    }
+    const made = (pattern: RegExp) =>
+      new Set([...calls().matchAll(pattern)].map(([, name]) => name as string))
+    const names = made(/^\d+ +(\w+)\(/gm)
+    expect(names).toContain('fsync')
+    expect([...names].filter(name => !allowed.has(name))).toEqual([])
+    const families = settings('RestrictAddressFamilies').flatMap(value => value.split(' '))
+    expect([...made(/\bsocket\((\w+)/g)].filter(family => !families.includes(family))).toEqual([])
+  })
+})
+
+/** Returns the calls in a filter's groups. */
+function expand(names: readonly string[]): readonly string[] {
+  return names.flatMap(name => {
+    if (!name.startsWith('@')) return [name]
+    const listed = run('systemd-analyze', 'syscall-filter', '--no-pager', name).split('\n').slice(1)
+    return expand(listed.map(line => line.trim()).filter(line => line !== '' && !line.startsWith('#')))
+  })
+}
+
+const hasNspawn = isInstalled('systemd-nspawn')
+/** systemd as the first process of a container: this machine's programs, and nothing else of it. */
+const boot = ['--directory=/', '--volatile=yes', '--register=no', '--keep-unit', '--quiet', '--boot'] as const
+const kernel = ['systemd.firstboot=off', 'systemd.log_target=console', 'systemd.show_status=no'] as const
+const mayBoot = () =>
+  spawnSync('systemd-nspawn', [...boot, 'systemd.unit=exit.target', ...kernel], { timeout: 20_000 })
+    .status === 0
+
+test(
+  'systemd serves with it, restarts what was killed, and stops it in order',
+  needs('systemd-nspawn', canRelease && hasNspawn),
+  async context => {
+    if (!mayBoot()) return context.skip('not allowed: starting systemd in a container')
+    const place = temporaryFolder()
+    const folder = unpackRelease(join(place, 'plant-store'))
+    const state = join(place, 'state')
+    mkdirSync(state)
+    const port = await freePort()
+    writeFileSync(join(place, 'environment'), `PORT=${port}\nACCESS_TOKENS=${token}\n`)
+    const binds = [
+      `--bind-ro=${folder}:/opt/plant-store`,
+      `--bind-ro=${folder}/plant-store.service:/etc/systemd/system/plant-store.service`,
+      `--bind-ro=${join(place, 'environment')}:/etc/plant-store.env`,
+      // Where the state of dynamic users is.
+      `--bind=${state}:/var/lib/private`,
+    ]
+    const options = ['--machine=plant-store-test', '--console=read-only', ...binds]
+    const { PATH } = process.env
+    await using machine = launch(
+      ['systemd-nspawn', ...boot, ...options, 'systemd.unit=plant-store.service', ...kernel],
+      { environment: { PATH }, lastSignal: 'SIGTERM' },
+    )
+    const url = `http://127.0.0.1:${port}`
+    const isServing = async () => {
+      machine.assertRunning()
+      return (await fetch(`${url}/readyz`)).ok
+    }
+    await until('the server', isServing)
+    expect(await post(url, token, { id: 1, name: 'Monstera' })).toBe('200 {"name":"Monstera"}')
+
+    const data = join(state, 'plant-store')
+    const { uid, mode } = statSync(data)
+    expect(mode & 0o777).toBe(0o700)
+    expect(globSync('*', { cwd: data })).toContain('plants.db')
+    for (const file of globSync('*', { cwd: data }))
+      expect(statSync(join(data, file)).mode & 0o777).toBe(0o600)
+    const [first] = processesOf(uid)
+    // A user of its own, without a right, behind a filter.
+    expect(uid).toBeGreaterThanOrEqual(61_184)
+    expect(first?.status).toMatch(/^CapBnd:\t0+$/m)
+    expect(first?.status).toMatch(/^NoNewPrivs:\t1$/m)
+    expect(first?.status).toMatch(/^Seccomp:\t2$/m)
+
+    process.kill(first?.pid as number, 'SIGKILL')
+    await until(
+      'the next server',
+      async () => !processesOf(uid).some(({ pid }) => pid === first?.pid) && isServing(),
+    )
+    expect(await get(url, token, 1)).toBe('200 {"id":1,"name":"Monstera"}')
+
+    machine.process.kill('SIGTERM')
+    await machine.ended
+    expect(machine.output()).toMatch(/plant-store\.service: Main process exited, code=killed, status=9/)
+    expect(machine.output().match(/plant-store\.service: Deactivated successfully/g)).toHaveLength(1)
+  },
+)
+
+function processesOf(uid: number): readonly { pid: number; status: string }[] {
+  return globSync('/proc/[0-9]*/status').flatMap(path => {
+    try {
+      const status = readFileSync(path, 'utf8')
+      return status.includes(`\nUid:\t${uid}\t`) ? [{ pid: Number(path.split('/')[2]), status }] : []
+    } catch {
+      // It has ended.
+      return []
+    }
+  })
+}
