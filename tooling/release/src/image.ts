@@ -31,7 +31,6 @@ export function makeRoot(release: string, root: string): void {
   // The program of the folder needs a shell.
   write(join(root, 'usr/local/bin/plant-store'), program, 0o755)
   copy(join(import.meta.dirname, 'health.cjs'), join(root, 'usr/local/bin/plant-store-health'))
-  mkdirSync(join(root, 'data'))
 }
 
 function copy(file: string, to: string): void {
@@ -68,7 +67,8 @@ export async function writeImage(root: string, tag: string, archive: string): Pr
   const image = `${at('layout')}:${tag}`
   const umoci = (...args: readonly string[]) => run('umoci', ...args)
   await writeTar(['etc', 'lib', 'lib64', 'opt', 'usr'], at('programs.tar'), { from: root })
-  await writeTar(['data'], at('data.tar'), { from: root, uid })
+  mkdirSync(at('data'))
+  await writeTar(['data'], at('data.tar'), { from: work.path, uid })
   umoci('init', '--layout', at('layout'))
   umoci('new', '--image', image)
   for (const layer of ['programs.tar', 'data.tar'])

@@ -18,7 +18,7 @@ const line = `${'-'.repeat(80)}\n\n`
 /** Returns the libraries inside the packed program. */
 export function bundledParts(terms: string): readonly Part[] {
   return terms.split(line).map(block => {
-    const [, name, version, license, text] = /^(\S+) (\S+) \((.+)\)\n(.*)$/s.exec(block) ?? []
+    const [, name, version, license, text] = /^(\S+) (\S+) \(([^\n]+)\)\n(.*)$/s.exec(block) ?? []
     if (!name || !version || !license) throw new Error(`these terms have no title: ${block.slice(0, 100)}`)
     return { type: 'npm', name, version, license, text: text?.trim() ?? '' }
   })

@@ -53,6 +53,8 @@ describe('the released folder', needs('Debian (dpkg-query)', canRelease), () => 
         'pg',
       ]),
     )
+    for (const { licenses } of components)
+      expect(licenses[0].expression).toMatch(/^\(?[A-Z\d][\w.+-]+( (OR|AND|WITH) [\w.+-]+)*\)?$|^blessing$/)
     const folder = unpackRelease(temporaryFolder())
     const terms = readFileSync(join(folder, 'third-party.txt'), 'utf8')
     for (const { name, version } of components) expect(`\n${terms}`).toContain(`\n${name} ${version} (`)

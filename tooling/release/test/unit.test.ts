@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { cpSync, globSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { chownSync, cpSync, globSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import {
   freePort,
@@ -43,10 +43,16 @@ describe('the unit', needs('systemd-analyze', canRelease && hasSystemd), () => {
 
   test('allows every call of the kernel that the server makes', needs('strace', hasStrace), async context => {
     if (!mayStartTraced()) return context.skip(noTracer)
-    const folder = unpackRelease(join(temporaryFolder(), 'plant-store'))
+    const place = temporaryFolder()
+    const folder = unpackRelease(join(place, 'plant-store'))
     const file = join(folder, 'calls')
+    // SQLite makes other calls for root.
+    const nobody = 65_534
+    const isRoot = process.getuid?.() === 0
+    if (isRoot) for (const path of [place, folder]) chownSync(path, nobody, nobody)
+    const become = [`--reuid=${nobody}`, `--regid=${nobody}`, '--clear-groups']
     // -D: the server is our child, and the tracer is not.
-    const command = [
+    const traced = [
       '/usr/bin/strace',
       '-D',
       '-f',
@@ -55,6 +61,7 @@ describe('the unit', needs('systemd-analyze', canRelease && hasSystemd), () => {
       join(folder, 'bin/plant-store'),
       'serve',
     ] as const
+    const command = isRoot ? (['/usr/bin/setpriv', ...become, ...traced] as const) : traced
     await using server = await startServer({
       command,
       folder,
