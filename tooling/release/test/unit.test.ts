@@ -73,9 +73,9 @@ describe('the unit', needs('systemd-analyze', canRelease && hasSystemd), () => {
     })
     expect(await post(server.url, token, { id: 1, name: 'Monstera' })).toBe('200 {"name":"Monstera"}')
     expect(await get(server.url, token, 1)).toBe('200 {"id":1,"name":"Monstera"}')
-    await server.end('SIGTERM')
+    expect(await server.end('SIGTERM')).toBe(0)
     const calls = () => readFileSync(file, 'utf8')
-    await until('the tracer to end', () => calls().includes(`\n${server.pid} +++ exited with 0 +++\n`))
+    await until('the tracer to end', () => new RegExp(`^${server.pid} +\\+\\+\\+`, 'm').test(calls()))
 
     const unit = readFileSync(join(folder, 'plant-store.service'), 'utf8')
     const settings = (name: string) =>
