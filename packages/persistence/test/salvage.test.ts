@@ -159,6 +159,18 @@ describe(`what is in sound pages is read, whatever happened to others (seed ${se
     },
   )
 
+  test('a page of another table in the place of that of a third', async () => {
+    for (const page of ofKind('other')) {
+      for (const other of ofKind('other')) {
+        const bytes = Buffer.from(sound)
+        contentOf(other.number).copy(bytes, (page.number - 1) * pageBytes)
+        const file = join(temporaryFolder(), 'plants.db')
+        writeFileSync(file, bytes)
+        expect(digest((await salvaged(file)).read), `${page.number} is ${other.number}`).toBe(digest(plants))
+      }
+    }
+  })
+
   test('many pages at once', async () => {
     for (let time = 0; time < 8; time++) {
       const kinds = ['interior', 'leaf', 'leaf', 'leaf', 'overflow', 'overflow', 'index', 'other'] as const

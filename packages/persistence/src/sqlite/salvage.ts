@@ -104,7 +104,7 @@ function refuseNewer(connection: Database.Database): void {
     // It is in a page of its own, which may be damaged.
     return
   }
-  knownVersion(version)
+  if (Number.isInteger(version)) knownVersion(version)
 }
 
 /** Returns how many plants the index of tags names; `undefined` when it is damaged too. */
