@@ -40,7 +40,7 @@ process.on('exit', () => {
 process.env['NODE_OPTIONS'] = `--import ${pathToFileURL(join(import.meta.dirname, 'reached.ts'))}`
 const sources = values.only ?? globSync('src/**/*.ts', { exclude: ['src/testing/**'] })
 const results = await new Stryker({
-  mutate: sources.map(source => source.replace(/^src\b/, 'dist').replace(/\.ts$/, '.js')),
+  mutate: sources.map(builtLines),
   inPlace: true,
   plugins: [fileURLToPath(import.meta.resolve('@stryker-mutator/vitest-runner'))],
   testRunner: 'vitest',
@@ -72,6 +72,15 @@ console.log(`${name}: ${result.summary}`)
 for (const each of result.useless)
   console.error(`not a survivor, take it off ${list.slice(root.length)}: ${each}`)
 if (result.useless.length > 0 || mutants.length === 0) process.exitCode = 1
+
+/** Returns the lines of a built file that come of its source: the compiler's own helpers stand before them. */
+function builtLines(source: string): string {
+  const path = source.replace(/^src\b/, 'dist').replace(/\.ts$/, '.js')
+  const map = new SourceMap(JSON.parse(readFileSync(`${path}.map`, 'utf8')))
+  const lines = readFileSync(path, 'utf8').split('\n')
+  const first = lines.findIndex((_, line) => 'originalLine' in map.findEntry(line, 0))
+  return `${path}:${Math.max(first, 0) + 1}-${lines.length}`
+}
 
 function build(path: string): void {
   const turbo = ['turbo', 'run', 'build', `--filter=./${path}`, '--output-logs=errors-only']
