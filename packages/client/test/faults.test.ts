@@ -134,7 +134,15 @@ test('a store that nobody listens at was never asked', async () => {
   expect(attempts).toHaveLength(3)
 })
 
-test('a connection that never was is known by its code, also where errors are of another realm', async () => {
+test.each([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'UND_ERR_CONNECT_TIMEOUT',
+  'ConnectionRefused',
+])('by the code %s, also of an error of another realm, a connection never was', async code => {
   const attempts: string[] = []
   const client = createPlantClient({
     baseUrl: 'http://plants.example',
@@ -143,7 +151,7 @@ test('a connection that never was is known by its code, also where errors are of
     attemptsMax: 2,
     fetch: url => {
       attempts.push(`${url}`)
-      const cause = runInNewContext("Object.assign(new Error('refused'), { code: 'ECONNREFUSED' })")
+      const cause = runInNewContext("Object.assign(new Error('refused'), { code })", { code })
       return Promise.reject(new TypeError('fetch failed', { cause }))
     },
   })
