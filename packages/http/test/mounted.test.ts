@@ -183,7 +183,16 @@ test('nothing of it is outside its prefix', async () => {
   expect(text.json()).toEqual({ wrapped: { got: { text: 't' }, token: false } })
   const failed = await app.inject('/own')
   expect([failed.statusCode, failed.json()]).toEqual([418, { wrapped: { foreign: 'Error: own' } }])
-  for (const url of ['/plants', '/nowhere', '/garden', '/garden/nowhere', '/garden/plants/1/leaves']) {
+  for (const url of [
+    '/',
+    '/docs/',
+    '/plants',
+    '/nowhere',
+    '/garden',
+    '/garden/',
+    '/garden/docs/',
+    '/garden/plants/1/leaves',
+  ]) {
     const answer = await app.inject(url)
     expect([url, answer.statusCode, answer.json()]).toEqual([url, 404, { foreign: 'nothing' }])
   }
