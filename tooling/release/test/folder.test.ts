@@ -61,6 +61,18 @@ describe('the released folder', needs('Debian (dpkg-query)', canRelease), () => 
     expect(new Set(components.map((each: { purl: string }) => each.purl)).size).toBe(components.length)
   })
 
+  test('needs the C library that the documentation names, and no newer one', () => {
+    const folder = unpackRelease(temporaryFolder())
+    const symbols = globSync(['lib/node', 'lib/*.so.*', 'lib/**/*.node'], { cwd: folder })
+      .flatMap(file => readFileSync(join(folder, file), 'latin1').match(/GLIBC(XX)?_[\d.]+(?=\0)/g) ?? [])
+      .sort(new Intl.Collator('en', { numeric: true }).compare)
+    expect(symbols.filter(each => each.startsWith('GLIBC_')).at(-1)).toBe('GLIBC_2.34')
+    // Of GCC 11.
+    expect(symbols.at(-1)).toBe('GLIBCXX_3.4.29')
+    const page = readFileSync(new URL('../../../docs/operating.md', import.meta.url), 'utf8')
+    expect(page).toContain('It needs glibc 2.34 and the libstdc++ of GCC 11')
+  })
+
   test('is the same again, in another place and under another umask', () => {
     const again = temporaryFolder()
     const umask = process.umask(0o077)

@@ -152,6 +152,14 @@ test(
     expect(globSync('*', { cwd: data })).toContain('plants.db')
     for (const file of globSync('*', { cwd: data }))
       expect(statSync(join(data, file)).mode & 0o777).toBe(0o600)
+    // Root's commands work beside it, and leave it its files.
+    const store = { DATABASE_URL: `file:${join(data, 'plants.db')}` }
+    const create = ['token', 'create', '--name', 'shop'] as const
+    await using command = launch([join(folder, 'bin/plant-store'), ...create], { environment: store })
+    expect(await command.ended).toBe(0)
+    expect(await get(url, command.output().trim(), 1)).toBe('200 {"id":1,"name":"Monstera"}')
+    for (const file of globSync('*', { cwd: data })) expect(statSync(join(data, file)).uid, file).toBe(uid)
+
     const [first] = processesOf(uid)
     // A user of its own, without a right, behind a filter.
     expect(uid).toBeGreaterThanOrEqual(61_184)
