@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { bundle } from '@plant-store/bundle'
 
-const http = fileURLToPath(import.meta.resolve('@plant-store/http'))
+const http = fileURLToPath(import.meta.resolve('@plant-store/http/server'))
 await bundle(
   {
     main: 'src/main.ts',

@@ -2,7 +2,7 @@ import { isIP } from 'node:net'
 import { availableParallelism } from 'node:os'
 import { isatty } from 'node:tty'
 import { isBearerToken } from '@plant-store/access'
-import type { ServerLimits } from '@plant-store/http'
+import type { ServerLimits } from '@plant-store/http/server'
 import { defaultStoreUrl, parseStoreUrl, type StoreLocation } from '@plant-store/persistence'
 import ipaddr from 'ipaddr.js'
 

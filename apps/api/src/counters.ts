@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { getHeapStatistics } from 'node:v8'
-import type { AnsweredRequest } from '@plant-store/http'
+import type { AnsweredRequest } from '@plant-store/http/server'
 import type { Commit } from '@plant-store/persistence'
 import { createDistribution, type Distribution, type Samples, sample } from './metrics.ts'
 

@@ -7,7 +7,7 @@ import {
   type TokenRepository,
 } from '@plant-store/access'
 import { createPlantStore } from '@plant-store/domain'
-import { createServer, drain, type ServerLimits, stopListening } from '@plant-store/http'
+import { createServer, drain, type ServerLimits, stopListening } from '@plant-store/http/server'
 import type { Storage } from '@plant-store/persistence'
 import type { Logger } from 'pino'
 import type { Config } from './config.ts'

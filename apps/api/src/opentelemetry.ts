@@ -12,7 +12,7 @@ import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http'
 import { detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources'
 import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace'
 import { type DomainError, isDomainError, type PlantStore } from '@plant-store/domain'
-import type { RequestTracer } from '@plant-store/http'
+import type { RequestTracer } from '@plant-store/http/server'
 
 /** With retries. A collector that is gone must not keep the service from stopping. */
 const exportTimeoutMs = 1_000

@@ -2,7 +2,7 @@ import { createGate, hashToken, mintToken } from '@plant-store/access'
 import { createMemoryTokenRepository } from '@plant-store/access/testing'
 import { createPlantStore, type PlantRepository } from '@plant-store/domain'
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
-import { createServer } from '@plant-store/http'
+import { createServer } from '@plant-store/http/server'
 
 /** The real server, listening on a loopback port, over repositories that forget with the process. */
 export async function startMemoryStore({

@@ -1,6 +1,2 @@
 export { failures } from './answer/failures.ts'
-export { drain, stopListening } from './connection/drain.ts'
-export { defaultServerLimits, type ServerLimits } from './limits.ts'
 export { type PlantRoutesOptions, plantRoutes } from './plugin.ts'
-export type { AnsweredRequest, RequestTrace, RequestTracer } from './request/request-log.ts'
-export { createServer, type ServerOptions } from './server.ts'

@@ -1,6 +1,7 @@
 import type { Gate } from '@plant-store/access'
 import type { PlantStore } from '@plant-store/domain'
 import type { FastifyPluginCallback } from 'fastify'
+import { fastifyPlugin } from 'fastify-plugin'
 import { answerBySchemas } from './answer/answer.ts'
 import { defaultServerLimits, type ServerLimits } from './limits.ts'
 import { openDoor } from './request/door.ts'
@@ -14,8 +15,7 @@ export interface PlantRoutesOptions {
   readonly limits?: Partial<Pick<ServerLimits, 'heldBytesMax' | 'pageTextBytesMax'>>
 }
 
-/** The operations on plants, as a plugin for any Fastify: it brings its own parsing, authentication and failures. */
-export const plantRoutes: FastifyPluginCallback<PlantRoutesOptions> = (app, options, done) => {
+const addRoutes: FastifyPluginCallback<PlantRoutesOptions> = (app, options, done) => {
   const limits = { ...defaultServerLimits, ...options.limits }
   const held = countHeldBytes(limits)
   answerBySchemas(app)
@@ -23,3 +23,11 @@ export const plantRoutes: FastifyPluginCallback<PlantRoutesOptions> = (app, opti
   addPlantRoutes(app, { store: options.store, held, pageTextBytesMax: limits.pageTextBytesMax })
   done()
 }
+
+/** The operations on plants, as a plugin for any Fastify 5: it brings its own parsing, authentication and failures. */
+export const plantRoutes = fastifyPlugin(addRoutes, {
+  name: '@plant-store/http',
+  fastify: '5.x',
+  // Nothing of it reaches the routes around it.
+  encapsulate: true,
+})

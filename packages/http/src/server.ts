@@ -23,6 +23,10 @@ import { knowAllMethods } from './routes/other-methods.ts'
 import { addPlantRoutes } from './routes/plant-routes.ts'
 import { addServiceRoutes } from './routes/service-routes.ts'
 
+export { drain, stopListening } from './connection/drain.ts'
+export { defaultServerLimits, type ServerLimits } from './limits.ts'
+export type { AnsweredRequest, RequestTrace, RequestTracer } from './request/request-log.ts'
+
 export interface ServerOptions {
   readonly store: PlantStore
   readonly gate: Gate

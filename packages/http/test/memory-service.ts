@@ -8,7 +8,7 @@ import {
   defaultServerLimits,
   type RequestTracer,
   type ServerLimits,
-} from '@plant-store/http'
+} from '@plant-store/http/server'
 
 export interface MemoryServiceOptions {
   /** Operations that behave otherwise than those of the repository in memory. */

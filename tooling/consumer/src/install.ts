@@ -64,7 +64,8 @@ async function packAll(folder: string): Promise<readonly PackedPackage[]> {
 }
 
 async function install(folder: string, packages: readonly PackedPackage[]): Promise<void> {
-  const { version: fastify } = versionOf('fastify')
+  // The oldest that the routes take: no second one may come beside it.
+  const { version: fastify } = versionOf('fastify-oldest')
   const { version: types } = versionOf('@types/node')
   const tarballs = Object.fromEntries(packages.map(({ name, tarball }) => [name, `file:${tarball}`]))
   const manifest = {
