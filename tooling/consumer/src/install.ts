@@ -26,6 +26,7 @@ declare module 'vitest' {
   }
 }
 
+const require = createRequire(import.meta.url)
 const workspace = join(import.meta.dirname, '../../..')
 const nursery = join(import.meta.dirname, '../test/nursery')
 
@@ -65,8 +66,8 @@ async function packAll(folder: string): Promise<readonly PackedPackage[]> {
 
 async function install(folder: string, packages: readonly PackedPackage[]): Promise<void> {
   // The oldest that the routes take: no second one may come beside it.
-  const { version: fastify } = versionOf('fastify-oldest')
-  const { version: types } = versionOf('@types/node')
+  const { version: fastify } = require('fastify-oldest/package.json')
+  const { version: types } = require('@types/node/package.json')
   const tarballs = Object.fromEntries(packages.map(({ name, tarball }) => [name, `file:${tarball}`]))
   const manifest = {
     name: 'nursery',
@@ -79,8 +80,4 @@ async function install(folder: string, packages: readonly PackedPackage[]): Prom
   }
   await writeFile(join(folder, 'package.json'), JSON.stringify(manifest))
   await run('npm', ['install', '--no-audit', '--no-fund', '--prefer-offline', '--loglevel=error'], folder)
-}
-
-function versionOf(name: string): { version: string } {
-  return createRequire(import.meta.url)(`${name}/package.json`)
 }
