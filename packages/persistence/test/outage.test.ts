@@ -2,7 +2,8 @@ import { DomainError } from '@plant-store/domain'
 import { explain, openStorage, type StoreState } from '@plant-store/persistence'
 import Database from 'better-sqlite3'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { watchOutages } from '../src/outage.ts'
+import { isDamage, watchOutages } from '../src/outage.ts'
+import { StoreDamagedError } from '../src/storage.ts'
 import { plant, temporaryFolder } from './store-folder.ts'
 
 test('a store that another program locks is reported once, however many changes fail, and once when it works', async () => {
@@ -130,4 +131,24 @@ test('an error is explained with its reason, unless it has it', () => {
   expect(explain(new Error('other', { cause: new Error('why') }))).toBe('other')
   const archived = new DomainError('store-unavailable', 'the store: full', { cause: new Error('full') })
   expect(explain(archived)).toBe('the store: full')
+})
+
+test('damage is known by the error, or by what caused it', () => {
+  const coded = (code: string) => Object.assign(new Error('malformed'), { code })
+  for (const error of [
+    new StoreDamagedError('damaged'),
+    coded('SQLITE_CORRUPT'),
+    coded('SQLITE_CORRUPT_INDEX'),
+  ]) {
+    expect(isDamage(error)).toBe(true)
+    expect(isDamage(new Error('cannot be read', { cause: new Error('why', { cause: error }) }))).toBe(true)
+  }
+  for (const error of [
+    coded('SQLITE_FULL'),
+    coded('NOT_SQLITE_CORRUPT'),
+    new Error('other'),
+    'SQLITE_CORRUPT',
+    undefined,
+  ])
+    expect(isDamage(error)).toBe(false)
 })
