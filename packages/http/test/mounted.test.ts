@@ -171,6 +171,13 @@ test.each([
   )
 })
 
+test('the header section is left to the service around: it may take a host that ours would not', async () => {
+  await startForeign()
+  const headers = { authorization, host: 'a b' }
+  const { statusCode } = await app.inject({ url: '/garden/plants', headers })
+  expect(statusCode).toBe(200)
+})
+
 test('nothing of it is outside its prefix', async () => {
   const seen = await startForeign()
   const own = await app.inject({

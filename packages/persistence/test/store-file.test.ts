@@ -261,6 +261,7 @@ test.each([
   ['SQLITE_NOTADB', 'it is not a SQLite database'],
   ['SQLITE_READONLY_DBMOVED', 'it may not be written'],
   ['SQLITE_NOLFS', 'other words'],
+  ['NOT_SQLITE_FULL', 'other words'],
 ])('%s is put in words, and named in logs', (code, words) => {
   const error = Object.assign(new Error('other words'), { code })
   expect([reasonOf(error), detailedReasonOf(error)]).toEqual([words, `${words} (${code})`])
