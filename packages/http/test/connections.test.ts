@@ -166,6 +166,25 @@ describe('a connection', () => {
     expect(service.logged).toEqual([])
   })
 
+  test('that is reset in the middle of a body is logged as what it is', async () => {
+    await using server = await start()
+    const { service } = server
+    using socket = connectTo(service)
+    const fields = [`authorization: Bearer ${service.tokens.full}`, 'content-type: application/json']
+    const head = [
+      'POST /plants HTTP/1.1',
+      'host: h',
+      ...fields,
+      'expect: 100-continue',
+      'transfer-encoding: chunked',
+    ]
+    socket.write(`${head.join('\r\n')}\r\n\r\n5\r\n{"id"\r\n`)
+    await once(socket, 'data')
+    socket.resetAndDestroy()
+    await vi.waitFor(() => expect(service.answered.at(-1)).toMatchObject({ status: 400, error: 40000 }))
+    expect(service.logged).toEqual([])
+  })
+
   test('that was refused is cut, though the client keeps its end open', async () => {
     await using server = await start()
     const others = await connections(server.service)

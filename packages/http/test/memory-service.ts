@@ -34,6 +34,7 @@ interface LoggedRequest {
   readonly method?: string
   readonly status: number
   readonly ms: number
+  readonly error?: number
   readonly plantId?: string
   readonly traceId?: string
 }

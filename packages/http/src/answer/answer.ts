@@ -2,7 +2,7 @@ import fastJsonStringify from 'fast-json-stringify'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { countedBytesMin, type HeldBytes } from '../request/held-bytes.ts'
 import { requestIdField } from '../request/request-log.ts'
-import { RequestError, toFailure } from './failures.ts'
+import { toFailure } from './failures.ts'
 import { FailureBody } from './schemas.ts'
 
 /** Makes routes of this context write answers by their schemas, which judge nothing, and failures in the one shape. */
@@ -53,11 +53,7 @@ const unchanged = (text: string) => text
 export const writeFailure = serializerOf(FailureBody)
 
 export function answerFailure(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  // The client left in the middle of its body: nobody reads this answer, and nothing failed here.
-  const isCutShort = error === request.raw.errored
-  const { status, headers, body, isDefect } = toFailure(
-    isCutShort ? new RequestError('bad-request', 'the request ended before its body did') : error,
-  )
+  const { status, headers, body, isDefect } = toFailure(error)
   if (isDefect) request.log.error({ reqId: request.id, err: error }, 'failed to answer')
   // As often as clients ask: the owner of the store logs once why it fails.
   else if (status === 503) request.log.debug({ reqId: request.id, err: error }, 'could not serve')
