@@ -16,9 +16,9 @@ const isInstalled = (program: string) => spawnSync(program, ['--version']).statu
 /** Whether the image can be made and read. */
 export const hasUmoci = isInstalled('umoci')
 
-/** Makes the release for this machine, and the image, when there is what they need. */
-export function buildRelease(out: string): void {
-  run(process.execPath, join(import.meta.dirname, 'main.ts'), '--out', out, ...(hasUmoci ? ['--image'] : []))
+/** Makes the release for this machine. */
+export function buildRelease(out: string, ...options: readonly string[]): void {
+  run(process.execPath, join(import.meta.dirname, 'main.ts'), '--out', out, ...options)
 }
 
 /** For `globalSetup`. */
@@ -28,7 +28,7 @@ export default function setUp(project: TestProject): (() => void) | undefined {
     return
   }
   const folder = temporaryFolder()
-  buildRelease(folder.path)
+  buildRelease(folder.path, ...(hasUmoci ? ['--image'] : []))
   project.provide('out', folder.path)
   return () => folder[Symbol.dispose]()
 }
