@@ -185,6 +185,31 @@ describe('a connection', () => {
     expect(service.logged).toEqual([])
   })
 
+  test('whose body is too large gives the answer to a client that is still sending', async () => {
+    await using server = await start()
+    const { hostname, port } = new URL(server.service.url)
+    const bytes = 4 * 2 ** 20
+    for (let time = 0; time < 5; time++) {
+      const socket = connect(Number(port), hostname)
+      const failed = vi.fn()
+      socket.on('error', failed)
+      const token = server.service.tokens.full
+      socket.write(
+        `POST /plants HTTP/1.1\r\nhost: a\r\nauthorization: Bearer ${token}\r\ncontent-type: application/json\r\ncontent-length: ${bytes}\r\n\r\n`,
+      )
+      const answer = once(socket, 'data')
+      socket.write(Buffer.alloc(2 ** 16, 0x20))
+      expect(`${(await answer)[0]}`).toMatch(/^HTTP\/1\.1 413 /)
+      // It has not looked at the answer yet.
+      for (let sent = 2 ** 16; sent < bytes; sent += 2 ** 16) {
+        if (!socket.write(Buffer.alloc(2 ** 16, 0x20)) && !socket.destroyed)
+          await Promise.race([once(socket, 'drain'), once(socket, 'close')])
+      }
+      if (!socket.destroyed) await once(socket.end(), 'close')
+      expect(failed).not.toHaveBeenCalled()
+    }
+  })
+
   test('that was refused is cut, though the client keeps its end open', async () => {
     await using server = await start()
     const others = await connections(server.service)

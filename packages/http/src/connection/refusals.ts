@@ -41,6 +41,13 @@ export function refuseUnroutable(
     })
   }
   server.on('connection', (socket: Socket) => {
+    const destroySoon = socket.destroySoon.bind(socket)
+    // Node's way to close a connection after an answer that says so. A body may still be arriving then.
+    socket.destroySoon = () => {
+      if (open.get(socket)?.lastResponse?.req.complete !== false) return destroySoon()
+      socket.end()
+      linger(socket)
+    }
     if (open.size <= connectionsMax) return
     const message = 'the server has as many connections as it takes'
     refuse(open.get(socket) as Connection, new RequestError('too-many-connections', message))
