@@ -375,7 +375,7 @@ test('a list that has no plants has no next page, whatever its link says', async
   expect(await store.client.list()).toEqual({ plants: [] })
 })
 
-test('a list that is none can not be read', async () => {
+test('a body that is no list is no page of plants', async () => {
   await using store = await scripted([answer(200, '{"plants":[]}')])
   await expect(store.client.list()).rejects.toMatchObject({
     name: 'NoAnswerError',

@@ -70,7 +70,7 @@ const result = judge(mutants, existsSync(list) ? JSON.parse(readFileSync(list, '
 for (const { source, line, change } of result.unnoticed) console.log(`${source}:${line}  ${change}`)
 console.log(`${name}: ${result.summary}`)
 for (const each of result.useless)
-  console.error(`not a survivor, take it off ${list.slice(root.length)}: ${each}`)
+  console.error(`not a survivor, take it off ${list.slice(root.length + 1)}: ${each}`)
 if (result.useless.length > 0 || mutants.length === 0) process.exitCode = 1
 
 /** Returns the lines of a built file that come of its source: the compiler's own helpers stand before them. */
