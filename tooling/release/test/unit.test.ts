@@ -11,7 +11,7 @@ import {
   until,
 } from '@plant-store/harness'
 import { needs, temporaryFolder } from '@plant-store/harness/vitest'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { run } from '../src/run.ts'
 import { canRelease, get, post, unpackRelease } from './machine.ts'
 
@@ -134,16 +134,20 @@ test(
     ]
     const options = ['--machine=plant-store-test', '--console=read-only', ...binds]
     const { PATH } = process.env
-    await using machine = launch(
+    const machine = launch(
       ['systemd-nspawn', ...boot, ...options, 'systemd.unit=plant-store.service', ...kernel],
       { environment: { PATH }, lastSignal: 'SIGTERM' },
     )
+    // Killed, it would leave its systemd behind.
+    onTestFinished(async () => {
+      await machine.end('SIGTERM')
+    })
     const url = `http://127.0.0.1:${port}`
     const isServing = async () => {
       machine.assertRunning()
       return (await fetch(`${url}/readyz`)).ok
     }
-    await until('the server', isServing)
+    await until('the server', isServing, 30_000)
     expect(await post(url, token, { id: 1, name: 'Monstera' })).toBe('200 {"name":"Monstera"}')
 
     const data = join(state, 'plant-store')
@@ -171,11 +175,11 @@ test(
     await until(
       'the next server',
       async () => !processesOf(uid).some(({ pid }) => pid === first?.pid) && isServing(),
+      30_000,
     )
     expect(await get(url, token, 1)).toBe('200 {"id":1,"name":"Monstera"}')
 
-    machine.process.kill('SIGTERM')
-    await machine.ended
+    await machine.end('SIGTERM')
     expect(machine.output()).toMatch(/plant-store\.service: Main process exited, code=killed, status=9/)
     expect(machine.output().match(/plant-store\.service: Deactivated successfully/g)).toHaveLength(1)
   },
