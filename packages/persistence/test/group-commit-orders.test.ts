@@ -125,7 +125,7 @@ test('what comes in the two turns after a transaction shares the next one, and w
   expect(begun).toEqual([['a'], ['b', 'c', 'd']])
   ends[1]?.()
   await Promise.all([second, third])
-  await setImmediate()
+  await new Promise(process.nextTick)
   submit(['insertPlant', 'e'])
   await setImmediate()
   expect(begun[2]).toEqual(['e'])
