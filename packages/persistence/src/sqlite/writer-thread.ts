@@ -17,6 +17,7 @@ const owner = parentPort as MessagePort
 const { file, batchRowsMax } = workerData as WriterData
 const connection = openWriterConnection(file)
 const runTransaction = closeOnError(connection, prepareTransaction)
+let userVersion = connection.pragma('user_version', { simple: true }) as bigint
 const ports = new Set<MessagePort>()
 let recovery: NodeJS.Timeout | undefined
 
@@ -77,10 +78,11 @@ function isLockedOut(error: unknown): boolean {
   return `${(error as { code?: unknown }).code}`.startsWith('SQLITE_BUSY')
 }
 
-/** Commits the one number that nobody reads: SQLite also writes what stays the same. Returns whether that worked. */
+/** Commits a change of the one number that nobody reads. Returns whether that worked. */
 function recover(): boolean {
   try {
-    connection.pragma('user_version = 0')
+    userVersion = (userVersion + 1n) % 2n ** 31n
+    connection.pragma(`user_version = ${userVersion}`)
     return true
   } catch {
     return false
