@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { existsSync, globSync, readFileSync, realpathSync, statSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
@@ -10,7 +11,7 @@ import { beforeAll, describe, expect, inject, test } from 'vitest'
 import { pnpmCommand, run } from '../src/run.ts'
 
 const { program } = inject('installed')
-const { CI, PATH = '', HOME = '', npm_config_registry: registry } = process.env
+const { CI, PATH = '', HOME = '' } = process.env
 
 type Command = readonly [string, ...string[]]
 
@@ -48,10 +49,16 @@ const managers: readonly PackageManager[] = [
     when: needs('Bun (`pnpm bench` fetches it)', existsSync(bunProgram)),
   },
 ]
+// Yarn reads no settings of npm's.
+const { registry, cafile } = JSON.parse(
+  execFileSync('npm', ['config', 'list', '--json'], { encoding: 'utf8' }),
+)
 Object.assign(process.env, {
   YARN_ENABLE_TELEMETRY: 'false',
   YARN_ENABLE_IMMUTABLE_INSTALLS: 'false',
-  ...(registry && { YARN_NPM_REGISTRY_SERVER: registry }),
+  YARN_NPM_REGISTRY_SERVER: registry,
+  YARN_UNSAFE_HTTP_WHITELIST: new URL(registry).hostname,
+  ...(cafile && { YARN_HTTPS_CA_FILE_PATH: cafile }),
 })
 
 describe.each(managers)('with $name', ({ name, add, exec, start = exec, isPlugAndPlay, when = {} }) => {
