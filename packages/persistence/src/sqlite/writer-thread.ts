@@ -17,6 +17,7 @@ const owner = parentPort as MessagePort
 const { file, batchRowsMax } = workerData as WriterData
 const connection = openWriterConnection(file)
 const runTransaction = closeOnError(connection, prepareTransaction)
+// To read it also opens the log, while the store is where it was.
 let userVersion = connection.pragma('user_version', { simple: true }) as bigint
 const ports = new Set<MessagePort>()
 let recovery: NodeJS.Timeout | undefined
