@@ -1,3 +1,5 @@
+import { mkdirSync, renameSync } from 'node:fs'
+import { join } from 'node:path'
 import { DomainError } from '@plant-store/domain'
 import { explain, openStorage, type StoreState } from '@plant-store/persistence'
 import Database from 'better-sqlite3'
@@ -35,6 +37,15 @@ test('a store that another program locks is reported once, however many changes 
   await works.promise
   expect(states).toEqual([failing, { ready: true }])
 }, 30_000)
+
+test('a store whose folder moves away before its first change goes on', async () => {
+  const folder = temporaryFolder()
+  const place = join(folder, 'data')
+  mkdirSync(place)
+  await using store = await openStorage({ url: `file:${join(place, 'plants.db')}` })
+  renameSync(place, join(folder, 'moved'))
+  expect(await store.plants.insert(plant(1n))).toBe('inserted')
+})
 
 test('what is asked of a store that is closed is refused, and not reported', async () => {
   const states: StoreState[] = []
