@@ -56,16 +56,7 @@ export async function openHttpServer(
   const { host, port, httpThreads, shutdownTimeoutMs } = config
   const address = { host, port, reusePort: httpThreads > 1 }
   return {
-    async listen() {
-      const { level } = logger
-      // Fastify says that it listens in each thread. The process says it once.
-      logger.level = 'silent'
-      try {
-        await server.listen(address)
-      } finally {
-        logger.level = level
-      }
-    },
+    listen: async () => void (await server.listen(address)),
     stopListening: () => stopListening(server.server),
     async [Symbol.asyncDispose]() {
       const unanswered = await drain(server.server, shutdownTimeoutMs * drainShare)

@@ -32,8 +32,8 @@ const program = new Command('plant-store')
     'after',
     `
 DATABASE_URL names the store (${defaultStoreUrl} if it is not set).
-Servers may have the store open, except for restore and export --damaged. backup and restore are for files: use pg_dump and pg_restore for
-PostgreSQL.
+Servers may have the store open, except for restore and export --damaged. backup and restore are for files: use pg_dump
+and pg_restore for PostgreSQL.
 
 Exit codes:
   0    done

@@ -60,7 +60,8 @@ export function createServer(options: ServerOptions): FastifyInstance {
   const throttle = createThrottle(limits.wrongTokensMax, options.wrongTokenCounts)
   const logRequest = createRequestLog(logger, onAnswer)
   const app = fastify({
-    loggerInstance: logger,
+    // Fastify itself says at this level only that it listens: each thread would.
+    loggerInstance: Object.create(logger, { info: { value: () => {} } }),
     // One line a request, by `logRequests`; a child logger for each request would cost more than the line.
     logController: new LogController({ disableRequestLogging: true }),
     childLoggerFactory: () => logger,

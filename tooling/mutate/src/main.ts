@@ -11,7 +11,7 @@ import { judge } from './judge.ts'
 const usage = `Changes the built code of one package, one expression after the other, and runs its tests each time.
 Prints the changes that no test noticed.
 
-  pnpm mutate PACKAGE   a folder of packages or apps
+  pnpm mutate PACKAGE   a folder of packages
     --only FILE         a source of it, such as src/send.ts; may be given more than once
 `
 
@@ -21,10 +21,8 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
 })
 const [name = ''] = positionals
-const folder = ['packages', 'apps']
-  .map(parent => join(parent, name))
-  .find(path => existsSync(join(root, path, 'src')))
-if (values.help || folder === undefined || positionals.length !== 1) {
+const folder = join('packages', name)
+if (values.help || positionals.length !== 1 || !existsSync(join(root, folder, 'src'))) {
   process.stderr.write(usage)
   process.exit(values.help ? 0 : 2)
 }

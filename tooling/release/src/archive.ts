@@ -12,7 +12,7 @@ interface ArchiveOptions {
   readonly uid?: number
 }
 
-/** Writes a tar archive. The same files give the same bytes, whoever owns them here and whenever they were made. */
+/** Writes a tar archive. The same files give the same bytes: owners and times are fixed. */
 export async function writeTar(
   paths: readonly string[],
   archive: string,

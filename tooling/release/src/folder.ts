@@ -13,7 +13,7 @@ import { dirname, join } from 'node:path'
 import { temporaryFolder } from '@plant-store/harness'
 import { bundledParts, npmPart, type Part, toSbom, toTerms } from './inventory.ts'
 import { debianPackageOf, librariesOf } from './libraries.ts'
-import { fetchNode, type Platform } from './node.ts'
+import { type Platform, unpackNode } from './node.ts'
 import { run, runPnpm } from './run.ts'
 
 const root = join(import.meta.dirname, '../../..')
@@ -43,7 +43,7 @@ export function makeFolder(platform: Platform, place: string): Release {
 
   unpackPackage(join(lib, 'plant-store'))
   copySqlite(platform, join(lib, 'plant-store/node_modules/better-sqlite3'))
-  fetchNode(platform, lib)
+  unpackNode(platform, lib)
   const parts = [...partsOf(lib), ...copyLibatomic(platform, lib)]
   rmSync(join(lib, 'LICENSE'))
 

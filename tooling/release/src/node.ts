@@ -13,7 +13,7 @@ export const nodePackages = {
 export type Platform = keyof typeof nodePackages
 
 /** Puts the Node of a platform, in the version that runs this, and its LICENSE into a folder. npm compares its hash. */
-export function fetchNode(platform: Platform, folder: string): void {
+export function unpackNode(platform: Platform, folder: string): void {
   using download = temporaryFolder()
   const wanted = `${nodePackages[platform]}@${process.versions.node}`
   run('npm', 'pack', wanted, '--pack-destination', download.path, '--prefer-offline', '--loglevel=error')
