@@ -1,7 +1,8 @@
 import { type AccessToken, hashToken, type Scope, type TokenHash } from './token.ts'
 import type { TokenRepository } from './token-repository.ts'
 
-export type AccessErrorCode = 'no-token' | 'invalid-token' | 'insufficient-scope'
+/** The last one says "not now" instead of "no": the same request may be admitted later. */
+export type AccessErrorCode = 'no-token' | 'invalid-token' | 'insufficient-scope' | 'access-unavailable'
 
 const brand = Symbol.for('@plant-store/access AccessError')
 
@@ -33,13 +34,26 @@ export interface Holder {
   readonly name: string
 }
 
+/** What a request shows of the client that sent it. */
+export interface Credentials {
+  /** The bearer token in the header field Authorization (RFC 6750, 2.1). */
+  readonly token: string | undefined
+  /** By names in lower case. A client sends what it likes, unless a proxy sets or removes the field. */
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>
+  /** The client's certificate in DER, where TLS asked for one and found it valid. */
+  readonly certificate: Uint8Array | undefined
+}
+
 /**
- * Admits the bearer of a token with this scope and returns its holder: the port for any way of checking tokens. A gate
- * that knows the token already returns without a promise, which costs a busy server less.
+ * Admits a client to what needs this scope and returns the holder: the port for any way of checking credentials. A gate
+ * that knows them already returns without a promise, which costs a busy server less.
  *
  * @throws AccessError, or rejects with it
  */
-export type Gate = (token: string | undefined, scope: Scope) => Holder | Promise<Holder>
+export type Gate = (credentials: Credentials, scope: Scope) => Holder | Promise<Holder>
+
+/** A gate that looks at nothing but the token. */
+type TokenGate = (credentials: Pick<Credentials, 'token'>, scope: Scope) => ReturnType<Gate>
 
 export interface GateOptions {
   readonly tokens: Pick<TokenRepository, 'find' | 'markUsed'>
@@ -62,7 +76,7 @@ export function createGate({
   recheckAfterMs = 2000,
   rememberedTokensMax = 10_000,
   markUsedEveryMs = 60_000,
-}: GateOptions): Gate {
+}: GateOptions): TokenGate {
   // By the token itself: hashing it would cost each request as much as reading its body. No timing reveals a token, as
   // texts are compared only once their hashes, seeded by V8 at start, are equal.
   const remembered = new Map<string, Remembered>()
@@ -91,7 +105,7 @@ export function createGate({
     return token
   }
 
-  return (presented, scope) => {
+  return ({ token: presented }, scope) => {
     if (presented === undefined) throw new AccessError('no-token', 'an access token is required')
     const known = remembered.get(presented)
     // A monotonic clock: setting the time back must not keep a revoked token alive.

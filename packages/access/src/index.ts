@@ -1,6 +1,7 @@
 export {
   AccessError,
   type AccessErrorCode,
+  type Credentials,
   createGate,
   type Gate,
   type GateOptions,

@@ -40,7 +40,7 @@ async function refusal(attempt: () => unknown): Promise<unknown> {
 test('admits a token with the scope, and tells whose it is', async () => {
   const { tokens, token } = await setUp()
   const gate = createGate({ tokens })
-  for (const scope of scopes) expect(await gate(token, scope)).toMatchObject({ name: 'holder', scopes })
+  for (const scope of scopes) expect(await gate({ token }, scope)).toMatchObject({ name: 'holder', scopes })
 })
 
 test('its errors, and those of another copy of the package, are AccessErrors, and nothing else is', () => {
@@ -53,7 +53,7 @@ test('its errors, and those of another copy of the package, are AccessErrors, an
 
 test('refuses who presents none, without asking the repository', async () => {
   const { tokens, find } = await setUp()
-  const error = await refusal(() => createGate({ tokens })(undefined, 'plants:read'))
+  const error = await refusal(() => createGate({ tokens })({ token: undefined }, 'plants:read'))
   expect(error).toBeInstanceOf(AccessError)
   expect(error).toMatchObject({ code: 'no-token', scope: undefined })
   expect(`${error}`).toBe('AccessError: an access token is required')
@@ -64,7 +64,7 @@ test.each(['', 'unknown', 'plantstore_', mintToken()])(
   'refuses %j, which nobody was given',
   async presented => {
     const { tokens } = await setUp()
-    expect(await refusal(() => createGate({ tokens })(presented, 'plants:read'))).toMatchObject({
+    expect(await refusal(() => createGate({ tokens })({ token: presented }, 'plants:read'))).toMatchObject({
       code: 'invalid-token',
       message: 'the access token is unknown or was revoked',
     })
@@ -74,9 +74,9 @@ test.each(['', 'unknown', 'plantstore_', mintToken()])(
 test('refuses what is nearly a token', async () => {
   const { tokens, token } = await setUp()
   const gate = createGate({ tokens })
-  await gate(token, 'plants:read')
+  await gate({ token }, 'plants:read')
   for (const near of [`${token} `, token.slice(0, -1), token.toUpperCase(), `${token}a`, hashToken(token)]) {
-    expect(await refusal(() => gate(near, 'plants:read'))).toMatchObject({ code: 'invalid-token' })
+    expect(await refusal(() => gate({ token: near }, 'plants:read'))).toMatchObject({ code: 'invalid-token' })
   }
 })
 
@@ -85,36 +85,36 @@ test('refuses a token without the scope and names the scope, each time', async (
   const gate = createGate({ tokens })
   for (const scope of ['plants:write', 'metrics:read', 'plants:write'] satisfies Scope[]) {
     const message = `the access token lacks the scope ${scope}`
-    expect(await refusal(() => gate(token, scope))).toMatchObject({
+    expect(await refusal(() => gate({ token }, scope))).toMatchObject({
       code: 'insufficient-scope',
       message,
       scope,
     })
   }
-  await gate(token, 'plants:read')
+  await gate({ token }, 'plants:read')
 })
 
 test('a token is valid up to the moment it expires, also when it is remembered', async () => {
   const expiresAt = new Date(Date.now() + 1000)
   const { tokens, token, find } = await setUp({ expiresAt })
   const gate = createGate({ tokens, recheckAfterMs: 60_000 })
-  await gate(token, 'plants:read')
+  await gate({ token }, 'plants:read')
   vi.advanceTimersByTime(999)
-  await gate(token, 'plants:read')
+  await gate({ token }, 'plants:read')
   vi.advanceTimersByTime(1)
-  expect(await refusal(() => gate(token, 'plants:read'))).toMatchObject({
+  expect(await refusal(() => gate({ token }, 'plants:read'))).toMatchObject({
     code: 'invalid-token',
     message: 'the access token has expired',
   })
   expect(find).toHaveBeenCalledTimes(1)
-  expect(await refusal(() => createGate({ tokens })(token, 'plants:read'))).toMatchObject({
+  expect(await refusal(() => createGate({ tokens })({ token }, 'plants:read'))).toMatchObject({
     code: 'invalid-token',
   })
 })
 
 test('an expired token is told to be expired before it is told to lack a scope', async () => {
   const { tokens, token } = await setUp({ scopes: [], expiresAt: new Date(Date.now()) })
-  expect(await refusal(() => createGate({ tokens })(token, 'plants:read'))).toMatchObject({
+  expect(await refusal(() => createGate({ tokens })({ token }, 'plants:read'))).toMatchObject({
     code: 'invalid-token',
   })
 })
@@ -122,40 +122,40 @@ test('an expired token is told to be expired before it is told to lack a scope',
 test('answers at once for a token it remembers, and asks the repository again after the time given', async () => {
   const { tokens, token, find } = await setUp()
   const gate = createGate({ tokens })
-  expect(gate(token, 'plants:read')).toBeInstanceOf(Promise)
-  await gate(token, 'plants:read')
+  expect(gate({ token }, 'plants:read')).toBeInstanceOf(Promise)
+  await gate({ token }, 'plants:read')
   find.mockClear()
 
   vi.advanceTimersByTime(1999)
-  for (let n = 0; n < 100; n++) expect(gate(token, 'plants:read')).not.toBeInstanceOf(Promise)
+  for (let n = 0; n < 100; n++) expect(gate({ token }, 'plants:read')).not.toBeInstanceOf(Promise)
   expect(find).not.toHaveBeenCalled()
 
   vi.advanceTimersByTime(1)
-  await gate(token, 'plants:read')
+  await gate({ token }, 'plants:read')
   expect(find).toHaveBeenCalledTimes(1)
 })
 
 test('a revoked token works no longer than the time given, and then no more', async () => {
   const { tokens, token } = await setUp()
   const gate = createGate({ tokens })
-  await gate(token, 'plants:read')
+  await gate({ token }, 'plants:read')
   await tokens.remove('holder')
   vi.advanceTimersByTime(1999)
-  await gate(token, 'plants:read')
+  await gate({ token }, 'plants:read')
   vi.advanceTimersByTime(1)
   for (let n = 0; n < 3; n++) {
-    expect(await refusal(() => gate(token, 'plants:read'))).toMatchObject({ code: 'invalid-token' })
+    expect(await refusal(() => gate({ token }, 'plants:read'))).toMatchObject({ code: 'invalid-token' })
   }
 })
 
 test('setting the time of day back keeps no revoked token alive', async () => {
   const { tokens, token } = await setUp()
   const gate = createGate({ tokens })
-  await gate(token, 'plants:read')
+  await gate({ token }, 'plants:read')
   await tokens.remove('holder')
   vi.advanceTimersByTime(2000)
   vi.setSystemTime(0)
-  expect(await refusal(() => gate(token, 'plants:read'))).toMatchObject({ code: 'invalid-token' })
+  expect(await refusal(() => gate({ token }, 'plants:read'))).toMatchObject({ code: 'invalid-token' })
 })
 
 test('the time counts from when the look-up began, however long it took', async () => {
@@ -163,46 +163,46 @@ test('the time counts from when the look-up began, however long it took', async 
   const gate = createGate({ tokens })
   const slow = Promise.withResolvers<AccessToken | undefined>()
   find.mockImplementationOnce(() => slow.promise)
-  const first = gate(token, 'plants:read')
+  const first = gate({ token }, 'plants:read')
   await tokens.remove('holder')
   vi.advanceTimersByTime(2000)
   slow.resolve({ name: 'holder', scopes, createdAt: new Date() })
   await first
-  expect(await refusal(() => gate(token, 'plants:read'))).toMatchObject({ code: 'invalid-token' })
+  expect(await refusal(() => gate({ token }, 'plants:read'))).toMatchObject({ code: 'invalid-token' })
 })
 
 test('a token that is given scopes or loses them has them after the time given', async () => {
   const { tokens, token, holder } = await setUp({ scopes: ['plants:read'] })
   const gate = createGate({ tokens })
-  await gate(token, 'plants:read')
+  await gate({ token }, 'plants:read')
   await tokens.remove('holder')
   await tokens.insert({ ...holder, scopes: ['plants:write'] }, hashToken(token))
   vi.advanceTimersByTime(2000)
-  await gate(token, 'plants:write')
-  expect(await refusal(() => gate(token, 'plants:read'))).toMatchObject({ code: 'insufficient-scope' })
+  await gate({ token }, 'plants:write')
+  expect(await refusal(() => gate({ token }, 'plants:read'))).toMatchObject({ code: 'insufficient-scope' })
 })
 
 test('an unknown token is not remembered: once it is given to somebody it works', async () => {
   const { tokens, holder } = await setUp()
   const gate = createGate({ tokens })
   const token = mintToken()
-  expect(await refusal(() => gate(token, 'plants:read'))).toMatchObject({ code: 'invalid-token' })
+  expect(await refusal(() => gate({ token }, 'plants:read'))).toMatchObject({ code: 'invalid-token' })
   await tokens.insert({ ...holder, name: 'late' }, hashToken(token))
-  expect(await gate(token, 'plants:read')).toMatchObject({ name: 'late' })
+  expect(await gate({ token }, 'plants:read')).toMatchObject({ name: 'late' })
 })
 
 test('remembers 10,000 tokens, and forgets the one found longest ago first', async () => {
   const { tokens, find, holder } = await setUp()
   const gate = createGate({ tokens })
-  const isRemembered = (token: string) => !(gate(token, 'plants:read') instanceof Promise)
+  const isRemembered = (token: string) => !(gate({ token }, 'plants:read') instanceof Promise)
   const [first, second, ...others] = Array.from({ length: 10_001 }, mintToken) as [string, string, string]
   find.mockImplementation(async () => holder)
-  for (const token of [first, second]) await gate(token, 'plants:read')
+  for (const token of [first, second]) await gate({ token }, 'plants:read')
   vi.advanceTimersByTime(1999)
-  for (const token of others) await gate(token, 'plants:read')
+  for (const token of others) await gate({ token }, 'plants:read')
   // It forgot the first, which takes the place of the second.
   expect(isRemembered(second)).toBe(true)
-  await gate(first, 'plants:read')
+  await gate({ token: first }, 'plants:read')
   expect(isRemembered(first)).toBe(true)
   expect(others.every(isRemembered)).toBe(true)
   expect(find).toHaveBeenCalledTimes(10_002)
@@ -213,19 +213,19 @@ test('a token that was looked up again is the last to be forgotten', async () =>
   const { tokens, find, holder } = await setUp()
   const gate = createGate({ tokens, rememberedTokensMax: 3 })
   find.mockImplementation(async () => holder)
-  await gate('first', 'plants:read')
+  await gate({ token: 'first' }, 'plants:read')
   vi.advanceTimersByTime(2000)
-  for (const token of ['second', 'first', 'third', 'fourth']) await gate(token, 'plants:read')
-  expect(gate('first', 'plants:read')).not.toBeInstanceOf(Promise)
+  for (const token of ['second', 'first', 'third', 'fourth']) await gate({ token }, 'plants:read')
+  expect(gate({ token: 'first' }, 'plants:read')).not.toBeInstanceOf(Promise)
 })
 
 test('what the repository fails with comes through, and a remembered token is not held against it', async () => {
   const { tokens, token, find } = await setUp()
   const gate = createGate({ tokens })
-  await gate(token, 'plants:read')
+  await gate({ token }, 'plants:read')
   const failure = new Error('no store')
   vi.advanceTimersByTime(2000)
   find.mockRejectedValueOnce(failure)
-  expect(await refusal(() => gate(token, 'plants:read'))).toBe(failure)
-  await gate(token, 'plants:read')
+  expect(await refusal(() => gate({ token }, 'plants:read'))).toBe(failure)
+  await gate({ token }, 'plants:read')
 })

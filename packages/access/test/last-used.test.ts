@@ -18,7 +18,7 @@ describe('the moment of a last use', () => {
     const markUsed = vi.fn(tokens.markUsed)
     const gate = createGate({ tokens: { ...tokens, markUsed } })
     const useTwice = async () => {
-      for (const _ of [1, 2]) await gate('secret', 'plants:read')
+      for (const _ of [1, 2]) await gate({ token: 'secret' }, 'plants:read')
     }
     await useTwice()
     vi.advanceTimersByTime(59_999)
@@ -32,7 +32,7 @@ describe('the moment of a last use', () => {
   test('reaches the repository', async () => {
     const tokens = await shop()
     const before = Date.now()
-    await createGate({ tokens })('secret', 'plants:read')
+    await createGate({ tokens })({ token: 'secret' }, 'plants:read')
     const [listed] = await tokens.list()
     expect(listed?.lastUsedAt?.getTime()).toBeGreaterThanOrEqual(before)
   })
@@ -40,8 +40,10 @@ describe('the moment of a last use', () => {
   test('is not written down for who is refused', async () => {
     const tokens = await shop()
     const gate = createGate({ tokens })
-    await expect(gate('secret', 'plants:write')).rejects.toMatchObject({ code: 'insufficient-scope' })
-    await expect(gate('guess', 'plants:read')).rejects.toMatchObject({ code: 'invalid-token' })
+    await expect(gate({ token: 'secret' }, 'plants:write')).rejects.toMatchObject({
+      code: 'insufficient-scope',
+    })
+    await expect(gate({ token: 'guess' }, 'plants:read')).rejects.toMatchObject({ code: 'invalid-token' })
     expect(await tokens.list()).toEqual([token])
   })
 
@@ -53,8 +55,8 @@ describe('the moment of a last use', () => {
     }
     for (const markUsed of [() => never, fail]) {
       const gate = createGate({ tokens: { ...tokens, markUsed } })
-      expect(await gate('secret', 'plants:read')).toEqual(token)
-      expect(await gate('secret', 'plants:read')).toEqual(token)
+      expect(await gate({ token: 'secret' }, 'plants:read')).toEqual(token)
+      expect(await gate({ token: 'secret' }, 'plants:read')).toEqual(token)
     }
   })
 })

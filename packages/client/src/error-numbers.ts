@@ -30,4 +30,5 @@ export const errorNumbers = {
   draining: 50303,
   'too-many-connections': 50304,
   'too-many-bytes': 50305,
+  'access-unavailable': 50306,
 } as const

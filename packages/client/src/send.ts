@@ -143,6 +143,7 @@ const unchanged = new Set<number>([
   errorNumbers.draining,
   errorNumbers['too-many-connections'],
   errorNumbers['too-many-bytes'],
+  errorNumbers['access-unavailable'],
 ])
 
 /** Node's names for a connection that never was, and Bun's. Browsers don't tell. */

@@ -187,7 +187,7 @@ test('removing a plant that an unanswered attempt removed is no failure', async 
   await expect(store.client.remove(1n)).rejects.toMatchObject({ status: 404, mayHaveChanged: false })
 })
 
-test.each([50301, 50303, 50304, 50305])(
+test.each([50301, 50303, 50304, 50305, 50306])(
   'a create that is refused with %i before it is handled is sent again',
   async error => {
     await using store = await scripted([answer(503, { error, message: 'busy' }), stored], { backOffMs: 1 })

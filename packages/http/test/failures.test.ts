@@ -33,6 +33,7 @@ test.each<[unknown, status: number, error: number, message: string, headers?: Re
       'www-authenticate': `${challenge}, error="insufficient_scope", error_description="lacks it", scope="plants:write"`,
     },
   ],
+  [new AccessError('access-unavailable', 'not now'), 503, 50306, 'not now', { 'retry-after': '1' }],
   [by('FST_ERR_CTP_INVALID_MEDIA_TYPE'), 415, 41501, 'The body must be application/json in UTF-8'],
   [by('FST_ERR_CTP_BODY_TOO_LARGE'), 413, 41301, 'The body is larger than the server accepts'],
   [by('FST_ERR_CTP_INVALID_CONTENT_LENGTH'), 400, 40000, 'The request is not well-formed HTTP'],

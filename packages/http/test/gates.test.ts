@@ -27,6 +27,7 @@ const otherRealm = (code: string) => runInContext(code, elsewhere)
 const holder = { name: 'flora' }
 const invalid = new AccessError('invalid-token', 'the access token is unknown')
 const lacking = new AccessError('insufficient-scope', 'the access token lacks a scope', 'plants:write')
+const unavailable = new AccessError('access-unavailable', 'the identity provider does not answer')
 const raise = (error: unknown) => {
   throw error
 }
@@ -52,6 +53,8 @@ test.each<[string, AnyGate, status: number]>([
   ['a thenable of a rejection', () => thenable(resolve => resolve(Promise.reject(invalid))), 401],
   ['a thenable that settles twice', () => thenable((ok, no) => [no(invalid), ok(holder), no(lacking)]), 401],
   ["another realm's rejection", () => otherRealm('Promise.reject({ statusCode: 401 })'), 401],
+  ['not now', () => raise(unavailable), 503],
+  ['not now, later', async () => raise(unavailable), 503],
   ['a store that can not be asked', async () => raise(new DomainError('store-unavailable', 'no')), 503],
   ['an error', () => raise(new Error('a defect')), 500],
   ['a rejection with an error', async () => raise(new Error('a defect')), 500],

@@ -20,7 +20,7 @@ import { lint } from './spectral.ts'
 let app: FastifyInstance
 afterEach(() => app.close())
 
-const gate: Gate = async (token, scope) => {
+const gate: Gate = async ({ token }, scope) => {
   if (token === undefined) throw new AccessError('no-token', 'who are you?')
   if (token !== 'secret') throw new AccessError('invalid-token', 'nobody we know')
   if (scope === 'plants:write' && readOnly) throw new AccessError('insufficient-scope', 'look only', scope)

@@ -45,6 +45,7 @@ export const failures = {
     50305,
     'The server holds as much of bodies and answers as it may; try again after Retry-After',
   ],
+  'access-unavailable': [50306, 'Access cannot be checked at the moment; try again after Retry-After'],
 } as const satisfies Record<ElsewhereCode, FailureRow> & Record<string, FailureRow>
 
 type ElsewhereCode = DomainErrorCode | AccessErrorCode | 'internal'
@@ -81,7 +82,7 @@ export function toFailure(error: unknown): Failure {
   // Another copy may know codes that this one doesn't.
   if (isDomainError(error) && Object.hasOwn(failures, error.code)) return failure(error.code, error.message)
   if (isAccessError(error) && Object.hasOwn(failures, error.code))
-    return failure(error.code, error.message, { 'www-authenticate': challenge(error) })
+    return failure(error.code, error.message, challenge(error))
   const code = fastifyFailures.get((error as { code?: unknown }).code)
   if (code !== undefined) return failure(code, failures[code][1])
   return failureAround(error) ?? failure('internal', 'the server failed to answer this request')
@@ -110,11 +111,12 @@ function failure(code: FailureCode, message: string, headers: Failure['headers']
 }
 
 /** RFC 6750, 3: without credentials there is nothing to say about them. */
-function challenge({ code, message, scope }: AccessError): string {
+function challenge({ code, message, scope }: AccessError): Failure['headers'] {
+  if (code === 'access-unavailable') return {}
   const realm = 'Bearer realm="plant-store"'
-  if (code === 'no-token') return realm
+  if (code === 'no-token') return { 'www-authenticate': realm }
   const described = `${realm}, error="${code.replace('-', '_')}", error_description=${quoted(message)}`
-  return scope === undefined ? described : `${described}, scope=${quoted(scope)}`
+  return { 'www-authenticate': scope === undefined ? described : `${described}, scope=${quoted(scope)}` }
 }
 
 /** A quoted-string (RFC 9110, 5.6.4), in ASCII on one line. */

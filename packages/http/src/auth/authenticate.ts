@@ -1,5 +1,7 @@
+import type { Socket } from 'node:net'
+import type { TLSSocket } from 'node:tls'
 import { isNativeError } from 'node:util/types'
-import { type Gate, type Holder, isAccessError, type Scope } from '@plant-store/access'
+import { type Credentials, type Gate, type Holder, isAccessError, type Scope } from '@plant-store/access'
 import type { FastifyRequest } from 'fastify'
 import { RequestError } from '../answer/failures.ts'
 import type { Throttle } from './throttle.ts'
@@ -17,7 +19,7 @@ export function createAuthentication(
     const fail = (thrown: unknown) => done(failureOf(thrown, request, throttle))
     let name: string
     try {
-      const admission = gate(bearerToken(request.headers.authorization), scope)
+      const admission = gate(new RequestCredentials(request), scope)
       if (isThenable(admission)) return void (async () => nameOf(await admission))().then(admit, fail)
       name = nameOf(admission)
     } catch (thrown) {
@@ -26,6 +28,30 @@ export function createAuthentication(
     admit(name)
   }
 }
+
+/** A gate that looks at the token alone pays for nothing else. */
+class RequestCredentials implements Credentials {
+  readonly #request: FastifyRequest
+  readonly token: string | undefined
+
+  constructor(request: FastifyRequest) {
+    this.#request = request
+    this.token = bearerToken(request.headers.authorization)
+  }
+
+  get headers() {
+    return this.#request.headers
+  }
+
+  get certificate() {
+    const { socket } = this.#request
+    // A server may ask for certificates and go on without a valid one.
+    return isSecure(socket) && socket.authorized ? socket.getPeerX509Certificate()?.raw : undefined
+  }
+}
+
+/** By its property: the socket of an HTTP/2 request is no instance of `TLSSocket`. */
+const isSecure = (socket: Socket): socket is TLSSocket => 'encrypted' in socket
 
 /** By its method: promises of other libraries and realms are not instances of `Promise` here. */
 function isThenable(admission: Holder | PromiseLike<Holder>): admission is PromiseLike<Holder> {

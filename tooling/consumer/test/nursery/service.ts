@@ -9,7 +9,7 @@ export function createNursery(seedlings: PlantRepository, gardeners: ReadonlyMap
   const store = createPlantStore({ plants: seedlings })
 
   // Its own way to check tokens: a gardener may do everything.
-  const gate: Gate = token => {
+  const gate: Gate = ({ token }) => {
     if (token === undefined) throw new AccessError('no-token', 'who are you?')
     const name = gardeners.get(token)
     if (name === undefined) throw new AccessError('invalid-token', 'no gardener of ours')

@@ -6,7 +6,7 @@ import { fastify } from 'fastify'
 
 /** Run where `domain` and `access` are other copies than those that `http` has. */
 
-const gate: Gate = async token => {
+const gate: Gate = async ({ token }) => {
   if (token !== 'secret') throw new AccessError('invalid-token', 'nobody we know')
   return { name: 'flora' }
 }
