@@ -1,14 +1,15 @@
-import { defineConfig } from 'vitest/config'
+import { mergeConfig } from 'vitest/config'
+import shared, { freshBuild } from '../../tooling/vitest.config.ts'
 
 // What the service promises, on either database.
 const onBoth = ['test/contract.test.ts', 'test/restart.test.ts']
 const onPostgres = ['test/several-processes.test.ts', 'test/postgres-ready.test.ts']
 
-export default defineConfig({
+export default mergeConfig(shared, {
   test: {
     // The tests start the program as others do and wait for it, perhaps on a machine that does much besides.
     testTimeout: 180_000,
-    hookTimeout: 60_000,
+    globalSetup: freshBuild,
     projects: [
       {
         extends: true,

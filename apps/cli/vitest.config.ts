@@ -1,6 +1,7 @@
-import { defineConfig } from 'vitest/config'
+import { mergeConfig } from 'vitest/config'
+import shared, { freshBuild } from '../../tooling/vitest.config.ts'
 
 // Every test starts programs, some of them several times; that takes its time on a busy machine.
-export default defineConfig({
-  test: { testTimeout: 180_000, hookTimeout: 60_000, globalSetup: '@plant-store/harness/postgres-setup' },
+export default mergeConfig(shared, {
+  test: { testTimeout: 180_000, globalSetup: [freshBuild, '@plant-store/harness/postgres-setup'] },
 })

@@ -1,10 +1,10 @@
-import { defineConfig } from 'vitest/config'
+import { mergeConfig } from 'vitest/config'
+import shared from '../../tooling/vitest.config.ts'
 
-export default defineConfig({
+export default mergeConfig(shared, {
   test: {
     coverage: {
-      // What ships is what is tested; the maps lead back to the source.
-      include: ['dist/**/*.js'],
+      include: ['src/**/*.ts'],
       reporter: ['text', 'html'],
       thresholds: { statements: 100, branches: 100, functions: 100, lines: 100 },
     },

@@ -1,5 +1,4 @@
-import { defineConfig } from 'vitest/config'
+import { mergeConfig } from 'vitest/config'
+import shared from '../../tooling/vitest.config.ts'
 
-export default defineConfig({
-  test: { globalSetup: '@plant-store/harness/postgres-setup' },
-})
+export default mergeConfig(shared, { test: { globalSetup: '@plant-store/harness/postgres-setup' } })

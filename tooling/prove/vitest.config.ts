@@ -1,5 +1,6 @@
-import { defineConfig } from 'vitest/config'
+import { mergeConfig } from 'vitest/config'
+import shared, { freshBuild } from '../vitest.config.ts'
 
-export default defineConfig({
-  test: { globalSetup: '@plant-store/harness/postgres-setup' },
+export default mergeConfig(shared, {
+  test: { globalSetup: [freshBuild, '@plant-store/harness/postgres-setup'] },
 })

@@ -1,11 +1,13 @@
 import { readFile } from 'node:fs/promises'
+import { stripTypeScriptTypes } from 'node:module'
 import { runInNewContext } from 'node:vm'
 import { DomainError, isDomainError } from '@plant-store/domain'
 import { expect, test } from 'vitest'
 
 test('an error of another copy of the domain, even in another realm, is a DomainError', async () => {
-  const built = await readFile(new URL('../dist/errors.js', import.meta.url), 'utf8')
-  const other = runInNewContext(`${built.replace(/^export /gm, '')}\nnew DomainError('id-taken', 'taken')`)
+  const source = await readFile(new URL('../src/errors.ts', import.meta.url), 'utf8')
+  const code = stripTypeScriptTypes(source)
+  const other = runInNewContext(`${code.replace(/^export /gm, '')}\nnew DomainError('id-taken', 'taken')`)
   expect([other instanceof DomainError, other instanceof Error]).toEqual([false, false])
   expect(isDomainError(other)).toBe(true)
 })

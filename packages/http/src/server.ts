@@ -98,8 +98,8 @@ export function createServer(options: ServerOptions): FastifyInstance {
         isDraining: () => connectionsOf(app.server).isDraining,
         description,
         metrics,
-        // Beside this module, also in a program that is bundled.
-        docsFolder: new URL('./docs/', import.meta.url),
+        // Made by the build, for the sources too, and for a program that is bundled.
+        docsFolder: new URL('../dist/docs/', import.meta.url),
       })
       addPlantRoutes(routes, { store, held, pageTextBytesMax: limits.pageTextBytesMax })
     },

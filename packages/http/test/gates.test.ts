@@ -145,7 +145,7 @@ test.each(['zone.js/node', './replaced-promise.ts'])(
   async first => {
     const { stdout } = await promisify(execFile)(
       process.execPath,
-      ['--unhandled-rejections=strict', '--import', first, 'forged-token.ts'],
+      [...process.execArgv, '--unhandled-rejections=strict', '--import', first, 'forged-token.ts'],
       { cwd: import.meta.dirname },
     )
     expect(JSON.parse(stdout)).toEqual({ forged: [401, 401, 401, 401], good: 200 })

@@ -163,7 +163,7 @@ test('a body that was refused, and then broken, breaks nothing else', async () =
 })
 
 test('what still comes of a body that was refused is not counted', async () => {
-  const { holdBody } = await import('../dist/request/held-bytes.js')
+  const { holdBody } = await import('../src/request/held-bytes.ts')
   const request = new PassThrough() as unknown as IncomingMessage
   request.headers = { 'transfer-encoding': 'chunked' }
   const hold = () => {

@@ -12,10 +12,10 @@ let persistence: typeof import('@plant-store/persistence')
 
 beforeAll(async () => {
   persistence = await import('@plant-store/persistence')
-  const { plantColumns } = await import('../dist/tables.js')
+  const { plantColumns } = await import('../src/tables.ts')
   for (const { statements } of [
-    await import('../dist/sqlite/statements.js'),
-    await import('../dist/postgres/statements.js'),
+    await import('../src/sqlite/statements.ts'),
+    await import('../src/postgres/statements.ts'),
   ]) {
     for (const kind of [statements.change, statements.keep]) {
       for (const [name, sql] of Object.entries(kind)) {

@@ -65,7 +65,9 @@ describe.each(Object.entries(subjects))('on %s', (_, make) => {
       await using storage = await openStorage({ url: process.argv[1] })
       await storage.check()`
     const opening = [1, 2, 3].map(() =>
-      promisify(execFile)(process.execPath, ['--eval', open, store.url], { cwd: import.meta.dirname }),
+      promisify(execFile)(process.execPath, [...process.execArgv, '--eval', open, store.url], {
+        cwd: import.meta.dirname,
+      }),
     )
     await Promise.all(opening)
     await using again = await openStorage({ url: store.url })

@@ -22,9 +22,7 @@ describe('several processes on one database', () => {
     timeout: 90_000,
   }, async () => {
     await using database = await createTestDatabase()
-    const contenders = Array.from({ length: 10 }, () =>
-      fork(new URL('contender.ts', import.meta.url), { execArgv: [] }),
-    )
+    const contenders = Array.from({ length: 10 }, () => fork(new URL('contender.ts', import.meta.url)))
     await Promise.all(contenders.map(nextMessage))
     const exits = contenders.map(contender => once(contender, 'exit'))
 

@@ -17,7 +17,7 @@ export interface StoreProcess {
 export async function startStoreProcess(url: string): Promise<StoreProcess> {
   const child = fork(fileURLToPath(new URL('store-process.ts', import.meta.url)), [url], {
     serialization: 'advanced',
-    execArgv: [],
+
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   })
   const exited = once(child, 'exit')

@@ -51,6 +51,9 @@ test.each(packages)('$name ships what is needed and nothing else', async ({ name
   expect(manifest).toMatchObject({ type: 'module', license: 'MIT', sideEffects: false })
   expect(manifest.engines.node).toMatch(/^>=\d+/)
   expect(JSON.stringify(manifest)).not.toMatch(/workspace:|catalog:/)
+  const { exports } = JSON.parse(await readFile(join(source, 'package.json'), 'utf8'))
+  for (const paths of Object.values<Record<string, string>>(exports)) delete paths['plant-store-source']
+  expect(manifest.exports).toEqual(exports)
   for (const [dependency, range] of Object.entries(manifest.dependencies ?? {})) {
     if (dependency.startsWith('@plant-store/'))
       expect([dependency, range]).toEqual([dependency, expect.stringMatching(/^\^/)])

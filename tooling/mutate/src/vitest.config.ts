@@ -3,6 +3,7 @@ import { dirname, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { configDefaults, mergeConfig, type ViteUserConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
+import { freshBuild } from '../../vitest.config.ts'
 
 /** Most mutants fall to quick tests, and the first failure ends a run. */
 class QuickFirst extends BaseSequencer {
@@ -28,6 +29,16 @@ const built = {
   },
 }
 
+/** What is built is changed: nothing leads the tests to the sources, or builds again. */
+const onBuilt: ViteUserConfig = {
+  ...config,
+  ssr: {},
+  test: {
+    ...config.test,
+    globalSetup: [config.test?.globalSetup ?? []].flat().filter(file => file !== freshBuild),
+  },
+}
+
 export default mergeConfig(
   {
     plugins: [built],
@@ -40,5 +51,5 @@ export default mergeConfig(
       exclude: [...configDefaults.exclude, 'test/long-texts.test.ts'],
     },
   },
-  config,
+  onBuilt,
 )

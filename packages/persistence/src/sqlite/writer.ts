@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { extname } from 'node:path'
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
 import { DomainError } from '@plant-store/domain'
 import type { Change, Commit } from '../group-commit.ts'
@@ -28,7 +29,10 @@ export async function startWriter(
 ): Promise<AsyncDisposable & { connect(): MessagePort }> {
   // Its garbage is small and short-lived. V8's own choice is as much memory as for a thread that serves.
   const resourceLimits = { maxYoungGenerationSizeMb: 8 }
-  const thread = new Worker(new URL('./writer-thread.js', import.meta.url), { workerData, resourceLimits })
+  const thread = new Worker(new URL(`./writer-thread${extname(import.meta.url)}`, import.meta.url), {
+    workerData,
+    resourceLimits,
+  })
   const tell = (command: WriterCommand, transfer: MessagePort[] = []) => thread.postMessage(command, transfer)
   // Rejects with what kept the thread from opening the store.
   await once(thread, 'message')

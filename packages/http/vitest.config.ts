@@ -1,0 +1,5 @@
+import { mergeConfig } from 'vitest/config'
+import shared, { freshBuild } from '../../tooling/vitest.config.ts'
+
+// The build puts the files of the reference page together.
+export default mergeConfig(shared, { test: { globalSetup: freshBuild } })
