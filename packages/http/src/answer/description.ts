@@ -1,7 +1,7 @@
 import { plantIdMax, plantIdMin } from '@plant-store/domain'
 import type { FastifyInstance, FastifySchema } from 'fastify'
+import type { TObject, TSchema } from 'typebox'
 import { failures } from './failures.ts'
-import { about, type ObjectSchema } from './json-schema.ts'
 import * as schemas from './schemas.ts'
 
 /** What a route takes and returns. The interface description and the serializers are made of it. */
@@ -12,8 +12,8 @@ interface Operation extends FastifySchema {
   readonly description?: string
   /** Empty where no token is needed. */
   readonly security?: readonly []
-  readonly params?: ObjectSchema
-  readonly querystring?: ObjectSchema
+  readonly params?: TObject
+  readonly querystring?: TObject
   readonly body?: Described
   readonly response: Readonly<Record<string, Described>>
 }
@@ -29,6 +29,11 @@ interface Described {
 
 /** Fastify's type knows only what it validates and serializes. */
 export const operation = (declared: Operation): FastifySchema => declared
+
+export const about = <Schema extends object>(description: string, schema: Schema) => ({
+  ...schema,
+  description,
+})
 
 const header = (name: string, description: string) => ({ [name]: { type: 'string', description } })
 const wwwAuthenticate = header('WWW-Authenticate', 'What is wrong with the credentials (RFC 6750, 3)')
@@ -124,10 +129,11 @@ function failureTable(): string {
   return ['| error | meaning |', '|---|---|', ...rows].join('\n')
 }
 
-function parameters(place: 'path' | 'query', { properties, required }: ObjectSchema): object[] {
+function parameters(place: 'path' | 'query', { properties, required }: TObject): object[] {
+  const isRequired = (name: string) => (required as readonly string[] | undefined)?.includes(name)
   return Object.entries(properties).map(([name, property]) => {
-    const { description, ...schema } = property as { readonly description?: string }
-    return { name, in: place, ...(required.includes(name) && { required: true }), description, schema }
+    const { description, ...schema } = property as TSchema & { description?: string }
+    return { name, in: place, ...(isRequired(name) && { required: true }), description, schema }
   })
 }
 

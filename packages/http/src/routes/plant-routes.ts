@@ -10,10 +10,10 @@ import {
 } from '@plant-store/domain'
 import { parseJsonRecord } from '@plant-store/json'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { Type } from 'typebox'
 import { answer, answerCounted } from '../answer/answer.ts'
-import { aroundBody, aroundRequest, failing, operation } from '../answer/description.ts'
+import { about, aroundBody, aroundRequest, failing, operation } from '../answer/description.ts'
 import { RequestError } from '../answer/failures.ts'
-import { about, object, text } from '../answer/json-schema.ts'
 import * as wire from '../answer/schemas.ts'
 import type { HeldBytes } from '../request/held-bytes.ts'
 import { nextPage, readInteger, readQuery } from '../request/query.ts'
@@ -65,14 +65,14 @@ export function addPlantRoutes(
         summary: 'List plants',
         description:
           'The plants in ascending numeric order of their ids, a page at a time; one of long texts ends before its limit.',
-        querystring: object({
-          limit: about('At most so many plants', pageLimit),
-          after: about('Only ids above this one', wire.PlantId),
-          tag: text('Only plants with exactly this tag'),
+        querystring: Type.Object({
+          limit: Type.Optional(Type.Integer({ description: 'At most so many plants', ...pageLimit })),
+          after: Type.Optional(about('Only ids above this one', wire.PlantId)),
+          tag: Type.Optional(Type.String({ description: 'Only plants with exactly this tag' })),
         }),
         response: {
           200: {
-            ...about('A page of plants', { type: 'array', items: wire.StoredPlant, maxItems: pageLimitMax }),
+            ...about('A page of plants', Type.Array(wire.StoredPlant, { maxItems: pageLimitMax })),
             headers: { Link: nextPageHeader },
           },
           ...failing(...aroundRequest),
@@ -141,7 +141,7 @@ export function addPlantRoutes(
         summary: 'Remove a plant',
         params: plantPath,
         response: {
-          204: about('The plant is removed', { type: 'null' }),
+          204: about('The plant is removed', Type.Null()),
           ...failing(404, ...aroundRequest, ...aroundBody),
         },
       }),
@@ -167,13 +167,14 @@ function readJson(body: Buffer | undefined): unknown {
   }
 }
 
-const pageLimit = { type: 'integer', minimum: 1, maximum: pageLimitMax, default: pageLimitDefault }
+const pageLimit = { minimum: 1, maximum: pageLimitMax, default: pageLimitDefault }
 
-const nextPageHeader = text(
+const nextPageHeader = about(
   'The next page (RFC 8288, rel="next"); absent on the last one. 431 where no request could carry it.',
+  Type.String(),
 )
 
-const plantPath = object({ id: about('The id of the plant', wire.PlantId) }, 'id')
+const plantPath = Type.Object({ id: about('The id of the plant', wire.PlantId) })
 
 interface PlantPath {
   Params: { id: string }

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 import type { FastifyInstance } from 'fastify'
+import { Type } from 'typebox'
 import { answer, answerText } from '../answer/answer.ts'
-import { aroundRequest, failing, operation } from '../answer/description.ts'
+import { about, aroundRequest, failing, operation } from '../answer/description.ts'
 import { RequestError } from '../answer/failures.ts'
-import { about } from '../answer/json-schema.ts'
 import { Status } from '../answer/schemas.ts'
 import { failOtherMethods } from './other-methods.ts'
 
@@ -59,10 +59,7 @@ export function addServiceRoutes(
         summary: 'The figures of the service',
         description: 'For a token with the scope `metrics:read`, in the text format of Prometheus.',
         response: {
-          200: {
-            description: 'The figures',
-            content: { [metricsMediaType]: { schema: { type: 'string' } } },
-          },
+          200: { description: 'The figures', content: { [metricsMediaType]: { schema: Type.String() } } },
           ...failing(...aroundRequest),
         },
       }),
