@@ -73,7 +73,8 @@ test.each(['SIGTERM', 'SIGINT'] as const)(
 
     await using storage = await openStorage({ url: database.url })
     for (const id of created) {
-      expect(await storage.plants.find(parsePlantId(id))).toEqual({ id, name: `plant ${id}` })
+      const found = await storage.plants.find(parsePlantId(id))
+      expect(found?.plant).toEqual({ id, name: `plant ${id}` })
     }
   },
 )

@@ -18,6 +18,7 @@ export const errorNumbers = {
   'plant-not-found': 40402,
   'method-not-allowed': 40501,
   'request-timeout': 40801,
+  'condition-failed': 41201,
   'body-too-large': 41301,
   'unsupported-media-type': 41501,
   'unsupported-coding': 41502,

@@ -5,6 +5,8 @@ export type DomainErrorCode =
   | 'invalid-plant-query'
   | 'id-taken'
   | 'plant-not-found'
+  /** The plant is not in a state that the caller's condition allows; nothing was changed. */
+  | 'condition-failed'
   /** Too many changes are waiting in the store; nothing was changed, try again later. */
   | 'store-busy'
   /** The store could not be read or written, or the change may or may not have been kept; try again later. */

@@ -19,3 +19,11 @@ export {
   pageLimitMax,
   parsePlantPageQuery,
 } from './plant-store.ts'
+export {
+  isMet,
+  isPlantVersion,
+  type PlantCondition,
+  type PlantVersion,
+  type PlantVersions,
+  type VersionedPlant,
+} from './plant-version.ts'

@@ -1,4 +1,5 @@
 import type { Plant, PlantId, PlantText } from './plant.ts'
+import type { PlantVersion, VersionedPlant } from './plant-version.ts'
 
 /**
  * Where plants are kept: the port that a persistence adapter fills.
@@ -10,13 +11,21 @@ import type { Plant, PlantId, PlantText } from './plant.ts'
 export interface PlantRepository {
   /** Never overwrites: of several inserts of one id, racing or not, exactly one is `'inserted'`. */
   insert(plant: Plant): Promise<'inserted' | 'id-taken'>
-  find(id: PlantId): Promise<Plant | undefined>
+  find(id: PlantId): Promise<VersionedPlant | undefined>
   /** In ascending numeric order of the ids: exactly `limit` plants if that many exist, but for `textBytesMax`. */
   page(query: PlantPageQuery): Promise<readonly Plant[]>
-  /** Creates or replaces. */
-  save(plant: Plant): Promise<void>
+  /** Creates or replaces. Resolves to the new version, also where the plant was the same before. */
+  save(plant: Plant): Promise<PlantVersion>
+  /**
+   * Saves the plant where the stored one has the expected version, or with `undefined` where there is none. Resolves to
+   * the new version; to `undefined` when nothing was changed. Of several such changes of one state, racing or not, at
+   * most one is made.
+   */
+  saveIf(plant: Plant, expected: PlantVersion | undefined): Promise<PlantVersion | undefined>
   /** Resolves to whether there was such a plant. */
   remove(id: PlantId): Promise<boolean>
+  /** Resolves to whether there was a plant of this version, and is none now. */
+  removeIf(id: PlantId, expected: PlantVersion): Promise<boolean>
 }
 
 export interface PlantPageQuery {

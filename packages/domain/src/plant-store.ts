@@ -9,19 +9,24 @@ import {
   textProblem,
 } from './plant.ts'
 import type { PlantPageQuery, PlantRepository } from './plant-repository.ts'
+import { isMet, type PlantCondition, type PlantVersion, type VersionedPlant } from './plant-version.ts'
 
 /** What a plant store does. Every change that resolves is durable. */
 export interface PlantStore {
   /** @throws DomainError `id-taken`, with the plant of that id left as it was */
   create(plant: Plant): Promise<void>
   /** @throws DomainError `plant-not-found` */
-  find(id: PlantId): Promise<Plant>
+  find(id: PlantId): Promise<VersionedPlant>
   /** A page that `textBytesMax` ends is shorter than its limit. It is the last one only without `next`. */
   list(query: PlantPageQuery): Promise<PlantPage>
-  /** Creates or replaces; doing it twice is doing it once. */
-  replace(plant: Plant): Promise<void>
-  /** @throws DomainError `plant-not-found` */
-  remove(id: PlantId): Promise<void>
+  /**
+   * Creates or replaces; doing it twice is doing it once. Returns the new version.
+   *
+   * @throws DomainError `condition-failed`
+   */
+  replace(plant: Plant, condition?: PlantCondition): Promise<PlantVersion>
+  /** @throws DomainError `condition-failed`; `plant-not-found` when the condition allows that too */
+  remove(id: PlantId, condition?: PlantCondition): Promise<void>
 }
 
 export interface PlantPage {
@@ -54,11 +59,53 @@ export function createPlantStore({ plants }: { plants: PlantRepository }): Plant
       const isCut = found.length > limit || bytes() >= textBytesMax
       return last !== undefined && isCut ? { plants: page, next: last.id } : { plants: page }
     },
-    replace: plant => plants.save(plant),
-    async remove(id) {
-      if (!(await plants.remove(id))) notFound(id)
+    replace(plant, condition) {
+      if (condition === undefined) return plants.save(plant)
+      return changeIf(plants, plant.id, condition, expected => plants.saveIf(plant, expected))
+    },
+    async remove(id, condition) {
+      if (condition === undefined) {
+        if (!(await plants.remove(id))) notFound(id)
+        return
+      }
+      await changeIf(plants, id, condition, expected => plants.removeIf(id, expected ?? notFound(id)))
     },
   }
+}
+
+/** With each one, another change of the same plant has succeeded. */
+const attemptsMax = 100
+
+/**
+ * Changes a plant in the very state on which the condition was judged, and judges it again when another change was
+ * faster.
+ *
+ * @param change takes the version of that state and returns nothing truthy when the plant has another one
+ */
+async function changeIf<Result>(
+  plants: PlantRepository,
+  id: PlantId,
+  condition: PlantCondition,
+  change: (expected: PlantVersion | undefined) => Promise<Result>,
+): Promise<NonNullable<Result>> {
+  let version = onlyVersion(condition) ?? (await plants.find(id))?.version
+  for (let attempt = 1; attempt <= attemptsMax; attempt++) {
+    if (!isMet(condition, version)) conditionFailed(id, version)
+    const changed = await change(version)
+    if (changed) return changed
+    version = (await plants.find(id))?.version
+  }
+  throw new DomainError('store-busy', `others change plant ${id} all the time`)
+}
+
+/** The one version that meets a condition, where that is known without reading the plant. */
+function onlyVersion({ matches, differs }: PlantCondition): PlantVersion | undefined {
+  return matches !== 'any' && matches?.length === 1 && differs === undefined ? matches[0] : undefined
+}
+
+function conditionFailed(id: PlantId, version: PlantVersion | undefined): never {
+  const state = version === undefined ? `there is no plant with id ${id}` : `plant ${id} is in another state`
+  throw new DomainError('condition-failed', `the condition does not hold: ${state}`)
 }
 
 function notFound(id: PlantId): never {

@@ -1,4 +1,11 @@
-import { type Plant, type PlantId, type PlantRepository, parsePlant } from '@plant-store/domain'
+import {
+  type Plant,
+  type PlantId,
+  type PlantRepository,
+  type PlantVersion,
+  parsePlant,
+  type VersionedPlant,
+} from '@plant-store/domain'
 import { createMemoryPlantRepository, plantRepositoryContract } from '@plant-store/domain/testing'
 import { describe, expect, test } from 'vitest'
 
@@ -15,6 +22,7 @@ const storing =
   right => ({
     insert: plant => right.insert(change(plant) as Plant),
     save: plant => right.save(change(plant) as Plant),
+    saveIf: (plant, expected) => right.saveIf(change(plant) as Plant, expected),
   })
 /** Breaks every id, wherever one goes in. */
 const identifying =
@@ -44,6 +52,34 @@ const endingAt =
       return end === -1 ? page : page.slice(0, end + 1)
     },
   })
+/** Names the states of plants by something else. */
+const versioning =
+  (name: (found: VersionedPlant) => string): Break =>
+  right => {
+    const renamed = (found: VersionedPlant) => ({ ...found, version: name(found) as PlantVersion })
+    const find = async (id: PlantId) => {
+      const found = await right.find(id)
+      return found && renamed(found)
+    }
+    const expectedIn = async (id: PlantId, expected: PlantVersion | undefined) =>
+      (await find(id))?.version === expected
+        ? (await right.find(id))?.version
+        : (expected ?? ('none' as PlantVersion))
+    const versionOf = async (id: PlantId) => (await find(id))?.version as PlantVersion
+    return {
+      find,
+      async save(plant) {
+        await right.save(plant)
+        return versionOf(plant.id)
+      },
+      async saveIf(plant, expected) {
+        const saved = await right.saveIf(plant, await expectedIn(plant.id, expected))
+        return saved && versionOf(plant.id)
+      },
+      removeIf: async (id, expected) => right.removeIf(id, (await expectedIn(id, expected)) as PlantVersion),
+    }
+  }
+
 const everything = { limit: Number.MAX_SAFE_INTEGER }
 const later = () => new Promise<void>(resolve => setImmediate(resolve))
 
@@ -63,7 +99,7 @@ const broken: Record<string, Break> = {
   }),
   'takes the same plant again for inserted': right => ({
     async insert(plant) {
-      const there = await right.find(plant.id)
+      const there = (await right.find(plant.id))?.plant
       return there?.name === plant.name && there.tag === plant.tag ? 'inserted' : right.insert(plant)
     },
   }),
@@ -98,12 +134,13 @@ const broken: Record<string, Break> = {
   'answers before the change is made': right => ({
     async save(plant) {
       void later().then(() => right.save(plant))
+      return 'a' as PlantVersion
     },
   }),
   'lets a later change overtake an earlier one': right => ({
     async save(plant) {
       await later()
-      await right.save(plant)
+      return right.save(plant)
     },
   }),
   'rounds ids to JavaScript numbers': identifying(id => BigInt(Number(id))),
@@ -153,24 +190,27 @@ const broken: Record<string, Break> = {
   'gives a tag that is undefined': right => ({
     find: async id => {
       const found = await right.find(id)
-      return found && (({ id, name, tag }) => ({ id, name, tag }) as Plant)(found)
+      const undefinedTag = ({ id, name, tag }: Plant) => ({ id, name, tag }) as Plant
+      return found && { ...found, plant: undefinedTag(found.plant) }
     },
   }),
   'gives a tag that is null': storing(plant => ({ ...plant, tag: plant.tag ?? null })),
   'forgets the tag on save': right => ({ save: ({ id, name }) => right.save({ id, name }) }),
   'keeps the old tag on a save without one': right => ({
     async save(plant) {
-      await right.save({ ...(await right.find(plant.id)), ...plant })
+      return right.save({ ...(await right.find(plant.id))?.plant, ...plant })
     },
   }),
   'saves only what is there': right => ({
     async save(plant) {
-      if ((await right.find(plant.id)) !== undefined) await right.save(plant)
+      if ((await right.find(plant.id)) !== undefined) return right.save(plant)
+      return 'a' as PlantVersion
     },
   }),
   'saves only what is not there': right => ({
     async save(plant) {
       await right.insert(plant)
+      return (await right.find(plant.id))?.version as PlantVersion
     },
   }),
   'finds null instead of nothing': right => ({
@@ -285,6 +325,84 @@ const broken: Record<string, Break> = {
           .slice(0, limit),
     }
   },
+  'names a state by its content': versioning(({ plant }) =>
+    `${plant.id}-${plant.name}-${plant.tag}`.slice(0, 64),
+  ),
+  'counts the changes of a plant, and starts over with a new one': right => {
+    const counts = new Map<PlantId, number>()
+    const count = (id: PlantId) => {
+      counts.set(id, (counts.get(id) ?? 0) + 1)
+      return `${counts.get(id)}` as PlantVersion
+    }
+    return {
+      async find(id) {
+        const found = await right.find(id)
+        return found && { ...found, version: `${counts.get(id)}` as PlantVersion }
+      },
+      async insert(plant) {
+        const outcome = await right.insert(plant)
+        if (outcome === 'inserted') counts.set(plant.id, 1)
+        return outcome
+      },
+      async save(plant) {
+        await right.save(plant)
+        return count(plant.id)
+      },
+    }
+  },
+  'gives versions that no entity tag may hold': versioning(({ version }) => `"${version}"`),
+  'resolves to another version than it keeps': right => ({
+    save: async plant => `${await right.save(plant)}0` as PlantVersion,
+  }),
+  'resolves a conditional save to the version before': right => ({
+    saveIf: async (plant, expected) =>
+      (await right.saveIf(plant, expected)) && (expected ?? ('a' as PlantVersion)),
+  }),
+  'keeps the version of a plant that is saved as it was': right => ({
+    async save(plant) {
+      const found = await right.find(plant.id)
+      const isSame = found && found.plant.name === plant.name && found.plant.tag === plant.tag
+      return isSame ? found.version : right.save(plant)
+    },
+  }),
+  'saves whatever version is expected': right => ({ saveIf: plant => right.save(plant) }),
+  'removes whatever version is expected': right => ({ removeIf: id => right.remove(id) }),
+  'creates where a version is expected': right => ({
+    async saveIf(plant, expected) {
+      return (await right.find(plant.id)) === undefined ? right.save(plant) : right.saveIf(plant, expected)
+    },
+  }),
+  'replaces where no plant is expected': right => ({
+    saveIf: (plant, expected) => (expected === undefined ? right.save(plant) : right.saveIf(plant, expected)),
+  }),
+  'compares versions by how they begin': right => ({
+    async saveIf(plant, expected) {
+      const version = (await right.find(plant.id))?.version
+      return right.saveIf(plant, version !== undefined && expected?.startsWith(version) ? version : expected)
+    },
+    async removeIf(id, expected) {
+      const version = (await right.find(id))?.version
+      return right.removeIf(id, version !== undefined && expected.startsWith(version) ? version : expected)
+    },
+  }),
+  'looks at the version first and saves later': right => ({
+    async saveIf(plant, expected) {
+      if ((await right.find(plant.id))?.version !== expected) return undefined
+      await later()
+      return right.save(plant)
+    },
+  }),
+  'looks at the version first and removes later': right => ({
+    async removeIf(id, expected) {
+      if ((await right.find(id))?.version !== expected) return false
+      await later()
+      await right.remove(id)
+      return true
+    },
+  }),
+  'forgets the tag on a conditional save': right => ({
+    saveIf: ({ id, name }, expected) => right.saveIf({ id, name }, expected),
+  }),
 }
 
 /** The cases that a repository fails. */

@@ -21,7 +21,7 @@ describe('the use cases', () => {
   test('a plant that was created is found', async () => {
     const store = open()
     await store.create(plant(1n, 'Monstera', 'climber'))
-    expect(await store.find(id(1n))).toEqual(plant(1n, 'Monstera', 'climber'))
+    expect((await store.find(id(1n))).plant).toEqual(plant(1n, 'Monstera', 'climber'))
   })
 
   test('creating a taken id is refused, and the plant that has it stays', async () => {
@@ -34,7 +34,7 @@ describe('the use cases', () => {
         faults: [],
       })
     }
-    expect(await store.find(id(1n))).toEqual(plant(1n, 'first'))
+    expect((await store.find(id(1n))).plant).toEqual(plant(1n, 'first'))
   })
 
   test('of racing creations of one id exactly one succeeds', async () => {
@@ -53,7 +53,7 @@ describe('the use cases', () => {
     await store.replace(plant(1n, 'a', 'x'))
     await store.replace(plant(1n, 'b'))
     await store.replace(plant(1n, 'b'))
-    expect(await store.find(id(1n))).toEqual(plant(1n, 'b'))
+    expect((await store.find(id(1n))).plant).toEqual(plant(1n, 'b'))
     expect((await store.list(parsePlantPageQuery({}))).plants.length).toBe(1)
   })
 
@@ -74,7 +74,15 @@ describe('the use cases', () => {
     const busy = new DomainError('store-busy', 'too much')
     const fail = () => Promise.reject(busy)
     const store = createPlantStore({
-      plants: { insert: fail, find: fail, page: fail, save: fail, remove: fail },
+      plants: {
+        insert: fail,
+        find: fail,
+        page: fail,
+        save: fail,
+        saveIf: fail,
+        remove: fail,
+        removeIf: fail,
+      },
     })
     await expect(store.create(plant(1n))).rejects.toBe(busy)
     await expect(store.find(id(1n))).rejects.toBe(busy)

@@ -1,5 +1,5 @@
-import type { Kysely, RawBuilder } from 'kysely'
-import type { Tables } from './tables.ts'
+import { type Kysely, type RawBuilder, sql } from 'kysely'
+import { anyVersion, type Tables } from './tables.ts'
 
 /** Where the table definitions of the databases differ. */
 export interface Dialect {
@@ -35,6 +35,15 @@ const migrations: readonly Migration[] = [
   },
   async (db, { int64 }) => {
     await db.schema.alterTable('access_tokens').addColumn('last_used_at', int64).execute()
+  },
+  async (db, { int64 }) => {
+    // A constant, so that no row is rewritten. Random, so that a store that was restored to what it was before, and is
+    // migrated again, gives its plants other versions.
+    const before = sql.raw(`${anyVersion()}`)
+    await db.schema
+      .alterTable('plants')
+      .addColumn('version', int64, column => column.notNull().defaultTo(before))
+      .execute()
   },
 ]
 

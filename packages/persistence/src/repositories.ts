@@ -3,13 +3,17 @@ import { type PlantRepository, plantIdMax, plantIdMin } from '@plant-store/domai
 import type { GroupCommit } from './group-commit.ts'
 import type { Statements } from './shared-statements.ts'
 import {
+  anyVersion,
   fromPlant,
   fromToken,
+  fromVersion,
   milliseconds,
   type PlantRow,
   type TokenRow,
   toPlant,
   toToken,
+  toVersion,
+  type VersionedRow,
 } from './tables.ts'
 
 /** Runs the statements of a database. Rejects with DomainError `store-busy`, `store-unavailable`. */
@@ -45,8 +49,8 @@ export function createRepositories({ submit, read, readPage }: StatementRunner):
         return (await submit(['insertPlant', ...fromPlant(plant)])) === 1 ? 'inserted' : 'id-taken'
       },
       async find(id) {
-        const [row] = await read<PlantRow>('plant', id)
-        return row && toPlant(row)
+        const [row] = await read<VersionedRow>('plant', id)
+        return row && { plant: toPlant(row), version: toVersion(row.version) }
       },
       async page({ limit, after, tag, textBytesMax = Number.MAX_SAFE_INTEGER }) {
         if (after === plantIdMax) return []
@@ -57,10 +61,23 @@ export function createRepositories({ submit, read, readPage }: StatementRunner):
         return rows.map(toPlant)
       },
       async save(plant) {
-        await submit(['savePlant', ...fromPlant(plant)])
+        const version = anyVersion()
+        await submit(['savePlant', ...fromPlant(plant, version)])
+        return toVersion(version)
+      },
+      async saveIf(plant, expected) {
+        const version = anyVersion()
+        const row = fromPlant(plant, version)
+        const saved = await (expected === undefined
+          ? submit(['insertPlant', ...row])
+          : submit(['savePlantIf', ...row, fromVersion(expected)]))
+        return saved === 1 ? toVersion(version) : undefined
       },
       async remove(id) {
         return (await submit(['removePlant', id])) === 1
+      },
+      async removeIf(id, expected) {
+        return (await submit(['removePlantIf', id, fromVersion(expected)])) === 1
       },
     },
     tokens: {

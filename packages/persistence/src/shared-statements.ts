@@ -1,5 +1,12 @@
-import { type Compilable, type Kysely, type OnConflictBuilder, type SelectQueryBuilder, sql } from 'kysely'
-import { type PlantRow, plantColumns, type Tables } from './tables.ts'
+import {
+  type AliasedExpression,
+  type Compilable,
+  type Kysely,
+  type OnConflictBuilder,
+  type SelectQueryBuilder,
+  sql,
+} from 'kysely'
+import { type PlantRow, plantColumns, rowColumns, type Tables, type VersionedRow } from './tables.ts'
 
 /**
  * The statements of SQLite, and those that PostgreSQL shares. Kysely compiles them once, when the program starts, and
@@ -12,16 +19,25 @@ export function createStatements(db: Kysely<Tables>) {
   const tokens = db
     .selectFrom('access_tokens')
     .select(['name', 'hash', 'scopes', 'created_at', 'expires_at', 'last_used_at'])
-  const anyPlant: PlantRow = { id: 0n, name: '', tag: null }
+  const anyPlant: VersionedRow = { id: 0n, name: '', tag: null, version: 0n }
   const anyToken = { name: '', hash: '', scopes: '', created_at: 0n, expires_at: null }
+  const anyExpected = db
+    .selectNoFrom(({ val }) => [
+      val(0n).as('id'),
+      val('').as('name'),
+      val<string | null>(null).as('tag'),
+      val(0n).as('version'),
+      val(0n).as('expected'),
+    ])
+    .as('given')
   const anyUse = db.selectNoFrom(({ val }) => [val('').as('hash'), val(0n).as('used_at')]).as('used')
   // `where true` lets SQLite tell the conflict clause from a join.
-  const staged = db.selectFrom('staged').select(plantColumns).where(sql<boolean>`true`).orderBy('id')
-  const keepStaged = db.insertInto('plants').columns(plantColumns).expression(staged)
+  const staged = db.selectFrom('staged').select(rowColumns).where(sql<boolean>`true`).orderBy('id')
+  const keepStaged = db.insertInto('plants').columns(rowColumns).expression(staged)
 
   return {
     read: compiled({
-      plant: plants.where('id', '=', 0n),
+      plant: plants.select('version').where('id', '=', 0n),
       page,
       pageOfTag,
       /** Of the texts of `page` and `pageOfTag`. SQLite knows them without reading the texts. */
@@ -47,7 +63,9 @@ export function createStatements(db: Kysely<Tables>) {
     change: compiled({
       insertPlant: db.insertInto('plants').values(anyPlant).onConflict(ignoreRow),
       savePlant: db.insertInto('plants').values(anyPlant).onConflict(replacePlant),
+      savePlantIf: saveExpected(db, anyExpected),
       removePlant: db.deleteFrom('plants').where('id', '=', 0n),
+      removePlantIf: db.deleteFrom('plants').where('id', '=', 0n).where('version', '=', 0n),
       insertToken: db.insertInto('access_tokens').values(anyToken).onConflict(ignoreRow),
       markTokenUsed: db
         .updateTable('access_tokens')
@@ -83,10 +101,33 @@ export function ignoreRow<Table extends keyof Tables>(conflict: OnConflictBuilde
 }
 
 export function replacePlant<Table extends 'plants' | 'staged'>(conflict: OnConflictBuilder<Tables, Table>) {
-  const replaced = { name: sql<string>`excluded."name"`, tag: sql<string | null>`excluded."tag"` }
   return (conflict as unknown as OnConflictBuilder<Tables, 'plants'>)
     .column('id')
-    .doUpdateSet(replaced satisfies Record<Exclude<keyof PlantRow, 'id'>, unknown>)
+    .doUpdateSet(columnsOf('excluded'))
+}
+
+/** The new values of a plant, and the version that it must have. */
+export interface ExpectedRow extends VersionedRow {
+  expected: bigint
+}
+
+export function saveExpected(db: Kysely<Tables>, given: AliasedExpression<ExpectedRow, 'given'>) {
+  return db
+    .updateTable('plants')
+    .from(given)
+    .set(columnsOf('given'))
+    .whereRef('plants.id', '=', 'given.id')
+    .whereRef('plants.version', '=', 'given.expected')
+}
+
+/** All columns but the key, as another table has them. */
+function columnsOf(table: 'excluded' | 'given') {
+  const column = <Value>(name: string) => sql<Value>`${sql.table(table)}.${sql.ref(name)}`
+  return {
+    name: column<string>('name'),
+    tag: column<string | null>('tag'),
+    version: column<bigint>('version'),
+  } satisfies Record<Exclude<keyof VersionedRow, 'id'>, unknown>
 }
 
 export const isEarlierUse = sql<boolean>`coalesce(access_tokens.last_used_at < used.used_at, true)`

@@ -1,11 +1,11 @@
 import type { AccessToken, Scope, TokenHash } from '@plant-store/access'
-import type { Plant } from '@plant-store/domain'
+import type { Plant, PlantVersion } from '@plant-store/domain'
 
 /** The tables of both databases; 64-bit integers are bigint in each. */
 export interface Tables {
-  plants: PlantRow
+  plants: VersionedRow
   /** Of one connection, for a load that is kept whole or not at all. */
-  staged: PlantRow
+  staged: VersionedRow
   access_tokens: TokenRow
   schema_version: { version: number }
 }
@@ -14,6 +14,10 @@ export interface PlantRow {
   id: bigint
   name: string
   tag: string | null
+}
+
+export interface VersionedRow extends PlantRow {
+  version: bigint
 }
 
 export interface TokenRow {
@@ -38,6 +42,8 @@ const columnOf = { id: 'id', name: 'name', tag: 'tag' } as const satisfies {
 const plantMembers = Object.keys(columnOf) as readonly (keyof Plant)[]
 /** The columns of a plant, the key first. */
 export const plantColumns: readonly (keyof PlantRow)[] = Object.values(columnOf)
+/** All columns, as they are written. */
+export const rowColumns: readonly (keyof VersionedRow)[] = [...plantColumns, 'version']
 
 /** @param found the columns of the table, which an earlier version has fewer of */
 export function selectPlants(found: readonly string[]): string {
@@ -48,9 +54,29 @@ export function selectPlants(found: readonly string[]): string {
 /** Unquoted, PostgreSQL would fold capital letters. */
 export const quoted = (columns: readonly string[]) => columns.map(column => `"${column}"`)
 
-/** The values of a plant in the order of {@link plantColumns}. */
-export function fromPlant(plant: Plant): (bigint | string | null)[] {
-  return plantMembers.map(member => plant[member] ?? null)
+/** The values of a row in the order of {@link rowColumns}. */
+export function fromPlant(plant: Plant, version = anyVersion()): (bigint | string | null)[] {
+  const row: (bigint | string | null)[] = plantMembers.map(member => plant[member] ?? null)
+  row.push(version)
+  return row
+}
+
+const versions = new BigInt64Array(1_024)
+let versionsLeft = 0
+
+/** Returns 64 random bits, which name a state of a plant: docs/decisions/0011-plant-versions.md. */
+export function anyVersion(): bigint {
+  if (versionsLeft === 0) versionsLeft = crypto.getRandomValues(versions).length
+  return versions[--versionsLeft] as bigint
+}
+
+export function toVersion(version: bigint): PlantVersion {
+  return BigInt.asUintN(64, version).toString(16).padStart(16, '0') as PlantVersion
+}
+
+/** Returns `null`, which equals nothing in SQL, for what {@link toVersion} cannot have returned. */
+export function fromVersion(version: PlantVersion): bigint | null {
+  return /^[0-9a-f]{16}$/.test(version) ? BigInt.asIntN(64, BigInt(`0x${version}`)) : null
 }
 
 /** Rows were parsed on their way in. */

@@ -1,11 +1,20 @@
-import { isSamePlant, type Plant, type PlantId, type PlantRepository, parsePlant } from '@plant-store/domain'
+import { randomUUID } from 'node:crypto'
+import {
+  isSamePlant,
+  type Plant,
+  type PlantId,
+  type PlantRepository,
+  type PlantVersion,
+  parsePlant,
+  type VersionedPlant,
+} from '@plant-store/domain'
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
 import type { LoadOutcome, PlantArchive } from '@plant-store/persistence'
 import { plantArchiveContract } from '@plant-store/persistence/testing'
 import { describe, expect, test } from 'vitest'
 
 function store() {
-  const plants = new Map<PlantId, Plant>()
+  const plants = new Map<PlantId, VersionedPlant>()
   return { archive: createMemoryPlantArchive(plants), plants: createMemoryPlantRepository(plants) }
 }
 
@@ -14,12 +23,12 @@ describe('an archive in memory keeps the contract', () => {
 })
 
 /** The archive over the plants of a {@link createMemoryPlantRepository}. */
-function createMemoryPlantArchive(plants: Map<PlantId, Plant>): PlantArchive {
+function createMemoryPlantArchive(plants: Map<PlantId, VersionedPlant>): PlantArchive {
   const load: PlantArchive['load'] = async (given, onTaken) =>
     given.map((plant): LoadOutcome => {
-      const taken = plants.get(plant.id)
+      const taken = plants.get(plant.id)?.plant
       if (taken && onTaken === 'keep') return isSamePlant(taken, plant) ? 'already-there' : 'id-taken'
-      plants.set(plant.id, plant)
+      plants.set(plant.id, { plant, version: randomUUID() as string as PlantVersion })
       return taken ? 'replaced' : 'inserted'
     })
 
@@ -30,7 +39,7 @@ function createMemoryPlantArchive(plants: Map<PlantId, Plant>): PlantArchive {
       return {
         async add(given) {
           return given.map((plant): LoadOutcome => {
-            const taken = plants.get(plant.id) ?? staged.get(plant.id)
+            const taken = plants.get(plant.id)?.plant ?? staged.get(plant.id)
             if (taken && onTaken === 'keep') return isSamePlant(taken, plant) ? 'already-there' : 'id-taken'
             staged.set(plant.id, plant)
             return taken ? 'replaced' : 'inserted'
@@ -46,7 +55,7 @@ function createMemoryPlantArchive(plants: Map<PlantId, Plant>): PlantArchive {
       }
     },
     async snapshot() {
-      const ordered = [...plants.values()].sort((a, b) => (a.id < b.id ? -1 : 1))
+      const ordered = [...plants.values()].map(({ plant }) => plant).sort((a, b) => (a.id < b.id ? -1 : 1))
       return {
         count: ordered.length,
         async *plants() {

@@ -12,7 +12,7 @@ let persistence: typeof import('@plant-store/persistence')
 
 beforeAll(async () => {
   persistence = await import('@plant-store/persistence')
-  const { plantColumns } = await import('../src/tables.ts')
+  const { plantColumns, rowColumns } = await import('../src/tables.ts')
   for (const { statements } of [
     await import('../src/sqlite/statements.ts'),
     await import('../src/postgres/statements.ts'),
@@ -25,7 +25,7 @@ beforeAll(async () => {
     }
     Object.assign(statements.read, { plant: 'select "id", "commonName", "order" from plants where id = ?' })
   }
-  ;(plantColumns as string[]).splice(0, 3, ...columns)
+  for (const names of [plantColumns, rowColumns] as string[][]) names.splice(0, 3, ...columns)
 })
 
 const plants = [plant(1, 'Monstera', 'Alismatales'), plant(2, 'Ginkgo')]

@@ -29,7 +29,7 @@ describe.each([
     const token = { name: '1', scopes: ['plants:read'], createdAt: new Date(0) } as const
     const hash = 'a'.repeat(64) as never
     await Promise.all([storage.plants.insert(plant(1)), storage.tokens.insert(token, hash)])
-    expect(await storage.plants.find(plantId(1))).toEqual(plant(1))
+    expect((await storage.plants.find(plantId(1)))?.plant).toEqual(plant(1))
     expect(await storage.tokens.find(hash)).toEqual(token)
   })
 })

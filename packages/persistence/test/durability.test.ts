@@ -24,7 +24,7 @@ test('of several processes that race for an id exactly one wins, and everybody s
   for (const [index, id] of raced.entries()) {
     const each = outcomes.map(ofProcess => ofProcess[index])
     expect(each.toSorted()).toEqual(['id-taken', 'id-taken', 'inserted'])
-    expect((await storage.plants.find(plantId(id)))?.name).toBe(`process ${each.indexOf('inserted')}`)
+    expect((await storage.plants.find(plantId(id)))?.plant.name).toBe(`process ${each.indexOf('inserted')}`)
   }
   for (const each of processes) expect(await each.list()).toEqual(raced)
   for (const each of processes) await each.close()

@@ -42,7 +42,7 @@ describe.each([
         plants.remove(plantId(2)),
       ]),
     ).toEqual(['inserted', true, 'inserted', undefined, 'id-taken', false])
-    expect(await plants.find(plantId(1))).toEqual(plant(1, 'c'))
+    expect((await plants.find(plantId(1)))?.plant).toEqual(plant(1, 'c'))
   })
 
   test('are refused past the rows that may wait, with nothing of them done, and taken again later', async () => {

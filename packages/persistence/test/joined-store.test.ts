@@ -48,7 +48,7 @@ test('of those who race for an id through several ends of one store exactly one 
     const each = outcomes.map(ofEnd => ofEnd[id])
     expect(each.toSorted()).toEqual(['id-taken', 'id-taken', 'inserted'])
     for (const end of ends) {
-      expect((await end.plants.find(plantId(id)))?.name).toBe(`end ${each.indexOf('inserted')}`)
+      expect((await end.plants.find(plantId(id)))?.plant.name).toBe(`end ${each.indexOf('inserted')}`)
     }
   }
 })

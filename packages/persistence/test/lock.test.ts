@@ -27,7 +27,7 @@ test.concurrent(
       storage.plants.save(plant(1, 'changed')),
       storage.plants.remove(plantId(1)),
     ]
-    expect(await storage.plants.find(plantId(1))).toEqual(plant(1))
+    expect((await storage.plants.find(plantId(1)))?.plant).toEqual(plant(1))
     const settled = await Promise.allSettled(changes)
     for (const each of settled)
       expect(each).toMatchObject({ status: 'rejected', reason: { code: 'store-unavailable' } })

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { hashToken } from '@plant-store/access'
-import type { Plant } from '@plant-store/domain'
+import type { Plant, VersionedPlant } from '@plant-store/domain'
 import { inspectStore, openArchive, openSnapshot, openStorage } from '@plant-store/persistence'
 import { schemaVersion } from '@plant-store/persistence/testing'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -20,30 +20,33 @@ describe.each(Object.entries(subjects))('on %s', (_, make) => {
 
   const version = () => store.ask('select version from schema_version')
 
-  test('a store of version 1 is brought up to date and keeps what is in it', async () => {
-    const smallest = plant(-(2n ** 63n), 'first')
-    const largest = plant(2n ** 63n - 1n, 'last', '')
-    await store.run(store.version1)
-    {
-      await using storage = await openStorage({ url: store.url })
-      expect(await storage.plants.find(smallest.id)).toEqual(smallest)
-      expect(await storage.plants.find(largest.id)).toEqual(largest)
-      expect(await storage.plants.page({ limit: 10 })).toEqual([smallest, largest])
-      expect(await storage.plants.page({ limit: 10, tag: largest.name })).toEqual([])
-      const old = { name: 'old', scopes: ['plants:read'], createdAt: new Date(1767323045678) }
-      expect(await storage.tokens.list()).toEqual([old])
-      await storage.tokens.markUsed(hashToken('secret'), new Date(1_800_000_000_000))
-      expect(await storage.tokens.find(hashToken('secret'))).toEqual({
-        ...old,
-        lastUsedAt: new Date(1_800_000_000_000),
-      })
-      expect(await storage.plants.insert(plant(1))).toBe('inserted')
-    }
-    expect(await inspectStore(store.url)).toMatchObject({ schemaVersion, plants: 3, tokens: 1 })
-  })
+  test.each([1, 2] as const)(
+    'a store of version %i is brought up to date and keeps what is in it',
+    async version => {
+      const smallest = plant(-(2n ** 63n), 'first')
+      const largest = plant(2n ** 63n - 1n, 'last', '')
+      await store.run(store.earlier[version])
+      {
+        await using storage = await openStorage({ url: store.url })
+        expect((await storage.plants.find(smallest.id))?.plant).toEqual(smallest)
+        expect((await storage.plants.find(largest.id))?.plant).toEqual(largest)
+        expect(await storage.plants.page({ limit: 10 })).toEqual([smallest, largest])
+        expect(await storage.plants.page({ limit: 10, tag: largest.name })).toEqual([])
+        const old = { name: 'old', scopes: ['plants:read'], createdAt: new Date(1767323045678) }
+        expect(await storage.tokens.list()).toEqual([old])
+        await storage.tokens.markUsed(hashToken('secret'), new Date(1_800_000_000_000))
+        expect(await storage.tokens.find(hashToken('secret'))).toEqual({
+          ...old,
+          lastUsedAt: new Date(1_800_000_000_000),
+        })
+        expect(await storage.plants.insert(plant(1))).toBe('inserted')
+      }
+      expect(await inspectStore(store.url)).toMatchObject({ schemaVersion, plants: 3, tokens: 1 })
+    },
+  )
 
   test('an import brings a store of version 1 up to date too', async () => {
-    await store.run(store.version1)
+    await store.run(store.earlier[1])
     {
       await using archive = await openArchive(store.url)
       expect(await archive.load([plant(1), plant(2n ** 63n - 1n)], 'keep')).toEqual(['inserted', 'id-taken'])
@@ -51,8 +54,8 @@ describe.each(Object.entries(subjects))('on %s', (_, make) => {
     expect(await inspectStore(store.url)).toMatchObject({ schemaVersion, plants: 3, tokens: 1 })
   })
 
-  test('a store that was brought up to date has the schema of a new one', async () => {
-    await store.run(store.version1)
+  test.each([1, 2] as const)('a store of version %i gets the schema of a new one', async version => {
+    await store.run(store.earlier[version])
     await (await openStorage({ url: store.url }))[Symbol.asyncDispose]()
     await using another = await make()
     await (await openStorage({ url: another.url }))[Symbol.asyncDispose]()
@@ -60,7 +63,7 @@ describe.each(Object.entries(subjects))('on %s', (_, make) => {
   })
 
   test('several processes may bring it up to date at once, and open it again', async () => {
-    await store.run(store.version1)
+    await store.run(store.earlier[1])
     const open = `import { openStorage } from '@plant-store/persistence'
       await using storage = await openStorage({ url: process.argv[1] })
       await storage.check()`
@@ -71,13 +74,13 @@ describe.each(Object.entries(subjects))('on %s', (_, make) => {
     )
     await Promise.all(opening)
     await using again = await openStorage({ url: store.url })
-    expect(await again.plants.find(plantId(-(2n ** 63n)))).toEqual(plant(-(2n ** 63n), 'first'))
-    expect(await version()).toEqual([[2]])
+    expect((await again.plants.find(plantId(-(2n ** 63n))))?.plant).toEqual(plant(-(2n ** 63n), 'first'))
+    expect(await version()).toEqual([[schemaVersion]])
   })
 
   test('an upgrade that fails changes nothing', async () => {
     // Somebody has added the column of version 2 by hand.
-    await store.run(store.version1, 'alter table access_tokens add column last_used_at text')
+    await store.run(store.earlier[1], 'alter table access_tokens add column last_used_at text')
     const before = await store.fingerprint()
     await expect(openStorage({ url: store.url })).rejects.toThrow(
       /^the store .* cannot be opened: .*(duplicate column|already exists)/,
@@ -88,7 +91,7 @@ describe.each(Object.entries(subjects))('on %s', (_, make) => {
 
   test('a store of a newer version is refused and left untouched', async () => {
     const newer = schemaVersion + 1
-    await store.run(store.version1, `update schema_version set version = ${newer}`)
+    await store.run(store.earlier[1], `update schema_version set version = ${newer}`)
     const before = await store.fingerprint()
     const refusal = `has schema version ${newer}, and this software knows versions up to ${schemaVersion}: run a newer release`
     await expect(openStorage({ url: store.url })).rejects.toThrow(refusal)
@@ -108,8 +111,24 @@ describe.each(Object.entries(subjects))('on %s', (_, make) => {
     expect(await store.fingerprint()).toBe(before)
   })
 
-  test('who only reads a store of version 1 leaves it at that', async () => {
-    await store.run(store.version1)
+  test('its plants get versions that they had in no other migration', async () => {
+    const id = plantId(-(2n ** 63n))
+    const seen = new Set<string>()
+    for (let n = 0; n < 3; n++) {
+      await using restored = await make()
+      await restored.run(restored.earlier[2])
+      await using storage = await openStorage({ url: restored.url })
+      const { plant, version } = (await storage.plants.find(id)) as VersionedPlant
+      seen.add(version)
+      expect(await storage.plants.removeIf(plantId(2n ** 63n - 1n), version)).toBe(true)
+      seen.add((await storage.plants.saveIf(plant, version)) as string)
+      expect(await storage.plants.saveIf(plant, version)).toBeUndefined()
+    }
+    expect(seen.size).toBe(6)
+  })
+
+  test.each([1, 2] as const)('who only reads a store of version %i leaves it at that', async version => {
+    await store.run(store.earlier[version])
     const before = await store.fingerprint()
     {
       await using snapshot = await openSnapshot(store.url)
@@ -117,7 +136,7 @@ describe.each(Object.entries(subjects))('on %s', (_, make) => {
       for await (const some of snapshot.plants()) found.push(...some)
       expect(found).toEqual([plant(-(2n ** 63n), 'first'), plant(2n ** 63n - 1n, 'last', '')])
     }
-    expect(await inspectStore(store.url)).toMatchObject({ schemaVersion: 1, plants: 2, tokens: 1 })
+    expect(await inspectStore(store.url)).toMatchObject({ schemaVersion: version, plants: 2, tokens: 1 })
     expect(await store.fingerprint()).toBe(before)
   })
 })

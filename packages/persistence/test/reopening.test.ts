@@ -10,7 +10,7 @@ test('opens a store again, with what is in it', async () => {
   await using first = await openStorage({ url })
   await first.plants.insert(plant(1))
   await using second = await openStorage({ url })
-  expect(await second.plants.find(plantId(1))).toEqual(plant(1))
+  expect((await second.plants.find(plantId(1)))?.plant).toEqual(plant(1))
 })
 
 test('opens a store several times at the same moment, also one that is not there yet', async () => {

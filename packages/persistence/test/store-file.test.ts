@@ -77,7 +77,7 @@ describe('a store on a file', () => {
     await using other = await openStorage({ url })
     expect(await one.plants.insert(plant(1))).toBe('inserted')
     expect(await other.plants.insert(plant(1))).toBe('id-taken')
-    expect(await other.plants.find(plantId(1))).toEqual(plant(1))
+    expect((await other.plants.find(plantId(1)))?.plant).toEqual(plant(1))
   })
 
   test('holds exact 64-bit integers and text, readable by any SQLite', async () => {

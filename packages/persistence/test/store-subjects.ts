@@ -12,16 +12,17 @@ export interface Subject extends AsyncDisposable {
   run(...statements: string[]): Promise<void>
   /** The answer's rows, each as its values. */
   ask(question: string): Promise<unknown[][]>
-  /** Of the schema, whoever made it. */
+  /** Of the schema, but for the version that a migration gives to plants. */
   schema(): Promise<unknown>
   /** Of everything that is there. */
   fingerprint(): Promise<string>
-  /** The schema as version 1 had it, with plants and a token in it. */
-  readonly version1: string
+  /** The schema as earlier versions had it, with plants and a token in it. */
+  readonly earlier: Readonly<Record<1 | 2, string>>
 }
 
 /** Written down here, so that no change of today's migrations changes it. */
-const version1 = (int64: string, strict: string, byTag: string) => `
+const earlier = (int64: string, strict: string, byTag: string, before = '') => {
+  const version1 = `${before}
   create table schema_version (version integer not null) ${strict};
   insert into schema_version values (1);
   create table plants (id ${int64} not null primary key, name text not null, tag text) ${strict};
@@ -33,6 +34,14 @@ const version1 = (int64: string, strict: string, byTag: string) => `
   insert into plants values (-9223372036854775808, 'first', null), (9223372036854775807, 'last', '');
   insert into access_tokens values ('old', '${hashToken('secret')}', 'plants:read', 1767323045678, null);
 `
+  const version2 = `${version1}
+  alter table access_tokens add column last_used_at ${int64};
+  update schema_version set version = 2;
+`
+  return { 1: version1, 2: version2 }
+}
+
+const withoutVersion = (schema: unknown) => JSON.stringify(schema).replace(/'?-?\d{5,}'?/, 'any version')
 
 export const subjects: Record<string, () => Promise<Subject>> = {
   SQLite: async () => inFile('delete'),
@@ -59,14 +68,16 @@ function inFile(journalMode: 'delete' | 'wal'): Subject {
     ask: async question => withFile(db => db.prepare(question).raw().all() as unknown[][]),
     schema: async () =>
       withFile(db =>
-        db
-          .prepare("select name from sqlite_schema where type = 'table' order by name")
-          .pluck()
-          .all()
-          .map(name => [name, db.pragma(`table_xinfo('${name}')`), db.pragma(`index_list('${name}')`)]),
+        withoutVersion(
+          db
+            .prepare("select name from sqlite_schema where type = 'table' order by name")
+            .pluck()
+            .all()
+            .map(name => [name, db.pragma(`table_xinfo('${name}')`), db.pragma(`index_list('${name}')`)]),
+        ),
       ),
     fingerprint: async () => createHash('sha256').update(readFileSync(file)).digest('hex'),
-    version1: version1('integer', 'strict', 'tag, id'),
+    earlier: earlier('integer', 'strict', 'tag, id'),
     async [Symbol.asyncDispose]() {
       rmSync(folder, { recursive: true })
     },
@@ -95,12 +106,14 @@ async function inDatabase(): Promise<Subject> {
       await database.query(statements.join(';'))
     },
     ask,
-    schema,
+    schema: async () => withoutVersion(await schema()),
     fingerprint: async () => JSON.stringify([await schema(), await rows()]),
-    version1: `
-      create table migration_lock (id integer primary key);
-      insert into migration_lock values (1);
-      ${version1('bigint', '', 'substr(tag, 1, 200), id')}`,
+    earlier: earlier(
+      'bigint',
+      '',
+      'substr(tag, 1, 200), id',
+      'create table migration_lock (id integer primary key); insert into migration_lock values (1);',
+    ),
     [Symbol.asyncDispose]: () => database[Symbol.asyncDispose](),
   }
 }

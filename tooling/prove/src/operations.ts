@@ -85,7 +85,7 @@ export function operationsOn(store: PlantStore): Operations {
     async read(id) {
       const reading = store.find(parsePlantId(id))
       const outcome = await outcomeOf(reading)
-      return outcome.is === 'done' ? { is: 'done', seen: toValue(await reading) } : outcome
+      return outcome.is === 'done' ? { is: 'done', seen: toValue((await reading).plant) } : outcome
     },
     replace: (id, text) => outcomeOf(store.replace(parsePlant({ id, ...text }))),
     remove: id => outcomeOf(store.remove(parsePlantId(id))),

@@ -1,12 +1,19 @@
 import { type Plant, type PlantId, textBytes } from '../plant.ts'
 import type { PlantRepository } from '../plant-repository.ts'
+import type { PlantVersion, VersionedPlant } from '../plant-version.ts'
 
 /** A repository that forgets with the process: for tests of the port's users. */
-export function createMemoryPlantRepository(plants = new Map<PlantId, Plant>()): PlantRepository {
+export function createMemoryPlantRepository(plants = new Map<PlantId, VersionedPlant>()): PlantRepository {
+  let changes = 0
+  const save = (plant: Plant) => {
+    const version = `${++changes}` as PlantVersion
+    plants.set(plant.id, { plant, version })
+    return version
+  }
   return {
     async insert(plant) {
       if (plants.has(plant.id)) return 'id-taken'
-      plants.set(plant.id, plant)
+      save(plant)
       return 'inserted'
     },
     async find(id) {
@@ -14,6 +21,7 @@ export function createMemoryPlantRepository(plants = new Map<PlantId, Plant>()):
     },
     async page({ limit, after, tag, textBytesMax = Number.POSITIVE_INFINITY }) {
       const page = [...plants.values()]
+        .map(({ plant }) => plant)
         .filter(
           plant => (after === undefined || plant.id > after) && (tag === undefined || plant.tag === tag),
         )
@@ -27,10 +35,16 @@ export function createMemoryPlantRepository(plants = new Map<PlantId, Plant>()):
       return end === -1 ? page : page.slice(0, end + 1)
     },
     async save(plant) {
-      plants.set(plant.id, plant)
+      return save(plant)
+    },
+    async saveIf(plant, expected) {
+      return plants.get(plant.id)?.version === expected ? save(plant) : undefined
     },
     async remove(id) {
       return plants.delete(id)
+    },
+    async removeIf(id, expected) {
+      return plants.get(id)?.version === expected && plants.delete(id)
     },
   }
 }

@@ -21,6 +21,7 @@ export const failures = {
   'plant-not-found': [40402, 'There is no plant with this id'],
   'method-not-allowed': [40501, 'The path does not know this method; see Allow'],
   'request-timeout': [40801, 'The request did not arrive in time'],
+  'condition-failed': [41201, 'The plant is not in a state that If-Match or If-None-Match allows'],
   'body-too-large': [41301, 'The body is larger than the server accepts'],
   'unsupported-media-type': [41501, 'The body must be application/json in UTF-8'],
   'unsupported-coding': [41502, 'The body must not be compressed; see Accept-Encoding'],

@@ -103,7 +103,8 @@ export function addPlantRoutes(
     },
     async (request, reply) => {
       held.checkRoom()
-      return answerCounted(reply, await store.find(readId(request)), held)
+      const { plant } = await store.find(readId(request))
+      return answerCounted(reply, plant, held)
     },
   )
 

@@ -7,6 +7,7 @@ import {
   type PlantRow,
   plantColumns,
   quoted,
+  rowColumns,
   selectPlants,
   tokensHeld,
   toPlant,
@@ -151,8 +152,8 @@ function outcomesOf(
 
 /** An array for each column. */
 function arraysOf(plants: readonly Plant[]): unknown[][] {
-  const rows = plants.map(fromPlant)
-  return plantColumns.map((_, column) => rows.map(row => row[column]))
+  const rows = plants.map(plant => fromPlant(plant))
+  return rowColumns.map((_, column) => rows.map(row => row[column]))
 }
 
 async function storedOf(client: pg.Client, text: string, plants: readonly Plant[]): Promise<Plant[]> {

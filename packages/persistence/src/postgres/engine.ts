@@ -5,7 +5,7 @@ import { watchOutages } from '../outage.ts'
 import { createRepositories, type StatementRunner } from '../repositories.ts'
 import type { Statements } from '../shared-statements.ts'
 import type { Engine, SharedPostgres, Storage, StorageObserver } from '../storage.ts'
-import { plantColumns } from '../tables.ts'
+import { rowColumns } from '../tables.ts'
 import { inspectPostgres, openPostgresArchive, openPostgresSnapshot } from './archive.ts'
 import { createReconnectingConnection } from './connection.ts'
 import { migratePostgres } from './migrate.ts'
@@ -100,7 +100,7 @@ export function attachPostgres(
 
 /** What requests do, to no rows: it needs the same rights, and a server that takes writes. */
 const changesOfNoRows: readonly pg.QueryConfig[] = [
-  { name: 'savePlant', text: statements.change.savePlant, values: plantColumns.map(() => []) },
+  { name: 'savePlant', text: statements.change.savePlant, values: rowColumns.map(() => []) },
   { name: 'removePlant', text: statements.change.removePlant, values: [[]] },
   { name: 'markTokenUsed', text: statements.change.markTokenUsed, values: [[], []] },
 ]

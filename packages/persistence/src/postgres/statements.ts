@@ -10,12 +10,14 @@ import {
 import {
   compiled,
   createStatements,
+  type ExpectedRow,
   ignoreRow,
   isEarlierUse,
   replacePlant,
   type Statements,
+  saveExpected,
 } from '../shared-statements.ts'
-import { type PlantRow, plantColumns, type Tables } from '../tables.ts'
+import { plantColumns, rowColumns, type Tables, type VersionedRow } from '../tables.ts'
 
 const db = new Kysely<Tables>({
   dialect: {
@@ -27,14 +29,24 @@ const db = new Kysely<Tables>({
 })
 
 type ColumnType = 'bigint' | 'text'
-const typeOf: Readonly<Record<keyof PlantRow, ColumnType>> = { id: 'bigint', name: 'text', tag: 'text' }
-const plantRows = rowsOf(...plantColumns.map(column => typeOf[column]))
-const insertPlants = db.insertInto('plants').columns(plantColumns).expression(plantRows)
+const typeOf: Readonly<Record<keyof VersionedRow, ColumnType>> = {
+  id: 'bigint',
+  name: 'text',
+  tag: 'text',
+  version: 'bigint',
+}
+const rowTypes = rowColumns.map(column => typeOf[column])
+const plantRows = rowsOf(...rowTypes)
+const insertPlants = db.insertInto('plants').columns(rowColumns).expression(plantRows)
+const expectedRows = unnest<ExpectedRow>([...rowTypes, 'bigint']).as<'given'>(
+  sql`given(${sql.join([...rowColumns, 'expected'].map(column => sql.ref(column)))})`,
+)
+const expectedVersions = unnest<{ id: bigint; expected: bigint }>(['bigint', 'bigint'])
 const insertTokens = db
   .insertInto('access_tokens')
   .columns(['name', 'hash', 'scopes', 'created_at', 'expires_at'])
   .expression(rowsOf('text', 'text', 'text', 'bigint', 'bigint'))
-const uses = sql<{ hash: string; used_at: bigint }>`unnest(${array('text')}, ${array('bigint')})`
+const uses = unnest<{ hash: string; used_at: bigint }>(['text', 'bigint'])
 
 const shared = createStatements(db)
 
@@ -70,7 +82,7 @@ export const statements: Statements = {
   keep: {
     ...shared.keep,
     ...compiled({
-      stage: db.insertInto('staged').columns(plantColumns).expression(plantRows).onConflict(replacePlant),
+      stage: db.insertInto('staged').columns(rowColumns).expression(plantRows).onConflict(replacePlant),
     }),
   },
   /**
@@ -80,7 +92,14 @@ export const statements: Statements = {
   change: compiled({
     insertPlant: insertPlants.onConflict(ignoreRow).returning('id'),
     savePlant: insertPlants.onConflict(replacePlant).returning('id'),
+    savePlantIf: saveExpected(db, expectedRows).returning('plants.id'),
     removePlant: db.deleteFrom('plants').where(isAnyOf('id', 'bigint')).returning('id'),
+    removePlantIf: db
+      .deleteFrom('plants')
+      .using(expectedVersions.as<'given'>(sql`given(id, expected)`))
+      .whereRef('plants.id', '=', 'given.id')
+      .whereRef('plants.version', '=', 'given.expected')
+      .returning('plants.id'),
     insertToken: insertTokens.onConflict(ignoreRow).returning('name'),
     markTokenUsed: db
       .updateTable('access_tokens')
@@ -103,7 +122,11 @@ function isAnyOf(column: string, type: ColumnType): RawBuilder<boolean> {
 }
 
 function rowsOf(...types: ColumnType[]): RawBuilder<unknown> {
-  return sql`select * from unnest(${sql.join(types.map(array))})`
+  return sql`select * from ${unnest(types)}`
+}
+
+function unnest<Row>(types: readonly ColumnType[]): RawBuilder<Row> {
+  return sql`unnest(${sql.join(types.map(array))})`
 }
 
 function array(type: ColumnType): RawBuilder<unknown> {

@@ -2,15 +2,7 @@ import { DomainError, isSamePlant, type Plant, type PlantId } from '@plant-store
 import type Database from 'better-sqlite3'
 import { type LoadOutcome, type OnTaken, type PlantArchive, pagesOf, type StagedLoad } from '../archive.ts'
 import type { StoreSnapshot } from '../storage.ts'
-import {
-  fromPlant,
-  type PlantRow,
-  plantColumns,
-  quoted,
-  selectPlants,
-  tokensHeld,
-  toPlant,
-} from '../tables.ts'
+import { fromPlant, type PlantRow, quoted, rowColumns, selectPlants, tokensHeld, toPlant } from '../tables.ts'
 import { closeOnError, openConnection, openWriterConnection, reasonOf } from './connection.ts'
 import { findVersion, migrateSqlite } from './migrate.ts'
 import { statements } from './statements.ts'
@@ -70,11 +62,11 @@ function outcomeOfTaken(plant: Plant, taken: PlantRow | undefined): LoadOutcome 
 function stage(connection: Database.Database, onTaken: OnTaken): StagedLoad {
   // On the disk: the memory of the process must not grow with what is staged.
   connection.pragma('temp_store = file')
-  const texts = quoted(plantColumns.slice(1))
-  const columns = quoted(plantColumns).join(', ')
-  const values = plantColumns.map(() => '?').join(', ')
+  const others = quoted(rowColumns.slice(1))
+  const columns = quoted(rowColumns).join(', ')
+  const values = rowColumns.map(() => '?').join(', ')
   // Without types: values are checked when they are kept.
-  connection.exec(`create temp table staged (id integer primary key, ${texts.join(', ')})`)
+  connection.exec(`create temp table staged (id integer primary key, ${others.join(', ')})`)
   connection.pragma(`temp.cache_size = -${cacheKiB}`)
   const insert = connection.prepare(
     `insert into staged (${columns}) values (${values}) on conflict do nothing`,

@@ -11,11 +11,13 @@ export interface Pages {
   tablePage(page: number): TablePage | undefined
   /** Returns the pages with the rest of a row, in order. */
   overflowPages(row: StoredRow): readonly number[] | undefined
-  /** Returns the columns of a row of texts. The id, which is not kept among them, is `null`. */
-  texts(row: StoredRow, overflow: readonly number[]): readonly (string | null)[] | undefined
+  /** Returns the columns of a row of texts and integers. The id, which is not kept among them, is `null`. */
+  columns(row: StoredRow, overflow: readonly number[]): readonly Value[] | undefined
   /** Returns the unused pages, which may still hold what was deleted. */
   freePages(): ReadonlySet<number> | undefined
 }
+
+export type Value = string | bigint | null
 
 export type TablePage =
   | { readonly kind: 'interior'; readonly children: readonly Child[]; readonly last: number }
@@ -67,10 +69,10 @@ export function openPages(descriptor: number, fileBytes: number): Pages {
         must(next === 0)
         return pages
       }),
-    texts: ({ bytes, local }, overflow) =>
+    columns: ({ bytes, local }, overflow) =>
       unlessDamaged(() => {
         const rest = overflow.map(page => read(page).subarray(4, usableBytes))
-        return parseTexts(Buffer.concat([local, ...rest]).subarray(0, bytes))
+        return parseColumns(Buffer.concat([local, ...rest]).subarray(0, bytes))
       }),
     freePages: () =>
       unlessDamaged(() => {
@@ -182,26 +184,39 @@ function readRow(bytes: Buffer, at: number, usableBytes: number): Space & { read
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-function parseTexts(record: Buffer): (string | null)[] {
+function parseColumns(record: Buffer): Value[] {
   const header = readVarint(record, 0)
   const contentAt = Number(header.value)
-  const texts: (string | null)[] = []
+  const columns: Value[] = []
   let at = contentAt
   for (let next = header.end; next < contentAt; ) {
     const { value: type, end } = readVarint(record, next)
     next = end
-    if (type === 0n) {
-      texts.push(null)
-      continue
-    }
-    must(type >= 13n && type % 2n === 1n)
-    const textEnd = at + Number((type - 13n) / 2n)
-    must(textEnd <= record.length)
-    texts.push(utf8.decode(record.subarray(at, textEnd)))
-    at = textEnd
+    const valueEnd = at + bytesOf(type)
+    must(valueEnd <= record.length)
+    columns.push(parseValue(type, record.subarray(at, valueEnd)))
+    at = valueEnd
   }
   must(at === record.length)
-  return texts
+  return columns
+}
+
+/** Of a value by its type: null, integers, and 0 and 1 without a byte. */
+const integerBytes = [0, 1, 2, 3, 4, 6, 8, undefined, 0, 0]
+const isText = (type: bigint) => type >= 13n && type % 2n === 1n
+
+function bytesOf(type: bigint): number {
+  const bytes = isText(type) ? Number((type - 13n) / 2n) : integerBytes[Number(type)]
+  must(bytes !== undefined)
+  return bytes
+}
+
+function parseValue(type: bigint, bytes: Buffer): Value {
+  if (isText(type)) return utf8.decode(bytes)
+  if (type === 0n) return null
+  return bytes.length === 0
+    ? type - 8n
+    : BigInt.asIntN(8 * bytes.length, BigInt(`0x${bytes.toString('hex')}`))
 }
 
 /** A number of up to nine bytes, seven bits in each but the ninth. */

@@ -3,7 +3,7 @@ import { type Plant, parsePlant, plantIdMax, plantIdMin } from '@plant-store/dom
 import type Database from 'better-sqlite3'
 import { isStore, knownVersion } from '../migrations.ts'
 import { type Salvage, StoreInUseError } from '../storage.ts'
-import { plantColumns, toPlant } from '../tables.ts'
+import { rowColumns, toPlant } from '../tables.ts'
 import { closeOnError, openConnection, reasonOf } from './connection.ts'
 import { versionOf } from './migrate.ts'
 import { openPages, type Pages, type StoredRow } from './pages.ts'
@@ -91,7 +91,7 @@ function findPlants(connection: Database.Database): number {
   if (!isStore([...rootOf.keys()])) throw new Error('it is empty')
   refuseNewer(connection)
   const columns = connection.prepare("select name from pragma_table_info('plants')").pluck().all()
-  if (columns.some((column, n) => column !== plantColumns[n]))
+  if (columns.some((column, n) => column !== rowColumns[n]))
     throw new Error('its plants have columns that this software does not know')
   return Number(rootOf.get('plants'))
 }
@@ -209,12 +209,14 @@ function rowsOf(pages: Pages, page: number): readonly StoredRow[] | undefined {
 
 /** Judges the plant like one from outside: its row may be anything. */
 function readPlant(pages: Pages, row: StoredRow, overflow: readonly number[] | undefined): Plant | undefined {
-  const texts = overflow && pages.texts(row, overflow)
+  const values = overflow && pages.columns(row, overflow)
   // A row that is older than a column is shorter.
-  if (texts === undefined || texts.length > plantColumns.length || texts[0] !== null) return undefined
-  const columns = plantColumns.map((column, n) => [column, n === 0 ? row.id : (texts[n] ?? null)])
+  if (values === undefined || values.length > rowColumns.length || values[0] !== null) return undefined
+  const columns = rowColumns.map((column, n) => [column, n === 0 ? row.id : (values[n] ?? null)])
+  const { version, ...plant } = Object.fromEntries(columns)
+  if (typeof version === 'string') return undefined
   try {
-    return parsePlant(toPlant(Object.fromEntries(columns)))
+    return parsePlant(toPlant(plant))
   } catch {
     return undefined
   }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { Plant, PlantRepository } from '@plant-store/domain'
+import { isPlantVersion, type Plant, type PlantRepository } from '@plant-store/domain'
 import { edgeIds, fullPlant, plant, texts } from '@plant-store/domain/testing'
 import type { OnTaken, PlantArchive, PlantSnapshot } from '../archive.ts'
 
@@ -42,8 +42,34 @@ const cases: Readonly<Record<string, (store: ArchivedPlants) => Promise<void>>> 
     const inserted = plant(2n, 'by the repository')
     await plants.insert(inserted)
     assert.deepEqual(await archive.load([loaded], 'keep'), ['inserted'])
-    assert.deepEqual(await plants.find(loaded.id), loaded)
+    assert.deepEqual((await plants.find(loaded.id))?.plant, loaded)
     assert.deepEqual(await storedIn(archive), [loaded, inserted])
+  },
+  async 'names the states of loaded plants as a repository does'({ archive, plants }) {
+    const id = plant(1n).id
+    const versionsAfter: unknown[] = []
+    const load = async (name: string, onTaken: OnTaken) => {
+      await archive.load([plant(1n, name), plant(2n)], onTaken)
+      versionsAfter.push((await plants.find(id))?.version)
+    }
+    const stage = async (name: string, onTaken: OnTaken) => {
+      await using staged = await archive.stage(onTaken)
+      await staged.add([plant(1n, name), plant(3n)])
+      await staged.keep()
+      versionsAfter.push((await plants.find(id))?.version)
+    }
+    await load('a', 'keep')
+    await load('a', 'keep')
+    await stage('a', 'keep')
+    const first = versionsAfter[0]
+    assert.deepEqual(versionsAfter.splice(0), [first, first, first])
+    await load('b', 'replace')
+    await stage('c', 'replace')
+    await plants.remove(id)
+    await stage('c', 'keep')
+    const versions = [first, ...versionsAfter, (await plants.find(plant(2n).id))?.version]
+    assert.ok(versions.every(isPlantVersion), `${versions}`)
+    assert.equal(new Set(versions).size, 5)
   },
   async 'keeps every id and text exactly, in numeric order'({ archive }) {
     const plants = edgeIds.map((id, n) => {
@@ -121,7 +147,7 @@ const cases: Readonly<Record<string, (store: ArchivedPlants) => Promise<void>>> 
     assert.equal(await plants.find(plant(1n).id), undefined)
     assert.deepEqual(await storedIn(archive), [])
     assert.equal(await staged.keep(), 'kept')
-    assert.deepEqual(await plants.find(plant(1n).id), plant(1n))
+    assert.deepEqual((await plants.find(plant(1n).id))?.plant, plant(1n))
     assert.deepEqual(await storedIn(archive), [plant(1n), plant(2n), plant(3n, 'c', '')])
   },
   async 'forgets what was staged and not kept'({ archive }) {

@@ -1,5 +1,14 @@
+import { randomUUID } from 'node:crypto'
 import { open } from 'node:fs/promises'
-import { type Plant, type PlantId, type PlantRepository, parsePlant, textBytes } from '@plant-store/domain'
+import {
+  type Plant,
+  type PlantId,
+  type PlantRepository,
+  type PlantVersion,
+  parsePlant,
+  textBytes,
+  type VersionedPlant,
+} from '@plant-store/domain'
 
 export interface Journal extends PlantRepository {
   close(): Promise<void>
@@ -8,27 +17,34 @@ export interface Journal extends PlantRepository {
 /** The nursery's own adapter: every change is a line at the end of a file, and the seedlings are what the lines say. */
 export async function openJournal(path: string): Promise<Journal> {
   const file = await open(path, 'a+')
-  const seedlings = new Map<PlantId, Plant>()
+  const seedlings = new Map<PlantId, VersionedPlant>()
   for (const line of (await file.readFile('utf8')).split('\n').filter(line => line !== '')) {
-    const [id, kept] = JSON.parse(line) as [string, object | null]
-    const seedling = parsePlant({ name: '', ...kept, id: BigInt(id) })
-    if (kept === null) seedlings.delete(seedling.id)
-    else seedlings.set(seedling.id, seedling)
+    const [id, kept, version] = JSON.parse(line) as [string, object | null, PlantVersion]
+    const plant = parsePlant({ name: '', ...kept, id: BigInt(id) })
+    if (kept === null) seedlings.delete(plant.id)
+    else seedlings.set(plant.id, { plant, version })
   }
 
   let written = Promise.resolve()
-  const append = (id: PlantId, kept: object | null) => {
-    const line = `${JSON.stringify([`${id}`, kept])}\n`
+  const append = (id: PlantId, kept: object | null, version?: PlantVersion) => {
+    const line = `${JSON.stringify([`${id}`, kept, version])}\n`
     written = written.then(async () => {
       await file.appendFile(line)
       await file.datasync()
     })
     return written
   }
-  const keep = (seedling: Plant) => {
-    const { id, ...kept } = seedling
-    seedlings.set(id, seedling)
-    return append(id, kept)
+  const keep = async (plant: Plant) => {
+    const { id, ...kept } = plant
+    const version = randomUUID() as string as PlantVersion
+    seedlings.set(id, { plant, version })
+    await append(id, kept, version)
+    return version
+  }
+  const remove = async (id: PlantId) => {
+    if (!seedlings.delete(id)) return false
+    await append(id, null)
+    return true
   }
 
   return {
@@ -40,6 +56,7 @@ export async function openJournal(path: string): Promise<Journal> {
     find: async id => seedlings.get(id),
     async page({ limit, after, tag, textBytesMax = Number.POSITIVE_INFINITY }) {
       const page = [...seedlings.values()]
+        .map(({ plant }) => plant)
         .filter(({ id }) => after === undefined || id > after)
         .filter(seedling => tag === undefined || seedling.tag === tag)
         .sort((a, b) => (a.id < b.id ? -1 : 1))
@@ -52,10 +69,12 @@ export async function openJournal(path: string): Promise<Journal> {
       return end === -1 ? page : page.slice(0, end + 1)
     },
     save: keep,
-    async remove(id) {
-      if (!seedlings.delete(id)) return false
-      await append(id, null)
-      return true
+    async saveIf(seedling, expected) {
+      return seedlings.get(seedling.id)?.version === expected ? keep(seedling) : undefined
+    },
+    remove,
+    async removeIf(id, expected) {
+      return seedlings.get(id)?.version === expected && remove(id)
     },
     async close() {
       await written

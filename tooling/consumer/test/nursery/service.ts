@@ -20,7 +20,7 @@ export function createNursery(seedlings: PlantRepository, gardeners: ReadonlyMap
   app.register(plantRoutes, { prefix: '/seedlings', store, gate })
   app.get<{ Params: { id: string } }>('/labels/:id', async ({ params }, reply) => {
     try {
-      return labelOf(await store.find(parsePlantId(BigInt(params.id))))
+      return labelOf((await store.find(parsePlantId(BigInt(params.id)))).plant)
     } catch (error) {
       if (error instanceof DomainError && error.code === 'plant-not-found') {
         return reply.code(404).send({ nursery: error.message })

@@ -1,0 +1,169 @@
+import {
+  createPlantStore,
+  DomainError,
+  isMet,
+  isPlantVersion,
+  type PlantCondition,
+  type PlantRepository,
+  type PlantVersion,
+  parsePlant,
+  parsePlantId,
+} from '@plant-store/domain'
+import { createMemoryPlantRepository } from '@plant-store/domain/testing'
+import { describe, expect, test } from 'vitest'
+
+const plant = (name: string) => parsePlant({ id: 1n, name })
+const id = parsePlantId(1n)
+const version = (text: string) => text as PlantVersion
+const [current, stale] = [version('current'), version('stale')]
+
+test.each([
+  ['no demand', {}, true, true],
+  ['its version', { matches: [current] }, true, false],
+  ['its version among others', { matches: [stale, current] }, true, false],
+  ['another version', { matches: [stale] }, false, false],
+  ['no version at all', { matches: [] }, false, false],
+  ['any version', { matches: 'any' }, true, false],
+  ['not its version', { differs: [current] }, false, true],
+  ['none of several', { differs: [stale, current] }, false, true],
+  ['not another version', { differs: [stale] }, true, true],
+  ['not one of none', { differs: [] }, true, true],
+  ['that there is none', { differs: 'any' }, false, true],
+  ['both, and both hold', { matches: [current], differs: [stale] }, true, false],
+  ['both, and the first fails', { matches: [stale], differs: [stale] }, false, false],
+  ['both, and the second fails', { matches: 'any', differs: [current] }, false, false],
+  ['what cannot be', { matches: 'any', differs: 'any' }, false, false],
+] as const satisfies readonly [string, PlantCondition, boolean, boolean][])(
+  'a condition of %s',
+  async (_, condition, ofStored, ofNone) => {
+    expect([isMet(condition, current), isMet(condition, undefined)]).toEqual([ofStored, ofNone])
+
+    for (const isStored of [true, false]) {
+      const holds = isStored ? ofStored : ofNone
+      const { store, plants, given } = await storeWith(isStored, condition)
+      const replaced = await store.replace(plant('new'), given).catch(codeOf)
+      const now = await plants.find(id)
+      if (holds) expect(now).toEqual({ plant: plant('new'), version: replaced })
+      else expect([replaced, now?.plant.name]).toEqual(['condition-failed', isStored ? 'old' : undefined])
+
+      const another = await storeWith(isStored, condition)
+      const removed = await another.store.remove(id, another.given).catch(codeOf)
+      const missing = holds ? 'plant-not-found' : 'condition-failed'
+      expect(removed).toBe(isStored && holds ? undefined : missing)
+      expect((await another.plants.find(id)) === undefined).toBe(!isStored || holds)
+    }
+  },
+)
+
+/** A store with a plant, whose version takes the place of `current` in the condition. */
+async function storeWith(isStored: boolean, condition: PlantCondition) {
+  const plants = createMemoryPlantRepository()
+  const stored = isStored ? await plants.save(plant('old')) : current
+  const versions = (given: PlantCondition['matches']) =>
+    typeof given === 'object' ? given.map(each => (each === current ? stored : each)) : given
+  const given = { matches: versions(condition.matches), differs: versions(condition.differs) }
+  return { plants, store: createPlantStore({ plants }), given }
+}
+
+const codeOf = (error: DomainError) => error.code
+
+test('a refusal says what is there', async () => {
+  const plants = createMemoryPlantRepository()
+  const store = createPlantStore({ plants })
+  const refused = (message: string) => ({ code: 'condition-failed', message })
+  await expect(store.replace(plant('a'), { matches: [stale] })).rejects.toMatchObject(
+    refused('the condition does not hold: there is no plant with id 1'),
+  )
+  await store.create(plant('a'))
+  await expect(store.remove(id, { matches: [stale] })).rejects.toMatchObject(
+    refused('the condition does not hold: plant 1 is in another state'),
+  )
+})
+
+test('a change of one expected version reads nothing', async () => {
+  const plants = createMemoryPlantRepository()
+  const first = await plants.save(plant('a'))
+  const find = () => Promise.reject(new Error('it was read'))
+  const store = createPlantStore({ plants: { ...plants, find } })
+  const second = await store.replace(plant('b'), { matches: [first] })
+  await store.remove(id, { matches: [second] })
+  expect(await plants.find(id)).toBeUndefined()
+})
+
+describe('a change that is overtaken', () => {
+  /** Others change the plant right before each of the first conditional changes. */
+  const overtaken = async (times: number, change: (plants: PlantRepository) => Promise<unknown>) => {
+    const plants = createMemoryPlantRepository()
+    await plants.save(plant('old'))
+    let left = times
+    const first = async () => {
+      if (left-- > 0) await change(plants)
+    }
+    const store = createPlantStore({
+      plants: {
+        ...plants,
+        saveIf: (...given) => first().then(() => plants.saveIf(...given)),
+        removeIf: (...given) => first().then(() => plants.removeIf(...given)),
+      },
+    })
+    return { plants, store }
+  }
+
+  test('is judged on the new state, and made when that meets the condition too', async () => {
+    const { plants, store } = await overtaken(20, plants => plants.save(plant('theirs')))
+    await store.replace(plant('ours'), { matches: 'any' })
+    expect((await plants.find(id))?.plant.name).toBe('ours')
+  })
+
+  test('is refused when the new state does not meet the condition', async () => {
+    const removing = await overtaken(1, plants => plants.remove(id))
+    await expect(removing.store.replace(plant('ours'), { matches: 'any' })).rejects.toMatchObject({
+      code: 'condition-failed',
+    })
+    expect(await removing.plants.find(id)).toBeUndefined()
+
+    const saving = await overtaken(1, plants => plants.save(plant('theirs')))
+    const known = (await saving.plants.find(id))?.version as PlantVersion
+    await expect(saving.store.remove(id, { matches: [known, stale] })).rejects.toMatchObject({
+      code: 'condition-failed',
+    })
+    expect((await saving.plants.find(id))?.plant.name).toBe('theirs')
+  })
+
+  test('ends with store-busy when others are always faster', async () => {
+    const { plants, store } = await overtaken(Number.POSITIVE_INFINITY, plants =>
+      plants.save(plant('theirs')),
+    )
+    for (const change of [
+      store.replace(plant('ours'), { matches: 'any' }),
+      store.remove(id, { matches: 'any' }),
+    ])
+      await expect(change).rejects.toMatchObject({ code: 'store-busy' })
+    expect((await plants.find(id))?.plant.name).toBe('theirs')
+  })
+
+  test('fails as the repository fails', async () => {
+    const busy = new DomainError('store-busy', 'too much')
+    const fail = () => Promise.reject(busy)
+    const plants = { ...createMemoryPlantRepository(), find: fail, saveIf: fail, removeIf: fail }
+    const store = createPlantStore({ plants })
+    for (const condition of [{ matches: [current] }, { matches: 'any' }, { differs: 'any' }] as const) {
+      await expect(store.replace(plant('a'), condition)).rejects.toBe(busy)
+      await expect(store.remove(id, condition)).rejects.toBe(busy)
+    }
+  })
+})
+
+test.each(['a', '0', '!', '#', '~', 'x'.repeat(64), '0123456789abcdef', "-._'()*,:;\\"])(
+  '%j may be a version',
+  text => {
+    expect(isPlantVersion(text)).toBe(true)
+  },
+)
+
+test.each(['', 'x'.repeat(65), '"', ' ', 'a b', 'a"', 'é', '\x7f', '\0', 'a\n', undefined, null, 1, ['a']])(
+  '%j is no version',
+  value => {
+    expect(isPlantVersion(value)).toBe(false)
+  },
+)
