@@ -1,2 +1,10 @@
-export { failures } from './answer/failures.ts'
+export { answerFailure } from './answer/answer.ts'
+export {
+  describeInterface,
+  type InterfaceDescription,
+  plantSchemas as schemas,
+} from './answer/description.ts'
+export { type Failure, failures, toFailure } from './answer/failures.ts'
+export { createThrottle, type Throttle } from './auth/throttle.ts'
 export { type PlantRoutesOptions, plantRoutes } from './plugin.ts'
+export { tokenName } from './request/notes.ts'

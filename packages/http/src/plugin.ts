@@ -3,6 +3,7 @@ import type { PlantStore } from '@plant-store/domain'
 import type { FastifyPluginCallback } from 'fastify'
 import { fastifyPlugin } from 'fastify-plugin'
 import { answerBySchemas } from './answer/answer.ts'
+import type { Throttle } from './auth/throttle.ts'
 import { defaultServerLimits, type ServerLimits } from './limits.ts'
 import { openDoor } from './request/door.ts'
 import { countHeldBytes } from './request/held-bytes.ts'
@@ -11,6 +12,8 @@ import { addPlantRoutes } from './routes/plant-routes.ts'
 export interface PlantRoutesOptions {
   readonly store: PlantStore
   readonly gate: Gate
+  /** Counts wrong tokens, such as one that {@link createThrottle} made; they are not counted unless given. */
+  readonly throttle?: Throttle
   /** The others are {@link defaultServerLimits}. */
   readonly limits?: Partial<Pick<ServerLimits, 'heldBytesMax' | 'pageTextBytesMax'>>
 }
@@ -19,7 +22,7 @@ const addRoutes: FastifyPluginCallback<PlantRoutesOptions> = (app, options, done
   const limits = { ...defaultServerLimits, ...options.limits }
   const held = countHeldBytes(limits)
   answerBySchemas(app)
-  openDoor(app, { gate: options.gate, held })
+  openDoor(app, { gate: options.gate, throttle: options.throttle, held })
   addPlantRoutes(app, { store: options.store, held, pageTextBytesMax: limits.pageTextBytesMax })
   done()
 }

@@ -106,14 +106,6 @@ test('ids and texts are exact under the prefix', async () => {
   expect([head.statusCode, head.body]).toEqual([200, ''])
 })
 
-test('requests may have properties of the same names already', async () => {
-  app = fastify()
-  for (const name of ['trace', 'tokenName', 'plantId', 'errorNumber']) app.decorateRequest(name, undefined)
-  app.register(plantRoutes, { store: newStore(), gate })
-  const body = '{"id":1,"name":"n"}'
-  expect((await app.inject({ method: 'POST', url: '/plants', headers: json, body })).statusCode).toBe(200)
-})
-
 test.each<[string, object, number, number]>([
   ['an id as a string', { body: '{"id":"1","name":"n"}' }, 400, 40002],
   ['true as an id', { body: '{"id":true,"name":"n"}' }, 400, 40002],

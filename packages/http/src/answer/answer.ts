@@ -1,6 +1,7 @@
 import fastJsonStringify from 'fast-json-stringify'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { countedBytesMin, type HeldBytes } from '../request/held-bytes.ts'
+import { errorNumber } from '../request/notes.ts'
 import { requestIdField } from '../request/request-log.ts'
 import { toFailure } from './failures.ts'
 import { FailureBody } from './schemas.ts'
@@ -57,7 +58,7 @@ export function answerFailure(error: unknown, request: FastifyRequest, reply: Fa
   if (isDefect) request.log.error({ reqId: request.id, err: error }, 'failed to answer')
   // As often as clients ask: the owner of the store logs once why it fails.
   else if (status === 503) request.log.debug({ reqId: request.id, err: error }, 'could not serve')
-  request.errorNumber = body.error
+  request[errorNumber] = body.error
   // Not every failure has passed the hook that sets it.
   reply.header(requestIdField, request.id)
   return answerText(reply.code(status).headers(headers), writeFailure(body))

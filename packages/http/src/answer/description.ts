@@ -1,5 +1,5 @@
 import { plantIdMax, plantIdMin } from '@plant-store/domain'
-import type { FastifyInstance, FastifySchema } from 'fastify'
+import type { FastifyInstance, FastifySchema, RouteOptions } from 'fastify'
 import type { TObject, TSchema } from 'typebox'
 import { failures } from './failures.ts'
 import * as schemas from './schemas.ts'
@@ -28,7 +28,13 @@ interface Described {
 }
 
 /** Fastify's type knows only what it validates and serializes. */
-export const operation = (declared: Operation): FastifySchema => declared
+export function operation(declared: Operation): FastifySchema {
+  operations.add(declared)
+  return declared
+}
+
+/** A service around describes its own routes. */
+const operations = new WeakSet<object>()
 
 export const about = <Schema extends object>(description: string, schema: Schema) => ({
   ...schema,
@@ -65,18 +71,59 @@ export const aroundRequest = [400, 401, 403, 408, 417, 429, 431, 500, 503]
 export const aroundBody = [413, 415]
 
 /**
- * Describes the routes that are added from now on.
+ * Describes the routes of this package that are added from now on.
  *
  * @param serverUrl what comes before every path; one without a host is relative to where the description is read
  * @returns the interface description (OpenAPI 3.1.0) as JSON text
  */
 export function describeRoutes(app: FastifyInstance, serverUrl: string): () => string {
+  const paths = collectPaths(app, ({ routePath }) => routePath)
+  let text: string | undefined
+  return () => {
+    text ??= JSON.stringify(document(paths, serverUrl, schemas), withReferences)
+    return text
+  }
+}
+
+/** What a service merges with a description of its own, or serves as it is. */
+export interface InterfaceDescription {
+  readonly openapi: string
+  readonly info: Readonly<Record<'title' | 'version' | 'description', string>>
+  readonly paths: Readonly<Record<string, object>>
+  readonly components: Readonly<
+    Record<'schemas' | 'securitySchemes' | 'responses', Readonly<Record<string, object>>>
+  >
+}
+
+/**
+ * Describes the routes that `plantRoutes` adds to the service from now on, under their prefixes (OpenAPI 3.1.0). Write
+ * the description with `JSON.stringify`: bounds of an int64 are `JSON.rawJSON` in it, as no number holds them.
+ */
+export function describeInterface(app: FastifyInstance): () => InterfaceDescription {
+  const paths = collectPaths(app, ({ url }) => url, { security })
+  return () => {
+    const text = JSON.stringify(document(paths, '/', plantSchemas), withReferences)
+    return parseJson(text, exactly) as InterfaceDescription
+  }
+}
+
+/** @param common what every operation says that says nothing else of it */
+function collectPaths(
+  app: FastifyInstance,
+  pathOf: (route: RouteOptions & { readonly routePath: string }) => string,
+  common: object = {},
+): Readonly<Record<string, object>> {
   const paths: Record<string, object> = {}
-  app.addHook('onRoute', ({ routePath, method, schema = {} }) => {
-    if (method === 'HEAD' || !('operationId' in schema)) return
+  app.addHook('onRoute', route => {
+    const { method, schema = {} } = route
+    if (method === 'HEAD' || !operations.has(schema)) return
     const { params, querystring, body, response, ...rest } = schema as Operation
-    const template = routePath.replaceAll(/:(\w+)/g, '{$1}')
+    const template = pathOf(route).replaceAll(/:(\w+)/g, '{$1}')
+    const around = [...template.matchAll(/\{(\w+)\}/g)]
+      .map(([, name]) => name as string)
+      .filter(name => params?.properties[name] === undefined)
     const operation = {
+      ...common,
       ...rest,
       ...(querystring && { parameters: parameters('query', querystring) }),
       ...(body && { requestBody: { ...described(body), required: true } }),
@@ -88,19 +135,25 @@ export function describeRoutes(app: FastifyInstance, serverUrl: string): () => s
     }
     paths[template] = {
       ...paths[template],
-      ...(params && { parameters: parameters('path', params) }),
+      ...((params || around.length > 0) && {
+        parameters: [
+          ...around.map(name => ({ name, in: 'path', required: true, schema: { type: 'string' } })),
+          ...(params ? parameters('path', params) : []),
+        ],
+      }),
       [`${method}`.toLowerCase()]: operation,
     }
   })
-
-  let text: string | undefined
-  return () => {
-    text ??= JSON.stringify(document(paths, serverUrl), withReferences)
-    return text
-  }
+  return paths
 }
 
-const document = (paths: object, serverUrl: string) => ({
+const security = [{ bearerAuth: [] }]
+/** Those that the operations on plants use. */
+const { Status: _, ...plantSchemas } = schemas
+
+export { plantSchemas }
+
+const document = (paths: object, serverUrl: string, named: Readonly<Record<string, { title: string }>>) => ({
   openapi: '3.1.0',
   info: {
     title: 'Plant Store',
@@ -109,14 +162,14 @@ const document = (paths: object, serverUrl: string) => ({
     license: { name: 'MIT', identifier: 'MIT' },
   },
   servers: [{ url: serverUrl }],
-  security: [{ bearerAuth: [] }],
+  security,
   tags: [
     { name: 'plants', description: 'The plants in the store' },
     { name: 'service', description: 'The service itself; only its figures need a token' },
   ],
   paths,
   components: {
-    schemas: Object.fromEntries(Object.values(schemas).map(({ title, ...schema }) => [title, schema])),
+    schemas: Object.fromEntries(Object.values(named).map(({ title, ...schema }) => [title, schema])),
     securitySchemes: { bearerAuth: { type: 'http', scheme: 'bearer' } },
     responses: Object.fromEntries(
       Object.entries(failureResponses).map(([status, each]) => [`Failure${status}`, described(each, true)]),
@@ -161,8 +214,13 @@ function mapValues<Value, Result>(
 
 const titles = new Set(Object.values(schemas).map(({ title }) => title))
 
+type Revive = (name: string, value: unknown, context: { readonly source: string }) => unknown
+
 /** Of ES2026; TypeScript doesn't know it yet. */
-const { rawJSON } = JSON as JSON & { rawJSON(text: string): unknown }
+const { rawJSON, parse: parseJson } = JSON as JSON & {
+  rawJSON(text: string): unknown
+  parse(text: string, revive: Revive): unknown
+}
 
 /** Also writes the bounds of an int64, which a JavaScript number would round. */
 function withReferences(_key: string, value: unknown): unknown {
@@ -172,3 +230,6 @@ function withReferences(_key: string, value: unknown): unknown {
   if (format !== 'int64') return value
   return { ...value, minimum: rawJSON(`${plantIdMin}`), maximum: rawJSON(`${plantIdMax}`) }
 }
+
+const exactly: Revive = (_name, value, { source }) =>
+  typeof value === 'number' && !Number.isSafeInteger(value) ? rawJSON(source) : value

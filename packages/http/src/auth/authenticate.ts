@@ -4,6 +4,7 @@ import { isNativeError } from 'node:util/types'
 import { type Credentials, type Gate, type Holder, isAccessError, type Scope } from '@plant-store/access'
 import type { FastifyRequest } from 'fastify'
 import { RequestError } from '../answer/failures.ts'
+import { tokenName } from '../request/notes.ts'
 import type { Throttle } from './throttle.ts'
 
 /** Returns a check that a request passes once the gate has admitted it. Anything else that happens is a failure. */
@@ -13,7 +14,7 @@ export function createAuthentication(
 ): (request: FastifyRequest, scope: Scope, done: (failure?: Error) => void) => void {
   return (request, scope, done) => {
     const admit = (name: string) => {
-      request.tokenName = name
+      request[tokenName] = name
       done()
     }
     const fail = (thrown: unknown) => done(failureOf(thrown, request, throttle))

@@ -18,7 +18,7 @@ declare module 'fastify' {
 
 interface DoorOptions {
   readonly gate: Gate
-  readonly throttle?: Throttle
+  readonly throttle?: Throttle | undefined
   readonly held: HeldBytes
   /** Whether the header section is checked too, which a mounted plugin leaves to the server. */
   readonly isWholeServer?: boolean

@@ -1,18 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
-import type { PlantId } from '@plant-store/domain'
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-
-declare module 'fastify' {
-  /** What the log will say of a request, as it becomes known. */
-  interface FastifyRequest {
-    trace: RequestTrace | undefined
-    /** Of the holder whose token admitted the request; empty before. */
-    tokenName: string
-    plantId: PlantId | undefined
-    errorNumber: number | undefined
-  }
-}
+import { errorNumber, plantId, tokenName, trace } from './notes.ts'
 
 /** A request that was answered, failures included. */
 export interface AnsweredRequest {
@@ -30,7 +19,7 @@ interface LoggedRequest extends AnsweredRequest {
   readonly reqId: string
   readonly client: string | undefined
   readonly error: number | undefined
-  readonly token?: string
+  readonly token?: string | undefined
   /** As text: programs that read logs round large integers. */
   readonly plantId?: string | undefined
   readonly traceId?: string | undefined
@@ -64,10 +53,10 @@ export function createRequestLog(
 
 /** Names, traces and logs every request. */
 export function logRequests(app: FastifyInstance, logRequest: RequestLog, begin?: RequestTracer): void {
-  for (const noted of ['trace', 'plantId', 'errorNumber']) app.decorateRequest(noted, undefined)
-  app.decorateRequest('tokenName', '')
+  for (const noted of [trace, plantId, errorNumber]) app.decorateRequest(noted, undefined)
+  app.decorateRequest(tokenName, '')
   app.addHook('onRequest', (request, reply, done) => {
-    request.trace = begin?.(request)
+    request[trace] = begin?.(request)
     reply.header(requestIdField, request.id)
     // The socket remembers the address once it was read, and no longer has it when the client has left.
     void request.ip
@@ -75,7 +64,9 @@ export function logRequests(app: FastifyInstance, logRequest: RequestLog, begin?
   })
   if (begin !== undefined) {
     // Only here: what is known of the caller is lost while a body is read.
-    app.addHook('preHandler', ({ trace }, _reply, done) => (trace === undefined ? done() : trace.run(done)))
+    app.addHook('preHandler', ({ [trace]: begun }, _reply, done) =>
+      begun === undefined ? done() : begun.run(done),
+    )
   }
   app.addHook('onSend', (request, reply, _payload, done) => {
     logOnceAnswered(request, reply, logRequest)
@@ -86,20 +77,20 @@ export function logRequests(app: FastifyInstance, logRequest: RequestLog, begin?
 /** Logs a request once its answer was handed over, or no longer can be. Fastify reports only the former. */
 export function logOnceAnswered(request: FastifyRequest, reply: FastifyReply, logRequest: RequestLog): void {
   const log = () => {
-    const { id, ip, method, routeOptions, errorNumber, tokenName, plantId, trace } = request
+    const { id, ip, method, routeOptions } = request
     const { statusCode: status, elapsedTime: ms } = reply
     const route = routeOptions.url
-    trace?.end({ method, route, status })
+    request[trace]?.end({ method, route, status })
     logRequest({
       reqId: id,
       client: ip,
       method,
       route,
       status,
-      error: errorNumber,
-      token: tokenName,
-      plantId: plantId?.toString(),
-      traceId: trace?.traceId,
+      error: request[errorNumber],
+      token: request[tokenName],
+      plantId: request[plantId]?.toString(),
+      traceId: request[trace]?.traceId,
       ms,
     })
   }

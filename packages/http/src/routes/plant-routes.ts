@@ -16,6 +16,7 @@ import { about, aroundBody, aroundRequest, failing, operation } from '../answer/
 import { RequestError } from '../answer/failures.ts'
 import * as wire from '../answer/schemas.ts'
 import type { HeldBytes } from '../request/held-bytes.ts'
+import { plantId } from '../request/notes.ts'
 import { nextPage, readInteger, readQuery } from '../request/query.ts'
 import { failOtherMethods } from './other-methods.ts'
 
@@ -48,7 +49,7 @@ export function addPlantRoutes(
     },
     async (request, reply) => {
       const plant = parsePlant(readJson(request.body))
-      request.plantId = plant.id
+      request[plantId] = plant.id
       await store.create(plant)
       return answer(reply, plant)
     },
@@ -182,6 +183,7 @@ interface PlantPath {
 }
 
 function readId(request: FastifyRequest<PlantPath>): PlantId {
-  request.plantId = parsePlantId(readInteger(request.params.id))
-  return request.plantId
+  const id = parsePlantId(readInteger(request.params.id))
+  request[plantId] = id
+  return id
 }
