@@ -74,6 +74,7 @@ export function startTracing(): Tracing {
         })
       return {
         create: plant => within('create', () => store.create(plant)),
+        createAll: all => within('createAll', () => store.createAll(all)),
         find: id => within('find', () => store.find(id)),
         list: query => within('list', () => store.list(query)),
         replace: plant => within('replace', () => store.replace(plant)),

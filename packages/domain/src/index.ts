@@ -12,7 +12,9 @@ export {
 } from './plant.ts'
 export type { PlantPageQuery, PlantRepository } from './plant-repository.ts'
 export {
+  type CreateOutcome,
   createPlantStore,
+  idTaken,
   type PlantPage,
   type PlantStore,
   pageLimitDefault,

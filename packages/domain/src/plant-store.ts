@@ -1,6 +1,7 @@
 import { DomainError, type Fault, refusal } from './errors.ts'
 import {
   isPlantId,
+  isSamePlant,
   type Plant,
   type PlantId,
   type PlantText,
@@ -15,6 +16,11 @@ import { isMet, type PlantCondition, type PlantVersion, type VersionedPlant } fr
 export interface PlantStore {
   /** @throws DomainError `id-taken`, with the plant of that id left as it was */
   create(plant: Plant): Promise<void>
+  /**
+   * Creates each of these plants unless its id is taken, and resolves to what became of each, in their order. When it
+   * rejects, some may have been created; doing it again is safe.
+   */
+  createAll(all: readonly Plant[]): Promise<readonly CreateOutcome[]>
   /** @throws DomainError `plant-not-found` */
   find(id: PlantId): Promise<VersionedPlant>
   /** A page that `textBytesMax` ends is shorter than its limit. It is the last one only without `next`. */
@@ -29,6 +35,9 @@ export interface PlantStore {
   remove(id: PlantId, condition?: PlantCondition): Promise<void>
 }
 
+/** For a taken id: `already-there` when its plant is the same, to the letter. */
+export type CreateOutcome = 'inserted' | 'already-there' | 'id-taken'
+
 export interface PlantPage {
   /** In ascending numeric order of the ids. */
   readonly plants: readonly Plant[]
@@ -40,12 +49,22 @@ export const pageLimitMax = 1000
 export const pageLimitDefault = 100
 
 export function createPlantStore({ plants }: { plants: PlantRepository }): PlantStore {
+  const createUnlessThere = async (plant: Plant): Promise<CreateOutcome> => {
+    for (let attempt = 1; attempt <= attemptsMax; attempt++) {
+      if ((await plants.insert(plant)) === 'inserted') return 'inserted'
+      const taken = await plants.find(plant.id)
+      if (taken !== undefined) return isSamePlant(taken.plant, plant) ? 'already-there' : 'id-taken'
+      // It was removed meanwhile.
+    }
+    return othersChange(plant.id)
+  }
+
   return {
     async create(plant) {
-      if ((await plants.insert(plant)) === 'id-taken') {
-        throw new DomainError('id-taken', `id ${plant.id} is taken by another plant`)
-      }
+      if ((await plants.insert(plant)) === 'id-taken') throw idTaken(plant.id)
     },
+    // All at once, so that an adapter can make them in one transaction.
+    createAll: all => Promise.all(all.map(createUnlessThere)),
     async find(id) {
       return (await plants.find(id)) ?? notFound(id)
     },
@@ -95,6 +114,10 @@ async function changeIf<Result>(
     if (changed) return changed
     version = (await plants.find(id))?.version
   }
+  return othersChange(id)
+}
+
+function othersChange(id: PlantId): never {
   throw new DomainError('store-busy', `others change plant ${id} all the time`)
 }
 
@@ -106,6 +129,11 @@ function onlyVersion({ matches, differs }: PlantCondition): PlantVersion | undef
 function conditionFailed(id: PlantId, version: PlantVersion | undefined): never {
   const state = version === undefined ? `there is no plant with id ${id}` : `plant ${id} is in another state`
   throw new DomainError('condition-failed', `the condition does not hold: ${state}`)
+}
+
+/** The error of a plant whose id another one has. */
+export function idTaken(id: PlantId): DomainError {
+  return new DomainError('id-taken', `id ${id} is taken by another plant`)
 }
 
 function notFound(id: PlantId): never {

@@ -3,10 +3,12 @@ import type { PlantStore } from '@plant-store/domain'
 import type { FastifyPluginCallback } from 'fastify'
 import { fastifyPlugin } from 'fastify-plugin'
 import { answerBySchemas } from './answer/answer.ts'
+import { createAuthentication } from './auth/authenticate.ts'
 import type { Throttle } from './auth/throttle.ts'
 import { defaultServerLimits, type ServerLimits } from './limits.ts'
 import { openDoor } from './request/door.ts'
 import { countHeldBytes } from './request/held-bytes.ts'
+import { addBatchRoute } from './routes/batch-route.ts'
 import { addPlantRoutes } from './routes/plant-routes.ts'
 
 export interface PlantRoutesOptions {
@@ -15,15 +17,18 @@ export interface PlantRoutesOptions {
   /** Counts wrong tokens, such as one that {@link createThrottle} made; they are not counted unless given. */
   readonly throttle?: Throttle
   /** The others are {@link defaultServerLimits}. */
-  readonly limits?: Partial<Pick<ServerLimits, 'heldBytesMax' | 'pageTextBytesMax'>>
+  readonly limits?: Partial<Pick<ServerLimits, 'heldBytesMax' | 'pageTextBytesMax' | 'requestTimeoutMs'>>
 }
 
 const addRoutes: FastifyPluginCallback<PlantRoutesOptions> = (app, options, done) => {
   const limits = { ...defaultServerLimits, ...options.limits }
+  const { store, gate, throttle } = options
   const held = countHeldBytes(limits)
+  const authenticate = createAuthentication(gate, throttle)
   answerBySchemas(app)
-  openDoor(app, { gate: options.gate, throttle: options.throttle, held })
-  addPlantRoutes(app, { store: options.store, held, pageTextBytesMax: limits.pageTextBytesMax })
+  openDoor(app, { authenticate, held })
+  addPlantRoutes(app, { store, held, pageTextBytesMax: limits.pageTextBytesMax })
+  addBatchRoute(app, { store, authenticate, held, lineTimeoutMs: limits.requestTimeoutMs })
   done()
 }
 

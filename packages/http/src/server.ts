@@ -5,6 +5,7 @@ import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } 
 import { answerBySchemas, answerFailure } from './answer/answer.ts'
 import { allowOrigins, answerPreflights } from './answer/cors.ts'
 import { describeRoutes } from './answer/description.ts'
+import { createAuthentication } from './auth/authenticate.ts'
 import { createThrottle } from './auth/throttle.ts'
 import { announceStop } from './connection/drain.ts'
 import { connectionsOf, openServer } from './connection/open-server.ts'
@@ -19,6 +20,7 @@ import {
   type RequestTracer,
   requestId,
 } from './request/request-log.ts'
+import { addBatchRoute } from './routes/batch-route.ts'
 import { knowAllMethods } from './routes/other-methods.ts'
 import { addPlantRoutes } from './routes/plant-routes.ts'
 import { addServiceRoutes } from './routes/service-routes.ts'
@@ -58,6 +60,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
   const serverUrl = baseUrl === undefined ? '/' : withoutLastSlash(baseUrl.href)
   const held = countHeldBytes(limits)
   const throttle = createThrottle(limits.wrongTokensMax, options.wrongTokenCounts)
+  const authenticate = createAuthentication(gate, throttle)
   const logRequest = createRequestLog(logger, onAnswer)
   const app = fastify({
     // Fastify itself says at this level only that it listens: each thread would.
@@ -88,7 +91,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
 
   logRequests(app, logRequest, options.traceRequest)
   if (corsOrigins.length > 0) answerPreflights(app)
-  openDoor(app, { gate, throttle, held, isWholeServer: true })
+  openDoor(app, { authenticate, held, isWholeServer: true })
 
   const description = describeRoutes(app, serverUrl)
   app.register(
@@ -102,6 +105,13 @@ export function createServer(options: ServerOptions): FastifyInstance {
         docsFolder: new URL('../dist/docs/', import.meta.url),
       })
       addPlantRoutes(routes, { store, held, pageTextBytesMax: limits.pageTextBytesMax })
+      addBatchRoute(routes, {
+        store,
+        authenticate,
+        held,
+        lineTimeoutMs: limits.requestTimeoutMs,
+        ending: connectionsOf(app.server).ending.signal,
+      })
     },
     { prefix },
   )

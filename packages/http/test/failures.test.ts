@@ -34,7 +34,12 @@ test.each<[unknown, status: number, error: number, message: string, headers?: Re
     },
   ],
   [new AccessError('access-unavailable', 'not now'), 503, 50306, 'not now', { 'retry-after': '1' }],
-  [by('FST_ERR_CTP_INVALID_MEDIA_TYPE'), 415, 41501, 'The body must be application/json in UTF-8'],
+  [
+    by('FST_ERR_CTP_INVALID_MEDIA_TYPE'),
+    415,
+    41501,
+    'The body must be of the media type that the operation takes, in UTF-8',
+  ],
   [by('FST_ERR_CTP_BODY_TOO_LARGE'), 413, 41301, 'The body is larger than the server accepts'],
   [by('FST_ERR_CTP_INVALID_CONTENT_LENGTH'), 400, 40000, 'The request is not well-formed HTTP'],
   [by('FST_ERR_BAD_URL'), 400, 40006, 'The request target is not correctly percent-encoded UTF-8'],

@@ -1,4 +1,4 @@
-import { type Plant, type PlantId, plantIdMax, plantIdMin } from '@plant-store/domain'
+import { type CreateOutcome, type Plant, type PlantId, plantIdMax, plantIdMin } from '@plant-store/domain'
 import { type PlantRow, toPlant } from './tables.ts'
 
 /**
@@ -19,8 +19,8 @@ export interface PlantArchive {
 /** What becomes of the stored plant whose id is loaded again. */
 export type OnTaken = 'keep' | 'replace'
 
-/** For a taken id: `replaced`, or when plants are kept, `already-there` for an equal plant and otherwise `id-taken`. */
-export type LoadOutcome = 'inserted' | 'replaced' | 'already-there' | 'id-taken'
+/** For a taken id: `replaced`, or when plants are kept, what creating it would come to. */
+export type LoadOutcome = CreateOutcome | 'replaced'
 
 /** Plants that no reader sees until they are kept. Disposing of it before discards them. */
 export interface StagedLoad extends AsyncDisposable {

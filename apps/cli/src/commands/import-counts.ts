@@ -1,4 +1,4 @@
-import type { Plant } from '@plant-store/domain'
+import { idTaken, type Plant } from '@plant-store/domain'
 import type { LoadOutcome } from '@plant-store/persistence'
 import type { Entry, Rejected } from '../formats/lines.ts'
 import { counted, duration, grouped, rate } from '../terminal/output.ts'
@@ -17,7 +17,7 @@ export class ImportCounts {
       if ('reason' in entry) return [entry]
       const { line, raw, value } = entry
       const isTaken = outcomes[loaded++] === 'id-taken'
-      return isTaken ? [{ line, raw, reason: `id ${value.id} is taken by another plant` }] : []
+      return isTaken ? [{ line, raw, reason: idTaken(value.id).message }] : []
     })
     const countOf = (outcome: LoadOutcome) => outcomes.filter(each => each === outcome).length
     this.read += batch.length

@@ -1,7 +1,7 @@
 import fastJsonStringify from 'fast-json-stringify'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { countedBytesMin, type HeldBytes } from '../request/held-bytes.ts'
-import { errorNumber } from '../request/notes.ts'
+import { errorNumber, lineCounts } from '../request/notes.ts'
 import { requestIdField } from '../request/request-log.ts'
 import { toFailure } from './failures.ts'
 import { FailureBody } from './schemas.ts'
@@ -61,5 +61,9 @@ export function answerFailure(error: unknown, request: FastifyRequest, reply: Fa
   request[errorNumber] = body.error
   // Not every failure has passed the hook that sets it.
   reply.header(requestIdField, request.id)
-  return answerText(reply.code(status).headers(headers), writeFailure(body))
+  const kept = request[lineCounts] === undefined ? '' : '; plants of the lines before may have been created'
+  return answerText(
+    reply.code(status).headers(headers),
+    writeFailure({ ...body, message: `${body.message}${kept}` }),
+  )
 }

@@ -23,7 +23,7 @@ export const failures = {
   'request-timeout': [40801, 'The request did not arrive in time'],
   'condition-failed': [41201, 'The plant is not in a state that If-Match or If-None-Match allows'],
   'body-too-large': [41301, 'The body is larger than the server accepts'],
-  'unsupported-media-type': [41501, 'The body must be application/json in UTF-8'],
+  'unsupported-media-type': [41501, 'The body must be of the media type that the operation takes, in UTF-8'],
   'unsupported-coding': [41502, 'The body must not be compressed; see Accept-Encoding'],
   'expectation-failed': [41701, 'The expectation in Expect can not be met'],
   'too-many-wrong-tokens': [

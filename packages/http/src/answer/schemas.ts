@@ -1,5 +1,6 @@
 import type { Plant as DomainPlant } from '@plant-store/domain'
 import { type TSchema, Type } from 'typebox'
+import { faultsMax } from '../limits.ts'
 
 /** Values on the wire. A title is the name in the interface description. What is valid, the domain decides. */
 
@@ -20,10 +21,22 @@ export const NewPlant = named('NewPlant', Type.Intersect([Plant, Type.Object({ i
 export const StoredPlant = named('StoredPlant', Type.Object(fields))
 export const PlantId = named('PlantId', id)
 export const Status = named('Status', Type.Object({ status: Type.String() }))
-export const FailureBody = named(
-  'Error',
+const failure = {
+  error: int32('Numeric error indicator'),
+  message: Type.String({ description: 'Error text' }),
+}
+export const FailureBody = named('Error', Type.Object(failure))
+export const PlantLines = named('PlantLines', Type.String({ description: 'A NewPlant a line, as JSON' }))
+const count = (description: string) => Type.Integer({ minimum: 0, description })
+export const CreatedPlants = named(
+  'CreatedPlants',
   Type.Object({
-    error: int32('Numeric error indicator'),
-    message: Type.String({ description: 'Error text' }),
+    created: count('Plants that are new'),
+    existing: count('Plants that were there already, the same to the letter'),
+    refused: count('Lines that are no valid plant, or whose id another plant has'),
+    faults: Type.Array(Type.Object({ line: count('Counted from 1'), ...failure }), {
+      description: 'What is wrong with the first of the refused lines',
+      maxItems: faultsMax,
+    }),
   }),
 )

@@ -7,11 +7,10 @@ import { RequestError } from '../answer/failures.ts'
 import { tokenName } from '../request/notes.ts'
 import type { Throttle } from './throttle.ts'
 
-/** Returns a check that a request passes once the gate has admitted it. Anything else that happens is a failure. */
-export function createAuthentication(
-  gate: Gate,
-  throttle: Throttle = () => 0,
-): (request: FastifyRequest, scope: Scope, done: (failure?: Error) => void) => void {
+/** Passes a request once the gate has admitted it. Anything else that happens is a failure. */
+export type Authenticate = (request: FastifyRequest, scope: Scope, done: (failure?: Error) => void) => void
+
+export function createAuthentication(gate: Gate, throttle: Throttle = () => 0): Authenticate {
   return (request, scope, done) => {
     const admit = (name: string) => {
       request[tokenName] = name

@@ -11,6 +11,9 @@ const idleGraceMs = 500
 
 const reapEveryMs = 50
 
+/** Of the time to stop in, for batches to arrive. Past it they are answered, however much of them is still to come. */
+const batchShare = 0.5
+
 /** For the connections that the system has already made: under a flood of them there is always one more. */
 const acceptTimeoutMs = 500
 
@@ -71,6 +74,7 @@ export async function drain(server: Server, timeoutMs: number): Promise<number> 
     // Node would also cut one whose client is still reading its answer.
     if (!open.some(isUnanswered)) server.closeIdleConnections()
   }, reapEveryMs)
+  const ending = setTimeout(() => connections.ending.abort(), timeoutMs * batchShare)
   let unanswered = 0
   const cutting = setTimeout(() => {
     unanswered = open.filter(isUnanswered).length
@@ -79,6 +83,7 @@ export async function drain(server: Server, timeoutMs: number): Promise<number> 
 
   await Promise.all(closed)
   clearInterval(reaping)
+  clearTimeout(ending)
   clearTimeout(cutting)
   return unanswered
 }

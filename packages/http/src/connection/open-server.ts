@@ -27,6 +27,8 @@ export interface Connections {
   deferred: (() => void)[] | undefined
   /** Whether every answer is the last on its connection. */
   isDraining: boolean
+  /** Aborted where batches that are still arriving must end, to be answered. */
+  readonly ending: AbortController
 }
 
 export type Route = (request: IncomingMessage, response: ServerResponse) => void
@@ -59,7 +61,13 @@ export function openServer(limits: ServerLimits, logRequest: RequestLog, route: 
   Object.assign(server, { httpAllowHalfOpen: true })
 
   const open = new Map<Socket, Connection>()
-  const connections: Connections = { open, waitingRequests: 0, deferred: undefined, isDraining: false }
+  const connections: Connections = {
+    open,
+    waitingRequests: 0,
+    deferred: undefined,
+    isDraining: false,
+    ending: new AbortController(),
+  }
   ofServers.set(server, connections)
   server.on('connection', (socket: Socket) => {
     const connection: Connection = {

@@ -2,6 +2,7 @@ import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } 
 import type { Socket } from 'node:net'
 import { writeFailure } from '../answer/answer.ts'
 import { type Failure, RequestError, type RequestErrorCode, toFailure } from '../answer/failures.ts'
+import { timedByLine } from '../request/lines.ts'
 import { type RequestLog, requestId, requestIdField } from '../request/request-log.ts'
 import type { Connection } from './open-server.ts'
 
@@ -68,8 +69,10 @@ export function refuseUnroutable(
       'bad-request',
       'the request is not well-formed HTTP',
     ]
-    // What is held back is late through us.
-    if (code === 'request-timeout' && connection.isHeldBack) return
+    // What is held back is late through us, and a body of lines may take any time.
+    const { isHeldBack, lastResponse } = connection
+    const isTimely = isHeldBack || (lastResponse !== undefined && timedByLine.has(lastResponse.req))
+    if (code === 'request-timeout' && isTimely) return
     refuse(connection, new RequestError(code, message))
   })
 }

@@ -1,10 +1,9 @@
 import { isIPv6 } from 'node:net'
-import { type Gate, isAccessError, type Scope } from '@plant-store/access'
+import { isAccessError, type Scope } from '@plant-store/access'
 import { safeParse } from 'fast-content-type-parse'
 import type { FastifyContextConfig, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { RequestError } from '../answer/failures.ts'
-import { createAuthentication } from '../auth/authenticate.ts'
-import type { Throttle } from '../auth/throttle.ts'
+import type { Authenticate } from '../auth/authenticate.ts'
 import { type HeldBytes, holdBody } from './held-bytes.ts'
 
 declare module 'fastify' {
@@ -13,12 +12,13 @@ declare module 'fastify' {
     tokenScope?: Scope | null
     /** Of a route that answers the other methods at a path: for Allow. */
     allowedMethods?: string
+    /** Of a body of any length that the route reads as it arrives. Others are JSON, and held whole. */
+    streamedMediaType?: string
   }
 }
 
 interface DoorOptions {
-  readonly gate: Gate
-  readonly throttle?: Throttle | undefined
+  readonly authenticate: Authenticate
   readonly held: HeldBytes
   /** Whether the header section is checked too, which a mounted plugin leaves to the server. */
   readonly isWholeServer?: boolean
@@ -35,9 +35,8 @@ const beforeBody: readonly Check[] = [checkContentCoding, checkTransferCoding, c
 
 export function openDoor(
   app: FastifyInstance,
-  { gate, throttle, held, isWholeServer = false }: DoorOptions,
+  { authenticate, held, isWholeServer = false }: DoorOptions,
 ): void {
-  const authenticate = createAuthentication(gate, throttle)
   app.addHook('onRequest', (request, _reply, done) => {
     const { config } = request.routeOptions
     const { tokenScope = scopeOf(request.method) } = config
@@ -53,10 +52,11 @@ export function openDoor(
     else authenticate(request, tokenScope, pass)
   })
   app.addHook('preParsing', (request, reply, payload, parse) => {
+    const { config } = request.routeOptions
     if (hasBody(request)) {
-      const failure = firstFailure(beforeBody, request, request.routeOptions.config)
+      const failure = firstFailure(beforeBody, request, config)
       if (failure !== undefined) return parse(failure)
-      holdBody(request.raw, reply.raw, held)
+      if (config.streamedMediaType === undefined) holdBody(request.raw, reply.raw, held)
     } else {
       // Fastify looks for a parser wherever there is a media type.
       delete request.raw.headers['content-type']
@@ -134,7 +134,9 @@ function checkExpectation(request: FastifyRequest): void {
  */
 function sendContinue(request: FastifyRequest, { raw }: FastifyReply): void {
   if (expectation(request) === undefined || request.server.server.listenerCount('checkContinue') === 0) return
-  if (Number(request.headers['content-length'] ?? 0) <= request.routeOptions.bodyLimit) raw.writeContinue()
+  const { bodyLimit, config } = request.routeOptions
+  const isTooLarge = Number(request.headers['content-length'] ?? 0) > bodyLimit
+  if (!isTooLarge || config.streamedMediaType !== undefined) raw.writeContinue()
 }
 
 function checkPath({ is404 }: FastifyRequest): void {
@@ -165,11 +167,14 @@ function checkTransferCoding({ headers: { 'transfer-encoding': coding } }: Fasti
   throw new RequestError('unsupported-coding', 'the body must be sent without a transfer coding but chunked')
 }
 
-function checkMediaType({ headers }: FastifyRequest): void {
+function checkMediaType(
+  { headers }: FastifyRequest,
+  { streamedMediaType: wanted = 'application/json' }: FastifyContextConfig,
+): void {
   const { type, parameters } = safeParse(headers['content-type'] ?? '')
   const { charset = 'utf-8' } = parameters
-  if (type !== 'application/json')
-    throw new RequestError('unsupported-media-type', 'the media type of the body must be application/json')
+  if (type !== wanted)
+    throw new RequestError('unsupported-media-type', `the media type of the body must be ${wanted}`)
   if (charset.toLowerCase() !== 'utf-8')
     throw new RequestError('unsupported-media-type', 'the body must be in UTF-8')
 }

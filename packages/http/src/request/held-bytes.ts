@@ -10,6 +10,8 @@ export interface HeldBytes {
   checkRoom(): void
   /** Holds more for a request, until its answer has left. @throws RequestError `too-many-bytes` */
   hold(response: ServerResponse, bytes: number): void
+  /** Holds less for a request again. */
+  release(response: ServerResponse, bytes: number): void
 }
 
 export function countHeldBytes({ heldBytesMax, pageTextBytesMax }: ServerLimits): HeldBytes {
@@ -33,6 +35,13 @@ export function countHeldBytes({ heldBytesMax, pageTextBytesMax }: ServerLimits)
         shares.delete(response)
       }
       response.once('finish', release).once('close', release)
+    },
+    release(response, bytes) {
+      const share = shares.get(response)
+      if (share === undefined) return
+      const left = Math.max(0, share - bytes)
+      held -= share - left
+      shares.set(response, left)
     },
   }
 }

@@ -10,6 +10,13 @@ export const trace = Symbol('trace')
 export const tokenName = Symbol('tokenName')
 export const plantId = Symbol('plantId')
 export const errorNumber = Symbol('errorNumber')
+export const lineCounts = Symbol('lineCounts')
+
+export interface LineCounts {
+  readonly created: number
+  readonly existing: number
+  readonly refused: number
+}
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -18,5 +25,7 @@ declare module 'fastify' {
     [tokenName]?: string
     [plantId]?: PlantId
     [errorNumber]?: number
+    /** Of a batch. */
+    [lineCounts]?: LineCounts
   }
 }

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { errorNumber, plantId, tokenName, trace } from './notes.ts'
+import { errorNumber, type LineCounts, lineCounts, plantId, tokenName, trace } from './notes.ts'
 
 /** A request that was answered, failures included. */
 export interface AnsweredRequest {
@@ -15,7 +15,7 @@ export interface AnsweredRequest {
 }
 
 /** The log's line of a request, without what is `undefined`. */
-interface LoggedRequest extends AnsweredRequest {
+interface LoggedRequest extends AnsweredRequest, Partial<LineCounts> {
   readonly reqId: string
   readonly client: string | undefined
   readonly error: number | undefined
@@ -53,7 +53,7 @@ export function createRequestLog(
 
 /** Names, traces and logs every request. */
 export function logRequests(app: FastifyInstance, logRequest: RequestLog, begin?: RequestTracer): void {
-  for (const noted of [trace, plantId, errorNumber]) app.decorateRequest(noted, undefined)
+  for (const noted of [trace, plantId, errorNumber, lineCounts]) app.decorateRequest(noted, undefined)
   app.decorateRequest(tokenName, '')
   app.addHook('onRequest', (request, reply, done) => {
     request[trace] = begin?.(request)
@@ -90,6 +90,7 @@ export function logOnceAnswered(request: FastifyRequest, reply: FastifyReply, lo
       error: request[errorNumber],
       token: request[tokenName],
       plantId: request[plantId]?.toString(),
+      ...request[lineCounts],
       traceId: request[trace]?.traceId,
       ms,
     })

@@ -1,4 +1,3 @@
-import { isUtf8 } from 'node:buffer'
 import {
   type PlantId,
   type PlantStore,
@@ -8,7 +7,6 @@ import {
   parsePlantId,
   parsePlantPageQuery,
 } from '@plant-store/domain'
-import { parseJsonRecord } from '@plant-store/json'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
 import { answer, answerCounted } from '../answer/answer.ts'
@@ -16,6 +14,7 @@ import { about, aroundBody, aroundRequest, failing, operation } from '../answer/
 import { RequestError } from '../answer/failures.ts'
 import * as wire from '../answer/schemas.ts'
 import type { HeldBytes } from '../request/held-bytes.ts'
+import { readJson } from '../request/json.ts'
 import { plantId } from '../request/notes.ts'
 import { nextPage, readInteger, readQuery } from '../request/query.ts'
 import { failOtherMethods } from './other-methods.ts'
@@ -48,7 +47,7 @@ export function addPlantRoutes(
       }),
     },
     async (request, reply) => {
-      const plant = parsePlant(readJson(request.body))
+      const plant = parsePlant(readBody(request.body))
       request[plantId] = plant.id
       await store.create(plant)
       return answer(reply, plant)
@@ -128,7 +127,7 @@ export function addPlantRoutes(
     },
     async (request, reply) => {
       const id = readId(request)
-      const plant = parsePlant(readJson(request.body), id)
+      const plant = parsePlant(readBody(request.body), id)
       await store.replace(plant)
       return answer(reply, plant)
     },
@@ -159,14 +158,9 @@ export function addPlantRoutes(
 }
 
 /** @throws RequestError `bad-json` */
-function readJson(body: Buffer | undefined): unknown {
+function readBody(body: Buffer | undefined): unknown {
   if (body === undefined || body.length === 0) throw new RequestError('bad-json', 'the request has no body')
-  if (!isUtf8(body)) throw new RequestError('bad-json', 'the body is not valid UTF-8')
-  try {
-    return parseJsonRecord(body.toString())
-  } catch (error) {
-    throw new RequestError('bad-json', `the body is not valid JSON: ${(error as Error).message}`)
-  }
+  return readJson(body, 'body')
 }
 
 const pageLimit = { minimum: 1, maximum: pageLimitMax, default: pageLimitDefault }

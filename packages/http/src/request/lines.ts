@@ -1,0 +1,108 @@
+import { on } from 'node:events'
+import type { IncomingMessage } from 'node:http'
+import type { Readable } from 'node:stream'
+import { RequestError } from '../answer/failures.ts'
+
+/** Requests whose bodies {@link readLines} reads: it bounds the time of each line, and nothing that of the whole. */
+export const timedByLine = new WeakSet<IncomingMessage>()
+
+export interface LineLimits {
+  readonly lineBytesMax: number
+  /** For each line to arrive. The time in which nobody reads does not count. */
+  readonly lineTimeoutMs: number
+  /** No more is read once it is aborted. */
+  readonly ending?: AbortSignal | undefined
+}
+
+const newline = 0x0a
+const carriageReturn = 0x0d
+
+/**
+ * Splits a body at its newlines as it arrives, some lines at a time. While they are not asked for, no more is read of it.
+ * The last one may lack its newline.
+ *
+ * @param onBytes is called with the size of what has arrived; it may throw
+ * @throws RequestError `body-too-large` for a line, `request-timeout`, `draining`, `bad-request`, or what the body fails with
+ */
+export async function* readLines(
+  body: Readable,
+  request: IncomingMessage,
+  { lineBytesMax, lineTimeoutMs, ending }: LineLimits,
+  onBytes: (bytes: number) => void,
+): AsyncGenerator<readonly Buffer[], void, void> {
+  const fail = (error: RequestError) => body.emit('error', error)
+  const late = () => fail(new RequestError('request-timeout', 'a line of the body did not arrive in time'))
+  const end = () => fail(new RequestError('draining', 'the server is about to stop'))
+  timedByLine.add(request)
+  let timer = setTimeout(late, lineTimeoutMs)
+  const open = createOpenLine()
+  const whole = (line: Buffer) => {
+    if (line.length > lineBytesMax + Number(line.at(-1) === carriageReturn)) throw tooLong(lineBytesMax)
+    return line
+  }
+  try {
+    const chunks = on(body, 'data', { close: ['end'], highWaterMark: 1 })
+    ending?.addEventListener('abort', end)
+    if (ending?.aborted) end()
+    for await (const [chunk] of chunks) {
+      const bytes = chunk as Buffer
+      onBytes(bytes.length)
+      const lines: Buffer[] = []
+      let start = 0
+      for (let at = bytes.indexOf(newline); at !== -1; at = bytes.indexOf(newline, start)) {
+        const line = bytes.subarray(start, at)
+        lines.push(whole(start === 0 ? open.close(line) : line))
+        start = at + 1
+      }
+      open.add(bytes.subarray(start))
+      // One more may be a carriage return.
+      if (open.length() > lineBytesMax + 1) throw tooLong(lineBytesMax)
+      if (lines.length === 0) continue
+      clearTimeout(timer)
+      yield lines
+      timer = setTimeout(late, lineTimeoutMs)
+    }
+    const last = open.close(Buffer.alloc(0))
+    if (last.length > 0) yield [whole(last)]
+  } catch (error) {
+    throw error instanceof RequestError ? error : new RequestError('bad-request', 'the body ended early')
+  } finally {
+    clearTimeout(timer)
+    ending?.removeEventListener('abort', end)
+  }
+}
+
+export function isEmptyLine(line: Buffer): boolean {
+  return line.length === 0 || (line.length === 1 && line[0] === carriageReturn)
+}
+
+function tooLong(lineBytesMax: number): RequestError {
+  return new RequestError('body-too-large', `a line of the body is longer than ${lineBytesMax} bytes`)
+}
+
+/** The beginning of a line, in a buffer of its own: a sender could cut it into pieces of one byte. */
+function createOpenLine() {
+  let buffer = Buffer.alloc(0)
+  let length = 0
+  const add = (bytes: Buffer) => {
+    if (length + bytes.length > buffer.length) {
+      const larger = Buffer.alloc(Math.max(2 * buffer.length, length + bytes.length))
+      buffer.copy(larger, 0, 0, length)
+      buffer = larger
+    }
+    length += bytes.copy(buffer, length)
+  }
+  return {
+    add,
+    length: () => length,
+    /** Returns the whole line. The next one begins. */
+    close(rest: Buffer): Buffer {
+      if (length === 0) return rest
+      add(rest)
+      const line = buffer.subarray(0, length)
+      buffer = Buffer.alloc(0)
+      length = 0
+      return line
+    },
+  }
+}

@@ -1,0 +1,73 @@
+import { type CreateOutcome, idTaken, type Plant, parsePlant } from '@plant-store/domain'
+import { toFailure } from '../answer/failures.ts'
+import { readJson } from '../request/json.ts'
+import { isEmptyLine } from '../request/lines.ts'
+
+/** Plants that are created together, in one transaction. */
+const chunkLinesMax = 500
+const chunkBytesMax = 256 * 1024
+
+/** Of the message of a fault: what is wrong with a line may quote it. */
+const messageLengthMax = 300
+
+export interface Chunk {
+  readonly plants: Plant[]
+  /** Where each of the plants is. */
+  readonly lines: number[]
+  readonly faults: LineFault[]
+  bytes: number
+}
+
+export interface LineFault {
+  /** From 1. */
+  readonly line: number
+  readonly error: number
+  readonly message: string
+}
+
+/** Judges each line as the body of a single creation. */
+export async function* readChunks(
+  pieces: AsyncIterable<readonly Buffer[]> | readonly (readonly Buffer[])[],
+): AsyncGenerator<Chunk, void, void> {
+  const begin = (): Chunk => ({ plants: [], lines: [], faults: [], bytes: 0 })
+  let chunk = begin()
+  let line = 0
+  for await (const piece of pieces) {
+    for (const bytes of piece) {
+      line++
+      chunk.bytes += bytes.length + 1
+      if (!isEmptyLine(bytes)) readPlant(bytes, line, chunk)
+      const { plants, faults } = chunk
+      if (plants.length + faults.length < chunkLinesMax && chunk.bytes < chunkBytesMax) continue
+      yield chunk
+      chunk = begin()
+    }
+  }
+  yield chunk
+}
+
+function readPlant(bytes: Buffer, line: number, { plants, lines, faults }: Chunk): void {
+  try {
+    plants.push(parsePlant(readJson(bytes, 'line')))
+    lines.push(line)
+  } catch (error) {
+    faults.push(faultOf(line, error))
+  }
+}
+
+/** Returns what is wrong with lines of a chunk, in their order, once it is known what became of its plants. */
+export function faultsOf(
+  { plants, lines, faults }: Chunk,
+  outcomes: readonly CreateOutcome[],
+): readonly LineFault[] {
+  const taken = outcomes.flatMap((outcome, index) =>
+    outcome === 'id-taken' ? [faultOf(lines[index] as number, idTaken((plants[index] as Plant).id))] : [],
+  )
+  return taken.length === 0 ? faults : [...faults, ...taken].sort((a, b) => a.line - b.line)
+}
+
+function faultOf(line: number, error: unknown): LineFault {
+  const { body, isDefect } = toFailure(error)
+  if (isDefect) throw error
+  return { line, error: body.error, message: body.message.slice(0, messageLengthMax).toWellFormed() }
+}

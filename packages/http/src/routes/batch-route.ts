@@ -1,0 +1,120 @@
+import type { Readable } from 'node:stream'
+import type { PlantStore } from '@plant-store/domain'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { answer } from '../answer/answer.ts'
+import { about, aroundBody, aroundRequest, failing, operation } from '../answer/description.ts'
+import * as wire from '../answer/schemas.ts'
+import type { Authenticate } from '../auth/authenticate.ts'
+import { faultsMax } from '../limits.ts'
+import type { HeldBytes } from '../request/held-bytes.ts'
+import { readLines } from '../request/lines.ts'
+import { lineCounts } from '../request/notes.ts'
+import { type Chunk, faultsOf, type LineFault, readChunks } from './batch-chunks.ts'
+import { failOtherMethods } from './other-methods.ts'
+
+const mediaType = 'application/x-ndjson'
+
+/** Chunks under way at once, of all batches of this server: a single change waits behind no more. */
+const chunksMax = 2
+
+interface BatchRouteNeeds {
+  readonly store: PlantStore
+  readonly authenticate: Authenticate
+  readonly held: HeldBytes
+  /** For each line to arrive. */
+  readonly lineTimeoutMs: number
+  /** Ends batches that are still arriving, so that each has an answer when the server stops. */
+  readonly ending?: AbortSignal
+}
+
+/** Plants by the million in one request, in memory that does not grow with their number. */
+export function addBatchRoute(app: FastifyInstance, needs: BatchRouteNeeds): void {
+  const createLines = createLinesWith(needs)
+  app.addContentTypeParser(mediaType, (_request, body, parsed) => parsed(null, body))
+  app.post<{ Body?: Readable }>(
+    '/plants/batch',
+    {
+      config: { streamedMediaType: mediaType },
+      schema: operation({
+        operationId: 'createPlants',
+        tags: ['plants'],
+        summary: 'Add many plants',
+        description:
+          'Creates the plant of each line, unless it is refused. What is counted is on disk, and sending the same again changes nothing. A request that fails as a whole may have created the plants of some lines.',
+        body: {
+          description: 'A NewPlant a line, any number of lines; empty ones are ignored',
+          content: { [mediaType]: { schema: wire.PlantLines } },
+        },
+        response: {
+          200: about('What became of the lines', wire.CreatedPlants),
+          ...failing(...aroundRequest, ...aroundBody),
+        },
+      }),
+    },
+    async (request, reply) => {
+      try {
+        return answer(reply, await createLines(request, reply))
+      } catch (error) {
+        if (!request.raw.complete) reply.header('connection', 'close')
+        throw error
+      }
+    },
+  )
+  failOtherMethods(app, '/plants/batch', ['POST'])
+}
+
+function createLinesWith({ store, authenticate, held, lineTimeoutMs, ending }: BatchRouteNeeds) {
+  const takeTurn = createTurns(chunksMax)
+
+  return async (request: FastifyRequest<{ Body?: Readable }>, reply: FastifyReply) => {
+    const counts = { created: 0, existing: 0, refused: 0 }
+    const faults: LineFault[] = []
+    request[lineCounts] = counts
+    const create = async (chunk: Chunk) => {
+      const outcomes = await takeTurn(() => store.createAll(chunk.plants))
+      held.release(reply.raw, chunk.bytes)
+      const refused = faultsOf(chunk, outcomes)
+      counts.created += outcomes.filter(outcome => outcome === 'inserted').length
+      counts.existing += outcomes.filter(outcome => outcome === 'already-there').length
+      counts.refused += refused.length
+      faults.push(...refused.slice(0, faultsMax - faults.length))
+    }
+
+    const { body, raw, routeOptions } = request
+    const limits = { lineBytesMax: routeOptions.bodyLimit, lineTimeoutMs, ending }
+    const pieces =
+      body === undefined ? [] : readLines(body, raw, limits, bytes => held.hold(reply.raw, bytes))
+    // While one chunk is created, the next is read.
+    let creating = Promise.resolve()
+    for await (const chunk of readChunks(pieces)) {
+      // A token may expire or be revoked meanwhile.
+      await new Promise<void>((resolve, reject) =>
+        authenticate(request, 'plants:write', failure => (failure ? reject(failure) : resolve())),
+      )
+      const before = creating
+      creating = create(chunk)
+      // It is thrown where it is awaited.
+      creating.catch(() => {})
+      await before
+    }
+    await creating
+    return { ...counts, faults }
+  }
+}
+
+/** Runs at most so many at a time, in the order of their calls. */
+function createTurns(max: number): <Result>(act: () => Promise<Result>) => Promise<Result> {
+  let free = max
+  const waiting: (() => void)[] = []
+  return async act => {
+    if (free > 0) free--
+    else await new Promise<void>(resolve => waiting.push(resolve))
+    try {
+      return await act()
+    } finally {
+      const next = waiting.shift()
+      if (next === undefined) free++
+      else next()
+    }
+  }
+}
