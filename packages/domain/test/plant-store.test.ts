@@ -85,10 +85,65 @@ describe('the use cases', () => {
       },
     })
     await expect(store.create(plant(1n))).rejects.toBe(busy)
+    await expect(store.createAll([plant(1n), plant(2n)])).rejects.toBe(busy)
     await expect(store.find(id(1n))).rejects.toBe(busy)
     await expect(store.list({ limit: 1 })).rejects.toBe(busy)
     await expect(store.replace(plant(1n))).rejects.toBe(busy)
     await expect(store.remove(id(1n))).rejects.toBe(busy)
+  })
+})
+
+describe('creating many', () => {
+  test('says of each plant what became of it, in their order', async () => {
+    const store = open()
+    await store.create(plant(2n, 'known', 't'))
+    const all = [plant(1n), plant(2n, 'known', 't'), plant(2n, 'known'), plant(1n), plant(1n, 'other')]
+    const outcomes = ['inserted', 'already-there', 'id-taken', 'already-there', 'id-taken']
+    expect(await store.createAll(all)).toEqual(outcomes)
+    expect(await store.find(id(1n))).toEqual(plant(1n))
+    expect(await store.find(id(2n))).toEqual(plant(2n, 'known', 't'))
+    expect(await store.createAll([])).toEqual([])
+  })
+
+  test('a plant that is removed before it can be compared makes room, but not without end', async () => {
+    const plants = createMemoryPlantRepository(new Map([[id(1n), plant(1n, 'other')]]))
+    const store = createPlantStore({
+      plants: {
+        ...plants,
+        async insert(each) {
+          const outcome = await plants.insert(each)
+          if (outcome === 'id-taken') await plants.remove(each.id)
+          return outcome
+        },
+      },
+    })
+    expect(await store.createAll([plant(1n)])).toEqual(['inserted'])
+    expect(await store.find(id(1n))).toEqual(plant(1n))
+
+    const endless = createPlantStore({
+      plants: {
+        ...createMemoryPlantRepository(),
+        insert: async () => 'id-taken',
+      },
+    })
+    expect(await endless.createAll([plant(1n)])).toEqual(['id-taken'])
+  })
+
+  test('asks for all of them at once, so that they can share a transaction', async () => {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    let asked = 0
+    const store = createPlantStore({
+      plants: {
+        ...createMemoryPlantRepository(),
+        async insert() {
+          if (++asked === 100) resolve()
+          await promise
+          return 'inserted'
+        },
+      },
+    })
+    const all = Array.from({ length: 100 }, (_, n) => plant(BigInt(n)))
+    expect(await store.createAll(all)).toEqual(all.map(() => 'inserted'))
   })
 })
 

@@ -59,24 +59,27 @@ export function readDescription(json: string) {
     ...components,
     /** Lists the numbers of failures. */
     text: info.description,
-    paths: Object.entries(paths).map(([path, { parameters: ofAll = [], ...item }]) => ({
-      template: path,
-      /** Matches a target without its query. */
-      pattern: new RegExp(`^${prefix}${path.replaceAll(/\{\w+\}/g, '[^/]*')}$`),
-      operations: Object.entries(item as Readonly<Record<string, Operation>>)
-        .filter(([method]) => methods.test(method))
-        .map(([method, { security, parameters = [], requestBody, responses }]) => ({
-          method: method.toUpperCase(),
-          path,
-          /** Whether it needs no token. */
-          isOpen: security?.length === 0,
-          parameters: [...ofAll, ...parameters],
-          body: requestBody?.content['application/json']?.schema,
-          /** By status. */
-          responses: Object.fromEntries(
-            Object.entries(responses).map(([status, response]) => [status, resolve(response)]),
-          ),
-        })),
-    })),
+    // What has no parameter in its path is matched first.
+    paths: Object.entries(paths)
+      .sort(([a], [b]) => Number(a.includes('{')) - Number(b.includes('{')))
+      .map(([path, { parameters: ofAll = [], ...item }]) => ({
+        template: path,
+        /** Matches a target without its query. */
+        pattern: new RegExp(`^${prefix}${path.replaceAll(/\{\w+\}/g, '[^/]*')}$`),
+        operations: Object.entries(item as Readonly<Record<string, Operation>>)
+          .filter(([method]) => methods.test(method))
+          .map(([method, { security, parameters = [], requestBody, responses }]) => ({
+            method: method.toUpperCase(),
+            path,
+            /** Whether it needs no token. */
+            isOpen: security?.length === 0,
+            parameters: [...ofAll, ...parameters],
+            body: requestBody?.content['application/json']?.schema,
+            /** By status. */
+            responses: Object.fromEntries(
+              Object.entries(responses).map(([status, response]) => [status, resolve(response)]),
+            ),
+          })),
+      })),
   }
 }

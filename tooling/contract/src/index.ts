@@ -8,6 +8,7 @@ export {
 
 import { accessCases } from './cases/access.ts'
 import { aroundRequestCases } from './cases/around-request.ts'
+import { batchCases } from './cases/batch.ts'
 import { bodyCases } from './cases/bodies.ts'
 import { idCases } from './cases/ids.ts'
 import { listCases } from './cases/list.ts'
@@ -43,6 +44,7 @@ export const contractCases: readonly ContractCase[] = [
   ...idCases,
   ...operationCases,
   ...listCases,
+  ...batchCases,
   ...accessCases,
   ...aroundRequestCases,
   ...syntaxCases,

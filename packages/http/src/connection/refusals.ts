@@ -70,9 +70,9 @@ export function refuseUnroutable(
       'the request is not well-formed HTTP',
     ]
     // What is held back is late through us, and a body of lines may take any time.
-    const { isHeldBack, lastResponse } = connection
-    const isTimely = isHeldBack || (lastResponse !== undefined && timedByLine.has(lastResponse.req))
-    if (code === 'request-timeout' && isTimely) return
+    const last = connection.lastResponse?.req
+    const isTimedByLine = last !== undefined && !last.complete && timedByLine.has(last)
+    if (code === 'request-timeout' && (connection.isHeldBack || isTimedByLine)) return
     refuse(connection, new RequestError(code, message))
   })
 }

@@ -25,6 +25,7 @@ const operations: readonly Request[] = [
   ['GET', '/plants/1'],
   ['PUT', '/plants/1'],
   ['DELETE', '/plants/1'],
+  ['POST', '/plants/batch'],
 ]
 
 /** What no scope would allow. */
@@ -35,6 +36,7 @@ const undeclared: readonly Request[] = [
   ['POST', '/plants/1'],
   ['OPTIONS', '/plants'],
   ['TRACE', '/plants/1'],
+  ['GET', '/plants/batch'],
 ]
 
 /** Wrong in another way than the token. */

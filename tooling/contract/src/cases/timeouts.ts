@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { setTimeout } from 'node:timers/promises'
 import {
   assertAbsent,
   assertFailure,
@@ -8,7 +9,7 @@ import {
   ownId,
   toJson,
 } from '../contract-case.ts'
-import { chunk, plantRequest } from '../requests.ts'
+import { bareRequest, chunk, hostAndToken, plantRequest } from '../requests.ts'
 
 /** For a store that waits a second or less for a request. */
 export const timeoutCases: readonly ContractCase[] = casesOf('what does not arrive in time gets 408', {
@@ -44,5 +45,36 @@ export const timeoutCases: readonly ContractCase[] = casesOf('what does not arri
     assertSuccess(await wire.answer(client.asked('POST /plants')), { name: 'first' })
     assertFailure(await wire.answer(undefined), 40801)
     assert.equal((await wire.closed()).length, 0)
+  },
+
+  'a line of a batch that never ends; one that goes on is not late, however long it takes': async client => {
+    const asked = client.asked('POST /plants/batch')
+    const fields = [...hostAndToken(client), 'content-type: application/x-ndjson']
+    const head = bareRequest(asked, [...fields, 'transfer-encoding: chunked'])
+    const lines = Array.from({ length: 8 }, () => `${toJson({ id: ownId(), name: 'n' })}\n`)
+    using wire = await client.open()
+    wire.send(head)
+    // In all longer than a request may take.
+    for (const line of lines) {
+      wire.send(chunk(line))
+      await setTimeout(200)
+    }
+    wire.send(chunk(''))
+    const answer = await wire.answer(asked)
+    assertSuccess(answer, { created: 8n, existing: 0n, refused: 0n, faults: [] })
+    // The connection is watched over again.
+    wire.send('GET /hea')
+    assertFailure(await wire.answer(undefined), 40801)
+
+    using slow = await client.open()
+    slow.send(head, chunk(lines[0] as string))
+    const ended = slow.answer(asked)
+    const sending = setInterval(() => slow.send(chunk(' ')), 50)
+    try {
+      assertFailure(await ended, 40801, 'line')
+    } finally {
+      clearInterval(sending)
+    }
+    assert.equal((await slow.closed()).length, 0)
   },
 })

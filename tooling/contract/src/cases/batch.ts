@@ -1,0 +1,333 @@
+import assert from 'node:assert/strict'
+import { gzipSync } from 'node:zlib'
+import type { AskOptions, Client } from '../client.ts'
+import {
+  assertAbsent,
+  assertFailure,
+  assertKept,
+  assertSuccess,
+  type ContractCase,
+  casesOf,
+  create,
+  free,
+  held,
+  ownId,
+  toJson,
+} from '../contract-case.ts'
+import { bareRequest, chunk, hostAndToken } from '../requests.ts'
+import type { Answer } from '../wire.ts'
+
+const ndjson = 'content-type: application/x-ndjson'
+
+export function postLines(client: Client, body: string | Uint8Array, options: AskOptions = {}) {
+  const headers = { 'content-type': 'application/x-ndjson', ...options.headers }
+  return client.ask('POST', '/plants/batch', { ...options, body, headers })
+}
+
+/** Posts lines with the given header fields, on a connection of its own. */
+function postLinesBare(client: Client, body: string, ...fields: readonly string[]): Promise<Answer> {
+  return client.askBare('POST /plants/batch', [ndjson, ...fields], body)
+}
+
+const linesOf = (plants: readonly object[]) => plants.map(plant => `${toJson(plant)}\n`).join('')
+
+interface Counted {
+  readonly created?: bigint
+  readonly existing?: bigint
+  readonly refused?: bigint
+  /** The numbers of the refused lines and their errors. */
+  readonly faults?: readonly (readonly [line: number, error: number])[]
+}
+
+/** Returns the messages of the faults. */
+function assertCounts(answer: Answer, { faults = [], ...counts }: Counted): readonly string[] {
+  assert.equal(answer.status, 200, `${answer.body}`)
+  const { faults: given, ...counted } = held(answer) as Record<string, bigint> & {
+    faults: { line: bigint; error: bigint; message: string }[]
+  }
+  assert.deepEqual(counted, { created: 0n, existing: 0n, refused: 0n, ...counts })
+  assert.deepEqual(
+    given.map(({ line, error }) => [Number(line), Number(error)]),
+    faults,
+  )
+  return given.map(({ message }) => message)
+}
+
+export const batchCases: readonly ContractCase[] = [
+  ...casesOf('POST /plants/batch', {
+    'counts what is new, what was there to the letter, and what is refused': async client => {
+      const [known, other, fresh] = [ownId(), ownId(), ownId()]
+      await create(client, { id: known, name: 'known', tag: 't' })
+      await create(client, { id: other, name: 'other' })
+      const body = linesOf([
+        { id: fresh, name: 'fresh' },
+        { tag: 't', id: known, name: 'known', ignored: 1 },
+        { id: other, name: 'another' },
+        { id: fresh, name: 5 },
+      ])
+      const answer = await postLines(client, body)
+      const messages = assertCounts(answer, {
+        created: 1n,
+        existing: 1n,
+        refused: 2n,
+        faults: [
+          [3, 40003],
+          [4, 40002],
+        ],
+      })
+      assert.deepEqual(messages, [`id ${other} is taken by another plant`, 'name must be a string'])
+      assert.equal(answer.headers.get('content-type'), 'application/json')
+      await assertKept(client, { id: fresh, name: 'fresh' })
+      await assertKept(client, { id: other, name: 'other' })
+    },
+
+    'changes nothing when it is sent again': async client => {
+      const plants = [1, 2, 3].map(n => ({ id: ownId(), name: `plant ${n}` }))
+      assertCounts(await postLines(client, linesOf(plants)), { created: 3n })
+      assertCounts(await postLines(client, linesOf(plants)), { existing: 3n })
+      for (const plant of plants) await assertKept(client, plant)
+    },
+
+    'takes a plant for another one that differs in a letter, a space, an accent or an empty tag':
+      async client => {
+        const plant = { id: ownId(), name: 'caf\u00e9', tag: 't' }
+        await create(client, plant)
+        const others = [
+          { ...plant, name: 'Caf\u00e9' },
+          { ...plant, name: 'caf\u00e9 ' },
+          { ...plant, name: 'cafe\u0301' },
+          { ...plant, tag: '' },
+          { id: plant.id, name: plant.name },
+        ]
+        assertCounts(await postLines(client, linesOf([...others, plant])), {
+          existing: 1n,
+          refused: 5n,
+          faults: others.map((_, index) => [index + 1, 40003]),
+        })
+        await assertKept(client, plant)
+        const bare = { id: ownId(), name: 'n' }
+        await create(client, bare)
+        assertCounts(await postLines(client, linesOf([{ ...bare, tag: '' }])), {
+          refused: 1n,
+          faults: [[1, 40003]],
+        })
+      },
+
+    'keeps every id exactly': async client => {
+      const ids = [-(2n ** 63n), -(2n ** 53n) - 1n, -1n, 0n, 2n ** 53n + 1n, 2n ** 63n - 1n]
+      await free(client, ids)
+      const plants = ids.map(id => ({ id, name: `plant ${id}` }))
+      assertCounts(await postLines(client, linesOf(plants)), { created: 6n })
+      for (const plant of plants) await assertKept(client, plant)
+      await free(client, ids)
+      const beyond = [`${2n ** 63n}`, `-${2n ** 63n + 1n}`, '1.5', '1e30', '"1"']
+      const body = beyond.map(id => `{"id":${id},"name":"n"}\n`).join('')
+      assertCounts(await postLines(client, body), {
+        refused: 5n,
+        faults: beyond.map((_, index) => [index + 1, 40002]),
+      })
+    },
+
+    'creates the first of several plants with one id, however far apart': async client => {
+      const plant = { id: ownId(), name: 'first' }
+      const between = Array.from({ length: 1_200 }, () => ({ id: ownId(), name: 'between' }))
+      const body = linesOf([plant, { ...plant, name: 'second' }, ...between, plant, { ...plant, tag: 't' }])
+      assertCounts(await postLines(client, body), {
+        created: 1_201n,
+        existing: 1n,
+        refused: 2n,
+        faults: [
+          [2, 40003],
+          [1_204, 40003],
+        ],
+      })
+      await assertKept(client, plant)
+    },
+
+    'tells of the first hundred refused lines in their order, and counts all': async client => {
+      const taken = { id: ownId(), name: 'taken' }
+      await create(client, taken)
+      const lines = Array.from({ length: 1_500 }, (_, n) =>
+        n % 3 === 0 ? { ...taken, name: `${n}` } : n % 3 === 1 ? { id: 'x' } : { id: ownId(), name: 'n' },
+      )
+      const isRefused = (n: number) => n % 3 !== 2
+      const refused = lines.flatMap((_, n) => (isRefused(n) ? [n] : []))
+      assertCounts(await postLines(client, linesOf(lines)), {
+        created: 500n,
+        refused: 1_000n,
+        faults: refused.slice(0, 100).map(n => [n + 1, n % 3 === 0 ? 40003 : 40002]),
+      })
+    },
+  }),
+
+  ...casesOf('lines', {
+    'may be none, and empty ones are ignored but counted': async client => {
+      for (const body of ['', '\n', '\r\n', '\n\n\r\n\n']) assertCounts(await postLines(client, body), {})
+      assertCounts(await client.askBare('POST /plants/batch', ['content-length: 0']), {})
+      const [a, b] = [ownId(), ownId()]
+      const body = `\n{"id":${a},"name":"a"}\n\n\r\n{"id":${b},"name":"b"}\r\n\n5`
+      assertCounts(await postLines(client, body), { created: 2n, refused: 1n, faults: [[7, 40002]] })
+    },
+
+    'may lack the last newline': async client => {
+      const plants = [
+        { id: ownId(), name: 'a' },
+        { id: ownId(), name: 'b' },
+      ]
+      assertCounts(await postLines(client, linesOf(plants).trimEnd()), { created: 2n })
+      for (const plant of plants) await assertKept(client, plant)
+    },
+
+    'are judged one by one': async client => {
+      const id = ownId()
+      const good = (n: number) => Buffer.from(`{"id":${ownId()},"name":"good ${n}"}`)
+      const bad = [
+        '\ufeff{"id":1,"name":"n"}',
+        ' ',
+        'null',
+        `{"id":${id},"name":"n"`,
+        `{"id":${id},"name":"n"}{"id":${id},"name":"n"}`,
+        `{"id":${id},"name":"n","name":"n"}`,
+        `{"id":${id},"name":"\\ud800"}`,
+        `{"id":${id},"name":"\\u0000"}`,
+        Buffer.from(`{"id":${id},"name":"caf\xe9"}`, 'latin1'),
+        `{"${'x'.repeat(10_000)}":1,"${'x'.repeat(10_000)}":2}`,
+      ]
+      const body = bad.flatMap((line, n) => [Buffer.from(line), good(n)])
+      const bytes = Buffer.concat(body.flatMap(line => [line, Buffer.from('\n')]))
+      const errors = [40001, 40001, 40002, 40001, 40001, 40001, 40002, 40002, 40001, 40001]
+      const messages = assertCounts(await postLines(client, bytes), {
+        created: 10n,
+        refused: 10n,
+        faults: errors.map((error, n) => [2 * n + 1, error]),
+      })
+      assert.match(messages[8] as string, /UTF-8/)
+      // A fault may quote its line, but not all of it.
+      for (const message of messages) assert.ok(message.length <= 300)
+      await assertAbsent(client, id)
+    },
+
+    'may be cut anywhere, also in the middle of a character': async client => {
+      const plants = [
+        { id: ownId(), name: '🌱' },
+        { id: ownId(), name: 'é' },
+      ]
+      const bytes = Buffer.from(linesOf(plants))
+      using wire = await client.open()
+      const asked = client.asked('POST /plants/batch')
+      wire.send(bareRequest(asked, [...hostAndToken(client), ndjson, 'transfer-encoding: chunked']))
+      for (const byte of bytes) wire.send('1\r\n', Buffer.of(byte), '\r\n')
+      wire.send('0\r\n\r\n')
+      assertCounts(await wire.answer(asked), { created: 2n })
+      for (const plant of plants) await assertKept(client, plant)
+    },
+
+    'are as long as a body may be, and one byte more gets 413': async client => {
+      const { bodyBytesMax } = client.store
+      const [before, fits] = [ownId(), ownId()]
+      const name = 'x'.repeat(bodyBytesMax - toJson({ id: fits, name: '' }).length)
+      const longest = toJson({ id: fits, name })
+      for (const end of ['', '\n', '\r\n']) {
+        await free(client, [fits])
+        assertCounts(await postLines(client, `${longest}${end}`), { created: 1n })
+      }
+      const body = `${toJson({ id: before, name: 'n' })}\n ${longest}\n`
+      const known = await postLinesBare(client, body, `content-length: ${body.length}`)
+      const chunks = await postLinesBare(client, `${chunk(body)}${chunk('')}`, 'transfer-encoding: chunked')
+      // The rest of it never comes.
+      const endless = await postLinesBare(client, chunk(`${body.trimEnd()} `), 'transfer-encoding: chunked')
+      for (const answer of [known, chunks, endless]) assertFailure(answer, 41301, 'line', 'before')
+      assert.equal(endless.headers.get('connection'), 'close')
+    },
+  }),
+
+  ...casesOf('a batch around its lines', {
+    'must be application/x-ndjson in UTF-8': async client => {
+      const id = ownId()
+      const post = (type: string, body = toJson({ id, name: 'n' })) =>
+        postLines(client, body, { headers: { 'content-type': type } })
+      for (const type of [
+        'application/json',
+        'application/ndjson',
+        'text/plain',
+        'application/x-ndjson; charset=latin1',
+      ])
+        assertFailure(await post(type), 41501, type.includes('charset') ? 'UTF-8' : 'application/x-ndjson')
+      const fields = ['content-length: 2']
+      assertFailure(await client.askBare('POST /plants/batch', fields, '{}'), 41501)
+      assertFailure(
+        await postLines(client, '{}', { headers: { 'content-type': 'application/x-ndjson' }, token: null }),
+        40101,
+      )
+      await assertAbsent(client, id)
+      for (const type of ['Application/X-NDJSON', 'application/x-ndjson; charset=UTF-8'])
+        assertCounts(await post(type, toJson({ id: ownId(), name: 'n' })), { created: 1n })
+      // Only here.
+      const plant = toJson({ id, name: 'n' })
+      const headers = { 'content-type': 'application/x-ndjson' }
+      assertFailure(await client.ask('POST', '/plants', { body: plant, headers }), 41501)
+    },
+
+    'is only posted': async client => {
+      for (const method of ['GET', 'HEAD', 'PUT', 'DELETE']) {
+        const answer = await client.ask(method, '/plants/batch')
+        assert.deepEqual([answer.status, answer.headers.get('allow')], [405, 'POST'])
+      }
+    },
+
+    'must not be compressed': async client => {
+      const body = gzipSync(toJson({ id: ownId(), name: 'n' }))
+      const answer = await postLines(client, body, { headers: { 'content-encoding': 'gzip' } })
+      assertFailure(answer, 41502)
+      assert.equal(answer.headers.get('accept-encoding'), 'identity')
+    },
+
+    'needs the scope to write, and no other': async client => {
+      const { readOnly, writeOnly } = client.store.tokens
+      const plant = { id: ownId(), name: 'n' }
+      assertFailure(await postLines(client, linesOf([plant]), { token: readOnly }), 40301)
+      await assertAbsent(client, plant.id)
+      assertCounts(await postLines(client, linesOf([plant]), { token: writeOnly }), { created: 1n })
+    },
+
+    'is asked for with 100 Continue, whatever its length': async client => {
+      const asked = client.asked('POST /plants/batch')
+      const plant = toJson({ id: ownId(), name: 'n' })
+      const length = client.store.bodyBytesMax + 1
+      const fields = [...hostAndToken(client), ndjson, 'expect: 100-continue', `content-length: ${length}`]
+      using wire = await client.open()
+      wire.send(bareRequest(asked, fields))
+      assert.equal(await wire.interim(), 100)
+      wire.send(`${plant}${'\n'.repeat(length - plant.length)}`)
+      assertCounts(await wire.answer(asked), { created: 1n })
+    },
+
+    'that ends in the middle of a line creates nothing of that line': async client => {
+      const [whole, broken] = [ownId(), ownId()]
+      const asked = client.asked('POST /plants/batch')
+      const body = `{"id":${whole},"name":"n"}\n{"id":${broken},"name":"n"}`
+      using wire = await client.open()
+      const fields = [...hostAndToken(client), ndjson, `content-length: ${body.length + 1}`]
+      wire.send(bareRequest(asked, fields), body)
+      wire[Symbol.dispose]()
+      // Sent again, it is as if the first had never been, or had been whole.
+      const answer = await postLines(client, body)
+      const { created, existing, refused } = held(answer) as Record<string, bigint>
+      assert.deepEqual([Number(created) + Number(existing), refused], [2, 0n])
+    },
+
+    'is one request of a connection, and the next one is answered': async client => {
+      const plants = [1, 2].map(n => ({ id: ownId(), name: `plant ${n}` }))
+      const asked = client.asked('POST /plants/batch')
+      using wire = await client.open()
+      for (const plant of plants) {
+        const body = linesOf([plant])
+        const fields = [...hostAndToken(client), ndjson, `content-length: ${body.length}`]
+        wire.send(bareRequest(asked, fields), body)
+      }
+      for (const _ of plants) assertCounts(await wire.answer(asked), { created: 1n })
+      wire.send(bareRequest(client.asked(`GET /plants/${plants[0]?.id}`), hostAndToken(client)))
+      assertSuccess(await wire.answer(client.asked(`GET /plants/${plants[0]?.id}`)), plants[0])
+    },
+  }),
+]
