@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import { connect } from 'node:net'
+import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import basicAuth from '@fastify/basic-auth'
 import jwt from '@fastify/jwt'
@@ -266,6 +267,26 @@ describe('official plugins around it', () => {
     expect(await answered()).toEqual([429, 42900])
   })
 
+  test('a batch is read as it arrives, with the limits of the service for a line', async () => {
+    app = fastify({ bodyLimit: 100 })
+    app.register(plantRoutes, { prefix: '/garden', store: newStore(), gate })
+    const post = (lines: readonly string[]) =>
+      app.inject({
+        method: 'POST',
+        url: '/garden/plants/batch',
+        headers: { authorization, 'content-type': 'application/x-ndjson' },
+        body: Readable.from(lines),
+      })
+    const lines = Array.from({ length: 2_000 }, (_, n) => `{"id":${n},"name":"n"}\n`)
+    const answer = await post([...lines, 'x\n'])
+    expect([answer.statusCode, answer.json()]).toMatchObject([
+      200,
+      { created: 2_000, existing: 0, refused: 1, faults: [{ line: 2_001, error: 40001 }] },
+    ])
+    const tooLong = await post([...lines, `{"id":1,"name":"${'n'.repeat(100)}"}`])
+    expect([tooLong.statusCode, tooLong.json()]).toEqual([413, errorBody(41301)])
+  })
+
   test('@fastify/swagger describes the operations, in a document that is valid', async () => {
     app = fastify()
     await app.register(swagger, {
@@ -278,6 +299,7 @@ describe('official plugins around it', () => {
     expect(Object.fromEntries(described)).toEqual({
       '/garden/plants': ['post', 'get'],
       '/garden/plants/{id}': ['get', 'put', 'delete'],
+      '/garden/plants/batch': ['post'],
     })
     expect(await lint(JSON.stringify(document), 'spectral-openapi.yaml')).toMatch(/^No results/)
   })
