@@ -45,7 +45,8 @@ export async function* readLines(
     ending?.addEventListener('abort', end)
     if (ending?.aborted) end()
     for await (const [chunk] of chunks) {
-      const bytes = chunk as Buffer
+      // A stream that a hook of the service around put in its place may be of text.
+      const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : (chunk as Buffer)
       onBytes(bytes.length)
       const lines: Buffer[] = []
       let start = 0
