@@ -48,9 +48,10 @@ export async function* pagesOf(
   let from = plantIdMin
   while (true) {
     const rows = await readPage(from, snapshotPageRows)
-    if (rows.length > 0) yield rows.map(toPlant)
     const last = rows.at(-1)?.id
-    if (rows.length < snapshotPageRows || last === undefined || last === plantIdMax) return
+    if (last === undefined) return
+    yield rows.map(toPlant)
+    if (last === plantIdMax) return
     from = last + 1n
   }
 }

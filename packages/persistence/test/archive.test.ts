@@ -1,7 +1,7 @@
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { parsePlant } from '@plant-store/domain'
+import { parsePlant, plantIdMax } from '@plant-store/domain'
 import { openArchive, openStorage } from '@plant-store/persistence'
 import { plantArchiveContract } from '@plant-store/persistence/testing'
 import Database from 'better-sqlite3'
@@ -35,6 +35,16 @@ describe('an archive beside a server, on SQLite', () => {
       await archive.load(many(10), 'keep')
     }
     expect(readdirSync(folder)).toEqual(['store.db'])
+  })
+
+  test('reads to the greatest id, also where a page ends with it', async () => {
+    await using archive = await openArchive(url)
+    const plants = Array.from({ length: 1_000 }, (_, n) =>
+      parsePlant({ id: plantIdMax - BigInt(999 - n), name: 'p' }),
+    )
+    await archive.load(plants, 'keep')
+    await using snapshot = await archive.snapshot()
+    expect(await Array.fromAsync(snapshot.plants())).toEqual([plants])
   })
 
   test('keeps nothing of a call that fails, and says why', async () => {

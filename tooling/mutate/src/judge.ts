@@ -14,6 +14,8 @@ export type Equivalents = Readonly<Record<string, Readonly<Record<string, string
 
 export interface Judgement {
   readonly unnoticed: readonly Mutant[]
+  /** Noticed by being slow: the tests did not end. */
+  readonly timedOut: readonly Mutant[]
   /** The share of mutants that tests noticed, without equivalent ones, and how many there are of each kind. */
   readonly summary: string
   /** What is named as equivalent in these sources and was noticed, or is no longer in the code. */
@@ -22,12 +24,12 @@ export interface Judgement {
 
 export function judge(mutants: readonly Mutant[], equivalents: Equivalents): Judgement {
   const of = (status: string) => mutants.filter(mutant => mutant.status === status)
-  const [killed, timedOut] = [of('Killed').length, of('Timeout').length]
+  const [killed, timedOut] = [of('Killed').length, of('Timeout')]
   const survivors = [...of('Survived'), ...of('NoCoverage')]
   const unnoticed = survivors.filter(({ source, change }) => equivalents[source]?.[change] === undefined)
   const equivalent = survivors.length - unnoticed.length
   const notCovered = unnoticed.filter(({ status }) => status === 'NoCoverage').length
-  const noticed = killed + timedOut
+  const noticed = killed + timedOut.length
   const score = (100 * noticed) / (noticed + unnoticed.length)
   const survived = unnoticed.length - notCovered
 
@@ -41,7 +43,8 @@ export function judge(mutants: readonly Mutant[], equivalents: Equivalents): Jud
   )
   return {
     unnoticed,
-    summary: `${score.toFixed(1)} %: ${killed} killed, ${timedOut} timed out, ${survived} survived, ${notCovered} without a test, ${equivalent} equivalent`,
+    timedOut,
+    summary: `${score.toFixed(1)} %: ${killed} killed, ${timedOut.length} timed out, ${survived} survived, ${notCovered} without a test, ${equivalent} equivalent`,
     useless: useless.map(({ source, change }) => `${source}: ${change}`),
   }
 }

@@ -13,11 +13,16 @@ Prints the changes that no test noticed.
 
   pnpm mutate PACKAGE   a folder of packages
     --only FILE         a source of it, such as src/send.ts; may be given more than once
+    --without FILE      a file of tests that is left out, such as test/send.test.ts; may be given more than once
 `
 
 const root = join(import.meta.dirname, '../../..')
 const { values, positionals } = parseArgs({
-  options: { only: { type: 'string', multiple: true }, help: { type: 'boolean', short: 'h' } },
+  options: {
+    only: { type: 'string', multiple: true },
+    without: { type: 'string', multiple: true, default: [] },
+    help: { type: 'boolean', short: 'h' },
+  },
   allowPositionals: true,
 })
 const [name = ''] = positionals
@@ -35,7 +40,9 @@ process.on('exit', () => {
   build(folder)
 })
 
-process.env['NODE_OPTIONS'] = `--import ${pathToFileURL(join(import.meta.dirname, 'reached.ts'))}`
+process.env['TESTS_LEFT_OUT'] = values.without.join()
+// A change may make a loop endless, and what it collects too.
+process.env['NODE_OPTIONS'] = `--max-old-space-size=1000 --import ${pathToFileURL(join(import.meta.dirname, 'reached.ts'))}`
 const sources = values.only ?? globSync('src/**/*.ts', { exclude: ['src/testing/**'] })
 const results = await new Stryker({
   mutate: sources.map(builtLines),
@@ -46,6 +53,8 @@ const results = await new Stryker({
   coverageAnalysis: 'perTest',
   disableTypeChecks: false,
   concurrency: 1,
+  // What is only slow, as on a busy machine, must not count as noticed.
+  timeoutMS: 30_000,
   dryRunTimeoutMinutes: 10,
   tempDirName: 'node_modules/.stryker',
   reporters: [process.stdout.isTTY ? 'progress' : 'progress-append-only'],
@@ -66,6 +75,7 @@ const mutants = results.map(({ fileName, location, replacement, status }) => {
 const list = join(import.meta.dirname, '../equivalent', `${name}.json`)
 const result = judge(mutants, existsSync(list) ? JSON.parse(readFileSync(list, 'utf8')) : {})
 for (const { source, line, change } of result.unnoticed) console.log(`${source}:${line}  ${change}`)
+for (const { source, line, change } of result.timedOut) console.log(`timed out ${source}:${line}  ${change}`)
 console.log(`${name}: ${result.summary}`)
 for (const each of result.useless)
   console.error(`not a survivor, take it off ${list.slice(root.length + 1)}: ${each}`)

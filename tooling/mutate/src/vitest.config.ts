@@ -14,8 +14,10 @@ class QuickFirst extends BaseSequencer {
 }
 
 // The folder is that of the package whose code is changed.
-const own = resolve('vitest.config.ts')
-const config: ViteUserConfig = existsSync(own) ? (await import(pathToFileURL(own).href)).default : {}
+const ownFile = resolve('vitest.config.ts')
+const own: ViteUserConfig = existsSync(ownFile) ? (await import(pathToFileURL(ownFile).href)).default : {}
+
+const leftOut = process.env['TESTS_LEFT_OUT']?.split(',').filter(Boolean) ?? []
 
 /** Some tests import a source of their own package: here they must see what is built of it. */
 const built = {
@@ -31,25 +33,23 @@ const built = {
 
 /** What is built is changed: nothing leads the tests to the sources, or builds again. */
 const onBuilt: ViteUserConfig = {
-  ...config,
+  ...own,
   ssr: {},
   test: {
-    ...config.test,
-    globalSetup: [config.test?.globalSetup ?? []].flat().filter(file => file !== freshBuild),
+    ...own.test,
+    globalSetup: [own.test?.globalSetup ?? []].flat().filter(file => file !== freshBuild),
   },
 }
 
-export default mergeConfig(
-  {
-    plugins: [built],
-    test: {
-      setupFiles: [join(import.meta.dirname, 'follow.ts')],
-      testTimeout: 60_000,
-      hookTimeout: 60_000,
-      sequence: { sequencer: QuickFirst },
-      // Measures time: with every expression counted, it takes minutes.
-      exclude: [...configDefaults.exclude, 'test/long-texts.test.ts'],
-    },
+export default mergeConfig(onBuilt, {
+  plugins: [built],
+  test: {
+    setupFiles: [join(import.meta.dirname, 'follow.ts')],
+    // What a change stops for ever costs as much.
+    testTimeout: 15_000,
+    hookTimeout: 15_000,
+    sequence: { sequencer: QuickFirst },
+    // Measures time: with every expression counted, it takes minutes.
+    exclude: [...configDefaults.exclude, 'test/long-texts.test.ts', ...leftOut],
   },
-  onBuilt,
-)
+})
