@@ -29,8 +29,9 @@ beforeEach(({ task, skip }) => skip(slow.includes(task.name)))
 
 // The instrumented code reads it where Stryker is not.
 delete process.env['__STRYKER_ACTIVE_MUTANT__']
-if (inject('mode') === 'mutant') process.env['__STRYKER_ACTIVE_MUTANT__'] = inject('activeMutant')
-else {
+if (inject('mode') === 'mutant') {
+  process.env['__STRYKER_ACTIVE_MUTANT__'] = inject('activeMutant')
+} else {
   const { __stryker__: stryker } = globalThis as unknown as { __stryker__: Stryker }
   const folder = mkdtempSync(join(tmpdir(), 'mutate-'))
   const tests = new Map<string, string>()

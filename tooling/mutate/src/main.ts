@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync, globSync, readFileSync, rmSync } from 'node:fs'
 import { SourceMap } from 'node:module'
-import { join } from 'node:path'
+import { dirname, join, relative } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { parseArgs } from 'node:util'
 import { Stryker } from '@stryker-mutator/core'
@@ -11,22 +11,22 @@ import { judge } from './judge.ts'
 const usage = `Changes the built code of one package, one expression after the other, and runs its tests each time.
 Prints the changes that no test noticed.
 
-  pnpm mutate PACKAGE   a folder of packages
+  pnpm mutate PACKAGE   a folder of packages or apps
     --only FILE         a source of it, such as src/send.ts; may be given more than once
-    --without FILE      a file of tests that is left out, such as test/send.test.ts; may be given more than once
+    --tests FILE        a file of its tests, such as test/send.test.ts, and no other; may be given more than once
 `
 
 const root = join(import.meta.dirname, '../../..')
 const { values, positionals } = parseArgs({
   options: {
     only: { type: 'string', multiple: true },
-    without: { type: 'string', multiple: true, default: [] },
+    tests: { type: 'string', multiple: true, default: [] },
     help: { type: 'boolean', short: 'h' },
   },
   allowPositionals: true,
 })
 const [name = ''] = positionals
-const folder = join('packages', name)
+const folder = globSync(`{packages,apps}/${name || '-'}`, { cwd: root })[0] ?? ''
 if (values.help || positionals.length !== 1 || !existsSync(join(root, folder, 'src'))) {
   process.stderr.write(usage)
   process.exit(values.help ? 0 : 2)
@@ -40,14 +40,19 @@ process.on('exit', () => {
   build(folder)
 })
 
-process.env['TESTS_LEFT_OUT'] = values.without.join()
+process.env['TESTS'] = values.tests.join()
 // A change may make a loop endless, and what it collects too.
-process.env['NODE_OPTIONS'] = `--max-old-space-size=1000 --import ${pathToFileURL(join(import.meta.dirname, 'reached.ts'))}`
-const sources = values.only ?? globSync('src/**/*.ts', { exclude: ['src/testing/**'] })
+process.env['NODE_OPTIONS'] =
+  `--max-old-space-size=300 --import ${pathToFileURL(join(import.meta.dirname, 'reached.ts'))}`
+const sources = new Set(values.only ?? globSync('src/**/*.ts', { exclude: ['src/testing/**'] }))
 const results = await new Stryker({
-  mutate: sources.map(builtLines),
+  mutate: globSync('dist/**/*.js').flatMap(builtLines),
   inPlace: true,
-  plugins: [fileURLToPath(import.meta.resolve('@stryker-mutator/vitest-runner'))],
+  plugins: [
+    fileURLToPath(import.meta.resolve('@stryker-mutator/vitest-runner')),
+    join(import.meta.dirname, 'wording.ts'),
+  ],
+  ignorers: ['wording'],
   testRunner: 'vitest',
   vitest: { configFile: join(import.meta.dirname, 'vitest.config.ts'), related: false, pool: 'forks' },
   coverageAnalysis: 'perTest',
@@ -62,15 +67,9 @@ const results = await new Stryker({
 }).runMutationTest()
 
 const mutants = results.map(({ fileName, location, replacement, status }) => {
-  const { line, column } = location.start
-  const map = new SourceMap(JSON.parse(readFileSync(`${fileName}.map`, 'utf8')))
-  const { originalLine } = map.findEntry(line - 1, column - 1) as { originalLine: number }
-  const source = fileName
-    .slice(process.cwd().length + 1)
-    .replace(/^dist/, 'src')
-    .replace(/\.js$/, '.ts')
+  const { source, line } = sourceOf(fileName)(location.start.line, location.start.column)
   const change = describeChange(readFileSync(fileName, 'utf8'), { location, replacement })
-  return { source, line: originalLine + 1, change, status }
+  return { source, line, change, status }
 })
 const list = join(import.meta.dirname, '../equivalent', `${name}.json`)
 const result = judge(mutants, existsSync(list) ? JSON.parse(readFileSync(list, 'utf8')) : {})
@@ -81,13 +80,26 @@ for (const each of result.useless)
   console.error(`not a survivor, take it off ${list.slice(root.length + 1)}: ${each}`)
 if (result.useless.length > 0 || mutants.length === 0) process.exitCode = 1
 
-/** Returns the lines of a built file that come of its source: the compiler's own helpers stand before them. */
-function builtLines(source: string): string {
-  const path = source.replace(/^src\b/, 'dist').replace(/\.ts$/, '.js')
+/** Returns what tells where a place in a built file comes from; a program is built of many sources, also of others. */
+function sourceOf(path: string): (line: number, column: number) => { source: string; line: number } {
   const map = new SourceMap(JSON.parse(readFileSync(`${path}.map`, 'utf8')))
+  return (line, column) => {
+    const entry = map.findEntry(line - 1, column - 1)
+    if (!('originalSource' in entry)) return { source: '', line: 0 }
+    const source = relative('.', join(dirname(path), entry.originalSource))
+    return { source, line: entry.originalLine + 1 }
+  }
+}
+
+/** Returns the lines of a built file that come of our sources: not those of libraries, nor the compiler's own helpers. */
+function builtLines(path: string): readonly string[] {
+  if (!existsSync(`${path}.map`)) return []
+  const sourceAt = sourceOf(path)
   const lines = readFileSync(path, 'utf8').split('\n')
-  const first = lines.findIndex((_, line) => 'originalLine' in map.findEntry(line, 0))
-  return `${path}:${Math.max(first, 0) + 1}-${lines.length}`
+  const ours = lines.flatMap((_, n) => (sources.has(sourceAt(n + 1, 1).source) ? [n + 1] : []))
+  const first = ours.filter(line => !ours.includes(line - 1))
+  const last = ours.filter(line => !ours.includes(line + 1))
+  return first.map((line, n) => `${path}:${line}-${last[n]}`)
 }
 
 function build(path: string): void {

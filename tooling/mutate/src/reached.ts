@@ -1,3 +1,4 @@
+import { ChildProcess } from 'node:child_process'
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { threadId } from 'node:worker_threads'
@@ -22,3 +23,19 @@ if (folder !== undefined) {
   // Some are killed.
   setInterval(write, 25).unref()
 }
+
+// Some programs are given an environment of their own.
+interface Spawning {
+  spawn(options: { envPairs: string[] }): unknown
+}
+const { spawn } = ChildProcess.prototype as unknown as Spawning
+Object.assign(ChildProcess.prototype, {
+  spawn(options: { envPairs: string[] }) {
+    for (const name of ['__STRYKER_ACTIVE_MUTANT__', 'REACHED_FOLDER', 'NODE_OPTIONS']) {
+      const pair = `${name}=${process.env[name]}`
+      const isGiven = options.envPairs.some(each => each.startsWith(`${name}=`))
+      if (process.env[name] !== undefined && !isGiven) options.envPairs.push(pair)
+    }
+    return Reflect.apply(spawn, this, [options])
+  },
+} satisfies Spawning)

@@ -1,0 +1,28 @@
+// A plugin of Stryker: what is not changed, as no test should notice it.
+
+/** A place in the code, as Babel shows it. */
+interface Path {
+  readonly node: {
+    readonly type: string
+    readonly callee?: { readonly name?: string }
+    readonly id?: { readonly name?: string }
+    readonly param?: { readonly name?: string }
+  }
+  readonly parentPath: Path | null
+}
+
+function shouldIgnore(path: Path): string | undefined {
+  const { type, id, param } = path.node
+  if (/^(String|Template)Literal$/.test(type) && isInError(path)) return 'the words of an error'
+  if (/^e_\d+$/.test(param?.name ?? '') || /^env_\d+$/.test(id?.name ?? ''))
+    return "the compiler's, for `using`"
+  return undefined
+}
+
+/** Whether it is an argument of `new …Error(…)`, or a part of one. */
+function isInError({ node, parentPath }: Path): boolean {
+  if (node.type === 'NewExpression' && node.callee?.name?.endsWith('Error')) return true
+  return parentPath !== null && !/Function/.test(parentPath.node.type) && isInError(parentPath)
+}
+
+export const strykerPlugins = [{ kind: 'Ignore', name: 'wording', value: { shouldIgnore } }]
