@@ -8,7 +8,8 @@ import { openSqliteArchive, openSqliteSnapshot } from './archive.ts'
 import { inspectSqlite } from './backup.ts'
 import { closeOnError, detailedReasonOf, inMemory, openConnection } from './connection.ts'
 import { bringUpToDate, migrateSqlite } from './migrate.ts'
-import { prepareAll, prepareTransaction, statements } from './statements.ts'
+import { statements } from './statements.ts'
+import { prepareAll, prepareTransaction } from './transaction.ts'
 import { connectToWriter, startWriter, unavailable, type Writer } from './writer.ts'
 
 /** @param file a path */
@@ -25,7 +26,8 @@ async function openSqlite(file: string, { limits, ...observer }: EngineOptions):
   await migrateSqlite(file)
   await using opening = new AsyncDisposableStack()
   // Closed last: only a connection that may write takes the log into the database and removes it.
-  const writer = opening.use(await startWriter({ file, batchRowsMax: limits.batchRowsMax }))
+  const { batchRowsMax } = limits
+  const writer = opening.use(await startWriter({ file, batchRowsMax, statements: statements.change }))
   const share = (): SharedSqlite => ({ kind: 'file', file, writer: writer.connect(), limits })
   const storage = opening.use(attachSqlite(share(), observer))
   const open = opening.move()
@@ -49,7 +51,7 @@ export function createMemoryEngine(): Engine {
     async open({ limits, onCommit = () => {}, onStateChange }) {
       const connection = openConnection(inMemory)
       await bringUpToDate(connection)
-      const runTransaction = prepareTransaction(connection)
+      const runTransaction = prepareTransaction(connection, statements.change)
       const writer: Writer = {
         async runTransaction(batch) {
           const begun = performance.now()

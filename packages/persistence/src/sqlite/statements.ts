@@ -1,6 +1,4 @@
-import type Database from 'better-sqlite3'
 import { DummyDriver, Kysely, SqliteAdapter, SqliteIntrospector, SqliteQueryCompiler } from 'kysely'
-import type { Change } from '../group-commit.ts'
 import { createStatements } from '../shared-statements.ts'
 import type { Tables } from '../tables.ts'
 
@@ -14,23 +12,3 @@ export const statements = createStatements(
     },
   }),
 )
-
-export function prepareAll<Name extends string>(
-  connection: Database.Database,
-  sqls: Readonly<Record<Name, string>>,
-): Record<Name, Database.Statement> {
-  const entries = Object.entries<string>(sqls).map(([name, sql]) => [name, connection.prepare(sql)])
-  return Object.fromEntries(entries)
-}
-
-/**
- * Returns a function that makes the changes of a batch in order in one transaction and returns the affected rows of
- * each. When it throws, none was made.
- */
-export function prepareTransaction(connection: Database.Database): (batch: readonly Change[]) => number[] {
-  const prepared = prepareAll(connection, statements.change)
-  // Immediate: a transaction that begins by reading could be refused its first write without waiting for the lock.
-  return connection.transaction((batch: readonly Change[]) =>
-    batch.map(([statement, ...parameters]) => prepared[statement].run(...parameters).changes),
-  ).immediate
-}

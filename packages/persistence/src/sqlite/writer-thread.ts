@@ -1,7 +1,7 @@
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
 import type { Change, Commit } from '../group-commit.ts'
 import { closeOnError, detailedReasonOf, openWriterConnection } from './connection.ts'
-import { prepareTransaction } from './statements.ts'
+import { prepareTransaction } from './transaction.ts'
 import type { WriterAnswer, WriterCommand, WriterData } from './writer.ts'
 
 // The thread that waits for the disk, for every thread that changes the store. Each has a port. Batches that have
@@ -14,9 +14,9 @@ import type { WriterAnswer, WriterCommand, WriterData } from './writer.ts'
 const recoverEveryMs = 1_000
 
 const owner = parentPort as MessagePort
-const { file, batchRowsMax } = workerData as WriterData
+const { file, batchRowsMax, statements } = workerData as WriterData
 const connection = openWriterConnection(file)
-const runTransaction = closeOnError(connection, prepareTransaction)
+const runTransaction = closeOnError(connection, () => prepareTransaction(connection, statements))
 // To read it also opens the log, while the store is where it was.
 let userVersion = connection.pragma('user_version', { simple: true }) as bigint
 const ports = new Set<MessagePort>()

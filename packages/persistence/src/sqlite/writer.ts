@@ -3,12 +3,15 @@ import { extname } from 'node:path'
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
 import { DomainError } from '@plant-store/domain'
 import type { Change, Commit } from '../group-commit.ts'
+import type { Statements } from '../shared-statements.ts'
 
 /** The `workerData` of the writer's thread. */
 export interface WriterData {
   readonly file: string
   /** A transaction with this many changes takes no further batch. */
   readonly batchRowsMax: number
+  /** Compiled where Kysely is loaded already: the writer starts without it. */
+  readonly statements: Statements['change']
 }
 
 /** From the thread that started the writer. */

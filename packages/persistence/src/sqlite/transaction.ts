@@ -1,0 +1,26 @@
+import type Database from 'better-sqlite3'
+import type { Change } from '../group-commit.ts'
+import type { Statements } from '../shared-statements.ts'
+
+export function prepareAll<Name extends string>(
+  connection: Database.Database,
+  sqls: Readonly<Record<Name, string>>,
+): Record<Name, Database.Statement> {
+  const entries = Object.entries<string>(sqls).map(([name, sql]) => [name, connection.prepare(sql)])
+  return Object.fromEntries(entries)
+}
+
+/**
+ * Returns a function that makes the changes of a batch in order in one transaction and returns the affected rows of
+ * each. When it throws, none was made.
+ */
+export function prepareTransaction(
+  connection: Database.Database,
+  statements: Statements['change'],
+): (batch: readonly Change[]) => number[] {
+  const prepared = prepareAll(connection, statements)
+  // Immediate: a transaction that begins by reading could be refused its first write without waiting for the lock.
+  return connection.transaction((batch: readonly Change[]) =>
+    batch.map(([statement, ...parameters]) => prepared[statement].run(...parameters).changes),
+  ).immediate
+}
