@@ -1,7 +1,7 @@
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { parsePlant, plantIdMax } from '@plant-store/domain'
+import { type Plant, parsePlant, plantIdMax } from '@plant-store/domain'
 import { openArchive, openStorage } from '@plant-store/persistence'
 import { plantArchiveContract } from '@plant-store/persistence/testing'
 import Database from 'better-sqlite3'
@@ -44,7 +44,9 @@ describe('an archive beside a server, on SQLite', () => {
     )
     await archive.load(plants, 'keep')
     await using snapshot = await archive.snapshot()
-    expect(await Array.fromAsync(snapshot.plants())).toEqual([plants])
+    const read: Plant[] = []
+    for await (const some of snapshot.plants()) read.push(...some)
+    expect(read).toEqual(plants)
   })
 
   test('keeps nothing of a call that fails, and says why', async () => {
