@@ -11,6 +11,7 @@ export const errorNumbers = {
   'repeated-field': 40008,
   'repeated-parameter': 40009,
   'partial-put': 40010,
+  'bad-condition': 40011,
   'no-token': 40101,
   'invalid-token': 40102,
   'insufficient-scope': 40301,

@@ -21,8 +21,8 @@ export interface PlantStore {
    * rejects, some may have been created; doing it again is safe.
    */
   createAll(all: readonly Plant[]): Promise<readonly CreateOutcome[]>
-  /** @throws DomainError `plant-not-found` */
-  find(id: PlantId): Promise<VersionedPlant>
+  /** @throws DomainError `plant-not-found`, `condition-failed` */
+  find(id: PlantId, condition?: PlantCondition): Promise<VersionedPlant>
   /** A page that `textBytesMax` ends is shorter than its limit. It is the last one only without `next`. */
   list(query: PlantPageQuery): Promise<PlantPage>
   /**
@@ -65,8 +65,9 @@ export function createPlantStore({ plants }: { plants: PlantRepository }): Plant
     },
     // All at once, so that an adapter can make them in one transaction.
     createAll: all => Promise.all(all.map(createUnlessThere)),
-    async find(id) {
-      return (await plants.find(id)) ?? notFound(id)
+    async find(id, condition = {}) {
+      const found = (await plants.find(id)) ?? notFound(id)
+      return isMet(condition, found.version) ? found : conditionFailed(id, found.version)
     },
     async list(query) {
       const { limit, textBytesMax = Number.POSITIVE_INFINITY } = query

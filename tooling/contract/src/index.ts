@@ -10,6 +10,7 @@ import { accessCases } from './cases/access.ts'
 import { aroundRequestCases } from './cases/around-request.ts'
 import { batchCases } from './cases/batch.ts'
 import { bodyCases } from './cases/bodies.ts'
+import { conditionCases } from './cases/conditions.ts'
 import { idCases } from './cases/ids.ts'
 import { listCases } from './cases/list.ts'
 import { openPageCases } from './cases/open-pages.ts'
@@ -43,6 +44,7 @@ export const contractCases: readonly ContractCase[] = [
   ...textCases,
   ...idCases,
   ...operationCases,
+  ...conditionCases,
   ...listCases,
   ...batchCases,
   ...accessCases,

@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream'
 import fastJsonStringify from 'fast-json-stringify'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { countedBytesMin, type HeldBytes } from '../request/held-bytes.ts'
@@ -35,6 +36,11 @@ export function answerCounted(reply: FastifyReply, value: unknown, { hold }: Hel
   const bytes = Buffer.from(text)
   hold(reply.raw, bytes.length)
   return reply.header('content-type', 'application/json').send(bytes)
+}
+
+/** Answers 304. Of no body at all, Fastify's HEAD would say that the plant has 0 bytes (RFC 9110, 8.6). */
+export function answerNotModified({ method }: FastifyRequest, reply: FastifyReply): FastifyReply {
+  return reply.code(304).send(method === 'HEAD' ? Readable.from([]) : undefined)
 }
 
 function write(reply: FastifyReply, value: unknown): string {

@@ -4,8 +4,8 @@ import type { Route } from '../connection/open-server.ts'
 import { requestIdField } from '../request/request-log.ts'
 
 const allowedMethods = 'GET, HEAD, POST, PUT, DELETE'
-const allowedHeaders = `authorization, content-type, ${requestIdField}, traceparent, tracestate`
-const exposedHeaders = `link, www-authenticate, retry-after, allow, ${requestIdField}`
+const allowedHeaders = `authorization, content-type, if-match, if-none-match, ${requestIdField}, traceparent, tracestate`
+const exposedHeaders = `etag, link, www-authenticate, retry-after, allow, ${requestIdField}`
 /** For how long a browser need not ask again, at most two hours in any. */
 const preflightSeconds = '7200'
 

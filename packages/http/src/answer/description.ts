@@ -14,6 +14,7 @@ interface Operation extends FastifySchema {
   readonly security?: readonly []
   readonly params?: TObject
   readonly querystring?: TObject
+  readonly headers?: TObject
   readonly body?: Described
   readonly response: Readonly<Record<string, Described>>
 }
@@ -117,7 +118,7 @@ function collectPaths(
   app.addHook('onRoute', route => {
     const { method, schema = {} } = route
     if (method === 'HEAD' || !operations.has(schema)) return
-    const { params, querystring, body, response, ...rest } = schema as Operation
+    const { params, querystring, headers, body, response, ...rest } = schema as Operation
     const template = pathOf(route).replaceAll(/:(\w+)/g, '{$1}')
     const around = [...template.matchAll(/\{(\w+)\}/g)]
       .map(([, name]) => name as string)
@@ -126,6 +127,7 @@ function collectPaths(
       ...common,
       ...rest,
       ...(querystring && { parameters: parameters('query', querystring) }),
+      ...(headers && { parameters: parameters('header', headers) }),
       ...(body && { requestBody: { ...described(body), required: true } }),
       responses: mapValues(response, (each, status) =>
         each === failureResponses[status]
@@ -182,7 +184,7 @@ function failureTable(): string {
   return ['| error | meaning |', '|---|---|', ...rows].join('\n')
 }
 
-function parameters(place: 'path' | 'query', { properties, required }: TObject): object[] {
+function parameters(place: 'path' | 'query' | 'header', { properties, required }: TObject): object[] {
   const isRequired = (name: string) => (required as readonly string[] | undefined)?.includes(name)
   return Object.entries(properties).map(([name, property]) => {
     const { description, ...schema } = property as TSchema & { description?: string }

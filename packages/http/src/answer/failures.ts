@@ -14,6 +14,7 @@ export const failures = {
   'repeated-field': [40008, 'A header field that may be given only once is repeated'],
   'repeated-parameter': [40009, 'A query parameter is given more than once'],
   'partial-put': [40010, 'A PUT has Content-Range, and a plant is replaced as a whole'],
+  'bad-condition': [40011, 'If-Match or If-None-Match is neither * nor a list of entity tags'],
   'no-token': [40101, 'No access token was sent'],
   'invalid-token': [40102, 'The access token is unknown, revoked or expired'],
   'insufficient-scope': [40301, 'The access token lacks the scope for this operation'],

@@ -1,4 +1,5 @@
 import {
+  isMet,
   type PlantId,
   type PlantStore,
   pageLimitDefault,
@@ -9,10 +10,11 @@ import {
 } from '@plant-store/domain'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
-import { answer, answerCounted } from '../answer/answer.ts'
+import { answer, answerCounted, answerNotModified } from '../answer/answer.ts'
 import { about, aroundBody, aroundRequest, failing, operation } from '../answer/description.ts'
 import { RequestError } from '../answer/failures.ts'
 import * as wire from '../answer/schemas.ts'
+import { readCondition, toEntityTag } from '../request/conditions.ts'
 import type { HeldBytes } from '../request/held-bytes.ts'
 import { readJson } from '../request/json.ts'
 import { plantId } from '../request/notes.ts'
@@ -98,13 +100,26 @@ export function addPlantRoutes(
         tags: ['plants'],
         summary: 'Read a plant',
         params: plantPath,
-        response: { 200: about('The plant', wire.StoredPlant), ...failing(404, ...aroundRequest) },
+        headers: conditionFields,
+        response: {
+          200: { ...about('The plant', wire.StoredPlant), headers: { ETag: entityTag } },
+          304: {
+            ...about('The plant has an entity tag of If-None-Match', Type.Null()),
+            headers: { ETag: entityTag },
+          },
+          ...failing(404, 412, ...aroundRequest),
+        },
       }),
     },
     async (request, reply) => {
       held.checkRoom()
-      const { plant } = await store.find(readId(request))
-      return answerCounted(reply, plant, held)
+      const id = readId(request)
+      const { matches, differs } = readCondition(request) ?? {}
+      const { plant, version } = await store.find(id, { matches })
+      reply.header('etag', toEntityTag(version))
+      return isMet({ differs }, version)
+        ? answerCounted(reply, plant, held)
+        : answerNotModified(request, reply)
     },
   )
 
@@ -118,18 +133,19 @@ export function addPlantRoutes(
         description:
           'Doing it twice is doing it once. An `id` in the body, where there is one, must be that of the path.',
         params: plantPath,
+        headers: conditionFields,
         body: about('The plant as it is to be', wire.Plant),
         response: {
-          200: about('The plant as it is now', wire.Plant),
-          ...failing(...aroundRequest, ...aroundBody),
+          200: { ...about('The plant as it is now', wire.Plant), headers: { ETag: entityTag } },
+          ...failing(412, ...aroundRequest, ...aroundBody),
         },
       }),
     },
     async (request, reply) => {
       const id = readId(request)
       const plant = parsePlant(readBody(request.body), id)
-      await store.replace(plant)
-      return answer(reply, plant)
+      const version = await store.replace(plant, readCondition(request))
+      return answer(reply.header('etag', toEntityTag(version)), plant)
     },
   )
 
@@ -141,14 +157,15 @@ export function addPlantRoutes(
         tags: ['plants'],
         summary: 'Remove a plant',
         params: plantPath,
+        headers: conditionFields,
         response: {
           204: about('The plant is removed', Type.Null()),
-          ...failing(404, ...aroundRequest, ...aroundBody),
+          ...failing(404, 412, ...aroundRequest, ...aroundBody),
         },
       }),
     },
     async (request, reply) => {
-      await store.remove(readId(request))
+      await store.remove(readId(request), readCondition(request))
       return reply.code(204).send()
     },
   )
@@ -171,6 +188,17 @@ const nextPageHeader = about(
 )
 
 const plantPath = Type.Object({ id: about('The id of the plant', wire.PlantId) })
+
+const conditionFields = Type.Object({
+  'If-Match': Type.Optional(
+    Type.String({ description: 'Only a plant with one of these entity tags, or with `*` any plant' }),
+  ),
+  'If-None-Match': Type.Optional(
+    Type.String({ description: 'Only a plant with none of these entity tags, or with `*` no plant' }),
+  ),
+})
+
+const entityTag = about('Names this state of the plant, and no other (RFC 9110, 8.8.3)', Type.String())
 
 interface PlantPath {
   Params: { id: string }
