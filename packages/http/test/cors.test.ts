@@ -19,7 +19,7 @@ const vary = 'origin'
 const allowed = { vary, 'access-control-allow-origin': origin }
 const exposed = {
   ...allowed,
-  'access-control-expose-headers': 'link, www-authenticate, retry-after, allow, x-request-id',
+  'access-control-expose-headers': 'etag, link, www-authenticate, retry-after, allow, x-request-id',
 }
 
 test.each<[string, readonly string[], string, Record<string, string>, number, Record<string, string>]>([
@@ -47,7 +47,8 @@ test.each<[string, readonly string[], string, Record<string, string>, number, Re
     {
       ...allowed,
       'access-control-allow-methods': 'GET, HEAD, POST, PUT, DELETE',
-      'access-control-allow-headers': 'authorization, content-type, x-request-id, traceparent, tracestate',
+      'access-control-allow-headers':
+        'authorization, content-type, if-match, if-none-match, x-request-id, traceparent, tracestate',
       'access-control-max-age': '7200',
     },
   ],

@@ -43,6 +43,8 @@ export function drawRequest(
       { 'x-forwarded-for': '1.2.3.4', 'user-agent': '' },
       { cookie: 'a=b; c', 'accept-encoding': 'gzip, br' },
       { 'if-none-match': '*', range: 'bytes=0-1' },
+      { 'if-match': '*' },
+      { 'if-none-match': '"a", W/"b,"' },
     ),
   })
   const spoil = <Wrong>(wrong: fc.Arbitrary<Wrong>, put: (wrong: Wrong, parts: Parts) => Partial<Parts>) =>
@@ -55,6 +57,12 @@ export function drawRequest(
       spoil(wrongText(schema), (wrong, { inQuery }) => ({ inQuery: { ...inQuery, [name]: wrong } })),
     ),
   ]
+  for (const { name } of resolved.filter(each => each.in === 'header')) {
+    const malformed = fc.constantFrom('x', '"', '"a" "b"', '*, "a"', 'w/"a"')
+    wrongs.push(
+      spoil(malformed, (wrong, { headers }) => ({ headers: { ...headers, [name.toLowerCase()]: wrong } })),
+    )
+  }
   if (body !== undefined) {
     const noise = fc.tuple(fc.nat(), fc.constantFrom('{', '"', ']', ',', '\\', '\u0000', '}'))
     wrongs.push(
