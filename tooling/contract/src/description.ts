@@ -7,7 +7,7 @@ export interface DescribedResponse {
 
 interface Parameter {
   readonly name: string
-  readonly in: 'path' | 'query'
+  readonly in: 'path' | 'query' | 'header'
   readonly schema: Schema
 }
 
