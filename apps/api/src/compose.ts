@@ -71,7 +71,7 @@ export async function startService(
   const usesStoredTokens = config.accessTokens.length === 0
   // Last: nobody would ever see the token of a start that fails afterwards.
   const firstToken = usesStoredTokens && showsToken ? await makeFirstToken(storage.tokens) : undefined
-  if (usesStoredTokens && (await storage.tokens.list()).length === 0) {
+  if (usesStoredTokens && config.jwt === undefined && (await storage.tokens.list()).length === 0) {
     logger.warn(
       'there is no access token: create one with plant-store token create --name NAME --scope write',
     )

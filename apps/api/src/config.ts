@@ -3,6 +3,7 @@ import { availableParallelism } from 'node:os'
 import { isatty } from 'node:tty'
 import { isBearerToken } from '@plant-store/access'
 import type { ServerLimits } from '@plant-store/http/server'
+import { type JwtAlgorithm, jwtAlgorithms, parseJwksUrl } from '@plant-store/jwt/settings'
 import { defaultStoreUrl, parseStoreUrl, type StoreLocation } from '@plant-store/persistence'
 import ipaddr from 'ipaddr.js'
 
@@ -32,6 +33,17 @@ const readSettings = (read: Read) => ({
   databasePoolMax: read('DATABASE_POOL_MAX', '4', integer(1, 1000)),
   baseUrl: read('BASE_URL', '', optional(plainUrl)),
   accessTokens: read('ACCESS_TOKENS', '', tokenList),
+  jwt: {
+    issuer: read('JWT_ISSUER', '', text => text),
+    audience: read('JWT_AUDIENCE', '', audienceList),
+    jwksUrl: read(
+      'JWT_JWKS_URL',
+      '',
+      optional(text => parseJwksUrl(text).href),
+    ),
+    algorithms: read('JWT_ALGORITHMS', jwtAlgorithms.join(), algorithmList),
+    clockSkewMs: read('JWT_CLOCK_SKEW', '30s', clockSkew),
+  },
   corsOrigins: read('CORS_ORIGINS', '', originList),
   logLevel: read('LOG_LEVEL', 'info', oneOf(logLevels)),
   logFormat: read('LOG_FORMAT', logFormatDefault, oneOf(logFormats)),
@@ -55,7 +67,12 @@ const readSettings = (read: Read) => ({
   tracesEndpoint: read('OTEL_EXPORTER_OTLP_ENDPOINT', '', optional(httpUrl)),
 })
 
-export type Config = Readonly<ReturnType<typeof readSettings>>
+type Settings = Readonly<ReturnType<typeof readSettings>>
+
+export interface Config extends Omit<Settings, 'jwt'> {
+  /** Of the identity provider, where there is one. */
+  readonly jwt: (Settings['jwt'] & { readonly jwksUrl: string }) | undefined
+}
 
 /** @throws ConfigError that names every wrong variable, and what it must be */
 export function readConfig(environment: Readonly<Record<string, string | undefined>>): Config {
@@ -81,10 +98,23 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
   if (config.metricsPort !== undefined && config.metricsPort === config.port) {
     faults.push('METRICS_PORT must be another port than PORT')
   }
+  const { jwksUrl } = config.jwt
+  const missing = jwtTogether.filter(name => !environment[name])
+  const useless = missing.length === 0 ? [] : jwtAlone.filter(name => environment[name])
+  if (missing.length > 0 && missing.length < jwtTogether.length)
+    faults.push(`${missing.join(' and ')} must be set too: ${jwtTogether.join(', ')} belong together`)
+  else if (useless.length > 0) faults.push(`${useless.join(' and ')} must not be set without JWT_ISSUER`)
   if (faults.length > 0) throw new ConfigError(faults.join('\n'))
-  // Each thread takes at least one connection.
-  return Object.freeze({ ...config, httpThreads: Math.min(config.httpThreads, connectionsMax) })
+  return Object.freeze({
+    ...config,
+    jwt: jwksUrl === undefined ? undefined : { ...config.jwt, jwksUrl },
+    // Each thread takes at least one connection.
+    httpThreads: Math.min(config.httpThreads, connectionsMax),
+  })
 }
+
+const jwtTogether = ['JWT_ISSUER', 'JWT_AUDIENCE', 'JWT_JWKS_URL']
+const jwtAlone = ['JWT_ALGORITHMS', 'JWT_CLOCK_SKEW']
 
 /** The stores for which DATABASE_TIMEOUT holds. */
 const hasTimeout: Readonly<Record<StoreLocation['kind'], boolean>> = {
@@ -125,6 +155,15 @@ const duration = (text: string) => {
   if (!(value >= 1 && value <= 86_400_000))
     throw new Error('must be a time of at most a day, such as 500ms or 30s')
   return value
+}
+
+/** With more, it would no longer count when a token expires. */
+const clockSkewMsMax = 300_000
+
+const clockSkew = (text: string) => {
+  const ms = duration(text)
+  if (ms > clockSkewMsMax) throw new Error('must be a time of at most 300s')
+  return ms
 }
 
 const httpUrl = (text: string) => {
@@ -173,3 +212,10 @@ const tokenList = listOf(
   'tokens separated by commas, each of letters, digits and - . _ ~ + / = (RFC 6750)',
   isBearerToken,
 )
+
+const audienceList = listOf('audiences separated by commas', text => text !== '')
+
+const algorithmList = (text: string) =>
+  listOf(`some of ${jwtAlgorithms.join(', ')}, separated by commas`, item =>
+    jwtAlgorithms.includes(item as JwtAlgorithm),
+  )(text) as JwtAlgorithm[]

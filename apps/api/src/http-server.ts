@@ -1,6 +1,7 @@
 import {
   type AccessToken,
   createGate,
+  type Gate,
   type GateOptions,
   hashToken,
   scopes,
@@ -37,9 +38,11 @@ export async function openHttpServer(
   const tracing =
     config.tracesEndpoint === undefined ? undefined : (await import('./opentelemetry.ts')).startTracing()
   const store = createPlantStore({ plants: storage.plants })
+  const tokens = createGate({ tokens: withGivenTokens(config.accessTokens, storage.tokens) })
+  const stopping = new AbortController()
   const server = createServer({
     store: tracing?.traced(store) ?? store,
-    gate: createGate({ tokens: withGivenTokens(config.accessTokens, storage.tokens) }),
+    gate: config.jwt === undefined ? tokens : await withJwts(config.jwt, tokens, logger, stopping.signal),
     check: storage.check,
     logger,
     metrics,
@@ -59,6 +62,7 @@ export async function openHttpServer(
     listen: async () => void (await server.listen(address)),
     stopListening: () => stopListening(server.server),
     async [Symbol.asyncDispose]() {
+      stopping.abort()
       const unanswered = await drain(server.server, shutdownTimeoutMs * drainShare)
       if (unanswered > 0) {
         logger.error({ connections: unanswered }, 'requests were cut before they were answered')
@@ -78,6 +82,28 @@ function forOneThread({ serverLimits, httpThreads }: Config): ServerLimits {
     connectionsMax: Math.ceil(connectionsMax / httpThreads),
     heldBytesMax: Math.ceil(heldBytesMax / httpThreads),
   }
+}
+
+/** Adds the tokens of an identity provider. Loaded here only: others do without its library, and without `fetch`. */
+async function withJwts(
+  jwt: NonNullable<Config['jwt']>,
+  otherwise: Gate,
+  logger: Logger,
+  signal: AbortSignal,
+): Promise<Gate> {
+  const { createJwtGate } = await import('@plant-store/jwt')
+  const { clockSkewMs, ...settings } = jwt
+  const { jwksUrl } = jwt
+  return createJwtGate({
+    ...settings,
+    limits: { clockSkewMs },
+    otherwise,
+    signal,
+    onStateChange(state) {
+      if (state.ready) logger.info({ jwksUrl }, "the identity provider's keys can be fetched again")
+      else logger.error({ jwksUrl, reason: state.reason }, "the identity provider's keys cannot be fetched")
+    },
+  })
 }
 
 /** Adds the tokens of the configuration to the stored ones. They may do everything. */

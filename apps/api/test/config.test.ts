@@ -28,6 +28,7 @@ const defaults = {
   databaseTimeoutMs: 5_000,
   databasePoolMax: 4,
   accessTokens: [],
+  jwt: undefined,
   corsOrigins: [],
   logLevel: 'info',
   logFormat: isatty(1) ? 'pretty' : 'json',
@@ -140,6 +141,60 @@ describe('a right value is taken:', () => {
       serverLimits: { ...defaults.serverLimits, ...expected },
     })
   })
+})
+
+const identityProvider = {
+  JWT_ISSUER: 'https://identity.example/',
+  JWT_AUDIENCE: 'plants, https://plants.example',
+  JWT_JWKS_URL: 'https://identity.example/jwks',
+}
+
+test('an identity provider has an issuer, audiences and the URL of its keys', () => {
+  expect(readConfig(identityProvider).jwt).toEqual({
+    issuer: 'https://identity.example/',
+    audience: ['plants', 'https://plants.example'],
+    jwksUrl: 'https://identity.example/jwks',
+    algorithms: expect.arrayContaining(['RS256', 'ES256', 'EdDSA']),
+    clockSkewMs: 30_000,
+  })
+  const more = { JWT_ALGORITHMS: 'RS256, ES256', JWT_CLOCK_SKEW: '300s' }
+  const expected = { algorithms: ['RS256', 'ES256'], clockSkewMs: 300_000 }
+  expect(readConfig({ ...identityProvider, ...more }).jwt).toMatchObject(expected)
+  const local = { ...identityProvider, JWT_JWKS_URL: 'http://localhost:8080/jwks' }
+  expect(readConfig(local).jwt?.jwksUrl).toBe('http://localhost:8080/jwks')
+})
+
+test.each<[string, object, string]>([
+  ['no issuer', { JWT_ISSUER: '' }, 'JWT_ISSUER must be set too: '],
+  ['no audience', { JWT_AUDIENCE: '' }, 'JWT_AUDIENCE must be set too: '],
+  [
+    'no keys, and no issuer',
+    { JWT_JWKS_URL: '', JWT_ISSUER: '' },
+    'JWT_ISSUER and JWT_JWKS_URL must be set too: ',
+  ],
+])('an identity provider with %s is refused in one line', (_, environment, fault) => {
+  expect(faultsOf({ ...identityProvider, ...environment })).toEqual([
+    `${fault}JWT_ISSUER, JWT_AUDIENCE, JWT_JWKS_URL belong together`,
+  ])
+})
+
+test('what is for an identity provider alone is refused without one', () => {
+  expect(faultsOf({ JWT_CLOCK_SKEW: '10s', JWT_ALGORITHMS: 'RS256' })).toEqual([
+    'JWT_ALGORITHMS and JWT_CLOCK_SKEW must not be set without JWT_ISSUER',
+  ])
+})
+
+test.each([
+  ['JWT_JWKS_URL', 'http://identity.example/jwks'],
+  ['JWT_JWKS_URL', 'identity.example'],
+  ['JWT_JWKS_URL', 'https://a:b@identity.example/'],
+  ['JWT_AUDIENCE', 'a,,b'],
+  ['JWT_ALGORITHMS', 'HS256'],
+  ['JWT_ALGORITHMS', 'RS256,none'],
+  ['JWT_CLOCK_SKEW', '301s'],
+  ['JWT_CLOCK_SKEW', 'long'],
+])('%s=%s is refused, with the variable named', (name, value) => {
+  expect(wrongVariables({ ...identityProvider, [name]: value })).toEqual([name])
 })
 
 describe('a wrong value is refused, with the variable named:', () => {
@@ -305,7 +360,8 @@ describe('the table in docs/operating.md', () => {
   test.each(rows.filter(({ value }) => /^`[^`]+`$/.test(value)))(
     'gives the default of $name',
     ({ name, value }) => {
-      expect(readConfig({ [name]: value.slice(1, -1) })).toEqual(readConfig({}))
+      const given = { ...identityProvider, [name]: value.slice(1, -1) }
+      expect(readConfig(given)).toEqual(readConfig(identityProvider))
     },
   )
 })

@@ -26,6 +26,7 @@ const forbidden = [
   ['packages/domain/src', "export { Kysely } from 'kysely'"],
   ['packages/json/src', "export const domain = import('@plant-store/domain')"],
   ['packages/access/src', "import { readFileSync } from 'node:fs'"],
+  ['packages/jwt/src', "import { createServer } from 'node:http'"],
   ['packages/client/src', "import { createServer } from 'node:http'"],
   ['packages/http/src', "import type { Storage } from '@plant-store/persistence'"],
   ['packages/http/src/routes', "import pg from 'pg'"],
@@ -41,6 +42,7 @@ const forbidden = [
 const allowed = [
   ['packages/domain/src/testing', "import assert from 'node:assert/strict'"],
   ['packages/http/src/routes', "import { plant } from '@plant-store/domain'"],
+  ['packages/jwt/src', "import { jwtVerify } from 'jose'"],
   ['packages/persistence/src/sqlite', "import { sql } from '../tables.ts'"],
   ['apps/api/src', "import { plantRoutes } from '@plant-store/http'"],
   ['apps/cli/src', "export const server = import('@plant-store/api/serve')"],

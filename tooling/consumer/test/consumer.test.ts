@@ -34,6 +34,7 @@ test('there are packages, and each came from its tarball', async () => {
     '@plant-store/domain',
     '@plant-store/http',
     '@plant-store/json',
+    '@plant-store/jwt',
     '@plant-store/persistence',
   ])
   const lock = JSON.parse(await readFile(join(folder, 'package-lock.json'), 'utf8'))

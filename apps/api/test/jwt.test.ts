@@ -1,0 +1,141 @@
+import { once } from 'node:events'
+import { createServer, type RequestListener } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { type Server, startServer } from '@plant-store/harness'
+import { temporaryFolder } from '@plant-store/harness/vitest'
+import { exportJWK, generateKeyPair, SignJWT } from 'jose'
+import { expect, onTestFinished, test } from 'vitest'
+
+const issuer = 'https://identity.example/'
+const audience = 'https://plants.example'
+
+async function makeKey(kid: string) {
+  const { privateKey, publicKey } = await generateKeyPair('RS256')
+  const jwk = { ...(await exportJWK(publicKey)), kid, alg: 'RS256' }
+  const sign = (claims: object = {}) =>
+    new SignJWT({ sub: 'flora', permissions: ['plants:read', 'plants:write'], ...claims })
+      .setProtectedHeader({ alg: 'RS256', kid })
+      .setIssuer(issuer)
+      .setAudience(audience)
+      .setExpirationTime('1h')
+      .sign(privateKey)
+  return { jwk, sign }
+}
+
+/** An identity provider on this machine. */
+async function startProvider() {
+  const provider = {
+    keys: [] as object[],
+    /** Instead of giving the keys. */
+    answer: undefined as RequestListener | undefined,
+    asked: 0,
+    url: '',
+    async stop() {
+      server.closeAllConnections()
+      server.close()
+    },
+  }
+  const server = createServer((request, response) => {
+    provider.asked++
+    if (provider.answer !== undefined) return provider.answer(request, response)
+    response.end(JSON.stringify({ keys: provider.keys }))
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  provider.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/jwks`
+  onTestFinished(() => provider.stop())
+  return provider
+}
+
+const environment = (jwksUrl: string) => ({
+  HTTP_THREADS: '2',
+  ACCESS_TOKENS: 'given,a.b.c',
+  WRONG_TOKENS_LIMIT: '10',
+  JWT_ISSUER: issuer,
+  JWT_AUDIENCE: audience,
+  JWT_JWKS_URL: jwksUrl,
+})
+
+/** On a connection of its own, so that any of the threads may get it. */
+async function ask({ url }: Server, token: string, method = 'GET') {
+  const response = await fetch(`${url}/plants`, {
+    method,
+    headers: { authorization: `Bearer ${token}`, connection: 'close', 'content-type': 'application/json' },
+    ...(method === 'POST' && { body: '{"id": 1, "name": "Ficus"}' }),
+  })
+  const { error } = (await response.json()) as { error?: number }
+  return error ?? response.status
+}
+
+test('JWTs of the provider are admitted beside opaque tokens, in every thread, and logged by their subject', async () => {
+  const provider = await startProvider()
+  const [first, second, forged] = await Promise.all(['1', '2', '1'].map(makeKey))
+  if (!(first && second && forged)) throw new Error('no keys')
+  provider.keys = [first.jwk]
+  await using server = await startServer({
+    folder: temporaryFolder(),
+    environment: environment(provider.url),
+  })
+  const token = await first.sign()
+  expect(await ask(server, token, 'POST')).toBe(200)
+  const answers = Array.from({ length: 10 }, () => ask(server, token))
+  expect(new Set(await Promise.all(answers))).toEqual(new Set([200]))
+  // Once for each thread.
+  expect(provider.asked).toBeLessThanOrEqual(2)
+  for (const opaque of ['given', 'a.b.c']) expect(await ask(server, opaque)).toBe(200)
+
+  expect(await ask(server, await first.sign({ permissions: ['plants:read'] }), 'POST')).toBe(40301)
+  const [header, , signature] = token.split('.')
+  const none = Buffer.from('{"alg":"none"}').toString('base64url')
+  const payload = token.split('.')[1]
+  const wrong = [
+    await forged.sign(),
+    `${none}.${payload}.`,
+    `${header}.${payload}x.${signature}`,
+    await first.sign({ aud: 'other' }).then(other => `${other.slice(0, -2)}AA`),
+    'guess',
+  ]
+  for (const each of wrong) expect(await ask(server, each)).toBe(40102)
+  for (const _ of wrong) await ask(server, await forged.sign())
+  // They count as wrong tokens do.
+  expect(await ask(server, await forged.sign())).toBe(42901)
+  expect(await ask(server, token)).toBe(200)
+
+  provider.keys = [first.jwk, second.jwk]
+  expect(await ask(server, await second.sign({ sub: 'fauna' }))).toBe(200)
+  expect(await server.end()).toBe(0)
+  expect(server.log.filter(line => 'token' in line && line.token === 'fauna')).toHaveLength(1)
+  expect(server.errors()).toBe('')
+})
+
+test('while the provider is down, opaque tokens are as good as ever, and JWTs get "not now"', async () => {
+  const key = await makeKey('1')
+  const provider = await startProvider()
+  provider.keys = [key.jwk]
+  provider.answer = (_request, response) => response.writeHead(500).end()
+  await using server = await startServer({
+    folder: temporaryFolder(),
+    environment: environment(provider.url),
+  })
+  const token = await key.sign()
+  expect(await ask(server, token)).toBe(50306)
+  expect(await ask(server, 'given', 'POST')).toBe(200)
+  expect((await fetch(`${server.url}/readyz`)).status).toBe(200)
+  const line = await server.logged("the identity provider's keys cannot be fetched")
+  expect(line).toMatchObject({ level: 50, jwksUrl: provider.url, reason: 'it answered 500' })
+  expect(await server.end()).toBe(0)
+})
+
+test('a provider that hangs holds up neither a start nor a stop', async () => {
+  const provider = await startProvider()
+  provider.answer = () => {}
+  await using server = await startServer({
+    folder: temporaryFolder(),
+    environment: { ...environment(provider.url), SHUTDOWN_TIMEOUT: '60s' },
+  })
+  const asked = ask(server, await (await makeKey('1')).sign())
+  expect(await ask(server, 'given', 'POST')).toBe(200)
+  const begunAtMs = performance.now()
+  expect(await server.end()).toBe(0)
+  expect(performance.now() - begunAtMs).toBeLessThan(4000)
+  expect(await asked).toBe(50306)
+})

@@ -1,0 +1,131 @@
+import { AccessError, type Gate, type Holder, type Scope, scopes } from '@plant-store/access'
+import { decodeJwt, errors, type JWTPayload, jwtVerify } from 'jose'
+import { type KeySet, type KeySetState, openKeySet } from './key-set.ts'
+import { defaultJwtLimits, type JwtLimits } from './limits.ts'
+import { type JwtAlgorithm, jwtAlgorithms, parseJwksUrl } from './settings.ts'
+
+export interface JwtGateOptions {
+  /** To the letter what the claim `iss` has. */
+  readonly issuer: string
+  /** What the claim `aud` must have, or one of these. */
+  readonly audience: string | readonly string[]
+  /** Where the provider publishes its keys: https, or http on this machine. */
+  readonly jwksUrl: string
+  /** All of {@link jwtAlgorithms} unless given. */
+  readonly algorithms?: readonly JwtAlgorithm[]
+  /** For what is no JWT of this issuer, such as opaque tokens; refused unless given. */
+  readonly otherwise?: Gate
+  /** The others are {@link defaultJwtLimits}. */
+  readonly limits?: Partial<JwtLimits>
+  /** Called when fetching the keys begins to fail, and when it works again. */
+  readonly onStateChange?: (state: KeySetState) => void
+  /** Ends a fetch that is under way. */
+  readonly signal?: AbortSignal
+}
+
+interface Verified extends Holder {
+  readonly scopes: readonly Scope[]
+  readonly expiresAtMs: number
+  /** Those that it was checked with. Others may lack its key. */
+  readonly keys: ReturnType<KeySet['current']>
+}
+
+/**
+ * Admits the JWTs of an identity provider (RFC 7519) that are signed for the audience, by the claims `sub` and
+ * `permissions`, or `scope` where there are no permissions. Begins to fetch the provider's keys.
+ *
+ * @throws TypeError when the options cannot be met safely
+ */
+export function createJwtGate(options: JwtGateOptions): Gate {
+  const { issuer, algorithms = jwtAlgorithms, otherwise = refuse, onStateChange = () => {} } = options
+  const audience = [options.audience].flat()
+  if (algorithms.length === 0 || !algorithms.every(each => jwtAlgorithms.includes(each)))
+    throw new TypeError(`algorithms must be some of ${jwtAlgorithms.join(', ')}`)
+  if (issuer === '' || audience.length === 0 || audience.includes(''))
+    throw new TypeError('issuer and audience must not be empty')
+  const limits = { ...defaultJwtLimits, ...options.limits }
+  const keySet = openKeySet({
+    url: parseJwksUrl(options.jwksUrl),
+    limits,
+    signal: options.signal,
+    onStateChange,
+  })
+  const claims = {
+    issuer,
+    audience,
+    algorithms: [...algorithms],
+    clockTolerance: limits.clockSkewMs / 1000,
+    requiredClaims: ['exp', 'sub'],
+  }
+  const remembered = new Map<string, Verified>()
+
+  const verify = async (token: string, scope: Scope) => {
+    remembered.delete(token)
+    const keys = keySet.current()
+    const { payload } = await jwtVerify(token, keySet.find, claims).catch(error => {
+      throw refusalOf(error)
+    })
+    const verified = { ...toHolder(payload), keys }
+    // It may have been checked with others.
+    if (keys !== undefined && keys === keySet.current()) remember(token, verified)
+    return admit(verified, scope)
+  }
+
+  const remember = (token: string, verified: Verified) => {
+    const [oldest] = remembered.keys()
+    if (remembered.size >= limits.rememberedTokensMax && oldest !== undefined) remembered.delete(oldest)
+    remembered.set(token, verified)
+  }
+
+  return (credentials, scope) => {
+    const { token } = credentials
+    if (token === undefined) return otherwise(credentials, scope)
+    const known = remembered.get(token)
+    if (known !== undefined && Date.now() < known.expiresAtMs && known.keys === keySet.current())
+      return admit(known, scope)
+    return issuerOf(token, limits) === issuer ? verify(token, scope) : otherwise(credentials, scope)
+  }
+}
+
+const refuse: Gate = ({ token }) => {
+  if (token === undefined) throw new AccessError('no-token', 'an access token is required')
+  throw invalid('the access token is not one of the identity provider')
+}
+
+const invalid = (message: string) => new AccessError('invalid-token', message)
+
+/** What a token says of itself, to choose who checks it. */
+function issuerOf(token: string, { tokenBytesMax }: JwtLimits): string | undefined {
+  if (!/^[\w-]+\.[\w-]+\.[\w-]*$/.test(token)) return undefined
+  if (token.length > tokenBytesMax) throw invalid(`the access token is longer than ${tokenBytesMax} bytes`)
+  try {
+    return decodeJwt(token).iss
+  } catch {
+    return undefined
+  }
+}
+
+function refusalOf(error: unknown): unknown {
+  if (error instanceof errors.JWTExpired) return invalid('the access token has expired')
+  if (error instanceof errors.JOSEError) return invalid(`the access token is not valid: ${error.message}`)
+  return error
+}
+
+function toHolder(payload: JWTPayload): Omit<Verified, 'keys'> {
+  const { sub, exp } = payload
+  if (typeof sub !== 'string' || sub === '')
+    throw invalid('the access token is not valid: "sub" claim must be a text')
+  return { name: sub, scopes: scopesOf(payload), expiresAtMs: (exp as number) * 1000 }
+}
+
+/** Where a provider writes permissions, the scope says only what the client asked for. */
+function scopesOf({ permissions, scope }: JWTPayload): readonly Scope[] {
+  const granted = permissions ?? (typeof scope === 'string' ? scope.split(' ') : [])
+  return Array.isArray(granted) ? scopes.filter(each => granted.includes(each)) : []
+}
+
+function admit(holder: Verified, scope: Scope): Holder {
+  if (!holder.scopes.includes(scope))
+    throw new AccessError('insufficient-scope', `the access token lacks the scope ${scope}`, scope)
+  return holder
+}

@@ -1,0 +1,378 @@
+import { createHmac } from 'node:crypto'
+import type { ServerResponse } from 'node:http'
+import { AccessError, type Credentials, type Gate, type Scope } from '@plant-store/access'
+import { createJwtGate, type JwtGateOptions, type KeySetState } from '@plant-store/jwt'
+import { base64url, exportSPKI, generateKeyPair, importJWK } from 'jose'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { audience, makeKey, provider, type SigningKey, sign } from './provider.ts'
+
+let key: SigningKey
+beforeEach(async () => {
+  vi.useFakeTimers({ toFake: ['performance', 'Date'] })
+  key = await makeKey('first')
+  provider.keys = [key]
+  provider.asked = 0
+  provider.answer = undefined
+  await provider.start(0)
+})
+afterEach(async () => {
+  vi.useRealTimers()
+  await provider.stop()
+})
+
+const limits = { cooldownMs: 50, fetchTimeoutMs: 300 }
+const createGate = (more: Partial<JwtGateOptions> = {}) =>
+  createJwtGate({
+    issuer: provider.issuer,
+    audience,
+    jwksUrl: provider.jwksUrl,
+    ...more,
+    limits: { ...limits, ...more.limits },
+  })
+
+const credentials = (token: string | undefined): Credentials => ({
+  token,
+  headers: {},
+  certificate: undefined,
+})
+
+/** Returns the name of the holder, or the code of the refusal. */
+async function ask(gate: Gate, token: string | undefined, scope: Scope = 'plants:write'): Promise<string> {
+  try {
+    return (await gate(credentials(token), scope)).name
+  } catch (error) {
+    if (!(error instanceof AccessError)) throw error
+    return error.code
+  }
+}
+
+const inSeconds = (ms: number) => Math.floor((Date.now() + ms) / 1000)
+const json = (value: object) => base64url.encode(JSON.stringify(value))
+
+describe('a token', () => {
+  test.each(['RS256', 'PS512', 'ES256', 'ES384', 'EdDSA'])('signed with %s is admitted', async alg => {
+    key = await makeKey('other', alg)
+    provider.keys = [key]
+    expect(await ask(createGate(), await sign(key))).toBe('flora')
+  })
+
+  test.each<[string, object, string]>([
+    ['that expired within the skew', { exp: -29_000 }, 'flora'],
+    ['that expired before', { exp: -31_000 }, 'invalid-token'],
+    ['that begins within the skew', { nbf: 29_000 }, 'flora'],
+    ['that begins later', { nbf: 32_000 }, 'invalid-token'],
+  ])('%s: %s', async (_, times, outcome) => {
+    const claims = Object.fromEntries(Object.entries(times).map(([name, ms]) => [name, inSeconds(ms)]))
+    expect(await ask(createGate(), await sign(key, claims))).toBe(outcome)
+  })
+
+  test.each<[string, object]>([
+    ['without exp', { exp: undefined }],
+    ['whose exp is a text', { exp: '2100' }],
+    ['without sub', { sub: undefined }],
+    ['whose sub is empty', { sub: '' }],
+    ['whose sub is a number', { sub: 7 }],
+    ['for another audience', { aud: 'https://other.example' }],
+    ['for no audience', { aud: undefined }],
+    ['of another issuer', { iss: 'https://other.example' }],
+    ['of nearly this issuer', { iss: 'https://identity.example' }],
+    ['of no issuer', { iss: undefined }],
+  ])('%s is refused', async (_, claims) => {
+    expect(await ask(createGate(), await sign(key, claims))).toBe('invalid-token')
+  })
+
+  test('for several audiences is admitted when one of ours is among them', async () => {
+    const token = await sign(key, { aud: ['https://other.example', audience] })
+    expect(await ask(createGate({ audience: ['x', audience] }), token)).toBe('flora')
+    expect(await ask(createGate({ audience: ['x'] }), token)).toBe('invalid-token')
+  })
+
+  test.each<[string, object, Scope, string]>([
+    ['scope that has it', { scope: 'a plants:read' }, 'plants:read', 'flora'],
+    ['scope that lacks it', { scope: 'a plants:read' }, 'plants:write', 'insufficient-scope'],
+    [
+      'scope that has it as a part',
+      { scope: 'plants:writer xplants:write' },
+      'plants:write',
+      'insufficient-scope',
+    ],
+    ['scope that is a list', { scope: ['plants:read'] }, 'plants:read', 'insufficient-scope'],
+    ['no scope', { scope: undefined }, 'plants:read', 'insufficient-scope'],
+    ['permissions that have it', { scope: undefined, permissions: ['plants:read'] }, 'plants:read', 'flora'],
+    ['permissions for figures', { permissions: ['metrics:read'] }, 'metrics:read', 'flora'],
+    [
+      'permissions that lack what scope has',
+      { permissions: ['plants:read'] },
+      'plants:write',
+      'insufficient-scope',
+    ],
+    ['permissions that are a text', { permissions: 'plants:read' }, 'plants:read', 'insufficient-scope'],
+    ['permissions that are null', { permissions: null, scope: 'plants:read' }, 'plants:read', 'flora'],
+  ])('with %s', async (_, claims, scope, outcome) => {
+    const gate = createGate()
+    const token = await sign(key, claims)
+    for (const _ of ['checked', 'remembered']) expect(await ask(gate, token, scope)).toBe(outcome)
+  })
+
+  test('signed by another key with the same kid is refused', async () => {
+    expect(await ask(createGate(), await sign(await makeKey('first')))).toBe('invalid-token')
+  })
+
+  test('that was changed is refused', async () => {
+    const [header, , signature] = (await sign(key)).split('.')
+    const payload = json({
+      iss: provider.issuer,
+      aud: audience,
+      sub: 'root',
+      scope: 'plants:write',
+      exp: inSeconds(60_000),
+    })
+    expect(await ask(createGate(), `${header}.${payload}.${signature}`)).toBe('invalid-token')
+  })
+
+  test('without a signature, or made with a public key as the secret, is refused', async () => {
+    key = await makeKey('rsa', 'RS256')
+    provider.keys = [key]
+    const payload = (await sign(key)).split('.')[1]
+    const gate = createGate()
+    for (const alg of ['none', 'None', 'NONE']) {
+      expect(await ask(gate, `${json({ alg, kid: 'rsa' })}.${payload}.`)).toBe('invalid-token')
+    }
+    const publicKey = (await importJWK({ ...key.jwk, ext: true } as never, 'RS256')) as CryptoKey
+    for (const secret of [await exportSPKI(publicKey), JSON.stringify(key.jwk)]) {
+      const signed = `${json({ alg: 'HS256', kid: 'rsa' })}.${payload}`
+      const signature = createHmac('sha256', secret).update(signed).digest('base64url')
+      expect(await ask(gate, `${signed}.${signature}`)).toBe('invalid-token')
+    }
+  })
+
+  test('of an algorithm that is not on the list is refused', async () => {
+    expect(await ask(createGate({ algorithms: ['RS256', 'ES256'] }), await sign(key))).toBe('flora')
+    expect(await ask(createGate({ algorithms: ['RS256'] }), await sign(key))).toBe('invalid-token')
+  })
+
+  test("that brings its own key is checked with the provider's", async () => {
+    const { privateKey } = await generateKeyPair('ES256')
+    const own = { ...(await makeKey('own')), privateKey }
+    const header = { jwk: own.jwk, jku: provider.jwksUrl, kid: undefined } as object
+    expect(await ask(createGate(), await sign(own, {}, header))).toBe('invalid-token')
+  })
+
+  test('without a kid is admitted when one key alone can be its own', async () => {
+    const token = await sign(key, {}, { kid: undefined })
+    expect(await ask(createGate(), token)).toBe('flora')
+    provider.keys = [key, await makeKey('second')]
+    expect(await ask(createGate(), token)).toBe('invalid-token')
+  })
+
+  test.each([
+    ['is longer than allowed', () => sign(key, { padding: 'x'.repeat(8192) })],
+    ['has a megabyte', () => sign(key, { padding: 'x'.repeat(2 ** 20) })],
+    ['is a megabyte of dots', () => '.'.repeat(2 ** 20)],
+    ['has five parts, as what is encrypted has', async () => `${await sign(key)}.a.b`],
+    ['is not JSON', () => 'a.b.c'],
+    ['is opaque', () => 'plantstore_1'],
+    ['is empty', () => ''],
+  ])('that %s is refused', async (_, make) => {
+    expect(await ask(createGate(), await make())).toBe('invalid-token')
+  })
+
+  test('that is none is told apart', async () => {
+    expect(await ask(createGate(), undefined)).toBe('no-token')
+  })
+})
+
+test('the other gate gets what is no JWT of this issuer, and nothing else', async () => {
+  const seen: unknown[] = []
+  const otherwise: Gate = ({ token, headers }) => {
+    seen.push([token, headers])
+    return { name: 'other' }
+  }
+  const gate = createGate({ otherwise })
+  const foreign = await sign(key, { iss: 'https://other.example' })
+  for (const token of [undefined, 'opaque', 'a.b.c', foreign]) expect(await ask(gate, token)).toBe('other')
+  expect(seen).toEqual([undefined, 'opaque', 'a.b.c', foreign].map(token => [token, {}]))
+  expect(await ask(gate, await sign(key))).toBe('flora')
+  expect(await ask(gate, await sign(key, { exp: 1 }))).toBe('invalid-token')
+  expect(seen).toHaveLength(4)
+})
+
+describe('a token that was checked', () => {
+  /** Signed, and checked until it is remembered. */
+  const known = async (gate: Gate, claims: object = {}) => {
+    const token = await sign(key, claims)
+    for (const _ of ['with keys that were not there yet', 'remembered']) await ask(gate, token)
+    return token
+  }
+  const isRemembered = (gate: Gate, token: string) => {
+    const admission = gate(credentials(token), 'plants:write')
+    if (!(admission instanceof Promise)) return true
+    admission.catch(() => {})
+    return false
+  }
+
+  test('is remembered up to the moment it expires', async () => {
+    const gate = createGate({ limits: { refreshAfterMs: 3_600_000 } })
+    const token = await known(gate, { exp: inSeconds(10_000) })
+    vi.setSystemTime(inSeconds(10_000) * 1000 - 1)
+    expect(isRemembered(gate, token)).toBe(true)
+    vi.setSystemTime(Date.now() + 1)
+    expect(isRemembered(gate, token)).toBe(false)
+    // The skew is left to be judged again.
+    expect(await ask(gate, token)).toBe('flora')
+    vi.setSystemTime(Date.now() + 31_000)
+    expect(await ask(gate, token)).toBe('invalid-token')
+  })
+
+  test('is forgotten when others were checked since', async () => {
+    const gate = createGate({ limits: { rememberedTokensMax: 2 } })
+    const tokens = [
+      await known(gate, { jti: '1' }),
+      await known(gate, { jti: '2' }),
+      await known(gate, { jti: '3' }),
+    ]
+    expect(tokens.map(token => isRemembered(gate, token))).toEqual([false, true, true])
+  })
+
+  test('is checked again when the keys were fetched again, and refused when its key is gone', async () => {
+    const gate = createGate({ limits: { refreshAfterMs: 1000 } })
+    const token = await known(gate)
+    provider.keys = [await makeKey('second')]
+    vi.advanceTimersByTime(1000)
+    // Nobody waits for what is fetched besides.
+    expect(isRemembered(gate, token)).toBe(true)
+    await vi.waitFor(() => expect(isRemembered(gate, token)).toBe(false))
+    expect(await ask(gate, token)).toBe('invalid-token')
+  })
+})
+
+describe('a key that the provider has since', () => {
+  test('is fetched once for all who need it, and then known', async () => {
+    const gate = createGate()
+    await ask(gate, await sign(key))
+    const second = await makeKey('second')
+    provider.keys = [key, second]
+    const outcomes = await Promise.all(
+      Array.from({ length: 20 }, async (_, n) => ask(gate, await sign(second, { jti: `${n}` }))),
+    )
+    expect(new Set(outcomes)).toEqual(new Set(['flora']))
+    expect(provider.asked).toBe(2)
+  })
+
+  test('admits at once, however many tokens with keys of nobody came before', async () => {
+    vi.useRealTimers()
+    const gate = createGate({ limits: { cooldownMs: 200 } })
+    const forger = await makeKey('forged')
+    const guess = async (n: number) => ask(gate, await sign(forger, { jti: `${n}` }, { kid: `forged-${n}` }))
+    const begunAtMs = performance.now()
+    for (const n of [1, 2, 3]) expect(await guess(n)).toBe('invalid-token')
+    // Each had to wait for its turn.
+    expect(performance.now() - begunAtMs).toBeGreaterThan(500)
+    expect(provider.asked).toBe(4)
+    const second = await makeKey('second')
+    provider.keys = [second]
+    const forged = Array.from({ length: 50 }, (_, n) => guess(n))
+    expect(await ask(gate, await sign(second))).toBe('flora')
+    expect(new Set(await Promise.all(forged))).toEqual(new Set(['invalid-token']))
+    expect(provider.asked).toBeLessThanOrEqual(6)
+  })
+})
+
+describe('a provider that', () => {
+  const states: KeySetState[] = []
+  beforeEach(() => void states.splice(0))
+  const onStateChange = (state: KeySetState) => void states.push(state)
+
+  const redirect = (response: ServerResponse) => {
+    response.writeHead(302, { location: `${provider.jwksUrl}/elsewhere` }).end()
+  }
+  test.each<[string, (response: ServerResponse) => void, RegExp]>([
+    ['hangs', () => {}, /timeout/i],
+    ['sends its header section and hangs', response => response.writeHead(200).write('{'), /timeout/i],
+    ['hangs up', response => response.destroy(), /^fetch failed: /],
+    ['fails', response => response.writeHead(500).end('{}'), /^it answered 500$/],
+    ['sends elsewhere', redirect, /^it answered 302$/],
+    ['sends a page', response => response.end('<html>'), /JSON/],
+    ['sends nothing', response => response.end(), /JSON/],
+    ['sends null', response => response.end('null'), /JSON Web Key Set/],
+    ['sends no list', response => response.end('{"keys":{}}'), /JSON Web Key Set/],
+    ['has no keys', response => response.end('{"keys":[]}'), /^it has no keys$/],
+    [
+      'sends megabytes',
+      response => response.end(' '.repeat(2 ** 22)),
+      /^it answered more than 262144 bytes$/,
+    ],
+  ])('%s gets nobody in, and no good token refused for good', async (_, answer, reason) => {
+    provider.answer = (_request, response) => answer(response)
+    const gate = createGate({ onStateChange, otherwise: () => ({ name: 'other' }) })
+    const token = await sign(key)
+    expect(await ask(gate, token)).toBe('access-unavailable')
+    expect(await ask(gate, 'opaque')).toBe('other')
+    expect(states).toEqual([{ ready: false, reason: expect.stringMatching(reason) }])
+    // At once: it is not asked again for every request.
+    const { asked } = provider
+    for (let n = 0; n < 20; n++) expect(await ask(gate, token)).toBe('access-unavailable')
+    expect(provider.asked).toBe(asked)
+    provider.answer = undefined
+    vi.advanceTimersByTime(limits.cooldownMs)
+    expect(await ask(gate, token)).toBe('flora')
+    expect(states).toHaveLength(2)
+    expect(states[1]).toEqual({ ready: true })
+  })
+
+  test('is down at the start is asked again', async () => {
+    await provider.stop()
+    const gate = createGate({ onStateChange })
+    const token = await sign(key)
+    expect(await ask(gate, token)).toBe('access-unavailable')
+    await provider.start()
+    vi.advanceTimersByTime(limits.cooldownMs)
+    expect(await ask(gate, token)).toBe('flora')
+  })
+
+  test('is down later: its keys are good for an hour, and tokens with other keys have to wait', async () => {
+    const gate = createGate({ onStateChange })
+    const token = await sign(key, { exp: inSeconds(7_200_000) })
+    const later = await sign(await makeKey('second'))
+    for (const _ of ['checked', 'remembered']) await ask(gate, token)
+    await provider.stop()
+    expect(await ask(gate, later)).toBe('access-unavailable')
+    expect(await ask(gate, await sign(await makeKey('first')))).toBe('invalid-token')
+    vi.advanceTimersByTime(3_599_000)
+    for (const jti of ['1', '2']) {
+      expect(await ask(gate, token)).toBe('flora')
+      expect(await ask(gate, await sign(key, { jti }))).toBe('flora')
+    }
+    vi.advanceTimersByTime(1000)
+    expect(await ask(gate, token)).toBe('access-unavailable')
+    await provider.start()
+    vi.advanceTimersByTime(limits.cooldownMs)
+    expect(await ask(gate, token)).toBe('flora')
+    expect(states.map(({ ready }) => ready)).toEqual([false, true])
+  })
+
+  test('hangs holds nobody up who wants to stop', async () => {
+    provider.answer = () => {}
+    const stop = new AbortController()
+    const gate = createGate({ signal: stop.signal, limits: { fetchTimeoutMs: 60_000 } })
+    const asked = ask(gate, await sign(key))
+    stop.abort()
+    expect(await asked).toBe('access-unavailable')
+  })
+})
+
+test.each<[string, Partial<JwtGateOptions>]>([
+  ['a URL without https', { jwksUrl: 'http://identity.example/jwks' }],
+  ['a URL that only looks like one of this machine', { jwksUrl: 'http://localhost.example/jwks' }],
+  ['a URL with credentials', { jwksUrl: 'https://a:b@identity.example/jwks' }],
+  ['no URL', { jwksUrl: 'identity' }],
+  ['a file', { jwksUrl: 'file:///etc/passwd' }],
+  ['a symmetric algorithm', { algorithms: ['HS256' as never] }],
+  ['no signature', { algorithms: ['none' as never] }],
+  ['no algorithm', { algorithms: [] }],
+  ['no issuer', { issuer: '' }],
+  ['no audience', { audience: [] }],
+  ['an empty audience', { audience: '' }],
+])('%s is refused when the gate is made', (_, options) => {
+  expect(() => createGate(options)).toThrow(TypeError)
+})
