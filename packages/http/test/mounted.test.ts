@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
+import { connect as connectHttp2 } from 'node:http2'
 import { connect } from 'node:net'
 import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
@@ -267,26 +268,6 @@ describe('official plugins around it', () => {
     expect(await answered()).toEqual([429, 42900])
   })
 
-  test('a batch is read as it arrives, with the limits of the service for a line', async () => {
-    app = fastify({ bodyLimit: 100 })
-    app.register(plantRoutes, { prefix: '/garden', store: newStore(), gate })
-    const post = (lines: readonly string[]) =>
-      app.inject({
-        method: 'POST',
-        url: '/garden/plants/batch',
-        headers: { authorization, 'content-type': 'application/x-ndjson' },
-        body: Readable.from(lines),
-      })
-    const lines = Array.from({ length: 2_000 }, (_, n) => `{"id":${n},"name":"n"}\n`)
-    const answer = await post([...lines, 'x\n'])
-    expect([answer.statusCode, answer.json()]).toMatchObject([
-      200,
-      { created: 2_000, existing: 0, refused: 1, faults: [{ line: 2_001, error: 40001 }] },
-    ])
-    const tooLong = await post([...lines, `{"id":1,"name":"${'n'.repeat(100)}"}`])
-    expect([tooLong.statusCode, tooLong.json()]).toEqual([413, errorBody(41301)])
-  })
-
   test('@fastify/swagger describes the operations, in a document that is valid', async () => {
     app = fastify()
     await app.register(swagger, {
@@ -303,6 +284,45 @@ describe('official plugins around it', () => {
     })
     expect(await lint(JSON.stringify(document), 'spectral-openapi.yaml')).toMatch(/^No results/)
   })
+})
+
+test('a batch is read as it arrives, with the limits of the service for a line', async () => {
+  app = fastify({ bodyLimit: 100 })
+  app.register(plantRoutes, { prefix: '/garden', store: newStore(), gate })
+  const post = (lines: readonly string[]) =>
+    app.inject({
+      method: 'POST',
+      url: '/garden/plants/batch',
+      headers: { authorization, 'content-type': 'application/x-ndjson' },
+      body: Readable.from(lines),
+    })
+  const lines = Array.from({ length: 2_000 }, (_, n) => `{"id":${n},"name":"n"}\n`)
+  const answer = await post([...lines, 'x\n'])
+  expect([answer.statusCode, answer.json()]).toMatchObject([
+    200,
+    { created: 2_000, existing: 0, refused: 1, faults: [{ line: 2_001, error: 40001 }] },
+  ])
+  const tooLong = await post([...lines, `{"id":1,"name":"${'n'.repeat(100)}"}`])
+  expect([tooLong.statusCode, tooLong.json()]).toEqual([413, errorBody(41301)])
+})
+
+test('a batch is read from HTTP/2 too', async () => {
+  const served = fastify({ http2: true })
+  served.register(plantRoutes, { store: newStore(), gate })
+  const session = connectHttp2(await served.listen({ host: '127.0.0.1', port: 0 }))
+  const ask = async (lines: readonly string[]) => {
+    const headers = { authorization, 'content-type': 'application/x-ndjson' }
+    const stream = session.request({ ':method': 'POST', ':path': '/plants/batch', ...headers })
+    for (const line of lines) stream.write(line)
+    stream.end()
+    const [[answered], body] = await Promise.all([once(stream, 'response'), text(stream)])
+    return [answered[':status'], JSON.parse(body)]
+  }
+  const lines = Array.from({ length: 2_000 }, (_, n) => `{"id":${n},"name":"n"}\n`)
+  expect(await ask(lines)).toMatchObject([200, { created: 2_000 }])
+  expect(await ask([...lines, 'x'.repeat(2 ** 20 + 2)])).toEqual([413, errorBody(41301)])
+  session.close()
+  await served.close()
 })
 
 test.each(['FST_ERR_SEND_UNDEFINED_ERR', 'FST_ERR_REP_INVALID_PAYLOAD_TYPE'])(

@@ -53,7 +53,7 @@ export function openDoor(
   })
   app.addHook('preParsing', (request, reply, payload, parse) => {
     const { config } = request.routeOptions
-    if (hasBody(request)) {
+    if (hasBody(request, config)) {
       const failure = firstFailure(beforeBody, request, config)
       if (failure !== undefined) return parse(failure)
       if (config.streamedMediaType === undefined) holdBody(request.raw, reply.raw, held)
@@ -82,9 +82,11 @@ function firstFailure(
 const isRead = (method: string) => method === 'GET' || method === 'HEAD'
 const scopeOf = (method: string): Scope => (isRead(method) ? 'plants:read' : 'plants:write')
 
-function hasBody({ method, headers }: FastifyRequest): boolean {
+function hasBody({ method, headers }: FastifyRequest, { streamedMediaType }: FastifyContextConfig): boolean {
   const isSent = headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
-  return isSent && !isRead(method)
+  // HTTP/2 has neither of the two where a length is not known before.
+  const isStreamed = streamedMediaType !== undefined && headers['content-type'] !== undefined
+  return (isSent || isStreamed) && !isRead(method)
 }
 
 /** Node also parses versions that it does not implement. */

@@ -55,7 +55,8 @@ export function addBatchRoute(app: FastifyInstance, needs: BatchRouteNeeds): voi
       try {
         return answer(reply, await createLines(request, reply))
       } catch (error) {
-        if (!request.raw.complete) reply.header('connection', 'close')
+        const { complete, httpVersionMajor } = request.raw
+        if (!complete && httpVersionMajor === 1) reply.header('connection', 'close')
         throw error
       }
     },
