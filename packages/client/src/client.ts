@@ -6,6 +6,7 @@ import {
   parsePlantId,
   parsePlantPageQuery,
 } from '@plant-store/domain'
+import { type CreateManyOptions, createMany, type ManyCreated, toJson } from './create-many.ts'
 import { createSend, type SendOptions } from './send.ts'
 
 /**
@@ -16,6 +17,15 @@ import { createSend, type SendOptions } from './send.ts'
 export interface PlantClient {
   /** Never sent a second time once it is unknown whether the first was taken: `mayHaveChanged` then says so. */
   create(plant: PlantInput, options?: CallOptions): Promise<Plant>
+  /**
+   * Creates any number of plants in few requests, and returns what became of them. One that is refused, by the domain's
+   * rules or by the store, does not keep the others from being created. A request is repeated like a replacement; once it
+   * rejects, some plants may have been created, and the whole may be done again.
+   */
+  createMany(
+    plants: AsyncIterable<PlantInput> | Iterable<PlantInput>,
+    options?: CreateManyOptions,
+  ): Promise<ManyCreated>
   read(id: bigint, options?: CallOptions): Promise<Plant>
   /** One page, in ascending numeric order of the ids. */
   list(query?: PlantListQuery, options?: CallOptions): Promise<PlantPage>
@@ -64,6 +74,7 @@ export function createPlantClient({
   ...given
 }: PlantClientOptions): PlantClient {
   const plantsUrl = new URL(`${new URL(baseUrl).href.replace(/\/$/, '')}/plants`)
+  const batchUrl = new URL(`${plantsUrl.href}/batch`)
   const plantUrl = (id: PlantId) => new URL(`${plantsUrl.href}/${id}`)
   const limits = { attemptsMax: 4, backOffMs: 100, backOffMsMax: 5_000, retryAfterMsMax: 30_000 }
   // Called without the client before it: a browser's fetch insists on that.
@@ -79,11 +90,11 @@ export function createPlantClient({
 
   return {
     async create(input, options) {
-      const { id, ...rest } = parsePlant(input)
-      // JSON.stringify refuses a bigint; its digits are JSON already.
-      const body = `{"id":${id},${JSON.stringify(rest).slice(1)}`
-      return send({ method: 'POST', url: plantsUrl, body, options, read: body => parsePlant(body, id) })
+      const plant = parsePlant(input)
+      const body = toJson(plant)
+      return send({ method: 'POST', url: plantsUrl, body, options, read: body => parsePlant(body, plant.id) })
     },
+    createMany: (plants, options) => createMany(send, batchUrl, plants, options),
     async read(input, options) {
       const id = parsePlantId(input)
       return send({ method: 'GET', url: plantUrl(id), options, read: body => parsePlant(body, id) })

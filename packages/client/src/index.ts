@@ -7,5 +7,6 @@ export {
   type PlantInput,
   type PlantListQuery,
 } from './client.ts'
+export type { CreatedCounts, CreateManyOptions, ManyCreated, PlantFault } from './create-many.ts'
 export { errorNumbers } from './error-numbers.ts'
 export { NoAnswerError, type NoAnswerReason, RefusedError } from './errors.ts'

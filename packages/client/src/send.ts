@@ -8,6 +8,10 @@ export interface Call<Result> {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   readonly url: URL
   readonly body?: string
+  /** Of the body: application/json when not given. */
+  readonly mediaType?: string
+  /** Where a POST may be repeated: each failure may then have left a part of it done. */
+  readonly mayRepeat?: boolean
   readonly options: { readonly signal?: AbortSignal | undefined } | undefined
   /** Throws when the body is not what the operation answers. */
   readonly read: (body: unknown, headers: Headers) => Result
@@ -24,12 +28,15 @@ export interface SendOptions extends RetryLimits {
 /** The one status that means that it was done. */
 const done = { GET: 200, POST: 200, PUT: 200, DELETE: 204 }
 
-/** Returns what sends a request until it has an answer, or must not be sent again. */
-export function createSend(options: SendOptions): <Result>(call: Call<Result>) => Promise<Result> {
+/** Sends a request until it has an answer, or must not be sent again. */
+export type Send = <Result>(call: Call<Result>) => Promise<Result>
+
+export function createSend(options: SendOptions): Send {
   return async call => {
     const signal = call.options?.signal
-    const isRepeatable = call.method !== 'POST'
-    let mayHaveChanged = false
+    const { method, mayRepeat = false } = call
+    const isRepeatable = method !== 'POST' || mayRepeat
+    let mayHaveChanged = mayRepeat
     for (let attempt = 1; ; attempt++) {
       signal?.throwIfAborted()
       try {
@@ -37,7 +44,7 @@ export function createSend(options: SendOptions): <Result>(call: Call<Result>) =
       } catch (error) {
         signal?.throwIfAborted()
         // An attempt whose answer was lost may have removed it.
-        if (mayHaveChanged && call.method === 'DELETE' && isNotFound(error))
+        if (mayHaveChanged && method === 'DELETE' && isNotFound(error))
           return call.read(undefined, new Headers())
         const waitMs = waitBeforeRetry(error, { attempt, isRepeatable, limits: options })
         if (waitMs === undefined) throw error
@@ -54,7 +61,7 @@ interface Answer extends Pick<Response, 'status' | 'headers'> {
 
 /** @param mayHaveChanged whether an attempt before may have made the change */
 async function exchange(
-  { method, url, body, options }: Call<unknown>,
+  { method, url, body, mediaType = 'application/json', options }: Call<unknown>,
   { token, fetch, timeoutMs }: SendOptions,
   mayHaveChanged: boolean,
 ): Promise<Answer> {
@@ -74,7 +81,7 @@ async function exchange(
     const headers = new Headers({
       accept: 'application/json',
       authorization: `Bearer ${typeof token === 'string' ? token : await unlessAborted(token, signal)}`,
-      ...(body !== undefined && { 'content-type': 'application/json' }),
+      ...(body !== undefined && { 'content-type': mediaType }),
     })
     isSent = true
     // A redirection would take the token along, or lose the body.

@@ -1,0 +1,172 @@
+import { isDomainError, type Plant, parsePlant } from '@plant-store/domain'
+import type { CallOptions, PlantInput } from './client.ts'
+import { errorNumbers } from './error-numbers.ts'
+import { RefusedError } from './errors.ts'
+import type { Send } from './send.ts'
+
+export interface CreateManyOptions extends CallOptions {
+  /** Called after each request, with what has become of the plants so far. */
+  readonly onProgress?: ((counts: CreatedCounts) => void) | undefined
+  /** The faults that are kept, 100 when not given; the others are only counted. */
+  readonly faultsMax?: number | undefined
+}
+
+export interface CreatedCounts {
+  readonly created: number
+  /** Plants that were there already, the same to the letter: also where an attempt whose answer was lost created them. */
+  readonly existing: number
+  readonly refused: number
+}
+
+export interface ManyCreated extends CreatedCounts {
+  /** Of the first plants that were refused, in their order. */
+  readonly faults: readonly PlantFault[]
+}
+
+/** Why a plant was refused. */
+export interface PlantFault {
+  /** Of the plant among those given, from 0. */
+  readonly index: number
+  /** One of `errorNumbers`, or of a newer store. */
+  readonly error: number
+  readonly message: string
+}
+
+/** Browsers cannot send a stream over HTTP/1.1, so each of many requests has a part of the plants. */
+const partPlantsMax = 5_000
+const partLengthMax = 1024 * 1024
+
+/** Faults in an answer of the store. */
+const answeredFaultsMax = 100
+
+interface Line {
+  readonly index: number
+  readonly json: string
+}
+
+interface Part {
+  readonly lines: Line[]
+  /** Of the plants that are not sent. */
+  readonly faults: PlantFault[]
+  length: number
+}
+
+type Ask = (lines: readonly Line[]) => Promise<ManyCreated>
+
+export async function createMany(
+  send: Send,
+  url: URL,
+  plants: AsyncIterable<PlantInput> | Iterable<PlantInput>,
+  { onProgress, faultsMax = answeredFaultsMax, ...options }: CreateManyOptions = {},
+): Promise<ManyCreated> {
+  const counts = { created: 0, existing: 0, refused: 0 }
+  const faults: PlantFault[] = []
+  const ask: Ask = lines => {
+    const body = lines.map(({ json }) => json).join('\n')
+    const read = (answer: unknown) => readAnswer(answer, lines)
+    return send({
+      method: 'POST',
+      url,
+      body,
+      mediaType: 'application/x-ndjson',
+      mayRepeat: true,
+      options,
+      read,
+    })
+  }
+  const sendPart = async ({ lines, faults: invalid }: Part) => {
+    const answered = lines.length === 0 ? nothing : await askForAll(ask, lines, faultsMax - faults.length)
+    counts.created += answered.created
+    counts.existing += answered.existing
+    counts.refused += answered.refused + invalid.length
+    const refused = [...invalid, ...answered.faults].sort((a, b) => a.index - b.index)
+    faults.push(...refused.slice(0, faultsMax - faults.length))
+    onProgress?.({ ...counts })
+  }
+
+  let sending = Promise.resolve()
+  for await (const part of partsOf(plants)) {
+    // While one part is being sent, the next is made.
+    await sending
+    sending = sendPart(part)
+    // It is thrown where it is awaited.
+    sending.catch(() => {})
+  }
+  await sending
+  return { ...counts, faults }
+}
+
+/** On one line. JSON.stringify refuses a bigint; its digits are JSON already. */
+export function toJson({ id, ...rest }: Plant): string {
+  return `{"id":${id},${JSON.stringify(rest).slice(1)}`
+}
+
+async function* partsOf(
+  plants: AsyncIterable<PlantInput> | Iterable<PlantInput>,
+): AsyncGenerator<Part, void, void> {
+  const begin = (): Part => ({ lines: [], faults: [], length: 0 })
+  let part = begin()
+  let index = 0
+  for await (const plant of plants) {
+    try {
+      const json = toJson(parsePlant(plant))
+      part.lines.push({ index, json })
+      part.length += json.length
+    } catch (error) {
+      if (!isDomainError(error)) throw error
+      part.faults.push({ index, error: errorNumbers['invalid-plant'], message: error.message })
+    }
+    index++
+    const { lines, faults, length } = part
+    if (lines.length + faults.length < partPlantsMax && length < partLengthMax) continue
+    yield part
+    part = begin()
+  }
+  yield part
+}
+
+const nothing: ManyCreated = { created: 0, existing: 0, refused: 0, faults: [] }
+
+/** Returns what became of lines, with the faults of all of them, or of the first `faultsMax`. */
+async function askForAll(ask: Ask, lines: readonly Line[], faultsMax: number): Promise<ManyCreated> {
+  let answered: ManyCreated
+  try {
+    answered = await ask(lines)
+  } catch (error) {
+    if (!(error instanceof RefusedError) || error.number !== errorNumbers['body-too-large']) throw error
+    // One of the lines is longer than the store takes.
+    const [{ index }, ...others] = lines as [Line, ...Line[]]
+    const fault = { index, error: error.number, message: error.message }
+    if (others.length === 0) return { ...nothing, refused: 1, faults: [fault] }
+    const middle = Math.ceil(lines.length / 2)
+    const first = await askForAll(ask, lines.slice(0, middle), faultsMax)
+    const second = await askForAll(ask, lines.slice(middle), faultsMax - first.faults.length)
+    return {
+      created: first.created + second.created,
+      existing: first.existing + second.existing,
+      refused: first.refused + second.refused,
+      faults: [...first.faults, ...second.faults],
+    }
+  }
+
+  // The store tells of the first faults. It tells of the others when their lines are sent again, which changes nothing.
+  const faults = [...answered.faults]
+  const lastIndex = faults.at(-1)?.index ?? Number.POSITIVE_INFINITY
+  let rest = lines.filter(({ index }) => index > lastIndex)
+  while (faults.length < Math.min(answered.refused, faultsMax) && rest.length > 0) {
+    faults.push(...(await ask(rest.slice(0, answeredFaultsMax))).faults)
+    rest = rest.slice(answeredFaultsMax)
+  }
+  return { ...answered, faults }
+}
+
+function readAnswer(answer: unknown, lines: readonly Line[]): ManyCreated {
+  const { created, existing, refused, faults } = answer as ManyCreated
+  const isCount = (value: unknown) => Number.isSafeInteger(value)
+  if (![created, existing, refused].every(isCount)) throw new TypeError('the counts are integers')
+  const read = ({ line, error, message }: PlantFault & { readonly line: number }): PlantFault => {
+    const { index } = lines[line - 1] as Line
+    return { index, error, message: `${message}` }
+  }
+  return { created, existing, refused, faults: (faults as (PlantFault & { line: number })[]).map(read) }
+}
