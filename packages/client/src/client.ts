@@ -1,12 +1,18 @@
 import {
+  isPlantVersion,
+  isSamePlant,
   type Plant,
   type PlantId,
   type PlantPage,
+  type PlantVersion,
   parsePlant,
   parsePlantId,
   parsePlantPageQuery,
+  type VersionedPlant,
 } from '@plant-store/domain'
 import { type CreateManyOptions, createMany, type ManyCreated, toJson } from './create-many.ts'
+import { errorNumbers } from './error-numbers.ts'
+import { RefusedError } from './errors.ts'
 import { createSend, type SendOptions } from './send.ts'
 
 /**
@@ -27,17 +33,23 @@ export interface PlantClient {
     options?: CreateManyOptions,
   ): Promise<ManyCreated>
   read(id: bigint, options?: CallOptions): Promise<Plant>
+  /** With the version that `ifMatch` takes. */
+  readVersioned(id: bigint, options?: CallOptions): Promise<VersionedPlant>
   /** One page, in ascending numeric order of the ids. */
   list(query?: PlantListQuery, options?: CallOptions): Promise<PlantPage>
   /** Page after page, as the store links them; the next one is asked for when it is wanted. */
   pages(query?: PlantListQuery, options?: CallOptions): AsyncGenerator<readonly Plant[], void, void>
-  /** Creates or replaces. */
-  replace(plant: PlantInput, options?: CallOptions): Promise<Plant>
+  /**
+   * Creates or replaces. With a condition, it overwrites nothing else, however often it is repeated. When an attempt
+   * whose answer was lost may have made the change, and the next one is refused with 412, the plant is read: it resolves
+   * when the plant is as it was to be, and otherwise rejects with that refusal and `mayHaveChanged`.
+   */
+  replace(plant: PlantInput, options?: ReplaceOptions): Promise<VersionedPlant>
   /**
    * Resolves when the plant is gone, also when an attempt whose answer was lost had removed it. Repeated then, it also
-   * removes a plant that another client created under the id in between; `attemptsMax: 1` rules that out.
+   * removes a plant that another client created under the id in between, unless `ifMatch` rules that out.
    */
-  remove(id: bigint, options?: CallOptions): Promise<void>
+  remove(id: bigint, options?: RemoveOptions): Promise<void>
 }
 
 /** A plant in plain values. What it need not have may be `undefined`. */
@@ -60,6 +72,16 @@ export interface PlantListQuery {
 export interface CallOptions {
   /** Gives the whole call up, its waits between attempts included. A change may then have been made. */
   readonly signal?: AbortSignal | undefined
+}
+
+export interface RemoveOptions extends CallOptions {
+  /** Changes only this version of the plant: otherwise RefusedError with 412 (`condition-failed`). */
+  readonly ifMatch?: PlantVersion | undefined
+}
+
+export interface ReplaceOptions extends RemoveOptions {
+  /** Only creates: RefusedError with 412 (`condition-failed`) where there is a plant. */
+  readonly ifNoneMatch?: '*' | undefined
 }
 
 export interface PlantClientOptions extends Pick<SendOptions, 'token'>, Partial<Omit<SendOptions, 'token'>> {
@@ -88,7 +110,13 @@ export function createPlantClient({
       read: (body, headers) => ({ plants: parsePlants(body), next: nextPage(headers.get('link'), url) }),
     })
 
+  const readVersioned: PlantClient['readVersioned'] = async (input, options) => {
+    const id = parsePlantId(input)
+    return send({ method: 'GET', url: plantUrl(id), options, read: versioned(id) })
+  }
+
   return {
+    readVersioned,
     async create(input, options) {
       const plant = parsePlant(input)
       const body = toJson(plant)
@@ -113,14 +141,48 @@ export function createPlantClient({
       }
     },
     async replace(input, options) {
-      const { id, ...rest } = parsePlant(input)
+      const plant = parsePlant(input)
+      const { id, ...rest } = plant
+      const settle = async ({ number }: RefusedError) => {
+        if (number !== errorNumbers['condition-failed']) return undefined
+        const found = await readVersioned(id, options).catch(() => undefined)
+        return found && isSamePlant(found.plant, plant) ? found : undefined
+      }
+      const headers = conditionOf(options)
       const body = JSON.stringify(rest)
-      return send({ method: 'PUT', url: plantUrl(id), body, options, read: body => parsePlant(body, id) })
+      return send({ method: 'PUT', url: plantUrl(id), headers, body, options, read: versioned(id), settle })
     },
     async remove(input, options) {
       const id = parsePlantId(input)
-      await send({ method: 'DELETE', url: plantUrl(id), options, read: () => undefined })
+      const isGone = async ({ number }: RefusedError): Promise<boolean> => {
+        if (number === errorNumbers['plant-not-found']) return true
+        if (number !== errorNumbers['condition-failed']) return false
+        return readVersioned(id, options).then(
+          () => false,
+          error => error instanceof RefusedError && isGone(error),
+        )
+      }
+      const headers = conditionOf(options)
+      await send({ method: 'DELETE', url: plantUrl(id), headers, options, read: () => true, settle: isGone })
     },
+  }
+}
+
+/** @throws TypeError for what is no version: it could have another meaning between quotation marks */
+function conditionOf({ ifMatch, ifNoneMatch }: ReplaceOptions = {}): Readonly<Record<string, string>> {
+  if (ifMatch !== undefined && !isPlantVersion(ifMatch)) throw new TypeError('ifMatch must be a PlantVersion')
+  return {
+    ...(ifMatch !== undefined && { 'if-match': `"${ifMatch}"` }),
+    ...(ifNoneMatch !== undefined && { 'if-none-match': ifNoneMatch }),
+  }
+}
+
+/** Reads a plant and its version. A proxy that compresses makes the tag a weak one. */
+function versioned(id: PlantId): (body: unknown, headers: Headers) => VersionedPlant {
+  return (body, headers) => {
+    const version = /^(?:W\/)?"(.*)"$/.exec(headers.get('etag') ?? '')?.[1]
+    if (!isPlantVersion(version)) throw new TypeError('the answer has no entity tag of a plant')
+    return { plant: parsePlant(body, id), version }
   }
 }
 

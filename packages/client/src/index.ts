@@ -1,4 +1,13 @@
-export { DomainError, isDomainError, type Plant, type PlantId, type PlantPage } from '@plant-store/domain'
+export {
+  DomainError,
+  isDomainError,
+  isPlantVersion,
+  type Plant,
+  type PlantId,
+  type PlantPage,
+  type PlantVersion,
+  type VersionedPlant,
+} from '@plant-store/domain'
 export {
   type CallOptions,
   createPlantClient,
@@ -6,6 +15,8 @@ export {
   type PlantClientOptions,
   type PlantInput,
   type PlantListQuery,
+  type RemoveOptions,
+  type ReplaceOptions,
 } from './client.ts'
 export type { CreatedCounts, CreateManyOptions, ManyCreated, PlantFault } from './create-many.ts'
 export { errorNumbers } from './error-numbers.ts'

@@ -7,6 +7,7 @@ import { type RetryLimits, readRetryAfter, wait, waitBeforeRetry } from './retry
 export interface Call<Result> {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   readonly url: URL
+  readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
   /** Of the body: application/json when not given. */
   readonly mediaType?: string
@@ -15,6 +16,11 @@ export interface Call<Result> {
   readonly options: { readonly signal?: AbortSignal | undefined } | undefined
   /** Throws when the body is not what the operation answers. */
   readonly read: (body: unknown, headers: Headers) => Result
+  /**
+   * Takes a refusal after an attempt whose answer was lost, and resolves to the result when that attempt, as far as
+   * anyone can know, has made the change; otherwise to something falsy.
+   */
+  readonly settle?: (refusal: RefusedError) => Promise<Result | false | undefined>
 }
 
 export interface SendOptions extends RetryLimits {
@@ -43,9 +49,11 @@ export function createSend(options: SendOptions): Send {
         return understand(call, await exchange(call, options, mayHaveChanged), mayHaveChanged)
       } catch (error) {
         signal?.throwIfAborted()
-        // An attempt whose answer was lost may have removed it.
-        if (mayHaveChanged && method === 'DELETE' && isNotFound(error))
-          return call.read(undefined, new Headers())
+        if (mayHaveChanged && error instanceof RefusedError) {
+          const settled = await call.settle?.(error)
+          if (settled) return settled
+          signal?.throwIfAborted()
+        }
         const waitMs = waitBeforeRetry(error, { attempt, isRepeatable, limits: options })
         if (waitMs === undefined) throw error
         mayHaveChanged = (error as RefusedError | NoAnswerError).mayHaveChanged
@@ -61,7 +69,7 @@ interface Answer extends Pick<Response, 'status' | 'headers'> {
 
 /** @param mayHaveChanged whether an attempt before may have made the change */
 async function exchange(
-  { method, url, body, mediaType = 'application/json', options }: Call<unknown>,
+  { method, url, headers: given, body, mediaType = 'application/json', options }: Call<unknown>,
   { token, fetch, timeoutMs }: SendOptions,
   mayHaveChanged: boolean,
 ): Promise<Answer> {
@@ -79,6 +87,7 @@ async function exchange(
   let isSent = false
   try {
     const headers = new Headers({
+      ...given,
       accept: 'application/json',
       authorization: `Bearer ${typeof token === 'string' ? token : await unlessAborted(token, signal)}`,
       ...(body !== undefined && { 'content-type': mediaType }),
@@ -142,8 +151,6 @@ function readRefusal(status: number, body: unknown): { number: number; message: 
   return isRefusal ? { number, message } : undefined
 }
 
-const isNotFound = (error: unknown) =>
-  error instanceof RefusedError && error.number === errorNumbers['plant-not-found']
 /** Of those from 50000 on, the ones that say that nothing was changed: they are sent before the request is handled. */
 const unchanged = new Set<number>([
   errorNumbers['store-busy'],

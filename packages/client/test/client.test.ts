@@ -10,10 +10,30 @@ test('a plant goes through its whole life', async () => {
 
   expect(await client.create(monstera)).toEqual(monstera)
   expect(await client.read(1n)).toEqual(monstera)
-  expect(await client.replace({ id: 1n, name: 'Ficus' })).toEqual({ id: 1n, name: 'Ficus' })
+  const replaced = await client.replace({ id: 1n, name: 'Ficus' })
+  expect(replaced).toEqual(await client.readVersioned(1n))
+  expect(replaced.plant).toEqual({ id: 1n, name: 'Ficus' })
   expect(await client.read(1n)).toEqual({ id: 1n, name: 'Ficus' })
   expect(await client.remove(1n)).toBeUndefined()
   await expect(client.read(1n)).rejects.toMatchObject({ status: 404, number: 40402 })
+})
+
+test('a version keeps changes of others from being overwritten', async () => {
+  await using store = await startMemoryStore()
+  const client = createPlantClient(store)
+  const differs = { status: 412, number: 41201, mayHaveChanged: false }
+  const first = await client.replace({ id: 1n, name: 'first' }, { ifNoneMatch: '*' })
+  await expect(client.replace({ id: 1n, name: 'again' }, { ifNoneMatch: '*' })).rejects.toMatchObject(differs)
+  const second = await client.replace({ id: 1n, name: 'second' }, { ifMatch: first.version })
+  for (const stale of [
+    client.replace({ id: 1n, name: 'third' }, { ifMatch: first.version }),
+    client.remove(1n, { ifMatch: first.version }),
+  ])
+    await expect(stale).rejects.toMatchObject(differs)
+  expect(await client.readVersioned(1n)).toEqual(second)
+  await client.remove(1n, { ifMatch: second.version })
+  await client.create({ id: 1n, name: 'second' })
+  await expect(client.remove(1n, { ifMatch: second.version })).rejects.toMatchObject(differs)
 })
 
 test('what need not be given may be undefined: the next page as the last one names it, a tag, a signal', async () => {

@@ -1,4 +1,10 @@
-import { createPlantClient, errorNumbers, type PlantClient, RefusedError } from '@plant-store/client'
+import {
+  createPlantClient,
+  errorNumbers,
+  type PlantClient,
+  type PlantVersion,
+  RefusedError,
+} from '@plant-store/client'
 import { failures } from '@plant-store/http'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { expect, test } from 'vitest'
@@ -15,7 +21,7 @@ interface Operation {
 }
 interface Parameter {
   readonly name: string
-  readonly in: 'query' | 'path'
+  readonly in: 'query' | 'path' | 'header'
 }
 interface Description {
   readonly info: { readonly description: string }
@@ -37,16 +43,19 @@ const calls: { readonly [Method in keyof PlantClient]: (client: PlantClient) => 
   create: client => client.create(plant),
   createMany: client => client.createMany([plant]),
   read: client => client.read(1n),
+  readVersioned: client => client.readVersioned(1n),
   list: client => client.list({ limit: 7, after: -1n, tag: 't' }),
   pages: client => client.pages({ limit: 7, after: -1n, tag: 't' }).next(),
-  replace: client => client.replace(plant),
-  remove: client => client.remove(1n),
+  replace: client => client.replace(plant, { ifMatch: version, ifNoneMatch: '*' }),
+  remove: client => client.remove(1n, { ifMatch: version }),
 }
+const version = 'v1' as PlantVersion
 const plant = { id: 1n, name: 'n', tag: 't' }
 const goodBodies = {
   create: '{"name":"n"}',
   createMany: '{"created":1,"existing":0,"refused":0,"faults":[]}',
   read: '{"id":1,"name":"n"}',
+  readVersioned: '{"id":1,"name":"n"}',
   list: '[]',
   pages: '[]',
   replace: '{"name":"n"}',
@@ -63,10 +72,10 @@ test('the client names every number that the server publishes', () => {
 
 test('the client has a method for every operation on plants, and no other', () => {
   const client = createPlantClient({ baseUrl: 'http://localhost', token: 't' })
-  // `pages` is `list`, again and again.
+  // `pages` is `list`, again and again; `readVersioned` is `read`, and says more.
   expect(
     Object.keys(client)
-      .filter(name => name !== 'pages')
+      .filter(name => name !== 'pages' && name !== 'readVersioned')
       .sort(),
   ).toEqual(plantOperations.map(methodOf).sort())
 })
@@ -79,8 +88,12 @@ test.each(plantOperations)('$operationId sends what is described', async operati
     const { pathname, searchParams } = new URL(request.url)
     expect(request.method).toBe(operation.method)
     expect(pathname).toBe(operation.path.replace('{id}', '1'))
-    const described = (operation.parameters ?? []).filter(parameter => parameter.in === 'query')
-    expect([...searchParams.keys()].sort()).toEqual(described.map(({ name }) => name).sort())
+    const described = (place: Parameter['in']) =>
+      (operation.parameters ?? []).filter(each => each.in === place).map(({ name }) => name)
+    expect([...searchParams.keys()].sort()).toEqual(described('query').sort())
+    const conditions = [...request.headers.keys()].filter(name => name.startsWith('if-'))
+    expect(described('header').map(name => name.toLowerCase())).toEqual(expect.arrayContaining(conditions))
+    expect(conditions).toHaveLength({ replace: 2, remove: 1 }[method as string] ?? 0)
     expect(request.headers.get('authorization')).toBe('Bearer t')
     const [[mediaType, { schema }] = ['', {}]] = Object.entries<{ schema?: object }>(
       operation.requestBody?.content ?? {},
@@ -96,7 +109,10 @@ test.each(plantOperations)('$operationId sends what is described', async operati
 
 test.each(
   plantOperations.flatMap(operation =>
-    Object.keys(operation.responses).map(status => ({ ...operation, status: Number(status) })),
+    Object.keys(operation.responses)
+      // No client is told so that has not sent what it holds in If-None-Match.
+      .filter(status => status !== '304')
+      .map(status => ({ ...operation, status: Number(status) })),
   ),
 )('$operationId understands its status $status', async operation => {
   const method = methodOf(operation)
@@ -134,7 +150,8 @@ async function call(method: keyof PlantClient, status: number, body: string) {
     attemptsMax: 1,
     fetch: async (url, init) => {
       request = new Request(url, init)
-      return new Response(status === 204 ? null : body, { status })
+      const isEmpty = status === 204 || status === 304
+      return new Response(isEmpty ? null : body, { status, headers: { etag: '"v2"' } })
     },
   })
   const outcome: unknown = await calls[method](client).catch(error => error)

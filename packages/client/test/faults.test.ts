@@ -6,6 +6,7 @@ import {
   NoAnswerError,
   type PlantClient,
   type PlantClientOptions,
+  type PlantVersion,
 } from '@plant-store/client'
 import { expect, test, vi } from 'vitest'
 import {
@@ -22,7 +23,11 @@ import {
 
 const plant = { id: 1n, name: 'Ficus' }
 const stored = answer(200, '{"id":1,"name":"Ficus"}')
-const created = answer(200, '{"name":"Ficus"}')
+const created = answer(200, '{"name":"Ficus"}', { etag: '"v2"' })
+const versioned = answer(200, '{"id":1,"name":"Ficus"}', { etag: '"v2"' })
+const others = answer(200, '{"id":1,"name":"theirs"}', { etag: '"v3"' })
+const inAnotherState = answer(412, { error: 41201, message: 'the condition does not hold' })
+const [v1, v2] = ['v1', 'v2'] as PlantVersion[]
 const removed: Step = response => response.writeHead(204).end()
 const missing = answer(404, { error: 40402, message: 'there is no plant with id 1' })
 const html = (status: number) => answer(status, '<h1>Bad Gateway</h1>', { 'content-type': 'text/html' })
@@ -56,7 +61,7 @@ test.each<[string, Step]>([
   const { client, requests } = store
   expect(await client.read(1n)).toEqual(plant)
   expect(await client.list()).toEqual({ plants: [] })
-  expect(await client.replace(plant)).toEqual(plant)
+  expect(await client.replace(plant)).toEqual({ plant, version: v2 })
   await client.remove(1n)
   expect(requests.map(({ method }) => method).join(' ')).toBe('GET GET GET GET PUT PUT DELETE DELETE')
   expect(requests[4]?.body).toBe(requests[5]?.body)
@@ -185,6 +190,110 @@ test('removing a plant that an unanswered attempt removed is no failure', async 
   await using store = await scripted([die, missing, missing])
   await store.client.remove(1n)
   await expect(store.client.remove(1n)).rejects.toMatchObject({ status: 404, mayHaveChanged: false })
+})
+
+/** What a call sends, and what comes of it. */
+type Script = readonly [script: readonly Step[], sent: string, outcome: object]
+const refused = (mayHaveChanged: boolean) => ({ number: 41201, mayHaveChanged })
+const replaced = { plant, version: v2 }
+
+test.each<[string, ...Script]>([
+  ['is made', [created], 'PUT', replaced],
+  ['is refused', [inAnotherState], 'PUT', refused(false)],
+  ['is refused after a store that was busy', [busy(), inAnotherState], 'PUT PUT', refused(false)],
+  ['is made by the second attempt', [die, created], 'PUT PUT', replaced],
+  [
+    'was made by the attempt whose answer was lost',
+    [die, inAnotherState, versioned],
+    'PUT PUT GET',
+    replaced,
+  ],
+  ['is refused: others have changed the plant', [die, inAnotherState, others], 'PUT PUT GET', refused(true)],
+  ['is refused: others have removed the plant', [die, inAnotherState, missing], 'PUT PUT GET', refused(true)],
+  [
+    'is refused, and the plant cannot be read',
+    [die, inAnotherState, answer(403, { error: 40301, message: 'no' })],
+    'PUT PUT GET',
+    refused(true),
+  ],
+  [
+    'was made, and a busy store was asked again',
+    [die, busy(), inAnotherState, busy(), versioned],
+    'PUT PUT PUT GET GET',
+    replaced,
+  ],
+])('replacing one version %s', async (_, script, sent, outcome) => {
+  for (const condition of [{ ifMatch: v1 }, { ifNoneMatch: '*' }] as const) {
+    await using store = await scripted(script)
+    expect(await store.client.replace(plant, condition).catch(error => error)).toMatchObject(outcome)
+    expect(store.requests.map(({ method }) => method).join(' ')).toBe(sent)
+    const [field, value] = 'ifMatch' in condition ? ['if-match', '"v1"'] : ['if-none-match', '*']
+    for (const { method, headers } of store.requests)
+      expect(headers[field]).toBe(method === 'PUT' ? value : undefined)
+  }
+})
+
+test.each<[string, ...Script]>([
+  ['is made', [removed], 'DELETE', {}],
+  ['is refused', [inAnotherState], 'DELETE', refused(false)],
+  ['finds none', [missing], 'DELETE', { number: 40402, mayHaveChanged: false }],
+  ['is made by the second attempt', [die, removed], 'DELETE DELETE', {}],
+  ['was made: there is none', [die, missing], 'DELETE DELETE', {}],
+  ['was made: there is none to have a version', [die, inAnotherState, missing], 'DELETE DELETE GET', {}],
+  ['is refused: others have changed it', [die, inAnotherState, others], 'DELETE DELETE GET', refused(true)],
+  [
+    'is refused, and the plant cannot be read',
+    [die, inAnotherState, die, die, die, die],
+    'DELETE DELETE GET GET GET GET',
+    refused(true),
+  ],
+])('removing one version %s', async (_, script, sent, outcome) => {
+  await using store = await scripted(script)
+  const result = await store.client.remove(1n, { ifMatch: v1 }).catch(error => error)
+  if (Object.keys(outcome).length === 0) expect(result).toBeUndefined()
+  else expect(result).toMatchObject(outcome)
+  expect(store.requests.map(({ method }) => method).join(' ')).toBe(sent)
+  for (const { method, headers } of store.requests)
+    expect(headers['if-match']).toBe(method === 'DELETE' ? '"v1"' : undefined)
+})
+
+test('a caller who gives up while the plant is read back gets the reason', async () => {
+  const caller = new AbortController()
+  const giveUp: Step = () => caller.abort(new Error('given up'))
+  for (const call of ['replace', 'remove'] as const) {
+    await using store = await scripted([die, inAnotherState, giveUp])
+    const options = { ifMatch: v1, signal: caller.signal }
+    const calling =
+      call === 'replace' ? store.client.replace(plant, options) : store.client.remove(1n, options)
+    await expect(calling).rejects.toThrow('given up')
+  }
+})
+
+test.each([undefined, 'v1', '""', '"a b"', `"${'x'.repeat(65)}"`])(
+  'an answer with the entity tag %s is not one of a plant store',
+  async etag => {
+    const tagged = answer(200, '{"id":1,"name":"Ficus"}', etag === undefined ? {} : { etag })
+    await using store = await scripted([tagged, tagged])
+    await expect(store.client.readVersioned(1n)).rejects.toMatchObject({ reason: 'unreadable-answer' })
+    await expect(store.client.replace(plant)).rejects.toMatchObject({
+      reason: 'unreadable-answer',
+      mayHaveChanged: true,
+    })
+  },
+)
+
+test('an entity tag that a proxy has made weak names the same version', async () => {
+  await using store = await scripted([answer(200, '{"id":1,"name":"Ficus"}', { etag: 'W/"v2"' })])
+  expect(await store.client.readVersioned(1n)).toEqual({ plant, version: v2 })
+})
+
+test('what is no version is not sent', async () => {
+  await using store = await scripted([])
+  for (const ifMatch of ['', '"', 'a", "b', 'a\r\nb: c'] as PlantVersion[]) {
+    await expect(store.client.replace(plant, { ifMatch })).rejects.toThrow(TypeError)
+    await expect(store.client.remove(1n, { ifMatch })).rejects.toThrow(TypeError)
+  }
+  expect(store.requests).toEqual([])
 })
 
 test.each([50301, 50303, 50304, 50305, 50306])(

@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createPlantClient, NoAnswerError, RefusedError } from '@plant-store/client'
+import { createPlantClient, NoAnswerError, type PlantVersion, RefusedError } from '@plant-store/client'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 
 const attemptsMax = 3
-const kinds = ['create', 'replace', 'remove'] as const
+const kinds = ['create', 'replace', 'remove', 'replaceIf', 'removeIf'] as const
+const expected = 'expected' as PlantVersion
 /** What becomes of one request. Only of `busy` and `not connected` does a client know that nothing was changed. */
 const fates = [
   'done',
@@ -19,6 +20,8 @@ const fates = [
 const call = fc.record({
   kind: fc.constantFrom(...kinds),
   fates: fc.array(fc.constantFrom(...fates), { maxLength: attemptsMax }),
+  /** Before which of its requests another client changes the plant; mostly never. */
+  changedAt: fc.option(fc.nat(attemptsMax), { freq: 2, nil: undefined }),
   /** At which of its requests the caller gives up; mostly never. */
   givesUpAt: fc.option(fc.nat(attemptsMax), { freq: 3, nil: undefined }),
 })
@@ -36,9 +39,16 @@ test('each call has one outcome that is true, and sends nothing once it has it, 
 
       const fetch = async (url: string | URL | Request, init: RequestInit = {}): Promise<Response> => {
         const id = Number(/\d+$/.exec(`${url}`) ?? JSON.parse(`${init.body}`).id)
-        const { kind, fates, givesUpAt } = calls[id] as (typeof calls)[number]
+        const { kind, fates, changedAt, givesUpAt } = calls[id] as (typeof calls)[number]
         if (settled.has(id)) broken.push(`${id} was sent again after it had its outcome`)
         const at = sent[id] ?? 0
+        const isChanged = changedAt !== undefined && at >= changedAt
+        if (init.method === 'GET') {
+          await scheduler.schedule(Promise.resolve())
+          if (kind === 'removeIf' && made[id] && !isChanged)
+            return Response.json({ error: 40402, message: 'gone' }, { status: 404 })
+          return Response.json({ id, name: isChanged ? 'theirs' : 'n' }, { headers: { etag: '"now"' } })
+        }
         sent[id] = at + 1
         if (kind === 'create' && made[id]) broken.push(`${id} was created twice`)
         const aborted = new Promise<never>((_, reject) =>
@@ -48,7 +58,10 @@ test('each call has one outcome that is true, and sends nothing once it has it, 
         const exchange = async () => {
           if (at === givesUpAt) callers[id]?.abort(new Error('given up'))
           await scheduler.schedule(Promise.resolve())
-          if (fate.startsWith('done')) made[id] = (made[id] ?? 0) + 1
+          const isConditional = new Headers(init.headers).get('if-match') === `"${expected}"`
+          if (isConditional !== kind.endsWith('If')) broken.push(`${kind} ${id} has lost its condition`)
+          const isRefused = isConditional && (isChanged || Boolean(made[id]))
+          if (fate.startsWith('done') && !isRefused) made[id] = (made[id] ?? 0) + 1
           await scheduler.schedule(Promise.resolve())
           if (fate === 'not connected')
             throw Object.assign(new TypeError('fetch failed'), { code: 'ECONNREFUSED' })
@@ -56,7 +69,8 @@ test('each call has one outcome that is true, and sends nothing once it has it, 
           if (fate === 'busy') return Response.json({ error: 50301, message: 'busy' }, { status: 503 })
           if (fate.endsWith('failed'))
             return Response.json({ error: 50302, message: 'failed' }, { status: 503 })
-          if (kind !== 'remove') return Response.json({ name: 'n' })
+          if (isRefused) return Response.json({ error: 41201, message: 'in another state' }, { status: 412 })
+          if (!kind.startsWith('remove')) return Response.json({ name: 'n' }, { headers: { etag: '"new"' } })
           return (made[id] ?? 0) > 1
             ? Response.json({ error: 40402, message: 'gone' }, { status: 404 })
             : new Response(null, { status: 204 })
@@ -74,7 +88,13 @@ test('each call has one outcome that is true, and sends nothing once it has it, 
       const outcomes = calls.map(({ kind }, id) => {
         const options = { signal: callers[id]?.signal as AbortSignal }
         const plant = { id: BigInt(id), name: 'n' }
-        const answer = kind === 'remove' ? client.remove(plant.id, options) : client[kind](plant, options)
+        const answer = {
+          create: () => client.create(plant, options),
+          replace: () => client.replace(plant, options),
+          remove: () => client.remove(plant.id, options),
+          replaceIf: () => client.replace(plant, { ...options, ifMatch: expected }),
+          removeIf: () => client.remove(plant.id, { ...options, ifMatch: expected }),
+        }[kind]()
         return answer.then(
           () => {
             settled.add(id)

@@ -7,13 +7,14 @@ export type Step = (response: ServerResponse, request: IncomingMessage) => void
 
 /** A server that does with each request what the script says next, and fails on one too many. */
 export async function startScriptedStore(script: readonly Step[], port = 0) {
-  const requests: { method: string | undefined; url: string | undefined; body: string; atMs: number }[] = []
+  const requests: (Pick<IncomingMessage, 'method' | 'url' | 'headers'> & { body: string; atMs: number })[] =
+    []
   const server = createServer(async (request, response) => {
-    const { method, url } = request
+    const { method, url, headers } = request
     let body = ''
     for await (const chunk of request.setEncoding('utf8')) body += chunk
     const step = script[requests.length] ?? answer(500, { error: 50000, message: 'the script has ended' })
-    requests.push({ method, url, body, atMs: performance.now() })
+    requests.push({ method, url, headers, body, atMs: performance.now() })
     step(response, request)
   })
   server.listen(port, '127.0.0.1')
