@@ -120,8 +120,8 @@ function installedIn(folder: string) {
 }
 
 describe('of the versions of Node', () => {
-  const tooOld = ['18.20.8', '20.20.2', '22.23.3']
-  const oldest = '24.21.0'
+  const tooOld = ['18.20.8', '20.0.0', '22.0.0']
+  const oldest = '24.0.0'
   const all = [...tooOld, oldest]
   if (CI) all.forEach(fetchNode)
   const fetched = needs(

@@ -1,0 +1,47 @@
+// Uses a package with nothing newer than the oldest Node that the package names: `node oldest.mjs PACKAGE`.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+
+const uses = {
+  async access() {
+    const { createGate, hashToken, mintToken } = await import('@plant-store/access')
+    const { createMemoryTokenRepository, tokenRepositoryContract } = await import(
+      '@plant-store/access/testing'
+    )
+    for (const { run } of tokenRepositoryContract) await run(createMemoryTokenRepository())
+    const [tokens, token] = [createMemoryTokenRepository(), mintToken()]
+    await tokens.insert({ name: 'flora', scopes: ['plants:read'], createdAt: new Date() }, hashToken(token))
+    assert.equal((await createGate({ tokens })({ token }, 'plants:read')).name, 'flora')
+  },
+  async client() {
+    const { createPlantClient } = await import('@plant-store/client')
+    const server = createServer((_, response) => {
+      response.setHeader('content-type', 'application/json')
+      response.end('[{"id":9007199254740993,"name":"Fern"}]')
+    })
+    await once(server.listen(0, '127.0.0.1'), 'listening')
+    const baseUrl = `http://127.0.0.1:${server.address().port}`
+    const client = createPlantClient({ baseUrl, token: 'any', attemptsMax: 1 })
+    assert.equal((await client.list()).plants[0].id, 9007199254740993n)
+    server.close()
+    server.closeAllConnections()
+    await assert.rejects(client.list(), { reason: 'connection-failed' })
+  },
+  async domain() {
+    const { createMemoryPlantRepository, plantRepositoryContract } = await import(
+      '@plant-store/domain/testing'
+    )
+    for (const { run } of plantRepositoryContract) await run(createMemoryPlantRepository())
+  },
+  async json() {
+    const { parseJsonRecord } = await import('@plant-store/json')
+    assert.deepEqual(parseJsonRecord('{"id": 9007199254740993, "height": 1.5}'), {
+      id: 9007199254740993n,
+      height: 1.5,
+    })
+    assert.throws(() => parseJsonRecord('{"id": 1, "id": 2}'), SyntaxError)
+  },
+}
+await uses[process.argv[2]]()
+console.log('works')
