@@ -34,6 +34,24 @@ const uses = {
     )
     for (const { run } of plantRepositoryContract) await run(createMemoryPlantRepository())
   },
+  async jwt() {
+    const { createJwtGate } = await import('@plant-store/jwt')
+    const { exportJWK, generateKeyPair, SignJWT } = await import('jose')
+    const { privateKey, publicKey } = await generateKeyPair('ES256')
+    const keys = [await exportJWK(publicKey)]
+    const provider = createServer((_, response) => response.end(JSON.stringify({ keys })))
+    await once(provider.listen(0, '127.0.0.1'), 'listening')
+    const [issuer, audience] = ['https://identity.example/', 'https://plants.example']
+    const jwksUrl = `http://127.0.0.1:${provider.address().port}/jwks`
+    const gate = createJwtGate({ issuer, audience, jwksUrl })
+    const token = await new SignJWT({ iss: issuer, aud: audience, sub: 'flora', scope: 'plants:read' })
+      .setProtectedHeader({ alg: 'ES256' })
+      .setExpirationTime('5m')
+      .sign(privateKey)
+    assert.equal((await gate({ token, headers: {} }, 'plants:read')).name, 'flora')
+    provider.close()
+    provider.closeAllConnections()
+  },
   async json() {
     const { parseJsonRecord } = await import('@plant-store/json')
     assert.deepEqual(parseJsonRecord('{"id": 9007199254740993, "height": 1.5}'), {
