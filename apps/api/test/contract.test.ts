@@ -10,7 +10,7 @@ const manyWrongTokens = { WRONG_TOKENS_LIMIT: '1000000' }
 await using starting = new AsyncDisposableStack()
 const database = starting.use(await prepareDatabase())
 const program = starting.use(
-  await startServer({ databaseUrl: database.url, environment: { ...manyWrongTokens } }),
+  await startServer({ databaseUrl: database.url, environment: { HTTP_THREADS: '2', ...manyWrongTokens } }),
 )
 const hurriedDatabase = starting.use(await prepareDatabase())
 const hurried = starting.use(

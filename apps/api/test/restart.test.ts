@@ -8,7 +8,7 @@ test('what was answered is there after the process was killed in the middle of i
   const answered: { id: bigint; name: string; tag: string }[] = []
   const unanswered: { id: bigint; name: string; tag: string }[] = []
 
-  await using first = await startServer({ databaseUrl: database.url })
+  await using first = await startServer({ databaseUrl: database.url, environment: { HTTP_THREADS: '2' } })
   const recorder = createRecorder(await (await fetch(`${first.url}/openapi.json`)).text())
   const before = createClient({ url: first.url, tokens: database.tokens }, recorder)
   let lastId = 0n

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { connect } from 'node:net'
 import { parsePlantId } from '@plant-store/domain'
 import { type Server, startServer } from '@plant-store/harness'
+import { isThorough } from '@plant-store/harness/vitest'
 import { openStorage } from '@plant-store/persistence'
 import { describe, expect, test } from 'vitest'
 import { prepareDatabase } from './database.ts'
@@ -37,7 +38,7 @@ test.each(['SIGTERM', 'SIGINT'] as const)(
     {
       await using program = await startServer({
         databaseUrl: database.url,
-        environment: { ACCESS_TOKENS: token },
+        environment: { ACCESS_TOKENS: token, HTTP_THREADS: '2' },
       })
       let nextId = 1n
       let ended: Promise<unknown> | undefined
@@ -80,7 +81,7 @@ test.each(['SIGTERM', 'SIGINT'] as const)(
 )
 
 test('a client that reconnects when its connection is closed is answered or refused, and never reset', async () => {
-  const stops = 20
+  const stops = isThorough ? 20 : 5
   const clientCount = 32
   await using database = await prepareDatabase()
   const cut: string[] = []

@@ -19,6 +19,9 @@ export function needs(program: string, isInstalled: boolean) {
 /** Why a test is skipped that even CI may have to skip: not every root may mount. */
 export const mayNotMount = 'not allowed: mounting a disk'
 
+/** Whether tests try all that they can, as `pnpm prove` wants; otherwise they try a part, another one each time. */
+export const isThorough = process.env['THOROUGH'] === 'true'
+
 /** Makes a folder that is gone when the test has ended. */
 export function temporaryFolder(): string {
   const folder = disposableFolder()

@@ -11,6 +11,7 @@ import { overloadPart } from './overload/overload.ts'
 import { type Finding, figure, type Part } from './part.ts'
 import { powerCutCopiesPart, powerCutPart } from './power-cut.ts'
 import { storeFilesPart } from './store-files.ts'
+import { thoroughTestsPart } from './thorough-tests.ts'
 
 /** Those that take as long as they take come first: the others get what time they leave. */
 const parts: readonly Part[] = [
@@ -19,6 +20,7 @@ const parts: readonly Part[] = [
   naughtyPart,
   httpPart,
   fuzzPart,
+  thoroughTestsPart,
   overloadPart,
   diskFaultsPart,
   powerCutPart,

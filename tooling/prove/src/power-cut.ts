@@ -62,14 +62,17 @@ export function cutServer({ preload, scale, ...rest }: Circumstances): Promise<F
   return cutPower(rest, async folder => [serving(folder, preload, scale)])
 }
 
+type CopyCommand = 'backup' | 'restore' | 'export'
+
 /** What writes a file whole or not at all, without a file there before, and with one. */
 export function cutCopies(
   { preload, ...rest }: Circumstances,
   replacing: readonly boolean[] = [false, true],
+  commands: readonly CopyCommand[] = ['backup', 'restore', 'export'],
 ): Promise<Finding> {
   return cutPower(rest, async folder => {
     const scenes: Scene[] = []
-    for (const command of ['backup', 'restore', 'export'] as const) {
+    for (const command of commands) {
       for (const replaces of replacing) {
         const place = join(folder, `${command}-${replaces}`)
         scenes.push(await copying(command, place, preload, replaces))
@@ -150,7 +153,7 @@ const nameOf = (id: number, version: number) =>
 
 /** A command that writes a file whole or not at all. */
 async function copying(
-  command: 'backup' | 'restore' | 'export',
+  command: CopyCommand,
   folder: string,
   preload: string | undefined,
   replaces: boolean,

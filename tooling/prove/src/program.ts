@@ -36,6 +36,7 @@ export async function startProgram({
       // As `pnpm start` has it.
       environment: {
         MALLOC_ARENA_MAX: '2',
+        HTTP_THREADS: '2',
         ACCESS_TOKENS: token,
         WRONG_TOKENS_LIMIT: '1000000',
         ...environment,

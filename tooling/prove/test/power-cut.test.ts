@@ -9,20 +9,21 @@ const timeout = 240_000
 const seed = anySeed()
 console.log(`seed ${seed}`)
 /** Copies that replace a file write and fsync all that others do. `pnpm prove` tries both. */
-const cut = (preload?: string) =>
-  cutCopies({ seed, scale: 1, endAtMs: Number.POSITIVE_INFINITY, preload }, [true])
+const replacing = [true]
+const circumstances = { seed, scale: 1, endAtMs: Number.POSITIVE_INFINITY }
 
 test('a power cut leaves the old file or the new one, and the new one once that was said', {
   timeout,
 }, async context => {
   if (!mayStartTraced()) return context.skip(noTracer)
-  const { failures, times } = await cut()
+  const { failures, times } = await cutCopies(circumstances, replacing)
   expect(failures).toEqual([])
   expect(times).toBeGreaterThan(10)
 })
 
 test('a file whose folder is not fsynced is noticed', { timeout }, async context => {
   if (!mayStartTraced()) return context.skip(noTracer)
-  const { lost } = await cut(fileURLToPath(new URL('../breaks/folder-not-synced.ts', import.meta.url)))
+  const preload = fileURLToPath(new URL('../breaks/folder-not-synced.ts', import.meta.url))
+  const { lost } = await cutCopies({ ...circumstances, preload }, replacing, ['export'])
   expect(lost).toBeGreaterThan(0)
 })

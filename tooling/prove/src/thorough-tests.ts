@@ -1,0 +1,37 @@
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { launch } from '@plant-store/harness'
+import type { Finding, Part } from './part.ts'
+
+export const thoroughTestsPart: Part = { name: 'starts-and-stops', share: 0.05, run: runThoroughTests }
+
+const folder = join(import.meta.dirname, '../../../apps/api')
+const files = ['test/failed-start.test.ts', 'test/shutdown.test.ts']
+
+interface Report {
+  readonly numTotalTests: number
+  readonly testResults: readonly {
+    readonly message: string
+    readonly assertionResults: readonly { readonly failureMessages: readonly string[] }[]
+  }[]
+}
+
+/** Runs the tests of the program that try only a part of what they can in `pnpm test`. */
+async function runThoroughTests(): Promise<Finding> {
+  const vitest = fileURLToPath(new URL('./vitest.mjs', import.meta.resolve('vitest/package.json')))
+  await using program = launch([process.execPath, vitest, 'run', '--reporter=json', ...files], {
+    folder,
+    environment: { ...process.env, THOROUGH: 'true' },
+  })
+  const ending = await program.ended
+  const { numTotalTests, testResults } = JSON.parse(program.output()) as Report
+  const failures = testResults.flatMap(({ message, assertionResults }) => [
+    ...(message ? [message] : []),
+    ...assertionResults.flatMap(({ failureMessages }) => failureMessages),
+  ])
+  return {
+    tried: `${numTotalTests} tests of starts with few open files and of stops under load, at length`,
+    times: numTotalTests,
+    failures: failures.length > 0 || ending === 0 ? failures : [program.errors()],
+  }
+}
