@@ -1,6 +1,7 @@
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { launch } from '@plant-store/harness'
+import { launch, temporaryFolder } from '@plant-store/harness'
 import type { Finding, Part } from './part.ts'
 
 export const thoroughTestsPart: Part = { name: 'starts-and-stops', share: 0.05, run: runThoroughTests }
@@ -19,12 +20,15 @@ interface Report {
 /** Runs the tests of the program that try only a part of what they can in `pnpm test`. */
 async function runThoroughTests(): Promise<Finding> {
   const vitest = fileURLToPath(new URL('./vitest.mjs', import.meta.resolve('vitest/package.json')))
-  await using program = launch([process.execPath, vitest, 'run', '--reporter=json', ...files], {
+  using temporary = temporaryFolder()
+  const report = join(temporary.path, 'report.json')
+  const options = ['--reporter=json', `--outputFile=${report}`]
+  await using program = launch([process.execPath, vitest, 'run', ...options, ...files], {
     folder,
     environment: { ...process.env, THOROUGH: 'true' },
   })
   const ending = await program.ended
-  const { numTotalTests, testResults } = JSON.parse(program.output()) as Report
+  const { numTotalTests, testResults } = JSON.parse(readFileSync(report, 'utf8')) as Report
   const failures = testResults.flatMap(({ message, assertionResults }) => [
     ...(message ? [message] : []),
     ...assertionResults.flatMap(({ failureMessages }) => failureMessages),
