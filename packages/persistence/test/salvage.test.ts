@@ -5,6 +5,7 @@ import { type Plant, parsePlant } from '@plant-store/domain'
 import { fullPlant } from '@plant-store/domain/testing'
 import { temporaryFolder as disposableFolder } from '@plant-store/harness'
 import { anySeed, createRandom } from '@plant-store/harness/random'
+import { isThorough } from '@plant-store/harness/vitest'
 import { openSalvage, openStorage, StoreInUseError } from '@plant-store/persistence'
 import Database from 'better-sqlite3'
 import { beforeAll, describe, expect, test } from 'vitest'
@@ -143,7 +144,7 @@ describe(`what is in sound pages is read, whatever happened to others (seed ${se
     'a page of the kind %s',
     async (kind, possible) => {
       for (const way of possible) {
-        for (let time = 0; time < 2; time++) {
+        for (let time = 0; time < (isThorough ? 2 : 1); time++) {
           const page = pick(ofKind(kind))
           const where = `page ${page.number}: ${way}`
           const found = await salvaged(damagedFile([[page, way]]))
@@ -172,7 +173,7 @@ describe(`what is in sound pages is read, whatever happened to others (seed ${se
   })
 
   test('many pages at once', async () => {
-    for (let time = 0; time < 8; time++) {
+    for (let time = 0; time < (isThorough ? 8 : 3); time++) {
       const kinds = ['interior', 'leaf', 'leaf', 'leaf', 'overflow', 'overflow', 'index', 'other'] as const
       const damages = Array.from({ length: 1 + below(40) }, () => {
         const kind = pick(kinds)
@@ -188,7 +189,7 @@ describe(`what is in sound pages is read, whatever happened to others (seed ${se
 
   test('a part of a page', async () => {
     const sectorBytes = 512
-    for (let time = 0; time < 16; time++) {
+    for (let time = 0; time < (isThorough ? 16 : 5); time++) {
       const page = pick([...ofKind('leaf'), ...ofKind('interior')])
       const bytes = Buffer.from(sound)
       const at = (page.number - 1) * pageBytes + sectorBytes * below(pageBytes / sectorBytes)
@@ -206,7 +207,7 @@ describe(`what is in sound pages is read, whatever happened to others (seed ${se
   })
 
   test('the end of the file', async () => {
-    for (let time = 0; time < 6; time++) {
+    for (let time = 0; time < (isThorough ? 6 : 3); time++) {
       const left = 1 + below(pages.length - 1)
       const file = damagedFile([])
       truncateSync(file, left * pageBytes - below(pageBytes))
