@@ -1,7 +1,7 @@
-import { idTaken, type Plant } from '@plant-store/domain'
-import type { LoadOutcome } from '@plant-store/persistence'
+import type { Plant } from '@plant-store/domain'
 import type { Entry, Rejected } from '../formats/lines.ts'
 import { counted, duration, grouped, rate } from '../terminal/output.ts'
+import type { Loaded } from './import-target.ts'
 
 export class ImportCounts {
   read = 0
@@ -11,19 +11,17 @@ export class ImportCounts {
   rejected = 0
 
   /** @returns the rejected lines of the batch */
-  add(batch: readonly Entry<Plant>[], outcomes: readonly LoadOutcome[]): readonly Rejected[] {
-    let loaded = 0
+  add(batch: readonly Entry<Plant>[], loaded: Loaded): readonly Rejected[] {
+    let index = 0
     const rejected = batch.flatMap(entry => {
       if ('reason' in entry) return [entry]
-      const { line, raw, value } = entry
-      const isTaken = outcomes[loaded++] === 'id-taken'
-      return isTaken ? [{ line, raw, reason: idTaken(value.id).message }] : []
+      const reason = loaded.reasons.get(index++)
+      return reason === undefined ? [] : [{ line: entry.line, raw: entry.raw, reason }]
     })
-    const countOf = (outcome: LoadOutcome) => outcomes.filter(each => each === outcome).length
     this.read += batch.length
-    this.inserted += countOf('inserted')
-    this.replaced += countOf('replaced')
-    this.alreadyThere += countOf('already-there')
+    this.inserted += loaded.inserted
+    this.replaced += loaded.replaced
+    this.alreadyThere += loaded.alreadyThere
     this.rejected += rejected.length
     return rejected
   }

@@ -1,11 +1,5 @@
 import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
-import {
-  type OnTaken,
-  OutcomeUnknownError,
-  openArchive,
-  type PlantArchive,
-  type StagedLoad,
-} from '@plant-store/persistence'
+import { OutcomeUnknownError } from '@plant-store/persistence'
 import { exitCodes, Failure } from '../failure.ts'
 import { openInput } from '../files/input-file.ts'
 import { isSameFile, refuseStore } from '../files/output-file.ts'
@@ -19,6 +13,7 @@ import { jsonOption, print } from '../terminal/output.ts'
 import { showProgress } from '../terminal/progress.ts'
 import { inBatches } from './import-batches.ts'
 import { ImportCounts } from './import-counts.ts'
+import { openServer, openStore } from './import-target.ts'
 
 export const importPlants = new Command('import')
   .description('Load plants from NDJSON (a JSON object a line, as POST /plants takes it) or CSV.')
@@ -30,6 +25,11 @@ export const importPlants = new Command('import')
   )
   .option('--replace', 'replace plants whose ids are taken, instead of rejecting the lines')
   .option('--strict', 'stop at the first line that would be rejected, and keep nothing')
+  .addOption(
+    new Option('--to <url>', 'import into the store of a server, with the token in PLANT_STORE_TOKEN')
+      .argParser(serverUrl)
+      .conflicts(['replace', 'strict']),
+  )
   .option('--rejects <file>', 'where rejected lines go (by default FILE.rejects.ndjson)')
   .option('--line-limit <bytes>', 'longer lines are rejected', lineLimit, lineBytesMaxDefault)
   .addOption(jsonOption)
@@ -46,6 +46,9 @@ An optional text with nothing between the commas is absent. "" is an empty text.
 Plants are stored 20,000 at a time. After an interruption, run the import again: the plants that are already there are
 counted as such, or written once more with --replace.
 
+--to imports while the server runs, and leaves it time for others. URL is what stands before /plants, such as
+http://127.0.0.1:3000. The server's limit of a body (1 MiB) holds for each line.
+
 --strict collects the plants beside the store (in the folder for temporary files, or in a temporary table of PostgreSQL)
 and stores them in one transaction at the end. A million plants take some seconds, in which servers cannot write to a
 store in a file, and past 5 s answer 503. On PostgreSQL only changes to the same plants wait.`,
@@ -58,11 +61,16 @@ function lineLimit(text: string): number {
   throw new InvalidArgumentError('It must be a number of bytes from 1024 to 268435456.')
 }
 
+function serverUrl(text: string): URL {
+  const url = URL.parse(text)
+  if (url !== null && /^https?:$/.test(url.protocol)) return url
+  throw new InvalidArgumentError('It must be an http or https URL.')
+}
+
 async function runImport(from: string, options: ReturnType<typeof importPlants.opts>): Promise<void> {
-  const { replace, strict = false, lineLimit, json } = options
+  const { to, replace, strict = false, lineLimit, json } = options
   const rejectsPath = options.rejects ?? `${from === '-' ? 'plant-store' : from}.rejects.ndjson`
   const signal = onInterrupt()
-  const url = storeUrl()
   const input = await openInput(from, signal)
   const format = detectFormat(input.beginning, from, options.format)
   if (from !== '-' && isSameFile(from, rejectsPath)) {
@@ -71,9 +79,10 @@ async function runImport(from: string, options: ReturnType<typeof importPlants.o
       exitCodes.usage,
     )
   }
-  refuseStore(rejectsPath, url)
-  await using archive = await openArchive(url)
-  await using load = await beginLoad(archive, replace ? 'replace' : 'keep', strict)
+  await using target =
+    to === undefined
+      ? await openStore(storeBeside(rejectsPath), replace ? 'replace' : 'keep', strict)
+      : openServer(to, serverToken())
   const writeRejects = createRejectsFile(rejectsPath)
   const counts = new ImportCounts()
   const startedMs = performance.now()
@@ -85,10 +94,10 @@ async function runImport(from: string, options: ReturnType<typeof importPlants.o
       const entries = formats[format].read(wholeLines(input.chunks, lineLimit), lineLimit)
       for await (const batch of inBatches(entries, signal)) {
         if (strict) signal.throwIfAborted()
-        const outcomes = await load.add(batch.flatMap(entry => ('value' in entry ? [entry.value] : [])))
+        const loaded = await target.add(batch.flatMap(entry => ('value' in entry ? [entry.value] : [])))
         const last = batch.at(-1)
         if (last && !strict) kept = `what came before line ${last.line + 1} is kept`
-        const rejected = counts.add(batch, outcomes)
+        const rejected = counts.add(batch, loaded)
         if (strict && rejected[0]) throw new Failure(`line ${rejected[0].line}: ${rejected[0].reason}`)
         writeRejects(rejected)
         progress.update(counts.read, input.bytesRead(), input.bytes)
@@ -98,7 +107,7 @@ async function runImport(from: string, options: ReturnType<typeof importPlants.o
         signal.throwIfAborted()
         progress.note('storing')
       }
-      const outcome = await load.keep()
+      const outcome = await target.keep()
       if (outcome !== 'kept')
         throw new Failure(`id ${outcome.takenMeanwhile} was taken by another plant meanwhile`)
     } catch (cause) {
@@ -115,12 +124,15 @@ async function runImport(from: string, options: ReturnType<typeof importPlants.o
   if (counts.rejected > 0) process.exitCode = exitCodes.incomplete
 }
 
-/** Plants go into the store batch by batch, or all of them at the end where the import is strict. */
-async function beginLoad(archive: PlantArchive, onTaken: OnTaken, strict: boolean): Promise<StagedLoad> {
-  if (strict) return archive.stage(onTaken)
-  return {
-    add: plants => archive.load(plants, onTaken),
-    keep: async () => 'kept',
-    async [Symbol.asyncDispose]() {},
-  }
+/** @throws Failure when a file is a part of the store */
+function storeBeside(file: string): string {
+  const url = storeUrl()
+  refuseStore(file, url)
+  return url
+}
+
+function serverToken(): string {
+  const { PLANT_STORE_TOKEN: token } = process.env
+  if (token) return token
+  throw new Failure('PLANT_STORE_TOKEN must be an access token of the server', exitCodes.usage)
 }

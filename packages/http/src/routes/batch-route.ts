@@ -70,7 +70,6 @@ function createLinesWith({ store, authenticate, held, lineTimeoutMs, ending }: B
   return async (request: FastifyRequest<{ Body?: Readable }>, reply: FastifyReply) => {
     const counts = { created: 0, existing: 0, refused: 0 }
     const faults: LineFault[] = []
-    request[lineCounts] = counts
     const create = async (chunk: Chunk) => {
       const outcomes = await takeTurn(() => store.createAll(chunk.plants))
       held.release(reply.raw, chunk.bytes)
@@ -92,6 +91,7 @@ function createLinesWith({ store, authenticate, held, lineTimeoutMs, ending }: B
       await new Promise<void>((resolve, reject) =>
         authenticate(request, 'plants:write', failure => (failure ? reject(failure) : resolve())),
       )
+      request[lineCounts] = counts
       const before = creating
       creating = create(chunk)
       // It is thrown where it is awaited.

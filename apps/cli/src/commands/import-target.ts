@@ -1,0 +1,63 @@
+import { createPlantClient } from '@plant-store/client'
+import { idTaken, type Plant, type PlantId } from '@plant-store/domain'
+import { type LoadOutcome, type OnTaken, openArchive } from '@plant-store/persistence'
+
+/** Where the plants of an import go. */
+export interface ImportTarget extends AsyncDisposable {
+  add(plants: readonly Plant[]): Promise<Loaded>
+  /** Ends the import. A strict one is kept only now. */
+  keep(): Promise<'kept' | { readonly takenMeanwhile: PlantId }>
+}
+
+/** What became of plants. */
+export interface Loaded {
+  readonly inserted: number
+  readonly replaced: number
+  readonly alreadyThere: number
+  /** Why plants were rejected, by their places. */
+  readonly reasons: ReadonlyMap<number, string>
+}
+
+/** The store itself. Plants go into it batch by batch, or all of them at the end where the import is strict. */
+export async function openStore(url: string, onTaken: OnTaken, strict: boolean): Promise<ImportTarget> {
+  await using opening = new AsyncDisposableStack()
+  const archive = opening.use(await openArchive(url))
+  const staged = strict ? opening.use(await archive.stage(onTaken)) : undefined
+  const open = opening.move()
+  return {
+    async add(plants) {
+      const outcomes = staged === undefined ? archive.load(plants, onTaken) : staged.add(plants)
+      return summed(plants, await outcomes)
+    },
+    keep: async () => (staged === undefined ? 'kept' : staged.keep()),
+    [Symbol.asyncDispose]: () => open.disposeAsync(),
+  }
+}
+
+function summed(plants: readonly Plant[], outcomes: readonly LoadOutcome[]): Loaded {
+  const countOf = (wanted: LoadOutcome) => outcomes.filter(outcome => outcome === wanted).length
+  const taken = [...plants.entries()].filter(([index]) => outcomes[index] === 'id-taken')
+  return {
+    inserted: countOf('inserted'),
+    replaced: countOf('replaced'),
+    alreadyThere: countOf('already-there'),
+    reasons: new Map(taken.map(([index, { id }]) => [index, idTaken(id).message])),
+  }
+}
+
+/** For a request on a slow line. */
+const timeoutMs = 60_000
+
+/** A server, through `POST /plants/batch`. */
+export function openServer(baseUrl: URL, token: string): ImportTarget {
+  const client = createPlantClient({ baseUrl, token, timeoutMs })
+  return {
+    async add(plants) {
+      const { created, existing, faults } = await client.createMany(plants, { faultsMax: plants.length })
+      const reasons = new Map(faults.map(({ index, message }) => [index, message]))
+      return { inserted: created, replaced: 0, alreadyThere: existing, reasons }
+    },
+    keep: async () => 'kept',
+    async [Symbol.asyncDispose]() {},
+  }
+}
