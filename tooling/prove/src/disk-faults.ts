@@ -5,7 +5,7 @@ import { hasStrace, type Server, temporaryFolder, trace, until } from '@plant-st
 import { createRandom, type Random } from '@plant-store/harness/random'
 import { History, toValue } from './history.ts'
 import { mount } from './mount.ts'
-import { type Operations, recorded } from './operations.ts'
+import { type RecordedOperations, recorded } from './operations.ts'
 import { type Circumstances, type Finding, figure, type Part, timeIsUp } from './part.ts'
 import { startProgram } from './program.ts'
 
@@ -124,9 +124,9 @@ async function failOnce(
   return { failures, lost: unexplained.length, told }
 }
 
-async function actOnce(operations: Operations, random: Random) {
+async function actOnce(operations: RecordedOperations, random: Random) {
   const id = random.pick(ids)
-  const kind = random.pick(['create', 'replace', 'remove', 'read'] as const)
+  const kind = random.pick(['create', 'replace', 'replaceIf', 'remove', 'removeIf', 'read'] as const)
   return await operations[kind](id, { name: `n${random.below(2 ** 30)}-${random.below(2 ** 30)}` })
 }
 

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { launchServer, temporaryFolder } from '@plant-store/harness'
 import { createRandom, type Random } from '@plant-store/harness/random'
 import { History, type Value } from './history.ts'
-import { type Operations, recorded } from './operations.ts'
+import { type Operations, type RecordedOperations, recorded } from './operations.ts'
 import { type Circumstances, type Finding, figure, type Part, timeIsUp } from './part.ts'
 import { startProgram } from './program.ts'
 
@@ -98,17 +98,26 @@ export async function runKills(
   }
 }
 
-async function actOnce(operations: Operations, random: Random, newId: () => bigint) {
+async function actOnce(operations: RecordedOperations, random: Random, newId: () => bigint) {
   const text = {
     name: `n${random.below(2 ** 30)}-${random.below(2 ** 30)}`,
     tag: 'x'.repeat(random.below(400)),
   }
   if (random.chance(0.7)) return await operations.create(newId(), text)
   const id = random.pick(contestedIds)
-  const turn = random.below(10)
-  if (turn < 3) return await operations.create(id, text)
-  if (turn < 6) return await operations.replace(id, text)
-  return turn < 9 ? await operations.remove(id) : await operations.read(id)
+  const kind = random.pick([
+    'create',
+    'create',
+    'replace',
+    'replace',
+    'replaceIf',
+    'replaceIf',
+    'remove',
+    'removeIf',
+    'read',
+    'read',
+  ] as const)
+  return await operations[kind](id, text)
 }
 
 /** Reads every plant that a round can have touched. */

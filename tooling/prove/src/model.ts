@@ -23,7 +23,7 @@ type Change = { readonly kind: Kind; readonly n: number; readonly text: Text }
 type List = { readonly kind: 'list'; readonly after: number; readonly limit: number; readonly tag?: string }
 
 const change: fc.Arbitrary<Change> = fc.record({
-  kind: fc.constantFrom<Kind>('create', 'read', 'replace', 'remove'),
+  kind: fc.constantFrom<Kind>('create', 'read', 'replace', 'replaceIf', 'remove', 'removeIf'),
   n: fc.nat(idsOfRun - 1),
   text: fc.record(
     {
@@ -52,9 +52,15 @@ export async function runSequentialModel(
 ): Promise<ModelFinding> {
   let base = firstId
   let operations = 0
-  const property = fc.asyncProperty(fc.array(fc.oneof(change, list), { maxLength: 40 }), async steps => {
+  const steps = fc.array(fc.oneof({ weight: 9, arbitrary: change }, { weight: 1, arbitrary: list }), {
+    maxLength: 40,
+  })
+  const property = fc.asyncProperty(steps, fc.integer({ min: 1, max: idsOfRun }), async (steps, idsUsed) => {
     base += 1_000n
     const plants = new Map<bigint, Value>()
+    const versions = new Map<bigint, string | undefined>()
+    const history = new History()
+    const seen = recorded(store, history)
     for (const step of steps) {
       operations++
       if (step.kind === 'list') {
@@ -71,11 +77,22 @@ export async function runSequentialModel(
           expected,
         )
       } else {
-        const id = base + BigInt(step.n)
-        const { after, outcome } = takeEffect(step.kind, plants.get(id), toValue(step.text))
-        assert.deepEqual(await store[step.kind](id, step.text), outcome)
+        const id = base + BigInt(step.n % idsUsed)
+        const before = plants.get(id)
+        const expected = history.lastSeen(id)
+        const isExpected = expected?.version === versions.get(id)
+        const { after, outcome } = takeEffect(
+          step.kind,
+          before,
+          toValue(step.text),
+          expected && (isExpected ? before : 'another state'),
+        )
+        const { version, ...found } = await seen[step.kind](id, step.text)
+        assert.deepEqual(found, outcome)
         if (after === undefined) plants.delete(id)
         else plants.set(id, after)
+        // A create does not say which version it made: no client can expect it before it is read.
+        if (version !== undefined || outcome.is === 'done') versions.set(id, version)
       }
     }
   })

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { isLinearizable, type Kind, type Operation, type Outcome } from '../src/history.ts'
+import { History, isLinearizable, type Kind, type Operation, type Outcome } from '../src/history.ts'
 
 const operation = (
   calledAt: number,
@@ -46,4 +46,41 @@ test('what was refused was not done', () => {
   const refused = operation(0, 1, 'replace', { is: 'refused' }, 'b')
   expect(isLinearizable([refused, operation(2, 3, 'read', sees('b'))], 'a')).toBe(false)
   expect(isLinearizable([refused, operation(2, 3, 'read', sees('a'))], 'a')).toBe(true)
+})
+
+test('a change of an expected state is made in that state, and in no other', () => {
+  const swap = (at: number, outcome: Outcome, expected: string | undefined, written = 'new') => ({
+    ...operation(at, at + 1, 'replaceIf', outcome, written),
+    expected,
+  })
+  const differs: Outcome = { is: 'differs' }
+  const read = (at: number, value: string) => operation(at, at + 1, 'read', sees(value))
+  expect(isLinearizable([swap(0, done, 'a'), read(2, 'new')], 'a')).toBe(true)
+  expect(isLinearizable([swap(0, done, 'a')], 'b')).toBe(false)
+  expect(isLinearizable([swap(0, differs, 'a'), read(2, 'a')], 'a')).toBe(false)
+  expect(isLinearizable([swap(0, differs, 'a'), read(2, 'b')], 'b')).toBe(true)
+  expect(isLinearizable([swap(0, done, undefined), read(2, 'new')], undefined)).toBe(true)
+  expect(isLinearizable([swap(0, differs, undefined)], undefined)).toBe(false)
+  expect(isLinearizable([swap(0, unknown, 'a'), read(2, 'new')], 'b')).toBe(false)
+  const both = [swap(0, done, 'a', 'x'), { ...swap(0, done, 'a', 'y'), answeredAt: 9 }]
+  expect(isLinearizable(both, 'a')).toBe(false)
+
+  const removal = (outcome: Outcome, expected?: string) => ({
+    ...operation(0, 1, 'removeIf', outcome),
+    expected,
+  })
+  expect(isLinearizable([removal(done, 'a')], 'a')).toBe(true)
+  expect(isLinearizable([removal(done, 'a')], 'b')).toBe(false)
+  expect(isLinearizable([removal(done)], undefined)).toBe(false)
+  expect(isLinearizable([removal(differs)], undefined)).toBe(true)
+})
+
+test('a version that names two states of a plant is noticed', async () => {
+  const history = new History()
+  const see = (id: bigint, seen: string) =>
+    history.perform(id, 'read', undefined, async () => ({ ...sees(seen), version: 'v' }))
+  await see(1n, 'a')
+  await see(1n, 'a')
+  await see(2n, 'b')
+  await expect(see(1n, 'b')).rejects.toThrow('version v of 1')
 })

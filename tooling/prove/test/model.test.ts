@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { createPlantStore, type PlantRepository } from '@plant-store/domain'
+import { createPlantStore, type PlantRepository, type PlantVersion } from '@plant-store/domain'
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
 import { temporaryFolder } from '@plant-store/harness'
 import { anySeed } from '@plant-store/harness/random'
@@ -79,11 +79,61 @@ test('a store that answers reads from before is caught', async () => {
   expect((await runRacingModel(wrong, { seed, runs: 300 })).failure).toMatch(/no order explains/)
 })
 
+test('a store that looks at the version first and changes then is caught by racing clients only', async () => {
+  const wrong = () =>
+    broken(sound => ({
+      async saveIf(plant, expected) {
+        const version = (await sound.find(plant.id))?.version
+        await new Promise(setImmediate)
+        return version === expected ? sound.save(plant) : undefined
+      },
+    }))
+  expect((await runSequentialModel(wrong(), { seed, runs: 50 })).failure).toBe(undefined)
+  expect((await runRacingModel(wrong(), { seed, runs: 500 })).failure).toMatch(/no order explains/)
+})
+
+test('a store that gives a plant that is created again the version from before is caught', async () => {
+  const wrong = () =>
+    broken(sound => {
+      const counts = new Map<bigint, number>()
+      const versionOf = (id: bigint) => `${counts.get(id) ?? 0}` as PlantVersion
+      const counting = (id: bigint) => {
+        counts.set(id, (counts.get(id) ?? 0) + 1)
+        return versionOf(id)
+      }
+      return {
+        async find(id) {
+          const found = await sound.find(id)
+          return found && { ...found, version: versionOf(id) }
+        },
+        async insert(plant) {
+          const outcome = await sound.insert(plant)
+          if (outcome === 'inserted') counts.set(plant.id, 0)
+          return outcome
+        },
+        async save(plant) {
+          await sound.save(plant)
+          return counting(plant.id)
+        },
+        async saveIf(plant, expected) {
+          const found = await sound.find(plant.id)
+          if ((found && versionOf(plant.id)) !== expected) return undefined
+          await sound.save(plant)
+          return counting(plant.id)
+        },
+        async removeIf(id, expected) {
+          return (await sound.find(id)) !== undefined && versionOf(id) === expected && sound.remove(id)
+        },
+      }
+    })
+  expect((await runSequentialModel(wrong(), { seed, runs: 1_000 })).failure).toMatch(/expected|is that of/i)
+})
+
 test('a store that forgets the tag is caught', async () => {
   const wrong = broken(sound => ({
     save({ tag: _, ...plant }) {
       return sound.save(plant)
     },
   }))
-  expect((await runSequentialModel(wrong, { seed, runs: 200 })).failure).toMatch(/expected/)
+  expect((await runSequentialModel(wrong, { seed, runs: 200 })).failure).toMatch(/expected|is that of/)
 })
