@@ -137,6 +137,15 @@ test.each<[string, object, number, number]>([
   expect(Object.keys(answer.json())).toEqual(['error', 'message'])
 })
 
+test.each<[string, string, string]>([
+  ['/garden/plants', 'Application/JSON; Charset="UTF-8"', '{"id":1,"name":"n"}'],
+  ['/garden/plants/batch', 'APPLICATION/X-NDJSON;charset=utf-8', '{"id":2,"name":"n"}'],
+])('a body to %s may be of the media type %s', async (url, mediaType, body) => {
+  await startForeign()
+  const headers = { authorization, 'content-type': mediaType }
+  expect((await app.inject({ method: 'POST', url, headers, body })).statusCode).toBe(200)
+})
+
 test("the challenge of the service's own gate is RFC 6750's", async () => {
   await startForeign()
   readOnly = true

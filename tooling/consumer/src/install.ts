@@ -39,7 +39,11 @@ export default async function setUp(project: TestProject): Promise<() => void> {
   const program = packed.find(({ name }) => name === 'plant-store') as PackedPackage
   const folder = join(path, 'service')
   await cp(nursery, folder, { recursive: true })
-  await install(folder, packages)
+  await install(folder, packages, {
+    // The oldest that the routes take: no second one may come beside it.
+    fastify: require('fastify-oldest/package.json').version,
+    '@types/node': require('@types/node/package.json').version,
+  })
   project.provide('installed', { folder, packages, program })
   const kept = resources.move()
   return () => kept.dispose()
@@ -64,17 +68,18 @@ async function packAll(folder: string): Promise<readonly PackedPackage[]> {
   })
 }
 
-async function install(folder: string, packages: readonly PackedPackage[]): Promise<void> {
-  // The oldest that the routes take: no second one may come beside it.
-  const { version: fastify } = require('fastify-oldest/package.json')
-  const { version: types } = require('@types/node/package.json')
+/** Installs the packages, and others by their versions, as a stranger would. */
+export async function install(
+  folder: string,
+  packages: readonly PackedPackage[],
+  others: Readonly<Record<string, string>>,
+): Promise<void> {
   const tarballs = Object.fromEntries(packages.map(({ name, tarball }) => [name, `file:${tarball}`]))
   const manifest = {
     name: 'nursery',
     private: true,
     type: 'module',
-    dependencies: { ...tarballs, fastify },
-    devDependencies: { '@types/node': types },
+    dependencies: { ...tarballs, ...others },
     // What the packages need of each other is not in a registry yet.
     overrides: Object.fromEntries(packages.map(({ name }) => [name, `$${name}`])),
   }

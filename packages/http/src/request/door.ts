@@ -56,6 +56,8 @@ export function openDoor(
     if (hasBody(request, config)) {
       const failure = firstFailure(beforeBody, request, config)
       if (failure !== undefined) return parse(failure)
+      // As Fastify 5.0 finds the parser: to the letter.
+      request.raw.headers['content-type'] = mediaTypeOf(config)
       if (config.streamedMediaType === undefined) holdBody(request.raw, reply.raw, held)
     } else {
       // Fastify looks for a parser wherever there is a media type.
@@ -169,10 +171,10 @@ function checkTransferCoding({ headers: { 'transfer-encoding': coding } }: Fasti
   throw new RequestError('unsupported-coding', 'the body must be sent without a transfer coding but chunked')
 }
 
-function checkMediaType(
-  { headers }: FastifyRequest,
-  { streamedMediaType: wanted = 'application/json' }: FastifyContextConfig,
-): void {
+const mediaTypeOf = ({ streamedMediaType = 'application/json' }: FastifyContextConfig) => streamedMediaType
+
+function checkMediaType({ headers }: FastifyRequest, config: FastifyContextConfig): void {
+  const wanted = mediaTypeOf(config)
   const { type, parameters } = safeParse(headers['content-type'] ?? '')
   const { charset = 'utf-8' } = parameters
   if (type !== wanted)
