@@ -102,11 +102,15 @@ test('it describes our operations under its prefix, beside its own', async () =>
   app.register(plantRoutes, { prefix: '/t/:tenant', store: newStore(), gate })
   await app.ready()
   const { paths, components } = describe()
-  expect(Object.keys(paths)).toEqual(['/t/{tenant}/plants', '/t/{tenant}/plants/{id}'])
-  const names = Object.values(paths).map(path =>
-    (path as { parameters: { name: string }[] }).parameters.map(({ name }) => name),
-  )
-  expect(names).toEqual([['tenant'], ['tenant', 'id']])
+  expect(Object.keys(paths).sort()).toEqual([
+    '/t/{tenant}/plants',
+    '/t/{tenant}/plants/batch',
+    '/t/{tenant}/plants/{id}',
+  ])
+  const parametersOf = (path: string) =>
+    (paths[path] as { parameters: { name: string }[] }).parameters.map(({ name }) => name)
+  expect(parametersOf('/t/{tenant}/plants')).toEqual(['tenant'])
+  expect(parametersOf('/t/{tenant}/plants/{id}')).toEqual(['tenant', 'id'])
   const written = JSON.stringify({ paths, components })
   expect(written).toContain(`"minimum":${-(2n ** 63n)},"maximum":${2n ** 63n - 1n}`)
   // Each with its own, as the whole document may not ask for a token.

@@ -2,7 +2,7 @@ import jwt from '@fastify/jwt'
 import swagger from '@fastify/swagger'
 import { createGate, hashToken, isAccessError, mintToken, type Scope } from '@plant-store/access'
 import { createMemoryTokenRepository } from '@plant-store/access/testing'
-import { createPlantStore, isDomainError, parsePlantId, plantIdMax } from '@plant-store/domain'
+import { createPlantStore, isDomainError, parsePlantId } from '@plant-store/domain'
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
 import { createThrottle, describeInterface, plantRoutes, toFailure, tokenName } from '@plant-store/http'
 import fastify from 'fastify'
@@ -63,7 +63,7 @@ app.get('/admitted', (_request, reply) => reply.serializer(String).send(write([.
 app.get('/own', { onRequest: request => request.jwtVerify() }, async request => ({
   own: (request as unknown as { tokenName: string }).tokenName,
 }))
-app.get('/oldest', () => plants.find(parsePlantId(plantIdMax)))
+app.get('/seven', () => plants.find(parsePlantId(7n)))
 app.get('/broken', () => Promise.reject(new Error('the hose')))
 
 const url = await app.listen({ host: '127.0.0.1', port: 0 })

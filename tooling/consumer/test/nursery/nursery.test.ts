@@ -63,6 +63,10 @@ test('the service serves seedlings under its own prefix, with its own store and 
       ids,
     )
 
+    const authorization = 'Bearer secret-of-flora'
+    const { headers } = await fetch(`${origin}/seedlings/plants`, { headers: { authorization } })
+    assert.equal(headers.get('x-gardener'), 'Flora')
+
     const stranger = createPlantClient({ baseUrl: `${origin}/seedlings`, token: 'guess' })
     await assert.rejects(stranger.list(), (error: unknown) => {
       assert.ok(error instanceof RefusedError)

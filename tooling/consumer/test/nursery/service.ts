@@ -1,6 +1,6 @@
 import { AccessError, type Gate } from '@plant-store/access'
 import { createPlantStore, DomainError, type PlantRepository, parsePlantId } from '@plant-store/domain'
-import { plantRoutes } from '@plant-store/http'
+import { plantRoutes, tokenName } from '@plant-store/http'
 import fastify from 'fastify'
 import { labelOf } from './label.ts'
 
@@ -17,6 +17,10 @@ export function createNursery(seedlings: PlantRepository, gardeners: ReadonlyMap
   }
 
   const app = fastify()
+  app.addHook('onSend', async (request, reply) => {
+    const gardener: string | undefined = request[tokenName]
+    if (gardener !== undefined) reply.header('x-gardener', gardener)
+  })
   app.register(plantRoutes, { prefix: '/seedlings', store, gate })
   app.get<{ Params: { id: string } }>('/labels/:id', async ({ params }, reply) => {
     try {
