@@ -120,9 +120,9 @@ function removeLeftovers(folder: string): void {
     const [, pid, host] = partName.exec(name) ?? []
     if (host !== hostname() || isAlive(Number(pid))) continue
     try {
-      rmSync(join(folder, name), { force: true })
+      rmSync(join(folder, name))
     } catch {
-      // Another user's, in a folder where users may remove only their own files.
+      // Gone meanwhile, or another user's, in a folder where users may remove only their own files.
     }
   }
 }

@@ -4,11 +4,13 @@ import {
   closeSync,
   copyFileSync,
   existsSync,
+  linkSync,
   mkdirSync,
   mkdtempSync,
   openSync,
   readdirSync,
   readFileSync,
+  readlinkSync,
   readSync,
   rmSync,
   statSync,
@@ -22,6 +24,7 @@ import { join } from 'node:path'
 import { hashToken } from '@plant-store/access'
 import { parsePlant } from '@plant-store/domain'
 import { noTracer, trace } from '@plant-store/harness'
+import { needs } from '@plant-store/harness/vitest'
 import {
   backUpStore,
   inspectStore,
@@ -60,6 +63,20 @@ async function count() {
   await using snapshot = await openSnapshot(url)
   return snapshot.count
 }
+const hasProc = existsSync('/proc/self/fd')
+/** Returns the files of the folder that this process has open. */
+function openFiles(): string[] {
+  const paths = readdirSync('/proc/self/fd').flatMap(each => {
+    try {
+      return readlinkSync(`/proc/self/fd/${each}`)
+    } catch {
+      // Of reading the folder itself.
+      return []
+    }
+  })
+  expect(paths.length).toBeGreaterThan(3)
+  return paths.filter(each => each.startsWith(folder))
+}
 /** Overwrites pages in the middle, so that the file still looks like a database from its first page. */
 function damage(path: string) {
   const descriptor = openSync(path, 'r+')
@@ -81,6 +98,7 @@ test('a backup is one file that holds the store as it was when it began, under c
   expect(report).toMatchObject({ store: backup, plants: 20_000, tokens: 0, schemaVersion })
   expect(changes).toBeGreaterThan(1)
   expect(pages).toEqual(pages.toSorted((a, b) => a - b))
+  expect(pages.every(part => part >= 0 && part <= 1)).toBe(true)
   expect(readdirSync(folder).sort()).toEqual(['backup.db', 'store.db', 'store.db-shm', 'store.db-wal'])
   expect(await inspectStore(`file:${backup}`)).toMatchObject({ plants: 20_000 })
 })
@@ -142,6 +160,25 @@ test.each([
   onTestFinished(() => copying.mockRestore())
   await expect(backUpStore(url, backup)).rejects.toThrow(/does not hold what was copied/)
   expect(readdirSync(folder).sort()).toEqual(['store.db', 'wrong.db'])
+})
+
+test('what is counted of a store is of one moment, while others change it', async () => {
+  await using storage = await openStorage({ url, batchRowsMax: 2 })
+  const token = (n: number) => ({ name: `${n}`, scopes: [], createdAt: new Date() })
+  const changes: Promise<unknown>[] = []
+  for (let n = 0; n < 2_000; n++) {
+    // Both in one transaction.
+    changes.push(...many(n, 1).map(storage.plants.insert), storage.tokens.insert(token(n), hashToken(`${n}`)))
+    await new Promise(setImmediate)
+  }
+  const reports = []
+  while (reports.at(-1)?.plants !== 2_000) {
+    reports.push(await inspectStore(url))
+    await new Promise(setImmediate)
+  }
+  await Promise.all(changes)
+  expect(reports.length).toBeGreaterThan(3)
+  for (const { plants, tokens } of reports) expect(tokens).toBe(plants)
 })
 
 test('a damaged store is not backed up', async () => {
@@ -220,8 +257,12 @@ test.each([
     db.exec('begin immediate')
     release = () => db.close()
   }
+  const begunAtMs = performance.now()
   const refused = restoreStore(url, backup, { force: true })
   await expect(refused).rejects.toThrow(StoreInUseError)
+  await expect(refused).rejects.toMatchObject({ cause: { code: 'SQLITE_BUSY' } })
+  // At once: better-sqlite3 would wait for the lock for 5 seconds.
+  expect(performance.now() - begunAtMs).toBeLessThan(4_000)
   await expect(refused).rejects.toThrow(`the store ${file} is in use: stop the server first`)
   await release()
   expect(await count()).toBe(2_000)
@@ -293,6 +334,7 @@ test.each([
     const restoring = restoreStore(url, backup, { force: true })
     if (hasLog) {
       await expect(restoring).rejects.toThrow(/move .*store\.db and its -wal away, and try again$/)
+      await expect(restoring).rejects.toMatchObject({ cause: { cause: { code: 'SQLITE_NOTADB' } } })
       expect(readFileSync(file)).toEqual(before)
     } else {
       expect(await restoring).toMatchObject({ revokedTokens: undefined })
@@ -300,6 +342,34 @@ test.each([
     }
   },
 )
+
+test('a store that a newer SQLite may write and this one may not is not replaced', async () => {
+  await load(0, 100)
+  await backUpStore(url, backup)
+  const descriptor = openSync(file, 'r+')
+  // The version of its format that is needed to write it: 1 without a log, 2 with one.
+  writeSync(descriptor, Buffer.of(3), 0, 1, 18)
+  closeSync(descriptor)
+  const before = readFileSync(file)
+  await expect(restoreStore(url, backup, { force: true })).rejects.toThrow(
+    /store\.db cannot be read \(.*readonly/,
+  )
+  expect(readFileSync(file)).toEqual(before)
+})
+
+test('a store that was replaced is closed, and whole under another name that it has', {
+  ...needs('/proc', hasProc),
+}, async () => {
+  await load(0, 1_000)
+  await backUpStore(url, backup)
+  await load(1_000, 1_000)
+  const other = join(folder, 'other.db')
+  linkSync(file, other)
+  await restoreStore(url, backup, { force: true })
+  expect(openFiles()).toEqual([])
+  expect(await inspectStore(`file:${other}`)).toMatchObject({ plants: 2_000 })
+  expect(await count()).toBe(1_000)
+})
 
 test('a store with damaged pages is replaced', async () => {
   await load(0, 20_000)
@@ -352,7 +422,16 @@ test('a backup is made in the place of nothing else than a file, and only where 
   expect(await refusal(backup, false)).toBe(' is already there: --force replaces it')
   expect(await refusal(join(folder, 'left.db'), false)).toBe('-journal is already there: --force replaces it')
   await backUpStore(url, join(folder, 'left.db'), { force: true })
-  expect(readdirSync(folder).sort()).toEqual(['backup.db', 'folder', 'left.db', 'link', 'store.db'])
+  // Of no store.
+  await backUpStore(url, join(folder, 'named-wal'))
+  expect(readdirSync(folder).sort()).toEqual([
+    'backup.db',
+    'folder',
+    'left.db',
+    'link',
+    'named-wal',
+    'store.db',
+  ])
 })
 
 test('a copy is for its owner, or for those of the file in whose place it is, and never for everybody', async () => {
@@ -375,12 +454,20 @@ test('what killed runs of this machine left beside a backup is removed, and noth
   const left = [part(gone, hostname()), `${part(gone, hostname())}-journal`, part(process.pid, hostname())]
   const kept = [
     part(1, hostname()),
+    part(gone + 1, hostname()),
     part(gone, `${hostname()}.other`),
     `x${part(gone, hostname())}`,
     `${part(gone, hostname())}-x`,
   ]
   for (const name of [...left, ...kept]) writeFileSync(join(folder, name), '')
   mkdirSync(join(folder, `.folder${part(gone, hostname())}`))
+  // Another user's process, which this one may not signal.
+  const kill = process.kill.bind(process)
+  const spy = vi.spyOn(process, 'kill').mockImplementation((pid, signal) => {
+    if (pid === gone + 1) throw Object.assign(new Error('not permitted'), { code: 'EPERM' })
+    return kill(pid, signal)
+  })
+  onTestFinished(() => spy.mockRestore())
   await backUpStore(url, backup)
   const others = ['backup.db', 'store.db', `.folder${part(gone, hostname())}`]
   expect(readdirSync(folder).sort()).toEqual([...kept, ...others].sort())
@@ -396,6 +483,7 @@ test('a log beside a backup is not its own, and one beside a store that was kill
     )
     rmSync(backup + suffix)
   }
+  if (hasProc) expect(openFiles()).toEqual([])
   const crashed = join(folder, 'crashed.db')
   {
     await using archive = await openArchive(url)
