@@ -37,6 +37,48 @@ test('several processes on one database are one store', async () => {
   await expect.poll(statuses, { timeout: 5_000 }).toEqual([401, 401])
 })
 
+const racers = 20
+const rounds = 20
+
+test('of twenty racing changes of one state, through two processes, exactly one is made', async () => {
+  await using database = await prepareDatabase()
+  await using one = await startServer({ databaseUrl: database.url })
+  await using other = await startServer({ databaseUrl: database.url })
+  const authorization = `Bearer ${database.tokens.full}`
+  const ask = (racer: number, method: string, id: number, condition: Record<string, string> = {}) =>
+    fetch(`${[one, other][racer % 2]?.url}/plants/${id}`, {
+      method,
+      headers: { authorization, 'content-type': 'application/json', ...condition },
+      ...(method === 'PUT' && { body: `{"name":"racer ${racer}"}` }),
+    })
+  const racing = ['PUT', 'DELETE', 'PUT or DELETE', 'create'] as const
+  for (const [kind, what] of racing.entries()) {
+    for (let round = 0; round < rounds; round++) {
+      const id = kind * rounds + round
+      const tag = what === 'create' ? undefined : (await ask(0, 'PUT', id)).headers.get('etag')
+      // Each way in which a condition is judged.
+      const tags = round % 2 === 0 ? `${tag}` : `"another", ${tag}`
+      const condition: Record<string, string> =
+        what === 'create' ? { 'if-none-match': '*' } : { 'if-match': tags }
+      const methodOf = (racer: number) =>
+        what === 'DELETE' || (what === 'PUT or DELETE' && racer % 4 < 2) ? 'DELETE' : 'PUT'
+      const answers = await Promise.all(
+        Array.from({ length: racers }, (_, racer) => ask(racer, methodOf(racer), id, condition)),
+      )
+      const winners = answers.flatMap(({ ok }, racer) => (ok ? [racer] : []))
+      expect(winners, `${what} ${round}`).toHaveLength(1)
+      expect(answers.filter(({ status }) => status === 412)).toHaveLength(racers - 1)
+      const [winner] = winners as [number]
+      const now = await ask(winner + 1, 'GET', id)
+      if (methodOf(winner) === 'DELETE') expect(now.status).toBe(404)
+      else {
+        expect(now.headers.get('etag')).toBe(answers[winner]?.headers.get('etag'))
+        expect(await now.json()).toEqual({ id, name: `racer ${winner}` })
+      }
+    }
+  }
+})
+
 test('its log names a database without the password', async () => {
   await using database = await prepareDatabase()
   await using program = await startServer({ databaseUrl: database.url })
