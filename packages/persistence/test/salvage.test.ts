@@ -268,6 +268,42 @@ test('what is only in the log is read too', async () => {
   expect((await salvaged(copy)).read).toEqual([plant(7, 'in the log')])
 })
 
+test('a store of an earlier version is read, and one with rows from before its last migration', async () => {
+  using folder = disposableFolder()
+  const file = join(folder.path, 'plants.db')
+  const database = new Database(file)
+  database.exec(`
+    create table schema_version (version integer not null) strict;
+    insert into schema_version values (2);
+    create table plants (id integer not null primary key, name text not null, tag text) strict;
+    create index plants_by_tag on plants (tag, id);
+    create table access_tokens (
+      name text not null primary key, hash text not null unique, scopes text not null,
+      created_at integer not null, expires_at integer, last_used_at integer
+    ) strict;
+    insert into plants values (1, 'first', null), (2, 'second', '');
+  `)
+  database.close()
+  const before = [plant(1, 'first'), plant(2, 'second', '')]
+  expect((await salvaged(file)).read).toEqual(before)
+  {
+    await using storage = await openStorage({ url: `file:${file}` })
+    await storage.plants.insert(plant(3, 'third', 'new'))
+  }
+  // SQLite keeps 0 and 1 without a byte, and other integers in as many as they need.
+  const versions = [0n, 1n, -1n, 2n ** 15n, 2n ** 23n - 1n, -(2n ** 31n), 2n ** 47n - 1n, 2n ** 63n - 1n]
+  const changed = new Database(file)
+  for (const [n, version] of versions.entries())
+    changed.prepare('insert into plants values (?, ?, null, ?)').run(10 + n, `${version}`, version)
+  changed.close()
+  const expected = [
+    ...before,
+    plant(3, 'third', 'new'),
+    ...versions.map((each, n) => plant(10 + n, `${each}`)),
+  ]
+  expect(await salvaged(file)).toEqual({ read: expected, count: expected.length, pages: 0, plants: 0 })
+})
+
 test('a store that is in use is refused', async () => {
   const file = join(temporaryFolder(), 'plants.db')
   await using _storage = await openStorage({ url: `file:${file}` })

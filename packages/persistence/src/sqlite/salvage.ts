@@ -3,7 +3,7 @@ import { type Plant, parsePlant, plantIdMax, plantIdMin } from '@plant-store/dom
 import type Database from 'better-sqlite3'
 import { isStore, knownVersion } from '../migrations.ts'
 import { type Salvage, StoreInUseError } from '../storage.ts'
-import { rowColumns, toPlant } from '../tables.ts'
+import { rowColumns, toPlant, type VersionedRow } from '../tables.ts'
 import { closeOnError, openConnection, reasonOf } from './connection.ts'
 import { versionOf } from './migrate.ts'
 import { openPages, type Pages, type StoredRow } from './pages.ts'
@@ -24,11 +24,12 @@ export function openSqliteSalvage(file: string): Salvage {
 }
 
 function salvage(file: string, connection: Database.Database): Salvage {
-  const root = findPlants(connection)
+  const { root, columns } = findPlants(connection)
   const count = countInIndex(connection)
   const descriptor = openSync(file, 'r')
   const pages = openPages(descriptor, fstatSync(descriptor).size)
-  const { leaves, uses, damagedPages } = findLeaves(pages, root)
+  const read: ReadPlant = (row, overflow) => readPlant(pages, columns, row, overflow)
+  const { leaves, uses, damagedPages } = findLeaves(pages, root, read)
   const unreadable = { pages: damagedPages, plants: 0 }
 
   return {
@@ -46,7 +47,7 @@ function salvage(file: string, connection: Database.Database): Salvage {
           const overflow = pages.overflowPages(row)
           // When two rows point to a page, one of them is wrong, and both look alike.
           const isItsOwn = overflow?.every(each => uses[each] === 1)
-          const plant = isItsOwn ? readPlant(pages, row, overflow) : undefined
+          const plant = isItsOwn ? read(row, overflow) : undefined
           if (plant === undefined) unreadable.plants++
           else plants.push(plant)
         }
@@ -80,8 +81,8 @@ function openAlone(file: string): Database.Database {
   })
 }
 
-/** Returns the page at the root of the plants. Throws when the file is no store, or a newer one. */
-function findPlants(connection: Database.Database): number {
+/** Returns where the plants are, and their columns. Throws when the file is no store, or a newer one. */
+function findPlants(connection: Database.Database) {
   const rootOf = new Map(
     connection
       .prepare<[], [string, bigint]>("select name, rootpage from sqlite_schema where type = 'table'")
@@ -90,10 +91,11 @@ function findPlants(connection: Database.Database): number {
   )
   if (!isStore([...rootOf.keys()])) throw new Error('it is empty')
   refuseNewer(connection)
-  const columns = connection.prepare("select name from pragma_table_info('plants')").pluck().all()
-  if (columns.some((column, n) => column !== rowColumns[n]))
+  const names = connection.prepare("select name from pragma_table_info('plants')").pluck().all()
+  const columns = names.filter((name): name is keyof VersionedRow => rowColumns.some(known => known === name))
+  if (columns[0] !== 'id' || columns.length < names.length)
     throw new Error('its plants have columns that this software does not know')
-  return Number(rootOf.get('plants'))
+  return { root: Number(rootOf.get('plants')), columns }
 }
 
 function refuseNewer(connection: Database.Database): void {
@@ -142,7 +144,7 @@ interface Leaf {
 }
 
 /** Finds the pages of rows, in the order of the ids, also those that only a damaged page points to. */
-function findLeaves(pages: Pages, root: number) {
+function findLeaves(pages: Pages, root: number, read: ReadPlant) {
   const leaves: Leaf[] = []
   const damaged: Leaf[] = []
   /** How often something points to a page; more than twice is the same as twice. */
@@ -174,7 +176,7 @@ function findLeaves(pages: Pages, root: number) {
   visit({ page: root, above: plantIdMin - 1n, upTo: plantIdMax })
 
   let end = plantIdMin - 1n
-  for (const leaf of damaged.length > 0 ? orphans(pages, uses) : []) {
+  for (const leaf of damaged.length > 0 ? orphans(pages, uses, read) : []) {
     const isMissing = damaged.some(({ above, upTo }) => leaf.above >= above && leaf.upTo <= upTo)
     // The second of two with the same ids is a copy.
     if (!isMissing || leaf.above < end) continue
@@ -185,7 +187,7 @@ function findLeaves(pages: Pages, root: number) {
 }
 
 /** Returns pages of plants that nothing sound points to; none when those that were freed cannot be told from them. */
-function orphans(pages: Pages, uses: Uint8Array): Leaf[] {
+function orphans(pages: Pages, uses: Uint8Array, read: ReadPlant): Leaf[] {
   const free = pages.freePages()
   if (free === undefined) return []
   const found: Leaf[] = []
@@ -193,7 +195,7 @@ function orphans(pages: Pages, uses: Uint8Array): Leaf[] {
     if (count > 0 || free.has(page)) continue
     const rows = rowsOf(pages, page) ?? []
     const [first, last] = [rows[0], rows.at(-1)]
-    const isOfPlants = rows.some(row => readPlant(pages, row, pages.overflowPages(row)) !== undefined)
+    const isOfPlants = rows.some(row => read(row, pages.overflowPages(row)) !== undefined)
     if (first && last && isOfPlants) found.push({ page, above: first.id - 1n, upTo: last.id })
   }
   return found.sort(inOrder)
@@ -207,13 +209,19 @@ function rowsOf(pages: Pages, page: number): readonly StoredRow[] | undefined {
   return found?.kind === 'leaf' ? found.rows : undefined
 }
 
+type ReadPlant = (row: StoredRow, overflow: readonly number[] | undefined) => Plant | undefined
+
 /** Judges the plant like one from outside: its row may be anything. */
-function readPlant(pages: Pages, row: StoredRow, overflow: readonly number[] | undefined): Plant | undefined {
+function readPlant(
+  pages: Pages,
+  columns: readonly (keyof VersionedRow)[],
+  ...[row, overflow]: Parameters<ReadPlant>
+): Plant | undefined {
   const values = overflow && pages.columns(row, overflow)
   // A row that is older than a column is shorter.
-  if (values === undefined || values.length > rowColumns.length || values[0] !== null) return undefined
-  const columns = rowColumns.map((column, n) => [column, n === 0 ? row.id : (values[n] ?? null)])
-  const { version, ...plant } = Object.fromEntries(columns)
+  if (values === undefined || values.length > columns.length || values[0] !== null) return undefined
+  const stored = columns.map((column, n) => [column, n === 0 ? row.id : (values[n] ?? null)])
+  const { version, ...plant } = Object.fromEntries(stored)
   if (typeof version === 'string') return undefined
   try {
     return parsePlant(toPlant(plant))
