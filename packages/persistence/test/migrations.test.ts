@@ -5,7 +5,14 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { hashToken } from '@plant-store/access'
 import type { Plant, VersionedPlant } from '@plant-store/domain'
-import { inspectStore, openArchive, openSnapshot, openStorage } from '@plant-store/persistence'
+import {
+  backUpStore,
+  inspectStore,
+  openArchive,
+  openSnapshot,
+  openStorage,
+  restoreStore,
+} from '@plant-store/persistence'
 import { schemaVersion } from '@plant-store/persistence/testing'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { plant, plantId } from './store-folder.ts'
@@ -139,6 +146,24 @@ describe.each(Object.entries(subjects))('on %s', (_, make) => {
     expect(await inspectStore(store.url)).toMatchObject({ schemaVersion: version, plants: 2, tokens: 1 })
     expect(await store.fingerprint()).toBe(before)
   })
+})
+
+test('a backup of version 2 stays at that, and what it restores gets versions that its plants did not have', async () => {
+  await using store = await (subjects['SQLite'] as () => Promise<Subject>)()
+  await store.run(store.earlier[2])
+  const file = store.url.slice('file:'.length)
+  const backup = `${file}.backup`
+  expect(await backUpStore(store.url, backup)).toMatchObject({ schemaVersion: 2, plants: 2 })
+  const id = plantId(2n ** 63n - 1n)
+  const versions: unknown[] = []
+  for (let n = 0; n < 2; n++) {
+    {
+      await using storage = await openStorage({ url: store.url })
+      versions.push((await storage.plants.find(id))?.version)
+    }
+    expect(await restoreStore(store.url, backup, { force: true })).toMatchObject({ schemaVersion: 2 })
+  }
+  expect(new Set(versions).size).toBe(2)
 })
 
 test('a file that has to be there is not made', async () => {
