@@ -1,0 +1,186 @@
+import type { Socket } from 'node:net'
+import { AccessError } from '@plant-store/access'
+import { assertFailure, createClient, createRecorder, held } from '@plant-store/contract'
+import { DomainError, type Plant, parsePlant, plantIdMin } from '@plant-store/domain'
+import { createMemoryPlantRepository } from '@plant-store/domain/testing'
+import { drain } from '@plant-store/http/server'
+import { expect, test, vi } from 'vitest'
+import { type MemoryServiceOptions, startMemoryService } from './memory-service.ts'
+
+/** What a batch meets that no single request does: long lives, slow or broken senders, and others beside it. */
+
+async function start(options: MemoryServiceOptions = {}) {
+  const plants = { ...createMemoryPlantRepository(), ...options.plants }
+  const service = await startMemoryService({ ...options, plants })
+  const client = createClient(service, createRecorder(await service.description()))
+  const sockets: Socket[] = []
+  service.server.server.on('connection', (socket: Socket) => sockets.push(socket))
+  const asked = client.asked('POST /plants/batch')
+  return {
+    ...service,
+    client,
+    plants,
+    sockets,
+    asked,
+    /** A batch whose body comes in chunks. */
+    async begin(...lines: readonly string[]) {
+      const wire = await client.open()
+      const fields = ['host: h', `authorization: Bearer ${service.tokens.full}`]
+      const head = [...fields, 'content-type: application/x-ndjson', 'transfer-encoding: chunked']
+      wire.send(`POST /plants/batch HTTP/1.1\r\n${head.join('\r\n')}\r\n\r\n`)
+      const send = (text: string) => wire.send(`${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`)
+      if (lines.length > 0) send(lines.join(''))
+      return {
+        send,
+        sendRaw: wire.send,
+        end: () => wire.send('0\r\n\r\n'),
+        answer: () => wire.answer(asked),
+        closed: wire.closed,
+        [Symbol.dispose]: () => wire[Symbol.dispose](),
+      }
+    },
+    async [Symbol.asyncDispose]() {
+      client.close()
+      await service[Symbol.asyncDispose]()
+    },
+  }
+}
+
+const line = (id: number, name = 'n') => `{"id":${id},"name":"${name}"}\n`
+const lines = (count: number) => Array.from({ length: count }, (_, n) => line(n))
+const mayHaveCreated = /plants of the lines before may have been created$/
+
+test('a line that comes in pieces of one byte is refused once it is too long', async () => {
+  await using service = await start({ limits: { bodyBytesMax: 50_000 } })
+  using batch = await service.begin(line(1))
+  batch.sendRaw('1\r\nx\r\n'.repeat(50_002))
+  assertFailure(await batch.answer(), 41301)
+  expect((await batch.closed()).length).toBe(0)
+})
+
+test('a client that leaves in the middle of a line leaves nothing behind, and is no defect', async () => {
+  await using service = await start({ limits: { heldBytesMax: 1_000_000 } })
+  for (let n = 0; n < 5; n++) {
+    const batch = await service.begin(...lines(10), 'x'.repeat(300_000))
+    await vi.waitFor(() => expect(service.sockets.at(-1)?.bytesRead).toBeGreaterThan(300_000))
+    batch[Symbol.dispose]()
+  }
+  const left = () => service.answered.filter(({ method }) => method === 'POST')
+  await vi.waitFor(() => expect(left()).toHaveLength(5), 10_000)
+  expect(service.logged).toEqual([])
+  // What they held is free again.
+  using last = await service.begin(line(1), `${' '.repeat(900_000)}\n`)
+  last.end()
+  expect(held(await last.answer())).toMatchObject({ refused: 1n })
+})
+
+test('lines that wait for their end are held, and too many of them are refused', async () => {
+  await using service = await start({ limits: { heldBytesMax: 1_000_000 } })
+  using first = await service.begin(`{"id":1,"name":"n"`, ' '.repeat(600_000))
+  await vi.waitFor(() => expect(service.sockets.at(-1)?.bytesRead).toBeGreaterThan(600_000))
+  using second = await service.begin(' '.repeat(600_000))
+  assertFailure(await second.answer(), 50305)
+  first.send('}\n')
+  first.end()
+  expect(held(await first.answer())).toMatchObject({ created: 1n })
+})
+
+test('a hundred thousand lines that are refused make a small answer', async () => {
+  await using service = await start()
+  const bad = Array.from({ length: 100_000 }, (_, n) =>
+    n % 2 === 0 ? '{"id":"x"}\n' : `${'['.repeat(50)}\n`,
+  )
+  using batch = await service.begin(...bad)
+  batch.end()
+  const answer = await batch.answer()
+  const { refused, faults } = held(answer) as { refused: bigint; faults: unknown[] }
+  expect([refused, faults.length]).toEqual([100_000n, 100])
+  expect(answer.body.length).toBeLessThan(40_000)
+}, 60_000)
+
+test('a batch is logged with its counts', async () => {
+  await using service = await start()
+  using batch = await service.begin(...lines(3), line(1), line(1, 'other'))
+  batch.end()
+  await batch.answer()
+  const counts = { status: 200, created: 3, existing: 1, refused: 1 }
+  await vi.waitFor(() => expect(service.answered.at(-1)).toMatchObject(counts))
+})
+
+test('a token that is revoked meanwhile ends it with 401, and what it had created stays', async () => {
+  let isRevoked = false
+  await using service = await start({
+    gate: () => {
+      if (isRevoked) throw new AccessError('invalid-token', 'the access token was revoked')
+      return { name: 'flora' }
+    },
+  })
+  using batch = await service.begin(...lines(500))
+  await vi.waitFor(async () => expect(await service.plants.find(plantId(499))).toBeDefined())
+  isRevoked = true
+  batch.send(lines(1_000).slice(500).join(''))
+  const answer = await batch.answer()
+  assertFailure(answer, 40102, mayHaveCreated)
+  expect(answer.headers.get('connection')).toBe('close')
+  expect(await service.plants.find(plantId(499))).toBeDefined()
+  expect(await service.plants.find(plantId(500))).toBeUndefined()
+  expect(service.answered.at(-1)).toMatchObject({ status: 401, error: 40102, created: 500 })
+})
+
+test('a store that fails meanwhile ends it with its failure', async () => {
+  const insert = async (plant: Plant) => {
+    if (plant.id === 700n) throw new DomainError('store-busy', 'too many changes are waiting to be written')
+    return 'inserted' as const
+  }
+  await using service = await start({ plants: { insert } })
+  using batch = await service.begin(...lines(1_500))
+  const answer = await batch.answer()
+  assertFailure(answer, 50301, mayHaveCreated)
+  expect([answer.headers.get('connection'), answer.headers.get('retry-after')]).toEqual(['close', '1'])
+  expect((await batch.closed()).length).toBe(0)
+})
+
+test('however many batches there are, single changes wait behind two chunks, and no more is read meanwhile', async () => {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const waiting: bigint[] = []
+  const insert = async ({ id }: Plant) => {
+    if (id === plantIdMin) return 'inserted' as const
+    waiting.push(id)
+    await promise
+    return 'inserted' as const
+  }
+  await using service = await start({ plants: { insert } })
+  const long = Array.from({ length: 20_000 }, (_, n) => line(n, 'x'.repeat(1_000)))
+  const batches = await Promise.all(Array.from({ length: 4 }, () => service.begin(...long)))
+  await vi.waitFor(() => expect(waiting.length).toBeGreaterThan(250), 20_000)
+  const body = `{"id":${plantIdMin},"name":"single"}`
+  expect((await service.client.post(body)).status).toBe(200)
+  const bytesRead = service.sockets.map(socket => socket.bytesRead)
+  // Two chunks of 256 KiB.
+  expect(waiting.length).toBeLessThan(600)
+  for (const bytes of bytesRead) expect(bytes).toBeLessThan(3_000_000)
+
+  resolve()
+  for (const batch of batches) {
+    batch.end()
+    expect(held(await batch.answer())).toMatchObject({ created: 20_000n })
+    batch[Symbol.dispose]()
+  }
+}, 60_000)
+
+test('a server that stops answers batches that are still arriving, once half of its time is over', async () => {
+  await using service = await start()
+  using idle = await service.begin(...lines(500), '{"id":1000,')
+  using quick = await service.begin(line(2_000))
+  await vi.waitFor(async () => expect(await service.plants.find(plantId(499))).toBeDefined())
+  const stopped = drain(service.server.server, 2_000)
+  quick.send(line(2_001))
+  quick.end()
+  const answer = await quick.answer()
+  expect(held(answer)).toMatchObject({ created: 2n })
+  expect(answer.headers.get('connection')).toBe('close')
+  assertFailure(await idle.answer(), 50303, mayHaveCreated)
+  expect(await stopped).toBe(0)
+})
+
+const plantId = (id: number) => parsePlant({ id: BigInt(id), name: '' }).id
