@@ -16,7 +16,6 @@ export function readQuery<Name extends string>(
   const start = url.indexOf('?')
   if (start === -1) return query
   for (const parameter of url.slice(start + 1).split('&')) {
-    if (parameter === '') continue
     const equals = parameter.indexOf('=')
     const name = decode(equals === -1 ? parameter : parameter.slice(0, equals)) as Name
     if (!names.includes(name)) continue
