@@ -97,6 +97,17 @@ describe('a store on a file', () => {
 })
 
 describe('a URL of a store', () => {
+  test('takes no value that is not of its column’s type, whoever writes it', async () => {
+    const file = join(temporaryFolder(), 'plants.db')
+    {
+      await using _storage = await openStorage({ url: `file:${file}` })
+    }
+    const db = new Database(file)
+    expect(() => db.exec("insert into plants (id, name) values (1, x'00')")).toThrow(/cannot store BLOB/)
+    expect(() => db.exec("update schema_version set version = 'x'")).toThrow(/cannot store TEXT/)
+    db.close()
+  })
+
   test('names a file by a path from the working directory, from the root, or as a file URL', async () => {
     const file = join(temporaryFolder(), 'with space', 'plänts.db')
     const urls = [
