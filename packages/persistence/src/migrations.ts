@@ -67,6 +67,20 @@ export async function migrate(
   await db.updateTable('schema_version').set({ version: schemaVersion }).execute()
 }
 
+/**
+ * Makes the tables, or brings them up to date, where needed. The caller's transaction excludes other writers.
+ *
+ * @throws Error when the tables are another program's, or a newer version of this software made them
+ */
+export async function bringUpToDate(db: Kysely<Tables>, dialect: Dialect): Promise<void> {
+  const tables = await db.introspection.getTables()
+  const versions = db.selectFrom('schema_version').select('version')
+  const found = isStore(tables.map(({ name }) => name))
+    ? knownVersion(Number((await versions.executeTakeFirstOrThrow()).version))
+    : undefined
+  if (found !== schemaVersion) await migrate(db, dialect, found)
+}
+
 /** Returns false for an empty database. Throws for the tables of another program. */
 export function isStore(tables: readonly string[]): boolean {
   if (tables.length === 0) return false

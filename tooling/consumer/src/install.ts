@@ -1,4 +1,4 @@
-import { cp, readdir, writeFile } from 'node:fs/promises'
+import { cp, readdir, readFile, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { temporaryFolder } from '@plant-store/harness'
@@ -29,6 +29,8 @@ declare module 'vitest' {
 const require = createRequire(import.meta.url)
 const workspace = join(import.meta.dirname, '../../..')
 const nursery = join(import.meta.dirname, '../test/nursery')
+// It does not export it.
+const kysely = join(import.meta.dirname, '../node_modules/kysely/package.json')
 
 /** Packs what would be published, and installs it as a stranger would: with npm, into an empty folder. */
 export default async function setUp(project: TestProject): Promise<() => void> {
@@ -43,6 +45,7 @@ export default async function setUp(project: TestProject): Promise<() => void> {
     // The oldest that the routes take: no second one may come beside it.
     fastify: require('fastify-oldest/package.json').version,
     '@types/node': require('@types/node/package.json').version,
+    kysely: JSON.parse(await readFile(kysely, 'utf8')).version,
   })
   project.provide('installed', { folder, packages, program })
   const kept = resources.move()

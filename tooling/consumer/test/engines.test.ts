@@ -28,7 +28,8 @@ describe.each(ranges)('$name, as its engines say', ({ name, oldest }) => {
       async () => {
         expect(await run(node, ['--version'], folder)).toBe(`v${version}\n`)
         if (['http', 'persistence'].some(each => name.endsWith(each))) {
-          const report = await run(node, ['--test', '--test-reporter=tap', 'nursery.test.ts'], folder)
+          const files = ['nursery.test.ts', 'node-sqlite.test.ts']
+          const report = await run(node, ['--test', '--test-reporter=tap', ...files], folder)
           expect(report).toMatch(/^# fail 0$/m)
           expect(Number(/^# pass (\d+)$/m.exec(report)?.[1])).toBeGreaterThan(10)
         } else {

@@ -1,7 +1,7 @@
 import type Database from 'better-sqlite3'
-import { createGroupCommit, type GroupCommitLimits } from '../group-commit.ts'
-import { watchOutages } from '../outage.ts'
-import { createRepositories, type StatementRunner } from '../repositories.ts'
+import { createStorage, rowsWithin } from '../create-storage.ts'
+import type { GroupCommitLimits } from '../group-commit.ts'
+import type { StatementRunner } from '../repositories.ts'
 import type { Engine, EngineOptions, SharedSqlite, Storage, StorageObserver } from '../storage.ts'
 import type { PlantRow } from '../tables.ts'
 import { openSqliteArchive, openSqliteSnapshot } from './archive.ts'
@@ -40,7 +40,7 @@ export function attachSqlite(
   { onCommit, onStateChange }: StorageObserver,
 ): Storage {
   return closeOnError(openConnection(file, { readonly: true }), reader =>
-    createStorage(reader, connectToWriter(writer, onCommit), limits, onStateChange),
+    storageOn(reader, connectToWriter(writer, onCommit), limits, onStateChange),
   )
 }
 
@@ -62,7 +62,7 @@ export function createMemoryEngine(): Engine {
         outage: () => undefined,
         close: () => {},
       }
-      return createStorage(connection, writer, limits, onStateChange)
+      return storageOn(connection, writer, limits, onStateChange)
     },
     archive: refuse,
     snapshot: refuse,
@@ -70,7 +70,7 @@ export function createMemoryEngine(): Engine {
   }
 }
 
-function createStorage(
+function storageOn(
   reader: Database.Database,
   writer: Writer,
   limits: GroupCommitLimits,
@@ -81,7 +81,7 @@ function createStorage(
     try {
       return work() as Result
     } catch (cause) {
-      return outages.failed(unavailable('the store could not be read', detailedReasonOf(cause)))
+      throw unavailable('the store could not be read', detailedReasonOf(cause))
     }
   }
   const read: StatementRunner['read'] = (name, ...parameters) =>
@@ -94,38 +94,22 @@ function createStorage(
       return rowsWithin(textBytesMax, prepared[name].iterate(...parameters) as Iterable<PlantRow>)
     })
 
-  const { submit, pending, drain } = createGroupCommit({
-    runTransaction: batch => writer.runTransaction(batch).catch(outages.failed),
-    transactionsMax: Number.POSITIVE_INFINITY,
-    limits,
-  })
-  const check = async () => {
-    const reason = writer.outage()
-    if (reason !== undefined) throw unavailable('the store cannot write', reason)
-    await read('plant', 0n)
-  }
-  const outages = watchOutages(check, submit, onStateChange)
-
-  return {
-    ...createRepositories({ submit, read, readPage }),
-    check,
-    pending,
-    async [Symbol.asyncDispose]() {
-      outages.end()
-      await drain()
-      writer.close()
-      reader.close()
+  return createStorage(
+    {
+      runTransaction: writer.runTransaction,
+      transactionsMax: Number.POSITIVE_INFINITY,
+      read,
+      readPage,
+      async check() {
+        const reason = writer.outage()
+        if (reason !== undefined) throw unavailable('the store cannot write', reason)
+        await read('plant', 0n)
+      },
+      close() {
+        writer.close()
+        reader.close()
+      },
     },
-  }
-}
-
-function rowsWithin(textBytesMax: number, page: Iterable<PlantRow>): PlantRow[] {
-  const rows: PlantRow[] = []
-  let bytes = 0
-  for (const row of page) {
-    rows.push(row)
-    bytes += Buffer.byteLength(row.name) + Buffer.byteLength(row.tag ?? '')
-    if (bytes >= textBytesMax) break
-  }
-  return rows
+    { limits, onStateChange },
+  )
 }

@@ -1,0 +1,66 @@
+import { DomainError, isDomainError } from '@plant-store/domain'
+import { createGroupCommit, defaultGroupCommitLimits, type GroupCommitOptions } from './group-commit.ts'
+import { watchOutages } from './outage.ts'
+import { createRepositories, type StatementRunner } from './repositories.ts'
+import type { Storage, StorageObserver } from './storage.ts'
+import type { PlantRow } from './tables.ts'
+
+/** What a database does for a storage. What it rejects with becomes DomainError `store-unavailable`. */
+export interface StatementDatabase
+  extends Pick<StatementRunner, 'read' | 'readPage'>,
+    Pick<GroupCommitOptions, 'runTransaction' | 'transactionsMax'> {
+  /** Rejects when it cannot be read or written at the moment. */
+  check(): Promise<void>
+  /** Called once, after the last change has its outcome. */
+  close(): void | Promise<void>
+}
+
+export interface CreateStorageOptions extends Pick<StorageObserver, 'onStateChange'> {
+  readonly limits?: GroupCommitOptions['limits']
+}
+
+/** Makes a storage of what a database does: changes that arrive together share a commit, and outages are reported. */
+export function createStorage(
+  { runTransaction, transactionsMax, read, readPage, check, close }: StatementDatabase,
+  { limits = defaultGroupCommitLimits, onStateChange }: CreateStorageOptions = {},
+): Storage {
+  const noted = <Result>(work: Promise<Result>): Promise<Result> =>
+    work.catch(cause => outages.failed(isDomainError(cause) ? cause : unusable(cause)))
+  const { submit, pending, drain } = createGroupCommit({
+    runTransaction: batch => noted(runTransaction(batch)),
+    transactionsMax,
+    limits,
+  })
+  const outages = watchOutages(() => noted(check()), submit, onStateChange)
+
+  return {
+    ...createRepositories({
+      submit,
+      read: (statement, ...parameters) => noted(read(statement, ...parameters)),
+      readPage: (statement, ...parameters) => noted(readPage(statement, ...parameters)),
+    }),
+    check: () => noted(check()),
+    pending,
+    async [Symbol.asyncDispose]() {
+      outages.end()
+      await drain()
+      await close()
+    },
+  }
+}
+
+function unusable(cause: unknown): DomainError {
+  return new DomainError('store-unavailable', 'the store cannot be used', { cause })
+}
+
+/** Returns rows up to the one whose texts, with those before them, reach this many bytes in UTF-8. */
+export function rowsWithin(textBytesMax: number, page: Iterable<PlantRow>): PlantRow[] {
+  const rows: PlantRow[] = []
+  let bytes = 0
+  for (const row of page) {
+    rows.push(row)
+    bytes += Buffer.byteLength(row.name) + Buffer.byteLength(row.tag ?? '')
+    if (bytes >= textBytesMax) break
+  }
+  return rows
+}
