@@ -41,6 +41,8 @@ export default async function setUp(project: TestProject): Promise<() => void> {
   const program = packed.find(({ name }) => name === 'plant-store') as PackedPackage
   const folder = join(path, 'service')
   await cp(nursery, folder, { recursive: true })
+  const typesOldest = join(import.meta.dirname, '../node_modules/types-node-oldest')
+  await cp(typesOldest, join(folder, 'types-oldest/node'), { recursive: true, dereference: true })
   await install(folder, packages, {
     // The oldest that the routes take: no second one may come beside it.
     fastify: require('fastify-oldest/package.json').version,

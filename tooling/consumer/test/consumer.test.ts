@@ -12,16 +12,11 @@ const compilers = [
   ['newest', join(dirname(require.resolve('typescript/package.json')), 'bin/tsc')],
 ] as const
 
-/** Resolves to what is wrong; left out is Node's types, whose newest need a newer compiler than the oldest here. */
+/** Resolves to what the compiler has to say. */
 async function compile(tsc: string, name: string, compilerOptions: object, files: readonly string[]) {
   const config = `tsconfig.${name}.json`
   await writeFile(join(folder, config), JSON.stringify({ compilerOptions, files }))
-  const said = await run(process.execPath, [tsc, '-p', config], folder).catch((failure: Error) => {
-    if (!failure.message.includes('error TS')) throw failure
-    return failure.message
-  })
-  const faults = said.split('\n').filter(line => line.includes('error TS'))
-  return faults.filter(line => !line.startsWith('node_modules/@types/node/'))
+  return run(process.execPath, [tsc, '-p', config], folder)
 }
 
 /** What a stranger may have: nothing of the language that is newer. */
@@ -77,6 +72,7 @@ test.concurrent.each(
   ),
 )(
   'the $age TypeScript finds nothing wrong, resolving as $resolution',
+  { timeout: 300_000 },
   async ({ age, tsc, module, resolution }) => {
     const options = {
       ...strictOptions,
@@ -84,6 +80,8 @@ test.concurrent.each(
       moduleResolution: resolution,
       lib: [...strictOptions.lib, 'dom', 'dom.asynciterable'],
       types: ['node'],
+      // The newest ones need a newer compiler.
+      ...(age === 'oldest' && { typeRoots: ['types-oldest'] }),
       exactOptionalPropertyTypes: true,
       allowImportingTsExtensions: true,
       // Every declaration that is reached, ours and others', once with each compiler.
@@ -91,7 +89,7 @@ test.concurrent.each(
     }
     const files = (await readdir(folder)).filter(name => name.endsWith('.ts'))
     expect(files).toEqual(expect.arrayContaining(['nursery.test.ts', 'readme-client-0.ts']))
-    expect(await compile(tsc, `${age}.${resolution}`, options, files)).toEqual([])
+    expect(await compile(tsc, `${age}.${resolution}`, options, files)).toBe('')
   },
 )
 
@@ -115,7 +113,7 @@ test.each(compilers)(
         // One by one, as one that brings what it needs brings it for all.
         const file = `alone-${age}-${name.replace('/', '-')}`
         await writeFile(join(folder, `${file}.mts`), `export * from '@plant-store/${name}'\n`)
-        expect(await compile(tsc, file, options, [`${file}.mts`]), name).toEqual([])
+        expect(await compile(tsc, file, options, [`${file}.mts`]), name).toBe('')
       }),
     )
   },
@@ -124,16 +122,11 @@ test.each(compilers)(
 test('the compilers do see what they check', async () => {
   await writeFile(
     join(folder, 'wrong.mts'),
-    `import { parsePlantId } from '@plant-store/domain'
-export const id: number = parsePlantId(1n)
-export * from '@plant-store/http'
-`,
+    "import { parsePlantId } from '@plant-store/domain'\nexport const id: number = parsePlantId(1n)\n",
   )
-  for (const [age, tsc] of compilers) {
-    const options = { ...strictOptions, module: 'nodenext', types: ['node'] }
-    expect(await compile(tsc, `wrong.${age}`, options, ['wrong.mts'])).toEqual([
-      expect.stringMatching(/^wrong\.mts\(2,14\): error TS2322/),
-    ])
+  for (const [, tsc] of compilers) {
+    const args = [tsc, '--noEmit', '--skipLibCheck', '--module', 'nodenext', 'wrong.mts']
+    await expect(run(process.execPath, args, folder)).rejects.toThrow(/TS2322/)
   }
 })
 
