@@ -7,6 +7,7 @@ import { parseArgs } from 'node:util'
 import Database from 'better-sqlite3'
 import { bunVersion } from './contestants.ts'
 import { page, type Section } from './page.ts'
+import { batch } from './parts/batch.ts'
 import { creates } from './parts/creates.ts'
 import { fsyncs } from './parts/fsyncs.ts'
 import { growth } from './parts/growth.ts'
@@ -21,11 +22,12 @@ const usage = `pnpm bench [part …]   measures, and prints what it found; witho
   growth              a store of many plants beside one of few
   sharing             creates on PostgreSQL, beside one INSERT a request
   import              the command line's import and export, beside sqlite3's
+  batch               many plants in one request, beside single creates and import, and what others notice
   fsyncs              what creates wait for; fails when an answer did not wait
   --quick             to see that it works: one round of each, whose figures mean nothing`
 
 const parts: Readonly<Record<string, (effort: Effort) => Promise<Section>>> = {
-  ...{ creates, reads, growth, sharing, import: importAndExport, fsyncs },
+  ...{ creates, reads, growth, sharing, import: importAndExport, batch, fsyncs },
 }
 const tools = ['wrk', 'sqlite3', 'strace']
 const root = fileURLToPath(new URL('../../..', import.meta.url))

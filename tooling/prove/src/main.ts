@@ -1,6 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { anySeed } from '@plant-store/harness/random'
+import { batchesPart } from './batches.ts'
 import { fuzzPart, httpPart, jsonPart, modelPart, naughtyPart, postgresPart } from './checks.ts'
 import { clockPart } from './clock.ts'
 import { diskFaultsPart } from './disk-faults.ts'
@@ -30,6 +31,7 @@ const parts: readonly Part[] = [
   modelPart,
   postgresPart,
   failoverPart,
+  batchesPart,
   killPart,
 ]
 

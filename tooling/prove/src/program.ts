@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Client, createClient, createRecorder } from '@plant-store/contract'
 import { type Server, type ServerOptions, startServer, temporaryFolder } from '@plant-store/harness'
@@ -70,4 +71,11 @@ export async function connect(url: string): Promise<Connected> {
   }
   const client = createClient({ url, tokens }, createRecorder(description))
   return { description, client, operations: operationsOver(client) }
+}
+
+/** Returns the memory that a server has now, and 0 once it has ended. */
+export function memoryMib({ pid, isRunning }: Server): number {
+  if (!isRunning()) return 0
+  const [, kib = '0'] = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? []
+  return Math.round(Number(kib) / 1_024)
 }

@@ -1,10 +1,9 @@
 import { spawnSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { toJson } from '@plant-store/contract'
 import { type Server, until } from '@plant-store/harness'
 import { type Circumstances, type Finding, figure, type Part, timeIsUp } from '../part.ts'
-import { startProgram, token } from '../program.ts'
+import { memoryMib, startProgram, token } from '../program.ts'
 import { listLongNames, longListRequest, neverRead, pipelineBehindHeld, readSlowly } from './reading.ts'
 import {
   flood,
@@ -192,12 +191,6 @@ function startHealthyClient({ url }: Server, nextId: () => bigint) {
   }
   const working = work()
   return healthy
-}
-
-function memoryMib({ pid, isRunning }: Server): number {
-  if (!isRunning()) return 0
-  const [, kib = '0'] = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? []
-  return Math.round(Number(kib) / 1_024)
 }
 
 /** Waits until connections are gone and answers are quick again. */
