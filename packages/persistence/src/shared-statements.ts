@@ -21,15 +21,8 @@ export function createStatements(db: Kysely<Tables>) {
     .select(['name', 'hash', 'scopes', 'created_at', 'expires_at', 'last_used_at'])
   const anyPlant: VersionedRow = { id: 0n, name: '', tag: null, version: 0n }
   const anyToken = { name: '', hash: '', scopes: '', created_at: 0n, expires_at: null }
-  const anyExpected = db
-    .selectNoFrom(({ val }) => [
-      val(0n).as('id'),
-      val('').as('name'),
-      val<string | null>(null).as('tag'),
-      val(0n).as('version'),
-      val(0n).as('expected'),
-    ])
-    .as('given')
+  const anyExpected = sql<ExpectedRow>`
+    (select ${0n} as "id", ${''} as "name", ${null} as "tag", ${0n} as "version", ${0n} as "expected")`
   const anyUse = db.selectNoFrom(({ val }) => [val('').as('hash'), val(0n).as('used_at')]).as('used')
   // `where true` lets SQLite tell the conflict clause from a join.
   const staged = db.selectFrom('staged').select(rowColumns).where(sql<boolean>`true`).orderBy('id')
@@ -63,7 +56,7 @@ export function createStatements(db: Kysely<Tables>) {
     change: compiled({
       insertPlant: db.insertInto('plants').values(anyPlant).onConflict(ignoreRow),
       savePlant: db.insertInto('plants').values(anyPlant).onConflict(replacePlant),
-      savePlantIf: saveExpected(db, anyExpected),
+      savePlantIf: saveExpected(db, anyExpected.as<'given'>(sql`given`)),
       removePlant: db.deleteFrom('plants').where('id', '=', 0n),
       removePlantIf: db.deleteFrom('plants').where('id', '=', 0n).where('version', '=', 0n),
       insertToken: db.insertInto('access_tokens').values(anyToken).onConflict(ignoreRow),
