@@ -1,4 +1,4 @@
-import { AccessError, type Gate, type Holder, type Scope, scopes } from '@plant-store/access'
+import { AccessError, type Gate, type Holder, isAccessError, type Scope, scopes } from '@plant-store/access'
 import { decodeJwt, errors, type JWTPayload, jwtVerify } from 'jose'
 import { type KeySet, type KeySetState, openKeySet } from './key-set.ts'
 import { defaultJwtLimits, type JwtLimits } from './limits.ts'
@@ -63,7 +63,7 @@ export function createJwtGate(options: JwtGateOptions): Gate {
     remembered.delete(token)
     const keys = keySet.current()
     const { payload } = await jwtVerify(token, keySet.find, claims).catch(error => {
-      throw refusalOf(error)
+      throw refusalOf(error, keySet)
     })
     const verified = { ...toHolder(payload), keys }
     // It may have been checked with others.
@@ -105,10 +105,11 @@ function issuerOf(token: string, { tokenBytesMax }: JwtLimits): string | undefin
   }
 }
 
-function refusalOf(error: unknown): unknown {
+function refusalOf(error: Error, keySet: KeySet): Error {
   if (error instanceof errors.JWTExpired) return invalid('the access token has expired')
   if (error instanceof errors.JOSEError) return invalid(`the access token is not valid: ${error.message}`)
-  return error
+  // What is neither is a key of the provider that is broken or too short.
+  return isAccessError(error) ? error : keySet.fail(error)
 }
 
 function toHolder(payload: JWTPayload): Omit<Verified, 'keys'> {

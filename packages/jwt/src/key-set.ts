@@ -26,6 +26,8 @@ export interface KeySet {
   current(): Keys | undefined
   /** Finds the key of a token. Rejects with `access-unavailable` when the provider would have to be asked and does not answer. */
   readonly find: JWTVerifyGetKey
+  /** Notes that a key cannot be used, and returns what to answer meanwhile. */
+  fail(error: Error): AccessError
 }
 
 /** Begins to fetch the keys. */
@@ -35,6 +37,13 @@ export function openKeySet({ url, limits, signal, onStateChange }: KeySetOptions
   let attemptedAtMs = Number.NEGATIVE_INFINITY
   let isFailing = false
   let pending: Promise<Keys> | undefined
+
+  const fail = (error: Error) => {
+    // Once, however often it fails.
+    if (!isFailing) onStateChange({ ready: false, reason: reasonOf(error) })
+    isFailing = true
+    return unavailable()
+  }
 
   /** All who need it wait for the same fetch. */
   const fetchAgain = () => {
@@ -59,10 +68,7 @@ export function openKeySet({ url, limits, signal, onStateChange }: KeySetOptions
       const find = await fetchKeys(url, limits, signal)
       latest = { find, fetchedAtMs: attemptedAtMs, fetch: fetches }
     } catch (error) {
-      // Once, however often it fails.
-      if (!isFailing) onStateChange({ ready: false, reason: reasonOf(error as Error) })
-      isFailing = true
-      throw unavailable()
+      throw fail(error as Error)
     }
     if (isFailing) onStateChange({ ready: true })
     isFailing = false
@@ -81,6 +87,7 @@ export function openKeySet({ url, limits, signal, onStateChange }: KeySetOptions
   fetchBesides()
   return {
     current,
+    fail,
     async find(header, token) {
       const before = fetches
       let keys = current() ?? (await fetchAgain())
@@ -98,10 +105,7 @@ export function openKeySet({ url, limits, signal, onStateChange }: KeySetOptions
 }
 
 const unavailable = () =>
-  new AccessError(
-    'access-unavailable',
-    'the access token cannot be checked: the identity provider does not answer',
-  )
+  new AccessError('access-unavailable', 'the access token cannot be checked: the identity provider fails')
 
 async function fetchKeys(
   url: URL,

@@ -320,6 +320,18 @@ describe('a provider that', () => {
     expect(states[1]).toEqual({ ready: true })
   })
 
+  test.each<[string, (jwk: object) => object]>([
+    ['a broken key', jwk => ({ ...jwk, n: undefined })],
+    ['a key of 512 bits', jwk => ({ ...jwk, n: base64url.encode(new Uint8Array(64).fill(255)) })],
+  ])('has %s gets nobody in', async (_, spoil) => {
+    const rsa = await makeKey('rsa', 'RS256')
+    provider.keys = [key, { ...rsa, jwk: spoil(rsa.jwk) }]
+    const gate = createGate({ onStateChange })
+    for (const _ of [1, 2]) expect(await ask(gate, await sign(rsa))).toBe('access-unavailable')
+    expect(states).toEqual([{ ready: false, reason: expect.any(String) }])
+    expect(await ask(gate, await sign(key))).toBe('flora')
+  })
+
   test('is down at the start is asked again', async () => {
     await provider.stop()
     const gate = createGate({ onStateChange })
