@@ -53,6 +53,69 @@ test('of those who race for an id through several ends of one store exactly one 
   }
 })
 
+/** Sends three changes a batch from both ends, while another program keeps the store locked, so that batches gather. */
+async function gather(batchRowsMax: number, refused = '') {
+  const file = join(temporaryFolder(), 'plants.db')
+  const commits: number[] = []
+  const onCommit = ({ changes }: Commit) => void commits.push(changes)
+  await using storage = await openStorage({ url: `file:${file}`, batchRowsMax, onCommit })
+  await using other = await attachStorage((storage as Required<Storage>).share(), { onCommit })
+  await storage.plants.insert(plant(-1))
+  const another = new Database(file)
+  another.exec(refused)
+  another.exec('begin immediate')
+  const insert = (end: Storage, ...ids: number[]) =>
+    Promise.allSettled(ids.map(id => end.plants.insert(plant(id))))
+  const batches = []
+  for (const [end, ids] of [
+    [storage, [1, -1, 2]],
+    [other, [-1, 3, -1]],
+    [storage, [4, 5, -1]],
+    [other, [-1, -1, 6]],
+  ] as const) {
+    batches.push(insert(end, ...ids))
+    await nextTurn()
+  }
+  another.exec('rollback')
+  another.close()
+  const outcomes = await Promise.all(batches)
+  await storage.check()
+  return {
+    // Without the first one, which was alone.
+    commits: commits.slice(1),
+    outcomes: outcomes.map(ofBatch =>
+      ofBatch.map(each => (each.status === 'fulfilled' ? each.value : each.reason.cause.message)),
+    ),
+  }
+}
+
+test('batches that arrive during a transaction share the next one, up to its bound, and one end is told of it', async () => {
+  const { commits, outcomes } = await gather(6)
+  const [made, taken] = ['inserted', 'id-taken']
+  expect(outcomes).toEqual([
+    [made, taken, made],
+    [taken, made, taken],
+    [made, made, taken],
+    [taken, taken, made],
+  ])
+  // The first batch may have been taken alone.
+  expect([
+    [6, 6],
+    [3, 6, 3],
+  ]).toContainEqual(commits)
+})
+
+test('batches that share a transaction that fails fail together, and the next one works', async () => {
+  const { commits, outcomes } = await gather(
+    100,
+    "create trigger full before insert on plants when new.id = 6 begin select raise(abort, 'no more'); end",
+  )
+  const failed = outcomes.filter(ofBatch => ofBatch.some(each => /no more/.test(each)))
+  expect(failed.length).toBeGreaterThan(1)
+  for (const ofBatch of failed) expect(ofBatch).toEqual(Array(3).fill(expect.stringContaining('no more')))
+  expect(commits).toEqual(failed.length === 4 ? [] : [3 * (4 - failed.length)])
+})
+
 test('leaving a store writes what still waits and leaves it open for the others', async () => {
   await using storage = await open()
   const one = await joined(storage)
