@@ -122,9 +122,9 @@ function othersChange(id: PlantId): never {
   throw new DomainError('store-busy', `others change plant ${id} all the time`)
 }
 
-/** The one version that meets a condition, where that is known without reading the plant. */
-function onlyVersion({ matches, differs }: PlantCondition): PlantVersion | undefined {
-  return matches !== 'any' && matches?.length === 1 && differs === undefined ? matches[0] : undefined
+/** The one version that can meet a condition, where that is known without reading the plant. */
+function onlyVersion({ matches }: PlantCondition): PlantVersion | undefined {
+  return typeof matches === 'object' && matches.length === 1 ? matches[0] : undefined
 }
 
 function conditionFailed(id: PlantId, version: PlantVersion | undefined): never {

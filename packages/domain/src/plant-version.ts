@@ -30,7 +30,10 @@ export function isPlantVersion(value: unknown): value is PlantVersion {
 
 /** @param version of the plant; `undefined` when there is none */
 export function isMet({ matches, differs }: PlantCondition, version: PlantVersion | undefined): boolean {
-  return (matches === undefined || isAmong(matches, version)) && !isAmong(differs ?? [], version)
+  return (
+    (matches === undefined || isAmong(matches, version)) &&
+    (differs === undefined || !isAmong(differs, version))
+  )
 }
 
 function isAmong(versions: PlantVersions, version: PlantVersion | undefined): boolean {
