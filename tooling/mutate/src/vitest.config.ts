@@ -27,7 +27,9 @@ const built = {
     const path = resolve(dirname(importer), id)
     const source =
       /^\.\..*\.ts$/.test(id) && path.startsWith(resolve('src')) && path.slice(resolve('src').length)
-    return source ? join(resolve('dist'), source.replace(/ts$/, 'js')) : undefined
+    const file = source && join(resolve('dist'), source.replace(/ts$/, 'js'))
+    // What is built of a program is one bundle.
+    return file && existsSync(file) ? file : undefined
   },
 }
 
