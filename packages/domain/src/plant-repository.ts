@@ -7,6 +7,8 @@ import type { PlantVersion, VersionedPlant } from './plant-version.ts'
  * A promise of a change resolves once the change is durable (a crash right after loses nothing), and rejects with
  * DomainError `store-busy` (nothing was changed) or `store-unavailable`. Changes of one id take effect one by one.
  * `plantRepositoryContract` in `@plant-store/domain/testing` is this text as cases that any adapter can run.
+ *
+ * Within a major version a new ability is an optional method here; the next major version requires it.
  */
 export interface PlantRepository {
   /** Never overwrites: of several inserts of one id, racing or not, exactly one is `'inserted'`. */

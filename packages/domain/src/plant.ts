@@ -80,7 +80,8 @@ export function textProblem(value: unknown): string | undefined {
 }
 
 export function isSamePlant(a: Plant, b: Plant): boolean {
-  return a.id === b.id && a.name === b.name && a.tag === b.tag
+  const members = Object.keys({ ...a, ...b }) as (keyof Plant)[]
+  return members.every(member => a[member] === b[member])
 }
 
 /** How long a plant's texts are in UTF-8. */

@@ -19,10 +19,10 @@ export function createStatements(db: Kysely<Tables>) {
   const tokens = db
     .selectFrom('access_tokens')
     .select(['name', 'hash', 'scopes', 'created_at', 'expires_at', 'last_used_at'])
-  const anyPlant: VersionedRow = { id: 0n, name: '', tag: null, version: 0n }
+  const anyPlant = Object.fromEntries(rowColumns.map(column => [column, 0n])) as unknown as VersionedRow
   const anyToken = { name: '', hash: '', scopes: '', created_at: 0n, expires_at: null }
-  const anyExpected = sql<ExpectedRow>`
-    (select ${0n} as "id", ${''} as "name", ${null} as "tag", ${0n} as "version", ${0n} as "expected")`
+  const expected = [...rowColumns, 'expected'].map(column => sql`${0n} as ${sql.ref(column)}`)
+  const anyExpected = sql<ExpectedRow>`(select ${sql.join(expected)})`
   const anyUse = db.selectNoFrom(({ val }) => [val('').as('hash'), val(0n).as('used_at')]).as('used')
   // `where true` lets SQLite tell the conflict clause from a join.
   const staged = db.selectFrom('staged').select(rowColumns).where(sql<boolean>`true`).orderBy('id')
@@ -115,12 +115,8 @@ export function saveExpected(db: Kysely<Tables>, given: AliasedExpression<Expect
 
 /** All columns but the key, as another table has them. */
 function columnsOf(table: 'excluded' | 'given') {
-  const column = <Value>(name: string) => sql<Value>`${sql.table(table)}.${sql.ref(name)}`
-  return {
-    name: column<string>('name'),
-    tag: column<string | null>('tag'),
-    version: column<bigint>('version'),
-  } satisfies Record<Exclude<keyof VersionedRow, 'id'>, unknown>
+  const columns = rowColumns.filter(column => column !== 'id')
+  return Object.fromEntries(columns.map(column => [column, sql.ref(`${table}.${column}`)]))
 }
 
 export const isEarlierUse = sql<boolean>`coalesce(access_tokens.last_used_at < used.used_at, true)`

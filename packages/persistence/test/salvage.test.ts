@@ -294,7 +294,9 @@ test('a store of an earlier version is read, and one with rows from before its l
   const versions = [0n, 1n, -1n, 2n ** 15n, 2n ** 23n - 1n, -(2n ** 31n), 2n ** 47n - 1n, 2n ** 63n - 1n]
   const changed = new Database(file)
   for (const [n, version] of versions.entries())
-    changed.prepare('insert into plants values (?, ?, null, ?)').run(10 + n, `${version}`, version)
+    changed
+      .prepare('insert into plants (id, name, version) values (?, ?, ?)')
+      .run(10 + n, `${version}`, version)
   changed.close()
   const expected = [
     ...before,
