@@ -49,12 +49,12 @@ export const pageLimitMax = 1000
 export const pageLimitDefault = 100
 
 export function createPlantStore({ plants }: { plants: PlantRepository }): PlantStore {
-  const createUnlessThere = async (plant: Plant): Promise<CreateOutcome> => {
+  const compareWithTaken = async (plant: Plant): Promise<CreateOutcome> => {
     for (let attempt = 1; attempt <= attemptsMax; attempt++) {
-      if ((await plants.insert(plant)) === 'inserted') return 'inserted'
       const taken = await plants.find(plant.id)
       if (taken !== undefined) return isSamePlant(taken.plant, plant) ? 'already-there' : 'id-taken'
       // It was removed meanwhile.
+      if ((await plants.insert(plant)) === 'inserted') return 'inserted'
     }
     return othersChange(plant.id)
   }
@@ -63,8 +63,15 @@ export function createPlantStore({ plants }: { plants: PlantRepository }): Plant
     async create(plant) {
       if ((await plants.insert(plant)) === 'id-taken') throw idTaken(plant.id)
     },
-    // All at once, so that an adapter can make them in one transaction.
-    createAll: all => Promise.all(all.map(createUnlessThere)),
+    async createAll(all) {
+      // All at once, so that an adapter can make them in one transaction.
+      const outcomes: CreateOutcome[] = await Promise.all(all.map(plant => plants.insert(plant)))
+      const compare = async (plant: Plant, index: number) => {
+        if (outcomes[index] === 'id-taken') outcomes[index] = await compareWithTaken(plant)
+      }
+      if (outcomes.includes('id-taken')) await Promise.all(all.map(compare))
+      return outcomes
+    },
     async find(id, condition = {}) {
       const found = (await plants.find(id)) ?? notFound(id)
       return isMet(condition, found.version) ? found : conditionFailed(id, found.version)

@@ -29,10 +29,10 @@ export async function* readLines(
   request: IncomingMessage,
   { lineBytesMax, lineTimeoutMs, ending }: LineLimits,
   onBytes: (bytes: number) => void,
-): AsyncGenerator<readonly Buffer[], void, void> {
+): AsyncGenerator<Iterable<Buffer>, void, void> {
   const fail = (error: RequestError) => body.emit('error', error)
   const late = () => fail(new RequestError('request-timeout', 'a line of the body did not arrive in time'))
-  const end = () => fail(new RequestError('draining', 'the server is about to stop'))
+  const stop = () => fail(new RequestError('draining', 'the server is about to stop'))
   timedByLine.add(request)
   let timer = setTimeout(late, lineTimeoutMs)
   const open = createOpenLine()
@@ -40,28 +40,32 @@ export async function* readLines(
     if (line.length > lineBytesMax + Number(line.at(-1) === carriageReturn)) throw tooLong(lineBytesMax)
     return line
   }
+  // One by one: what is not kept costs the garbage collector nothing.
+  function* linesIn(bytes: Buffer) {
+    let start = 0
+    for (let end = bytes.indexOf(newline); end !== -1; end = bytes.indexOf(newline, start)) {
+      const line = bytes.subarray(start, end)
+      yield whole(start === 0 ? open.close(line) : line)
+      start = end + 1
+    }
+  }
   try {
     const chunks = on(body, 'data', { close: ['end'], highWaterMark: 1 })
-    ending?.addEventListener('abort', end)
-    if (ending?.aborted) end()
+    ending?.addEventListener('abort', stop)
+    if (ending?.aborted) stop()
     for await (const [chunk] of chunks) {
       // A stream that a hook of the service around put in its place may be of text.
       const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : (chunk as Buffer)
       onBytes(bytes.length)
-      const lines: Buffer[] = []
-      let start = 0
-      for (let at = bytes.indexOf(newline); at !== -1; at = bytes.indexOf(newline, start)) {
-        const line = bytes.subarray(start, at)
-        lines.push(whole(start === 0 ? open.close(line) : line))
-        start = at + 1
+      const end = bytes.lastIndexOf(newline) + 1
+      if (end > 0) {
+        clearTimeout(timer)
+        yield linesIn(bytes.subarray(0, end))
+        timer = setTimeout(late, lineTimeoutMs)
       }
-      open.add(bytes.subarray(start))
+      open.add(bytes.subarray(end))
       // One more may be a carriage return.
       if (open.length() > lineBytesMax + 1) throw tooLong(lineBytesMax)
-      if (lines.length === 0) continue
-      clearTimeout(timer)
-      yield lines
-      timer = setTimeout(late, lineTimeoutMs)
     }
     const last = open.close(Buffer.alloc(0))
     if (last.length > 0) yield [whole(last)]
@@ -69,7 +73,7 @@ export async function* readLines(
     throw error instanceof RequestError ? error : new RequestError('bad-request', 'the body ended early')
   } finally {
     clearTimeout(timer)
-    ending?.removeEventListener('abort', end)
+    ending?.removeEventListener('abort', stop)
   }
 }
 

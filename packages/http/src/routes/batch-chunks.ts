@@ -27,7 +27,7 @@ export interface LineFault {
 
 /** Judges each line as the body of a single creation. */
 export async function* readChunks(
-  pieces: AsyncIterable<readonly Buffer[]> | readonly (readonly Buffer[])[],
+  pieces: AsyncIterable<Iterable<Buffer>> | readonly Iterable<Buffer>[],
 ): AsyncGenerator<Chunk, void, void> {
   const begin = (): Chunk => ({ plants: [], lines: [], faults: [], bytes: 0 })
   let chunk = begin()
