@@ -13,6 +13,8 @@ import type { PlantVersion, VersionedPlant } from './plant-version.ts'
 export interface PlantRepository {
   /** Never overwrites: of several inserts of one id, racing or not, exactly one is `'inserted'`. */
   insert(plant: Plant): Promise<'inserted' | 'id-taken'>
+  /** Does the same as an `insert` of each of these, in their order; an adapter without it has them inserted one by one. */
+  insertAll?(plants: readonly Plant[]): Promise<readonly ('inserted' | 'id-taken')[]>
   find(id: PlantId): Promise<VersionedPlant | undefined>
   /** In ascending numeric order of the ids: exactly `limit` plants if that many exist, but for `textBytesMax`. */
   page(query: PlantPageQuery): Promise<readonly Plant[]>

@@ -64,8 +64,8 @@ export function createPlantStore({ plants }: { plants: PlantRepository }): Plant
       if ((await plants.insert(plant)) === 'id-taken') throw idTaken(plant.id)
     },
     async createAll(all) {
-      // All at once, so that an adapter can make them in one transaction.
-      const outcomes: CreateOutcome[] = await Promise.all(all.map(plant => plants.insert(plant)))
+      const inserting = plants.insertAll?.(all) ?? Promise.all(all.map(plant => plants.insert(plant)))
+      const outcomes: CreateOutcome[] = [...(await inserting)]
       const compare = async (plant: Plant, index: number) => {
         if (outcomes[index] === 'id-taken') outcomes[index] = await compareWithTaken(plant)
       }

@@ -67,6 +67,14 @@ async function storeWith(isStored: boolean, condition: PlantCondition) {
 
 const codeOf = (error: DomainError) => error.code
 
+test('a plant is found on a condition that it meets', async () => {
+  const plants = createMemoryPlantRepository()
+  const store = createPlantStore({ plants })
+  const saved = await store.replace(plant('a'))
+  expect(await store.find(id, { matches: [saved] })).toEqual({ plant: plant('a'), version: saved })
+  await expect(store.find(id, { matches: [stale] })).rejects.toMatchObject({ code: 'condition-failed' })
+})
+
 test('a refusal says what is there', async () => {
   const plants = createMemoryPlantRepository()
   const store = createPlantStore({ plants })

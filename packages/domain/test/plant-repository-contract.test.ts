@@ -13,6 +13,11 @@ describe('the repository in memory keeps the contract', () => {
   test.each(plantRepositoryContract)('$name', ({ run }) => run(createMemoryPlantRepository()))
 })
 
+test.each(plantRepositoryContract)('a repository with the required methods alone: $name', ({ run }) => {
+  const { insertAll: _, ...required } = createMemoryPlantRepository()
+  return run(required)
+})
+
 /** A repository that is right but for what is put in its place. */
 type Break = (right: PlantRepository) => Partial<PlantRepository>
 
@@ -131,6 +136,9 @@ const broken: Record<string, Break> = {
       },
     }
   },
+  'gives the outcomes of many together in another order': right => ({
+    insertAll: async all => (await Promise.all(all.map(right.insert))).reverse(),
+  }),
   'answers before the change is made': right => ({
     async save(plant) {
       void later().then(() => right.save(plant))

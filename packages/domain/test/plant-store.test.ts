@@ -94,6 +94,12 @@ describe('the use cases', () => {
 })
 
 describe('creating many', () => {
+  /** Without what an adapter may lack. */
+  const oneByOne = (): PlantRepository => {
+    const { insertAll: _, ...plants } = createMemoryPlantRepository()
+    return plants
+  }
+
   test('says of each plant what became of it, in their order', async () => {
     const store = open()
     await store.create(plant(2n, 'known', 't'))
@@ -106,7 +112,7 @@ describe('creating many', () => {
   })
 
   test('a plant that is removed before it can be compared makes room, but not without end', async () => {
-    const plants = createMemoryPlantRepository()
+    const plants = oneByOne()
     await plants.insert(plant(1n, 'other'))
     const store = createPlantStore({
       plants: {
@@ -122,17 +128,17 @@ describe('creating many', () => {
     expect(await store.find(id(1n))).toMatchObject({ plant: plant(1n) })
 
     const endless = createPlantStore({
-      plants: { ...createMemoryPlantRepository(), insert: async () => 'id-taken' },
+      plants: { ...oneByOne(), insert: async () => 'id-taken' },
     })
     await expect(endless.createAll([plant(1n)])).rejects.toMatchObject({ code: 'store-busy' })
   })
 
-  test('asks for all of them at once, so that they can share a transaction', async () => {
+  test('asks for all of them at once, so that they can share a transaction, also one by one', async () => {
     const { promise, resolve } = Promise.withResolvers<void>()
     let asked = 0
     const store = createPlantStore({
       plants: {
-        ...createMemoryPlantRepository(),
+        ...oneByOne(),
         async insert() {
           if (++asked === 100) resolve()
           await promise

@@ -10,7 +10,8 @@ import { type MemoryServiceOptions, startMemoryService } from './memory-service.
 /** What a batch meets that no single request does: long lives, slow or broken senders, and others beside it. */
 
 async function start(options: MemoryServiceOptions = {}) {
-  const plants = { ...createMemoryPlantRepository(), ...options.plants }
+  const { insertAll: _, ...oneByOne } = createMemoryPlantRepository()
+  const plants = { ...oneByOne, ...options.plants }
   const service = await startMemoryService({ ...options, plants })
   const client = createClient(service, createRecorder(await service.description()))
   const sockets: Socket[] = []
@@ -47,6 +48,8 @@ async function start(options: MemoryServiceOptions = {}) {
 }
 
 const line = (id: number, name = 'n') => `{"id":${id},"name":"${name}"}\n`
+/** Of a chunk. */
+const chunkLines = 2_000
 const lines = (count: number) => Array.from({ length: count }, (_, n) => line(n))
 const mayHaveCreated = /plants of the lines before may have been created$/
 
@@ -115,16 +118,20 @@ test('a token that is revoked meanwhile ends it with 401, and what it had create
       return { name: 'flora' }
     },
   })
-  using batch = await service.begin(...lines(500))
-  await vi.waitFor(async () => expect(await service.plants.find(plantId(499))).toBeDefined())
+  using batch = await service.begin(...lines(chunkLines))
+  await vi.waitFor(async () => expect(await service.plants.find(plantId(chunkLines - 1))).toBeDefined())
   isRevoked = true
-  batch.send(lines(1_000).slice(500).join(''))
+  batch.send(
+    lines(2 * chunkLines)
+      .slice(chunkLines)
+      .join(''),
+  )
   const answer = await batch.answer()
   assertFailure(answer, 40102, mayHaveCreated)
   expect(answer.headers.get('connection')).toBe('close')
-  expect(await service.plants.find(plantId(499))).toBeDefined()
-  expect(await service.plants.find(plantId(500))).toBeUndefined()
-  expect(service.answered.at(-1)).toMatchObject({ status: 401, error: 40102, created: 500 })
+  expect(await service.plants.find(plantId(chunkLines - 1))).toBeDefined()
+  expect(await service.plants.find(plantId(chunkLines))).toBeUndefined()
+  expect(service.answered.at(-1)).toMatchObject({ status: 401, error: 40102, created: chunkLines })
 })
 
 test('a store that fails meanwhile ends it with its failure', async () => {
@@ -133,7 +140,7 @@ test('a store that fails meanwhile ends it with its failure', async () => {
     return 'inserted' as const
   }
   await using service = await start({ plants: { insert } })
-  using batch = await service.begin(...lines(1_500))
+  using batch = await service.begin(...lines(3 * chunkLines))
   const answer = await batch.answer()
   assertFailure(answer, 50301, mayHaveCreated)
   expect([answer.headers.get('connection'), answer.headers.get('retry-after')]).toEqual(['close', '1'])
@@ -170,11 +177,11 @@ test('however many batches there are, single changes wait behind two chunks, and
 
 test('a server that stops answers batches that are still arriving, once half of its time is over', async () => {
   await using service = await start()
-  using idle = await service.begin(...lines(500), '{"id":1000,')
-  using quick = await service.begin(line(2_000))
-  await vi.waitFor(async () => expect(await service.plants.find(plantId(499))).toBeDefined())
+  using idle = await service.begin(...lines(chunkLines), '{"id":')
+  using quick = await service.begin(line(chunkLines))
+  await vi.waitFor(async () => expect(await service.plants.find(plantId(chunkLines - 1))).toBeDefined())
   const stopped = drain(service.server.server, 2_000)
-  quick.send(line(2_001))
+  quick.send(line(chunkLines + 1))
   quick.end()
   const answer = await quick.answer()
   expect(held(answer)).toMatchObject({ created: 2n })

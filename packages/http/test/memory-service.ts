@@ -61,8 +61,10 @@ export async function startMemoryService(options: MemoryServiceOptions = {}) {
   const counted: AnsweredRequest[] = []
   // The cases send wrong tokens by the hundred.
   const limits = { ...defaultServerLimits, wrongTokensMax: 1_000_000, ...options.limits }
+  // Who replaces `insert` replaces it for many plants too.
+  const { insertAll: _, ...oneByOne } = createMemoryPlantRepository()
   const server = createServer({
-    store: createPlantStore({ plants: { ...createMemoryPlantRepository(), ...options.plants } }),
+    store: createPlantStore({ plants: { ...oneByOne, ...options.plants } }),
     gate: options.gate ?? createGate({ tokens: repository }),
     check: options.check ?? (async () => {}),
     logger: createLogger(logged, answered),

@@ -26,7 +26,7 @@ export function createStorage(
 ): Storage {
   const noted = <Result>(work: Promise<Result>): Promise<Result> =>
     work.catch(cause => outages.failed(isDomainError(cause) ? cause : unusable(cause)))
-  const { submit, pending, drain } = createGroupCommit({
+  const { submit, submitAll, pending, drain } = createGroupCommit({
     runTransaction: batch => noted(runTransaction(batch)),
     transactionsMax,
     limits,
@@ -36,6 +36,7 @@ export function createStorage(
   return {
     ...createRepositories({
       submit,
+      submitAll,
       read: (statement, ...parameters) => noted(read(statement, ...parameters)),
       readPage: (statement, ...parameters) => noted(readPage(statement, ...parameters)),
     }),

@@ -19,6 +19,7 @@ import {
 /** Runs the statements of a database. Rejects with DomainError `store-busy`, `store-unavailable`. */
 export interface StatementRunner {
   readonly submit: GroupCommit['submit']
+  readonly submitAll: GroupCommit['submitAll']
   read<Row extends object>(
     statement: keyof Statements['read'],
     ...parameters: unknown[]
@@ -32,7 +33,7 @@ export interface StatementRunner {
 }
 
 /** The ports of the domain and of the access tokens, on the tables of any database. */
-export function createRepositories({ submit, read, readPage }: StatementRunner): {
+export function createRepositories({ submit, submitAll, read, readPage }: StatementRunner): {
   readonly plants: PlantRepository
   readonly tokens: TokenRepository
 } {
@@ -47,6 +48,10 @@ export function createRepositories({ submit, read, readPage }: StatementRunner):
     plants: {
       async insert(plant) {
         return (await submit(['insertPlant', ...fromPlant(plant)])) === 1 ? 'inserted' : 'id-taken'
+      },
+      async insertAll(plants) {
+        const affectedRows = await submitAll(plants.map(plant => ['insertPlant', ...fromPlant(plant)]))
+        return affectedRows.map(rows => (rows === 1 ? 'inserted' : 'id-taken'))
       },
       async find(id) {
         const [row] = await read<VersionedRow>('plant', id)

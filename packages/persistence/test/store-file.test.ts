@@ -250,7 +250,7 @@ test('the log is copied into the store at 32 MiB, and one that grew past 64 MiB 
   const writer = openWriterConnection(file)
   const settings = ['synchronous', 'fullfsync', 'cache_size', 'busy_timeout']
   const set = settings.map(setting => writer.pragma(setting, { simple: true }))
-  expect(set).toEqual([2n, 1n, -4096n, 5_000n])
+  expect(set).toEqual([2n, 1n, -16384n, 5_000n])
   writer.exec('create table texts (text text)')
   const write = writer.prepare('insert into texts values (zeroblob(?))')
   for (let n = 0; n < 100; n++) write.run(MiB)

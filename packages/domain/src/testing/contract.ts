@@ -68,6 +68,14 @@ const promises: Record<string, PlantRepositoryCase['run']> = {
     assert.deepEqual(removed, [true, false])
     assert.equal((await repository.page(query({ limit: 1000n }))).length, 99)
   },
+  'inserts many together, where it can, as one after the other': async repository => {
+    if (repository.insertAll === undefined) return
+    await repository.insert(plant(2n, 'was here'))
+    const all = [plant(3n, 'first'), plant(2n, 'too late'), plant(1n), plant(3n, 'second')]
+    assert.deepEqual(await repository.insertAll(all), ['inserted', 'id-taken', 'inserted', 'id-taken'])
+    assert.deepEqual(await repository.insertAll([]), [])
+    assert.deepEqual(await repository.page(query({})), [plant(1n), plant(2n, 'was here'), plant(3n, 'first')])
+  },
   'takes the changes that one caller makes in the order it makes them': async repository => {
     const outcomes = await Promise.all([
       repository.insert(plant(1n, 'a')),

@@ -10,12 +10,14 @@ export function createMemoryPlantRepository(plants = new Map<PlantId, VersionedP
     plants.set(plant.id, { plant, version })
     return version
   }
+  const insert = (plant: Plant) => {
+    if (plants.has(plant.id)) return 'id-taken'
+    save(plant)
+    return 'inserted'
+  }
   return {
-    async insert(plant) {
-      if (plants.has(plant.id)) return 'id-taken'
-      save(plant)
-      return 'inserted'
-    },
+    insert: async plant => insert(plant),
+    insertAll: async all => all.map(insert),
     async find(id) {
       return plants.get(id)
     },

@@ -4,7 +4,7 @@ import { readJson } from '../request/json.ts'
 import { isEmptyLine } from '../request/lines.ts'
 
 /** Plants that are created together, in one transaction. */
-const chunkLinesMax = 500
+const chunkLinesMax = 2_000
 const chunkBytesMax = 256 * 1024
 
 /** Of the message of a fault: what is wrong with a line may quote it. */

@@ -57,6 +57,7 @@ export function attachPostgres(
     limits,
   })
   const submit: StatementRunner['submit'] = change => answering(groupCommit.submit(change))
+  const submitAll: StatementRunner['submitAll'] = changes => answering(groupCommit.submitAll(changes))
 
   const read: StatementRunner['read'] = async <Row extends object>(
     name: keyof Statements['read'],
@@ -85,6 +86,7 @@ export function attachPostgres(
   return {
     ...createRepositories({
       submit,
+      submitAll,
       read,
       readPage: (name, textBytesMax, ...values) => read(name, ...values, textBytesMax),
     }),
