@@ -30,11 +30,8 @@ const wrongTokenCountsBytes = 64 * 1024
 /** A thread that is busier is counted with its previous figures. */
 const scrapeTimeoutMs = 1_000
 
-/**
- * What requests leave behind is collected in small portions: V8’s own choice doubles the memory and gains nothing. A batch
- * keeps a megabyte of plants alive, which half of this copied so often that it cost a third more processor time.
- */
-const youngGenerationMb = 24
+/** What requests leave behind is collected in small portions. V8's own choice doubles the memory and gains nothing. */
+const youngGenerationMb = 12
 
 // By V8's own choice, pages of long texts pile up to several times what is in use.
 setFlagsFromString('--initial-old-space-size=32')
