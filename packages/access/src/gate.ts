@@ -1,7 +1,7 @@
 import { type AccessToken, hashToken, type Scope, type TokenHash } from './token.ts'
 import type { TokenRepository } from './token-repository.ts'
 
-/** The last one says "not now" instead of "no": the same request may be admitted later. */
+/** `access-unavailable` is temporary: the same request may be admitted later. */
 export type AccessErrorCode = 'no-token' | 'invalid-token' | 'insufficient-scope' | 'access-unavailable'
 
 const brand = Symbol.for('@plant-store/access AccessError')
@@ -9,7 +9,7 @@ const brand = Symbol.for('@plant-store/access AccessError')
 export class AccessError extends Error {
   override readonly name = 'AccessError'
   readonly code: AccessErrorCode
-  /** The scope that was lacking. */
+  /** The missing scope. */
   readonly scope: Scope | undefined
 
   constructor(code: AccessErrorCode, message: string, scope?: Scope) {
@@ -23,44 +23,46 @@ export class AccessError extends Error {
   }
 }
 
-/** Returns whether this is an {@link AccessError} of any copy of this package: `instanceof` knows only its own copy's. */
+/**
+ * Returns whether the error is an {@link AccessError} of any copy of this package, where `instanceof` knows only its
+ * own.
+ */
 export function isAccessError(error: unknown): error is AccessError {
   return (error as { [brand]?: unknown } | null | undefined)?.[brand] === true
 }
 
-/** Who was admitted. */
 export interface Holder {
-  /** Names the holder to people and in logs. */
+  /** The name for people and logs. */
   readonly name: string
 }
 
-/** What a request shows of the client that sent it. */
+/** What a request reveals about its client. */
 export interface Credentials {
-  /** The bearer token in the header field Authorization (RFC 6750, 2.1). */
+  /** The bearer token of the Authorization field (RFC 6750, 2.1). */
   readonly token: string | undefined
-  /** By names in lower case. A client sends what it likes, unless a proxy sets or removes the field. */
+  /** Names in lower case. A client can send any field that no proxy sets or removes. */
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>
-  /** The client's certificate in DER, where TLS asked for one and found it valid. */
+  /** The client certificate in DER, if TLS asked for one and found it valid. */
   readonly certificate: Uint8Array | undefined
 }
 
 /**
- * Admits a client to what needs this scope and returns the holder: the port for any way of checking credentials. A gate
- * that knows them already returns without a promise, which costs a busy server less.
+ * Admits the bearer of credentials with this scope and returns its holder: the port for every way to check credentials.
+ * A gate that already knows the credentials returns without a promise, which is cheaper.
  *
  * @throws AccessError, or rejects with it
  */
 export type Gate = (credentials: Credentials, scope: Scope) => Holder | Promise<Holder>
 
-/** A gate that looks at nothing but the token. */
+/** A gate that reads only the token. */
 type TokenGate = (credentials: Pick<Credentials, 'token'>, scope: Scope) => ReturnType<Gate>
 
 export interface GateOptions {
   readonly tokens: Pick<TokenRepository, 'find' | 'markUsed'>
-  /** For how long a token is admitted without looking it up again: a revoked one works no longer. */
+  /** How long a token is admitted without another lookup, and so the longest that a revoked token still works. */
   readonly recheckAfterMs?: number
   readonly rememberedTokensMax?: number
-  /** The shortest time between two records of the use of a token. */
+  /** The least time between two records of a token's use. */
   readonly markUsedEveryMs?: number
 }
 
@@ -77,8 +79,8 @@ export function createGate({
   rememberedTokensMax = 10_000,
   markUsedEveryMs = 60_000,
 }: GateOptions): TokenGate {
-  // By the token itself: hashing it would cost each request as much as reading its body. No timing reveals a token, as
-  // texts are compared only once their hashes, seeded by V8 at start, are equal.
+  // The key is the token itself: hashing it would cost as much as reading the body. Map compares texts only
+  // when their seeded hashes are equal, so timing reveals no token.
   const remembered = new Map<string, Remembered>()
 
   const lookUp = async (presented: string, scope: Scope) => {
@@ -99,7 +101,7 @@ export function createGate({
     const token = admit(known.token, scope)
     if (nowMs - known.markedAtMs >= markUsedEveryMs) {
       known.markedAtMs = nowMs
-      // No request waits for it or fails with it: the next is in a minute.
+      // No request waits for this or fails with it. The next attempt follows within a minute.
       tokens.markUsed(known.hash, new Date()).catch(() => {})
     }
     return token
@@ -108,7 +110,7 @@ export function createGate({
   return ({ token: presented }, scope) => {
     if (presented === undefined) throw new AccessError('no-token', 'an access token is required')
     const known = remembered.get(presented)
-    // A monotonic clock: setting the time back must not keep a revoked token alive.
+    // Monotonic: setting the clock back must not keep a revoked token alive.
     const nowMs = performance.now()
     return known !== undefined && nowMs - known.foundAtMs < recheckAfterMs
       ? admitKnown(known, nowMs, scope)

@@ -1,32 +1,31 @@
 import { hash, randomBytes } from 'node:crypto'
 
-/** What a token may be used for. */
 export const scopes = ['plants:read', 'plants:write', 'metrics:read'] as const
 export type Scope = (typeof scopes)[number]
 
-/** What is kept of an access token: everything but the token itself. */
+/** What the store keeps of an access token: everything but the token itself. */
 export interface AccessToken {
-  /** Names its holder, to people and in logs; unique. */
+  /** The holder's name for people and logs, unique. */
   readonly name: string
   readonly scopes: readonly Scope[]
   readonly createdAt: Date
-  /** The moment from which it is no longer valid; absent when there is none. */
+  /** The token is invalid from this moment on. Absent if it does not expire. */
   readonly expiresAt?: Date
-  /** When it last admitted someone, to a minute or so; absent when it never did. */
+  /** Accurate to about a minute. Absent if the token was never used. */
   readonly lastUsedAt?: Date
 }
 
 const tokenNameMax = 100
 
-/** Whether text can name a token in a list and in a log: up to 100 characters on one line, no blanks around them. */
+/** Returns whether a text can name a token: 1 to 100 printable characters on one line, without spaces at the ends. */
 export function isTokenName(text: string): boolean {
   return text.length <= tokenNameMax && /^[^\s\p{C}](?:[^\p{C}\p{Zl}\p{Zp}]*[^\s\p{C}])?$/u.test(text)
 }
 
-/** The SHA-256 of a token in hexadecimal: all that a store ever learns of it. */
+/** The SHA-256 of a token in hexadecimal. */
 export type TokenHash = string & { readonly __brand: 'TokenHash' }
 
-/** Makes a token that can't be guessed (256 random bits) and is recognised when it turns up where it shouldn't. */
+/** Returns a new token: 256 random bits behind a prefix that secret scanners can recognise. */
 export function mintToken(): string {
   return `plantstore_${randomBytes(32).toString('base64url')}`
 }
@@ -35,7 +34,7 @@ export function hashToken(token: string): TokenHash {
   return hash('sha256', token, 'hex') as TokenHash
 }
 
-/** Whether text can travel as a bearer token at all (`b64token` of RFC 6750, 2.1). */
+/** Returns whether a text has the form of a bearer token (`b64token` of RFC 6750, 2.1). */
 export function isBearerToken(text: string): boolean {
   return /^[\w.~+/-]+=*$/.test(text)
 }

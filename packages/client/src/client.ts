@@ -16,43 +16,43 @@ import { RefusedError } from './errors.ts'
 import { createSend, type SendOptions } from './send.ts'
 
 /**
- * The operations of a plant store. What is sent is judged by the domain's rules first, so each rejects with DomainError
- * (`invalid-plant`, `invalid-plant-id`, `invalid-plant-query`) before anything is sent, with RefusedError when the store
- * refuses, with NoAnswerError when it can't be known what became of the request, and with the signal's reason.
+ * The operations of a plant store. Each rejects with DomainError (`invalid-plant`, `invalid-plant-id`,
+ * `invalid-plant-query`) before anything is sent, with RefusedError if the store refuses, with NoAnswerError if the
+ * outcome is unknown, or with the signal's reason.
  */
 export interface PlantClient {
-  /** Never sent a second time once it is unknown whether the first was taken: `mayHaveChanged` then says so. */
+  /** Is not repeated once a first attempt may have created the plant. The error then has `mayHaveChanged`. */
   create(plant: PlantInput, options?: CallOptions): Promise<Plant>
   /**
-   * Creates any number of plants in few requests, and returns what became of them. One that is refused, by the domain's
-   * rules or by the store, does not keep the others from being created. A request is repeated like a replacement; once it
-   * rejects, some plants may have been created, and the whole may be done again.
+   * Creates any number of plants in few requests, and resolves to the outcome. A refused plant does not keep the others
+   * from being created. Failed requests are repeated. If it rejects, some plants may have been created, and it is safe
+   * to call again with the same plants.
    */
   createMany(
     plants: AsyncIterable<PlantInput> | Iterable<PlantInput>,
     options?: CreateManyOptions,
   ): Promise<ManyCreated>
   read(id: bigint, options?: CallOptions): Promise<Plant>
-  /** With the version that `ifMatch` takes. */
+  /** Resolves to the plant with the version for `ifMatch`. */
   readVersioned(id: bigint, options?: CallOptions): Promise<VersionedPlant>
-  /** One page, in ascending numeric order of the ids. */
+  /** Resolves to one page, in ascending numeric order of id. */
   list(query?: PlantListQuery, options?: CallOptions): Promise<PlantPage>
-  /** Page after page, as the store links them; the next one is asked for when it is wanted. */
+  /** Yields page after page. Requests the next page only when the caller wants it. */
   pages(query?: PlantListQuery, options?: CallOptions): AsyncGenerator<readonly Plant[], void, void>
   /**
-   * Creates or replaces. With a condition, it overwrites nothing else, however often it is repeated. When an attempt
-   * whose answer was lost may have made the change, and the next one is refused with 412, the plant is read: it resolves
-   * when the plant is as it was to be, and otherwise rejects with that refusal and `mayHaveChanged`.
+   * Creates or replaces. With a condition, repeated attempts overwrite nothing else. If an attempt without an answer
+   * may have made the change and the next gets 412, the plant is read: the call resolves if the plant is as requested,
+   * and otherwise rejects with that refusal and `mayHaveChanged`.
    */
   replace(plant: PlantInput, options?: ReplaceOptions): Promise<VersionedPlant>
   /**
-   * Resolves when the plant is gone, also when an attempt whose answer was lost had removed it. Repeated then, it also
-   * removes a plant that another client created under the id in between, unless `ifMatch` rules that out.
+   * Resolves once the plant is gone, even if an earlier attempt without an answer removed it. A repeated attempt also
+   * removes a plant that another client created under this id in between, unless `ifMatch` excludes it.
    */
   remove(id: bigint, options?: RemoveOptions): Promise<void>
 }
 
-/** A plant in plain values. What it need not have may be `undefined`. */
+/** A plant in plain values. An optional member may be `undefined`. */
 export type PlantInput = {
   readonly [Field in keyof Plant]:
     | Plain<Plant[Field]>
@@ -61,31 +61,30 @@ export type PlantInput = {
 type Plain<Value> = Value extends bigint ? bigint : Value extends string ? string : Value
 
 export interface PlantListQuery {
-  /** From 1 to 1000; the store takes 100 when it isn't given. */
+  /** From 1 to 1000, by default 100. */
   readonly limit?: number | undefined
-  /** Only ids above this one. */
+  /** Only greater ids. */
   readonly after?: bigint | undefined
-  /** Only plants with exactly this tag. */
   readonly tag?: string | undefined
 }
 
 export interface CallOptions {
-  /** Gives the whole call up, its waits between attempts included. A change may then have been made. */
+  /** Aborts the call, including its waits between attempts. A change may have been made. */
   readonly signal?: AbortSignal | undefined
 }
 
 export interface RemoveOptions extends CallOptions {
-  /** Changes only this version of the plant: otherwise RefusedError with 412 (`condition-failed`). */
+  /** Changes only this version of the plant, and otherwise rejects with RefusedError 412 (`condition-failed`). */
   readonly ifMatch?: PlantVersion | undefined
 }
 
 export interface ReplaceOptions extends RemoveOptions {
-  /** Only creates: RefusedError with 412 (`condition-failed`) where there is a plant. */
+  /** Creates only, and rejects with RefusedError 412 (`condition-failed`) if the plant exists. */
   readonly ifNoneMatch?: '*' | undefined
 }
 
 export interface PlantClientOptions extends Pick<SendOptions, 'token'>, Partial<Omit<SendOptions, 'token'>> {
-  /** What comes before `/plants`. */
+  /** The part before `/plants`. */
   readonly baseUrl: string | URL
 }
 
@@ -99,7 +98,7 @@ export function createPlantClient({
   const batchUrl = new URL(`${plantsUrl.href}/batch`)
   const plantUrl = (id: PlantId) => new URL(`${plantsUrl.href}/${id}`)
   const limits = { attemptsMax: 4, backOffMs: 100, backOffMsMax: 5_000, retryAfterMsMax: 30_000 }
-  // Called without the client before it: a browser's fetch insists on that.
+  // Browsers refuse a `fetch` that is called as a method of another object.
   const send = createSend({ ...limits, ...given, timeoutMs, fetch: (url, init) => fetch(url, init) })
 
   const readPage = (url: URL, options: CallOptions | undefined) =>
@@ -168,7 +167,7 @@ export function createPlantClient({
   }
 }
 
-/** @throws TypeError for what is no version: it could have another meaning between quotation marks */
+/** @throws TypeError for a text that is not a version, which could mean something else between quotation marks */
 function conditionOf({ ifMatch, ifNoneMatch }: ReplaceOptions = {}): Readonly<Record<string, string>> {
   if (ifMatch !== undefined && !isPlantVersion(ifMatch)) throw new TypeError('ifMatch must be a PlantVersion')
   return {
@@ -177,7 +176,7 @@ function conditionOf({ ifMatch, ifNoneMatch }: ReplaceOptions = {}): Readonly<Re
   }
 }
 
-/** Reads a plant and its version. A proxy that compresses makes the tag a weak one. */
+/** Returns a reader of a plant and its version. A compressing proxy makes the tag weak. */
 function versioned(id: PlantId): (body: unknown, headers: Headers) => VersionedPlant {
   return (body, headers) => {
     const version = /^(?:W\/)?"(.*)"$/.exec(headers.get('etag') ?? '')?.[1]
@@ -188,7 +187,7 @@ function versioned(id: PlantId): (body: unknown, headers: Headers) => VersionedP
 
 function listUrl(plantsUrl: URL, query: PlantListQuery = {}): URL {
   const { limit } = query
-  // Refuses here what the store would refuse; what is left out is left to the store.
+  // Refuses what the store would refuse, and leaves defaults to the store.
   parsePlantPageQuery({ ...query, limit: Number.isInteger(limit) ? BigInt(limit as number) : limit })
   const url = new URL(plantsUrl)
   for (const [name, value] of Object.entries(query)) {
@@ -202,12 +201,12 @@ function parsePlants(body: unknown): readonly Plant[] {
   return body.map(plant => parsePlant(plant))
 }
 
-/** The target of the link with rel="next" (RFC 8288). */
+/** Returns the target of the link with rel="next" (RFC 8288). */
 function nextPage(link: string | null, from: URL): URL | undefined {
   for (const [, target = '', parameters = ''] of (link ?? '').matchAll(/<([^<>]*)>((?:[^,"]|"[^"]*")*)/g)) {
     if (!/;\s*rel\s*=\s*(?:"(?:[^"]*\s)?next(?:\s[^"]*)?"|next\b)/i.test(parameters)) continue
     const next = new URL(target, from)
-    // The token goes where it was meant to go and nowhere else.
+    // The token must not go to another origin.
     if (next.origin !== from.origin) throw new TypeError(`the next page is said to be at ${next.origin}`)
     return next
   }

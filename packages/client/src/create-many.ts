@@ -5,38 +5,39 @@ import { RefusedError } from './errors.ts'
 import type { Send } from './send.ts'
 
 export interface CreateManyOptions extends CallOptions {
-  /** Called after each request, with what has become of the plants so far. */
+  /** Called after each request with the counts so far. */
   readonly onProgress?: ((counts: CreatedCounts) => void) | undefined
-  /** The faults that are kept, 100 when not given; the others are only counted. */
+  /** The faults to keep, by default 100. The others are only counted. */
   readonly faultsMax?: number | undefined
 }
 
 export interface CreatedCounts {
   readonly created: number
-  /** Plants that were there already, the same to the letter: also where an attempt whose answer was lost created them. */
+  /**
+   * Plants that the store already had, exactly equal. Includes those created by an earlier attempt without an answer.
+   */
   readonly existing: number
   readonly refused: number
 }
 
 export interface ManyCreated extends CreatedCounts {
-  /** Of the first plants that were refused, in their order. */
+  /** The first refused plants, in order. */
   readonly faults: readonly PlantFault[]
 }
 
-/** Why a plant was refused. */
 export interface PlantFault {
-  /** Of the plant among those given, from 0. */
+  /** The plant's position, from 0. */
   readonly index: number
   /** One of `errorNumbers`, or of a newer store. */
   readonly error: number
   readonly message: string
 }
 
-/** Browsers cannot send a stream over HTTP/1.1, so each of many requests has a part of the plants. */
+/** Browsers cannot stream a request over HTTP/1.1, so the plants are sent in parts. */
 const partPlantsMax = 5_000
 const partLengthMax = 1024 * 1024
 
-/** Faults in an answer of the store. */
+/** The most faults in one answer of the store. */
 const answeredFaultsMax = 100
 
 interface Line {
@@ -46,7 +47,7 @@ interface Line {
 
 interface Part {
   readonly lines: Line[]
-  /** Of the plants that are not sent. */
+  /** Faults of plants that are not sent. */
   readonly faults: PlantFault[]
   length: number
 }
@@ -86,17 +87,17 @@ export async function createMany(
 
   let sending = Promise.resolve()
   for await (const part of partsOf(plants)) {
-    // While one part is being sent, the next is made.
+    // The next part is prepared while this one is sent.
     await sending
     sending = sendPart(part)
-    // It is thrown where it is awaited.
+    // Handled where the promise is awaited.
     sending.catch(() => {})
   }
   await sending
   return { ...counts, faults }
 }
 
-/** On one line. JSON.stringify refuses a bigint; its digits are JSON already. */
+/** Returns the plant as JSON on one line. `JSON.stringify` refuses bigints, whose digits are JSON already. */
 export function toJson({ id, ...rest }: Plant): string {
   return `{"id":${id},${JSON.stringify(rest).slice(1)}`
 }
@@ -127,14 +128,14 @@ async function* partsOf(
 
 const nothing: ManyCreated = { created: 0, existing: 0, refused: 0, faults: [] }
 
-/** Returns what became of lines, with the faults of all of them, or of the first `faultsMax`. */
+/** Sends lines and resolves to their outcome, with the first `faultsMax` faults. */
 async function askForAll(ask: Ask, lines: readonly Line[], faultsMax: number): Promise<ManyCreated> {
   let answered: ManyCreated
   try {
     answered = await ask(lines)
   } catch (error) {
     if (!(error instanceof RefusedError) || error.number !== errorNumbers['body-too-large']) throw error
-    // One of the lines is longer than the store takes.
+    // One of the lines is longer than the store accepts.
     const [{ index }, ...others] = lines as [Line, ...Line[]]
     const fault = { index, error: error.number, message: error.message }
     if (others.length === 0) return { ...nothing, refused: 1, faults: [fault] }
@@ -149,7 +150,8 @@ async function askForAll(ask: Ask, lines: readonly Line[], faultsMax: number): P
     }
   }
 
-  // The store tells of the first faults. It tells of the others when their lines are sent again, which changes nothing.
+  // The answer holds only the first faults. Sending the remaining lines again changes nothing and returns
+  // theirs.
   const faults = [...answered.faults]
   const lastIndex = faults.at(-1)?.index ?? Number.POSITIVE_INFINITY
   let rest = lines.filter(({ index }) => index > lastIndex)

@@ -1,4 +1,4 @@
-/** The store's published numbers, by name. A number never changes its meaning, and is never reused. */
+/** The store's published error numbers. A number never changes its meaning and is never reused. */
 export const errorNumbers = {
   'bad-request': 40000,
   'bad-json': 40001,

@@ -1,12 +1,12 @@
-/** The store answered that it won't: what its Error body and the status around it say. */
+/** The store refused the request. */
 export class RefusedError extends Error {
   override readonly name = 'RefusedError'
   readonly status: number
-  /** The `error` of the body: one of `errorNumbers`, or of a newer store. */
+  /** The body's `error`: one of `errorNumbers`, or of a newer store. */
   readonly number: number
-  /** Whether the change that was asked for may have been made all the same, by this attempt or by one before it. */
+  /** Whether this attempt or an earlier one may have made the change all the same. */
   readonly mayHaveChanged: boolean
-  /** How long the store wants to be left alone (`Retry-After`), where it says so. */
+  /** The time to wait before the next request (`Retry-After`), if given. */
   readonly retryAfterMs: number | undefined
 
   constructor(
@@ -22,20 +22,20 @@ export class RefusedError extends Error {
 }
 
 export type NoAnswerReason =
-  /** No whole answer arrived within `timeoutMs`. */
+  /** No complete answer arrived within `timeoutMs`. */
   | 'timed-out'
-  /** There was no connection, or it broke before the whole answer was there. */
+  /** The connection failed, or broke before the answer was complete. */
   | 'connection-failed'
-  /** What answered is not a plant store, or not this version of one: a proxy, say. */
+  /** Something other than a plant store answered, such as a proxy, or an incompatible version. */
   | 'unreadable-answer'
 
-/** Nothing came back that says what became of the request. */
+/** No answer says whether the request succeeded. */
 export class NoAnswerError extends Error {
   override readonly name = 'NoAnswerError'
   readonly reason: NoAnswerReason
-  /** Whether the change that was asked for may have been made. False when it is known that it was not. */
+  /** Whether the change may have been made. False if it certainly was not. */
   readonly mayHaveChanged: boolean
-  /** Of the answer that could not be read. */
+  /** The status of the unreadable answer. */
   readonly status: number | undefined
   readonly retryAfterMs: number | undefined
 

@@ -1,17 +1,17 @@
 /**
- * Reads an answer without rounding: an `id` written as an integer is a bigint, exact from its digits.
+ * Parses an answer with each integer `id` as an exact bigint.
  *
  * @throws SyntaxError
  */
 export function parseExactJson(text: string): unknown {
-  return tellsSource() ? parseBySource(text) : parseMarked(text)
+  return reviverGetsSource() ? parseBySource(text) : parseMarked(text)
 }
 
-/** What a reviver is told of a number, since ES2026. */
+/** `source` is the number's text, since ES2026. */
 type Reviver = (key: string, value: unknown, context?: { readonly source?: string }) => unknown
 const parse = (text: string, reviver: Reviver): unknown => JSON.parse(text, reviver)
 
-const tellsSource = () => parse('1', (_key, _value, context) => context?.source) === '1'
+const reviverGetsSource = () => parse('1', (_key, _value, context) => context?.source) === '1'
 const integer = /^-?\d+$/
 
 function parseBySource(text: string): unknown {
@@ -20,12 +20,13 @@ function parseBySource(text: string): unknown {
   )
 }
 
-/** Begins no text that a plant can have: they are without U+0000. */
+/** Cannot begin a plant's text, which has no U+0000. */
 const mark = '\0'
-// A text without its end is matched too, or looking for the end from each quotation mark in it takes quadratic time.
+// Also matches an unterminated text: searching for its end from each quotation mark would take quadratic
+// time.
 const stringsAndNumbers = /"[^"\\]*(?:\\.[^"\\]*)*"?|-?\d[\d.eE+-]*/g
 
-/** For engines that don't tell: integers become marked texts, and those bigints. */
+/** For engines without `source`: integers become marked texts, and then bigints. */
 function parseMarked(text: string): unknown {
   const marked = text.replace(stringsAndNumbers, token =>
     integer.test(token) ? JSON.stringify(mark + token) : token,

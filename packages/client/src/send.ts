@@ -3,38 +3,38 @@ import { NoAnswerError, RefusedError } from './errors.ts'
 import { parseExactJson } from './exact-json.ts'
 import { type RetryLimits, readRetryAfter, wait, waitBeforeRetry } from './retry.ts'
 
-/** One operation as a request, and how to read its good answer. */
+/** A request of one operation, and how to read its answer. */
 export interface Call<Result> {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   readonly url: URL
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
-  /** Of the body: application/json when not given. */
+  /** Of the body, by default application/json. */
   readonly mediaType?: string
-  /** Where a POST may be repeated: each failure may then have left a part of it done. */
+  /** Allows a POST to be repeated. Each failed attempt may have made part of the change. */
   readonly mayRepeat?: boolean
   readonly options: { readonly signal?: AbortSignal | undefined } | undefined
-  /** Throws when the body is not what the operation answers. */
+  /** @throws if the body is not an answer of the operation */
   readonly read: (body: unknown, headers: Headers) => Result
   /**
-   * Takes a refusal after an attempt whose answer was lost, and resolves to the result when that attempt, as far as
-   * anyone can know, has made the change; otherwise to something falsy.
+   * Takes a refusal that follows an attempt without an answer. Resolves to the result if that attempt seems to have
+   * made the change, and otherwise to a falsy value.
    */
   readonly settle?: (refusal: RefusedError) => Promise<Result | false | undefined>
 }
 
 export interface SendOptions extends RetryLimits {
-  /** The access token, or where to get the one that is valid now. */
+  /** The access token, or a function that returns the current one. */
   readonly token: string | (() => string | Promise<string>)
-  /** For each attempt, from fetching the token to the last byte received: 10,000 when not given. */
+  /** For each attempt, from fetching the token to the last byte, by default 10,000. */
   readonly timeoutMs: number
   readonly fetch: typeof globalThis.fetch
 }
 
-/** The one status that means that it was done. */
+/** The status of success. */
 const done = { GET: 200, POST: 200, PUT: 200, DELETE: 204 }
 
-/** Sends a request until it has an answer, or must not be sent again. */
+/** Sends a request until it has an answer or must not be repeated. */
 export type Send = <Result>(call: Call<Result>) => Promise<Result>
 
 export function createSend(options: SendOptions): Send {
@@ -67,14 +67,14 @@ interface Answer extends Pick<Response, 'status' | 'headers'> {
   readonly text: string
 }
 
-/** @param mayHaveChanged whether an attempt before may have made the change */
+/** @param mayHaveChanged whether an earlier attempt may have made the change */
 async function exchange(
   { method, url, headers: given, body, mediaType = 'application/json', options }: Call<unknown>,
   { token, fetch, timeoutMs }: SendOptions,
   mayHaveChanged: boolean,
 ): Promise<Answer> {
   const caller = options?.signal
-  // By hand: AbortSignal.timeout and AbortSignal.any keep each call in memory until the time is over.
+  // AbortSignal.timeout and AbortSignal.any would keep each call in memory until the time is over.
   const attempt = new AbortController()
   const giveUp = () => attempt.abort()
   let timedOut = false
@@ -93,7 +93,7 @@ async function exchange(
       ...(body !== undefined && { 'content-type': mediaType }),
     })
     isSent = true
-    // A redirection would take the token along, or lose the body.
+    // A redirect could leak the token or drop the body.
     const redirect = 'manual'
     const response = await fetch(url, { method, headers, body: body ?? null, redirect, signal })
     return { status: response.status, headers: response.headers, text: await response.text() }
@@ -111,7 +111,7 @@ async function exchange(
   }
 }
 
-/** Rejects with the signal's reason once it is aborted, whatever becomes of the value. */
+/** Rejects with the signal's reason once it is aborted, even if the value never arrives. */
 function unlessAborted<Value>(get: () => Value | Promise<Value>, signal: AbortSignal): Promise<Value> {
   return new Promise((resolve, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason))
@@ -151,7 +151,7 @@ function readRefusal(status: number, body: unknown): { number: number; message: 
   return isRefusal ? { number, message } : undefined
 }
 
-/** Of those from 50000 on, the ones that say that nothing was changed: they are sent before the request is handled. */
+/** Errors from 50000 on that are sent before the request is handled, so nothing was changed. */
 const unchanged = new Set<number>([
   errorNumbers['store-busy'],
   errorNumbers.draining,
@@ -160,7 +160,7 @@ const unchanged = new Set<number>([
   errorNumbers['access-unavailable'],
 ])
 
-/** Node's names for a connection that never was, and Bun's. Browsers don't tell. */
+/** Codes of Node and Bun for a connection that was never established. Browsers give none. */
 const neverConnectedCodes = new Set<unknown>([
   'ECONNREFUSED',
   'ENOTFOUND',
@@ -171,7 +171,7 @@ const neverConnectedCodes = new Set<unknown>([
   'ConnectionRefused',
 ])
 
-/** Deno says it in words alone (seen with 2.9.6). */
+/** Deno gives only a message (as of 2.9.6). */
 const neverConnectedOnDeno = /: client error \(Connect\): /
 
 function neverConnected(error: unknown): boolean {

@@ -1,18 +1,24 @@
-/** Every way in which a rule of the plant store can fail. A new code compiles only once every adapter answers it. */
+/**
+ * Every way in which a rule of the plant store can fail. A new code compiles only once the HTTP adapter gives it an
+ * answer.
+ */
 export type DomainErrorCode =
   | 'invalid-plant'
   | 'invalid-plant-id'
   | 'invalid-plant-query'
   | 'id-taken'
   | 'plant-not-found'
-  /** The plant is not in a state that the caller's condition allows; nothing was changed. */
+  /** The plant's version does not meet the caller's condition. Nothing was changed. */
   | 'condition-failed'
-  /** Too many changes are waiting in the store; nothing was changed, try again later. */
+  /** Too many changes are pending. Nothing was changed: try again later. */
   | 'store-busy'
-  /** The store could not be read or written, or the change may or may not have been kept; try again later. */
+  /** The store cannot be read or written. A change may have been made or not: try again later. */
   | 'store-unavailable'
 
-/** One wrong field and what is wrong with it, in words that follow "it": `{ field: 'name', problem: 'is required' }`. */
+/**
+ * A wrong field and its problem, which follows the field's name in a message: `{ field: 'name', problem: 'is required'
+ * }`.
+ */
 export interface Fault {
   readonly field: string
   readonly problem: string
@@ -23,7 +29,7 @@ const brand = Symbol.for('@plant-store/domain DomainError')
 export class DomainError extends Error {
   override readonly name = 'DomainError'
   readonly code: DomainErrorCode
-  /** Every fault of a refused value; otherwise empty. */
+  /** Every fault of a refused value, otherwise empty. */
   readonly faults: readonly Fault[]
 
   constructor(
@@ -41,12 +47,15 @@ export class DomainError extends Error {
   }
 }
 
-/** Returns whether this is a {@link DomainError} of any copy of this package: `instanceof` knows only its own copy's. */
+/**
+ * Returns whether the error is a {@link DomainError} of any copy of this package, where `instanceof` knows only its
+ * own.
+ */
 export function isDomainError(error: unknown): error is DomainError {
   return (error as { [brand]?: unknown } | null | undefined)?.[brand] === true
 }
 
-/** The error of a value that has faults; its message names them all. */
+/** Returns the error of a value with faults. Its message names them all. */
 export function refusal(code: DomainErrorCode, faults: readonly Fault[]): DomainError {
   return new DomainError(code, faults.map(({ field, problem }) => `${field} ${problem}`).join('; '), {
     faults,

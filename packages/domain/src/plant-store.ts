@@ -12,36 +12,38 @@ import {
 import type { PlantPageQuery, PlantRepository } from './plant-repository.ts'
 import { isMet, type PlantCondition, type PlantVersion, type VersionedPlant } from './plant-version.ts'
 
-/** What a plant store does. Every change that resolves is durable. */
+/** The use cases. A resolved change is durable. */
 export interface PlantStore {
-  /** @throws DomainError `id-taken`, with the plant of that id left as it was */
+  /** @throws DomainError `id-taken`; the plant with this id stays unchanged */
   create(plant: Plant): Promise<void>
   /**
-   * Creates each of these plants unless its id is taken, and resolves to what became of each, in their order. When it
-   * rejects, some may have been created; doing it again is safe.
+   * Creates each plant whose id is free. Resolves to the outcome of each, in order. If it rejects, some plants may have
+   * been created, and it is safe to repeat.
    */
   createAll(all: readonly Plant[]): Promise<readonly CreateOutcome[]>
   /** @throws DomainError `plant-not-found`, `condition-failed` */
   find(id: PlantId, condition?: PlantCondition): Promise<VersionedPlant>
-  /** A page that `textBytesMax` ends is shorter than its limit. It is the last one only without `next`. */
+  /**
+   * Resolves to a page. Only a page without `next` is the last: one that `textBytesMax` cuts is shorter than its limit.
+   */
   list(query: PlantPageQuery): Promise<PlantPage>
   /**
-   * Creates or replaces; doing it twice is doing it once. Returns the new version.
+   * Creates or replaces, and resolves to the new version. It is idempotent.
    *
    * @throws DomainError `condition-failed`
    */
   replace(plant: Plant, condition?: PlantCondition): Promise<PlantVersion>
-  /** @throws DomainError `condition-failed`; `plant-not-found` when the condition allows that too */
+  /** @throws DomainError `condition-failed`, or `plant-not-found` if the condition allows a missing plant */
   remove(id: PlantId, condition?: PlantCondition): Promise<void>
 }
 
-/** For a taken id: `already-there` when its plant is the same, to the letter. */
+/** `already-there` if the plant with this id equals the new one exactly. */
 export type CreateOutcome = 'inserted' | 'already-there' | 'id-taken'
 
 export interface PlantPage {
-  /** In ascending numeric order of the ids. */
+  /** In ascending numeric order of id. */
   readonly plants: readonly Plant[]
-  /** The `after` of the next page; absent on the last one. */
+  /** The `after` of the next page. Absent on the last page. */
   readonly next?: PlantId
 }
 
@@ -53,7 +55,7 @@ export function createPlantStore({ plants }: { plants: PlantRepository }): Plant
     for (let attempt = 1; attempt <= attemptsMax; attempt++) {
       const taken = await plants.find(plant.id)
       if (taken !== undefined) return isSamePlant(taken.plant, plant) ? 'already-there' : 'id-taken'
-      // It was removed meanwhile.
+      // It was removed in between.
       if ((await plants.insert(plant)) === 'inserted') return 'inserted'
     }
     return othersChange(plant.id)
@@ -78,7 +80,7 @@ export function createPlantStore({ plants }: { plants: PlantRepository }): Plant
     },
     async list(query) {
       const { limit, textBytesMax = Number.POSITIVE_INFINITY } = query
-      // With one more than the limit there is a next page: no counting.
+      // One plant more than the limit shows that there is a next page, without counting.
       const found = await plants.page({ ...query, limit: limit + 1 })
       const page = found.slice(0, limit)
       const last = page.at(-1)
@@ -100,14 +102,13 @@ export function createPlantStore({ plants }: { plants: PlantRepository }): Plant
   }
 }
 
-/** With each one, another change of the same plant has succeeded. */
+/** Each attempt fails only because another change of the same plant succeeded. */
 const attemptsMax = 100
 
 /**
- * Changes a plant in the very state on which the condition was judged, and judges it again when another change was
- * faster.
+ * Changes a plant only in the version that met the condition, and judges again if another change came first.
  *
- * @param change takes the version of that state and returns nothing truthy when the plant has another one
+ * @param change takes that version and resolves to a falsy value if the plant has another one by then
  */
 async function changeIf<Result>(
   plants: PlantRepository,
@@ -129,7 +130,7 @@ function othersChange(id: PlantId): never {
   throw new DomainError('store-busy', `others change plant ${id} all the time`)
 }
 
-/** The one version that can meet a condition, where that is known without reading the plant. */
+/** Returns the one version that can meet the condition, if that is known without reading the plant. */
 function onlyVersion({ matches }: PlantCondition): PlantVersion | undefined {
   return typeof matches === 'object' && matches.length === 1 ? matches[0] : undefined
 }
@@ -139,7 +140,6 @@ function conditionFailed(id: PlantId, version: PlantVersion | undefined): never 
   throw new DomainError('condition-failed', `the condition does not hold: ${state}`)
 }
 
-/** The error of a plant whose id another one has. */
 export function idTaken(id: PlantId): DomainError {
   return new DomainError('id-taken', `id ${id} is taken by another plant`)
 }
@@ -149,9 +149,11 @@ function notFound(id: PlantId): never {
 }
 
 /**
- * @param input `limit`: a bigint from 1 to {@link pageLimitMax}, {@link pageLimitDefault} when missing;
- *   `after`: a plant id; `tag`: text; each optional.
- * @throws DomainError `invalid-plant-query`, with every fault at once
+ * Returns a query from unknown values, each optional.
+ *
+ * @param input `limit`: a bigint from 1 to {@link pageLimitMax}, by default {@link pageLimitDefault}; `after`: a plant
+ *   id; `tag`: text
+ * @throws DomainError `invalid-plant-query` with every fault
  */
 export function parsePlantPageQuery(input: {
   limit?: unknown

@@ -3,8 +3,8 @@ import type { Plant } from './plant.ts'
 declare const plantVersion: unique symbol
 
 /**
- * The name of one state of one plant. No other state of that plant ever has it: not after the plant was removed and
- * created again, and not after its store was restored from a backup. {@link isPlantVersion} says which text it may be.
+ * The name of one state of a plant. No other state of the plant ever has it, even after the plant is removed and
+ * created again, or the store is restored from a backup.
  */
 export type PlantVersion = string & { readonly [plantVersion]: true }
 
@@ -13,22 +13,22 @@ export interface VersionedPlant {
   readonly version: PlantVersion
 }
 
-/** What a change demands of the plant that it finds. */
+/** What a caller requires of the stored plant. */
 export interface PlantCondition {
-  /** The plant has one of these versions; `any`: there is such a plant. */
+  /** The plant has one of these versions. With `any`, the plant exists. */
   readonly matches?: PlantVersions | undefined
-  /** The plant has none of these versions; `any`: there is no such plant. */
+  /** The plant has none of these versions. With `any`, the plant does not exist. */
   readonly differs?: PlantVersions | undefined
 }
 
 export type PlantVersions = 'any' | readonly PlantVersion[]
 
-/** Returns whether it is 1 to 64 characters of those that an entity tag may have in ASCII. */
+/** Returns whether the value is 1 to 64 of the ASCII characters that an entity tag may contain. */
 export function isPlantVersion(value: unknown): value is PlantVersion {
   return typeof value === 'string' && /^[!#-~]{1,64}$/.test(value)
 }
 
-/** @param version of the plant; `undefined` when there is none */
+/** @param version `undefined` if the plant does not exist */
 export function isMet({ matches, differs }: PlantCondition, version: PlantVersion | undefined): boolean {
   return (
     (matches === undefined || isAmong(matches, version)) &&

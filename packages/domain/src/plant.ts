@@ -3,31 +3,31 @@ import { type Fault, refusal } from './errors.ts'
 declare const plantId: unique symbol
 declare const plantText: unique symbol
 
-/** A plant's identification number: a signed 64-bit integer that its creator chooses. */
+/** A signed 64-bit integer that the plant's creator chooses. */
 export type PlantId = bigint & { readonly [plantId]: true }
 
 export const plantIdMin = -(2n ** 63n)
 export const plantIdMax = 2n ** 63n - 1n
 
 /**
- * Text that every store can keep faithfully: Unicode without lone surrogates and without U+0000.
- * It may be empty and of any length, and is never trimmed or normalised.
+ * Unicode text without lone surrogates and U+0000, which every store can keep unchanged. It may be empty, has no length
+ * limit, and is never trimmed or normalised.
  */
 export type PlantText = string & { readonly [plantText]: true }
 
 export interface Plant {
   readonly id: PlantId
   readonly name: PlantText
-  /** Says what type of plant it is; absent (never `undefined`) when none was given. */
+  /** The plant's type. Absent (never `undefined`) if none was given. */
   readonly tag?: PlantText
 }
 
 /**
- * The only way to a Plant. Members that a plant doesn't have are left out.
+ * Returns the plant in an unknown value, the only way to a {@link Plant}. Ignores members that a plant does not have.
  *
- * @param input an object with the members of a {@link Plant}.
- * @param id where the id is known from elsewhere (a path): `input.id` may then be missing, and must otherwise be equal.
- * @throws DomainError `invalid-plant`, with every fault at once
+ * @param input an object with the members of a plant
+ * @param id the id from elsewhere, such as a path: `input.id` may then be missing, and must otherwise equal it
+ * @throws DomainError `invalid-plant` with every fault
  */
 export function parsePlant(input: unknown, id?: PlantId): Plant {
   if (typeof input !== 'object' || input === null || Array.isArray(input)) {
@@ -48,8 +48,10 @@ export function parsePlant(input: unknown, id?: PlantId): Plant {
 }
 
 /**
- * @param value a bigint from {@link plantIdMin} to {@link plantIdMax}. A JavaScript number is refused even when it
- *   looks whole: its digits may have been rounded before.
+ * Returns the plant id in an unknown value.
+ *
+ * @param value a bigint from {@link plantIdMin} to {@link plantIdMax}; a JavaScript number is refused, as it may have
+ *   been rounded
  * @throws DomainError `invalid-plant-id`
  */
 export function parsePlantId(value: unknown): PlantId {
@@ -63,14 +65,14 @@ export function isPlantId(value: unknown): value is PlantId {
 
 export const plantIdProblem = `must be an integer from ${plantIdMin} to ${plantIdMax}`
 
-/** @param problems by member: one that is forgotten does not compile */
+/** @param problems by member, so that a forgotten one does not compile */
 function faultsOf(problems: { readonly [Member in keyof Required<Plant>]: string | undefined }): Fault[] {
   return Object.entries(problems).flatMap(([field, problem]) =>
     problem === undefined ? [] : [{ field, problem }],
   )
 }
 
-/** What keeps a value from being a {@link PlantText}; `undefined` when nothing does. */
+/** Returns why the value is not a {@link PlantText}, or `undefined` if it is one. */
 export function textProblem(value: unknown): string | undefined {
   if (value === undefined) return 'is required'
   if (typeof value !== 'string') return 'must be a string'
@@ -84,7 +86,7 @@ export function isSamePlant(a: Plant, b: Plant): boolean {
   return members.every(member => a[member] === b[member])
 }
 
-/** How long a plant's texts are in UTF-8. */
+/** Returns the length of a plant's texts in UTF-8. */
 export function textBytes({ name, tag }: Plant): number {
   return utf8Bytes(name) + (tag === undefined ? 0 : utf8Bytes(tag))
 }
@@ -93,7 +95,7 @@ function utf8Bytes(text: string): number {
   let bytes = text.length
   for (let at = 0; at < text.length; at++) {
     const unit = text.charCodeAt(at)
-    // Each half of a surrogate pair is two of its four bytes.
+    // Each half of a surrogate pair counts two of its four bytes.
     if (unit > 0x7f) bytes += unit > 0x7ff && (unit < 0xd800 || unit > 0xdfff) ? 2 : 1
   }
   return bytes
@@ -107,7 +109,7 @@ function idProblem(value: unknown, expected: PlantId | undefined): string | unde
   return undefined
 }
 
-/** Own members only: nothing is read from a prototype that a sender could have named. */
+/** Returns an own member: a sender must not be able to name an inherited one. */
 function member(input: object, name: string): unknown {
   return Object.hasOwn(input, name) ? (input as Record<string, unknown>)[name] : undefined
 }

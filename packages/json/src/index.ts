@@ -1,12 +1,11 @@
 /**
- * Reads one JSON text (RFC 8259) that holds a record, without the two losses of `JSON.parse`:
- * a member of the record that is an integer of at most 19 digits, as every int64 is, is a bigint, exact from its
- * digits (`11.0` and `1e3` are integers too), and a member given twice, at any depth, is refused (RFC 7493, 2.3).
- * Every other number is the JavaScript number nearest to it: never take one for an exact value.
+ * Parses a JSON text (RFC 8259) that holds a record, without two losses of `JSON.parse`. An integer of at most 19
+ * digits in the record itself becomes an exact bigint (`11.0` and `1e3` are integers too). A name that occurs twice in
+ * an object, at any depth, is refused (RFC 7493, 2.3). Any other number is the nearest JavaScript number.
  *
- * V8 checks the syntax, so the second walk only looks for what V8 lost.
+ * V8 checks the syntax, so the second pass only looks for what V8 lost.
  *
- * @throws SyntaxError saying what is wrong and where.
+ * @throws SyntaxError with what is wrong and where
  */
 export function parseJsonRecord(text: string): unknown {
   const value = JSON.parse(text) as Record<string, unknown>
@@ -28,19 +27,19 @@ const openBrace = 0x7b
 const closeBrace = 0x7d
 const zero = 0x30
 
-/** The names met in an object that is still open: in a list while they are few, where they are found fastest. */
+/** The names seen in an open object. A short list is searched faster than a set. */
 type Names = undefined | string[] | Set<string>
 const listedNamesMax = 8
 const array = null
 
-/** A name written with a backslash, and where its text is, quotes included. */
+/** A name written with a backslash, and its position with the quotation marks. */
 interface EscapedName {
   readonly name: string
   readonly start: number
   readonly end: number
 }
 
-/** @param record is not touched where the text holds no record */
+/** @param record stays unchanged if the text holds no record */
 function restoreLosses(text: string, record: Record<string, unknown>): EscapedName[] {
   const escapedNames: EscapedName[] = []
   const enclosing: (Names | typeof array)[] = []
@@ -85,8 +84,8 @@ function restoreLosses(text: string, record: Record<string, unknown>): EscapedNa
 }
 
 /**
- * V8 can take an escaped name for another one from an earlier text (github.com/nodejs/node/issues/63785): one sender
- * would decide how the text of the next is read. So V8 gets stand-ins without a backslash.
+ * Parses with stand-ins for the escaped names. V8 can mistake an escaped name for one from an earlier text
+ * (github.com/nodejs/node/issues/63785), so one sender could decide how another sender's text is read.
  */
 function readWithPlainNames(text: string, escapedNames: readonly EscapedName[]): Record<string, unknown> {
   let mark: string
@@ -107,7 +106,7 @@ function readWithPlainNames(text: string, escapedNames: readonly EscapedName[]):
       if (!key.startsWith(mark)) continue
       delete holder[key]
       const { name } = escapedNames[Number(key.slice(mark.length))] as EscapedName
-      // Not by assignment: `__proto__` would become the prototype.
+      // An assignment to `__proto__` would set the prototype.
       Object.defineProperty(holder, name, { value, writable: true, enumerable: true, configurable: true })
     }
   }
@@ -128,7 +127,7 @@ function endOfNumber(text: string, start: number): number {
   return end
 }
 
-/** White space, `,`, `]` or `}`: nothing else follows a number in valid JSON. */
+/** In valid JSON only white space, `,`, `]` or `}` follows a number. */
 function isAfterNumber(code: number): boolean {
   return code <= 0x20 || code === comma || code === closeBracket || code === closeBrace
 }
@@ -144,7 +143,7 @@ function withName(names: Names, name: string, at: number): Names {
   return names
 }
 
-/** The integer that a JSON number is, when it is one of at most 19 digits; `undefined` for every other number. */
+/** Returns the integer that a JSON number denotes, if it has at most 19 digits. */
 function exactInteger(source: string): bigint | undefined {
   if (/^-?\d{1,19}$/.test(source)) return BigInt(source)
   const [, sign = '', whole = '', fraction = '', power = '0'] =

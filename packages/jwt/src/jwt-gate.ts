@@ -5,36 +5,36 @@ import { defaultJwtLimits, type JwtLimits } from './limits.ts'
 import { type JwtAlgorithm, jwtAlgorithms, parseJwksUrl } from './settings.ts'
 
 export interface JwtGateOptions {
-  /** To the letter what the claim `iss` has. */
+  /** Must equal the claim `iss` exactly. */
   readonly issuer: string
-  /** What the claim `aud` must have, or one of these. */
+  /** The claim `aud` must contain one of these. */
   readonly audience: string | readonly string[]
   /** Where the provider publishes its keys: https, or http on this machine. */
   readonly jwksUrl: string
-  /** All of {@link jwtAlgorithms} unless given. */
+  /** By default all of {@link jwtAlgorithms}. */
   readonly algorithms?: readonly JwtAlgorithm[]
-  /** For what is no JWT of this issuer, such as opaque tokens; refused unless given. */
+  /** Checks other tokens, such as opaque ones. By default they are refused. */
   readonly otherwise?: Gate
-  /** The others are {@link defaultJwtLimits}. */
+  /** By default {@link defaultJwtLimits}. */
   readonly limits?: Partial<JwtLimits>
   /** Called when fetching the keys begins to fail, and when it works again. */
   readonly onStateChange?: (state: KeySetState) => void
-  /** Ends a fetch that is under way. */
+  /** Ends a pending fetch. */
   readonly signal?: AbortSignal
 }
 
 interface Verified extends Holder {
   readonly scopes: readonly Scope[]
   readonly expiresAtMs: number
-  /** Those that it was checked with. Others may lack its key. */
+  /** The keys that verified the token. Newer ones may lack its key. */
   readonly keys: ReturnType<KeySet['current']>
 }
 
 /**
- * Admits the JWTs of an identity provider (RFC 7519) that are signed for the audience, by the claims `sub` and
- * `permissions`, or `scope` where there are no permissions. Begins to fetch the provider's keys.
+ * Returns a gate that admits the JWTs (RFC 7519) of an identity provider that are signed for the audience. Their scopes
+ * are those of the claim `permissions`, or of `scope` if there is none. Begins to fetch the provider's keys.
  *
- * @throws TypeError when the options cannot be met safely
+ * @throws TypeError if the options are unsafe
  */
 export function createJwtGate(options: JwtGateOptions): Gate {
   const { issuer, algorithms = jwtAlgorithms, otherwise = refuse, onStateChange = () => {} } = options
@@ -66,7 +66,7 @@ export function createJwtGate(options: JwtGateOptions): Gate {
       throw refusalOf(error, keySet)
     })
     const verified = { ...toHolder(payload), keys }
-    // It may have been checked with others.
+    // It may have been verified with older keys.
     if (keys !== undefined && keys === keySet.current()) remember(token, verified)
     return admit(verified, scope)
   }
@@ -94,7 +94,7 @@ const refuse: Gate = ({ token }) => {
 
 const invalid = (message: string) => new AccessError('invalid-token', message)
 
-/** What a token says of itself, to choose who checks it. */
+/** Returns the issuer that a token claims, to choose the gate that checks it. */
 function issuerOf(token: string, { tokenBytesMax }: JwtLimits): string | undefined {
   if (!/^[\w-]+\.[\w-]+\.[\w-]*$/.test(token)) return undefined
   if (token.length > tokenBytesMax) throw invalid(`the access token is longer than ${tokenBytesMax} bytes`)
@@ -108,7 +108,7 @@ function issuerOf(token: string, { tokenBytesMax }: JwtLimits): string | undefin
 function refusalOf(error: Error, keySet: KeySet): Error {
   if (error instanceof errors.JWTExpired) return invalid('the access token has expired')
   if (error instanceof errors.JOSEError) return invalid(`the access token is not valid: ${error.message}`)
-  // What is neither is a key of the provider that is broken or too short.
+  // Any other error means that a key of the provider is broken or too short.
   return isAccessError(error) ? error : keySet.fail(error)
 }
 
@@ -119,7 +119,7 @@ function toHolder(payload: JWTPayload): Omit<Verified, 'keys'> {
   return { name: sub, scopes: scopesOf(payload), expiresAtMs: (exp as number) * 1000 }
 }
 
-/** Where a provider writes permissions, the scope says only what the client asked for. */
+/** If a provider sets permissions, the scope is only what the client asked for. */
 function scopesOf({ permissions, scope }: JWTPayload): readonly Scope[] {
   const granted = permissions ?? (typeof scope === 'string' ? scope.split(' ') : [])
   return Array.isArray(granted) ? scopes.filter(each => granted.includes(each)) : []

@@ -3,7 +3,6 @@ import { AccessError } from '@plant-store/access'
 import { createLocalJWKSet, errors, type JWTVerifyGetKey } from 'jose'
 import type { JwtLimits } from './limits.ts'
 
-/** Whether the provider's keys could be fetched. */
 export type KeySetState = { readonly ready: true } | { readonly ready: false; readonly reason: string }
 
 export interface KeySetOptions {
@@ -13,24 +12,25 @@ export interface KeySetOptions {
   readonly onStateChange: (state: KeySetState) => void
 }
 
-/** The public keys of an identity provider, as they were fetched at one time. */
+/** The provider's public keys as of one fetch. */
 interface Keys {
   readonly find: JWTVerifyGetKey
   readonly fetchedAtMs: number
-  /** The number of the fetch, from 1. */
+  /** The fetch's number, from 1. */
   readonly fetch: number
 }
 
 export interface KeySet {
-  /** Returns the keys at hand while they may be used, and has them fetched again when they get old. */
+  /** Returns the keys while they may be used, and refreshes them when they get old. */
   current(): Keys | undefined
-  /** Finds the key of a token. Rejects with `access-unavailable` when the provider would have to be asked and does not answer. */
+  /**
+   * Finds the key of a token. Rejects with `access-unavailable` if that needs a fetch and the provider does not answer.
+   */
   readonly find: JWTVerifyGetKey
-  /** Notes that a key cannot be used, and returns what to answer meanwhile. */
+  /** Records that a key cannot be used, and returns the error for the request. */
   fail(error: Error): AccessError
 }
 
-/** Begins to fetch the keys. */
 export function openKeySet({ url, limits, signal, onStateChange }: KeySetOptions): KeySet {
   let latest: Keys | undefined
   let fetches = 0
@@ -39,13 +39,13 @@ export function openKeySet({ url, limits, signal, onStateChange }: KeySetOptions
   let pending: Promise<Keys> | undefined
 
   const fail = (error: Error) => {
-    // Once, however often it fails.
+    // Reported once, however often it fails.
     if (!isFailing) onStateChange({ ready: false, reason: reasonOf(error) })
     isFailing = true
     return unavailable()
   }
 
-  /** All who need it wait for the same fetch. */
+  /** Concurrent callers share one fetch. */
   const fetchAgain = () => {
     pending ??= fetchInTurn().finally(() => {
       pending = undefined
@@ -57,7 +57,7 @@ export function openKeySet({ url, limits, signal, onStateChange }: KeySetOptions
     const waitMs = attemptedAtMs + limits.cooldownMs - performance.now()
     if (waitMs > 0) {
       if (isFailing) throw unavailable()
-      // An answer now could be wrong: the provider may have a new key.
+      // The provider may have a new key, so an immediate refusal could be wrong.
       await setTimeout(waitMs, undefined, { signal }).catch(() => {
         throw unavailable()
       })
@@ -95,7 +95,7 @@ export function openKeySet({ url, limits, signal, onStateChange }: KeySetOptions
         try {
           return await keys.find(header, token)
         } catch (error) {
-          // Where a fetch that began since does not have it, nobody has.
+          // A fetch that began after the request did not have the key either.
           if (!(error instanceof errors.JWKSNoMatchingKey) || keys.fetch > before) throw error
         }
         keys = await fetchAgain()
@@ -114,7 +114,7 @@ async function fetchKeys(
 ): Promise<JWTVerifyGetKey> {
   const timeout = AbortSignal.timeout(fetchTimeoutMs)
   const response = await fetch(url, {
-    // A redirection could lead anywhere.
+    // A redirect could lead anywhere.
     redirect: 'manual',
     headers: { accept: 'application/jwk-set+json, application/json' },
     signal: signal === undefined ? timeout : AbortSignal.any([timeout, signal]),
@@ -141,7 +141,7 @@ async function readText({ body }: Response, bytesMax: number): Promise<string> {
   return text
 }
 
-/** `fetch` itself says only that it failed. */
+/** The message of `fetch` says only that it failed. Its cause has the reason. */
 function reasonOf({ message, cause }: Error): string {
   return cause instanceof Error ? `${message}: ${cause.message}` : message
 }

@@ -1,13 +1,13 @@
 const defaults = {
-  /** For the provider's clock to differ from ours. */
+  /** Between the provider's clock and ours. */
   clockSkewMs: 30_000,
   tokenBytesMax: 8 * 1024,
   rememberedTokensMax: 1000,
-  /** The keys are fetched again once they are as old, beside the requests. */
+  /** The age at which the keys are refreshed in the background. */
   refreshAfterMs: 300_000,
-  /** The shortest time between two fetches, whatever tokens arrive. */
+  /** The least time between two fetches, whatever tokens arrive. */
   cooldownMs: 5000,
-  /** While the provider does not answer, keys are used until they are as old. */
+  /** The age up to which keys are used while the provider does not answer. */
   staleMaxMs: 3_600_000,
   fetchTimeoutMs: 5000,
   keySetBytesMax: 256 * 1024,

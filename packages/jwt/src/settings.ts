@@ -1,6 +1,6 @@
-/** What a program needs to read its settings: without jose, which it may not need at all. */
+/** Separate from the gate, so that a program can read its settings without loading jose. */
 
-/** Those with a public key, so that nobody who can check a token can make one. */
+/** Public-key algorithms only: a key that verifies tokens must not be able to sign them. */
 export const jwtAlgorithms = [
   'RS256',
   'RS384',
@@ -17,8 +17,8 @@ export const jwtAlgorithms = [
 export type JwtAlgorithm = (typeof jwtAlgorithms)[number]
 
 /**
- * Checks where the keys of an identity provider are: at an https URL, or at an http URL of this machine. Who can change
- * the keys on their way can make tokens.
+ * Returns the URL of a provider's keys: https, or http on this machine. An attacker who can change the keys in transit
+ * can sign tokens.
  *
  * @throws TypeError
  */

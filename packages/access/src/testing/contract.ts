@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { type AccessToken, hashToken } from '../token.ts'
 import type { TokenRepository } from '../token-repository.ts'
 
-/** One promise of the port. `run` rejects when the repository, which must be empty, doesn't keep it. */
+/** One promise of the port. `run` takes an empty repository and rejects if it breaks the promise. */
 export interface TokenRepositoryCase {
   readonly name: string
   run(repository: TokenRepository): Promise<void>

@@ -1,7 +1,7 @@
 import type { AccessToken, TokenHash } from '../token.ts'
 import type { TokenRepository } from '../token-repository.ts'
 
-/** A repository that forgets with the process: for tests of the port's users. */
+/** Returns a repository in memory, for tests. */
 export function createMemoryTokenRepository(): TokenRepository {
   const tokens = new Map<TokenHash, AccessToken>()
   let hadAny = false

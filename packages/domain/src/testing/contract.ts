@@ -5,7 +5,7 @@ import { parsePlantPageQuery } from '../plant-store.ts'
 import { edgeIds, fullPlant, idsOf, plant, texts } from './samples.ts'
 import { found, versionPromises } from './version-contract.ts'
 
-/** One promise of the port. `run` rejects when the repository, which must be empty, doesn't keep it. */
+/** One promise of the port. `run` takes an empty repository and rejects if it breaks the promise. */
 export interface PlantRepositoryCase {
   readonly name: string
   run(repository: PlantRepository): Promise<void>
@@ -121,7 +121,7 @@ const promises: Record<string, PlantRepositoryCase['run']> = {
     }
   },
   'ends a page with the plant whose texts reach the bound in bytes': async repository => {
-    /** Of the plants of the ids 0 to 5 the bytes up to each. */
+    /** The bytes up to each of the plants 0 to 5. */
     const reached = [0, 1, 3, 6, 10, 15]
     for (const [id, name] of ['', 'a', 'é', '日', '🌱'].entries())
       await repository.insert(plant(BigInt(id), name))

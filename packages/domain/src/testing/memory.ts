@@ -2,7 +2,7 @@ import { type Plant, type PlantId, textBytes } from '../plant.ts'
 import type { PlantRepository } from '../plant-repository.ts'
 import type { PlantVersion, VersionedPlant } from '../plant-version.ts'
 
-/** A repository that forgets with the process: for tests of the port's users. */
+/** Returns a repository in memory, for tests. */
 export function createMemoryPlantRepository(plants = new Map<PlantId, VersionedPlant>()): PlantRepository {
   let changes = 0
   const save = (plant: Plant) => {

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { type Plant, parsePlant, plantIdMax, plantIdMin } from '../plant.ts'
 
 export const plant = (id: bigint, name = `plant ${id}`, tag?: string): Plant => parsePlant({ id, name, tag })
-/** A plant with this many bytes of text in the member that has room for them. */
+/** Returns a plant with this many bytes of text in the member that has room for them. */
 export const longPlant = (id: bigint, bytes: number): Plant => plant(id, 'long', 'x'.repeat(bytes))
-/** A plant with every member, and this text in each that has one: a member that is forgotten here does not compile. */
+/** Returns a plant with every member, with this text in each. A forgotten member does not compile. */
 export function fullPlant(id: bigint, text: string): Required<Plant> {
   const members: { readonly [Member in keyof Required<Plant>]: unknown } = { id, name: text, tag: text }
   const plant = parsePlant(members)
@@ -13,7 +13,7 @@ export function fullPlant(id: bigint, text: string): Required<Plant> {
 }
 export const idsOf = (plants: readonly Plant[]) => plants.map(({ id }) => id as bigint)
 
-/** Ids where a 53-bit, 32-bit, unsigned or textual representation goes wrong, in numeric order. */
+/** Ids at which a 53-bit, 32-bit, unsigned or textual representation fails, in numeric order. */
 export const edgeIds = [
   plantIdMin,
   plantIdMin + 1n,

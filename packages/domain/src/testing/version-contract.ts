@@ -8,7 +8,7 @@ export const found = async (repository: PlantRepository, id: bigint) =>
 const versionOf = async (repository: PlantRepository, id: bigint) =>
   (await repository.find(plant(id).id))?.version as PlantVersion
 
-/** What the port promises of versions, and of changes that expect one. */
+/** The port's promises about versions and conditional changes. */
 export const versionPromises: Record<string, (repository: PlantRepository) => Promise<void>> = {
   'names every state of a plant by a version that no other state of it has': async repository => {
     const seen: unknown[] = []
