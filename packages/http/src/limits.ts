@@ -1,27 +1,27 @@
 const defaults = {
-  /** Also a line of a batch, which may have any number of them. */
+  /** Also applies to each line of a batch, whose number of lines is unlimited. */
   bodyBytesMax: 1024 * 1024,
   headerBytesMax: 16 * 1024,
-  /** The text of the plants in one answer, in UTF-8; a page of plants ends there, with one plant at least. */
+  /** UTF-8 bytes of the plants in one answer. A page ends there, with at least one plant. */
   pageTextBytesMax: 2 * 1024 * 1024,
-  /** Bodies and answers of some length, from their arrival until the answer has left; past it, 503. */
+  /** Long bodies and answers, from the first byte until the answer has left. Beyond it, 503. */
   heldBytesMax: 48 * 1024 * 1024,
-  /** For a whole request to arrive, from its first byte; of a batch, for each line. */
+  /** From the first byte to the last. In a batch, for each line. */
   requestTimeoutMs: 30_000,
-  /** For its header section to arrive. */
+  /** For the header section. */
   headersTimeoutMs: 10_000,
-  /** For the next request on a connection to begin. */
+  /** Between two requests of a connection. */
   keepAliveTimeoutMs: 72_000,
-  /** For a byte to pass, either way, while a request is being sent or answered. */
+  /** Without a byte in either direction during a request. */
   inactivityTimeoutMs: 60_000,
-  /** Connections at one time; past it, 503, and past twice as many they are cut. */
+  /** Beyond it, 503. Beyond twice as many, connections are closed at once. */
   connectionsMax: 10_000,
-  /** Wrong access tokens that an address may send in a minute. */
+  /** Per address and minute. */
   wrongTokensMax: 100,
 }
 
 export type ServerLimits = Readonly<typeof defaults>
 export const defaultServerLimits: ServerLimits = defaults
 
-/** Faults in the answer to a batch; the others are only counted. */
+/** Faults in the answer to a batch. The others are only counted. */
 export const faultsMax = 100

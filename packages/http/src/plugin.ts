@@ -14,9 +14,9 @@ import { addPlantRoutes } from './routes/plant-routes.ts'
 export interface PlantRoutesOptions {
   readonly store: PlantStore
   readonly gate: Gate
-  /** Counts wrong tokens, such as one that {@link createThrottle} made; they are not counted unless given. */
+  /** Limits wrong tokens, such as one of {@link createThrottle}. By default there is no limit. */
   readonly throttle?: Throttle
-  /** The others are {@link defaultServerLimits}. */
+  /** By default {@link defaultServerLimits}. */
   readonly limits?: Partial<Pick<ServerLimits, 'heldBytesMax' | 'pageTextBytesMax' | 'requestTimeoutMs'>>
 }
 
@@ -32,10 +32,10 @@ const addRoutes: FastifyPluginCallback<PlantRoutesOptions> = (app, options, done
   done()
 }
 
-/** The operations on plants, as a plugin for any Fastify 5: it brings its own parsing, authentication and failures. */
+/** The operations on plants as a plugin for Fastify 5. It brings its own parsing, authentication and failures. */
 export const plantRoutes = fastifyPlugin(addRoutes, {
   name: '@plant-store/http',
   fastify: '5.x',
-  // Nothing of it reaches the routes around it.
+  // Hooks and parsers stay inside the plugin.
   encapsulate: true,
 })

@@ -32,26 +32,26 @@ export type { AnsweredRequest, RequestTrace, RequestTracer } from './request/req
 export interface ServerOptions {
   readonly store: PlantStore
   readonly gate: Gate
-  /** Rejects while the store can't serve. */
+  /** Rejects while the store cannot serve. */
   readonly check: () => Promise<void>
   readonly logger: FastifyBaseLogger
-  /** In the text format of Prometheus. */
+  /** Returns the metrics in the Prometheus text format. */
   readonly metrics: () => Promise<string>
   /** The origins whose pages may call the service from a browser. */
   readonly corsOrigins?: readonly string[]
   readonly traceRequest?: RequestTracer
   readonly onAnswer?: (answered: AnsweredRequest) => void
-  /** What clients see of this server: the description names it, and its path stands before every route. */
+  /** The public URL: the description names it, and every route is under its path. */
   readonly baseUrl?: URL
-  /** The others are {@link defaultServerLimits}. */
+  /** By default {@link defaultServerLimits}. */
   readonly limits?: Partial<ServerLimits>
-  /** Addresses or networks of proxies whose X-Forwarded-For is believed. */
+  /** Addresses or networks of proxies whose X-Forwarded-For is trusted. */
   readonly trustedProxies?: readonly string[]
-  /** Where the servers of several threads count wrong tokens together; eight bytes a network. */
+  /** Shared by threads that count wrong tokens together, eight bytes a network. */
   readonly wrongTokenCounts?: SharedArrayBuffer
 }
 
-/** The whole service over HTTP, not yet listening. */
+/** Returns the whole service over HTTP, not yet listening. */
 export function createServer(options: ServerOptions): FastifyInstance {
   const { store, gate, check, logger, metrics, baseUrl } = options
   const { corsOrigins = [], trustedProxies = [], onAnswer = () => {} } = options
@@ -63,23 +63,23 @@ export function createServer(options: ServerOptions): FastifyInstance {
   const authenticate = createAuthentication(gate, throttle)
   const logRequest = createRequestLog(logger, onAnswer)
   const app = fastify({
-    // Fastify itself says at this level only that it listens: each thread would.
+    // At this level Fastify logs only that it listens, once in each thread.
     loggerInstance: Object.create(logger, { info: { value: () => {} } }),
-    // One line a request, by `logRequests`; a child logger for each request would cost more than the line.
+    // `logRequests` writes one line a request. A child logger for each would cost more than the line.
     logController: new LogController({ disableRequestLogging: true }),
     childLoggerFactory: () => logger,
     genReqId: requestId,
     bodyLimit: limits.bodyBytesMax,
     trustProxy: trustedProxies.length > 0 && trustNear(trustedProxies),
-    // Without it, Fastify opens a second server for localhost, without these options.
+    // Otherwise Fastify opens a second server for localhost, without these options.
     serverFactory: route => openServer(limits, logRequest, allowOrigins(corsOrigins, route)),
     // `openServer` handles them.
     clientErrorHandler: () => {},
-    // What was sent before the server began to stop is still answered.
+    // Requests sent before the shutdown are still answered.
     return503OnClosing: false,
     routerOptions: { maxParamLength: limits.headerBytesMax, querystringParser: () => ({}) },
     rewriteUrl: ({ url = '/' }) => originForm(url),
-    // A target that can't be routed has passed no hook.
+    // No hook has seen a target that cannot be routed.
     frameworkErrors: (error, request, reply) => {
       logOnceAnswered(request, reply, logRequest)
       answerFailure(error, request, reply)
@@ -101,7 +101,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
         isDraining: () => connectionsOf(app.server).isDraining,
         description,
         metrics,
-        // Made by the build, for the sources too, and for a program that is bundled.
+        // Written by the build. The path is right for the sources and for a bundle.
         docsFolder: new URL('../dist/docs/', import.meta.url),
       })
       addPlantRoutes(routes, { store, held, pageTextBytesMax: limits.pageTextBytesMax })
@@ -118,7 +118,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
   return app
 }
 
-/** Proxies in a row: a client may send a list of them that takes milliseconds to follow. */
+/** Proxies in a row. Following a long list from a client would take milliseconds. */
 const proxyHopsMax = 16
 
 function trustNear(proxies: readonly string[]): (address: string, hop: number) => boolean {
@@ -128,7 +128,7 @@ function trustNear(proxies: readonly string[]): (address: string, hop: number) =
 
 const withoutLastSlash = (text: string) => text.replace(/\/$/, '')
 
-/** A target may name the server too (RFC 9112, 3.2.2); what is routed is the rest. */
+/** Removes the server's name, which a target may include (RFC 9112, 3.2.2). */
 function originForm(target: string): string {
   if (target.startsWith('/')) return target
   return /^https?:\/\/[^/?#]*(\/.*)$/i.exec(target)?.[1] ?? `/${target}`

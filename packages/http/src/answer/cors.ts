@@ -6,14 +6,14 @@ import { requestIdField } from '../request/request-log.ts'
 const allowedMethods = 'GET, HEAD, POST, PUT, DELETE'
 const allowedHeaders = `authorization, content-type, if-match, if-none-match, ${requestIdField}, traceparent, tracestate`
 const exposedHeaders = `etag, link, www-authenticate, retry-after, allow, ${requestIdField}`
-/** For how long a browser need not ask again, at most two hours in any. */
+/** How long a browser may cache a preflight. None caches it for more than two hours. */
 const preflightSeconds = '7200'
 
 /**
- * Lets the pages of some origins call the service (the CORS protocol of the Fetch standard), before anything can fail:
- * otherwise a page could not read why. It sends the token itself, and needs no credentials of the browser's.
+ * Lets pages of these origins call the service (CORS, Fetch standard). It wraps everything that can fail, because a
+ * page can read an error only with these headers. Pages send the token themselves, so credentials stay off.
  *
- * @param origins as browsers write them: scheme, host, and port where it is not the default
+ * @param origins as browsers write them: scheme, host, and port if it is not the default
  */
 export function allowOrigins(origins: readonly string[], route: Route): Route {
   if (origins.length === 0) return route
@@ -32,7 +32,7 @@ export function allowOrigins(origins: readonly string[], route: Route): Route {
 const isPreflight = ({ method, headers }: IncomingMessage) =>
   method === 'OPTIONS' && headers['access-control-request-method'] !== undefined
 
-/** A preflight asks without a token, as browsers do. */
+/** Answers preflights without a token, as browsers send none. */
 export function answerPreflights(app: FastifyInstance): void {
   app.addHook('onRequest', ({ raw }, reply, done) => {
     if (!isPreflight(raw) || !reply.hasHeader('access-control-allow-origin')) return done()

@@ -4,13 +4,13 @@ import type { TObject, TSchema } from 'typebox'
 import { failures } from './failures.ts'
 import * as schemas from './schemas.ts'
 
-/** What a route takes and returns. The interface description and the serializers are made of it. */
+/** The input and output of a route, from which the interface description and the serializers are made. */
 interface Operation extends FastifySchema {
   readonly operationId: string
   readonly tags: readonly ('plants' | 'service')[]
   readonly summary: string
   readonly description?: string
-  /** Empty where no token is needed. */
+  /** Empty if no token is needed. */
   readonly security?: readonly []
   readonly params?: TObject
   readonly querystring?: TObject
@@ -19,7 +19,7 @@ interface Operation extends FastifySchema {
   readonly response: Readonly<Record<string, Described>>
 }
 
-/** A schema, or several by media type, with a description of their own; as @fastify/swagger takes it. */
+/** One schema, or one for each media type, with a description, as @fastify/swagger takes it. */
 interface Described {
   readonly description: string
   readonly headers?: Readonly<Record<string, { readonly description: string }>>
@@ -28,13 +28,13 @@ interface Described {
   readonly type?: string
 }
 
-/** Fastify's type knows only what it validates and serializes. */
+/** Returns the operation as Fastify's type, which knows only validation and serialization. */
 export function operation(declared: Operation): FastifySchema {
   operations.add(declared)
   return declared
 }
 
-/** A service around describes its own routes. */
+/** Leaves the host's own routes out of the description. */
 const operations = new WeakSet<object>()
 
 export const about = <Schema extends object>(description: string, schema: Schema) => ({
@@ -45,7 +45,7 @@ export const about = <Schema extends object>(description: string, schema: Schema
 const header = (name: string, description: string) => ({ [name]: { type: 'string', description } })
 const wwwAuthenticate = header('WWW-Authenticate', 'What is wrong with the credentials (RFC 6750, 3)')
 const retryAfter = header('Retry-After', 'Seconds to wait before trying again')
-/** The header fields that a failure always has, by its status. */
+/** The header fields of every failure with this status. */
 const failureHeaders: Readonly<Record<string, Described['headers']>> = {
   401: wwwAuthenticate,
   403: wwwAuthenticate,
@@ -54,7 +54,6 @@ const failureHeaders: Readonly<Record<string, Described['headers']>> = {
   503: retryAfter,
 }
 
-/** The response of each status of a failure. */
 const failureResponses: Readonly<Record<string, Described>> = mapValues(
   Object.groupBy(Object.values(failures), ([number]) => Math.floor(number / 100)),
   (rows = [], status) => {
@@ -67,14 +66,14 @@ const failureResponses: Readonly<Record<string, Described>> = mapValues(
 export const failing = (...statuses: readonly number[]) =>
   Object.fromEntries(statuses.map(status => [status, failureResponses[status] as Described]))
 
-/** Any operation can answer these. 404 and 405 also come from paths and methods that are not described. */
+/** The failures of every operation. Undescribed paths and methods also answer 404 and 405. */
 export const aroundRequest = [400, 401, 403, 408, 417, 429, 431, 500, 503]
 export const aroundBody = [413, 415]
 
 /**
- * Describes the routes of this package that are added from now on.
+ * Describes the routes of this package that are added after this call.
  *
- * @param serverUrl what comes before every path; one without a host is relative to where the description is read
+ * @param serverUrl the base of every path; without a host it is relative to the description's URL
  * @returns the interface description (OpenAPI 3.1.0) as JSON text
  */
 export function describeRoutes(app: FastifyInstance, serverUrl: string): () => string {
@@ -86,7 +85,7 @@ export function describeRoutes(app: FastifyInstance, serverUrl: string): () => s
   }
 }
 
-/** What a service merges with a description of its own, or serves as it is. */
+/** A description for a host to merge with its own, or to serve as it is. */
 export interface InterfaceDescription {
   readonly openapi: string
   readonly info: Readonly<Record<'title' | 'version' | 'description', string>>
@@ -97,8 +96,8 @@ export interface InterfaceDescription {
 }
 
 /**
- * Describes the routes that `plantRoutes` adds to the service from now on, under their prefixes (OpenAPI 3.1.0). Write
- * the description with `JSON.stringify`: bounds of an int64 are `JSON.rawJSON` in it, as no number holds them.
+ * Describes the routes, with their prefixes, that `plantRoutes` adds after this call (OpenAPI 3.1.0). Serialize the
+ * description with `JSON.stringify`: the bounds of an int64 are `JSON.rawJSON`, as no number holds them.
  */
 export function describeInterface(app: FastifyInstance): () => InterfaceDescription {
   const paths = collectPaths(app, ({ url }) => url, { security })
@@ -108,7 +107,7 @@ export function describeInterface(app: FastifyInstance): () => InterfaceDescript
   }
 }
 
-/** @param common what every operation says that says nothing else of it */
+/** @param common the defaults of every operation */
 function collectPaths(
   app: FastifyInstance,
   pathOf: (route: RouteOptions & { readonly routePath: string }) => string,
@@ -150,7 +149,7 @@ function collectPaths(
 }
 
 const security = [{ bearerAuth: [] }]
-/** Those that the operations on plants use. */
+/** The schemas that the operations on plants use. */
 const { Status: _, ...plantSchemas } = schemas
 
 export { plantSchemas }
@@ -192,7 +191,7 @@ function parameters(place: 'path' | 'query' | 'header', { properties, required }
   })
 }
 
-/** @param required whether the header fields are always there */
+/** @param required whether the header fields are always present */
 function described(
   { description, headers, content, ...schema }: Described,
   required?: boolean,
@@ -218,7 +217,7 @@ const titles = new Set(Object.values(schemas).map(({ title }) => title))
 
 type Revive = (name: string, value: unknown, context: { readonly source: string }) => unknown
 
-/** Of ES2026; TypeScript doesn't know it yet. */
+/** ES2026, not yet in TypeScript's types. */
 const { rawJSON, parse: parseJson } = JSON as JSON & {
   rawJSON(text: string): unknown
   parse(text: string, revive: Revive): unknown

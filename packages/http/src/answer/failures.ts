@@ -1,7 +1,7 @@
 import { type AccessError, type AccessErrorCode, isAccessError } from '@plant-store/access'
 import { type DomainErrorCode, isDomainError } from '@plant-store/domain'
 
-/** The published numbers, status × 100 + n. A number never changes its meaning, and is never reused. */
+/** The published error numbers, status × 100 + n. A number never changes its meaning and is never reused. */
 export const failures = {
   'bad-request': [40000, 'The request is not well-formed HTTP'],
   'bad-json': [40001, 'The body is not JSON in UTF-8, or repeats a member'],
@@ -54,7 +54,7 @@ type ElsewhereCode = DomainErrorCode | AccessErrorCode | 'internal'
 type FailureRow = readonly [number: number, meaning: string]
 type FailureCode = keyof typeof failures
 
-/** What can be wrong with the request around a plant. */
+/** The failures of a request, apart from those of the plant and of access. */
 export type RequestErrorCode = Exclude<FailureCode, ElsewhereCode>
 
 export class RequestError extends Error {
@@ -73,7 +73,7 @@ export interface Failure {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly body: { readonly error: number; readonly message: string }
-  /** Whether it is a fault of the server, to be logged as an error. */
+  /** Whether the server is at fault, which is logged as an error. */
   readonly isDefect: boolean
 }
 
@@ -81,7 +81,7 @@ const retryAfterSeconds = '1'
 
 export function toFailure(error: unknown): Failure {
   if (error instanceof RequestError) return failure(error.code, error.message, error.headers)
-  // Another copy may know codes that this one doesn't.
+  // Another copy may know codes that this copy does not.
   if (isDomainError(error) && Object.hasOwn(failures, error.code)) return failure(error.code, error.message)
   if (isAccessError(error) && Object.hasOwn(failures, error.code))
     return failure(error.code, error.message, challenge(error))
@@ -91,8 +91,8 @@ export function toFailure(error: unknown): Failure {
 }
 
 /**
- * What hooks and plugins of the service around throw, such as a rate limit: its number is that of its status. Their codes
- * begin with FST_ as Fastify's own do, so only the status distinguishes it from a defect.
+ * Returns the failure that a hook or plugin of the host throws, such as a rate limit, under the number of its status.
+ * Its code begins with FST_ like Fastify's own, so only the status distinguishes it from a defect.
  */
 function failureAround(error: unknown): Failure | undefined {
   const { statusCode: status, message } = error as { statusCode?: unknown; message?: unknown }
@@ -112,7 +112,7 @@ function failure(code: FailureCode, message: string, headers: Failure['headers']
   }
 }
 
-/** RFC 6750, 3: without credentials there is nothing to say about them. */
+/** Returns WWW-Authenticate (RFC 6750, 3), without an error if no credentials were sent. */
 function challenge({ code, message, scope }: AccessError): Failure['headers'] {
   if (code === 'access-unavailable') return {}
   const realm = 'Bearer realm="plant-store"'
@@ -121,12 +121,12 @@ function challenge({ code, message, scope }: AccessError): Failure['headers'] {
   return { 'www-authenticate': scope === undefined ? described : `${described}, scope=${quoted(scope)}` }
 }
 
-/** A quoted-string (RFC 9110, 5.6.4), in ASCII on one line. */
+/** Returns a quoted-string (RFC 9110, 5.6.4) in ASCII on one line. */
 function quoted(text: string): string {
   return `"${text.replace(/[^ -~]/g, '?').replace(/["\\]/g, '\\$&')}"`
 }
 
-/** What Fastify finds wrong before a handler runs. */
+/** The errors that Fastify finds before a handler runs. */
 const fastifyFailures: ReadonlyMap<unknown, RequestErrorCode> = new Map([
   ['FST_ERR_CTP_INVALID_MEDIA_TYPE', 'unsupported-media-type'],
   ['FST_ERR_CTP_BODY_TOO_LARGE', 'body-too-large'],

@@ -2,7 +2,7 @@ import type { Plant as DomainPlant } from '@plant-store/domain'
 import { type TSchema, Type } from 'typebox'
 import { faultsMax } from '../limits.ts'
 
-/** Values on the wire. A title is the name in the interface description. What is valid, the domain decides. */
+/** The wire format. A title is a schema's name in the interface description. The domain decides what is valid. */
 
 const int64 = (description: string) => Type.Unsafe<bigint>({ type: 'integer', format: 'int64', description })
 const int32 = (description: string) => Type.Unsafe<number>({ type: 'integer', format: 'int32', description })

@@ -7,7 +7,7 @@ import { RequestError } from '../answer/failures.ts'
 import { tokenName } from '../request/notes.ts'
 import type { Throttle } from './throttle.ts'
 
-/** Passes a request once the gate has admitted it. Anything else that happens is a failure. */
+/** Passes a request that the gate has admitted, and calls `done` with a failure in every other case. */
 export type Authenticate = (request: FastifyRequest, scope: Scope, done: (failure?: Error) => void) => void
 
 export function createAuthentication(gate: Gate, throttle: Throttle = () => 0): Authenticate {
@@ -29,7 +29,7 @@ export function createAuthentication(gate: Gate, throttle: Throttle = () => 0): 
   }
 }
 
-/** A gate that looks at the token alone pays for nothing else. */
+/** Reads headers and certificate only if the gate does. */
 class RequestCredentials implements Credentials {
   readonly #request: FastifyRequest
   readonly token: string | undefined
@@ -45,20 +45,22 @@ class RequestCredentials implements Credentials {
 
   get certificate() {
     const { socket } = this.#request
-    // A server may ask for certificates and go on without a valid one.
+    // TLS may go on without a valid certificate.
     return isSecure(socket) && socket.authorized ? socket.getPeerX509Certificate()?.raw : undefined
   }
 }
 
-/** By its property: the socket of an HTTP/2 request is no instance of `TLSSocket`. */
+/** Checks the property: the socket of an HTTP/2 request is not an instance of `TLSSocket`. */
 const isSecure = (socket: Socket): socket is TLSSocket => 'encrypted' in socket
 
-/** By its method: promises of other libraries and realms are not instances of `Promise` here. */
+/** Checks the method: promises of other libraries and realms are not instances of this `Promise`. */
 function isThenable(admission: Holder | PromiseLike<Holder>): admission is PromiseLike<Holder> {
   return typeof (admission as Partial<PromiseLike<Holder>> | null | undefined)?.then === 'function'
 }
 
-/** Gates are written by others, and not all in TypeScript: only a holder admits. An error has a name too. */
+/**
+ * Returns the name of a holder, and throws for anything else, as a gate may not be TypeScript. An error has a name too.
+ */
 function nameOf(holder: unknown): string {
   if (typeof holder === 'object' && holder !== null && !isNativeError(holder)) {
     const { name } = holder as Partial<Holder>
@@ -67,7 +69,7 @@ function nameOf(holder: unknown): string {
   throw new TypeError('the gate returned no holder with a name')
 }
 
-/** Never a falsy value, which Fastify takes for no failure: the request would pass. */
+/** Returns a truthy value: Fastify takes a falsy one for success, and the request would pass. */
 function failureOf(thrown: unknown, request: FastifyRequest, throttle: Throttle): Error {
   if (!thrown) return new Error(`the gate failed with ${thrown}`)
   const seconds = isAccessError(thrown) && thrown.code === 'invalid-token' ? throttle(request.ip) : 0
@@ -79,8 +81,8 @@ function failureOf(thrown: unknown, request: FastifyRequest, throttle: Throttle)
 }
 
 /**
- * RFC 6750, 2.1, with the scheme in any case (RFC 9110, 11.1). The expression must not look for the end of the spaces:
- * `/^bearer +(.*?) *$/` took quadratic time.
+ * Returns the token (RFC 6750, 2.1), with the scheme in any case (RFC 9110, 11.1). Searching for the end of the spaces,
+ * as `/^bearer +(.*?) *$/` does, would take quadratic time.
  */
 function bearerToken(authorization = ''): string | undefined {
   return /^bearer +([^ ].*)/i.exec(authorization)?.[1]

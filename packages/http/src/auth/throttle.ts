@@ -1,24 +1,24 @@
 import { hash } from 'node:crypto'
 import ipaddr from 'ipaddr.js'
 
-/** Counts a wrong access token from an address. Returns 0, or the seconds to wait when there were too many. */
+/** Counts a wrong access token of an address. Returns the seconds to wait if there were too many, otherwise 0. */
 export type Throttle = (address: string) => number
 
 const windowSeconds = 60n
 
 /**
- * Against guessing tokens that people chose: one of ours has 256 random bits. Only wrong tokens are counted, so a good
- * one is never refused, and networks that happen to share a count do each other no harm.
+ * Returns a throttle against guessing tokens that people chose. (A minted token has 256 random bits.) It counts only
+ * wrong tokens and refuses no right one, so networks that share a counter do not harm each other.
  *
- * @param wrongTokensMax of one network, in a minute from the first of them
+ * @param wrongTokensMax for one network, within a minute of the first
  * @param counts eight bytes a network; threads with the same buffer count together
  */
 export function createThrottle(wrongTokensMax: number, counts = new SharedArrayBuffer(64 * 1024)): Throttle {
-  // The second in which a window ends, and in the lower half the number of wrong tokens in it.
+  // The high half is the second at which a window ends, the low half its wrong tokens.
   const windows = new BigInt64Array(counts)
   return address => {
     const at = hash('sha256', networkOf(address), 'buffer').readUInt32LE() % windows.length
-    // The same in all threads, and never set back.
+    // Equal in all threads, and never set back.
     const now = process.hrtime.bigint() / 1_000_000_000n
     while (true) {
       const seen = Atomics.load(windows, at)
@@ -30,9 +30,9 @@ export function createThrottle(wrongTokensMax: number, counts = new SharedArrayB
   }
 }
 
-/** A customer of an IPv6 provider has at least all addresses with the same first 64 bits. */
+/** Returns the network of an address. An IPv6 customer has at least a /64. */
 function networkOf(address: string): Uint8Array {
-  // A proxy may send anything.
+  // A proxy can send anything.
   if (!ipaddr.isValid(address)) return Buffer.from(`${address}`)
   return Uint8Array.from(ipaddr.process(address).toByteArray().slice(0, 8))
 }

@@ -4,34 +4,35 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { type Connection, connectionsOf } from './open-server.ts'
 
 /**
- * For how long a connection without a request stays open. A client that sends another one at once reads in its answer
- * that it was the last. If the connection were cut at once, the client could not know whether the request was seen.
+ * How long a connection without a request stays open. A client that sends another request in that time learns from the
+ * answer that it was the last. If the connection were closed at once, the client could not know whether the request was
+ * received.
  */
 const idleGraceMs = 500
 
 const reapEveryMs = 50
 
-/** Of the time to stop in, for batches to arrive. Past it they are answered, however much of them is still to come. */
+/** The share of the timeout that batches have to arrive. After it they are answered, complete or not. */
 const batchShare = 0.5
 
-/** For the connections that the system has already made: under a flood of them there is always one more. */
+/** For connections that the kernel has already accepted. A flood would never end. */
 const acceptTimeoutMs = 500
 
-/** For a server that is closed without {@link drain}: every answer from now on is the last on its connection. */
+/** Makes every answer from now on the last on its connection, for a server that is closed without {@link drain}. */
 export function announceStop(server: Server): void {
   connectionsOf(server).isDraining = true
-  // For those whose answer has begun, and did not say so.
+  // For answers whose headers have left without `Connection: close`.
   server.keepAliveTimeout = 1
   server.keepAliveTimeoutBuffer = 0
 }
 
 /**
- * Accepts what has connected so far, and nothing after that. Requests that arrive from now on wait until the server
- * drains, as a client that has its answer may connect again.
+ * Accepts pending connections, and then no more. Requests that arrive from now on wait until the server drains, because
+ * a client with an answer may already connect again.
  */
 export async function stopListening(server: Server): Promise<void> {
   connectionsOf(server).deferred = []
-  // The system resets what waits to be accepted, and Node accepts one in each turn of its loop.
+  // The kernel resets connections that are not accepted, and Node accepts one in each turn of its loop.
   let turnsWithout = 0
   const noteAccepted = () => {
     turnsWithout = 0
@@ -43,15 +44,15 @@ export async function stopListening(server: Server): Promise<void> {
     await nextTurn()
   }
   server.off('connection', noteAccepted)
-  // Not the HTTP server's own close, which cuts idle connections at once and stops watching over slow requests.
+  // The HTTP server's own close would cut idle connections at once and stop the timeouts of slow requests.
   SocketServer.prototype.close.call(server)
 }
 
 /**
  * Stops listening, answers every request that has arrived, and closes each connection after its last answer. Resolves
- * once all connections are closed. After `timeoutMs` the rest are cut, also those whose request is still arriving.
+ * once all connections are closed. After `timeoutMs` it cuts the rest, including those whose request is still arriving.
  *
- * @returns the number of connections cut with a request unanswered that had arrived whole
+ * @returns the number of connections closed with a request unanswered
  */
 export async function drain(server: Server, timeoutMs: number): Promise<number> {
   if (server.listening) await stopListening(server)
@@ -69,9 +70,9 @@ export async function drain(server: Server, timeoutMs: number): Promise<number> 
   const reapFrom = performance.now() + idleGraceMs
   const reaping = setInterval(() => {
     if (performance.now() < reapFrom) return
-    // Node expects one that never sent anything to do so soon.
+    // Node waits for a connection that never sent anything.
     for (const { socket } of open) if (socket.bytesRead === 0) socket.destroy()
-    // Node would also cut one whose client is still reading its answer.
+    // Node would also cut a client that is still reading its answer.
     if (!open.some(isUnanswered)) server.closeIdleConnections()
   }, reapEveryMs)
   const ending = setTimeout(() => connections.ending.abort(), timeoutMs * batchShare)

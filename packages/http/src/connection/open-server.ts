@@ -4,17 +4,19 @@ import type { ServerLimits } from '../limits.ts'
 import type { RequestLog } from '../request/request-log.ts'
 import { refuseUnroutable } from './refusals.ts'
 
-/** Requests of one connection that wait for those before them; past it no more is read of it. */
+/** Pipelined requests that wait on one connection. Beyond it, reading pauses. */
 const waitingRequestsMax = 16
 
-/** On all connections, of some 4 kB each; past it, a connection that goes on is cut: one packet may hold 2,400. */
+/**
+ * On all connections, about 4 kB each. Beyond it, a connection that sends more is closed: one packet may hold 2,400.
+ */
 const allWaitingRequestsMax = 10_000
 
 export interface Connection {
   readonly socket: Socket
-  /** To the newest request. Answers leave in the order of the requests: once this one has left, all have. */
+  /** To the newest request. Answers leave in order, so once this one has left, all have. */
   lastResponse: ServerResponse | undefined
-  /** Route the requests that came before the answer to an earlier one had left. */
+  /** Callbacks that route the requests still waiting for an earlier answer to leave. */
   readonly waiting: (() => void)[]
   isHeldBack: boolean
   isFailed: boolean
@@ -23,11 +25,10 @@ export interface Connection {
 export interface Connections {
   readonly open: Map<Socket, Connection>
   waitingRequests: number
-  /** Route, once the server drains, the requests that came after it stopped listening. */
+  /** While the server stops listening: callbacks that route the requests received since, once it drains. */
   deferred: (() => void)[] | undefined
-  /** Whether every answer is the last on its connection. */
   isDraining: boolean
-  /** Aborted where batches that are still arriving must end, to be answered. */
+  /** Aborted to end batches that are still arriving, so that they are answered. */
   readonly ending: AbortController
 }
 
@@ -39,25 +40,25 @@ export function connectionsOf(server: Server): Connections {
   return ofServers.get(server) as Connections
 }
 
-/** Node's server, with the requests of a connection in turn, and failures in the one shape. */
+/** Returns Node's server, with the requests of a connection one after another and failures as Error. */
 export function openServer(limits: ServerLimits, logRequest: RequestLog, route: Route): Server {
   const requestTimeout = limits.requestTimeoutMs
-  // Node refuses a longer one than for the whole.
+  // Node refuses a longer timeout than the whole request's.
   const headersTimeout = Math.min(limits.headersTimeoutMs, requestTimeout)
   const server = createServer({
     maxHeaderSize: limits.headerBytesMax,
     requestTimeout,
     headersTimeout,
-    // How late it notices; half a minute unless told otherwise.
+    // The delay until a timeout is noticed. Node's default is 30 seconds.
     connectionsCheckingInterval: Math.ceil(headersTimeout / 10),
     keepAliveTimeout: limits.keepAliveTimeoutMs,
     // The door checks it.
     requireHostHeader: false,
   })
-  // Also of a client that takes no answers.
+  // Also applies to a client that does not read its answer.
   server.timeout = limits.inactivityTimeoutMs
   server.maxConnections = 2 * limits.connectionsMax
-  // A client that sends no more can still read (RFC 9112, 9.6).
+  // A client that has stopped sending can still read (RFC 9112, 9.6).
   Object.assign(server, { httpAllowHalfOpen: true })
 
   const open = new Map<Socket, Connection>()
@@ -84,7 +85,7 @@ export function openServer(limits: ServerLimits, logRequest: RequestLog, route: 
     })
   })
 
-  // Bound where it must wait: a closure would be paid for by every request.
+  // Bound only when needed: a closure would cost every request.
   const routeOrDefer: Route = (request, response) => {
     if (connections.deferred === undefined) route(request, response)
     else connections.deferred.push(route.bind(undefined, request, response))
@@ -95,7 +96,7 @@ export function openServer(limits: ServerLimits, logRequest: RequestLog, route: 
     const before = connection.lastResponse
     connection.lastResponse = response
     if (connections.isDraining) {
-      // Only what comes last on a connection may say so: nothing after it would be answered.
+      // Only the last answer of a connection may announce the close. Requests after it would get no answer.
       if (before !== undefined && !before.headersSent) before.shouldKeepAlive = true
       response.shouldKeepAlive = false
     }
@@ -108,8 +109,8 @@ export function openServer(limits: ServerLimits, logRequest: RequestLog, route: 
 }
 
 /**
- * Routes one request of a connection after the other: answers that wait for their turn, or for a client that does not
- * take them, are as large as the client likes, and are held in memory.
+ * Routes the requests of a connection one after another. Otherwise a client could fill the memory with answers that
+ * wait for their turn, or that it does not read.
  */
 function waitInTurn(
   connections: Connections,
@@ -122,7 +123,7 @@ function waitInTurn(
   connections.waitingRequests++
   before.once('finish', () => {
     const next = waiting.shift()
-    // The connection was cut.
+    // The connection was closed.
     if (next === undefined) return
     connections.waitingRequests--
     if (waiting.length <= waitingRequestsMax) holdBack(connection, false)
@@ -138,8 +139,8 @@ function waitInTurn(
 }
 
 /**
- * Reads no more of a connection, or again. Node undoes a `socket.pause()` whenever a request is read, but does stop
- * reading while answers wait that are larger than the buffer of the socket: it is told that there is one.
+ * Pauses or resumes reading. Node undoes `socket.pause()` at each request, but does not read while the answers that
+ * wait exceed the socket's buffer. So it is told of one that does.
  */
 function holdBack(connection: Connection, isHeldBack: boolean): void {
   if (connection.isHeldBack === isHeldBack) return

@@ -6,7 +6,7 @@ import { timedByLine } from '../request/lines.ts'
 import { type RequestLog, requestId, requestIdField } from '../request/request-log.ts'
 import type { Connection } from './open-server.ts'
 
-/** For a client to take the last answer and close, before the connection is cut. */
+/** For a client to read the last answer and close, before the connection is destroyed. */
 const lingerTimeoutMs = 1_000
 
 const parserFailures: Record<string, [RequestErrorCode, string]> = {
@@ -43,7 +43,7 @@ export function refuseUnroutable(
   }
   server.on('connection', (socket: Socket) => {
     const destroySoon = socket.destroySoon.bind(socket)
-    // Node's way to close a connection after an answer that says so. A body may still be arriving then.
+    // Node's way to close after the last answer. A body may still be arriving then.
     socket.destroySoon = () => {
       if (open.get(socket)?.lastResponse?.req.complete !== false) return destroySoon()
       socket.end()
@@ -59,7 +59,7 @@ export function refuseUnroutable(
   })
   server.on('clientError', (error: Error & { code?: string }, socket: Socket) => {
     const connection = open.get(socket)
-    // Every packet that follows is one more error to the parser.
+    // Each further packet is another parser error.
     if (connection?.isFailed) return
     if (connection === undefined || error.code === 'ECONNRESET' || !socket.writable) {
       socket.destroy()
@@ -69,7 +69,7 @@ export function refuseUnroutable(
       'bad-request',
       'the request is not well-formed HTTP',
     ]
-    // What is held back is late through us, and a body of lines may take any time.
+    // We delayed the requests held back ourselves, and a body of lines has no time limit.
     const last = connection.lastResponse?.req
     const isTimedByLine = last !== undefined && !last.complete && timedByLine.has(last)
     if (code === 'request-timeout' && (connection.isHeldBack || isTimedByLine)) return
@@ -77,7 +77,7 @@ export function refuseUnroutable(
   })
 }
 
-/** Answers what came last on a connection with a failure, once all before it is answered, and closes the connection. */
+/** Answers the last request of a connection with a failure, after those before it, and closes the connection. */
 function failInTurn(connection: Connection, error: RequestError, answer: () => void): void {
   connection.isFailed = true
   const { lastResponse: last, socket } = connection
@@ -88,7 +88,7 @@ function failInTurn(connection: Connection, error: RequestError, answer: () => v
     })
     return
   }
-  // The body of the last request is broken: its reader answers.
+  // The body of the last request is broken, so its reader answers.
   if (last.req.listenerCount('error') > 0) last.req.emit('error', error)
   else tellNextListener(last.req, error)
   afterFinish(last, () => {
@@ -97,12 +97,12 @@ function failInTurn(connection: Connection, error: RequestError, answer: () => v
   })
 }
 
-/** The body is not read yet: the request waits for its turn, or for its token to be looked up. */
+/** Fails a body that is not read yet, because the request waits for its turn or for a token lookup. */
 function tellNextListener(request: IncomingMessage, error: RequestError): void {
   const tell = (event: string | symbol) => {
     if (event !== 'error') return
     request.off('newListener', tell)
-    // Unless it was refused for something else by then.
+    // The request may have been refused for another reason by then.
     setImmediate(() => request.listenerCount('error') > 0 && request.emit('error', error))
   }
   request.on('newListener', tell)
@@ -127,9 +127,9 @@ function writeFailureTo(socket: Socket, { status, headers, body }: Failure, reqI
   socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${content}`)
 }
 
-/** What still comes is read and dropped: a connection cut with bytes unread could take the answer with it. */
+/** Discards what still arrives: closing with unread bytes could lose the answer. */
 function linger(socket: Socket): void {
-  // Unread by Node's parser too, which would make requests of it that wait forever.
+  // Node's parser would make requests of it that wait forever.
   socket.removeAllListeners('data')
   socket.on('data', () => {})
   socket.resume()

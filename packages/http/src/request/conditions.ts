@@ -10,7 +10,7 @@ import { RequestError } from '../answer/failures.ts'
 export const toEntityTag = (version: PlantVersion) => `"${version}"`
 
 /**
- * Returns what a request demands of the plant (RFC 9110, 13.1); `undefined` when it demands nothing.
+ * Returns the preconditions of a request (RFC 9110, 13.1), or `undefined` if it has none.
  *
  * @throws RequestError `bad-condition`
  */
@@ -27,7 +27,7 @@ export function readCondition({ raw: { headers } }: FastifyRequest): PlantCondit
 
 const tokens = /[ \t]+|,|(W\/)?"([!#-~\x80-\xff]*)"|./gs
 
-/** Reads a list of entity tags (RFC 9110, 5.6.1 and 8.8.3) in linear time. Those that no plant has are left out. */
+/** Reads a list of entity tags (RFC 9110, 5.6.1 and 8.8.3) in linear time, without those that no plant can have. */
 function readVersions(field: string, value: string, { takesWeak }: { takesWeak: boolean }): PlantVersions {
   if (value === '*') return 'any'
   const versions: PlantVersion[] = []

@@ -8,11 +8,13 @@ import { type HeldBytes, holdBody } from './held-bytes.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** The scope that a token must have: by the method unless given, and `null` where no token is needed. */
+    /** The scope that a token needs. By default it depends on the method. `null` if no token is needed. */
     tokenScope?: Scope | null
-    /** Of a route that answers the other methods at a path: for Allow. */
+    /** The value of Allow, on a route that answers 405. */
     allowedMethods?: string
-    /** Of a body of any length that the route reads as it arrives. Others are JSON, and held whole. */
+    /**
+     * The media type of a body of any length that the route reads as it arrives. Other bodies are JSON and buffered.
+     */
     streamedMediaType?: string
   }
 }
@@ -20,16 +22,16 @@ declare module 'fastify' {
 interface DoorOptions {
   readonly authenticate: Authenticate
   readonly held: HeldBytes
-  /** Whether the header section is checked too, which a mounted plugin leaves to the server. */
+  /** Whether to check the header section too. A mounted plugin leaves that to its host. */
   readonly isWholeServer?: boolean
 }
 
-/** Throws a RequestError where a request may not pass. */
+/** Throws a RequestError if the request must not pass. */
 type Check = (request: FastifyRequest, config: FastifyContextConfig) => void
 
-/** The checks before the body is read, in this order. The first that fails is the answer. */
+/** The checks before the body is read, in order. The first failure is the answer. */
 const beforeToken: readonly Check[] = [checkVersion, checkFields, checkExpectation]
-// Here the token is checked.
+// The token is checked here.
 const afterToken: readonly Check[] = [checkPath, checkMethod, checkRange]
 const beforeBody: readonly Check[] = [checkContentCoding, checkTransferCoding, checkMediaType]
 
@@ -43,7 +45,7 @@ export function openDoor(
     const failure = isWholeServer ? firstFailure(beforeToken, request, config) : undefined
     if (failure !== undefined) return done(failure)
     const pass = (failure?: Error) => {
-      // Where there is nothing, no scope would help.
+      // A path or method that does not exist is 404 or 405, whatever the scope.
       const isGood =
         failure === undefined || (isAccessError(failure) && failure.code === 'insufficient-scope')
       done((isGood ? firstFailure(afterToken, request, config) : undefined) ?? failure)
@@ -56,11 +58,11 @@ export function openDoor(
     if (hasBody(request, config)) {
       const failure = firstFailure(beforeBody, request, config)
       if (failure !== undefined) return parse(failure)
-      // As Fastify 5.0 finds the parser: to the letter.
+      // Fastify 5.0 finds the parser only by the exact text.
       request.raw.headers['content-type'] = mediaTypeOf(config)
       if (config.streamedMediaType === undefined) holdBody(request.raw, reply.raw, held)
     } else {
-      // Fastify looks for a parser wherever there is a media type.
+      // Fastify needs a parser for every media type, even without a body.
       delete request.raw.headers['content-type']
     }
     sendContinue(request, reply)
@@ -86,7 +88,7 @@ const scopeOf = (method: string): Scope => (isRead(method) ? 'plants:read' : 'pl
 
 function hasBody({ method, headers }: FastifyRequest, { streamedMediaType }: FastifyContextConfig): boolean {
   const isSent = headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
-  // HTTP/2 has neither of the two where a length is not known before.
+  // HTTP/2 has neither field if the length is not known in advance.
   const isStreamed = streamedMediaType !== undefined && headers['content-type'] !== undefined
   return (isSent || isStreamed) && !isRead(method)
 }
@@ -99,7 +101,7 @@ function checkVersion({ raw: { httpVersion } }: FastifyRequest): void {
 
 const singleFields = ['host', 'authorization', 'content-type', 'content-encoding']
 
-/** One valid Host (RFC 9112, 3.2), and no field twice where only one value can count. */
+/** Requires one valid Host (RFC 9112, 3.2), and no other single-value field twice. */
 function checkFields({ raw: { rawHeaders, httpVersion } }: FastifyRequest): void {
   let seen = 0
   for (let at = 0; at < rawHeaders.length; at += 2) {
@@ -118,7 +120,7 @@ function checkFields({ raw: { rawHeaders, httpVersion } }: FastifyRequest): void
     throw new RequestError('bad-host', 'the header field host is missing')
 }
 
-/** HTTP/1.0 has none. */
+/** HTTP/1.0 has no expectations. */
 function expectation({ raw: { headers, httpVersion } }: FastifyRequest): string | undefined {
   return httpVersion === '1.0' ? undefined : headers.expect
 }
@@ -133,8 +135,8 @@ function checkExpectation(request: FastifyRequest): void {
 }
 
 /**
- * Asks a client that waits for it to send the body: only here is it admitted, and its body not too large. A server that
- * does not listen for this event leaves that to Node.
+ * Sends 100 Continue, now that the request is admitted and its body is not too large. A server without a listener for
+ * this event leaves it to Node.
  */
 function sendContinue(request: FastifyRequest, { raw }: FastifyReply): void {
   if (expectation(request) === undefined || request.server.server.listenerCount('checkContinue') === 0) return
@@ -152,7 +154,7 @@ function checkMethod(_request: FastifyRequest, { allowedMethods: allow }: Fastif
     throw new RequestError('method-not-allowed', `the methods at this path are ${allow}`, { allow })
 }
 
-/** RFC 9110, 14.5: taken for the whole, a part would replace it. */
+/** A PUT of a part would be taken for the whole plant (RFC 9110, 14.5). */
 function checkRange({ method, headers }: FastifyRequest): void {
   if (method === 'PUT' && headers['content-range'] !== undefined)
     throw new RequestError('partial-put', 'a plant is replaced as a whole: leave Content-Range out')
@@ -165,7 +167,7 @@ function checkContentCoding({ headers: { 'content-encoding': coding } }: Fastify
   })
 }
 
-/** Node decodes chunks, and no other transfer coding. */
+/** Node decodes no other transfer coding. */
 function checkTransferCoding({ headers: { 'transfer-encoding': coding } }: FastifyRequest): void {
   if (coding === undefined || coding.toLowerCase() === 'chunked') return
   throw new RequestError('unsupported-coding', 'the body must be sent without a transfer coding but chunked')
@@ -183,7 +185,7 @@ function checkMediaType({ headers }: FastifyRequest, config: FastifyContextConfi
     throw new RequestError('unsupported-media-type', 'the body must be in UTF-8')
 }
 
-/** RFC 3986, 3.2.2, without the comma: it joins the values of two fields. */
+/** RFC 3986, 3.2.2, without the comma, which joins the values of repeated fields. */
 const hostForm = /^(?:\[([^\]]+)\]|(?:[\w.~!$&'()*+;=-]|%[\da-f]{2})+)(?::\d*)?$/i
 
 function isHost(value: string): boolean {

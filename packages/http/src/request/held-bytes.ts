@@ -4,13 +4,19 @@ import type { ServerLimits } from '../limits.ts'
 
 export const countedBytesMin = 16 * 1024
 
-/** The bytes held for all requests together. One alone may hold any number, as it could not be served otherwise. */
+/** Counts the bytes held in memory for all requests. A single request may hold any number. */
 export interface HeldBytes {
-  /** @throws RequestError `too-many-bytes` when there may be no room for a long answer: before it is made */
+  /**
+   * Checks before a long answer is made that there may be room.
+   * @throws RequestError `too-many-bytes`
+   */
   checkRoom(): void
-  /** Holds more for a request, until its answer has left. @throws RequestError `too-many-bytes` */
+  /**
+   * Adds bytes to a request until its answer has left.
+   * @throws RequestError `too-many-bytes`
+   */
   hold(response: ServerResponse, bytes: number): void
-  /** Holds less for a request again. */
+  /** Subtracts bytes from a request. */
   release(response: ServerResponse, bytes: number): void
 }
 
@@ -46,12 +52,12 @@ export function countHeldBytes({ heldBytesMax, pageTextBytesMax }: ServerLimits)
   }
 }
 
-/** Counts a body as it arrives, twice, as its answer may repeat it. Past the limit, its reader gets the error. */
+/** Counts a body as it arrives, twice because the answer may repeat it. At the limit its reader gets the error. */
 export function holdBody(request: IncomingMessage, response: ServerResponse, { hold }: HeldBytes): void {
   const { 'content-length': length = '0', 'transfer-encoding': coding } = request.headers
   if (coding === undefined && Number(length) < countedBytesMin) return
   const count = (chunk: Buffer) => {
-    // It was refused, and the rest of it is dropped.
+    // The request was refused, and the rest of its body is discarded.
     if (request.listenerCount('error') === 0) return
     try {
       hold(response, 2 * chunk.length)

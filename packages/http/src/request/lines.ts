@@ -3,14 +3,16 @@ import type { IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
 import { RequestError } from '../answer/failures.ts'
 
-/** Requests whose bodies {@link readLines} reads: it bounds the time of each line, and nothing that of the whole. */
+/**
+ * Requests whose body {@link readLines} reads. It limits the time of each line, so nothing limits that of the whole.
+ */
 export const timedByLine = new WeakSet<IncomingMessage>()
 
 export interface LineLimits {
   readonly lineBytesMax: number
-  /** For each line to arrive. The time in which nobody reads does not count. */
+  /** For each line to arrive. Time in which the caller does not read is not counted. */
   readonly lineTimeoutMs: number
-  /** No more is read once it is aborted. */
+  /** Ends reading. */
   readonly ending?: AbortSignal | undefined
 }
 
@@ -18,11 +20,12 @@ const newline = 0x0a
 const carriageReturn = 0x0d
 
 /**
- * Splits a body at its newlines as it arrives, some lines at a time. While they are not asked for, no more is read of it.
- * The last one may lack its newline.
+ * Yields the lines of a body as they arrive, several at a time. Reads only while the caller asks for lines. The last
+ * newline is optional.
  *
- * @param onBytes is called with the size of what has arrived; it may throw
- * @throws RequestError `body-too-large` for a line, `request-timeout`, `draining`, `bad-request`, or what the body fails with
+ * @param onBytes receives the size of each chunk, and may throw
+ * @throws RequestError `body-too-large` for a line, `request-timeout`, `draining`, `bad-request`, or the error of the
+ *   body
  */
 export async function* readLines(
   body: Readable,
@@ -40,7 +43,7 @@ export async function* readLines(
     if (line.length > lineBytesMax + Number(line.at(-1) === carriageReturn)) throw tooLong(lineBytesMax)
     return line
   }
-  // One by one: what is not kept costs the garbage collector nothing.
+  // One by one: a line that is not kept costs the garbage collector nothing.
   function* linesIn(bytes: Buffer) {
     let start = 0
     for (let end = bytes.indexOf(newline); end !== -1; end = bytes.indexOf(newline, start)) {
@@ -54,7 +57,7 @@ export async function* readLines(
     ending?.addEventListener('abort', stop)
     if (ending?.aborted) stop()
     for await (const [chunk] of chunks) {
-      // A stream that a hook of the service around put in its place may be of text.
+      // A stream that a hook of the host substituted may yield text.
       const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : (chunk as Buffer)
       onBytes(bytes.length)
       const end = bytes.lastIndexOf(newline) + 1
@@ -64,7 +67,7 @@ export async function* readLines(
         timer = setTimeout(late, lineTimeoutMs)
       }
       open.add(bytes.subarray(end))
-      // One more may be a carriage return.
+      // One byte more may be a carriage return.
       if (open.length() > lineBytesMax + 1) throw tooLong(lineBytesMax)
     }
     const last = open.close(Buffer.alloc(0))
@@ -85,7 +88,7 @@ function tooLong(lineBytesMax: number): RequestError {
   return new RequestError('body-too-large', `a line of the body is longer than ${lineBytesMax} bytes`)
 }
 
-/** The beginning of a line, in a buffer of its own: a sender could cut it into pieces of one byte. */
+/** The start of a line, copied into a buffer: a sender could split it into chunks of one byte. */
 function createOpenLine() {
   let buffer = Buffer.alloc(0)
   let length = 0
@@ -100,7 +103,7 @@ function createOpenLine() {
   return {
     add,
     length: () => length,
-    /** Returns the whole line. The next one begins. */
+    /** Returns the whole line, and starts the next. */
     close(rest: Buffer): Buffer {
       if (length === 0) return rest
       add(rest)

@@ -1,10 +1,7 @@
 import type { PlantId } from '@plant-store/domain'
 import type { RequestTrace } from './request-log.ts'
 
-/**
- * What the log will say of a request, as it becomes known. Under symbols: a service around may have properties of these
- * names.
- */
+/** What is known of a request for its log line. Symbols avoid the names of the host's properties. */
 
 export const trace = Symbol('trace')
 export const tokenName = Symbol('tokenName')
@@ -21,7 +18,7 @@ export interface LineCounts {
 declare module 'fastify' {
   interface FastifyRequest {
     [trace]?: RequestTrace | undefined
-    /** The name of the holder that the gate admitted; empty or `undefined` before. */
+    /** The name of the admitted holder. Empty or `undefined` before. */
     [tokenName]?: string
     [plantId]?: PlantId
     [errorNumber]?: number

@@ -4,7 +4,7 @@ import type { FastifyRequest } from 'fastify'
 import { RequestError } from '../answer/failures.ts'
 
 /**
- * Returns the query parameters of these names, percent-decoded; `+` is a space, as forms and URLSearchParams write it.
+ * Returns these query parameters, percent-decoded. `+` is a space, as in forms and URLSearchParams.
  *
  * @throws RequestError `bad-target`, `repeated-parameter`
  */
@@ -27,7 +27,7 @@ export function readQuery<Name extends string>(
 }
 
 function decode(text: string): string {
-  // Node reads other bytes as Latin-1, which the client may not have meant.
+  // Node reads other bytes as Latin-1, which may not be what the client sent.
   if (/[^\x21-\x7e]/.test(text))
     throw new RequestError('bad-target', 'the query has characters that must be percent-encoded')
   try {
@@ -37,19 +37,19 @@ function decode(text: string): string {
   }
 }
 
-/** Returns an integer where the text is one, without leading zeros. Other text the domain refuses. */
+/** Returns the integer in a text without leading zeros, or the text itself, for the domain to refuse. */
 export function readInteger(text: string | undefined): bigint | string | undefined {
   return text !== undefined && /^(0|-?[1-9]\d{0,18})$/.test(text) ? BigInt(text) : text
 }
 
-/** The other header fields of an answer that has a link. */
+/** Reserved for the other header fields of the answer. */
 const answerFieldsBytesMax = 1024
 
 /**
- * Returns the Link to the next page (RFC 8288), without the host: it stays right behind any proxy that keeps the path.
+ * Returns the Link to the next page (RFC 8288), relative so that it is right behind any proxy that keeps the path.
  *
- * @throws RequestError `headers-too-large` when the server would refuse the same client's request for it, or a client
- *   with the server's limit could not read the answer
+ * @throws RequestError `headers-too-large` if the link would exceed the limit for the next request's or this answer's
+ *   header section
  */
 export function nextPage(
   { raw, server }: FastifyRequest,
@@ -59,7 +59,7 @@ export function nextPage(
   const [, path = ''] = /^(?:https?:\/\/[^/]*)?\/*(\/[^?#]*)/i.exec(raw.url as string) ?? []
   const filter = tag === undefined ? '' : `&tag=${encodeURIComponent(tag)}`
   const target = `${path.replace(/[<>]/g, encodeURIComponent)}?limit=${limit}&after=${after}${filter}`
-  // Undocumented: Node's servers have this property.
+  // Undocumented, but present on Node's servers.
   const { maxHeaderSize: headerBytesMax = maxHeaderSize } = server.server as { maxHeaderSize?: number }
   const fieldsBytes = raw.rawHeaders.reduce((bytes, text) => bytes + text.length, 0)
   if (target.length + Math.max(fieldsBytes, answerFieldsBytesMax) < headerBytesMax)

@@ -3,32 +3,32 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { errorNumber, type LineCounts, lineCounts, plantId, tokenName, trace } from './notes.ts'
 
-/** A request that was answered, failures included. */
+/** A request with an answer, failures included. */
 export interface AnsweredRequest {
-  /** `undefined` where it could not be read. */
+  /** `undefined` if the request could not be parsed. */
   readonly method: string | undefined
-  /** The pattern of its path; `undefined` where there is nothing at the path. */
+  /** The route's path pattern. `undefined` if no route matches. */
   readonly route: string | undefined
   readonly status: number
-  /** From the arrival of its header section until the answer was handed over. */
+  /** From the end of the header section until the answer is handed over. */
   readonly ms: number
 }
 
-/** The log's line of a request, without what is `undefined`. */
+/** A log line. Members that are `undefined` are left out. */
 interface LoggedRequest extends AnsweredRequest, Partial<LineCounts> {
   readonly reqId: string
   readonly client: string | undefined
   readonly error: number | undefined
   readonly token?: string | undefined
-  /** As text: programs that read logs round large integers. */
+  /** A text, as programs that read logs round large integers. */
   readonly plantId?: string | undefined
   readonly traceId?: string | undefined
 }
 
-/** Writes the one line of a request, and counts it. */
+/** Writes the log line of a request, and counts the request. */
 export type RequestLog = (answered: LoggedRequest) => void
 
-/** Begins the trace of a request, once its header section has arrived. */
+/** Starts the trace of a request, once its header section has arrived. */
 export type RequestTracer = (request: {
   readonly method: string
   readonly headers: IncomingHttpHeaders
@@ -36,7 +36,7 @@ export type RequestTracer = (request: {
 
 export interface RequestTrace {
   readonly traceId?: string
-  /** Runs what answers the request, so that its calls belong to the trace. */
+  /** Runs the handler within the trace. */
   run(handle: () => void): void
   end(answered: Omit<AnsweredRequest, 'ms'>): void
 }
@@ -58,12 +58,12 @@ export function logRequests(app: FastifyInstance, logRequest: RequestLog, begin?
   app.addHook('onRequest', (request, reply, done) => {
     request[trace] = begin?.(request)
     reply.header(requestIdField, request.id)
-    // The socket remembers the address once it was read, and no longer has it when the client has left.
+    // The socket caches the address on the first read, and has none after the client has left.
     void request.ip
     done()
   })
   if (begin !== undefined) {
-    // Only here: what is known of the caller is lost while a body is read.
+    // Not earlier: reading the body loses the async context.
     app.addHook('preHandler', ({ [trace]: begun }, _reply, done) =>
       begun === undefined ? done() : begun.run(done),
     )
@@ -74,7 +74,7 @@ export function logRequests(app: FastifyInstance, logRequest: RequestLog, begin?
   })
 }
 
-/** Logs a request once its answer was handed over, or no longer can be. Fastify reports only the former. */
+/** Logs a request once its answer was handed over or can no longer be. Fastify reports only the first. */
 export function logOnceAnswered(request: FastifyRequest, reply: FastifyReply, logRequest: RequestLog): void {
   const log = () => {
     const { id, ip, method, routeOptions } = request
@@ -105,8 +105,8 @@ const prefix = randomBytes(8).toString('base64url')
 let count = 0
 
 /**
- * Returns the name that the client sent, where it can be written to a log and a header as it is, and otherwise one that
- * is unique among all threads and processes.
+ * Returns the id that the client sent if it is safe in a log and a header, and otherwise a new one, unique among all
+ * threads and processes.
  */
 export function requestId(request?: IncomingMessage): string {
   const given = request?.headers[requestIdField] as string | undefined

@@ -1,14 +1,14 @@
 import { METHODS } from 'node:http'
 import type { FastifyInstance, RouteOptions } from 'fastify'
 
-/** Adds every method that Node parses to the router, so that a path can answer those it lacks. */
+/** Adds every method that Node parses to the router, so that a path can answer 405. */
 export function knowAllMethods(app: FastifyInstance): void {
   for (const method of METHODS) {
     if (method !== 'CONNECT' && !app.supportedMethods.includes(method)) app.addHttpMethod(method)
   }
 }
 
-/** Makes the door answer 405 to the other methods at a path. */
+/** Answers 405 to the other methods of a path. */
 export function failOtherMethods(
   app: FastifyInstance,
   url: string,
@@ -26,5 +26,5 @@ export function failOtherMethods(
   })
 }
 
-/** To @fastify/swagger, where the service around has it: OpenAPI has no place for most of these methods. */
+/** Hidden from the host's @fastify/swagger: OpenAPI has no place for most of these methods. */
 const hidden: object = { hide: true }

@@ -21,12 +21,11 @@ import { plantId } from '../request/notes.ts'
 import { nextPage, readInteger, readQuery } from '../request/query.ts'
 import { failOtherMethods } from './other-methods.ts'
 
-/** The operations on plants. */
 export function addPlantRoutes(
   app: FastifyInstance,
   { store, held, pageTextBytesMax }: { store: PlantStore; held: HeldBytes; pageTextBytesMax: number },
 ): void {
-  // A body comes as it was sent.
+  // Bodies reach the routes as bytes.
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, parsed) =>
     parsed(null, body),
@@ -59,7 +58,7 @@ export function addPlantRoutes(
   app.get(
     '/plants',
     {
-      // Whatever the Fastify around does.
+      // Independent of the host's settings.
       exposeHeadRoute: true,
       schema: operation({
         operationId: 'listPlants',

@@ -8,18 +8,18 @@ import { Status } from '../answer/schemas.ts'
 import { failOtherMethods } from './other-methods.ts'
 
 interface ServiceRoutesNeeds {
-  /** Rejects while the store can't serve. */
+  /** Rejects while the store cannot serve. */
   readonly check: () => Promise<void>
   readonly isDraining: () => boolean
-  /** The interface description, as JSON text. */
+  /** Returns the interface description as JSON text. */
   readonly description: () => string
-  /** In the text format of Prometheus. */
+  /** Returns the metrics in the Prometheus text format. */
   readonly metrics: () => Promise<string>
-  /** Where the files of the reference page are, with a slash at the end. */
+  /** The folder of the reference page's files, with a slash at the end. */
   readonly docsFolder: URL
 }
 
-/** The pages about the service. All but its figures are open to everybody. */
+/** Adds the service's own pages. Only the metrics need a token. */
 export function addServiceRoutes(
   app: FastifyInstance,
   { check, isDraining, description, metrics, docsFolder }: ServiceRoutesNeeds,
@@ -36,14 +36,14 @@ export function addServiceRoutes(
     answerText(reply, description()),
   )
   for (const [url, [file, mediaType]] of Object.entries(docsFiles)) {
-    // One copy for all requests: clients may take it as slowly as they like.
+    // One copy for all requests, however slowly clients read it.
     let content: Buffer | undefined
     app.get(url, open, (_request, reply) => {
       content ??= readFileSync(new URL(file, docsFolder))
       reply.headers({ ...docsHeaders, 'content-type': mediaType }).send(content)
     })
   }
-  // Relative, as `docs.html` is: only the client knows the whole path.
+  // Relative, as in `docs.html`: only the client knows the whole path.
   app.get('/', open, ({ url }, reply) => {
     const [path = ''] = url.split(/[?#]/, 1)
     return reply.redirect(path.endsWith('/') ? 'docs' : `${path.slice(path.lastIndexOf('/') + 1)}/docs`)
@@ -92,7 +92,7 @@ const openPage = (operationId: string, summary: string, schema: object) => ({
   }),
 })
 
-/** The reference page: the interface in a browser, to be tried out with a token. */
+/** The files of the reference page. */
 const docsFiles = {
   '/docs': ['docs.html', 'text/html; charset=utf-8'],
   '/docs/page.js': ['page.js', 'text/javascript; charset=utf-8'],
@@ -100,7 +100,7 @@ const docsFiles = {
   '/docs/swagger-ui.css': ['swagger-ui.css', 'text/css; charset=utf-8'],
 } as const
 
-/** The page runs nothing but these files, and talks only to its own origin. */
+/** The page runs only these files and connects only to its own origin. */
 const docsHeaders = {
   'content-security-policy':
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
