@@ -9,16 +9,16 @@ import { createScrape } from './scrape.ts'
 import { createStoreLog } from './store-log.ts'
 
 export interface RunningService extends AsyncDisposable {
-  /** Where it listens, with the path before every route. */
+  /** The listening URL, with the base path of every route. */
   readonly url: string
-  /** The access token that was made because there never was one. It is not kept anywhere else. */
+  /** The access token that was created because the store never had one. Only its hash is stored. */
   readonly firstToken: string | undefined
 }
 
 /**
- * Wires the service and starts it. Disposing of it runs in reverse: it stops listening, drains, and closes the store.
+ * Wires the service and starts it. Its disposal runs in reverse: stop listening, drain, close the store.
  *
- * @param showsToken whether the caller can show a first token to the operator alone. Otherwise none is made.
+ * @param showsToken whether the caller can show a first token to the operator alone; otherwise none is created
  */
 export async function startService(
   config: Config,
@@ -52,13 +52,13 @@ export async function startService(
   await using _claim = await claimStart(config)
   const listening = { ...config, port: await findPort(config) }
   if (storage.share === undefined) {
-    // Loaded here only: beside threads that answer, this one does without Fastify.
+    // Imported only if needed: with HTTP threads, this thread does without Fastify.
     const { openHttpServer } = await import('./http-server.ts')
     const alone = { ...listening, httpThreads: 1 }
     const server = starting.use(await openHttpServer(alone, storage, logger, counters, metrics))
     await server.listen()
   } else {
-    // This thread only supervises: it reacts to a signal at once, however busy the others are.
+    // This thread only supervises, so it reacts to a signal at once.
     starting.use(threads)
     await threads.start(listening, storage.share, thread => ({
       metrics,
@@ -69,7 +69,7 @@ export async function startService(
   }
 
   const usesStoredTokens = config.accessTokens.length === 0
-  // Last: nobody would ever see the token of a start that fails afterwards.
+  // Last, as nobody would see the token of a failed start.
   const firstToken = usesStoredTokens && showsToken ? await makeFirstToken(storage.tokens) : undefined
   if (usesStoredTokens && config.jwt === undefined && (await storage.tokens.list()).length === 0) {
     logger.warn(

@@ -7,7 +7,7 @@ import { type JwtAlgorithm, jwtAlgorithms, parseJwksUrl } from '@plant-store/jwt
 import { defaultStoreUrl, parseStoreUrl, type StoreLocation } from '@plant-store/persistence'
 import ipaddr from 'ipaddr.js'
 
-/** Its message has a line for each wrong variable. */
+/** Its message has one line for each invalid variable. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError'
 }
@@ -16,16 +16,15 @@ const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']
 
 const logFormats = ['json', 'pretty']
 
-/** A person reads a terminal, and a program anything else. */
 const logFormatDefault = isatty(1) ? 'pretty' : 'json'
 
-/** More than two gain little: they then wait for the one writer. */
+/** More threads gain little: they wait for the one writer. */
 const httpThreadsDefault = process.platform === 'linux' ? Math.min(2, availableParallelism()) : 1
 
 type Read = <Value>(name: string, fallback: string, parse: (text: string) => Value) => Value
 
 const readSettings = (read: Read) => ({
-  // As URLs write an IPv6 address.
+  // URLs write an IPv6 address in brackets.
   host: read('HOST', '127.0.0.1', text => text.replace(/^\[(.*)\]$/, '$1')),
   port: read('PORT', '3000', integer(0, 65_535)),
   databaseUrl: read('DATABASE_URL', defaultStoreUrl, storeUrl),
@@ -70,16 +69,20 @@ const readSettings = (read: Read) => ({
 type Settings = Readonly<ReturnType<typeof readSettings>>
 
 export interface Config extends Omit<Settings, 'jwt'> {
-  /** Of the identity provider, where there is one. */
+  /** The identity provider, if there is one. */
   readonly jwt: (Settings['jwt'] & { readonly jwksUrl: string }) | undefined
 }
 
-/** @throws ConfigError that names every wrong variable, and what it must be */
+/**
+ * Returns the configuration in the environment.
+ *
+ * @throws ConfigError that names every invalid variable and what it must be
+ */
 export function readConfig(environment: Readonly<Record<string, string | undefined>>): Config {
   const faults: string[] = []
   const config = readSettings((name, fallback, parse) => {
     try {
-      // An empty variable counts as unset: compose files and shells clear one that way.
+      // Compose files and shells clear a variable by setting it to the empty string.
       return parse(environment[name] || fallback)
     } catch (error) {
       faults.push(`${name} ${(error as Error).message}`)
@@ -108,7 +111,7 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
   return Object.freeze({
     ...config,
     jwt: jwksUrl === undefined ? undefined : { ...config.jwt, jwksUrl },
-    // Each thread takes at least one connection.
+    // Each thread accepts at least one connection.
     httpThreads: Math.min(config.httpThreads, connectionsMax),
   })
 }
@@ -116,7 +119,7 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
 const jwtTogether = ['JWT_ISSUER', 'JWT_AUDIENCE', 'JWT_JWKS_URL']
 const jwtAlone = ['JWT_ALGORITHMS', 'JWT_CLOCK_SKEW']
 
-/** The stores for which DATABASE_TIMEOUT holds. */
+/** The stores to which DATABASE_TIMEOUT applies. */
 const hasTimeout: Readonly<Record<StoreLocation['kind'], boolean>> = {
   file: false,
   memory: false,
@@ -148,7 +151,7 @@ const bytes = (min: number, max: number) => (text: string) => {
   return value
 }
 
-/** @returns milliseconds */
+/** Returns milliseconds. */
 const duration = (text: string) => {
   const [, digits = 'none', unit] = /^(\d{1,7})(ms|s)$/.exec(text) ?? []
   const value = Number(digits) * (unit === 's' ? 1000 : 1)
@@ -157,7 +160,7 @@ const duration = (text: string) => {
   return value
 }
 
-/** With more, it would no longer count when a token expires. */
+/** More would make the expiry of a token meaningless. */
 const clockSkewMsMax = 300_000
 
 const clockSkew = (text: string) => {
@@ -174,7 +177,7 @@ const httpUrl = (text: string) => {
   return url.href
 }
 
-/** Other characters in a path mean something to the router, or have several spellings. */
+/** The router interprets some other characters, and others have several spellings. */
 const plainUrl = (text: string) => {
   const url = httpUrl(text)
   if (!/^https?:\/\/[^/*]*[\w\-.~/]*$/.test(url)) {
@@ -198,13 +201,13 @@ const networkList = listOf(
   'addresses or networks separated by commas, such as 127.0.0.1 or 10.0.0.0/8',
   text =>
     isIP(text) !== 0 ||
-    // A network of everybody would let every client choose its address.
+    // A network of all addresses would let every client choose its own.
     ((ipaddr.IPv4.isValidCIDRFourPartDecimal(text) || ipaddr.IPv6.isValidCIDR(text)) && !/\/0+$/.test(text)),
 )
 
 const originList = listOf(
   'origins separated by commas, such as https://plants.example or http://localhost:8080, without a path',
-  // Origins are compared letter by letter, so only the form that browsers send can match.
+  // Origins are compared as text, so they must have the form that browsers send.
   text => /^https?:/.test(text) && URL.parse(text)?.origin === text,
 )
 

@@ -13,7 +13,7 @@ export interface Counters {
   readonly onAnswer: (answered: AnsweredRequest) => void
   readonly onCommit: (commit: Commit) => void
   readonly onConnection: (socket: Socket) => void
-  /** @param waitingChanges without an outcome, at the moment */
+  /** @param waitingChanges that are still pending */
   read(waitingChanges: number): Samples
 }
 
@@ -25,7 +25,7 @@ interface AlikeAnswers {
 const lagResolutionMs = 20
 
 /**
- * Counts what happens in a thread. prom-client would be too slow to do so at each request.
+ * Returns counters for one thread. prom-client would be too slow for every request.
  *
  * @param thread its number, 0 for the main thread
  */
@@ -40,7 +40,7 @@ export function createCounters(thread: number): Counters {
 
   return {
     onAnswer({ method = '', route = '', status, ms }) {
-      // Most requests are like the one before, and need not be looked up.
+      // Most requests have the same labels as the one before, which saves the lookup.
       if (last?.labels.status !== status || last.labels.route !== route || last.labels.method !== method) {
         const key = `${method} ${route} ${status}`
         const labels = { method, route, status }

@@ -1,6 +1,6 @@
 import { hashToken, mintToken, scopes, type TokenRepository } from '@plant-store/access'
 
-/** Returns a new token for everything if the store never had one. It is kept as a hash only. */
+/** Returns a new token with every scope if the store never had a token. Stores only its hash. */
 export async function makeFirstToken(tokens: TokenRepository): Promise<string | undefined> {
   if (await tokens.hadAny()) return undefined
   const token = mintToken()
@@ -8,7 +8,7 @@ export async function makeFirstToken(tokens: TokenRepository): Promise<string | 
   return outcome === 'inserted' ? token : undefined
 }
 
-/** Writes to the terminal and not to the log, which others may read. */
+/** Writes to the terminal, as others may read the log. */
 export function showFirstToken(token: string, url: string): void {
   process.stderr.write(`
 There was no access token yet, so here is one. It is shown this once and kept only as a hash:

@@ -14,17 +14,17 @@ import type { Logger } from 'pino'
 import type { Config } from './config.ts'
 import type { Counters } from './counters.ts'
 
-/** Of the time to stop in. The rest is for pending changes, and for closing the store. */
+/** The share of the shutdown timeout for draining. The rest is for pending changes and for closing the store. */
 const drainShare = 0.8
 
 export interface HttpServer extends AsyncDisposable {
   listen(): Promise<void>
-  /** Accepts no new connections. Requests are answered as before. */
+  /** Accepts no new connections. Open ones are still served. */
   stopListening(): Promise<void>
 }
 
 /**
- * Prepares to answer requests on the storage, in this thread. Disposing of it answers those that have arrived. Where one
+ * Opens an HTTP server on the storage, in this thread. Its disposal answers the requests that have arrived. If one
  * cannot be answered in time, the thread's exit code is 1.
  */
 export async function openHttpServer(
@@ -74,7 +74,7 @@ export async function openHttpServer(
   }
 }
 
-/** Returns the share of one thread: the system spreads connections about evenly. */
+/** Returns one thread's share of the limits: the kernel spreads connections about evenly. */
 function forOneThread({ serverLimits, httpThreads }: Config): ServerLimits {
   const { connectionsMax, heldBytesMax } = serverLimits
   return {
@@ -84,7 +84,7 @@ function forOneThread({ serverLimits, httpThreads }: Config): ServerLimits {
   }
 }
 
-/** Adds the tokens of an identity provider. Loaded here only: others do without its library, and without `fetch`. */
+/** Returns a gate that also admits the tokens of an identity provider. Without one, jose and `fetch` are not loaded. */
 async function withJwts(
   jwt: NonNullable<Config['jwt']>,
   otherwise: Gate,
@@ -106,7 +106,7 @@ async function withJwts(
   })
 }
 
-/** Adds the tokens of the configuration to the stored ones. They may do everything. */
+/** Returns the stored tokens and those of the configuration, which have every scope. */
 function withGivenTokens(given: readonly string[], tokens: TokenRepository): GateOptions['tokens'] {
   const byHash = new Map(
     given.map((token, index): [string, AccessToken] => [

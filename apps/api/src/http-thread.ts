@@ -15,20 +15,20 @@ export interface HttpThreadData {
   readonly wrongTokenCounts: SharedArrayBuffer
 }
 
-/** What the main thread calls in this one. */
+/** The calls from the main thread to this one. */
 export interface HttpThread {
-  /** Resolves once it can listen. */
+  /** Resolves once the thread can listen. */
   ready(): Promise<void>
   listen(): Promise<void>
   stopListening(): Promise<void>
   figures(): Samples
-  /** Answers the requests that have arrived, and ends the thread. */
+  /** Answers the requests that have arrived and ends the thread. */
   stop(): void
 }
 
-/** What this thread calls in the main one. */
+/** The calls from this thread to the main one. */
 export interface HttpThreadOwner {
-  /** Returns those of the whole process. */
+  /** Returns the metrics of the whole process. */
   metrics(): Promise<string>
   writeLog(lines: string): void
   onStateChange(state: StoreState): void

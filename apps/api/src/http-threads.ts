@@ -8,10 +8,10 @@ import type { Config } from './config.ts'
 import type { HttpThread, HttpThreadData, HttpThreadOwner } from './http-thread.ts'
 import type { Samples } from './metrics.ts'
 
-/** The threads that answer requests, all on one port and one store. Disposing of them answers what has arrived. */
+/** The threads that answer requests, on one port and one store. Their disposal answers what has arrived. */
 export interface HttpThreads extends AsyncDisposable {
   /**
-   * Resolves once all of them can listen.
+   * Resolves once all threads can listen.
    *
    * @param ownerOf takes the number of a thread, from 1
    */
@@ -24,16 +24,16 @@ export interface HttpThreads extends AsyncDisposable {
   figures(): Promise<Samples[]>
 }
 
-/** Enough to count the wrong tokens of some 8,000 networks separately. */
+/** Separate counters for some 8,000 networks. */
 const wrongTokenCountsBytes = 64 * 1024
 
-/** A thread that is busier is counted with its previous figures. */
+/** A thread that takes longer is counted with its previous figures. */
 const scrapeTimeoutMs = 1_000
 
-/** What requests leave behind is collected in small portions. V8's own choice doubles the memory and gains nothing. */
+/** A small young generation: V8's default doubles the memory and gains nothing. */
 const youngGenerationMb = 12
 
-// By V8's own choice, pages of long texts pile up to several times what is in use.
+// With V8's defaults, pages of long texts pile up to several times the memory in use.
 setFlagsFromString('--initial-old-space-size=32')
 setFlagsFromString('--heap-growing-percent=50')
 
@@ -49,11 +49,12 @@ export function createHttpThreads(): HttpThreads {
       })
       await all(starts)
     },
-    // At the same time: the first clients would all meet the first thread, and stay with it.
+    // Concurrently. Otherwise the first clients would all connect to the first thread, and stay there.
     listen: () => all(threads.map(thread => thread.listen())),
     figures: () => Promise.all(threads.map(thread => thread.figures())),
     async [Symbol.asyncDispose]() {
-      // All of them, before one closes a connection: its client reconnects, and another thread would reset it.
+      // All threads, before one closes a connection: its client reconnects, and a thread that closes would
+      // reset it.
       await Promise.all(threads.map(thread => thread.stopListening()))
       await Promise.all(threads.map(thread => thread.stop()))
     },
@@ -64,7 +65,7 @@ export async function withinScrapeTime(work: Promise<void>): Promise<void> {
   await Promise.race([work, setTimeout(scrapeTimeoutMs, undefined, { ref: false })])
 }
 
-/** Rejects only after the last one, so that what the others did can be undone. */
+/** Rejects only after the last step has ended, so that the others can be undone. */
 async function all(steps: readonly Promise<void>[]): Promise<void> {
   await Promise.allSettled(steps)
   await Promise.all(steps)
@@ -85,7 +86,8 @@ async function startHttpThread(data: HttpThreadData, owner: HttpThreadOwner) {
   })
   const exited = once(worker, 'exit')
   await Promise.race([thread.ready(), exited])
-  // Rejects with the error that ended the thread. Nobody handles it before `stop`: it then ends the process (serve.ts).
+  // Rejects with the error that ended the thread. Before `stop` that is unhandled and ends the process
+  // (serve.ts).
   const ended = exited.then(([code]) => {
     if (code !== 0) process.exitCode = 1
   })

@@ -23,8 +23,8 @@ export async function listen(
 }
 
 /**
- * Returns the port, or a free one for port 0, if nobody listens on it. Threads that listen cannot tell: they share the
- * port with every process that shares it.
+ * Returns the port, or a free one for port 0, if nothing listens on it. The threads cannot notice that: SO_REUSEPORT
+ * shares the port with any process that sets it.
  */
 export async function findPort({ host, port }: Config): Promise<number> {
   await using probe = createServer()
@@ -33,21 +33,21 @@ export async function findPort({ host, port }: Config): Promise<number> {
 }
 
 /**
- * Keeps other processes of this program from starting on a port until this is disposed of. Between {@link findPort} and
- * the threads' own listening the port is free. Only on Linux do threads share a port.
+ * Keeps other processes of this program from starting on the port until it is disposed of. The port is free between
+ * {@link findPort} and the threads' own listening. Only on Linux do threads share a port.
  *
- * @throws Error in one line when another process is starting there
+ * @throws Error in one line if another process is starting on the port
  */
 export async function claimStart({ host, port }: Config): Promise<AsyncDisposable | undefined> {
   if (process.platform !== 'linux' || port === 0) return undefined
   const name = `plant-store is starting on ${host}:${port}`
-  // In the abstract namespace: it belongs to the network as ports do, and ends with its process.
+  // An abstract socket belongs to the network namespace, as ports do, and ends with its process.
   const claim = createServer(socket => socket.destroy()).listen(`\0${name}`)
   try {
     await once(claim, 'listening')
     return claim
   } catch (cause) {
-    // A sandbox without such names, or a host that is too long for one: then without the claim.
+    // Some sandboxes have no abstract sockets, and a host can be too long for a name. Then there is no claim.
     if ((cause as NodeJS.ErrnoException).code !== 'EADDRINUSE') return undefined
     throw new Error(`PORT cannot be listened on: another ${name}`, { cause })
   }

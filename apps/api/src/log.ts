@@ -1,19 +1,19 @@
 import { type Logger, pino } from 'pino'
 
-/** Lines that wait for the log's reader. Later ones are dropped, so that a reader that stalls stalls nothing. */
+/** Lines that wait for a slow reader. Beyond it lines are dropped, so that the reader never blocks the service. */
 const logBytesMax = 4 * 1024 * 1024
 
-/** How long lines wait to be written together, and how many characters of them. */
+/** How long lines are gathered into one write, and up to how many characters. */
 const gatherMs = 100
 const gatherCharsMax = 32 * 1024
 
 export interface ProcessLog {
   readonly logger: Logger
-  /** Takes whole lines. */
+  /** Writes complete lines. */
   write(lines: string): void
-  /** Resolves once the log is written, to false if its reader stalls for a second. */
+  /** Resolves to true once the log is written, or to false if its reader stalls for a second. */
   written(): Promise<boolean>
-  /** Ends the process once the log is written, or a second later if its reader stalls. */
+  /** Ends the process once the log is written, or after a second if its reader stalls. */
   exit(code: number): void
 }
 
@@ -22,7 +22,7 @@ const lastWriteMs = 1_000
 /**
  * Opens the log on standard output. Lines are at most twice {@link gatherMs} late, and written before the exit.
  *
- * @param toText what is written for lines, which are JSON
+ * @param toText formats lines of JSON
  */
 export function openLog(level: string, toText = (lines: string) => lines): ProcessLog {
   const destination = pino.destination({
@@ -33,7 +33,7 @@ export function openLog(level: string, toText = (lines: string) => lines): Proce
     periodicFlush: gatherMs,
   })
   let isStalled = false
-  // By themselves, as a flush at the exit, or by `fatal`, would try for ever to reach a reader that has gone.
+  // pino's own flush, at the exit or in `fatal`, would try forever to reach a reader that has gone.
   process.once('beforeExit', () => destination.flush())
   process.on('exit', () => isStalled || destination.flushSync())
   const write = (lines: string) => void destination.write(toText(lines))
@@ -56,8 +56,8 @@ export function openLog(level: string, toText = (lines: string) => lines): Proce
 }
 
 /**
- * Returns a log that hands its lines over to be written elsewhere: each write of its own wakes a thread of libuv, which
- * cost a tenth of the creates per second (docs/decisions/0003).
+ * Returns a log that gathers its lines for another thread to write. A write from each thread wakes a thread of libuv,
+ * which cost a tenth of the creates per second (docs/decisions/0003).
  */
 export function gatherLog(level: string, handOver: (lines: string) => void): Logger {
   let lines = ''

@@ -3,10 +3,10 @@ import { createServer } from 'node:http'
 import type { Config } from './config.ts'
 import { listen } from './listening.ts'
 
-// Not from the HTTP package: this thread would load Fastify for it.
+// Importing it from the HTTP package would load Fastify into this thread.
 const mediaType = 'text/plain; version=0.0.4; charset=utf-8'
 
-/** Answers `GET /metrics` without a token, on a port that only the operator's network should reach. */
+/** Serves `GET /metrics` without a token, on a port that only the operator's network should reach. */
 export async function serveMetrics(
   { host }: Config,
   port: number,

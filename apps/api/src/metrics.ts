@@ -1,4 +1,3 @@
-/** The name of each metric, its type and its help text. */
 export const metrics = {
   plant_store_build_info: ['gauge', 'Always 1; the version is that of the program.'],
   plant_store_ready: ['gauge', 'Whether the store works: 1 or 0.'],
@@ -27,7 +26,7 @@ export const sample = (value: number, labels: Labels = {}, suffix = '') => ({ va
 
 type Sample = ReturnType<typeof sample>
 
-/** Plain data: threads send theirs to the main thread. */
+/** Plain data, which threads send to the main thread. */
 export type Samples = Partial<Record<keyof typeof metrics, readonly Sample[]>>
 
 /** Counts values by the smallest bound that they do not exceed. */
@@ -53,7 +52,7 @@ export function createDistribution(bounds: readonly number[]): Distribution {
     count: () => count,
     samples(labels = {}) {
       let below = 0
-      // A bucket includes the smaller ones.
+      // Prometheus buckets are cumulative.
       const buckets = [...bounds, '+Inf'].map((le, at) => {
         below += counts[at] as number
         return sample(below, { ...labels, le }, '_bucket')

@@ -14,7 +14,7 @@ import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace'
 import { type DomainError, isDomainError, type PlantStore } from '@plant-store/domain'
 import type { RequestTracer } from '@plant-store/http/server'
 
-/** With retries. A collector that is gone must not keep the service from stopping. */
+/** Includes retries. A missing collector must not delay the shutdown. */
 const exportTimeoutMs = 1_000
 
 export interface Tracing extends AsyncDisposable {
@@ -24,7 +24,7 @@ export interface Tracing extends AsyncDisposable {
 }
 
 /**
- * Sends traces to where OpenTelemetry's variables (`OTEL_…`) say. The spans are made by hand, because automatic
+ * Exports traces as OpenTelemetry's variables (`OTEL_…`) configure. Spans are created by hand, as automatic
  * instrumentation does not see bundled ES modules.
  */
 export function startTracing(): Tracing {
@@ -82,7 +82,7 @@ export function startTracing(): Tracing {
       }
     },
     async [Symbol.asyncDispose]() {
-      // Lost spans are no reason to fail.
+      // Losing spans is not a failure.
       await provider.shutdown().catch(() => {})
     },
   }

@@ -1,15 +1,13 @@
 import { isColorSupported, prettyFactory } from 'pino-pretty'
 
-/** A line of the log, as it is parsed. */
 type Line = Readonly<Record<string, unknown>>
 
-/** What the message of a line says with its fields. The others follow it as JSON. */
+/** Sentences with the fields of some messages. Other fields follow a message as JSON. */
 const sentences: Readonly<Record<string, (line: Line) => string>> = {
   listening: ({ url, database }) => `serving ${database} on ${url}, to be tried out at ${url}/docs`,
   answered: ({ method, route = '(no such path)', status, ms }) => `${method} ${route} ${status} ${ms} ms`,
 }
 const inSentences = ['url', 'database', 'method', 'route', 'status', 'ms']
-/** For programs, which read JSON. */
 const leftOut = ['reqId', 'client', 'traceId']
 
 const prettify = prettyFactory({
@@ -24,7 +22,7 @@ const prettify = prettyFactory({
   ignore: [...inSentences, ...leftOut].join(','),
 })
 
-/** Returns lines of the log as a person reads them on a terminal. */
+/** Formats log lines for a terminal. */
 export function prettyLines(lines: string): string {
   return lines.replaceAll(/.+\n/g, line => prettify(line) ?? '')
 }

@@ -6,7 +6,7 @@ import { type HttpThreads, withinScrapeTime } from './http-threads.ts'
 import { metrics, type Samples, sample } from './metrics.ts'
 import type { StoreLog } from './store-log.ts'
 
-/** Returns a function that writes the metrics of the process for Prometheus. Calls that overlap share one text. */
+/** Returns a function that writes the metrics of the process for Prometheus. Concurrent calls share one text. */
 export function createScrape(
   databaseUrl: string,
   storage: Storage,
@@ -15,16 +15,16 @@ export function createScrape(
   threads: HttpThreads,
 ): () => Promise<string> {
   const scrape = async () => {
-    // Many processes are never asked for it.
+    // Loaded on the first scrape, which many processes never see.
     const [{ default: prometheus }, figures] = await Promise.all([
       import('prom-client'),
       threads.figures(),
-      // Without requests, a store can fail unseen. Its observer notes what the check finds.
+      // Without requests a failing store would go unnoticed. Its observer records what the check finds.
       withinScrapeTime(storage.check().catch(() => {})),
     ])
     const ofProcess = samplesOfProcess(storeLog.reason(), sizeOf(storeFiles(databaseUrl)))
     const all: Samples[] = [ofProcess, counters.read(storage.pending()), ...figures]
-    // Samples of several threads that have the same labels are added up.
+    // Adds up the samples of several threads with the same labels.
     return prometheus.AggregatorRegistry.aggregate(all.map(withHelp)).metrics()
   }
   let underWay: Promise<string> | undefined
@@ -41,7 +41,7 @@ function sizeOf(files: readonly string[]): number | undefined {
   try {
     return files.reduce((bytes, file) => bytes + (statSync(file, { throwIfNoEntry: false })?.size ?? 0), 0)
   } catch {
-    // A disk that fails: the figures are wanted all the more.
+    // A failing disk must not hide the other metrics.
     return undefined
   }
 }
@@ -60,7 +60,7 @@ function samplesOfProcess(failure: string | undefined, storeBytes: number | unde
   }
 }
 
-/** Returns the metrics as prom-client aggregates them. */
+/** Returns the metrics in prom-client's form for aggregation. */
 function withHelp(samples: Samples): object[] {
   return Object.entries(metrics).map(([name, [type, help]]) => {
     const ofName = samples[name as keyof Samples] ?? []

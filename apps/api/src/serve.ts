@@ -4,13 +4,13 @@ import { readConfig } from './config.ts'
 import { showFirstToken } from './first-token.ts'
 import { openLog } from './log.ts'
 
-/** Runs the service that the environment describes until a signal arrives. Where that fails, ends the process with 1. */
+/** Runs the service that the environment describes until a signal arrives. Exits with 1 if that fails. */
 export async function serve(): Promise<void> {
   try {
     await run()
   } catch (error) {
     process.stderr.write(`plant-store: ${explain(error as Error).replaceAll('\n', '\nplant-store: ')}\n`)
-    // Also where something that was opened cannot be closed.
+    // Also if something cannot be closed.
     process.exit(1)
   }
 }
@@ -27,7 +27,7 @@ async function run(): Promise<void> {
       log.exit(1)
     }, config.shutdownTimeoutMs).unref()
   })
-  // Its threads' too. Requests under way cannot be answered any more. What was answered is on the disk.
+  // Also from the threads. Requests under way stay unanswered; what was answered is on disk.
   process.once('uncaughtException', error => {
     logger.fatal({ err: error }, 'ended by a defect')
     log.exit(1)
@@ -36,7 +36,7 @@ async function run(): Promise<void> {
   const service = await startService(config, log, process.stderr.isTTY === true)
   logger.info({ url: service.url, database: storageName(config.databaseUrl) }, 'listening')
   if (service.firstToken !== undefined) {
-    // On a terminal, what is served comes first.
+    // The line that names the URL comes first.
     await log.written()
     showFirstToken(service.firstToken, service.url)
   }
@@ -46,7 +46,7 @@ async function run(): Promise<void> {
   logger.info('stopped')
 }
 
-/** Only the first counts: a terminal signals every process of its foreground job, and package managers pass theirs on. */
+/** Waits for the first signal and ignores further ones: terminals and package managers send the same signal twice. */
 function firstSignal(): Promise<NodeJS.Signals> {
   return new Promise(resolve => {
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, resolve)

@@ -2,13 +2,13 @@ import type { StoreState } from '@plant-store/persistence'
 import type { Logger } from 'pino'
 
 export interface StoreLog {
-  /** @param thread the number of the one that uses the store, 0 for the main thread */
+  /** @param thread the number of the thread that uses the store, 0 for the main thread */
   note(thread: number, state: StoreState): void
   /** Returns why the store fails, or `undefined` while it works. */
   reason(): string | undefined
 }
 
-/** Logs when the store begins to fail, why, and when it works again: once, however many threads use it. */
+/** Logs once, for all threads, when and why the store begins to fail, and when it works again. */
 export function createStoreLog(logger: Logger, store: string): StoreLog {
   const failing = new Set<number>()
   let reason: string | undefined

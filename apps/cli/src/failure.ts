@@ -8,7 +8,7 @@ export const exitCodes = {
   outputClosed: 141,
 } as const
 
-/** A failure whose message says it all in one line. */
+/** An error whose message is complete in one line. */
 export class Failure extends Error {
   override readonly name = 'Failure'
   readonly exitCode: number
@@ -19,7 +19,7 @@ export class Failure extends Error {
   }
 }
 
-/** Says in plain words why the system refused a file. */
+/** Returns a failure that says in plain words why the system refused a file. */
 export function fileFailure(file: string, cause: unknown): Failure {
   const { code = '', message } = cause as NodeJS.ErrnoException
   return new Failure(`${file}: ${reasons[code] ?? message}`, undefined, { cause })

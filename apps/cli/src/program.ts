@@ -64,7 +64,7 @@ try {
   process.exitCode = report(error)
 }
 
-/** Lets commander throw, so that there is one place that ends the process. */
+/** Makes commander throw, so that one place ends the process. */
 function quietly(command: CommandUnknownOpts): void {
   command.exitOverride().configureOutput({
     outputError: (text, write) => {
@@ -75,7 +75,7 @@ function quietly(command: CommandUnknownOpts): void {
 }
 
 function report(error: unknown): number {
-  // Commander has printed its own, and help is no error.
+  // Commander has printed its message, and help is not an error.
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.done : exitCodes.usage
   const message = oneLine(explain(error as Error))
   const json = process.argv.includes('--json')

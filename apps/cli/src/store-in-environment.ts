@@ -1,7 +1,7 @@
 import { defaultStoreUrl, parseStoreUrl } from '@plant-store/persistence'
 import { exitCodes, Failure } from './failure.ts'
 
-/** Returns the URL of the store that DATABASE_URL names, as the server reads it. */
+/** Returns the URL in DATABASE_URL, read as the server reads it. */
 export function storeUrl(): string {
   const { DATABASE_URL } = process.env
   const url = DATABASE_URL || defaultStoreUrl

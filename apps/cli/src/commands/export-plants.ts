@@ -36,7 +36,7 @@ store.`,
   })
 
 interface Target {
-  /** A path, or `-` for the standard output. */
+  /** A path, or `-` for standard output. */
   readonly file: string
   readonly format: FormatName
   readonly force?: boolean | undefined
@@ -74,7 +74,7 @@ async function exportDamaged(url: string, target: Target): Promise<void> {
   )
 }
 
-/** Returns how many plants are missing; `null` when they cannot be counted, because the index is damaged too. */
+/** Returns the number of missing plants, or `null` if a damaged index makes counting impossible. */
 function unreadPlants({ count, unreadable }: Salvage, exported: number): number | null {
   const { pages, plants } = unreadable()
   const isSound = pages === 0 && plants === 0
@@ -97,7 +97,7 @@ async function write(source: Source, { file, format, force, json, signal }: Targ
   const startedMs = performance.now()
   const { header, write } = formats[format]
   let exported = 0
-  // A bar between the lines that a terminal shows would make both unreadable.
+  // A bar would mix with lines on the same terminal.
   using progress = await showProgress('plant', !json && !(file === '-' && process.stdout.isTTY))
   async function* pieces() {
     if (header !== '') yield header

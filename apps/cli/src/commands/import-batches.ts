@@ -1,11 +1,13 @@
 import type { Plant } from '@plant-store/domain'
 import type { Entry } from '../formats/lines.ts'
 
-/** Plants that share a transaction: it takes a few tenths of a second, in which nobody else can write a store in a file. */
+/**
+ * Plants in one transaction. It takes a few tenths of a second, in which nothing else can write to a store in a file.
+ */
 const batchPlants = 20_000
 const batchTextMax = 16 * 1024 * 1024
 
-/** An interruption ends them with what was read before it. */
+/** Yields batches of lines. An interruption ends them with the lines read so far. */
 export async function* inBatches(
   pieces: AsyncIterable<readonly Entry<Plant>[]>,
   signal: AbortSignal,

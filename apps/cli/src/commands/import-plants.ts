@@ -124,7 +124,7 @@ async function runImport(from: string, options: ReturnType<typeof importPlants.o
   if (counts.rejected > 0) process.exitCode = exitCodes.incomplete
 }
 
-/** @throws Failure when a file is a part of the store */
+/** @throws Failure if the file is part of the store */
 function storeBeside(file: string): string {
   const url = storeUrl()
   refuseStore(file, url)

@@ -2,23 +2,22 @@ import { createPlantClient } from '@plant-store/client'
 import { idTaken, type Plant, type PlantId } from '@plant-store/domain'
 import { type LoadOutcome, type OnTaken, openArchive } from '@plant-store/persistence'
 
-/** Where the plants of an import go. */
 export interface ImportTarget extends AsyncDisposable {
   add(plants: readonly Plant[]): Promise<Loaded>
-  /** Ends the import. A strict one is kept only now. */
+  /** Ends the import. A strict import is stored only now. */
   keep(): Promise<'kept' | { readonly takenMeanwhile: PlantId }>
 }
 
-/** What became of plants. */
+/** The outcome of a batch. */
 export interface Loaded {
   readonly inserted: number
   readonly replaced: number
   readonly alreadyThere: number
-  /** Why plants were rejected, by their places. */
+  /** The reasons of rejected plants, by position. */
   readonly reasons: ReadonlyMap<number, string>
 }
 
-/** The store itself. Plants go into it batch by batch, or all of them at the end where the import is strict. */
+/** Opens the store itself. Plants are stored batch by batch, or all at the end of a strict import. */
 export async function openStore(url: string, onTaken: OnTaken, strict: boolean): Promise<ImportTarget> {
   await using opening = new AsyncDisposableStack()
   const archive = opening.use(await openArchive(url))
@@ -45,10 +44,10 @@ function summed(plants: readonly Plant[], outcomes: readonly LoadOutcome[]): Loa
   }
 }
 
-/** For a request on a slow line. */
+/** Long enough for a slow connection. */
 const timeoutMs = 60_000
 
-/** A server, through `POST /plants/batch`. */
+/** Opens a server, through `POST /plants/batch`. */
 export function openServer(baseUrl: URL, token: string): ImportTarget {
   const client = createPlantClient({ baseUrl, token, timeoutMs })
   return {

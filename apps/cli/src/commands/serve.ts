@@ -17,7 +17,7 @@ Settings come from the environment, among them:
 docs/operating.md of its repository lists all of them. Requests need an access token: see plant-store token create --help.`,
   )
   .action(async () => {
-    // Loaded here only: no other command needs an HTTP server.
+    // Imported here, as no other command needs an HTTP server.
     const api = await import('@plant-store/api/serve')
     await api.serve()
   })

@@ -105,7 +105,7 @@ function isScopes(value: unknown): boolean {
   return Array.isArray(value) && value.every(each => (scopes as readonly unknown[]).includes(each))
 }
 
-/** As `toISOString` writes it, and nothing else. */
+/** Returns whether the value is a time exactly as `toISOString` writes it. */
 function isMoment(value: unknown): boolean {
   return (
     typeof value === 'string' && !Number.isNaN(Date.parse(value)) && new Date(value).toISOString() === value

@@ -5,7 +5,7 @@ import { Failure } from '../failure.ts'
 import { storeUrl } from '../store-in-environment.ts'
 import { jsonOption, print } from '../terminal/output.ts'
 
-/** What a token can be made for; who may change plants may also read them. */
+/** The choices of `--scope`. Writing includes reading. */
 const grants = new Map<string, readonly Scope[]>([
   ['read', ['plants:read']],
   ['write', ['plants:read', 'plants:write']],
@@ -45,7 +45,7 @@ export const createToken = new Command('create')
       throw new Failure(`there is already a token named ${name}: revoke it, or take another name`)
     }
     print({ json }, { token: text, ...toJson(token) }, text)
-    // On the standard error, so that a script gets the token alone.
+    // On standard error, so that a script receives only the token.
     const until = expires ? `expires at ${minute(expires)}` : 'never expires'
     if (!json) process.stderr.write(`The token of ${name} grants ${scopes.join(' and ')}, and ${until}.\n`)
   })
@@ -117,7 +117,7 @@ function table(tokens: readonly AccessToken[]): string {
     .join('\n')
 }
 
-/** In UTC, as the logs are. */
+/** Returns the time to the minute, in UTC as in the log. */
 function minute(date: Date): string {
   return `${date.toISOString().slice(0, 16).replace('T', ' ')}Z`
 }

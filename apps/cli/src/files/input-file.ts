@@ -4,11 +4,11 @@ import { createGunzip } from 'node:zlib'
 import { fileFailure } from '../failure.ts'
 
 export interface Input {
-  /** Enough to see what it is. */
+  /** Long enough to detect the format. */
   readonly beginning: Buffer
-  /** All of it, decompressed, without a byte order mark. */
+  /** The whole content, decompressed, without a byte order mark. */
   readonly chunks: AsyncIterable<Buffer>
-  /** Of the file on the disk, of which `bytesRead` are read; 0 for a stream. */
+  /** The size on disk, of which `bytesRead` are read. 0 for a stream. */
   readonly bytes: number
   bytesRead(): number
 }
@@ -17,9 +17,9 @@ const chunkBytes = 256 * 1024
 const beginningBytes = 4096
 
 /**
- * Opens a file, which gzip may have compressed.
+ * Opens a file, decompressing gzip.
  *
- * @param from its path, or `-` for the standard input
+ * @param from its path, or `-` for standard input
  */
 export async function openInput(from: string, signal?: AbortSignal): Promise<Input> {
   const file = from === '-' ? undefined : createReadStream(from, { highWaterMark: chunkBytes })

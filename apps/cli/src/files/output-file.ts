@@ -7,7 +7,7 @@ import { Failure, fileFailure } from '../failure.ts'
 
 export const forceOption = new Option('--force', 'replace a file that is already there')
 
-/** @throws Failure when a file is the store itself, or a part of it */
+/** @throws Failure if the file is the store or part of it */
 export function refuseStore(file: string, storeUrl: string): void {
   if (storeFiles(storeUrl).some(part => isSameFile(file, part)))
     throw new Failure(`${file} is the store itself`)
@@ -27,9 +27,9 @@ function located(file: string): string {
 const bufferBytes = 1024 * 1024
 
 /**
- * Writes a file whole or not at all.
+ * Writes a file completely or not at all.
  *
- * @param file its path, or `-` for the standard output
+ * @param file its path, or `-` for standard output
  */
 export async function writeOutput(
   file: string,
@@ -38,7 +38,7 @@ export async function writeOutput(
 ): Promise<void> {
   if (file === '-') return pipeline(pieces, process.stdout, { end: false })
   try {
-    // While one buffer is being written, the next is being filled.
+    // The next buffer is filled while this one is written.
     await replaceFile(file, { force }, partial =>
       pipeline(pieces, createWriteStream(partial, { flags: 'wx', mode, highWaterMark: bufferBytes })),
     )

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { fileFailure } from '../failure.ts'
 import type { Rejected } from '../formats/lines.ts'
 
-/** Returns a function that makes lines of an NDJSON file durable. The first of them replace the file. */
+/** Returns a function that appends lines to an NDJSON file, durably. The first call replaces the file. */
 export function createRejectsFile(file: string): (rejected: readonly Rejected[]) => void {
   let flag = 'w'
   return rejected => {

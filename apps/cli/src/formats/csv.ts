@@ -11,7 +11,7 @@ import {
   withoutLineEnd,
 } from './lines.ts'
 
-/** A member of a plant as a field: one that is forgotten does not compile. */
+/** The members of a plant. A forgotten one does not compile. */
 const presence = { id: 'required', name: 'required', tag: 'optional' } as const satisfies {
   readonly [Member in keyof Required<Plant>]: 'required' | 'optional'
 }
@@ -24,8 +24,8 @@ const requiredColumns = columnsThatAre('required')
 export const columnsInWords = `the columns ${requiredColumns.join(' and ')}, and perhaps ${columnsThatAre('optional').join(' and ')}`
 
 /**
- * RFC 4180 with a header, and with two rules of our own. An optional text is absent if nothing stands between the
- * commas, and empty if `""` does. Broken quotes spoil only the line that they begin in.
+ * CSV of RFC 4180 with a header. An optional text is absent if its field is empty, and empty if its field is `""`.
+ * Broken quotes spoil only the line in which they begin.
  */
 export const csv: Format = {
   header: `${allColumns.join(',')}\n`,
@@ -48,7 +48,7 @@ const quote = 0x22
 async function* readCsv(pieces: AsyncIterable<Buffer>, lineBytesMax: number): AsyncGenerator<Entry<Plant>[]> {
   let columns: Columns | undefined
   let line = 1
-  /** The beginning of a record whose last quote is still open. */
+  /** The start of a record whose last quote is still open. */
   let open: Buffer[] = []
 
   const read = (bytes: Buffer, isLast: boolean): Entry<Plant>[] => {
@@ -85,12 +85,12 @@ async function* readCsv(pieces: AsyncIterable<Buffer>, lineBytesMax: number): As
   yield read(Buffer.concat(open), true)
 }
 
-/** A field: `undefined` where there is nothing between the commas, not even quotes. */
+/** `undefined` for an empty field without quotes. */
 type Field = string | undefined
-/** The fields of a record, or what is wrong with it. */
+/** The fields of a record, or its fault. */
 type Fields = readonly Field[] | string
 
-/** @throws Error because the meaning of all other lines depends on this one */
+/** @throws Error, as every other line depends on the header */
 function readHeader(fields: Fields): Columns {
   if (typeof fields === 'string') throw new Error(`the first line is no CSV header: ${fields}`)
   const wanted = `CSV begins with a line that names ${columnsInWords}`
@@ -122,7 +122,7 @@ function toMembers(fields: Fields, columns: Columns, encoding: Encoding): object
   return members
 }
 
-/** What is not an integer is left for the domain to refuse. */
+/** Returns text that is not an integer unchanged, for the domain to refuse. */
 function toInteger(field: string): bigint | string {
   return /^-?\d{1,40}$/.test(field) ? BigInt(field) : field
 }
@@ -134,7 +134,7 @@ interface CsvRecord {
 
 const separator = /,|\r?\n|\r?$/g
 
-/** Returns `undefined` when the text ends inside of quotes. */
+/** Returns `undefined` if the text ends inside quotes. */
 function recordAt(text: string, start: number): CsvRecord | undefined {
   const lineEnd = endOfLine(text, start)
   const line = text.slice(start, lineEnd)

@@ -6,7 +6,7 @@ export const formats = { ndjson, csv }
 export type FormatName = keyof typeof formats
 export const formatNames = Object.keys(formats) as FormatName[]
 
-/** Returns the given format, or the one that the first character shows. */
+/** Returns the given format, or the one that the first character indicates. */
 export function detectFormat(beginning: Buffer, from: string, given?: FormatName): FormatName {
   const mark = beginning.subarray(0, 2).toString('hex')
   if (mark === 'fffe' || mark === 'feff') throw new Failure(`${from}: it is UTF-16, and must be UTF-8`)

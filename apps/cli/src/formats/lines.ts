@@ -1,22 +1,21 @@
 import { isUtf8 } from 'node:buffer'
 import type { Plant } from '@plant-store/domain'
 
-/** A way to write plants into a file, and to read the same plants from it. */
+/** A file format that reads back exactly the plants it writes. */
 export interface Format {
-  /** What a file begins with. */
   readonly header: string
   write(plants: readonly Plant[]): string
-  /** Reads {@link wholeLines} in memory that depends on the longest of them only. */
+  /** Reads {@link wholeLines}. The memory depends only on the longest line. */
   read(pieces: AsyncIterable<Buffer>, lineBytesMax: number): AsyncGenerator<Entry<Plant>[]>
 }
 
-/** A line of a file, or several that quotes hold together: its value, or what is wrong with it. */
+/** A line of a file, or several lines of one quoted record: its value, or its fault. */
 export type Entry<Value> = { readonly line: number; readonly raw: string; readonly value: Value } | Rejected
 
 export interface Rejected {
-  /** From 1, and the first of several. */
+  /** From 1. Of several lines, the first. */
   readonly line: number
-  /** Bytes where they are not text, or not all of the line. */
+  /** Bytes if they are not UTF-8, or only part of the line. */
   readonly raw: string | Buffer
   readonly reason: string
 }
@@ -26,12 +25,12 @@ export const lineBytesMaxDefault = 16 * 1024 * 1024
 
 const newline = 0x0a
 
-/** Splits a file into pieces of whole lines. The middle of a line that is too long is left out, so that memory is bounded. */
+/** Splits a file into pieces of whole lines. Drops the middle of a line that is too long, which bounds the memory. */
 export async function* wholeLines(
   chunks: AsyncIterable<Buffer>,
   lineBytesMax: number,
 ): AsyncGenerator<Buffer> {
-  /** The beginning of a line whose end has not come. */
+  /** The start of an unfinished line. */
   let rest: Buffer[] = []
   let restBytes = 0
   for await (let chunk of chunks) {
@@ -54,7 +53,7 @@ export async function* wholeLines(
 
 export type Encoding = 'utf8' | 'latin1'
 
-/** Returns lines as text. Where some of them are not UTF-8, each byte of all of them is a character. */
+/** Returns lines as text: UTF-8, or else one character for each byte. */
 export function decode(bytes: Buffer): { text: string; encoding: Encoding } {
   const encoding = isUtf8(bytes) ? 'utf8' : 'latin1'
   return { text: bytes.toString(encoding), encoding }
@@ -81,7 +80,7 @@ export function isTooLong(raw: string, { encoding, lineBytesMax }: LineRules): b
 
 const shownBytesMax = 1024
 
-/** @param read makes a value of the line; what it throws is what is wrong with the line */
+/** @param read returns the value of the line, or throws its fault */
 export function judge<Value>(
   line: number,
   raw: string,

@@ -2,7 +2,7 @@ import { parsePlant } from '@plant-store/domain'
 import { parseJsonRecord } from '@plant-store/json'
 import { decode, type Entry, endOfLine, type Format, judge, withoutLineEnd } from './lines.ts'
 
-/** One JSON object a line, as POST /plants takes them. */
+/** One JSON object a line, as in POST /plants. */
 export const ndjson: Format = {
   header: '',
   read: (pieces, lineBytesMax) =>

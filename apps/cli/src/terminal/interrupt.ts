@@ -1,6 +1,9 @@
 import { exitCodes, Failure } from '../failure.ts'
 
-/** Returns a signal for the first SIGINT, SIGTERM or SIGHUP, so that work can end cleanly. A second one ends the process. */
+/**
+ * Returns a signal that the first SIGINT, SIGTERM or SIGHUP aborts, so that work can end cleanly. A second one ends the
+ * process.
+ */
 export function onInterrupt(): AbortSignal {
   const controller = new AbortController()
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {

@@ -2,29 +2,32 @@ import { Option } from '@commander-js/extra-typings'
 
 export interface Output {
   readonly json?: boolean | undefined
-  /** What the command writes. If it is `-`, the standard output, the result goes to the standard error. */
+  /** The file of the command. With `-`, standard output, the result goes to standard error. */
   readonly file?: string
 }
 
 export const jsonOption = new Option('--json', 'print JSON')
 
-/** Prints a result: an object for programs, words for people. */
+/** Prints a result: JSON for programs, a sentence for people. */
 export function print({ json, file }: Output, result: unknown, words: string): void {
   const stream = file === '-' ? process.stderr : process.stdout
   stream.write(`${json ? JSON.stringify(result) : words}\n`)
 }
 
-/** Returns such as `1 plant` or `20,000 plants`. */
+/** Returns a phrase such as `1 plant` or `20,000 plants`. */
 export function counted(count: number, what: string): string {
   return `${grouped(count)} ${what}${count === 1 ? '' : 's'}`
 }
 
-/** Returns such as `20,000`. The first `toLocaleString` of a process takes as long as loading most of this program. */
+/**
+ * Returns a number such as `20,000`. The first `toLocaleString` of a process takes as long as loading most of this
+ * program.
+ */
 export function grouped(count: number): string {
   return `${count}`.replaceAll(/\B(?=(\d{3})+$)/g, ',')
 }
 
-/** Returns such as `9s`, `1m 30s` or `2h 5m`. */
+/** Returns a duration such as `9s`, `1m 30s` or `2h 5m`. */
 export function duration(seconds: number): string {
   const whole = Math.round(seconds)
   if (whole < 60) return `${whole}s`

@@ -2,12 +2,12 @@ import { counted, duration, rate } from './output.ts'
 
 export interface Progress extends Disposable {
   /**
-   * @param count of what is done
+   * @param count the number done
    * @param value its part of the total
    * @param total 0 if unknown
    */
   update(count: number, value: number, total: number): void
-  /** Names a last stage, which cannot say how far it is. */
+  /** Names a last stage of unknown length. */
   note(stage: string): void
 }
 
