@@ -1,0 +1,68 @@
+import { spawnSync } from 'node:child_process'
+import { globSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+
+const root = join(import.meta.dirname, '../../..')
+const markdownlint = join(root, 'node_modules/markdownlint-cli2/markdownlint-cli2-bin.mjs')
+
+const exclude = (path: string) => /(^|\/)(node_modules|dist)$/.test(path)
+const files = globSync('{*,{apps,packages,tooling,docs,deploy,.changeset}/**/*}', { cwd: root, exclude })
+const documents = files.filter(path => path.endsWith('.md'))
+
+const words = (count: number) => Array.from({ length: count }, () => 'word').join(' ')
+
+/** Documents with one fault each, and the rule that finds it. */
+const faults: Readonly<Record<string, readonly [text: string, rule: string]>> = {
+  'a level is skipped': ['# A\n\n### B\n', 'MD001'],
+  'siblings have one name': ['# A\n\n## B\n\n## B\n', 'MD024'],
+  'a block names no language': ['```\ntext\n```\n', 'MD040'],
+  'a name is misspelt': ['It runs on Sqlite.\n', 'MD044'],
+  'a fragment leads nowhere': ['# A\n\n[a](#b)\n', 'MD051'],
+  'a link leads nowhere': ['[a](none.md)\n', 'relative-links'],
+  'a fragment of another page leads nowhere': ['[a](other.md#none)\n', 'relative-links'],
+  'a sentence is long': [`Short. ${words(36)}.\n`, 'plain-english'],
+  'a sentence in a list is long': [`- ${words(20)},\n  ${words(16)}.\n`, 'plain-english'],
+  'a sentence in a table is long': [`| a |\n| - |\n| ${words(36)} |\n`, 'plain-english'],
+  'a phrase has a better one': ['It is its own\naffair.\n', 'plain-english'],
+}
+
+test('the rules of pnpm check find each fault, and none in a sound document', () => {
+  const folder = realpathSync(mkdtempSync(join(tmpdir(), 'plant-store-documents-')))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  mkdirSync(join(folder, '.changeset'))
+  for (const [name, [text]] of Object.entries(faults))
+    writeFileSync(join(folder, `.changeset/${name}.md`), text)
+  writeFileSync(join(folder, '.changeset/other.md'), '# Title\n')
+  const sound = `# A\n\n${words(35)}. Word ${words(33)} \`on its own\`. [A link](.changeset/other.md#title "simply").\n`
+  writeFileSync(join(folder, 'sound.md'), sound)
+
+  const config = join(root, '.markdownlint-cli2.jsonc')
+  const args = [markdownlint, '--config', config]
+  const { stderr } = spawnSync(process.execPath, args, { cwd: folder, encoding: 'utf8' })
+  const found = [...stderr.matchAll(/^\.changeset\/(.*)\.md:\d+(?::\d+)? error ([\w-]+)/gm)]
+  expect(found.map(([, name, rule]) => [name, rule]).sort()).toEqual(
+    Object.entries(faults)
+      .map(([name, [, rule]]) => [name, rule])
+      .sort(),
+  )
+  expect(stderr.trim().split('\n')).toHaveLength(found.length)
+})
+
+test('documents name files that exist, and what is in them', () => {
+  const texts = documents.map(path => readFileSync(join(root, path), 'utf8'))
+  const fileOf = (name: string) => files.find(path => `/${path}`.endsWith(`/${name}`))
+  const find = (pattern: RegExp) => texts.flatMap(text => [...text.matchAll(pattern)])
+
+  const named = find(/`([\w@][\w./-]*\.(?:[cm]?[jt]s|json|ya?ml|md))`/g).map(([, name]) => name as string)
+  expect(named.length).toBeGreaterThan(150)
+  expect(named.filter(name => !fileOf(name))).toEqual([])
+
+  const declared = find(/`(\w+)`\s+(?:in|of)\s+`([\w./-]+\/[\w./-]+\.ts)`/g)
+  expect(declared.length).toBeGreaterThan(10)
+  for (const [text, name, path = ''] of declared) {
+    const source = readFileSync(join(root, fileOf(path) as string), 'utf8')
+    expect(source, text).toMatch(new RegExp(`\\b${name}\\b`))
+  }
+})
