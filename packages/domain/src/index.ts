@@ -10,6 +10,7 @@ export {
   plantIdMin,
   textBytes,
 } from './plant.ts'
+export type { PlantAdded } from './plant-added.ts'
 export type { PlantPageQuery, PlantRepository } from './plant-repository.ts'
 export {
   type CreateOutcome,
