@@ -36,6 +36,7 @@ test('there are packages, and each came from its tarball', async () => {
     '@plant-store/json',
     '@plant-store/jwt',
     '@plant-store/persistence',
+    '@plant-store/webhooks',
   ])
   const lock = JSON.parse(await readFile(join(folder, 'package-lock.json'), 'utf8'))
   const resolved = Object.entries<{ resolved?: string; link?: boolean }>(lock.packages)
@@ -101,6 +102,8 @@ const withoutNode = {
   domain: [],
   'domain/testing': [],
   json: [],
+  webhooks: [],
+  'webhooks/testing': [],
 }
 
 test.each(compilers)(

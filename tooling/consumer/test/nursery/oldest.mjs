@@ -60,6 +60,18 @@ const uses = {
     })
     assert.throws(() => parseJsonRecord('{"id": 1, "id": 2}'), SyntaxError)
   },
+  async webhooks() {
+    const { mintSecret, mintWebhookId, parseWebhookUrl, signedHeaders } = await import(
+      '@plant-store/webhooks'
+    )
+    const { createMemoryOutbox } = await import('@plant-store/webhooks/testing')
+    const { webhooks } = createMemoryOutbox()
+    const url = parseWebhookUrl('https://shop.example/plants', false)
+    const webhook = { id: mintWebhookId(), url, allowsPrivate: false, createdAt: new Date() }
+    await webhooks.add(webhook, mintSecret())
+    assert.equal((await webhooks.list())[0].url, url)
+    assert.match(signedHeaders('1', 0, '', [mintSecret()])['webhook-signature'], /^v1,/)
+  },
 }
 await uses[process.argv[2]]()
 console.log('works')

@@ -1,0 +1,12 @@
+export type {
+  Claim,
+  ClaimLimits,
+  ClaimOutcome,
+  Delivery,
+  LoggedDelivery,
+  Outbox,
+  WebhookFigures,
+} from './outbox.ts'
+export { mintSecret, signedHeaders, type WebhookSecret } from './signature.ts'
+export { mintWebhookId, type NewWebhook, parseWebhookUrl, type Webhook, type WebhookId } from './webhook.ts'
+export type { WebhookRepository } from './webhook-repository.ts'

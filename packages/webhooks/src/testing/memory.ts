@@ -1,0 +1,153 @@
+import type { PlantAdded } from '@plant-store/domain'
+import type { Claim, Outbox } from '../outbox.ts'
+import type { WebhookSecret } from '../signature.ts'
+import type { Webhook, WebhookId } from '../webhook.ts'
+import type { WebhookRepository } from '../webhook-repository.ts'
+
+export interface MemoryOutbox extends Outbox {
+  readonly webhooks: WebhookRepository
+  /** Does what storing a plant does. */
+  announce(event: PlantAdded): void
+}
+
+interface Kept {
+  webhook: Webhook
+  secrets: readonly { readonly secret: WebhookSecret; readonly untilMs: number }[]
+  nextClaimMs: number
+  leasedAtMs: number
+  leasedUntilMs: number
+  lease: string
+  missed: number
+  rows: Row[]
+}
+
+interface Row {
+  readonly id: bigint
+  readonly event: PlantAdded
+  attempts: number
+  /** Absent when it was given up. */
+  nextAttemptMs: number | undefined
+  reason?: string
+}
+
+/** An outbox that forgets with the process: for tests of the ports' users. */
+export function createMemoryOutbox(now: () => number = Date.now): MemoryOutbox {
+  const all = new Map<WebhookId, Kept>()
+  let count = 0n
+  const changing =
+    <Rest extends unknown[]>(change: (kept: Kept, ...rest: Rest) => void) =>
+    async (id: WebhookId, ...rest: Rest) => {
+      const kept = all.get(id)
+      if (kept !== undefined) change(kept, ...rest)
+      return kept !== undefined
+    }
+  const due = ({ rows }: Kept) =>
+    rows.filter(({ nextAttemptMs = Number.POSITIVE_INFINITY }) => nextAttemptMs <= now())
+  const restarted = ({ failingSince: _, ...webhook }: Webhook): Webhook => ({ ...webhook, failures: 0 })
+
+  return {
+    webhooks: {
+      async add(webhook, secret) {
+        all.set(webhook.id, {
+          webhook: { ...webhook, state: 'active', isFull: false, failures: 0 },
+          secrets: [{ secret, untilMs: Number.POSITIVE_INFINITY }],
+          nextClaimMs: 0,
+          leasedAtMs: 0,
+          leasedUntilMs: 0,
+          lease: '',
+          missed: 0,
+          rows: [],
+        })
+      },
+      list: async () => [...all.values()].map(({ webhook }) => webhook),
+      remove: async id => all.delete(id),
+      pause: changing(kept => {
+        kept.webhook = { ...kept.webhook, state: 'paused' }
+      }),
+      resume: changing(kept => {
+        kept.webhook = { ...restarted(kept.webhook), state: 'active' }
+        kept.nextClaimMs = 0
+      }),
+      rotate: changing((kept, secret: WebhookSecret, overlapMs: number) => {
+        const former = kept.secrets[0]?.secret as WebhookSecret
+        kept.secrets = [
+          { secret, untilMs: Number.POSITIVE_INFINITY },
+          { secret: former, untilMs: now() + overlapMs },
+        ]
+      }),
+      retry: changing(kept => {
+        kept.nextClaimMs = 0
+        for (const row of kept.rows) Object.assign(row, { attempts: 0, nextAttemptMs: now() })
+      }),
+    },
+    announce(event) {
+      for (const kept of all.values()) {
+        if (kept.webhook.isFull) kept.missed++
+        else kept.rows.push({ id: ++count, event, attempts: 0, nextAttemptMs: now() })
+      }
+    },
+    async claim({ leaseMs, rowsMax, textBytesMax }) {
+      const [kept] = [...all.values()]
+        .filter(each => each.webhook.state === 'active' && each.nextClaimMs <= now())
+        .filter(each => each.leasedUntilMs <= now() && due(each).length > 0)
+        .sort((a, b) => a.leasedAtMs - b.leasedAtMs)
+      if (kept === undefined) return undefined
+      Object.assign(kept, { lease: `${++count}`, leasedAtMs: now(), leasedUntilMs: now() + leaseMs })
+      let bytes = 0
+      const deliveries: Row[] = []
+      for (const row of due(kept).slice(0, rowsMax)) {
+        deliveries.push({ ...row })
+        bytes += Buffer.byteLength(row.event.plant.name + (row.event.plant.tag ?? ''))
+        if (bytes >= textBytesMax) break
+      }
+      const secrets = kept.secrets.filter(({ untilMs }) => untilMs > now()).map(({ secret }) => secret)
+      return { webhook: kept.webhook, secrets, lease: kept.lease, deliveries }
+    },
+    async settle({ webhook, lease }: Claim, { delivered, failed }) {
+      const kept = all.get(webhook.id)
+      if (kept?.lease !== lease) return
+      Object.assign(kept, { lease: '', leasedUntilMs: 0 })
+      kept.rows = kept.rows.filter(({ id }) => !delivered.includes(id))
+      if (delivered.length > 0) kept.webhook = restarted(kept.webhook)
+      if (failed === undefined) return
+      const { id, reason, retryInMs, claimInMs } = failed
+      const { failures, failingSince = new Date(now()) } = kept.webhook
+      kept.webhook = { ...kept.webhook, failures: failures + 1, failingSince }
+      if (claimInMs === undefined) kept.webhook = { ...kept.webhook, state: 'paused' }
+      else kept.nextClaimMs = now() + claimInMs
+      const row = kept.rows.find(each => each.id === id)
+      if (row === undefined) return
+      row.attempts++
+      row.reason = reason
+      row.nextAttemptMs = retryInMs === undefined ? undefined : now() + retryInMs
+    },
+    async setFull(id, isFull) {
+      const kept = all.get(id)
+      if (kept !== undefined) kept.webhook = { ...kept.webhook, isFull }
+    },
+    async figures() {
+      return [...all].map(([webhook, { rows, missed }]) => {
+        const waiting = rows.filter(({ nextAttemptMs }) => nextAttemptMs !== undefined)
+        const [oldest] = waiting
+        return {
+          webhook,
+          waiting: waiting.length,
+          givenUp: rows.length - waiting.length,
+          missed,
+          ...(oldest && { oldestMs: now() - oldest.event.addedAt.getTime() }),
+        }
+      })
+    },
+    async log(id, rowsMax) {
+      const rows = all.get(id)?.rows ?? []
+      const isWaiting = (row: Row) => (row.nextAttemptMs === undefined ? 0 : 1)
+      return [...rows]
+        .sort((a, b) => isWaiting(a) - isWaiting(b))
+        .slice(0, rowsMax)
+        .map(({ nextAttemptMs, ...row }) => ({
+          ...row,
+          ...(nextAttemptMs !== undefined && { nextAttemptAt: new Date(nextAttemptMs) }),
+        }))
+    },
+  }
+}

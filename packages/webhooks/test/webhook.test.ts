@@ -1,0 +1,30 @@
+import { mintWebhookId, parseWebhookUrl } from '@plant-store/webhooks'
+import { expect, test } from 'vitest'
+
+test.each([
+  ['https://shop.example/plants?a=b', 'https://shop.example/plants?a=b'],
+  ['HTTPS://Shop.Example', 'https://shop.example/'],
+  ['https://shop.example/#part', 'https://shop.example/'],
+])('%s is a webhook', (text, url) => {
+  expect(parseWebhookUrl(text, false)).toBe(url)
+})
+
+test.each([
+  ['shop.example', 'must be an https URL'],
+  ['http://shop.example/', 'must be an https URL'],
+  ['ftp://shop.example/', 'must be an https URL'],
+  ['https://flora:secret@shop.example/', 'must not contain credentials'],
+  ['https://flora@shop.example/', 'must not contain credentials'],
+  [`https://shop.example/${'a'.repeat(2_000)}`, 'must have at most 2000 characters'],
+])('%s is none', (text, message) => {
+  expect(() => parseWebhookUrl(text, false)).toThrow(message)
+})
+
+test('http is for those that allow private addresses', () => {
+  expect(parseWebhookUrl('http://127.0.0.1:8080/', true)).toBe('http://127.0.0.1:8080/')
+  expect(() => parseWebhookUrl('file:///plants', true)).toThrow('must be an https or http URL')
+})
+
+test('names can be typed', () => {
+  expect(mintWebhookId()).toMatch(/^wh_[0-9a-f]{12}$/)
+})
