@@ -2,8 +2,6 @@ import dns from 'node:dns'
 import { once } from 'node:events'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import {
   assertFailure,
   assertSuccess,
@@ -15,6 +13,7 @@ import {
 import { DomainError, type PlantRepository } from '@plant-store/domain'
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
 import { describe, expect, test, vi } from 'vitest'
+import { heapUsed } from './heap-used.ts'
 import { type MemoryServiceOptions, startMemoryService } from './memory-service.ts'
 
 async function start(options: MemoryServiceOptions = {}) {
@@ -341,13 +340,6 @@ describe('a client that sends requests without waiting for answers', () => {
     expect(requests).toBe(0)
   })
 })
-
-/** Without what is garbage. */
-function heapUsed(): number {
-  setFlagsFromString('--expose_gc')
-  runInNewContext('gc')()
-  return process.memoryUsage().heapUsed
-}
 
 const nextConnection = ({ server }: Service) =>
   new Promise<Socket>(resolve => server.server.once('connection', resolve))

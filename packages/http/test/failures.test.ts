@@ -40,8 +40,6 @@ test.each<[unknown, status: number, error: number, message: string, headers?: Re
     41501,
     'The body must be of the media type that the operation takes, in UTF-8',
   ],
-  [by('FST_ERR_CTP_BODY_TOO_LARGE'), 413, 41301, 'The body is larger than the server accepts'],
-  [by('FST_ERR_CTP_INVALID_CONTENT_LENGTH'), 400, 40000, 'The request is not well-formed HTTP'],
   [by('FST_ERR_BAD_URL'), 400, 40006, 'The request target is not correctly percent-encoded UTF-8'],
   [by('FST_ERR_MAX_PARAM_LENGTH'), 400, 40006, 'The request target is not correctly percent-encoded UTF-8'],
   [around(400), 400, 40000, 'slow down'],

@@ -14,6 +14,7 @@ import {
 import type { Plant, PlantRepository } from '@plant-store/domain'
 import { longPlant, plant } from '@plant-store/domain/testing'
 import { expect, test, vi } from 'vitest'
+import { heapUsed } from './heap-used.ts'
 import { startMemoryService } from './memory-service.ts'
 
 const mib = 2 ** 20
@@ -99,6 +100,18 @@ test.each([
   const answer = await wire.answer({ method: 'POST', target: client.target('/plants') })
   expect(answer.status).toBe(200)
   expect((await client.ask('POST', '/plants', other)).status).toBe(200)
+})
+
+test('a body in pieces of one byte takes no more memory than one in a piece', async () => {
+  await using store = await start({})
+  const { client } = store
+  using wire = await client.open()
+  const head = plantRequest(client, '', ['transfer-encoding: chunked']).toString('latin1')
+  const before = heapUsed()
+  const pieces = '1\r\n \r\n'.repeat(100_000)
+  wire.send(head.replace('content-length: 0\r\n', ''), pieces)
+  await vi.waitFor(() => expect(Math.max(...store.bytesRead())).toBeGreaterThan(pieces.length))
+  expect(heapUsed() - before).toBeLessThan(5 * mib)
 })
 
 test('bodies that nobody reads are not counted, and break no request', async () => {

@@ -129,8 +129,6 @@ function quoted(text: string): string {
 /** The errors that Fastify finds before a handler runs. */
 const fastifyFailures: ReadonlyMap<unknown, RequestErrorCode> = new Map([
   ['FST_ERR_CTP_INVALID_MEDIA_TYPE', 'unsupported-media-type'],
-  ['FST_ERR_CTP_BODY_TOO_LARGE', 'body-too-large'],
-  ['FST_ERR_CTP_INVALID_CONTENT_LENGTH', 'bad-request'],
   ['FST_ERR_BAD_URL', 'bad-target'],
   ['FST_ERR_MAX_PARAM_LENGTH', 'bad-target'],
 ])

@@ -2,6 +2,7 @@ import { on } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
 import { RequestError } from '../answer/failures.ts'
+import { createPieces, toBuffer } from './body.ts'
 
 /**
  * Requests whose body {@link readLines} reads. It limits the time of each line, so nothing limits that of the whole.
@@ -38,7 +39,12 @@ export async function* readLines(
   const stop = () => fail(new RequestError('draining', 'the server is about to stop'))
   timedByLine.add(request)
   let timer = setTimeout(late, lineTimeoutMs)
-  const open = createOpenLine()
+  const open = createPieces()
+  const closed = (rest: Buffer) => {
+    if (open.length() === 0) return rest
+    open.add(rest)
+    return open.take()
+  }
   const whole = (line: Buffer) => {
     if (line.length > lineBytesMax + Number(line.at(-1) === carriageReturn)) throw tooLong(lineBytesMax)
     return line
@@ -47,8 +53,7 @@ export async function* readLines(
   function* linesIn(bytes: Buffer) {
     let start = 0
     for (let end = bytes.indexOf(newline); end !== -1; end = bytes.indexOf(newline, start)) {
-      const line = bytes.subarray(start, end)
-      yield whole(start === 0 ? open.close(line) : line)
+      yield whole(start === 0 ? closed(bytes.subarray(0, end)) : bytes.subarray(start, end))
       start = end + 1
     }
   }
@@ -57,8 +62,7 @@ export async function* readLines(
     ending?.addEventListener('abort', stop)
     if (ending?.aborted) stop()
     for await (const [chunk] of chunks) {
-      // A stream that a hook of the host substituted may yield text.
-      const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : (chunk as Buffer)
+      const bytes = toBuffer(chunk)
       onBytes(bytes.length)
       const end = bytes.lastIndexOf(newline) + 1
       if (end > 0) {
@@ -70,7 +74,7 @@ export async function* readLines(
       // One byte more may be a carriage return.
       if (open.length() > lineBytesMax + 1) throw tooLong(lineBytesMax)
     }
-    const last = open.close(Buffer.alloc(0))
+    const last = open.take()
     if (last.length > 0) yield [whole(last)]
   } catch (error) {
     throw error instanceof RequestError ? error : new RequestError('bad-request', 'the body ended early')
@@ -86,31 +90,4 @@ export function isEmptyLine(line: Buffer): boolean {
 
 function tooLong(lineBytesMax: number): RequestError {
   return new RequestError('body-too-large', `a line of the body is longer than ${lineBytesMax} bytes`)
-}
-
-/** The start of a line, copied into a buffer: a sender could split it into chunks of one byte. */
-function createOpenLine() {
-  let buffer = Buffer.alloc(0)
-  let length = 0
-  const add = (bytes: Buffer) => {
-    if (length + bytes.length > buffer.length) {
-      const larger = Buffer.alloc(Math.max(2 * buffer.length, length + bytes.length))
-      buffer.copy(larger, 0, 0, length)
-      buffer = larger
-    }
-    length += bytes.copy(buffer, length)
-  }
-  return {
-    add,
-    length: () => length,
-    /** Returns the whole line, and starts the next. */
-    close(rest: Buffer): Buffer {
-      if (length === 0) return rest
-      add(rest)
-      const line = buffer.subarray(0, length)
-      buffer = Buffer.alloc(0)
-      length = 0
-      return line
-    },
-  }
 }

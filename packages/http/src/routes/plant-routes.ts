@@ -14,6 +14,7 @@ import { answer, answerCounted, answerNotModified } from '../answer/answer.ts'
 import { about, aroundBody, aroundRequest, failing, operation } from '../answer/description.ts'
 import { RequestError } from '../answer/failures.ts'
 import * as wire from '../answer/schemas.ts'
+import { readBody } from '../request/body.ts'
 import { readCondition, toEntityTag } from '../request/conditions.ts'
 import type { HeldBytes } from '../request/held-bytes.ts'
 import { readJson } from '../request/json.ts'
@@ -27,9 +28,7 @@ export function addPlantRoutes(
 ): void {
   // Bodies reach the routes as bytes.
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, parsed) =>
-    parsed(null, body),
-  )
+  app.addContentTypeParser('application/json', readBody)
 
   app.post<{ Body?: Buffer }>(
     '/plants',
@@ -48,7 +47,7 @@ export function addPlantRoutes(
       }),
     },
     async (request, reply) => {
-      const plant = parsePlant(readBody(request.body))
+      const plant = parsePlant(readJsonBody(request.body))
       request[plantId] = plant.id
       await store.create(plant)
       return answer(reply, plant)
@@ -142,7 +141,7 @@ export function addPlantRoutes(
     },
     async (request, reply) => {
       const id = readId(request)
-      const plant = parsePlant(readBody(request.body), id)
+      const plant = parsePlant(readJsonBody(request.body), id)
       const version = await store.replace(plant, readCondition(request))
       return answer(reply.header('etag', toEntityTag(version)), plant)
     },
@@ -174,7 +173,7 @@ export function addPlantRoutes(
 }
 
 /** @throws RequestError `bad-json` */
-function readBody(body: Buffer | undefined): unknown {
+function readJsonBody(body: Buffer | undefined): unknown {
   if (body === undefined || body.length === 0) throw new RequestError('bad-json', 'the request has no body')
   return readJson(body, 'body')
 }
