@@ -16,6 +16,15 @@ export function parseJsonRecord(text: string): unknown {
   return record
 }
 
+/** Writes a record of plain values and bigints, which {@link parseJsonRecord} reads back. Leaves out `undefined`. */
+export function writeJsonRecord(record: object): string {
+  const members = Object.entries(record).filter(([, value]) => value !== undefined)
+  const texts = members.map(([name, value]) => {
+    return `${JSON.stringify(name)}:${typeof value === 'bigint' ? value : JSON.stringify(value)}`
+  })
+  return `{${texts.join()}}`
+}
+
 const quote = 0x22
 const comma = 0x2c
 const minus = 0x2d

@@ -1,3 +1,12 @@
+export {
+  type CourierLimits,
+  type CourierOptions,
+  type CourierReport,
+  type CourierSignals,
+  courierLimits,
+  createCourier,
+  type Post,
+} from './courier.ts'
 export type {
   Claim,
   ClaimLimits,

@@ -68,6 +68,8 @@ export interface WebhookFigures {
   readonly webhook: WebhookId
   readonly waiting: number
   readonly givenUp: number
+  /** Whether nothing more is announced to it: `setFull`. */
+  readonly isFull: boolean
   /** Not announced because it was full. */
   readonly missed: number
   /** How long the oldest of those that wait has waited. */

@@ -12,8 +12,6 @@ export interface Webhook {
   readonly createdAt: Date
   /** Plants are announced to a paused one too, and wait. */
   readonly state: 'active' | 'paused'
-  /** Whether so much waits that nothing more is announced to it. */
-  readonly isFull: boolean
   /** How many attempts have failed since the last one that was received. */
   readonly failures: number
   /** When the first of those failed. */

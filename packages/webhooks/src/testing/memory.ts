@@ -17,6 +17,7 @@ interface Kept {
   leasedAtMs: number
   leasedUntilMs: number
   lease: string
+  isFull: boolean
   missed: number
   rows: Row[]
 }
@@ -49,12 +50,13 @@ export function createMemoryOutbox(now: () => number = Date.now): MemoryOutbox {
     webhooks: {
       async add(webhook, secret) {
         all.set(webhook.id, {
-          webhook: { ...webhook, state: 'active', isFull: false, failures: 0 },
+          webhook: { ...webhook, state: 'active', failures: 0 },
           secrets: [{ secret, untilMs: Number.POSITIVE_INFINITY }],
           nextClaimMs: 0,
           leasedAtMs: 0,
           leasedUntilMs: 0,
           lease: '',
+          isFull: false,
           missed: 0,
           rows: [],
         })
@@ -82,7 +84,7 @@ export function createMemoryOutbox(now: () => number = Date.now): MemoryOutbox {
     },
     announce(event) {
       for (const kept of all.values()) {
-        if (kept.webhook.isFull) kept.missed++
+        if (kept.isFull) kept.missed++
         else kept.rows.push({ id: ++count, event, attempts: 0, nextAttemptMs: now() })
       }
     },
@@ -123,16 +125,17 @@ export function createMemoryOutbox(now: () => number = Date.now): MemoryOutbox {
     },
     async setFull(id, isFull) {
       const kept = all.get(id)
-      if (kept !== undefined) kept.webhook = { ...kept.webhook, isFull }
+      if (kept !== undefined) kept.isFull = isFull
     },
     async figures() {
-      return [...all].map(([webhook, { rows, missed }]) => {
+      return [...all].map(([webhook, { rows, isFull, missed }]) => {
         const waiting = rows.filter(({ nextAttemptMs }) => nextAttemptMs !== undefined)
         const [oldest] = waiting
         return {
           webhook,
           waiting: waiting.length,
           givenUp: rows.length - waiting.length,
+          isFull,
           missed,
           ...(oldest && { oldestMs: now() - oldest.event.addedAt.getTime() }),
         }

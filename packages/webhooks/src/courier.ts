@@ -1,0 +1,207 @@
+import { setTimeout } from 'node:timers/promises'
+import { isDomainError } from '@plant-store/domain'
+import { writeJsonRecord } from '@plant-store/json'
+import type { Claim, ClaimOutcome, Delivery, Outbox } from './outbox.ts'
+import { signedHeaders } from './signature.ts'
+import type { Webhook, WebhookId } from './webhook.ts'
+import type { WebhookRepository } from './webhook-repository.ts'
+
+export interface CourierLimits {
+  /** How often it looks for what is due, when nothing is. */
+  readonly pollMs: number
+  /** From the name of the host to the end of the answer. `post` keeps to it. */
+  readonly deliveryTimeoutMs: number
+  /** A claim begins no delivery later than this. */
+  readonly claimTimeMs: number
+  readonly claimRowsMax: number
+  readonly claimTextBytesMax: number
+  readonly webhooksAtOnce: number
+  /** For each failed attempt of a delivery but the last: three days in all. */
+  readonly retryDelaysMs: readonly number[]
+  /** A failing webhook is left alone for twice as long each time, from a second up to this. */
+  readonly webhookDelayMaxMs: number
+  /** A webhook that has failed for so long is paused. */
+  readonly pauseAfterMs: number
+  /** Deliveries of a webhook that wait or were given up. */
+  readonly outboxRowsMax: number
+  /** How often those are counted. */
+  readonly countEveryMs: number
+}
+
+const [second, minute, hour] = [1_000, 60_000, 3_600_000]
+
+export const courierLimits: CourierLimits = {
+  pollMs: second / 2,
+  deliveryTimeoutMs: 15 * second,
+  claimTimeMs: 15 * second,
+  claimRowsMax: 100,
+  claimTextBytesMax: 1024 * 1024,
+  webhooksAtOnce: 16,
+  retryDelaysMs: [5 * second, 5 * minute, 30 * minute, ...[2, 5, 10, 14, 18, 24].map(hours => hours * hour)],
+  webhookDelayMaxMs: 5 * minute,
+  pauseAfterMs: 5 * 24 * hour,
+  outboxRowsMax: 1_000_000,
+  countEveryMs: 10 * second,
+}
+
+/** One attempt to deliver. The body is JSON. */
+export interface Post extends Pick<Webhook, 'url' | 'allowsPrivate'> {
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+  /** Ends the attempt: it is neither delivered nor failed. */
+  readonly signal: AbortSignal
+}
+
+/** What operators want to know. */
+export type CourierReport =
+  | { readonly event: 'delivered'; readonly webhook: WebhookId; readonly count: number }
+  | {
+      readonly event: 'attempt-failed' | 'given-up' | 'paused'
+      readonly webhook: WebhookId
+      readonly reason: string
+      readonly plant: bigint
+    }
+  | { readonly event: 'removed' | 'full' | 'no-longer-full'; readonly webhook: WebhookId }
+
+export interface CourierOptions {
+  readonly outbox: Outbox
+  readonly webhooks: Pick<WebhookRepository, 'remove'>
+  /** Resolves to the status of the answer. Rejects with an Error that says why there is none. */
+  readonly post: (post: Post) => Promise<number>
+  readonly report: (report: CourierReport) => void
+  readonly limits?: Partial<CourierLimits>
+  readonly now?: () => number
+  /** Resolves after this time, or at once when the signal is aborted. */
+  readonly wait?: (ms: number, signal: AbortSignal) => Promise<void>
+}
+
+export interface CourierSignals {
+  /** Nothing more is begun. */
+  readonly stop: AbortSignal
+  /** What is under way is given up. */
+  readonly abort: AbortSignal
+}
+
+/**
+ * Returns a function that delivers until it is stopped, and then gives back every lease. The deliveries of a webhook
+ * are made one after another, in the order as created: one that fails waits, and the others go on. Webhooks do not wait
+ * for each other.
+ */
+export function createCourier({
+  outbox,
+  webhooks,
+  post,
+  report,
+  now = Date.now,
+  wait = (ms, signal) => setTimeout(ms, undefined, { signal }).catch(() => {}),
+  ...given
+}: CourierOptions): (signals: CourierSignals) => Promise<void> {
+  const limits = { ...courierLimits, ...given.limits }
+  const claimLimits = {
+    leaseMs: 2 * (limits.claimTimeMs + limits.deliveryTimeoutMs),
+    rowsMax: limits.claimRowsMax,
+    textBytesMax: limits.claimTextBytesMax,
+  }
+
+  const deliver = async (claim: Claim, { stop, abort }: CourierSignals): Promise<void> => {
+    const { id } = claim.webhook
+    const beganAt = now()
+    const delivered: bigint[] = []
+    let failed: ClaimOutcome['failed']
+    for (const delivery of claim.deliveries) {
+      if (stop.aborted || now() - beganAt >= limits.claimTimeMs) break
+      const outcome = await attempt(claim, delivery, abort)
+      if (outcome === 'received') delivered.push(delivery.id)
+      else if (outcome === 'gone') {
+        await webhooks.remove(id)
+        return report({ event: 'removed', webhook: id })
+      } else {
+        if (outcome !== 'aborted') failed = fail(claim, delivery, outcome.reason, delivered.length > 0)
+        break
+      }
+    }
+    await outbox.settle(claim, failed === undefined ? { delivered } : { delivered, failed })
+    if (delivered.length > 0) report({ event: 'delivered', webhook: id, count: delivered.length })
+  }
+
+  const attempt = async ({ webhook, secrets }: Claim, { event }: Delivery, signal: AbortSignal) => {
+    const { url, allowsPrivate } = webhook
+    const body = writeJsonRecord(event.plant)
+    const headers = signedHeaders(`added_${event.version}`, now(), body, secrets)
+    try {
+      const status = await post({ url, allowsPrivate, headers, body, signal })
+      if (status >= 200 && status < 300) return 'received'
+      return status === 410 ? 'gone' : { reason: `answered ${status}` }
+    } catch (error) {
+      return signal.aborted ? 'aborted' : { reason: (error as Error).message.slice(0, reasonLengthMax) }
+    }
+  }
+
+  const fail = (
+    { webhook }: Claim,
+    { id, attempts, event }: Delivery,
+    reason: string,
+    hasDelivered: boolean,
+  ): ClaimOutcome['failed'] => {
+    const { failures, failingSince } = hasDelivered ? { failures: 0 } : webhook
+    const about = { webhook: webhook.id, reason, plant: event.plant.id }
+    const retryInMs = limits.retryDelaysMs[attempts]
+    const isPaused = failingSince !== undefined && now() - failingSince.getTime() >= limits.pauseAfterMs
+    report({ event: 'attempt-failed', ...about })
+    if (retryInMs === undefined) report({ event: 'given-up', ...about })
+    if (isPaused) report({ event: 'paused', ...about })
+    return {
+      id,
+      reason,
+      ...(retryInMs !== undefined && { retryInMs: withJitter(retryInMs) }),
+      ...(!isPaused && {
+        claimInMs: withJitter(Math.min(second * 2 ** Math.min(failures, 30), limits.webhookDelayMaxMs)),
+      }),
+    }
+  }
+
+  const limitOutbox = async () => {
+    for (const { webhook, waiting, givenUp, isFull } of await outbox.figures()) {
+      const rows = waiting + givenUp
+      const turns = isFull ? rows <= limits.outboxRowsMax / 2 : rows >= limits.outboxRowsMax
+      if (!turns) continue
+      await outbox.setFull(webhook, !isFull)
+      report({ event: isFull ? 'no-longer-full' : 'full', webhook })
+    }
+  }
+
+  return async signals => {
+    const { stop } = signals
+    const underWay = new Set<Promise<void>>()
+    let countAt = now()
+    while (!stop.aborted) {
+      if (now() >= countAt) {
+        countAt = now() + limits.countEveryMs
+        await limitOutbox().catch(passOverOutage)
+      }
+      const isBusy = underWay.size >= limits.webhooksAtOnce
+      const claim = isBusy ? undefined : await outbox.claim(claimLimits).catch(passOverOutage)
+      if (claim === undefined) {
+        await Promise.race([wait(limits.pollMs, stop), ...underWay])
+        continue
+      }
+      const round = deliver(claim, signals)
+        .catch(passOverOutage)
+        .finally(() => underWay.delete(round))
+      underWay.add(round)
+    }
+    await Promise.all(underWay)
+  }
+}
+
+const reasonLengthMax = 200
+
+/** Up to a fifth later, so that what failed together is not repeated together. */
+function withJitter(ms: number): number {
+  return Math.round(ms * (1 + Math.random() / 5))
+}
+
+/** The store reports its outages. A lease that was not given back ends by its time. */
+function passOverOutage(error: unknown): undefined {
+  if (!isDomainError(error)) throw error
+}
