@@ -345,8 +345,8 @@ test('a refused token is not repeated in the message, which a log may keep', () 
   expect(faultsOf({ BASE_URL: 'http://user:secret@a/' }).join()).not.toContain('secret')
 })
 
-describe('the table in docs/operating.md', () => {
-  const page = readFileSync(join(import.meta.dirname, '../../../docs/operating.md'), 'utf8')
+describe('the table in docs/settings.md', () => {
+  const page = readFileSync(join(import.meta.dirname, '../../../docs/settings.md'), 'utf8')
   const rows = [...page.matchAll(/^\| `([A-Z_]+)` +\| *(.*?) *\|/gm)].map(([, name = '', value = '']) => ({
     name,
     value,

@@ -11,11 +11,13 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { Place } from './place.ts'
 
 const { PATH } = process.env
-const page = readFileSync(new URL('../../../docs/operating.md', import.meta.url), 'utf8')
+const docs = new URL('../../../docs/', import.meta.url)
+const pages = readdirSync(docs).filter(name => name.endsWith('.md'))
+const documents = pages.map(name => readFileSync(new URL(name, docs), 'utf8')).join('\n')
 
-/** The only block of a language that has these words. */
+/** The only block of a language in docs/ that has these words. */
 function block(language: string, words: string): string {
-  const blocks = [...page.matchAll(/^```(\w+)\n(.*?)^```$/gms)]
+  const blocks = [...documents.matchAll(/^```(\w+)\n(.*?)^```$/gms)]
   const found = blocks.filter(([, name, content]) => name === language && content?.includes(words))
   expect(found, `${language} with ${words}`).toHaveLength(1)
   return found[0]?.[2] as string
@@ -46,7 +48,15 @@ function runBlock(words: string, replaced: Readonly<Record<string, string>> = {}
   })
 }
 
-describe('what the page for operators says to run works:', () => {
+describe('what the pages for operators say to run works:', () => {
+  test('a backup and its restore', async () => {
+    await place.load(0, 10)
+    expect(runBlock('backup plants.backup')).toMatchObject({ status: 0, stderr: '' })
+    await place.load(10, 10)
+    expect(runBlock('restore plants.backup')).toMatchObject({ status: 0, stderr: '' })
+    expect(await place.count()).toBe(10)
+  })
+
   test('a backup each day, and old ones are removed once there is a new one', async () => {
     await place.load(0, 10)
     const folder = place.path('backups')

@@ -9,7 +9,7 @@ while [ -L "$file" ]; do
   esac
 done
 lib=$(cd "${file%/*}/../lib" && pwd -P) || exit 1
-# glibc keeps memory for each thread: this saves some (docs/operating.md).
+# glibc keeps memory for each thread: this saves some (docs/settings.md).
 export MALLOC_ARENA_MAX="${MALLOC_ARENA_MAX:-2}"
 # Node needs libatomic, which small systems lack.
 export LD_LIBRARY_PATH="${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$lib"

@@ -73,7 +73,7 @@ describe('the released folder', needs('Debian (dpkg-query)', canRelease), () => 
     expect(symbols.filter(each => each.startsWith('GLIBC_')).at(-1)).toBe('GLIBC_2.34')
     // Of GCC 11.
     expect(symbols.at(-1)).toBe('GLIBCXX_3.4.29')
-    const page = readFileSync(new URL('../../../docs/operating.md', import.meta.url), 'utf8')
+    const page = readFileSync(new URL('../../../docs/install.md', import.meta.url), 'utf8')
     expect(page).toContain('It needs glibc 2.34 and the libstdc++ of GCC 11')
   })
 

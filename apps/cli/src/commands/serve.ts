@@ -14,7 +14,7 @@ Settings come from the environment, among them:
   LOG_LEVEL      fatal, error, warn, info, debug, trace or silent (info)
   LOG_FORMAT     json, or pretty, which it is on a terminal
 
-docs/operating.md of its repository lists all of them. Requests need an access token: see plant-store token create --help.`,
+docs/settings.md of its repository lists all of them. Requests need an access token: see plant-store token create --help.`,
   )
   .action(async () => {
     // Imported here, as no other command needs an HTTP server.
