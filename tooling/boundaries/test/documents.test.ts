@@ -66,3 +66,22 @@ test('documents name files that exist, and what is in them', () => {
     expect(source, text).toMatch(new RegExp(`\\b${name}\\b`))
   }
 })
+
+test('the README is short, and its figures are those of the benchmark', () => {
+  const readme = readFileSync(join(root, 'README.md'), 'utf8')
+  expect(readme.trimEnd().split('\n').length).toBeLessThanOrEqual(110)
+
+  const benchmark = readFileSync(join(root, 'docs/benchmark.md'), 'utf8')
+  const sections = new Map(
+    benchmark
+      .split(/^## /m)
+      .map(section => [section.split('\n', 1)[0]?.toLowerCase().replaceAll(' ', '-'), section]),
+  )
+  const linked = [...readme.matchAll(/\[([^\]]+)\]\(docs\/benchmark\.md#([\w-]+)\)/g)]
+  const figures = linked.flatMap(([, text = '', section = '']) =>
+    [...text.matchAll(/\d[\d,.]*\d/g)].map(([figure]) => ({ figure, section })),
+  )
+  expect(figures.length).toBeGreaterThanOrEqual(7)
+  for (const { figure, section } of figures)
+    expect(sections.get(section)?.split(/[^\d,.]+/)).toContain(figure)
+})

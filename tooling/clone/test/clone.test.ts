@@ -135,13 +135,9 @@ describe('on a fresh clone', () => {
     }
   })
 
-  test('the server starts by the name of its package, without a registry, and stops when pnpm is told to', async () => {
+  test('the server starts, without a registry, and stops when pnpm is told to', async () => {
     const environment = { ...offline, PORT: '0', DATABASE_URL: 'file::memory:' }
-    const { child, written, ended } = startPnpm(
-      ['--filter', '@plant-store/api', 'start'],
-      folder,
-      environment,
-    )
+    const { child, written, ended } = startPnpm(['start'], folder, environment)
     while (!written.stdout.includes('"listening"')) {
       const next = await Promise.race([once(child.stdout, 'data'), ended])
       if (!Array.isArray(next)) throw new Error(`${next.stdout}\n${next.stderr}`)

@@ -49,8 +49,12 @@ test('there are packages, and each came from its tarball', async () => {
 })
 
 test('every example in the READMEs is one that runs', async () => {
-  for (const { name } of packages) {
-    const readme = await readFile(join(folder, 'node_modules', name, 'README.md'), 'utf8')
+  const ofProject = ['project', join(import.meta.dirname, '../../../README.md')] as const
+  const ofPackages = packages.map(
+    ({ name }) => [name, join(folder, 'node_modules', name, 'README.md')] as const,
+  )
+  for (const [name, path] of [ofProject, ...ofPackages]) {
+    const readme = await readFile(path, 'utf8')
     const examples = [...readme.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, code]) => code as string)
     expect(examples.length, `examples in the README of ${name}`).toBeGreaterThan(0)
     for (const [n, code] of examples.entries()) {

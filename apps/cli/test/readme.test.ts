@@ -1,0 +1,102 @@
+import { spawnSync } from 'node:child_process'
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
+import { stripVTControlCharacters } from 'node:util'
+import { startServer } from '@plant-store/harness'
+import { commandProgram } from '@plant-store/harness/command'
+import { needs } from '@plant-store/harness/vitest'
+import { expect, test } from 'vitest'
+import { Place } from './place.ts'
+
+const root = new URL('../../../', import.meta.url)
+const readme = readFileSync(new URL('README.md', root), 'utf8')
+const blocks = (language: string) =>
+  [...readme.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, 'gms'))].map(
+    ([, text]) => text as string,
+  )
+
+/** Each command of a session with what it prints. */
+const session = blocks('console')
+  .flatMap(text => text.split(/^\$ /m).filter(Boolean))
+  .map(text => {
+    const [command = '', ...printed] = text.trimEnd().split('\n')
+    return { command, printed }
+  })
+
+const curl = needs('curl', spawnSync('curl', ['--version']).status === 0)
+
+test('the session of the README goes as it says', curl, async () => {
+  await using place = new Place()
+  await using server = await startServer({ databaseUrl: place.url, environment: { ACCESS_TOKENS: 'given' } })
+  expect(session.length).toBeGreaterThan(5)
+  // A version is random: each one that the README shows, with the one that the server gave.
+  const versions = new Map<string, string>()
+  for (const { command, printed } of session) {
+    expect(command).toContain('http://127.0.0.1:3000')
+    let script = command.replaceAll('http://127.0.0.1:3000', server.url)
+    for (const [shown, real] of versions) script = script.replaceAll(shown, real)
+    const { stdout } = spawnSync('/bin/sh', ['-c', script], {
+      env: { PATH: process.env['PATH'], TOKEN: 'given' },
+      encoding: 'utf8',
+    })
+    const lines = stripVTControlCharacters(stdout).trimEnd().split(/\r?\n/)
+    for (const line of printed) {
+      const [, shown] = /^etag: (".*")$/.exec(line) ?? []
+      const real = lines.find(each => each.startsWith('etag: '))?.slice('etag: '.length)
+      if (shown !== undefined && real !== undefined) versions.set(shown, real)
+    }
+    const expected = printed.map(line =>
+      [...versions].reduce((all, [shown, real]) => all.replaceAll(shown, real), line),
+    )
+    // Fields of the header that matter little are left out.
+    expect([command, lines.filter(line => expected.includes(line))]).toEqual([command, expected])
+    expect(lines.at(-1)).toBe(expected.at(-1))
+  }
+})
+
+test('the other commands of the README work, here or in another test', async () => {
+  const commands = blocks('sh').flatMap(text =>
+    text
+      .trimEnd()
+      .split('\n')
+      .map(line => line.replace(/ +#.*/, '')),
+  )
+  const elsewhere: Readonly<Record<string, readonly [file: string, words: string]>> = {
+    'npx --yes pnpm@12 start': ['tooling/clone/test/clone.test.ts', "startPnpm(['start']"],
+    'npx --yes pnpm@12 test': ['.ci/run', 'npx --yes pnpm@12 test'],
+    'npm install --global plant-store': ['tooling/consumer/test/program.test.ts', "['npm', 'install'"],
+  }
+  for (const [file, words] of Object.values(elsewhere)) {
+    expect(readFileSync(new URL(file, root), 'utf8')).toContain(words)
+  }
+  const here = commands.filter(command => !(command in elsewhere))
+  expect(commands.filter(command => command in elsewhere)).toEqual(Object.keys(elsewhere))
+  expect(here.map(command => command.split(' ').slice(0, 2).join(' '))).toEqual([
+    'plant-store serve',
+    'plant-store token',
+    'plant-store import',
+    'plant-store backup',
+  ])
+
+  await using place = new Place()
+  const program = place.path('plant-store')
+  writeFileSync(program, `#!/bin/sh\nexec '${process.execPath}' '${commandProgram}' "$@"\n`)
+  chmodSync(program, 0o755)
+  writeFileSync(place.path('plants.ndjson'), '{"id":1,"name":"Monstera"}\n')
+  const environment = { PATH: `${place.folder}:${process.env['PATH']}`, DATABASE_URL: place.url }
+  const [serve = '', ...others] = here
+  await using _server = await startServer({
+    command: ['/bin/sh', '-c', `exec ${serve}`],
+    folder: place.folder,
+    environment,
+  })
+  for (const command of others) {
+    const { status, stderr } = spawnSync('/bin/sh', ['-c', command], {
+      cwd: place.folder,
+      env: environment,
+      encoding: 'utf8',
+    })
+    expect([command, status]).toEqual([command, 0])
+    expect(stderr).not.toMatch(/^plant-store: /m)
+  }
+  expect(await place.count()).toBe(1)
+})
