@@ -1,4 +1,5 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely'
+import { announceAddedPlants } from './announcing.ts'
 import { anyVersion, type Tables } from './tables.ts'
 
 /** Where the table definitions of the databases differ. */
@@ -44,6 +45,56 @@ const migrations: readonly Migration[] = [
       .alterTable('plants')
       .addColumn('version', int64, column => column.notNull().defaultTo(before))
       .execute()
+  },
+  async (db, { int64, tableOptions }) => {
+    await db.schema
+      .createTable('webhooks')
+      .addColumn('id', 'text', column => column.primaryKey().notNull())
+      .addColumn('url', 'text', column => column.notNull())
+      .addColumn('allows_private', int64, column => column.notNull())
+      .addColumn('created_at', int64, column => column.notNull())
+      .addColumn('secret', 'text', column => column.notNull())
+      .addColumn('former_secret', 'text')
+      .addColumn('former_secret_until', int64, column => column.notNull().defaultTo(0))
+      .addColumn('is_paused', int64, column => column.notNull().defaultTo(0))
+      .addColumn('is_full', int64, column => column.notNull().defaultTo(0))
+      .addColumn('missed', int64, column => column.notNull().defaultTo(0))
+      .addColumn('failures', int64, column => column.notNull().defaultTo(0))
+      .addColumn('failing_since', int64)
+      .addColumn('next_claim_at', int64, column => column.notNull().defaultTo(0))
+      .addColumn('lease', 'text', column => column.notNull().defaultTo(''))
+      .addColumn('leased_at', int64, column => column.notNull().defaultTo(0))
+      .addColumn('leased_until', int64, column => column.notNull().defaultTo(0))
+      .modifyEnd(tableOptions)
+      .execute()
+    await db.schema
+      .createTable('outbox')
+      .addColumn('position', int64, column =>
+        int64 === 'bigint' ? column.primaryKey().generatedAlwaysAsIdentity() : column.primaryKey(),
+      )
+      .addColumn('webhook', 'text', column => column.notNull().references('webhooks.id').onDelete('cascade'))
+      .addColumn('version', int64, column => column.notNull())
+      .addColumn('id', int64, column => column.notNull())
+      .addColumn('name', 'text', column => column.notNull())
+      .addColumn('tag', 'text')
+      .addColumn('added_at', int64, column => column.notNull())
+      .addColumn('attempts', int64, column => column.notNull().defaultTo(0))
+      .addColumn('next_at', int64, column => column.defaultTo(0))
+      .addColumn('reason', 'text')
+      .modifyEnd(tableOptions)
+      .execute()
+    // Retries that are due first, then what is new in its order. With `added_at`, figures need no row.
+    await db.schema
+      .createIndex('outbox_due')
+      .on('outbox')
+      .columns(['webhook', 'next_at desc', 'position', 'added_at'])
+      .execute()
+    await db.schema
+      .createTable('silence')
+      .addColumn('id', int64, column => column.notNull())
+      .modifyEnd(tableOptions)
+      .execute()
+    for (const statement of announceAddedPlants[int64]) await statement.execute(db)
   },
 ]
 

@@ -1,0 +1,140 @@
+import { type RawBuilder, sql } from 'kysely'
+import { databaseTime } from './announcing.ts'
+
+/** Where the statements of the databases differ. */
+export interface WebhookDialect {
+  readonly now: RawBuilder<unknown>
+  /** Makes a table `given` of the parameters of a change. */
+  given(columns: Readonly<Record<string, 'text' | 'bigint'>>): RawBuilder<unknown>
+  /** Ends a change: says which rows it affected. */
+  affected(key: string): RawBuilder<unknown>
+}
+
+export const sqliteWebhooks: WebhookDialect = {
+  now: databaseTime.integer,
+  given: columns => {
+    const values = Object.keys(columns).map(column => sql`${''} as ${sql.ref(column)}`)
+    return sql`(select ${sql.join(values)}) as given`
+  },
+  affected: () => sql``,
+}
+
+/** Rows that a change touches at most where it would have no bound: others' changes come in between. */
+const sweepRowsMax = 10_000
+
+/** Statements of webhooks and what waits for them. The values are placeholders, and each `given` names its own. */
+export function webhookStatements({ now, given, affected }: WebhookDialect) {
+  const webhooks = sql`
+    select id, url, allows_private, created_at, secret, is_paused, is_full, failures, failing_since, lease,
+      case when former_secret_until > ${now} then former_secret end as former_secret
+    from webhooks`
+  const due = sql`next_at <= ${now}`
+  const deliveries = sql`select position, version, id, name, tag, added_at, attempts, next_at, reason from outbox`
+  const givenUpFirst = sql`order by next_at is not null, position`
+  const webhook = given({ id: 'text' })
+  /** The webhooks that a change names, with its lease where it has one. */
+  const update = (values: RawBuilder<unknown>, table: RawBuilder<unknown>, condition = sql`true`) => sql`
+    update webhooks set ${values} from ${table} where webhooks.id = given.id and ${condition} ${affected('webhooks.id')}`
+  const isLeased = sql`webhooks.lease = given.lease`
+  const failingSince = sql`case given.delivered when 1 then null else failing_since end`
+
+  return {
+    read: {
+      webhooks: sql`${webhooks} order by created_at`,
+      /** Those that may be leased now, the one leased the longest time ago first. */
+      dueWebhooks: sql`
+        ${webhooks}
+        where is_paused = 0 and next_claim_at <= ${now} and leased_until <= ${now}
+          and exists (select 1 from outbox where webhook = webhooks.id and ${due})
+        order by leased_at, created_at limit 10`,
+      /** Retries first. The texts before the last one have fewer bytes than the last parameter. */
+      dueDeliveries: sql`
+        ${deliveries} where position in (
+          select position from (
+            select position, sum(bytes) over (order by position rows between unbounded preceding and 1 preceding)
+              as bytes_before
+            from (
+              select position, octet_length(name) + coalesce(octet_length(tag), 0) as bytes
+              from outbox where webhook = ${''} and ${due} order by next_at desc, position limit ${0n}
+            ) as due
+          ) as measured where coalesce(bytes_before, 0) < ${0n}
+        ) order by position`,
+      /** By the index alone. */
+      webhookFigures: sql`
+        select webhooks.id as webhook, missed, count(next_at) as waiting,
+          count(position) - count(next_at) as given_up,
+          ${now} - min(case when next_at is not null then added_at end) as oldest_ms
+        from webhooks left join outbox on outbox.webhook = webhooks.id group by webhooks.id, missed`,
+      loggedDeliveries: sql`
+        ${deliveries} where position in (
+          select position from outbox where webhook = ${''} ${givenUpFirst} limit ${0n}
+        ) ${givenUpFirst}`,
+    },
+    change: {
+      insertWebhook: sql`
+        insert into webhooks (id, url, allows_private, created_at, secret)
+        select id, url, allows_private, created_at, secret
+        from ${given({ id: 'text', url: 'text', allows_private: 'bigint', created_at: 'bigint', secret: 'text' })}
+        where true on conflict do nothing ${affected('id')}`,
+      removeWebhook: sql`delete from webhooks where id in (select id from ${webhook}) ${affected('id')}`,
+      pauseWebhook: update(sql`is_paused = 1`, webhook),
+      resumeWebhook: update(
+        sql`is_paused = 0, failures = 0, failing_since = null, next_claim_at = 0`,
+        webhook,
+      ),
+      fillWebhook: update(sql`is_full = given.is_full`, given({ id: 'text', is_full: 'bigint' })),
+      rotateSecret: update(
+        sql`former_secret = webhooks.secret, former_secret_until = ${now} + given.overlap_ms, secret = given.secret`,
+        given({ id: 'text', secret: 'text', overlap_ms: 'bigint' }),
+      ),
+      /** As long as the webhook is as it was read. */
+      leaseWebhook: update(
+        sql`lease = given.lease, leased_at = ${now}, leased_until = ${now} + given.lease_ms`,
+        given({ id: 'text', lease_before: 'text', lease: 'text', lease_ms: 'bigint' }),
+        sql`webhooks.lease = given.lease_before and is_paused = 0 and leased_until <= ${now}`,
+      ),
+      releaseWebhook: update(
+        sql`
+          leased_until = 0,
+          failures = case given.delivered when 1 then 0 else failures end + given.failed,
+          failing_since = case given.failed when 1 then coalesce(${failingSince}, ${now}) else ${failingSince} end,
+          is_paused = case given.pauses when 1 then 1 else is_paused end,
+          next_claim_at = ${now} + given.claim_in_ms`,
+        given({
+          id: 'text',
+          lease: 'text',
+          delivered: 'bigint',
+          failed: 'bigint',
+          pauses: 'bigint',
+          claim_in_ms: 'bigint',
+        }),
+        isLeased,
+      ),
+      retryWebhook: update(sql`next_claim_at = 0`, webhook),
+      retryDeliveries: sql`
+        update outbox set attempts = 0, next_at = 0 where position in (
+          select position from outbox
+          where webhook in (select id from ${webhook}) and (next_at > 0 or next_at is null) limit ${sql.lit(sweepRowsMax)}
+        ) ${affected('webhook')}`,
+      removeDeliveries: sql`
+        delete from outbox where position in (
+          select position from outbox where webhook in (select id from ${webhook}) limit ${sql.lit(sweepRowsMax)}
+        ) ${affected('webhook')}`,
+      /** By its lease: SQLite may give the place of a removed row to another webhook's. */
+      removeDelivery: sql`
+        delete from outbox where position in (
+          select held.position from ${given({ position: 'bigint', lease: 'text' })}
+          join outbox as held on held.position = given.position
+          join webhooks on webhooks.id = held.webhook and ${isLeased}
+        ) ${affected('position')}`,
+      failDelivery: sql`
+        update outbox
+        set attempts = attempts + 1, reason = given.reason, next_at = ${now} + given.retry_in_ms
+        from ${given({ position: 'bigint', lease: 'text', reason: 'text', retry_in_ms: 'bigint' })}, webhooks
+        where outbox.position = given.position and webhooks.id = outbox.webhook and ${isLeased}
+        ${affected('outbox.position')}`,
+      beginSilence: sql`insert into silence values (1)`,
+      endSilence: sql`delete from silence`,
+    },
+  }
+}
