@@ -11,7 +11,7 @@ export {
   textBytes,
 } from './plant.ts'
 export type { PlantAdded } from './plant-added.ts'
-export type { PlantPageQuery, PlantRepository } from './plant-repository.ts'
+export type { AddOptions, PlantPageQuery, PlantRepository } from './plant-repository.ts'
 export {
   type CreateOutcome,
   createPlantStore,

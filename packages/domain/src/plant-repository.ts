@@ -14,7 +14,7 @@ export interface PlantRepository {
   /** Never overwrites: of several inserts of one id, racing or not, exactly one is `'inserted'`. */
   insert(plant: Plant): Promise<'inserted' | 'id-taken'>
   /** Does the same as one `insert` for each plant, in order. Without this method the plants are inserted one by one. */
-  insertAll?(plants: readonly Plant[]): Promise<readonly ('inserted' | 'id-taken')[]>
+  insertAll?(plants: readonly Plant[], options?: AddOptions): Promise<readonly ('inserted' | 'id-taken')[]>
   find(id: PlantId): Promise<VersionedPlant | undefined>
   /**
    * Resolves to plants in ascending numeric order of id: `limit` of them if that many exist and `textBytesMax` allows.
@@ -32,6 +32,12 @@ export interface PlantRepository {
   remove(id: PlantId): Promise<boolean>
   /** Removes the plant if it has this version. Resolves to whether it did. */
   removeIf(id: PlantId, expected: PlantVersion): Promise<boolean>
+}
+
+/** How plants are added together. */
+export interface AddOptions {
+  /** Whether a store that announces added plants announces these: true by default. */
+  readonly announce?: boolean
 }
 
 export interface PlantPageQuery {

@@ -9,7 +9,7 @@ import {
   textBytes,
   textProblem,
 } from './plant.ts'
-import type { PlantPageQuery, PlantRepository } from './plant-repository.ts'
+import type { AddOptions, PlantPageQuery, PlantRepository } from './plant-repository.ts'
 import { isMet, type PlantCondition, type PlantVersion, type VersionedPlant } from './plant-version.ts'
 
 /** The use cases. A resolved change is durable. */
@@ -20,7 +20,7 @@ export interface PlantStore {
    * Creates each plant whose id is free. Resolves to the outcome of each, in order. If it rejects, some plants may have
    * been created, and it is safe to repeat.
    */
-  createAll(all: readonly Plant[]): Promise<readonly CreateOutcome[]>
+  createAll(all: readonly Plant[], options?: AddOptions): Promise<readonly CreateOutcome[]>
   /** @throws DomainError `plant-not-found`, `condition-failed` */
   find(id: PlantId, condition?: PlantCondition): Promise<VersionedPlant>
   /**
@@ -51,12 +51,15 @@ export const pageLimitMax = 1000
 export const pageLimitDefault = 100
 
 export function createPlantStore({ plants }: { plants: PlantRepository }): PlantStore {
-  const compareWithTaken = async (plant: Plant): Promise<CreateOutcome> => {
+  const insertAll = (all: readonly Plant[], options?: AddOptions) =>
+    plants.insertAll?.(all, options) ?? Promise.all(all.map(plant => plants.insert(plant)))
+
+  const compareWithTaken = async (plant: Plant, options?: AddOptions): Promise<CreateOutcome> => {
     for (let attempt = 1; attempt <= attemptsMax; attempt++) {
       const taken = await plants.find(plant.id)
       if (taken !== undefined) return isSamePlant(taken.plant, plant) ? 'already-there' : 'id-taken'
       // It was removed in between.
-      if ((await plants.insert(plant)) === 'inserted') return 'inserted'
+      if ((await insertAll([plant], options))[0] === 'inserted') return 'inserted'
     }
     return othersChange(plant.id)
   }
@@ -65,11 +68,10 @@ export function createPlantStore({ plants }: { plants: PlantRepository }): Plant
     async create(plant) {
       if ((await plants.insert(plant)) === 'id-taken') throw idTaken(plant.id)
     },
-    async createAll(all) {
-      const inserting = plants.insertAll?.(all) ?? Promise.all(all.map(plant => plants.insert(plant)))
-      const outcomes: CreateOutcome[] = [...(await inserting)]
+    async createAll(all, options) {
+      const outcomes: CreateOutcome[] = [...(await insertAll(all, options))]
       const compare = async (plant: Plant, index: number) => {
-        if (outcomes[index] === 'id-taken') outcomes[index] = await compareWithTaken(plant)
+        if (outcomes[index] === 'id-taken') outcomes[index] = await compareWithTaken(plant, options)
       }
       if (outcomes.includes('id-taken')) await Promise.all(all.map(compare))
       return outcomes

@@ -1,7 +1,7 @@
 import { DomainError } from '@plant-store/domain'
 import type { ChangeStatement } from './shared-statements.ts'
 
-/** One insert, replacement or removal: a statement and its parameters, as plain data that can cross threads. */
+/** One change of a row, such as an insert: a statement and its parameters, as plain data that can cross threads. */
 export type Change = readonly [statement: ChangeStatement, ...parameters: (bigint | string | null)[]]
 
 export interface Commit {

@@ -1,6 +1,7 @@
 import type { AccessToken, TokenHash, TokenRepository } from '@plant-store/access'
 import { type PlantRepository, plantIdMax, plantIdMin } from '@plant-store/domain'
-import type { GroupCommit } from './group-commit.ts'
+import type { Outbox, WebhookRepository } from '@plant-store/webhooks'
+import type { Change, GroupCommit } from './group-commit.ts'
 import type { Statements } from './shared-statements.ts'
 import {
   anyVersion,
@@ -15,6 +16,7 @@ import {
   toVersion,
   type VersionedRow,
 } from './tables.ts'
+import { createWebhookRepositories } from './webhook-repositories.ts'
 
 /** Runs the statements of a database. Rejects with DomainError `store-busy`, `store-unavailable`. */
 export interface StatementRunner {
@@ -36,6 +38,8 @@ export interface StatementRunner {
 export function createRepositories({ submit, submitAll, read, readPage }: StatementRunner): {
   readonly plants: PlantRepository
   readonly tokens: TokenRepository
+  readonly webhooks: WebhookRepository
+  readonly outbox: Outbox
 } {
   const hadAny = async () => (await read('anyToken')).length > 0
   // Sorted here, as databases order text differently.
@@ -45,12 +49,16 @@ export function createRepositories({ submit, submitAll, read, readPage }: Statem
   }
 
   return {
+    ...createWebhookRepositories({ submit, submitAll, read }),
     plants: {
       async insert(plant) {
         return (await submit(['insertPlant', ...fromPlant(plant)])) === 1 ? 'inserted' : 'id-taken'
       },
-      async insertAll(plants) {
-        const affectedRows = await submitAll(plants.map(plant => ['insertPlant', ...fromPlant(plant)]))
+      async insertAll(plants, { announce = true } = {}) {
+        const inserts = plants.map((plant): Change => ['insertPlant', ...fromPlant(plant)])
+        const affectedRows = announce
+          ? await submitAll(inserts)
+          : (await submitAll([['beginSilence'], ...inserts, ['endSilence']])).slice(1, -1)
         return affectedRows.map(rows => (rows === 1 ? 'inserted' : 'id-taken'))
       },
       async find(id) {

@@ -7,12 +7,14 @@ import {
   sql,
 } from 'kysely'
 import { type PlantRow, plantColumns, rowColumns, type Tables, type VersionedRow } from './tables.ts'
+import { sqliteWebhooks, webhookStatements } from './webhook-statements.ts'
 
 /**
  * The statements of SQLite, and those that PostgreSQL shares. Kysely compiles them once, when the program starts, and
  * each database keeps them prepared. The values are placeholders: parameters are bound in the order of these.
  */
-export function createStatements(db: Kysely<Tables>) {
+export function createStatements(db: Kysely<Tables>, webhookDialect = sqliteWebhooks) {
+  const webhooks = webhookStatements(db, webhookDialect)
   const plants = db.selectFrom('plants').select(plantColumns)
   const page = plants.where('id', '>=', 0n).orderBy('id').limit(1)
   const pageOfTag = plants.where('tag', '=', '').where('id', '>=', 0n).orderBy('id').limit(1)
@@ -29,18 +31,21 @@ export function createStatements(db: Kysely<Tables>) {
   const keepStaged = db.insertInto('plants').columns(rowColumns).expression(staged)
 
   return {
-    read: compiled({
-      plant: plants.select('version').where('id', '=', 0n),
-      page,
-      pageOfTag,
-      /** Of the texts of `page` and `pageOfTag`. SQLite knows them without reading the texts. */
-      pageBytes: textBytesOf(db, page),
-      pageOfTagBytes: textBytesOf(db, pageOfTag),
-      token: tokens.where('hash', '=', ''),
-      tokens: tokens.where('name', '<>', sql.lit('')).orderBy('name'),
-      /** One if there ever was a token. */
-      anyToken: db.selectFrom('access_tokens').select('name').limit(sql.lit(1)),
-    }),
+    read: {
+      ...webhooks.read,
+      ...compiled({
+        plant: plants.select('version').where('id', '=', 0n),
+        page,
+        pageOfTag,
+        /** Of the texts of `page` and `pageOfTag`. SQLite knows them without reading the texts. */
+        pageBytes: textBytesOf(db, page),
+        pageOfTagBytes: textBytesOf(db, pageOfTag),
+        token: tokens.where('hash', '=', ''),
+        tokens: tokens.where('name', '<>', sql.lit('')).orderBy('name'),
+        /** One if there ever was a token. */
+        anyToken: db.selectFrom('access_tokens').select('name').limit(sql.lit(1)),
+      }),
+    },
     /** Of a load that is kept whole or not at all. */
     keep: compiled({
       stage: db.insertInto('staged').values(anyPlant).onConflict(replacePlant),
@@ -53,21 +58,24 @@ export function createStatements(db: Kysely<Tables>) {
         .select('staged.id')
         .limit(sql.lit(1)),
     }),
-    change: compiled({
-      insertPlant: db.insertInto('plants').values(anyPlant).onConflict(ignoreRow),
-      savePlant: db.insertInto('plants').values(anyPlant).onConflict(replacePlant),
-      savePlantIf: saveExpected(db, anyExpected.as<'given'>(sql`given`)),
-      removePlant: db.deleteFrom('plants').where('id', '=', 0n),
-      removePlantIf: db.deleteFrom('plants').where('id', '=', 0n).where('version', '=', 0n),
-      insertToken: db.insertInto('access_tokens').values(anyToken).onConflict(ignoreRow),
-      markTokenUsed: db
-        .updateTable('access_tokens')
-        .from(anyUse)
-        .set(({ ref }) => ({ last_used_at: ref('used.used_at') }))
-        .whereRef('access_tokens.hash', '=', 'used.hash')
-        .where(isEarlierUse),
-      removeToken: db.deleteFrom('access_tokens').where('name', '=', ''),
-    }),
+    change: {
+      ...webhooks.change,
+      ...compiled({
+        insertPlant: db.insertInto('plants').values(anyPlant).onConflict(ignoreRow),
+        savePlant: db.insertInto('plants').values(anyPlant).onConflict(replacePlant),
+        savePlantIf: saveExpected(db, anyExpected.as<'given'>(sql`given`)),
+        removePlant: db.deleteFrom('plants').where('id', '=', 0n),
+        removePlantIf: db.deleteFrom('plants').where('id', '=', 0n).where('version', '=', 0n),
+        insertToken: db.insertInto('access_tokens').values(anyToken).onConflict(ignoreRow),
+        markTokenUsed: db
+          .updateTable('access_tokens')
+          .from(anyUse)
+          .set(({ ref }) => ({ last_used_at: ref('used.used_at') }))
+          .whereRef('access_tokens.hash', '=', 'used.hash')
+          .where(isEarlierUse),
+        removeToken: db.deleteFrom('access_tokens').where('name', '=', ''),
+      }),
+    },
   }
 }
 

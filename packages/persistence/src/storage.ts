@@ -1,6 +1,7 @@
 import type { MessagePort } from 'node:worker_threads'
 import type { TokenRepository } from '@plant-store/access'
 import { DomainError, type Plant, type PlantRepository } from '@plant-store/domain'
+import type { Outbox, WebhookRepository } from '@plant-store/webhooks'
 import type { PlantArchive, PlantSnapshot } from './archive.ts'
 import type { Commit, GroupCommitLimits } from './group-commit.ts'
 
@@ -33,6 +34,8 @@ export type StoreState = { readonly ready: true } | { readonly ready: false; rea
 export interface Storage extends AsyncDisposable {
   readonly plants: PlantRepository
   readonly tokens: TokenRepository
+  readonly webhooks: WebhookRepository
+  readonly outbox: Outbox
   /** @throws DomainError `store-unavailable` when it cannot be read or written at the moment */
   check(): Promise<void>
   /** Returns how many changes have no outcome yet. */

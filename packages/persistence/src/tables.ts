@@ -8,6 +8,9 @@ export interface Tables {
   staged: VersionedRow
   access_tokens: TokenRow
   schema_version: { version: number }
+  webhooks: { id: string }
+  outbox: { position: bigint }
+  silence: { id: bigint }
 }
 
 export interface PlantRow {

@@ -1,17 +1,15 @@
-import type { Plant } from '@plant-store/domain'
-import {
-  type Claim,
-  type Delivery,
-  mintLease,
-  type Outbox,
-  type Webhook,
-  type WebhookId,
-  type WebhookRepository,
-  type WebhookSecret,
+import type {
+  ClaimOutcome,
+  Delivery,
+  Outbox,
+  Webhook,
+  WebhookId,
+  WebhookRepository,
+  WebhookSecret,
 } from '@plant-store/webhooks'
 import type { Change } from './group-commit.ts'
 import type { StatementRunner } from './repositories.ts'
-import { type PlantRow, toPlant, toVersion } from './tables.ts'
+import { milliseconds, type PlantRow, toPlant, toVersion } from './tables.ts'
 
 interface WebhookRow {
   id: WebhookId
@@ -19,9 +17,9 @@ interface WebhookRow {
   allows_private: bigint
   created_at: bigint
   secret: WebhookSecret
+  /** While it is still valid. */
   former_secret: WebhookSecret | null
   is_paused: bigint
-  is_full: bigint
   failures: bigint
   failing_since: bigint | null
   lease: string
@@ -38,8 +36,120 @@ interface DeliveryRow extends PlantRow {
 
 interface FiguresRow {
   webhook: WebhookId
+  is_full: bigint
+  missed: bigint
   waiting: bigint
   given_up: bigint
-  missed: bigint
   oldest_ms: bigint | null
 }
+
+/** The ports of the webhooks, on the tables of any database. */
+export function createWebhookRepositories({
+  submit,
+  submitAll,
+  read,
+}: Pick<StatementRunner, 'submit' | 'submitAll' | 'read'>): {
+  readonly webhooks: WebhookRepository
+  readonly outbox: Outbox
+} {
+  const change = async (...change: Change) => (await submit(change)) > 0
+  /** Repeats a change that has a bound until it finds nothing more to do. */
+  const sweep = async (statement: 'removeDeliveries' | 'retryDeliveries', id: WebhookId) => {
+    while (await change(statement, id));
+  }
+
+  return {
+    webhooks: {
+      async add({ id, url, allowsPrivate, createdAt }, secret) {
+        await submit(['insertWebhook', id, url, flag(allowsPrivate), milliseconds(createdAt), secret])
+      },
+      list: async () => (await read<WebhookRow>('webhooks')).map(toWebhook),
+      async remove(id) {
+        // A full one gets no new deliveries meanwhile.
+        if (!(await change('fillWebhook', id, 1n))) return false
+        await sweep('removeDeliveries', id)
+        return change('removeWebhook', id)
+      },
+      pause: id => change('pauseWebhook', id),
+      resume: id => change('resumeWebhook', id),
+      rotate: (id, secret, overlapMs) => change('rotateSecret', id, secret, BigInt(overlapMs)),
+      async retry(id) {
+        await sweep('retryDeliveries', id)
+        return change('retryWebhook', id)
+      },
+    },
+    outbox: {
+      async claim({ leaseMs, rowsMax, textBytesMax }) {
+        for (const row of await read<WebhookRow>('dueWebhooks')) {
+          const lease = crypto.randomUUID()
+          if (!(await change('leaseWebhook', row.id, row.lease, lease, BigInt(leaseMs)))) continue
+          const due = await read<DeliveryRow>('dueDeliveries', row.id, rowsMax, textBytesMax)
+          if (due.length === 0) {
+            await submit(release(row.id, lease, { delivered: [] }))
+            continue
+          }
+          const secrets = row.former_secret === null ? [row.secret] : [row.secret, row.former_secret]
+          return { webhook: toWebhook(row), secrets, lease, deliveries: due.map(toDelivery) }
+        }
+        return undefined
+      },
+      async settle({ webhook, lease }, outcome) {
+        const { delivered, failed } = outcome
+        const changes: Change[] = delivered.map(position => ['removeDelivery', position, lease])
+        if (failed !== undefined) {
+          changes.push(['failDelivery', failed.id, lease, failed.reason, bigintOrNull(failed.retryInMs)])
+        }
+        await submitAll([...changes, release(webhook.id, lease, outcome)])
+      },
+      async setFull(id, isFull) {
+        await submit(['fillWebhook', id, flag(isFull)])
+      },
+      async figures() {
+        const rows = await read<FiguresRow>('webhookFigures')
+        return rows.map(({ webhook, is_full, missed, waiting, given_up, oldest_ms }) => ({
+          webhook,
+          isFull: is_full === 1n,
+          missed: Number(missed),
+          waiting: Number(waiting),
+          givenUp: Number(given_up),
+          ...(oldest_ms !== null && { oldestMs: Number(oldest_ms) }),
+        }))
+      },
+      async log(id, rowsMax) {
+        const rows = await read<DeliveryRow>('loggedDeliveries', id, rowsMax)
+        return rows.map(row => ({
+          ...toDelivery(row),
+          ...(row.reason !== null && { reason: row.reason }),
+          ...(row.next_at !== null && { nextAttemptAt: toDate(row.next_at || row.added_at) }),
+        }))
+      },
+    },
+  }
+}
+
+function release(id: WebhookId, lease: string, { delivered, failed }: ClaimOutcome): Change {
+  const isPaused = failed !== undefined && failed.claimInMs === undefined
+  const flags = [delivered.length > 0, failed !== undefined, isPaused].map(flag)
+  return ['releaseWebhook', id, lease, ...flags, BigInt(failed?.claimInMs ?? 0)]
+}
+
+function toWebhook(row: WebhookRow): Webhook {
+  return {
+    id: row.id,
+    url: row.url,
+    allowsPrivate: row.allows_private === 1n,
+    createdAt: toDate(row.created_at),
+    state: row.is_paused === 1n ? 'paused' : 'active',
+    failures: Number(row.failures),
+    ...(row.failing_since !== null && { failingSince: toDate(row.failing_since) }),
+  }
+}
+
+function toDelivery({ position, version, added_at, attempts, ...plant }: DeliveryRow): Delivery {
+  const event = { plant: toPlant(plant), version: toVersion(version), addedAt: toDate(added_at) }
+  return { id: position, event, attempts: Number(attempts) }
+}
+
+const flag = (is: boolean) => (is ? 1n : 0n)
+const bigintOrNull = (value: number | undefined) => (value === undefined ? null : BigInt(value))
+const toDate = (milliseconds: bigint) => new Date(Number(milliseconds))

@@ -1,5 +1,6 @@
-import { type RawBuilder, sql } from 'kysely'
+import { type Kysely, type RawBuilder, sql } from 'kysely'
 import { databaseTime } from './announcing.ts'
+import type { Tables } from './tables.ts'
 
 /** Where the statements of the databases differ. */
 export interface WebhookDialect {
@@ -23,9 +24,16 @@ export const sqliteWebhooks: WebhookDialect = {
 const sweepRowsMax = 10_000
 
 /** Statements of webhooks and what waits for them. The values are placeholders, and each `given` names its own. */
-export function webhookStatements({ now, given, affected }: WebhookDialect) {
+export function webhookStatements(db: Kysely<Tables>, { now, given, affected }: WebhookDialect) {
+  const compiled = <Name extends string>(statements: Record<Name, RawBuilder<unknown>>) => {
+    const entries = Object.entries<RawBuilder<unknown>>(statements)
+    return Object.fromEntries(entries.map(([name, each]) => [name, each.compile(db).sql])) as Record<
+      Name,
+      string
+    >
+  }
   const webhooks = sql`
-    select id, url, allows_private, created_at, secret, is_paused, is_full, failures, failing_since, lease,
+    select id, url, allows_private, created_at, secret, is_paused, failures, failing_since, lease,
       case when former_secret_until > ${now} then former_secret end as former_secret
     from webhooks`
   const due = sql`next_at <= ${now}`
@@ -39,7 +47,7 @@ export function webhookStatements({ now, given, affected }: WebhookDialect) {
   const failingSince = sql`case given.delivered when 1 then null else failing_since end`
 
   return {
-    read: {
+    read: compiled({
       webhooks: sql`${webhooks} order by created_at`,
       /** Those that may be leased now, the one leased the longest time ago first. */
       dueWebhooks: sql`
@@ -61,16 +69,16 @@ export function webhookStatements({ now, given, affected }: WebhookDialect) {
         ) order by position`,
       /** By the index alone. */
       webhookFigures: sql`
-        select webhooks.id as webhook, missed, count(next_at) as waiting,
+        select webhooks.id as webhook, is_full, missed, count(next_at) as waiting,
           count(position) - count(next_at) as given_up,
           ${now} - min(case when next_at is not null then added_at end) as oldest_ms
-        from webhooks left join outbox on outbox.webhook = webhooks.id group by webhooks.id, missed`,
+        from webhooks left join outbox on outbox.webhook = webhooks.id group by webhooks.id, is_full, missed`,
       loggedDeliveries: sql`
         ${deliveries} where position in (
           select position from outbox where webhook = ${''} ${givenUpFirst} limit ${0n}
         ) ${givenUpFirst}`,
-    },
-    change: {
+    }),
+    change: compiled({
       insertWebhook: sql`
         insert into webhooks (id, url, allows_private, created_at, secret)
         select id, url, allows_private, created_at, secret
@@ -135,6 +143,6 @@ export function webhookStatements({ now, given, affected }: WebhookDialect) {
         ${affected('outbox.position')}`,
       beginSilence: sql`insert into silence values (1)`,
       endSilence: sql`delete from silence`,
-    },
+    }),
   }
 }

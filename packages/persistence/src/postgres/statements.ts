@@ -7,6 +7,7 @@ import {
   type RawBuilder,
   sql,
 } from 'kysely'
+import { databaseTime } from '../announcing.ts'
 import {
   compiled,
   createStatements,
@@ -18,6 +19,7 @@ import {
   saveExpected,
 } from '../shared-statements.ts'
 import { plantColumns, rowColumns, type Tables, type VersionedRow } from '../tables.ts'
+import type { WebhookDialect } from '../webhook-statements.ts'
 
 const db = new Kysely<Tables>({
   dialect: {
@@ -48,7 +50,16 @@ const insertTokens = db
   .expression(rowsOf('text', 'text', 'text', 'bigint', 'bigint'))
 const uses = unnest<{ hash: string; used_at: bigint }>(['text', 'bigint'])
 
-const shared = createStatements(db)
+const webhookDialect: WebhookDialect = {
+  now: databaseTime.bigint,
+  given: columns => {
+    const names = Object.keys(columns).map(column => sql.ref(column))
+    return sql`${unnest(Object.values(columns))} as given(${sql.join(names)})`
+  },
+  affected: key => sql`returning ${sql.ref(key)}`,
+}
+
+const shared = createStatements(db, webhookDialect)
 
 const { pageOfTag } = compiled({
   pageOfTag: db
@@ -89,27 +100,30 @@ export const statements: Statements = {
    * One statement for any number of rows, each named once: a parameter is the array of a column, and the result is the
    * keys of the changed rows. Only what PostgreSQL, CockroachDB and YugabyteDB all know.
    */
-  change: compiled({
-    insertPlant: insertPlants.onConflict(ignoreRow).returning('id'),
-    savePlant: insertPlants.onConflict(replacePlant).returning('id'),
-    savePlantIf: saveExpected(db, expectedRows).returning('plants.id'),
-    removePlant: db.deleteFrom('plants').where(isAnyOf('id', 'bigint')).returning('id'),
-    removePlantIf: db
-      .deleteFrom('plants')
-      .using(expectedVersions.as<'given'>(sql`given(id, expected)`))
-      .whereRef('plants.id', '=', 'given.id')
-      .whereRef('plants.version', '=', 'given.expected')
-      .returning('plants.id'),
-    insertToken: insertTokens.onConflict(ignoreRow).returning('name'),
-    markTokenUsed: db
-      .updateTable('access_tokens')
-      .from(uses.as<'used'>(sql`used(hash, used_at)`))
-      .set(({ ref }) => ({ last_used_at: ref('used.used_at') }))
-      .whereRef('access_tokens.hash', '=', 'used.hash')
-      .where(isEarlierUse)
-      .returning('access_tokens.hash'),
-    removeToken: db.deleteFrom('access_tokens').where(isAnyOf('name', 'text')).returning('name'),
-  }),
+  change: {
+    ...shared.change,
+    ...compiled({
+      insertPlant: insertPlants.onConflict(ignoreRow).returning('id'),
+      savePlant: insertPlants.onConflict(replacePlant).returning('id'),
+      savePlantIf: saveExpected(db, expectedRows).returning('plants.id'),
+      removePlant: db.deleteFrom('plants').where(isAnyOf('id', 'bigint')).returning('id'),
+      removePlantIf: db
+        .deleteFrom('plants')
+        .using(expectedVersions.as<'given'>(sql`given(id, expected)`))
+        .whereRef('plants.id', '=', 'given.id')
+        .whereRef('plants.version', '=', 'given.expected')
+        .returning('plants.id'),
+      insertToken: insertTokens.onConflict(ignoreRow).returning('name'),
+      markTokenUsed: db
+        .updateTable('access_tokens')
+        .from(uses.as<'used'>(sql`used(hash, used_at)`))
+        .set(({ ref }) => ({ last_used_at: ref('used.used_at') }))
+        .whereRef('access_tokens.hash', '=', 'used.hash')
+        .where(isEarlierUse)
+        .returning('access_tokens.hash'),
+      removeToken: db.deleteFrom('access_tokens').where(isAnyOf('name', 'text')).returning('name'),
+    }),
+  },
 }
 
 /** As much of a tag as always fits into an entry of an index of PostgreSQL, which has at most 2,704 bytes. */

@@ -109,16 +109,23 @@ interface Group {
 }
 
 /**
- * Groups changes so that changes of one plant, and those of any tokens, are in different groups in the order given.
- * Within a group the rows are in the order of their keys, so that processes lock the same rows in the same order, and
+ * Groups changes so that changes of one plant, and those of anything with a name, are in different groups in the order
+ * given. What begins or ends a silence is a group between those before it and those after it. Within a group the rows are in the order of their keys, so that processes lock the same rows in the same order, and
  * never wait for each other.
  */
 export function groupChanges(batch: readonly Change[]): readonly Group[] {
   const turns = new Map<unknown, number>()
   const rounds: Map<ChangeStatement, number[]>[] = []
+  let first = 0
   for (const [index, [statement, key]] of batch.entries()) {
-    const subject = typeof key === 'bigint' ? key : 'tokens'
-    const turn = turns.get(subject) ?? 0
+    if (key === undefined) {
+      rounds.push(new Map([[statement, [index]]]))
+      first = rounds.length
+      turns.clear()
+      continue
+    }
+    const subject = typeof key === 'bigint' ? key : 'named'
+    const turn = turns.get(subject) ?? first
     turns.set(subject, turn + 1)
     rounds[turn] ??= new Map()
     const group = rounds[turn].get(statement)

@@ -1,1 +1,2 @@
+export { type AnnouncingStore, type OutboxCase, outboxContract } from './contract.ts'
 export { createMemoryOutbox, type MemoryOutbox } from './memory.ts'
