@@ -208,7 +208,7 @@ test('a check counts what is in a database, and says what it does not look at', 
   const store = `postgres://${username}@${host}${pathname}`
   expect(await inDatabase.run(['check'])).toEqual({
     code: 0,
-    stdout: `${store}: 1 plant and 1 token, schema version 3: counted; whether its pages are intact, pg_amcheck tells\n`,
+    stdout: `${store}: 1 plant and 1 token, schema version 4: counted; whether its pages are intact, pg_amcheck tells\n`,
     stderr: '',
   })
   expect(JSON.parse((await inDatabase.run(['check', '--json'])).stdout)).toEqual({

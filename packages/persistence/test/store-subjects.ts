@@ -17,7 +17,7 @@ export interface Subject extends AsyncDisposable {
   /** Of everything that is there. */
   fingerprint(): Promise<string>
   /** The schema as earlier versions had it, with plants and a token in it. */
-  readonly earlier: Readonly<Record<1 | 2, string>>
+  readonly earlier: Readonly<Record<1 | 2 | 3, string>>
 }
 
 /** Written down here, so that no change of today's migrations changes it. */
@@ -38,7 +38,11 @@ const earlier = (int64: string, strict: string, byTag: string, before = '') => {
   alter table access_tokens add column last_used_at ${int64};
   update schema_version set version = 2;
 `
-  return { 1: version1, 2: version2 }
+  const version3 = `${version2}
+  alter table plants add column version ${int64} not null default 7777777777777777777;
+  update schema_version set version = 3;
+`
+  return { 1: version1, 2: version2, 3: version3 }
 }
 
 const withoutVersion = (schema: unknown) => JSON.stringify(schema).replace(/'?-?\d{5,}'?/, 'any version')
@@ -73,7 +77,8 @@ function inFile(journalMode: 'delete' | 'wal'): Subject {
             .prepare("select name from sqlite_schema where type = 'table' order by name")
             .pluck()
             .all()
-            .map(name => [name, db.pragma(`table_xinfo('${name}')`), db.pragma(`index_list('${name}')`)]),
+            .map(name => [name, db.pragma(`table_xinfo('${name}')`), db.pragma(`index_list('${name}')`)])
+            .concat(db.prepare("select sql from sqlite_schema where type = 'trigger'").pluck().all()),
         ),
       ),
     fingerprint: async () => createHash('sha256').update(readFileSync(file)).digest('hex'),
@@ -92,6 +97,7 @@ async function inDatabase(): Promise<Subject> {
       select table_name, column_name, ordinal_position, data_type, is_nullable, column_default
       from information_schema.columns where table_schema = 'public' order by table_name, ordinal_position`),
     await ask(`select indexdef from pg_indexes where schemaname = 'public' order by indexname`),
+    await ask(`select pg_get_triggerdef(oid) from pg_trigger where not tgisinternal`),
   ]
   const rows = async () => {
     const tables = await ask(
