@@ -27,18 +27,18 @@ export function page(sections: readonly Section[], { machine, rounds }: Conditio
   return [
     '# Benchmark',
     '![Creates a second, beside others](benchmark.svg)',
-    'The picture shows how many plants each server creates a second for 64 clients on one machine. ' +
-      'A **durable** answer is sent once the plant is on disk (SQLite’s `synchronous = FULL`), one that is ' +
-      '**not durable** (`NORMAL`) can be lost in a power cut, and the servers without a store keep nothing. ' +
-      'The other servers check no token, write no log, have no index of tags and take ids up to 2^53 only.',
+    'Each bar shows how many plants a server creates a second for 64 clients on one machine. ' +
+      'A **durable** answer is sent once the plant is on disk (`synchronous = FULL`), and one that is **not durable** ' +
+      '(`NORMAL`) can be lost in a power cut. ' +
+      'The other servers do less: they check no token, write no log, have no index of tags, and take ids up to 2^53 only.',
     '## Aims',
     aimsTable(sections.flatMap(section => section.aims ?? [])),
     ...sections.flatMap(({ title, text }) => [`## ${title}`, text]),
     '## Method',
-    `\`pnpm bench\` on ${machine}. wrk makes the load on the same machine, so it takes processor time from the servers. ` +
-      `Everyone is measured in turns for one second. A figure is the median of ${rounds}, a ratio the median of the ` +
-      'rounds’ ratios. Every answer was a 200, and afterwards every store was found to hold the plants that it had ' +
-      'answered for. Processor time and memory are those of the whole server process, the latter right after the load.',
+    `\`pnpm bench\` on ${machine}. The load comes from wrk on the same machine and takes processor time from the servers. ` +
+      `The servers run in turns, one second each. A figure is the median of ${rounds} rounds, and a ratio the median of the ` +
+      'rounds’ ratios. Every answer was a 200, and afterwards every store contained all plants that it had answered for. ' +
+      'Processor time and memory are those of the whole server process, memory right after the load.',
   ]
     .join('\n\n')
     .concat('\n')
