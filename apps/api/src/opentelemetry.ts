@@ -73,12 +73,12 @@ export function startTracing(): Tracing {
           }
         })
       return {
-        create: plant => within('create', () => store.create(plant)),
-        createAll: all => within('createAll', () => store.createAll(all)),
-        find: id => within('find', () => store.find(id)),
-        list: query => within('list', () => store.list(query)),
-        replace: plant => within('replace', () => store.replace(plant)),
-        remove: id => within('remove', () => store.remove(id)),
+        create: (...given) => within('create', () => store.create(...given)),
+        createAll: (...given) => within('createAll', () => store.createAll(...given)),
+        find: (...given) => within('find', () => store.find(...given)),
+        list: (...given) => within('list', () => store.list(...given)),
+        replace: (...given) => within('replace', () => store.replace(...given)),
+        remove: (...given) => within('remove', () => store.remove(...given)),
       }
     },
     async [Symbol.asyncDispose]() {

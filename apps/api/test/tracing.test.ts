@@ -82,6 +82,11 @@ test('each request is a span with its route and status, in the trace of its call
     expect((await ask('POST', '/plants', {}, plant)).status).toBe(400)
     expect((await ask('GET', '/plants/1')).status).toBe(200)
     expect((await ask('GET', '/nowhere')).status).toBe(404)
+    const ifMatch = { 'if-match': '"0000000000000000"' }
+    for (const method of ['GET', 'PUT', 'DELETE'])
+      expect(
+        (await ask(method, '/plants/1', ifMatch, method === 'PUT' ? '{"name":"b"}' : undefined)).status,
+      ).toBe(412)
     // What has not been sent by then is sent before it ends.
     expect(await program.end('SIGTERM')).toBe(0)
     for (const line of program.log) if (line.msg === 'answered') loggedTraces.push(line.traceId)
@@ -90,12 +95,15 @@ test('each request is a span with its route and status, in the trace of its call
   expect([...collector.services]).toEqual(['greenhouse'])
   const requests = collector.spans.filter(({ kind }) => kind === 2)
   expect(requests.map(({ name }) => name).sort()).toEqual([
+    'DELETE /plants/:id',
     'GET',
+    'GET /plants/:id',
     'GET /plants/:id',
     'POST /plants',
     'POST /plants',
+    'PUT /plants/:id',
   ])
-  expect(collector.spans).toHaveLength(7)
+  expect(collector.spans).toHaveLength(13)
   expect(loggedTraces).toContain(traceId)
   expect(loggedTraces.sort()).toEqual(requests.map(each => each.traceId).sort())
   const traced = collector.spans.filter(span => span.traceId === traceId)
@@ -107,7 +115,7 @@ test('each request is a span with its route and status, in the trace of its call
     { name: 'store create', parentSpanId: created.spanId },
   ])
   for (const { name, traceId, parentSpanId } of collector.spans.filter(({ kind }) => kind !== 2)) {
-    expect(name).toMatch(/^store (create|find)$/)
+    expect(name).toMatch(/^store (create|find|replace|remove)$/)
     expect(requests.some(each => each.traceId === traceId && each.spanId === parentSpanId)).toBe(true)
   }
   expect(JSON.stringify(collector.spans)).not.toMatch(/secret|given-by-configuration/)
