@@ -1,4 +1,11 @@
-import { type CreateOutcome, type Plant, type PlantId, plantIdMax, plantIdMin } from '@plant-store/domain'
+import {
+  type AddOptions,
+  type CreateOutcome,
+  type Plant,
+  type PlantId,
+  plantIdMax,
+  plantIdMin,
+} from '@plant-store/domain'
 import { type PlantRow, toPlant } from './tables.ts'
 
 /**
@@ -9,9 +16,9 @@ import { type PlantRow, toPlant } from './tables.ts'
  */
 export interface PlantArchive {
   /** Loads plants in order in one transaction, which blocks all other writers: pass some 10,000, not a million. */
-  load(plants: readonly Plant[], onTaken: OnTaken): Promise<readonly LoadOutcome[]>
+  load(plants: readonly Plant[], onTaken: OnTaken, options?: AddOptions): Promise<readonly LoadOutcome[]>
   /** Begins a load of any number of plants that is kept whole or not at all. */
-  stage(onTaken: OnTaken): Promise<StagedLoad>
+  stage(onTaken: OnTaken, options?: AddOptions): Promise<StagedLoad>
   /** The store as it is at this moment, whatever is changed in it afterwards, until it is disposed of. */
   snapshot(): Promise<PlantSnapshot>
 }

@@ -1,17 +1,147 @@
-import { openStorage } from '@plant-store/persistence'
+import { openArchive, openStorage, type Storage } from '@plant-store/persistence'
+import { mintSecret, type WebhookId } from '@plant-store/webhooks'
 import { outboxContract } from '@plant-store/webhooks/testing'
-import { afterEach, beforeEach, describe, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { plant, plantId } from './store-folder.ts'
 import { type Subject, subjects } from './store-subjects.ts'
 
-describe.each(Object.entries(subjects))('on %s', (_, make) => {
-  let store: Subject
-  beforeEach(async () => {
-    store = await make()
-  })
-  afterEach(() => store[Symbol.asyncDispose]())
+const addWebhook = ({ webhooks }: Storage, name = 'webhook') =>
+  webhooks.add(
+    { id: name as WebhookId, url: 'https://a.example/', allowsPrivate: false, createdAt: new Date(0) },
+    mintSecret(),
+  )
 
-  test.each(outboxContract)('the outbox $name', async ({ run }) => {
-    await using storage = await openStorage({ url: store.url })
-    await run({ ...storage, add: storage.plants.insert })
-  })
-})
+/** The ids and names of the plants that wait for any webhook, in the order as created. */
+async function announced({ outbox, webhooks }: Storage): Promise<string[]> {
+  const [webhook] = await webhooks.list()
+  const log = await outbox.log(webhook?.id as WebhookId, 10_000)
+  return log.map(({ event }) => `${event.plant.id} ${event.plant.name}`)
+}
+
+describe.each(Object.entries(subjects).filter(([name]) => name !== 'SQLite with a log'))(
+  'on %s',
+  (name, make) => {
+    let store: Subject
+    let storage: Storage
+    beforeEach(async () => {
+      store = await make()
+      storage = await openStorage({ url: store.url })
+    })
+    afterEach(async () => {
+      await storage[Symbol.asyncDispose]()
+      await store[Symbol.asyncDispose]()
+    })
+
+    test.each(outboxContract)('the outbox $name', ({ run }) =>
+      run({ ...storage, add: storage.plants.insert }),
+    )
+
+    test('a plant is announced however it is added, and not when it is replaced or refused', async () => {
+      await addWebhook(storage)
+      const { plants } = storage
+      await plants.insert(plant(1, 'insert'))
+      await plants.insert(plant(1, 'taken'))
+      await plants.insertAll?.([plant(2, 'insertAll'), plant(1, 'taken'), plant(2, 'taken')])
+      await plants.save(plant(3, 'save'))
+      const version = await plants.save(plant(3, 'replaced'))
+      await plants.saveIf(plant(4, 'saveIf'), undefined)
+      await plants.saveIf(plant(4, 'taken'), undefined)
+      await plants.saveIf(plant(3, 'replaced'), version)
+      await plants.saveIf(plant(4, 'of another version'), version)
+      await plants.remove(plantId(4))
+      await plants.save(plant(4, 'once more'))
+      {
+        await using archive = await openArchive(store.url)
+        await archive.load([plant(5, 'load'), plant(1, 'taken')], 'keep')
+        await archive.load([plant(6, 'load'), plant(1, 'replaced'), plant(3, 'replaced')], 'replace')
+        for (const onTaken of ['keep', 'replace'] as const) {
+          await using staged = await archive.stage(onTaken)
+          await staged.add([plant(onTaken === 'keep' ? 7 : 8, onTaken), plant(2, 'taken')])
+          expect(await announced(storage)).toHaveLength(onTaken === 'keep' ? 7 : 8)
+          expect(await staged.keep()).toBe('kept')
+        }
+        await using forgotten = await archive.stage('keep')
+        await forgotten.add([plant(9, 'not kept')])
+      }
+      expect(await announced(storage)).toEqual([
+        '1 insert',
+        '2 insertAll',
+        '3 save',
+        '4 saveIf',
+        '4 once more',
+        '5 load',
+        '6 load',
+        '7 keep',
+        '8 replace',
+      ])
+    })
+
+    test('the event has the version of the plant as it was added', async () => {
+      await addWebhook(storage)
+      const before = Date.now()
+      await storage.plants.insert(plant(1))
+      const version = (await storage.plants.find(plantId(1)))?.version
+      const [delivery] = await storage.outbox.log('webhook' as WebhookId, 1)
+      expect(delivery?.event).toMatchObject({ plant: plant(1), version })
+      expect(Math.abs(Number(delivery?.event.addedAt) - before)).toBeLessThan(60_000)
+    })
+
+    test('what is added in silence is not announced, and all that is added beside it is', async () => {
+      await addWebhook(storage)
+      const { plants } = storage
+      const silent = { announce: false }
+      const outcomes = await Promise.all([
+        plants.insertAll?.([plant(1), plant(2)]),
+        plants.insertAll?.([plant(3), plant(1), plant(4)], silent),
+        plants.insert(plant(5)),
+        plants.insertAll?.([plant(6), plant(3)], silent),
+        plants.remove(plantId(1)),
+        plants.insertAll?.([plant(1)], silent),
+        plants.save(plant(7)),
+        plants.insertAll?.([], silent),
+        plants.insertAll?.([plant(8)], { announce: true }),
+      ])
+      expect(outcomes[1]).toEqual(['inserted', 'id-taken', 'inserted'])
+      expect(outcomes[3]).toEqual(['inserted', 'id-taken'])
+      expect(outcomes[5]).toEqual(['inserted'])
+      expect(outcomes[7]).toEqual([])
+      {
+        await using archive = await openArchive(store.url)
+        await archive.load([plant(10)], 'keep', silent)
+        await archive.load([plant(11)], 'keep')
+        await using staged = await archive.stage('replace', silent)
+        await staged.add([plant(12)])
+        expect(await staged.keep()).toBe('kept')
+      }
+      await plants.insert(plant(13))
+      const ids = (await announced(storage)).map(each => Number(each.split(' ')[0]))
+      // PostgreSQL makes changes of one kind together.
+      expect(ids.sort((a, b) => a - b)).toEqual([1, 2, 5, 7, 8, 11, 13])
+      expect(await store.ask('select * from silence')).toEqual([])
+    })
+
+    test('a silence ends with a transaction that fails in its middle', async () => {
+      await addWebhook(storage)
+      // Stands for whatever can stop a transaction: the database refuses this plant.
+      const refuse =
+        name === 'SQLite'
+          ? `create trigger refuse before insert on plants when new.id = 2 begin select raise(abort, 'no'); end`
+          : `alter table plants add constraint refuse check (id <> 2)`
+      await storage[Symbol.asyncDispose]()
+      await store.run(refuse)
+      storage = await openStorage({ url: store.url })
+      const { plants } = storage
+      await expect(plants.insertAll?.([plant(1), plant(2)], { announce: false })).rejects.toThrow()
+      {
+        await using archive = await openArchive(store.url)
+        await expect(archive.load([plant(1), plant(2)], 'keep', { announce: false })).rejects.toThrow()
+        await using staged = await archive.stage('keep', { announce: false })
+        await staged.add([plant(1), plant(2)])
+        await expect(staged.keep()).rejects.toThrow()
+        await archive.load([plant(3)], 'keep')
+      }
+      await plants.insert(plant(4))
+      expect(await announced(storage)).toEqual(['3 plant 3', '4 plant 4'])
+    })
+  },
+)

@@ -1,7 +1,7 @@
-import { DomainError, isDomainError, isSamePlant, type Plant, type PlantId } from '@plant-store/domain'
+import { type AddOptions, isSamePlant, type Plant, type PlantId } from '@plant-store/domain'
 import type pg from 'pg'
-import { type LoadOutcome, type OnTaken, type PlantArchive, pagesOf, type StagedLoad } from '../archive.ts'
-import { OutcomeUnknownError, type ServerOptions, type StoreReport, type StoreSnapshot } from '../storage.ts'
+import type { LoadOutcome, OnTaken, PlantArchive, StagedLoad } from '../archive.ts'
+import { OutcomeUnknownError, type ServerOptions } from '../storage.ts'
 import {
   fromPlant,
   type PlantRow,
@@ -9,32 +9,46 @@ import {
   quoted,
   rowColumns,
   selectPlants,
-  tokensHeld,
   toPlant,
 } from '../tables.ts'
-import { type Connection, connect } from './connection.ts'
-import { findVersion, migratePostgres } from './migrate.ts'
+import type { Connection } from './connection.ts'
+import { migratePostgres } from './migrate.ts'
+import { attempt, connectPatiently, openPostgresSnapshot, patientTimeoutMs } from './snapshot.ts'
 import { statements } from './statements.ts'
 import { durably, retrying, wasRolledBack } from './transaction.ts'
-
-/** No client waits here, and one statement keeps all that was staged, or counts a whole table. */
-const patientTimeoutMs = 3_600_000
 
 /** The archive of a store, beside the servers that use it. Creates the store, or brings it up to date, where needed. */
 export async function openPostgresArchive(options: ServerOptions): Promise<PlantArchive & AsyncDisposable> {
   await migratePostgres(options)
   const writer = await connectPatiently(options)
   return {
-    load: (plants, onTaken) =>
-      attempt('could not keep the plants', () => transaction(writer, () => load(writer, plants, onTaken))),
-    stage: onTaken =>
-      attempt('could not stage the plants', async () => stage(await connectPatiently(options), onTaken)),
+    load: (plants, onTaken, adding) =>
+      attempt('could not keep the plants', () =>
+        transaction(writer, () => inSilence(writer, adding, () => load(writer, plants, onTaken))),
+      ),
+    stage: (onTaken, adding) =>
+      attempt('could not stage the plants', async () =>
+        stage(await connectPatiently(options), onTaken, adding),
+      ),
     snapshot: () => attempt('cannot be read', () => openPostgresSnapshot(options)),
     [Symbol.asyncDispose]: () => writer.end(),
   }
 }
 
 const findPlants = `${selectPlants(plantColumns)} where id = any($1::bigint[])`
+
+/** Does a part of a transaction, in silence where nothing is to be announced. */
+async function inSilence<Result>(
+  client: Connection,
+  { announce = true }: AddOptions = {},
+  add: () => Promise<Result>,
+): Promise<Result> {
+  if (announce) return add()
+  await client.query(statements.change.beginSilence)
+  const result = await add()
+  await client.query(statements.change.endSilence)
+  return result
+}
 
 /** Inserts first: a plant that was not inserted is known to replace another one. */
 async function load(
@@ -61,7 +75,7 @@ async function load(
  * Into a table of one transaction, which ends with it, so that nobody is locked out before the end. A pooler keeps
  * nothing but a transaction on one connection of the server.
  */
-async function stage(client: Connection, onTaken: OnTaken): Promise<StagedLoad> {
+async function stage(client: Connection, onTaken: OnTaken, adding?: AddOptions): Promise<StagedLoad> {
   const findTaken = `
     ${findPlants} union all select ${quoted(plantColumns).join(', ')} from staged where id = any($1::bigint[])`
 
@@ -99,7 +113,7 @@ async function stage(client: Connection, onTaken: OnTaken): Promise<StagedLoad> 
   const keep = async () => {
     while (true) {
       try {
-        await step(() => client.query(statements.keep[onTaken]))
+        await step(() => inSilence(client, adding, () => client.query(statements.keep[onTaken])))
         await commit(client)
         return 'kept'
       } catch (error) {
@@ -185,67 +199,5 @@ async function commit(client: Connection): Promise<void> {
     await durably(client, () => client.query('commit'))
   } catch (cause) {
     throw wasRolledBack(cause) ? cause : new OutcomeUnknownError(cause as Error)
-  }
-}
-
-// Pages are read by the primary key: a cursor would save nothing, and some servers do not keep one open that long.
-export async function openPostgresSnapshot(options: ServerOptions): Promise<StoreSnapshot> {
-  await using opening = new AsyncDisposableStack()
-  const reader = opening.use(await openReadOnly(options))
-  const count = await countOf(reader, 'plants')
-  const tokens = await countOf(reader, tokensHeld)
-  const columns = await reader.query<{ name: string }>(`
-    select column_name as name from information_schema.columns
-    where table_schema = current_schema() and table_name = 'plants'`)
-  const text = `${selectPlants(columns.rows.map(({ name }) => name))} where id >= $1 order by id limit $2`
-  opening.move()
-
-  return {
-    count,
-    tokens,
-    plants: () =>
-      pagesOf(async (from, rows) =>
-        attempt('cannot be read', async () => (await reader.query<PlantRow>(text, [from, rows])).rows),
-      ),
-    [Symbol.asyncDispose]: () => reader.end(),
-  }
-}
-
-/** Counts what a store holds, all of one moment. Whether its pages are whole is for the server's own tools to check. */
-export async function inspectPostgres(options: ServerOptions): Promise<Omit<StoreReport, 'store'>> {
-  await using reader = await openReadOnly(options)
-  return {
-    schemaVersion: (await findVersion(reader)) as number,
-    plants: await countOf(reader, 'plants'),
-    tokens: await countOf(reader, tokensHeld),
-  }
-}
-
-/** Opens a store as it is at this moment, and changes nothing. Throws when there is no store, or a newer one. */
-async function openReadOnly(options: ServerOptions): Promise<Connection> {
-  await using opening = new AsyncDisposableStack()
-  const client = opening.use(await connectPatiently(options))
-  await client.query(client.begin('isolation level repeatable read read only'))
-  if ((await findVersion(client)) === undefined) throw new Error('it is empty')
-  opening.move()
-  return client
-}
-
-function connectPatiently(options: ServerOptions): Promise<Connection> {
-  return connect({ ...options, statementTimeoutMs: patientTimeoutMs })
-}
-
-async function countOf(client: pg.Client, rows: 'plants' | typeof tokensHeld): Promise<number> {
-  const result = await client.query<{ count: bigint }>(`select count(*) as count from ${rows}`)
-  return Number(result.rows[0]?.count)
-}
-
-/** @throws DomainError `store-unavailable` with the reason */
-async function attempt<Result>(failure: string, act: () => Promise<Result>): Promise<Result> {
-  try {
-    return await act()
-  } catch (cause) {
-    if (isDomainError(cause)) throw cause
-    throw new DomainError('store-unavailable', `the store ${failure}: ${(cause as Error).message}`, { cause })
   }
 }

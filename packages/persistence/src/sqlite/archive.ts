@@ -1,4 +1,4 @@
-import { DomainError, isSamePlant, type Plant, type PlantId } from '@plant-store/domain'
+import { type AddOptions, DomainError, isSamePlant, type Plant, type PlantId } from '@plant-store/domain'
 import type Database from 'better-sqlite3'
 import { type LoadOutcome, type OnTaken, type PlantArchive, pagesOf, type StagedLoad } from '../archive.ts'
 import type { StoreSnapshot } from '../storage.ts'
@@ -19,9 +19,12 @@ export async function openSqliteArchive(file: string): Promise<PlantArchive & As
   return onWriter(file, writer => {
     const load = prepareLoad(writer)
     return {
-      load: async (plants, onTaken) => attempt('could not keep the plants', () => load(plants, onTaken)),
-      stage: async onTaken =>
-        attempt('could not stage the plants', () => onWriter(file, loader => stage(loader, onTaken))),
+      load: async (plants, onTaken, options) =>
+        attempt('could not keep the plants', () => load(plants, onTaken, options)),
+      stage: async (onTaken, options) =>
+        attempt('could not stage the plants', () =>
+          onWriter(file, loader => stage(loader, onTaken, options)),
+        ),
       snapshot: () => openSqliteSnapshot(file),
       async [Symbol.asyncDispose]() {
         writer.close()
@@ -43,15 +46,30 @@ function prepareLoad(connection: Database.Database) {
   const save = connection.prepare(statements.change.savePlant)
   const stored = connection.prepare<[PlantId], PlantRow>(statements.read.plant)
 
-  return connection.transaction((plants: readonly Plant[], onTaken: OnTaken) =>
-    plants.map((plant): LoadOutcome => {
-      const row = fromPlant(plant)
-      if (insert.run(...row).changes === 1) return 'inserted'
-      if (onTaken === 'keep') return outcomeOfTaken(plant, stored.get(plant.id))
-      save.run(...row)
-      return 'replaced'
-    }),
+  const loadPlant = (plant: Plant, onTaken: OnTaken): LoadOutcome => {
+    const row = fromPlant(plant)
+    if (insert.run(...row).changes === 1) return 'inserted'
+    if (onTaken === 'keep') return outcomeOfTaken(plant, stored.get(plant.id))
+    save.run(...row)
+    return 'replaced'
+  }
+  const silently = prepareSilence(connection)
+  return connection.transaction((plants: readonly Plant[], onTaken: OnTaken, options?: AddOptions) =>
+    silently(options, () => plants.map(plant => loadPlant(plant, onTaken))),
   ).immediate
+}
+
+/** Returns a function that does a part of a transaction, in silence where nothing is to be announced. */
+function prepareSilence(connection: Database.Database) {
+  const begin = connection.prepare(statements.change.beginSilence)
+  const end = connection.prepare(statements.change.endSilence)
+  return <Result>({ announce = true }: AddOptions = {}, add: () => Result): Result => {
+    if (announce) return add()
+    begin.run()
+    const result = add()
+    end.run()
+    return result
+  }
 }
 
 function outcomeOfTaken(plant: Plant, taken: PlantRow | undefined): LoadOutcome {
@@ -59,7 +77,7 @@ function outcomeOfTaken(plant: Plant, taken: PlantRow | undefined): LoadOutcome 
 }
 
 /** Into a table of this connection alone, so that nobody is locked out before the end. */
-function stage(connection: Database.Database, onTaken: OnTaken): StagedLoad {
+function stage(connection: Database.Database, onTaken: OnTaken, options?: AddOptions): StagedLoad {
   // On the disk: the memory of the process must not grow with what is staged.
   connection.pragma('temp_store = file')
   const others = quoted(rowColumns.slice(1))
@@ -74,6 +92,7 @@ function stage(connection: Database.Database, onTaken: OnTaken): StagedLoad {
   const save = connection.prepare(statements.keep.stage)
   const stored = connection.prepare<[PlantId], PlantRow>(statements.read.plant)
   const stagedBefore = connection.prepare<[PlantId], PlantRow>(`select ${columns} from staged where id = ?`)
+  const silently = prepareSilence(connection)
   const keepAll = connection.prepare(statements.keep[onTaken])
   const taken = connection.prepare(statements.keep.taken).pluck()
 
@@ -90,7 +109,7 @@ function stage(connection: Database.Database, onTaken: OnTaken): StagedLoad {
   ).deferred
   const keep = connection.transaction(() => {
     try {
-      keepAll.run()
+      silently(options, () => keepAll.run())
       return 'kept'
     } catch (error) {
       // SQLite has taken back the whole statement, and so the whole load.
