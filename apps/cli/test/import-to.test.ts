@@ -2,6 +2,8 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { PassThrough } from 'node:stream'
 import { gzipSync } from 'node:zlib'
 import { until } from '@plant-store/harness'
+import { openStorage } from '@plant-store/persistence'
+import { mintSecret, type WebhookId } from '@plant-store/webhooks'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { Place, type RunningServer } from './place.ts'
 
@@ -46,6 +48,22 @@ test('has the counts, the rejects and the exit code of an import into the store'
   }
   const again = await imported(place, 'plants.csv', `${server.url}/`)
   expect(again).toMatchObject({ inserted: 0, alreadyThere: 2 })
+}, 60_000)
+
+test('announces what it imports, unless it is told not to, as an import into the store does', async () => {
+  await using storage = await openStorage({ url: place.url })
+  const webhook = { id: 'w' as WebhookId, url: 'https://a.example/', allowsPrivate: false }
+  await storage.webhooks.add({ ...webhook, createdAt: new Date() }, mintSecret())
+  const ways = [[], ['--to', server.url], ['--strict']]
+  for (const [n, way] of ways.entries()) {
+    for (const [m, wish] of [[], ['--no-announce']].entries()) {
+      writeFileSync(place.path('plants'), `{"id":${2 * n + m},"name":"n"}\n`)
+      const { code } = await place.start(['import', 'plants', ...way, ...wish], { env: token }).result
+      expect(code).toBe(0)
+    }
+  }
+  const log = await storage.outbox.log(webhook.id, 10)
+  expect(log.map(({ event }) => event.plant.id)).toEqual([0n, 2n, 4n])
 }, 60_000)
 
 test('keeps what it counted when it is interrupted', async () => {

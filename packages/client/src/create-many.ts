@@ -1,10 +1,10 @@
-import { isDomainError, type Plant, parsePlant } from '@plant-store/domain'
+import { type AddOptions, isDomainError, type Plant, parsePlant } from '@plant-store/domain'
 import type { CallOptions, PlantInput } from './client.ts'
 import { errorNumbers } from './error-numbers.ts'
 import { RefusedError } from './errors.ts'
 import type { Send } from './send.ts'
 
-export interface CreateManyOptions extends CallOptions {
+export interface CreateManyOptions extends CallOptions, AddOptions {
   /** Called after each request with the counts so far. */
   readonly onProgress?: ((counts: CreatedCounts) => void) | undefined
   /** The faults to keep, by default 100. The others are only counted. */
@@ -56,10 +56,11 @@ type Ask = (lines: readonly Line[]) => Promise<ManyCreated>
 
 export async function createMany(
   send: Send,
-  url: URL,
+  batchUrl: URL,
   plants: AsyncIterable<PlantInput> | Iterable<PlantInput>,
-  { onProgress, faultsMax = answeredFaultsMax, ...options }: CreateManyOptions = {},
+  { onProgress, faultsMax = answeredFaultsMax, announce = true, ...options }: CreateManyOptions = {},
 ): Promise<ManyCreated> {
+  const url = announce ? batchUrl : new URL('?announce=false', batchUrl)
   const counts = { created: 0, existing: 0, refused: 0 }
   const faults: PlantFault[] = []
   const ask: Ask = lines => {

@@ -28,6 +28,18 @@ test('any number of plants are created in a few requests, and again they are the
   expect(await client.createMany([])).toEqual({ ...counts(0), faults: [] })
 })
 
+test('plants are announced unless told otherwise', async () => {
+  const created = answer(200, { created: 1, existing: 0, refused: 0, faults: [] })
+  await using store = await scripted([created, created, created])
+  for (const announce of [undefined, true, false])
+    await store.client.createMany([plant(1)], announce === undefined ? {} : { announce })
+  expect(store.requests.map(({ url }) => url)).toEqual([
+    '/plants/batch',
+    '/plants/batch',
+    '/plants/batch?announce=false',
+  ])
+})
+
 test('long plants are spread over more requests', async () => {
   await using store = await startMemoryStore()
   const client = createPlantClient(store)

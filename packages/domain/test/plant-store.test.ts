@@ -133,6 +133,27 @@ describe('creating many', () => {
     await expect(endless.createAll([plant(1n)])).rejects.toMatchObject({ code: 'store-busy' })
   })
 
+  test('hands on whether they are to be announced, also where a plant makes room', async () => {
+    const plants = oneByOne()
+    const given: unknown[] = []
+    const store = createPlantStore({
+      plants: {
+        ...plants,
+        async insertAll(all, options) {
+          given.push([all.length, options])
+          return all.length > 1 ? ['id-taken', 'inserted'] : ['inserted']
+        },
+      },
+    })
+    await store.createAll([plant(1n), plant(2n)], { announce: false })
+    await store.createAll([plant(3n)])
+    expect(given).toEqual([
+      [2, { announce: false }],
+      [1, { announce: false }],
+      [1, undefined],
+    ])
+  })
+
   test('asks for all of them at once, so that they can share a transaction, also one by one', async () => {
     const { promise, resolve } = Promise.withResolvers<void>()
     let asked = 0

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { AccessError } from '@plant-store/access'
 import { assertFailure, createClient, createRecorder, held } from '@plant-store/contract'
-import { DomainError, type Plant, parsePlant, plantIdMin } from '@plant-store/domain'
+import { type AddOptions, DomainError, type Plant, parsePlant, plantIdMin } from '@plant-store/domain'
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
 import { drain } from '@plant-store/http/server'
 import { expect, test, vi } from 'vitest'
@@ -174,6 +174,20 @@ test('however many batches there are, single changes wait behind two chunks, and
     batch[Symbol.dispose]()
   }
 }, 60_000)
+
+test('the store is told whether to announce the plants of each chunk', async () => {
+  const given: unknown[] = []
+  const insertAll = async (all: readonly Plant[], options?: AddOptions) => {
+    given.push(options?.announce)
+    return all.map(() => 'inserted' as const)
+  }
+  await using service = await start({ plants: { insertAll } })
+  for (const query of ['', '?announce=true', '?announce=false', '?announce=no']) {
+    const headers = { 'content-type': 'application/x-ndjson' }
+    await service.client.ask('POST', `/plants/batch${query}`, { body: '{"id":1,"name":"n"}', headers })
+  }
+  expect(given).toEqual([true, true, false])
+})
 
 test('a server that stops answers batches that are still arriving, once half of its time is over', async () => {
   await using service = await start()

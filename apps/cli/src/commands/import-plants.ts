@@ -30,6 +30,7 @@ export const importPlants = new Command('import')
       .argParser(serverUrl)
       .conflicts(['replace', 'strict']),
   )
+  .option('--no-announce', 'announce the plants to no webhook')
   .option('--rejects <file>', 'where rejected lines go (by default FILE.rejects.ndjson)')
   .option('--line-limit <bytes>', 'longer lines are rejected', lineLimit, lineBytesMaxDefault)
   .addOption(jsonOption)
@@ -68,7 +69,7 @@ function serverUrl(text: string): URL {
 }
 
 async function runImport(from: string, options: ReturnType<typeof importPlants.opts>): Promise<void> {
-  const { to, replace, strict = false, lineLimit, json } = options
+  const { to, replace, strict = false, announce, lineLimit, json } = options
   const rejectsPath = options.rejects ?? `${from === '-' ? 'plant-store' : from}.rejects.ndjson`
   const signal = onInterrupt()
   const input = await openInput(from, signal)
@@ -81,8 +82,8 @@ async function runImport(from: string, options: ReturnType<typeof importPlants.o
   }
   await using target =
     to === undefined
-      ? await openStore(storeBeside(rejectsPath), replace ? 'replace' : 'keep', strict)
-      : openServer(to, serverToken())
+      ? await openStore(storeBeside(rejectsPath), replace ? 'replace' : 'keep', { strict, announce })
+      : openServer(to, serverToken(), { announce })
   const writeRejects = createRejectsFile(rejectsPath)
   const counts = new ImportCounts()
   const startedMs = performance.now()

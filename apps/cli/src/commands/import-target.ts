@@ -1,5 +1,5 @@
 import { createPlantClient } from '@plant-store/client'
-import { idTaken, type Plant, type PlantId } from '@plant-store/domain'
+import { type AddOptions, idTaken, type Plant, type PlantId } from '@plant-store/domain'
 import { type LoadOutcome, type OnTaken, openArchive } from '@plant-store/persistence'
 
 export interface ImportTarget extends AsyncDisposable {
@@ -18,14 +18,18 @@ export interface Loaded {
 }
 
 /** Opens the store itself. Plants are stored batch by batch, or all at the end of a strict import. */
-export async function openStore(url: string, onTaken: OnTaken, strict: boolean): Promise<ImportTarget> {
+export async function openStore(
+  url: string,
+  onTaken: OnTaken,
+  { strict, ...adding }: AddOptions & { readonly strict: boolean },
+): Promise<ImportTarget> {
   await using opening = new AsyncDisposableStack()
   const archive = opening.use(await openArchive(url))
-  const staged = strict ? opening.use(await archive.stage(onTaken)) : undefined
+  const staged = strict ? opening.use(await archive.stage(onTaken, adding)) : undefined
   const open = opening.move()
   return {
     async add(plants) {
-      const outcomes = staged === undefined ? archive.load(plants, onTaken) : staged.add(plants)
+      const outcomes = staged === undefined ? archive.load(plants, onTaken, adding) : staged.add(plants)
       return summed(plants, await outcomes)
     },
     keep: async () => (staged === undefined ? 'kept' : staged.keep()),
@@ -48,11 +52,12 @@ function summed(plants: readonly Plant[], outcomes: readonly LoadOutcome[]): Loa
 const timeoutMs = 60_000
 
 /** Opens a server, through `POST /plants/batch`. */
-export function openServer(baseUrl: URL, token: string): ImportTarget {
+export function openServer(baseUrl: URL, token: string, adding: AddOptions): ImportTarget {
   const client = createPlantClient({ baseUrl, token, timeoutMs })
   return {
     async add(plants) {
-      const { created, existing, faults } = await client.createMany(plants, { faultsMax: plants.length })
+      const options = { ...adding, faultsMax: plants.length }
+      const { created, existing, faults } = await client.createMany(plants, options)
       const reasons = new Map(faults.map(({ index, message }) => [index, message]))
       return { inserted: created, replaced: 0, alreadyThere: existing, reasons }
     },

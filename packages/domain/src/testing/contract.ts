@@ -74,6 +74,9 @@ const promises: Record<string, PlantRepositoryCase['run']> = {
     const all = [plant(3n, 'first'), plant(2n, 'too late'), plant(1n), plant(3n, 'second')]
     assert.deepEqual(await repository.insertAll(all), ['inserted', 'id-taken', 'inserted', 'id-taken'])
     assert.deepEqual(await repository.insertAll([]), [])
+    const silent = { announce: false }
+    assert.deepEqual(await repository.insertAll([plant(2n), plant(4n)], silent), ['id-taken', 'inserted'])
+    assert.equal(await repository.remove(plant(4n).id), true)
     assert.deepEqual(await repository.page(query({})), [plant(1n), plant(2n, 'was here'), plant(3n, 'first')])
   },
   'takes the changes that one caller makes in the order it makes them': async repository => {

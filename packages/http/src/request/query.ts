@@ -1,5 +1,5 @@
 import { maxHeaderSize } from 'node:http'
-import type { PlantId } from '@plant-store/domain'
+import { DomainError, type PlantId } from '@plant-store/domain'
 import type { FastifyRequest } from 'fastify'
 import { RequestError } from '../answer/failures.ts'
 
@@ -40,6 +40,17 @@ function decode(text: string): string {
 /** Returns the integer in a text without leading zeros, or the text itself, for the domain to refuse. */
 export function readInteger(text: string | undefined): bigint | string | undefined {
   return text !== undefined && /^(0|-?[1-9]\d{0,18})$/.test(text) ? BigInt(text) : text
+}
+
+/**
+ * Returns whether the plants of a request are to be announced.
+ *
+ * @throws RequestError as {@link readQuery}, or DomainError `invalid-plant-query`
+ */
+export function readAnnounce(url: string): boolean {
+  const { announce = 'true' } = readQuery(url, ['announce'])
+  if (announce === 'true' || announce === 'false') return announce === 'true'
+  throw new DomainError('invalid-plant-query', 'announce must be true or false')
 }
 
 /** Reserved for the other header fields of the answer. */

@@ -1,6 +1,7 @@
 import type { Readable } from 'node:stream'
 import type { PlantStore } from '@plant-store/domain'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { Type } from 'typebox'
 import { answer } from '../answer/answer.ts'
 import { about, aroundBody, aroundRequest, failing, operation } from '../answer/description.ts'
 import * as wire from '../answer/schemas.ts'
@@ -9,6 +10,7 @@ import { faultsMax } from '../limits.ts'
 import type { HeldBytes } from '../request/held-bytes.ts'
 import { readLines } from '../request/lines.ts'
 import { lineCounts } from '../request/notes.ts'
+import { readAnnounce } from '../request/query.ts'
 import { type Chunk, faultsOf, type LineFault, readChunks } from './batch-chunks.ts'
 import { failOtherMethods } from './other-methods.ts'
 
@@ -41,6 +43,11 @@ export function addBatchRoute(app: FastifyInstance, needs: BatchRouteNeeds): voi
         summary: 'Add many plants',
         description:
           'Creates the plant of each line, unless it is refused. What is counted is on disk, and sending the same again changes nothing. A request that fails as a whole may have created the plants of some lines.',
+        querystring: Type.Object({
+          announce: Type.Optional(
+            Type.Boolean({ description: 'Whether the plants are announced to webhooks', default: true }),
+          ),
+        }),
         body: {
           description: 'A NewPlant a line, any number of lines; empty ones are ignored',
           content: { [mediaType]: { schema: wire.PlantLines } },
@@ -68,10 +75,11 @@ function createLinesWith({ store, authenticate, held, lineTimeoutMs, ending }: B
   const takeTurn = createTurns(chunksMax)
 
   return async (request: FastifyRequest<{ Body?: Readable }>, reply: FastifyReply) => {
+    const announce = readAnnounce(request.raw.url as string)
     const counts = { created: 0, existing: 0, refused: 0 }
     const faults: LineFault[] = []
     const create = async (chunk: Chunk) => {
-      const outcomes = await takeTurn(() => store.createAll(chunk.plants))
+      const outcomes = await takeTurn(() => store.createAll(chunk.plants, { announce }))
       held.release(reply.raw, chunk.bytes)
       const refused = faultsOf(chunk, outcomes)
       counts.created += outcomes.filter(outcome => outcome === 'inserted').length

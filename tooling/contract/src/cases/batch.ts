@@ -302,6 +302,20 @@ export const batchCases: readonly ContractCase[] = [
       assertCounts(await wire.answer(asked), { created: 1n })
     },
 
+    'can be made without an announcement, and any other wish is refused': async client => {
+      const plant = { id: ownId(), name: 'n' }
+      const ask = (query: string) =>
+        client.ask('POST', `/plants/batch?${query}`, {
+          body: linesOf([plant]),
+          headers: { 'content-type': 'application/x-ndjson' },
+        })
+      for (const wish of ['', 'no', '0', 'False', 'true%20'])
+        assertFailure(await ask(`announce=${wish}`), 40005, 'announce')
+      assertFailure(await ask('announce=true&announce=true'), 40009, 'announce')
+      assertCounts(await ask('announce=false'), { created: 1n })
+      assertCounts(await ask('announce=true&other=1'), { existing: 1n })
+    },
+
     'that ends in the middle of a line creates nothing of that line': async client => {
       const [whole, broken] = [ownId(), ownId()]
       const asked = client.asked('POST /plants/batch')
