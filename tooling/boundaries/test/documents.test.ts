@@ -85,3 +85,12 @@ test('the README is short, and its figures are those of the benchmark', () => {
   for (const { figure, section } of figures)
     expect(sections.get(section)?.split(/[^\d,.]+/)).toContain(figure)
 })
+
+const decisions = documents.filter(path => path.startsWith('docs/decisions/'))
+
+test.each(decisions)('%s has the parts of a decision, and is short', path => {
+  const page = readFileSync(join(root, path), 'utf8')
+  const headings = [...page.matchAll(/^## (.*)$/gm)].map(([, heading]) => heading)
+  expect(headings).toEqual(['Context', 'Decision', 'Price', 'Rejected'])
+  expect(page.trimEnd().split('\n').length).toBeLessThanOrEqual(60)
+})
