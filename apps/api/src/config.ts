@@ -95,11 +95,11 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     hasTimeout[parseStoreUrl(config.databaseUrl).kind] &&
     inactivityTimeoutMs <= config.databaseTimeoutMs
   ) {
-    const consequence = 'a request that waits for the database would be cut without an answer'
+    const consequence = 'otherwise a request that waits for the database is closed without an answer'
     faults.push(`INACTIVITY_TIMEOUT must be longer than DATABASE_TIMEOUT: ${consequence}`)
   }
   if (config.metricsPort !== undefined && config.metricsPort === config.port) {
-    faults.push('METRICS_PORT must be another port than PORT')
+    faults.push('METRICS_PORT must differ from PORT')
   }
   const { jwksUrl } = config.jwt
   const missing = jwtTogether.filter(name => !environment[name])

@@ -11,7 +11,7 @@ export async function makeFirstToken(tokens: TokenRepository): Promise<string | 
 /** Writes to the terminal, as others may read the log. */
 export function showFirstToken(token: string, url: string): void {
   process.stderr.write(`
-There was no access token yet, so here is one. It is shown this once and kept only as a hash:
+This is the first access token. It is shown only once, as the store keeps only its hash:
 
   ${token}
 

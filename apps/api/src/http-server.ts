@@ -65,7 +65,7 @@ export async function openHttpServer(
       stopping.abort()
       const unanswered = await drain(server.server, shutdownTimeoutMs * drainShare)
       if (unanswered > 0) {
-        logger.error({ connections: unanswered }, 'requests were cut before they were answered')
+        logger.error({ connections: unanswered }, 'connections closed with a request unanswered')
         process.exitCode = 1
       }
       await server.close()

@@ -16,7 +16,7 @@ export async function listen(
     const { code = '', message } = cause as NodeJS.ErrnoException
     const why = message.replace(/^listen \w+: /, '')
     if (['EADDRINUSE', 'EACCES'].includes(code)) {
-      throw new Error(`${variable} cannot be listened on: ${why}`, { cause })
+      throw new Error(`cannot listen on ${variable}: ${why}`, { cause })
     }
     throw new Error(`HOST must be a name or an address of this machine: ${why}`, { cause })
   }
@@ -49,7 +49,7 @@ export async function claimStart({ host, port }: Config): Promise<AsyncDisposabl
   } catch (cause) {
     // Some sandboxes have no abstract sockets, and a host can be too long for a name. Then there is no claim.
     if ((cause as NodeJS.ErrnoException).code !== 'EADDRINUSE') return undefined
-    throw new Error(`PORT cannot be listened on: another ${name}`, { cause })
+    throw new Error(`cannot listen on PORT: another ${name}`, { cause })
   }
 }
 

@@ -29,7 +29,7 @@ async function run(): Promise<void> {
   })
   // Also from the threads. Requests under way stay unanswered; what was answered is on disk.
   process.once('uncaughtException', error => {
-    logger.fatal({ err: error }, 'ended by a defect')
+    logger.fatal({ err: error }, 'stopped by an internal error')
     log.exit(1)
   })
 

@@ -4,7 +4,7 @@ import type { Logger } from 'pino'
 export interface StoreLog {
   /** @param thread the number of the thread that uses the store, 0 for the main thread */
   note(thread: number, state: StoreState): void
-  /** Returns why the store fails, or `undefined` while it works. */
+  /** Returns why the store is failing, or `undefined` while it works. */
   reason(): string | undefined
 }
 
@@ -17,14 +17,14 @@ export function createStoreLog(logger: Logger, store: string): StoreLog {
     note(thread, state) {
       if (!state.ready) {
         failing.add(thread)
-        if (state.reason !== reason) logger.error({ store, reason: state.reason }, 'the store fails')
+        if (state.reason !== reason) logger.error({ store, reason: state.reason }, 'the store is failing')
         reason = state.reason
         return
       }
       failing.delete(thread)
       if (failing.size > 0) return
       reason = undefined
-      logger.info({ store }, 'the store works again')
+      logger.info({ store }, 'the store has recovered')
     },
     reason: () => reason,
   }

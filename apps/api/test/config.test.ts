@@ -298,7 +298,7 @@ test('limits that contradict each other are refused, and both are named', () => 
   const DATABASE_URL = 'postgres://plants@localhost/plants'
   const both = { DATABASE_URL, DATABASE_TIMEOUT: '10s', INACTIVITY_TIMEOUT: '10s' }
   expect(faultsOf(both)).toEqual([
-    'INACTIVITY_TIMEOUT must be longer than DATABASE_TIMEOUT: a request that waits for the database would be cut without an answer',
+    'INACTIVITY_TIMEOUT must be longer than DATABASE_TIMEOUT: otherwise a request that waits for the database is closed without an answer',
   ])
   expect(faultsOf({ ...both, INACTIVITY_TIMEOUT: '10001ms' })).toEqual([])
   expect(faultsOf({ ...both, DATABASE_URL: '' })).toEqual([])
@@ -335,7 +335,7 @@ test('every wrong variable is named at once, a line each, with what it should be
 })
 
 test('the figures can not have the port of the service', () => {
-  expect(faultsOf({ METRICS_PORT: '3000' })).toEqual(['METRICS_PORT must be another port than PORT'])
+  expect(faultsOf({ METRICS_PORT: '3000' })).toEqual(['METRICS_PORT must differ from PORT'])
   expect(wrongVariables({ PORT: '80', METRICS_PORT: '80' })).toEqual(['METRICS_PORT'])
   expect(readConfig({ PORT: '80', METRICS_PORT: '3000' })).toMatchObject({ port: 80, metricsPort: 3000 })
 })

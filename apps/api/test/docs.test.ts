@@ -93,7 +93,7 @@ test.each([
 
     const refused = await execute(creating)
     expect(refused.status).toBe('400')
-    expect(JSON.parse(refused.body)).toEqual({ error: 40003, message: `id ${id} is taken by another plant` })
+    expect(JSON.parse(refused.body)).toEqual({ error: 40003, message: `id ${id} is already taken` })
 
     const reading = page.locator('#operations-plants-readPlant')
     await reading.locator('.opblock-summary-control').click()

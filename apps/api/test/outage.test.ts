@@ -67,7 +67,7 @@ test('a disk that is full is one line in the log, with the reason, and one when 
   expect(new Set(refused)).toEqual(new Set([503]))
   await expect.poll(() => answered(program, 503).length).toBeGreaterThanOrEqual(500)
   expect(linesBesides(program)).toMatchObject([
-    { level: error, msg: 'the store fails', reason: 'the disk is full (SQLITE_FULL)' },
+    { level: error, msg: 'the store is failing', reason: 'the disk is full (SQLITE_FULL)' },
   ])
   const figures = async () =>
     (await fetch(`${program.url}/metrics`, { headers: { authorization: `Bearer ${token}` } })).text()
@@ -78,14 +78,14 @@ test('a disk that is full is one line in the log, with the reason, and one when 
 
   rmSync(join(folder, 'ballast'))
   await expect.poll(() => linesBesides(program), { timeout: 10_000 }).toHaveLength(2)
-  expect(linesBesides(program)[1]).toMatchObject({ level: info, msg: 'the store works again' })
+  expect(linesBesides(program)[1]).toMatchObject({ level: info, msg: 'the store has recovered' })
   expect(await create(program, 5)).toEqual(Array(5).fill(200))
   expect(await figures()).toMatch(/^plant_store_ready 1$/m)
   expect(await figures()).not.toMatch(/^plant_store_failure\{/m)
   expect(await program.end('SIGTERM')).toBe(0)
   expect(linesBesides(program).map(({ msg }) => msg)).toEqual([
-    'the store fails',
-    'the store works again',
+    'the store is failing',
+    'the store has recovered',
     'stopping',
     'stopped',
   ])
@@ -105,7 +105,7 @@ test('a PostgreSQL that stops is named with the reason, in a few lines however m
   for (let round = 0; round < 5; round++) {
     expect(new Set(await create(program, 100))).toEqual(new Set([503]))
   }
-  const failed = () => linesBesides(program).filter(({ msg }) => msg === 'the store fails')
+  const failed = () => linesBesides(program).filter(({ msg }) => msg === 'the store is failing')
   await expect.poll(() => failed().at(-1)?.reason).toMatch(/ECONNREFUSED 127\.0\.0\.1:\d+/)
   expect(failed()[0]).toMatchObject({
     level: error,
@@ -114,7 +114,7 @@ test('a PostgreSQL that stops is named with the reason, in a few lines however m
   expect(JSON.stringify(program.log)).not.toContain('secret')
 
   await server.start()
-  const works = () => linesBesides(program).filter(({ msg }) => msg === 'the store works again')
+  const works = () => linesBesides(program).filter(({ msg }) => msg === 'the store has recovered')
   await expect.poll(() => works().length, { timeout: 20_000 }).toBe(1)
   expect(await create(program, 40)).toEqual(Array(40).fill(200))
   // What ended under way may have had another reason.

@@ -81,11 +81,9 @@ describe('on a terminal', needs('script', hasTerminals), () => {
     await using program = launchServer({ onTerminal: true, folder: temporaryFolder(), environment })
     await expect.poll(program.output, whileStarting).toContain('curl ')
     const shown = () => stripVTControlCharacters(program.output())
-    const serving = / INFO: serving data\/plant-store\.db on (\S+), to be tried out at (\S+)\r\n/.exec(
-      shown(),
-    )
+    const serving = / INFO: serving data\/plant-store\.db on (\S+), try it at (\S+)\r\n/.exec(shown())
     const [, url, page] = serving as RegExpExecArray
-    expect(serving?.index).toBeLessThan(shown().indexOf('There was no access token'))
+    expect(serving?.index).toBeLessThan(shown().indexOf('This is the first access token'))
     expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/green$/)
     expect((await fetch(page as string)).status).toBe(200)
     await post(url as string, shownToken(program.output()) as string, { id: 7, name: 'Calathea' })
@@ -195,12 +193,12 @@ test.each([
   [
     'a port that is another program’s',
     async () => ({ PORT: `${await portTakenForTest()}` }),
-    /^plant-store: PORT cannot be listened on: address already in use 127/,
+    /^plant-store: cannot listen on PORT: address already in use 127/,
   ],
   [
     'a port for the figures that is another program’s',
     async () => ({ METRICS_PORT: `${await portTakenForTest()}` }),
-    /^plant-store: METRICS_PORT cannot be listened on: address already in use 127/,
+    /^plant-store: cannot listen on METRICS_PORT: address already in use 127/,
   ],
   // TEST-NET-1 (RFC 5737) is nobody's address.
   ['an address that is not here', async () => ({ HOST: '192.0.2.1' }), notOurs],
@@ -274,8 +272,7 @@ test('of programs that start on one port at the same moment one listens, and the
     expect(outcomes.filter(outcome => outcome === 1)).toHaveLength(programs.length - 1)
     for (const [index, outcome] of outcomes.entries()) {
       const program = programs[index] as (typeof programs)[number]
-      if (outcome === 1)
-        expect(program.errors()).toMatch(/^plant-store: PORT cannot be listened on: [^\n]+\n$/)
+      if (outcome === 1) expect(program.errors()).toMatch(/^plant-store: cannot listen on PORT: [^\n]+\n$/)
       else expect(await program.end()).toBe(0)
     }
   }

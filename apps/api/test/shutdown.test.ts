@@ -219,7 +219,7 @@ describe.each([
     other.send('GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n')
     expect(await other.answer()).toMatchObject({ status: 200 })
     expect(await program.end('SIGTERM')).toBe(1)
-    expect(program.log.map(({ msg }) => msg)).toContain('requests were cut before they were answered')
+    expect(program.log.map(({ msg }) => msg)).toContain('connections closed with a request unanswered')
     expect(program.log.at(-1)?.msg).toBe('stopped')
     client.socket.destroy()
   })

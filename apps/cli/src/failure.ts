@@ -28,8 +28,8 @@ export function fileFailure(file: string, cause: unknown): Failure {
 const reasons: Readonly<Record<string, string>> = {
   EACCES: 'permission denied',
   EISDIR: 'it is a folder',
-  ENOENT: 'there is no such file or folder',
+  ENOENT: 'no such file or folder',
   ENOSPC: 'the disk is full',
   ENOTDIR: 'a part of the path is not a folder',
-  EROFS: 'the file system can only be read',
+  EROFS: 'the file system is read-only',
 }

@@ -19,7 +19,7 @@ const token = new Command('token')
 
 const program = new Command('plant-store')
   .version(manifest.version)
-  .description('Serves a plant store, and manages its access tokens, plants and files.')
+  .description('Serve a plant store, and manage its access tokens, plants and files.')
   .enablePositionalOptions()
   .addCommand(serve)
   .addCommand(token)
@@ -32,19 +32,19 @@ const program = new Command('plant-store')
     'after',
     `
 DATABASE_URL names the store (${defaultStoreUrl} if it is not set).
-Servers may have the store open, except for restore and export --damaged. backup and restore are for files: use pg_dump
-and pg_restore for PostgreSQL.
+Commands work while servers run, except restore and export --damaged. backup and restore are for files: use pg_dump and
+pg_restore for PostgreSQL.
 
 Exit codes:
   0    done
-  1    failed; one line on the standard error says why
+  1    failed; one line on standard error says why
   2    wrong usage: an unknown command or option, or an invalid value
   3    done, but some lines of an import were rejected, or some plants of a damaged store could not be read
   4    refused because a server has the store open
   130  interrupted
-  141  the reader of the output has gone
+  141  the output was closed
 
-With --json, results are JSON on the standard output, and failures {"error": …} on the standard error.
+With --json, results are JSON on standard output, and failures {"error": …} on standard error.
 
 Examples:
   $ plant-store serve

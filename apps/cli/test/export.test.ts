@@ -104,7 +104,7 @@ test('a file is exact, is told of, and is not replaced by chance', async () => {
   expect(await place.run(['export', 'plants.ndjson'])).toEqual({
     code: 1,
     stdout: '',
-    stderr: 'plant-store: plants.ndjson is already there: --force replaces it\n',
+    stderr: 'plant-store: plants.ndjson already exists: use --force to replace it\n',
   })
   const { stdout } = await place.run(['export', 'plants.ndjson', '--format', 'csv', '--force', '--json'])
   expect(JSON.parse(stdout)).toMatchObject({ exported: 2, format: 'csv', file: 'plants.ndjson' })
@@ -168,11 +168,7 @@ test('an export while a server writes is of one moment', async () => {
 })
 
 test.each([
-  [
-    ['export', 'no/such/folder.csv'],
-    1,
-    /^plant-store: no\/such\/folder.csv: there is no such file or folder\n$/,
-  ],
+  [['export', 'no/such/folder.csv'], 1, /^plant-store: no\/such\/folder.csv: no such file or folder\n$/],
   [['export', 'data'], 1, /data is a folder/],
   [['export', 'data/store.db', '--force'], 1, /is the store itself/],
   [['export', 'data/../data/store.db-wal', '--force'], 1, /is the store itself/],

@@ -76,7 +76,7 @@ test('access tokens move with a store, and stay valid in the next', async () => 
   // Nobody may believe that the tokens are in an export of the plants.
   const plants = await inFile.run(['export'])
   expect(plants.stderr).toMatch(
-    /^1 plant exported in \d+s; 2 access tokens not in it: see plant-store token export\n$/,
+    /^1 plant exported in \d+s; 2 access tokens not included: see plant-store token export\n$/,
   )
   expect(JSON.parse((await inFile.run(['export', 'plants', '--json'])).stdout)).toMatchObject({
     withoutTokens: 2,
@@ -90,7 +90,7 @@ test('access tokens move with a store, and stay valid in the next', async () => 
     stdout: '2 tokens imported\n',
     stderr: '',
   })
-  expect((await inDatabase.run(['export'])).stderr).toMatch(/; 2 access tokens not in it/)
+  expect((await inDatabase.run(['export'])).stderr).toMatch(/; 2 access tokens not included/)
   expect((await token(inDatabase, 'export', 'tokens')).code).toBe(0)
   expect(readFileSync(inDatabase.path('tokens'), 'utf8')).toBe(tokens.stdout)
   expect(statSync(inDatabase.path('tokens')).mode & 0o777).toBe(0o600)
@@ -106,7 +106,7 @@ test('access tokens move with a store, and stay valid in the next', async () => 
 
   expect(await back.run(['token', 'import', '-'], tokens.stdout)).toEqual({
     code: 0,
-    stdout: '0 tokens imported, 2 already there\n',
+    stdout: '0 tokens imported, 2 already stored\n',
     stderr: '',
   })
 })
@@ -151,19 +151,19 @@ describe('an import has the same outcomes on both', () => {
     expect(found[0]).toMatchObject({ code: 3, inserted: 3 })
     const reasons = (found[0] as { rejected: string }).rejected.match(/"reason":"[^"]*"/g)
     expect(reasons).toEqual([
-      '"reason":"id 1 is taken by another plant"',
+      '"reason":"id 1 is already taken"',
       '"reason":"name must not contain U+0000"',
       '"reason":"tag must not contain U+0000"',
-      '"reason":"name must be Unicode text: it has a lone surrogate"',
+      '"reason":"name must be Unicode text without lone surrogates"',
       '"reason":"id must be an integer from -9223372036854775808 to 9223372036854775807"',
     ])
     expect(found[2]).toMatchObject({
       code: 1,
-      stderr: '{"error":"line 1: id 2 is taken by another plant (nothing was imported)"}\n',
+      stderr: '{"error":"line 1: id 2 is already taken (nothing was imported)"}\n',
     })
     expect(found[3]).toMatchObject({
       code: 1,
-      stderr: '{"error":"line 2: id 6 is taken by another plant (nothing was imported)"}\n',
+      stderr: '{"error":"line 2: id 6 is already taken (nothing was imported)"}\n',
     })
     expect(found[4]).toBe(found[1])
     expect(found.at(-1)).toBe(
@@ -208,7 +208,7 @@ test('a check counts what is in a database, and says what it does not look at', 
   const store = `postgres://${username}@${host}${pathname}`
   expect(await inDatabase.run(['check'])).toEqual({
     code: 0,
-    stdout: `${store}: 1 plant and 1 token, schema version 4: counted; whether its pages are intact, pg_amcheck tells\n`,
+    stdout: `${store}: 1 plant and 1 token, schema version 4: counted; check its pages with pg_amcheck\n`,
     stderr: '',
   })
   expect(JSON.parse((await inDatabase.run(['check', '--json'])).stdout)).toEqual({
@@ -265,6 +265,6 @@ test('who may not write is told why no token can be created', async () => {
   expect(await reading.run(['token', 'create', '--name', 'shop'])).toEqual({
     code: 1,
     stdout: '',
-    stderr: 'plant-store: the store cannot be used: permission denied for table access_tokens\n',
+    stderr: 'plant-store: the store is unavailable: permission denied for table access_tokens\n',
   })
 })

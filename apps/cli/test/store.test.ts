@@ -66,7 +66,7 @@ test('a backup under load opens, passes the check, and holds every create answer
 test('a backup does not replace a file by chance, nor the store', async () => {
   await place.load(0, 10)
   writeFileSync(place.path('kept'), 'precious')
-  await place.fails(['backup', 'kept'], 1, /kept is already there: --force replaces it/)
+  await place.fails(['backup', 'kept'], 1, /kept already exists: use --force to replace it/)
   await place.fails(['backup', 'data/store.db', '--force'], 1, /is the store itself/)
   await place.fails(['backup', 'no/such/folder'], 1, /could not be backed up to no\/such\/folder/)
   await place.fails(['backup', 'data'], 1, /data is a folder/)
@@ -247,7 +247,7 @@ describe('on a disk that is full', () => {
     const { code, stderr } = await place.run(['import', '-', '--rejects', 'disk/rejects'], content)
     expect({ code, stderr }).toEqual({
       code: 1,
-      stderr: 'plant-store: disk/rejects: the disk is full (what came before line 5002 is kept)\n',
+      stderr: 'plant-store: disk/rejects: the disk is full (the lines before line 5002 were imported)\n',
     })
     expect(await place.count()).toBe(1)
   })
@@ -330,9 +330,9 @@ describe('from a damaged store', () => {
 
   test('all is exported when only pages above the rows, or the index, are lost', async () => {
     damage('plants', 'internal', 1)
-    const whole = expect.stringMatching(/^5,000 plants exported in \ds; none is missing\n$/)
+    const whole = expect.stringMatching(/^5,000 plants exported in \ds; none missing\n$/)
     expect(await place.run(['export', '--damaged', 'a'])).toEqual({ code: 0, stdout: whole, stderr: '' })
-    await place.fails(['export', '--damaged', 'a'], 1, /a is already there: --force replaces it/)
+    await place.fails(['export', '--damaged', 'a'], 1, /a already exists: use --force to replace it/)
   })
 
   test('the count says when it is unknown', async () => {

@@ -77,7 +77,7 @@ describe('what is in the way', () => {
   test.each(['-wal', '-shm', '-journal'])('a log (%s) is not replaced by chance', async suffix => {
     writeFileSync(place.path(`target${suffix}`), "another's")
     for (const command of ['backup', 'export']) {
-      await place.fails([command, 'target'], 1, /target-\w+ is already there: --force replaces it\n$/)
+      await place.fails([command, 'target'], 1, /target-\w+ already exists: use --force to replace it\n$/)
     }
     expect(readdirSync(place.folder).sort()).toEqual(['data', `target${suffix}`])
   })
@@ -98,7 +98,7 @@ describe('what is in the way', () => {
     symlinkSync('nowhere', place.path('link'))
     for (const command of ['backup', 'export']) {
       await place.fails([command, 'pipe', '--force'], 1, /pipe is not a file\n$/)
-      await place.fails([command, 'link', '--force'], 1, /link is a link to nothing\n$/)
+      await place.fails([command, 'link', '--force'], 1, /link is a dangling link\n$/)
     }
     expect(lstatSync(place.path('pipe')).isFIFO()).toBe(true)
     expect(lstatSync(place.path('link')).isSymbolicLink()).toBe(true)
@@ -109,7 +109,7 @@ describe('what is in the way', () => {
     for (const command of ['backup', 'export']) {
       writeFileSync(place.path('disk/target'), 'old')
       symlinkSync('disk/target', place.path(command))
-      await place.fails([command, command], 1, /is already there/)
+      await place.fails([command, command], 1, /already exists: use --force/)
       expect((await place.run([command, command, '--force'])).code).toBe(0)
       expect(lstatSync(place.path(command)).isSymbolicLink()).toBe(true)
       expect(statSync(place.path('disk/target')).size).toBeGreaterThan(500)
@@ -179,7 +179,10 @@ test('what came while the copy was made is not replaced by chance', async () => 
     const { running } = await stoppedWhileWriting([command, command], place.folder)
     writeFileSync(place.path(command), 'precious')
     running.process.kill('SIGCONT')
-    expect(await running.result).toMatchObject({ code: 1, stderr: expect.stringMatching(/is already there/) })
+    expect(await running.result).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/already exists: use --force/),
+    })
     expect(readFileSync(place.path(command), 'utf8')).toBe('precious')
   }
   expect(readdirSync(place.folder).sort()).toEqual(['backup', 'data', 'export'])
@@ -245,11 +248,15 @@ describe('a restore', () => {
   test('does not replace a store by chance', async () => {
     await place.run(['backup', 'backup.db'])
     await place.load(100, 5)
-    await place.fails(['restore', 'backup.db'], 1, /store\.db is already there: --force replaces it\n$/)
+    await place.fails(['restore', 'backup.db'], 1, /store\.db already exists: use --force to replace it\n$/)
     expect(await place.count()).toBe(25)
     rmSync(place.store)
     writeFileSync(`${place.store}-wal`, "another's")
-    await place.fails(['restore', 'backup.db'], 1, /store\.db-wal is already there: --force replaces it\n$/)
+    await place.fails(
+      ['restore', 'backup.db'],
+      1,
+      /store\.db-wal already exists: use --force to replace it\n$/,
+    )
     expect((await place.run(['restore', 'backup.db', '--force'])).code).toBe(0)
     expect(await place.count()).toBe(20)
     rmSync(place.store)
@@ -263,7 +270,7 @@ describe('a restore', () => {
     await place.run(['token', 'create', '--name', 'renewed'])
     const { stdout } = await place.run(['restore', 'backup.db', '--force'])
     expect(stdout).toMatch(
-      /restored from backup\.db\nThese tokens were not in the store before it, and are valid again: renewed, shop\. To revoke one: plant-store token revoke <name>\n$/,
+      /restored from backup\.db\nThese tokens were not in the replaced store and are valid again: renewed, shop\. To revoke one: plant-store token revoke <name>\n$/,
     )
     const again = await place.run(['restore', 'backup.db', '--force', '--json'])
     expect(JSON.parse(again.stdout)).toMatchObject({ tokens: 3, revokedTokens: [] })

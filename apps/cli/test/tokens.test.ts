@@ -72,7 +72,7 @@ test('a name is taken until its token is revoked', async () => {
   expect(await place.run(['token', 'create', '--name', 'shop'])).toEqual({
     code: 1,
     stdout: '',
-    stderr: 'plant-store: there is already a token named shop: revoke it, or take another name\n',
+    stderr: 'plant-store: a token named shop already exists: revoke it, or choose another name\n',
   })
   expect(await place.run(['token', 'revoke', 'shop'])).toMatchObject({ code: 0, stderr: '' })
   expect(await place.run(['token', 'revoke', 'shop'])).toEqual({
@@ -90,8 +90,8 @@ test('a name is taken until its token is revoked', async () => {
 
 test.each([
   [['token', 'create'], /required option '--name <name>'/],
-  [['token', 'create', '--name', ' '], /--name.* must be up to 100 characters on one line/],
-  [['token', 'create', '--name', 'two\nlines'], /--name.* must be up to 100 characters on one line/],
+  [['token', 'create', '--name', ' '], /--name.* must be 1 to 100 characters on one line/],
+  [['token', 'create', '--name', 'two\nlines'], /--name.* must be 1 to 100 characters on one line/],
   [['token', 'create', '--name', 'x', '--scope', 'all'], /must be one of read, write, metrics/],
   [['token', 'create', '--name', 'x', '--expires', 'soon'], /must be a time from now/],
   [['token', 'create', '--name', 'x', '--expires', '0d'], /must be a time from now/],
@@ -127,7 +127,7 @@ describe('tokens from another store', () => {
       '{"id":1,"name":"Monstera"}\n',
       /line 2: id is unknown; hash must be .*; scopes must be .*; createdAt/,
     ],
-    ['null', 'null\n', /line 2: name must name a token; hash/],
+    ['null', 'null\n', /line 2: name must be the name of a token; hash/],
     [
       'a token',
       line({ hash: `plantstore_${'x'.repeat(43)}` }),
@@ -141,17 +141,9 @@ describe('tokens from another store', () => {
       /line 2: createdAt .*; expiresAt .*; lastUsedAt/,
     ],
     ['a member given twice', line({}).replace('{', '{"name":"twice",'), /line 2: .*name/],
-    ['a name of another token', line({ name: 'other' }), /the name other, or its token, belongs to another/],
-    [
-      'a token of another name',
-      line({ hash: other.hash }),
-      /the name shop, or its token, belongs to another/,
-    ],
-    [
-      'a name that the store has',
-      line({ name: 'stored' }),
-      /the name stored, or its token, belongs to another/,
-    ],
+    ['a name of another token', line({ name: 'other' }), /the name other or its token is already in use/],
+    ['a token of another name', line({ hash: other.hash }), /the name shop or its token is already in use/],
+    ['a name that the store has', line({ name: 'stored' }), /the name stored or its token is already in use/],
   ])('are not stored where one is %s', async (_, second, message) => {
     await place.run(['token', 'create', '--name', 'stored'])
     const { code, stdout, stderr } = await place.run(['token', 'import', '-'], line(other) + second)
@@ -172,12 +164,12 @@ describe('tokens from another store', () => {
     ).toEqual([{ ...entry, ...other, lastUsedAt: entry.createdAt }, entry, ''])
     expect(await place.run(['token', 'export', 'tokens'])).toMatchObject({
       code: 1,
-      stderr: 'plant-store: tokens is already there: --force replaces it\n',
+      stderr: 'plant-store: tokens already exists: use --force to replace it\n',
     })
     expect(await place.run(['token', 'export', 'data/store.db', '--force'])).toMatchObject({ code: 1 })
     expect(await place.run(['token', 'import', 'missing'])).toMatchObject({
       code: 1,
-      stderr: 'plant-store: missing: there is no such file or folder\n',
+      stderr: 'plant-store: missing: no such file or folder\n',
     })
   })
 })

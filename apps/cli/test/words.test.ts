@@ -28,10 +28,10 @@ test('counts, durations and rates are in words', () => {
 test.each([
   ['EACCES', 'permission denied'],
   ['EISDIR', 'it is a folder'],
-  ['ENOENT', 'there is no such file or folder'],
+  ['ENOENT', 'no such file or folder'],
   ['ENOSPC', 'the disk is full'],
   ['ENOTDIR', 'a part of the path is not a folder'],
-  ['EROFS', 'the file system can only be read'],
+  ['EROFS', 'the file system is read-only'],
   ['EIO', 'EIO: other words'],
 ])('%s is told as a reason', (code, reason) => {
   const cause = Object.assign(new Error('EIO: other words'), { code })

@@ -180,7 +180,7 @@ function conditionOf({ ifMatch, ifNoneMatch }: ReplaceOptions = {}): Readonly<Re
 function versioned(id: PlantId): (body: unknown, headers: Headers) => VersionedPlant {
   return (body, headers) => {
     const version = /^(?:W\/)?"(.*)"$/.exec(headers.get('etag') ?? '')?.[1]
-    if (!isPlantVersion(version)) throw new TypeError('the answer has no entity tag of a plant')
+    if (!isPlantVersion(version)) throw new TypeError('the answer must have the ETag of a plant')
     return { plant: parsePlant(body, id), version }
   }
 }
@@ -197,7 +197,7 @@ function listUrl(plantsUrl: URL, query: PlantListQuery = {}): URL {
 }
 
 function parsePlants(body: unknown): readonly Plant[] {
-  if (!Array.isArray(body)) throw new TypeError('a page of plants is an array')
+  if (!Array.isArray(body)) throw new TypeError('a page of plants must be an array')
   return body.map(plant => parsePlant(plant))
 }
 
@@ -207,7 +207,7 @@ function nextPage(link: string | null, from: URL): URL | undefined {
     if (!/;\s*rel\s*=\s*(?:"(?:[^"]*\s)?next(?:\s[^"]*)?"|next\b)/i.test(parameters)) continue
     const next = new URL(target, from)
     // The token must not go to another origin.
-    if (next.origin !== from.origin) throw new TypeError(`the next page is said to be at ${next.origin}`)
+    if (next.origin !== from.origin) throw new TypeError(`the next page must not be at ${next.origin}`)
     return next
   }
   return undefined

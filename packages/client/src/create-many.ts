@@ -166,7 +166,7 @@ async function askForAll(ask: Ask, lines: readonly Line[], faultsMax: number): P
 function readAnswer(answer: unknown, lines: readonly Line[]): ManyCreated {
   const { created, existing, refused, faults } = answer as ManyCreated
   const isCount = (value: unknown) => Number.isSafeInteger(value)
-  if (![created, existing, refused].every(isCount)) throw new TypeError('the counts are integers')
+  if (![created, existing, refused].every(isCount)) throw new TypeError('the counts must be integers')
   const read = ({ line, error, message }: PlantFault & { readonly line: number }): PlantFault => {
     const { index } = lines[line - 1] as Line
     return { index, error, message: `${message}` }

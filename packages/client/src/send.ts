@@ -141,7 +141,7 @@ function understand<Result>(
   }
   const isClientsFault = status >= 400 && status < 500
   const mayHaveChanged = unknownBefore || (changes && !isClientsFault)
-  const message = `the answer, with status ${status}, is not one of a plant store`
+  const message = `the answer with status ${status} is not from a plant store`
   throw new NoAnswerError('unreadable-answer', message, mayHaveChanged, { status, retryAfterMs, cause })
 }
 

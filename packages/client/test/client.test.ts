@@ -188,7 +188,7 @@ test('a refusal carries status, number and words of the store', async () => {
     name: 'RefusedError',
     status: 400,
     number: 40003,
-    message: 'id 7 is taken by another plant',
+    message: 'id 7 is already taken',
     mayHaveChanged: false,
   })
   const stranger = createPlantClient({ ...store, token: 'another' })

@@ -6,7 +6,7 @@ import { answer, busy, die, draining, type Step, startScriptedStore, unavailable
 const plant = (n: number, name = `plant ${n}`) => ({ id: BigInt(n), name })
 const plants = (count: number) => Array.from({ length: count }, (_, n) => plant(n))
 const counts = (created: number, existing = 0, refused = 0) => ({ created, existing, refused })
-const taken = (n: number) => ({ index: n, error: 40003, message: `id ${n} is taken by another plant` })
+const taken = (n: number) => ({ index: n, error: 40003, message: `id ${n} is already taken` })
 
 async function scripted(script: readonly Step[], options: Partial<PlantClientOptions> = {}) {
   const store = await startScriptedStore(script)

@@ -136,9 +136,9 @@ test('the numbers that the client acts on are published with the meaning it take
   const meaning = (number: number) =>
     new RegExp(`^\\| ${number} \\| (.*) \\|$`, 'm').exec(description.info.description)?.[1]
   expect(meaning(40402)).toBe('There is no plant with this id')
-  expect(meaning(50301)).toMatch(/^Too many changes are waiting/)
-  expect(meaning(50302)).toMatch(/may or may not have been kept/)
-  expect(meaning(50303)).toMatch(/^The server is about to stop/)
+  expect(meaning(50301)).toMatch(/^Too many changes are pending/)
+  expect(meaning(50302)).toMatch(/may or may not have been made/)
+  expect(meaning(50303)).toMatch(/^The server is shutting down/)
 })
 
 /** What a method sends, and what it makes of an answer. */

@@ -26,7 +26,10 @@ const stored = answer(200, '{"id":1,"name":"Ficus"}')
 const created = answer(200, '{"name":"Ficus"}', { etag: '"v2"' })
 const versioned = answer(200, '{"id":1,"name":"Ficus"}', { etag: '"v2"' })
 const others = answer(200, '{"id":1,"name":"theirs"}', { etag: '"v3"' })
-const inAnotherState = answer(412, { error: 41201, message: 'the condition does not hold' })
+const inAnotherState = answer(412, {
+  error: 41201,
+  message: 'plant 1 does not have the expected version: read it again',
+})
 const [v1, v2] = ['v1', 'v2'] as PlantVersion[]
 const removed: Step = response => response.writeHead(204).end()
 const missing = answer(404, { error: 40402, message: 'there is no plant with id 1' })
@@ -94,7 +97,7 @@ test.each<[string, Step, object]>([
       reason: 'unreadable-answer',
       status: 201,
       message:
-        'the answer, with status 201, is not one of a plant store; it is unknown whether the change was made',
+        'the answer with status 201 is not from a plant store; it is unknown whether the change was made',
     },
   ],
   ['a 200 that is no plant', answer(200, '[]'), { reason: 'unreadable-answer', status: 200 }],
@@ -461,7 +464,7 @@ test('the token never follows a link to another origin', async () => {
   await using store = await scripted([answer(200, '[{"id":1,"name":"Ficus"}]', { link })])
   await expect(allPages(store.client)).rejects.toMatchObject({
     reason: 'unreadable-answer',
-    cause: { message: `the next page is said to be at ${elsewhere.baseUrl}` },
+    cause: { message: `the next page must not be at ${elsewhere.baseUrl}` },
   })
   expect(elsewhere.requests).toHaveLength(0)
 })
@@ -488,7 +491,7 @@ test('a body that is no list is no page of plants', async () => {
   await using store = await scripted([answer(200, '{"plants":[]}')])
   await expect(store.client.list()).rejects.toMatchObject({
     name: 'NoAnswerError',
-    cause: { message: 'a page of plants is an array' },
+    cause: { message: 'a page of plants must be an array' },
   })
 })
 

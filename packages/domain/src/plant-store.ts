@@ -1,4 +1,4 @@
-import { DomainError, type Fault, refusal } from './errors.ts'
+import { DomainError, type DomainErrorCode, type Fault, refusal } from './errors.ts'
 import {
   isPlantId,
   isSamePlant,
@@ -78,7 +78,7 @@ export function createPlantStore({ plants }: { plants: PlantRepository }): Plant
     },
     async find(id, condition = {}) {
       const found = (await plants.find(id)) ?? notFound(id)
-      return isMet(condition, found.version) ? found : conditionFailed(id, found.version)
+      return isMet(condition, found.version) ? found : conditionFailed(id, condition, found.version)
     },
     async list(query) {
       const { limit, textBytesMax = Number.POSITIVE_INFINITY } = query
@@ -120,7 +120,7 @@ async function changeIf<Result>(
 ): Promise<NonNullable<Result>> {
   let version = onlyVersion(condition) ?? (await plants.find(id))?.version
   for (let attempt = 1; attempt <= attemptsMax; attempt++) {
-    if (!isMet(condition, version)) conditionFailed(id, version)
+    if (!isMet(condition, version)) conditionFailed(id, condition, version)
     const changed = await change(version)
     if (changed) return changed
     version = (await plants.find(id))?.version
@@ -129,7 +129,7 @@ async function changeIf<Result>(
 }
 
 function othersChange(id: PlantId): never {
-  throw new DomainError('store-busy', `others change plant ${id} all the time`)
+  throw new DomainError('store-busy', `plant ${id} keeps changing: try again later`)
 }
 
 /** Returns the one version that can meet the condition, if that is known without reading the plant. */
@@ -137,17 +137,21 @@ function onlyVersion({ matches }: PlantCondition): PlantVersion | undefined {
   return typeof matches === 'object' && matches.length === 1 ? matches[0] : undefined
 }
 
-function conditionFailed(id: PlantId, version: PlantVersion | undefined): never {
-  const state = version === undefined ? `there is no plant with id ${id}` : `plant ${id} is in another state`
-  throw new DomainError('condition-failed', `the condition does not hold: ${state}`)
+function conditionFailed(id: PlantId, condition: PlantCondition, version: PlantVersion | undefined): never {
+  if (version === undefined) notFound(id, 'condition-failed')
+  const { matches, differs } = condition
+  const isOther = !isMet({ matches }, version)
+  const state = differs === 'any' ? 'already exists' : 'still has the excluded version'
+  const problem = isOther ? 'does not have the expected version: read it again' : state
+  throw new DomainError('condition-failed', `plant ${id} ${problem}`)
 }
 
 export function idTaken(id: PlantId): DomainError {
-  return new DomainError('id-taken', `id ${id} is taken by another plant`)
+  return new DomainError('id-taken', `id ${id} is already taken`)
 }
 
-function notFound(id: PlantId): never {
-  throw new DomainError('plant-not-found', `there is no plant with id ${id}`)
+function notFound(id: PlantId, code: DomainErrorCode = 'plant-not-found'): never {
+  throw new DomainError(code, `there is no plant with id ${id}`)
 }
 
 /**

@@ -76,7 +76,7 @@ function faultsOf(problems: { readonly [Member in keyof Required<Plant>]: string
 export function textProblem(value: unknown): string | undefined {
   if (value === undefined) return 'is required'
   if (typeof value !== 'string') return 'must be a string'
-  if (!value.isWellFormed()) return 'must be Unicode text: it has a lone surrogate'
+  if (!value.isWellFormed()) return 'must be Unicode text without lone surrogates'
   if (value.includes('\0')) return 'must not contain U+0000'
   return undefined
 }
@@ -104,8 +104,7 @@ function utf8Bytes(text: string): number {
 function idProblem(value: unknown, expected: PlantId | undefined): string | undefined {
   if (value === undefined) return 'is required'
   if (!isPlantId(value)) return plantIdProblem
-  if (expected !== undefined && value !== expected)
-    return `must be ${expected}, the id of the plant it is for`
+  if (expected !== undefined && value !== expected) return `must equal ${expected}, the id in the path`
   return undefined
 }
 

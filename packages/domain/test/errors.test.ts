@@ -31,6 +31,6 @@ test('its own are, and say what they are', () => {
 
 test('an error has the cause that it was given, and no other', () => {
   const cause = new Error('the disk is full')
-  expect(new DomainError('store-unavailable', 'the store fails', { cause }).cause).toBe(cause)
+  expect(new DomainError('store-unavailable', 'the store is failing', { cause }).cause).toBe(cause)
   expect(Object.hasOwn(new DomainError('id-taken', 'it is taken'), 'cause')).toBe(false)
 })

@@ -75,16 +75,23 @@ test('a plant is found on a condition that it meets', async () => {
   await expect(store.find(id, { matches: [stale] })).rejects.toMatchObject({ code: 'condition-failed' })
 })
 
-test('a refusal says what is there', async () => {
+test('a refusal says which condition failed', async () => {
   const plants = createMemoryPlantRepository()
   const store = createPlantStore({ plants })
   const refused = (message: string) => ({ code: 'condition-failed', message })
   await expect(store.replace(plant('a'), { matches: [stale] })).rejects.toMatchObject(
-    refused('the condition does not hold: there is no plant with id 1'),
+    refused('there is no plant with id 1'),
   )
   await store.create(plant('a'))
   await expect(store.remove(id, { matches: [stale] })).rejects.toMatchObject(
-    refused('the condition does not hold: plant 1 is in another state'),
+    refused('plant 1 does not have the expected version: read it again'),
+  )
+  await expect(store.replace(plant('b'), { matches: 'any', differs: 'any' })).rejects.toMatchObject(
+    refused('plant 1 already exists'),
+  )
+  const version = await plants.save(plant('a'))
+  await expect(store.replace(plant('b'), { differs: [version] })).rejects.toMatchObject(
+    refused('plant 1 still has the excluded version'),
   )
 })
 

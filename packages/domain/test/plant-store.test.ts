@@ -30,7 +30,7 @@ describe('the use cases', () => {
     for (const again of [plant(1n, 'first'), plant(1n, 'second', 'tag')]) {
       await expect(store.create(again)).rejects.toMatchObject({
         code: 'id-taken',
-        message: 'id 1 is taken by another plant',
+        message: 'id 1 is already taken',
         faults: [],
       })
     }

@@ -102,7 +102,7 @@ test.each([
 
 test('says in words what to mend', () => {
   expect(refusalOf({ id: 1, tag: '\ud800' }).message).toBe(
-    'id must be an integer from -9223372036854775808 to 9223372036854775807; name is required; tag must be Unicode text: it has a lone surrogate',
+    'id must be an integer from -9223372036854775808 to 9223372036854775807; name is required; tag must be Unicode text without lone surrogates',
   )
   expect(refusalOf({}).message).toBe('id is required; name is required')
   expect(refusalOf({ id: 1n, name: 7, tag: '\0' }).message).toBe(
@@ -118,7 +118,7 @@ test('takes the id from elsewhere, when the plant itself has none or the same', 
 
 test('refuses an id that is not the one it is for, beside the other faults', () => {
   expect(refusalOf({ id: 8n, tag: 1 }, 7n).message).toBe(
-    'id must be 7, the id of the plant it is for; name is required; tag must be a string',
+    'id must equal 7, the id in the path; name is required; tag must be a string',
   )
   expect(faultyFields({ id: null, name: 'a' }, 7n)).toEqual(['id'])
   expect(faultyFields({ id: 7, name: 'a' }, 7n)).toEqual(['id'])

@@ -121,7 +121,7 @@ test.each([
     '405 Method Not Allowed',
     'allow: \r\n',
     40501,
-    'this server is no proxy',
+    'this server is not a proxy',
   ],
 ])(
   'a refusal below the routes is a whole answer, and the last on its connection: %#',
@@ -243,7 +243,7 @@ describe('a refusal below the routes names itself, stands in the log and is coun
     await using server = await start({ limits: { connectionsMax: 1 } })
     using second = await server.client.open()
     const answer = await second.answer(undefined)
-    assertFailure(answer, 50304, /^the server has as many connections as it takes$/)
+    assertFailure(answer, 50304, /^the server is at its connection limit: try again later$/)
     const reqId = answer.headers.get('x-request-id')
     expect(reqId).toMatch(/^[\w-]{8,40}$/)
     expect(server.service.answered).toEqual([expect.objectContaining({ reqId, status: 503 })])

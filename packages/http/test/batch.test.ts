@@ -51,7 +51,7 @@ const line = (id: number, name = 'n') => `{"id":${id},"name":"${name}"}\n`
 /** Of a chunk. */
 const chunkLines = 2_000
 const lines = (count: number) => Array.from({ length: count }, (_, n) => line(n))
-const mayHaveCreated = /plants of the lines before may have been created$/
+const mayHaveCreated = /plants of earlier lines may have been created$/
 
 test('a line that comes in pieces of one byte is refused once it is too long', async () => {
   await using service = await start({ limits: { bodyBytesMax: 50_000 } })
@@ -136,7 +136,7 @@ test('a token that is revoked meanwhile ends it with 401, and what it had create
 
 test('a store that fails meanwhile ends it with its failure', async () => {
   const insert = async (plant: Plant) => {
-    if (plant.id === 700n) throw new DomainError('store-busy', 'too many changes are waiting to be written')
+    if (plant.id === 700n) throw new DomainError('store-busy', 'too many changes are pending')
     return 'inserted' as const
   }
   await using service = await start({ plants: { insert } })

@@ -78,7 +78,7 @@ const ask = (fields: readonly string[], body = '', method = 'POST', path = '/pla
 test.each([
   [
     ['content-type: application/json', 'content-type: text/plain'],
-    /^the header field content-type is given more than once$/,
+    /^the header field content-type occurs more than once$/,
   ],
   [['expect: 100-continues'], /^the expectation 100-continues cannot be met$/],
   [['expect: not-100-continue'], /^the expectation not-100-continue cannot be met$/],
@@ -149,6 +149,6 @@ test.each([
   const answer = await client.exchange({ method: 'GET', target: client.target('/healthz') }, head)
   expect(JSON.parse(`${answer.body}`)).toEqual({
     error: 40007,
-    message: 'the header field host must be a host, with or without a port',
+    message: 'the header field host must be a host with an optional port',
   })
 })

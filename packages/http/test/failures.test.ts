@@ -38,7 +38,7 @@ test.each<[unknown, status: number, error: number, message: string, headers?: Re
     by('FST_ERR_CTP_INVALID_MEDIA_TYPE'),
     415,
     41501,
-    'The body must be of the media type that the operation takes, in UTF-8',
+    'The body must have the media type of the operation, in UTF-8',
   ],
   [by('FST_ERR_BAD_URL'), 400, 40006, 'The request target is not correctly percent-encoded UTF-8'],
   [by('FST_ERR_MAX_PARAM_LENGTH'), 400, 40006, 'The request target is not correctly percent-encoded UTF-8'],

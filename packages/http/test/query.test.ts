@@ -28,7 +28,7 @@ test.each([
   ['?é', 'bad-target', wrongCharacters],
   ['?tag=%ff', 'bad-target', wrongCoding],
   ['?%zz=1', 'bad-target', wrongCoding],
-  ['?tag=1&limit=1&tag=1', 'repeated-parameter', 'the query gives tag more than once'],
+  ['?tag=1&limit=1&tag=1', 'repeated-parameter', 'the query parameter tag occurs more than once'],
 ])('the query of /plants%s is refused', (query, code, message) => {
   expect(() => read(query)).toThrow(expect.objectContaining({ code, message }))
 })
@@ -82,8 +82,7 @@ describe('the link to the next page', () => {
       expect(link).toThrow(
         expect.objectContaining({
           code: 'headers-too-large',
-          message:
-            'a request for the next page would be too large: ask for a shorter tag, or for more plants a page',
+          message: 'the link to the next page would be too long: use a shorter tag or a larger limit',
         }),
       )
     fails(() => linkOf('/plants', undefined, [], targetBytes + 1024))

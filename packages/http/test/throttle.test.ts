@@ -39,7 +39,7 @@ test('who sends one wrong token after the other is told to wait, and how long', 
   await using server = await start()
   for (let n = 0; n < wrongTokensMax; n++) assertFailure(await server.guess(n), 40102)
   const answer = await server.guess(wrongTokensMax)
-  assertFailure(answer, 42901, /^too many wrong access tokens came from this address$/)
+  assertFailure(answer, 42901, /^too many wrong access tokens from this address: try again later$/)
   expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0)
   expect(Number(answer.headers.get('retry-after'))).toBeLessThanOrEqual(60)
 })

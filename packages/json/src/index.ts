@@ -144,7 +144,7 @@ function isAfterNumber(code: number): boolean {
 function withName(names: Names, name: string, at: number): Names {
   if (names === undefined) return [name]
   if (Array.isArray(names) ? names.includes(name) : names.has(name)) {
-    throw new SyntaxError(`Member ${JSON.stringify(name)} is given twice, again at position ${at}`)
+    throw new SyntaxError(`Duplicate member ${JSON.stringify(name)} at position ${at}`)
   }
   if (!Array.isArray(names)) return names.add(name)
   if (names.length === listedNamesMax) return new Set(names).add(name)

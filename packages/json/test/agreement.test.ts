@@ -65,7 +65,7 @@ function outcome(read: (text: string) => unknown, text: string) {
   } catch (error) {
     if (error instanceof RepeatedMember) return 'repeated member'
     if (!(error instanceof SyntaxError)) throw error
-    return error.message.includes('given twice') ? 'repeated member' : 'syntax'
+    return error.message.includes('Duplicate member') ? 'repeated member' : 'syntax'
   }
 }
 const isJson = (text: string) => outcome(JSON.parse, text) !== 'syntax'

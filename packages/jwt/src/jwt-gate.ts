@@ -40,7 +40,7 @@ export function createJwtGate(options: JwtGateOptions): Gate {
   const { issuer, algorithms = jwtAlgorithms, otherwise = refuse, onStateChange = () => {} } = options
   const audience = [options.audience].flat()
   if (algorithms.length === 0 || !algorithms.every(each => jwtAlgorithms.includes(each)))
-    throw new TypeError(`algorithms must be some of ${jwtAlgorithms.join(', ')}`)
+    throw new TypeError(`algorithms must contain only ${jwtAlgorithms.join(', ')}`)
   if (issuer === '' || audience.length === 0 || audience.includes(''))
     throw new TypeError('issuer and audience must not be empty')
   const limits = { ...defaultJwtLimits, ...options.limits }
@@ -89,7 +89,7 @@ export function createJwtGate(options: JwtGateOptions): Gate {
 
 const refuse: Gate = ({ token }) => {
   if (token === undefined) throw new AccessError('no-token', 'an access token is required')
-  throw invalid('the access token is not one of the identity provider')
+  throw invalid('the access token is not from the identity provider')
 }
 
 const invalid = (message: string) => new AccessError('invalid-token', message)
@@ -115,7 +115,7 @@ function refusalOf(error: Error, keySet: KeySet): Error {
 function toHolder(payload: JWTPayload): Omit<Verified, 'keys'> {
   const { sub, exp } = payload
   if (typeof sub !== 'string' || sub === '')
-    throw invalid('the access token is not valid: "sub" claim must be a text')
+    throw invalid('the access token is not valid: "sub" claim must be a non-empty string')
   return { name: sub, scopes: scopesOf(payload), expiresAtMs: (exp as number) * 1000 }
 }
 

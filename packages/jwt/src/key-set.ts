@@ -105,7 +105,10 @@ export function openKeySet({ url, limits, signal, onStateChange }: KeySetOptions
 }
 
 const unavailable = () =>
-  new AccessError('access-unavailable', 'the access token cannot be checked: the identity provider fails')
+  new AccessError(
+    'access-unavailable',
+    'the access token cannot be checked: the identity provider is unavailable',
+  )
 
 async function fetchKeys(
   url: URL,
@@ -135,7 +138,7 @@ async function readText({ body }: Response, bytesMax: number): Promise<string> {
   let text = ''
   for await (const chunk of body ?? []) {
     bytes += chunk.length
-    if (bytes > bytesMax) throw new Error(`it answered more than ${bytesMax} bytes`)
+    if (bytes > bytesMax) throw new Error(`its answer is longer than ${bytesMax} bytes`)
     text += decoder.decode(chunk, { stream: true })
   }
   return text

@@ -300,7 +300,7 @@ describe('a provider that', () => {
     [
       'sends megabytes',
       response => response.end(' '.repeat(2 ** 22)),
-      /^it answered more than 262144 bytes$/,
+      /^its answer is longer than 262144 bytes$/,
     ],
   ])('%s gets nobody in, and no good token refused for good', async (_, answer, reason) => {
     provider.answer = (_request, response) => answer(response)

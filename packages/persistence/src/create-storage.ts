@@ -51,7 +51,7 @@ export function createStorage(
 }
 
 function unusable(cause: unknown): DomainError {
-  return new DomainError('store-unavailable', 'the store cannot be used', { cause })
+  return new DomainError('store-unavailable', 'the store is unavailable', { cause })
 }
 
 /** Returns rows up to the one whose texts, with those before them, reach this many bytes in UTF-8. */

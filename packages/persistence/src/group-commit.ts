@@ -122,7 +122,7 @@ export function createGroupCommit({
     const isTooMuch =
       (pending > 0 && pending + changes.length > limits.queueRowsMax) ||
       (pendingText > 0 && pendingText + text > limits.queueTextMax)
-    if (isTooMuch) throw new DomainError('store-busy', 'too many changes are waiting to be written')
+    if (isTooMuch) throw new DomainError('store-busy', 'too many changes are pending')
     pending += changes.length
     pendingText += text
     queue.push({ changes, text, resolve, reject })

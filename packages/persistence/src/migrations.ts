@@ -137,7 +137,7 @@ export function isStore(tables: readonly string[]): boolean {
   if (tables.length === 0) return false
   // Other programs have a table of the first name too.
   const isOurs = ['schema_version', 'plants', 'access_tokens'].every(name => tables.includes(name))
-  if (!isOurs) throw new Error('it holds tables of another program')
+  if (!isOurs) throw new Error('it contains tables of another program')
   return true
 }
 
@@ -145,6 +145,6 @@ export function isStore(tables: readonly string[]): boolean {
 export function knownVersion(version: number): number {
   if (version <= schemaVersion) return version
   throw new Error(
-    `it has schema version ${version}, and this software knows versions up to ${schemaVersion}: run a newer release`,
+    `it has schema version ${version}, but this release knows only versions up to ${schemaVersion}: run a newer one`,
   )
 }

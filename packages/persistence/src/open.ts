@@ -31,7 +31,7 @@ const readConnectionsMaxDefault = 4
 /**
  * Opens a store. Creates it and brings its schema up to date where needed.
  *
- * @throws Error in one line when the store cannot be used; it is then unchanged
+ * @throws Error in one line when the store is unavailable; it is then unchanged
  */
 export function openStorage({
   url,

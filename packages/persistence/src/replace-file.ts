@@ -67,11 +67,12 @@ async function take(file: string, named: string, force: boolean): Promise<TakenS
   if (owner) throw new Error(`${named} belongs to ${owner}`)
 
   const stat = lstatSync(file, { throwIfNoEntry: false })
-  if (stat?.isSymbolicLink()) throw new Error(`${named} is a link to nothing`)
+  if (stat?.isSymbolicLink()) throw new Error(`${named} is a dangling link`)
   if (stat?.isDirectory()) throw new Error(`${named} is a folder`)
   if (stat && !stat.isFile()) throw new Error(`${named} is not a file`)
   const found = ['', ...logSuffixes].find(suffix => existsSync(file + suffix))
-  if (found !== undefined && !force) throw new Error(`${named}${found} is already there: --force replaces it`)
+  if (found !== undefined && !force)
+    throw new Error(`${named}${found} already exists: use --force to replace it`)
   return stat && takeAlone(file)
 }
 

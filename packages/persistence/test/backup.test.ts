@@ -158,7 +158,7 @@ test.each([
     return { totalPages: 1, remainingPages: 0 }
   })
   onTestFinished(() => copying.mockRestore())
-  await expect(backUpStore(url, backup)).rejects.toThrow(/does not hold what was copied/)
+  await expect(backUpStore(url, backup)).rejects.toThrow(/the copy is incomplete/)
   expect(readdirSync(folder).sort()).toEqual(['store.db', 'wrong.db'])
 })
 
@@ -210,7 +210,7 @@ test('a store is restored where none is, without the log of one that was', async
   }
   rmSync(file)
   copyFileSync(join(folder, 'stale-wal'), `${file}-wal`)
-  await expect(restoreStore(url, backup)).rejects.toThrow('store.db-wal is already there')
+  await expect(restoreStore(url, backup)).rejects.toThrow('store.db-wal already exists')
   await restoreStore(url, backup, { force: true })
   expect(await count()).toBe(1_000)
 
@@ -416,11 +416,13 @@ test('a backup is made in the place of nothing else than a file, and only where 
   writeFileSync(join(folder, 'left.db-journal'), '')
   for (const suffix of ['-wal', '-shm', '-journal'])
     expect(await refusal(file + suffix, true)).toBe(` belongs to ${file}`)
-  expect(await refusal(join(folder, 'link'), true)).toBe(' is a link to nothing')
+  expect(await refusal(join(folder, 'link'), true)).toBe(' is a dangling link')
   expect(await refusal(join(folder, 'folder'), true)).toBe(' is a folder')
   expect(await refusal('/dev/null', true)).toBe(' is not a file')
-  expect(await refusal(backup, false)).toBe(' is already there: --force replaces it')
-  expect(await refusal(join(folder, 'left.db'), false)).toBe('-journal is already there: --force replaces it')
+  expect(await refusal(backup, false)).toBe(' already exists: use --force to replace it')
+  expect(await refusal(join(folder, 'left.db'), false)).toBe(
+    '-journal already exists: use --force to replace it',
+  )
   await backUpStore(url, join(folder, 'left.db'), { force: true })
   // Of no store.
   await backUpStore(url, join(folder, 'named-wal'))
@@ -523,7 +525,7 @@ test('what is no file is not backed up or restored, and a store in memory is of 
     await expect(backUpStore(store, backup)).rejects.toThrow(expect.objectContaining({ message }))
     await expect(restoreStore(store, backup)).rejects.toThrow(expect.objectContaining({ message }))
   }
-  const message = 'the store :memory: cannot be opened: it is in the memory of one process'
+  const message = 'the store :memory: cannot be opened: it exists only in the memory of one process'
   for (const open of [openArchive, openSnapshot, inspectStore])
     await expect(open('file::memory:')).rejects.toThrow(expect.objectContaining({ message }))
 })

@@ -81,7 +81,7 @@ describe.each([
     expect((await storage.plants.page({ limit: 10 })).map(({ id }) => id)).toEqual([1n, 2n, 3n])
     await storage.check()
     const refused = (await Promise.allSettled(ids.map(id => storage.plants.insert(plant(id))))).at(-1)
-    expect(refused).toMatchObject({ reason: { message: 'too many changes are waiting to be written' } })
+    expect(refused).toMatchObject({ reason: { message: 'too many changes are pending' } })
     expect(await insertAll()).toEqual([...Array(3).fill('id-taken'), ...Array(3).fill('store-busy')])
     expect(await outcomes([storage.plants.insert(plant(4))])).toEqual(['inserted'])
   })

@@ -100,7 +100,7 @@ describe.each(Object.entries(subjects))('on %s', (_, make) => {
     const newer = schemaVersion + 1
     await store.run(store.earlier[1], `update schema_version set version = ${newer}`)
     const before = await store.fingerprint()
-    const refusal = `has schema version ${newer}, and this software knows versions up to ${schemaVersion}: run a newer release`
+    const refusal = `has schema version ${newer}, but this release knows only versions up to ${schemaVersion}: run a newer one`
     await expect(openStorage({ url: store.url })).rejects.toThrow(refusal)
     await expect(openArchive(store.url)).rejects.toThrow(refusal)
     await expect(openSnapshot(store.url)).rejects.toThrow(refusal)
@@ -111,7 +111,7 @@ describe.each(Object.entries(subjects))('on %s', (_, make) => {
   test("another program's database is refused and left untouched", async () => {
     await store.run('create table notes (line text)')
     const before = await store.fingerprint()
-    const refusal = /it holds tables of another program$/
+    const refusal = /it contains tables of another program$/
     await expect(openStorage({ url: store.url })).rejects.toThrow(refusal)
     await expect(openArchive(store.url)).rejects.toThrow(refusal)
     await expect(openSnapshot(store.url)).rejects.toThrow(refusal)

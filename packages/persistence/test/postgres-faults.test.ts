@@ -172,7 +172,7 @@ describe('a server that takes no writes', () => {
     await server.start({ asStandby: true })
     await unavailable(storage.plants.insert(plant(2n)))
     await unavailable(storage.check())
-    await expect(open()).rejects.toThrow('takes no writes')
+    await expect(open()).rejects.toThrow('does not accept writes')
     await database.query('select pg_promote()')
     expect(await eventually(() => storage.plants.insert(plant(2n)))).toBe('inserted')
     expect((await storage.plants.find(plant(1n).id))?.plant).toEqual(plant(1n))

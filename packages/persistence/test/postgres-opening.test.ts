@@ -85,13 +85,13 @@ describe('a database that is refused, and left as it was', () => {
     await database.query(
       `create database ${new URL(url).pathname.slice(1)} template template0 encoding 'SQL_ASCII' locale_provider libc locale 'C'`,
     )
-    await expect(openStorage({ url })).rejects.toThrow('its encoding is SQL_ASCII, and must be UTF8')
+    await expect(openStorage({ url })).rejects.toThrow('its encoding must be UTF8, not SQL_ASCII')
     await database.query(`drop database ${new URL(url).pathname.slice(1)} with (force)`)
   })
 
   test('because it does not wait for the disk', async () => {
     await using server = await startPostgres({ fsync: 'off' })
-    await expect(openStorage({ url: server.url })).rejects.toThrow('fsync off')
+    await expect(openStorage({ url: server.url })).rejects.toThrow('fsync is off')
   })
 
   test('because nobody is there: in words that hold no password', async () => {
@@ -131,12 +131,12 @@ describe('a user', () => {
     [
       'without a password',
       '',
-      /cannot be opened: 127\.0\.0\.1:\d+ asks for a password, and the URL has none$/,
+      /cannot be opened: 127\.0\.0\.1:\d+ requires a password, and the URL has none$/,
     ],
     [
       'with an empty one',
       ':',
-      /cannot be opened: 127\.0\.0\.1:\d+ asks for a password, and the URL has none$/,
+      /cannot be opened: 127\.0\.0\.1:\d+ requires a password, and the URL has none$/,
     ],
     ['with a wrong one', ':wrong', /cannot be opened: password authentication failed for user "postgres"$/],
   ])('%s is told so in one line', async (_, password, message) => {

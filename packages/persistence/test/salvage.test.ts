@@ -317,7 +317,7 @@ test('a store of a newer version is refused', async () => {
   const database = new Database(file)
   database.exec('update schema_version set version = 99')
   database.close()
-  await expect(openSalvage(`file:${file}`)).rejects.toThrow(/schema version 99, .* run a newer release/)
+  await expect(openSalvage(`file:${file}`)).rejects.toThrow(/schema version 99, .* run a newer one/)
 })
 
 test.each([

@@ -143,7 +143,7 @@ describe('what is no store of ours is refused in one line, and left as it was:',
     const before = snapshot(folder)
 
     expect(await refusal(`file:${file}`)).toMatch(
-      /^the store .*plants\.db cannot be opened: it has schema version 1000, and this software knows versions up to \d+: run a newer release$/,
+      /^the store .*plants\.db cannot be opened: it has schema version 1000, but this release knows only versions up to \d+: run a newer one$/,
     )
     expect(snapshot(folder)).toEqual(before)
   })
@@ -193,7 +193,7 @@ describe('what is no store of ours is refused in one line, and left as it was:',
     database.close()
     const before = snapshot(folder)
     expect(await refusal(`file:${file}`)).toMatch(
-      /^the store .*other\.db cannot be opened: it holds tables of another program$/,
+      /^the store .*other\.db cannot be opened: it contains tables of another program$/,
     )
     expect(snapshot(folder)).toEqual(before)
   })

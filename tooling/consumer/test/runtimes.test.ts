@@ -30,7 +30,7 @@ export async function tryOut() {
 `
 const outcome = [
   '9223372036854775807',
-  'id must be an integer from -9223372036854775808 to 9223372036854775807; name must be Unicode text: it has a lone surrogate',
+  'id must be an integer from -9223372036854775808 to 9223372036854775807; name must be Unicode text without lone surrogates',
   '9007199254740993',
   'id-taken',
 ]

@@ -19,9 +19,7 @@ interface CopyFlags extends Output {
 }
 
 export const backup = new Command('backup')
-  .description(
-    'Copy the store as it is at this moment into a file, while servers go on working; then check the copy.',
-  )
+  .description('Copy the store into a file while servers run, and check the copy.')
   .argument('<file>', 'to write')
   .addOption(forceOption)
   .addOption(jsonOption)
@@ -33,11 +31,9 @@ export const backup = new Command('backup')
   })
 
 export const restore = new Command('restore')
-  .description(
-    'Put a backup in the place of the store, once it has been checked. No server may have the store open.',
-  )
+  .description('Check a backup and replace the store with it. No server may have the store open.')
   .argument('<file>', 'made by backup')
-  .option('--force', 'replace a store that is already there')
+  .option('--force', 'replace an existing store')
   .addOption(jsonOption)
   .action(async (file, flags) => {
     const url = storeUrl()
@@ -49,22 +45,20 @@ export const restore = new Command('restore')
   })
 
 function broughtBack(tokens: readonly string[] | null): string {
-  if (tokens === null) return '\nThe store before it could not be read: revoked tokens may be valid again.'
+  if (tokens === null) return '\nThe replaced store could not be read: revoked tokens may be valid again.'
   if (tokens.length === 0) return ''
-  return `\nThese tokens were not in the store before it, and are valid again: ${tokens.join(', ')}. To revoke one: plant-store token revoke <name>`
+  return `\nThese tokens were not in the replaced store and are valid again: ${tokens.join(', ')}. To revoke one: plant-store token revoke <name>`
 }
 
 export const check = new Command('check')
-  .description(
-    'Check every page of the store (but of PostgreSQL only that it can be read), and count what is in it.',
-  )
+  .description('Check every page of the store and count its plants and tokens. PostgreSQL is only counted.')
   .argument('[file]', 'to check instead, such as a backup')
   .addOption(jsonOption)
   .action(async (file, output) => {
     const url = file === undefined ? storeUrl() : pathToFileURL(file).href
     const report = await inspectStore(url).catch(advise)
     const isFile = report.bytes !== undefined
-    const words = `${describe(report)}: ${isFile ? 'intact' : 'counted; whether its pages are intact, pg_amcheck tells'}`
+    const words = `${describe(report)}: ${isFile ? 'intact' : 'counted; check its pages with pg_amcheck'}`
     print(output, isFile ? { ...report, intact: true } : report, words)
   })
 

@@ -11,19 +11,19 @@ import { counted, duration, print } from '../terminal/output.ts'
 import { showProgress } from '../terminal/progress.ts'
 
 export const exportPlants = new Command('export')
-  .description('Write all plants in the order of their ids, as they are at this moment.')
-  .argument('[file]', 'to write (by default the standard output)', '-')
+  .description('Write all plants in order of id, as one snapshot.')
+  .argument('[file]', 'to write (by default standard output)', '-')
   .addOption(new Option('--format <format>', 'to write').choices(formatNames).default('ndjson'))
   .addOption(forceOption)
-  .option('--damaged', 'write every plant that can be read of a damaged file, which no server may have open')
-  .option('--json', 'print JSON; on the standard error if the plants go to the standard output')
+  .option('--damaged', 'write every readable plant of a damaged file, which no server may have open')
+  .option('--json', 'print JSON, on standard error if the plants go to standard output')
   .addHelpText(
     'after',
     `
-Changes that servers make meanwhile are not included. Importing the file into an empty store gives the same plants, and
-exporting those gives the same bytes, from a file as from PostgreSQL. Access tokens are not included: move them with
-token export and token import. While an export runs, the log of a file cannot shrink and PostgreSQL cannot clean up: do
-not leave it waiting.
+Changes during the export are not included. Importing the file into an empty store restores the same plants, and
+exporting that store writes the same bytes, on SQLite and PostgreSQL alike. Access tokens are not included: move them
+with token export and token import. While an export runs, the log of a file cannot shrink and PostgreSQL cannot vacuum:
+do not leave it waiting.
 
 --damaged reads around damaged pages. The exit code is 3 if any plant could not be read. Import what it wrote into a new
 store.`,
@@ -49,7 +49,7 @@ async function exportAll(url: string, target: Target): Promise<void> {
   const { tokens } = snapshot
   const { exported, seconds } = await write(snapshot, target)
   const rest =
-    tokens === 0 ? '' : `; ${counted(tokens, 'access token')} not in it: see plant-store token export`
+    tokens === 0 ? '' : `; ${counted(tokens, 'access token')} not included: see plant-store token export`
   report(
     target,
     { exported, withoutTokens: tokens, seconds },
@@ -64,7 +64,7 @@ async function exportDamaged(url: string, target: Target): Promise<void> {
   const unread = unreadPlants(salvage, exported)
   const words = `${counted(exported, 'plant')} exported in ${duration(seconds)}`
   if (unread === 0 || target.json) {
-    report(target, { exported, unread, damagedPages: pages, seconds }, `${words}; none is missing`)
+    report(target, { exported, unread, damagedPages: pages, seconds }, `${words}; none missing`)
   }
   if (unread === 0) return
   const others = unread === null ? 'an unknown number of others' : counted(unread, 'other')

@@ -31,8 +31,8 @@ export class ImportCounts {
     const imported = inserted + replaced
     return [
       `${counted(imported, 'plant')} imported in ${duration(seconds)} (${rate(imported, seconds)})`,
-      replaced > 0 ? `, ${grouped(replaced)} of them in the place of others` : '',
-      alreadyThere > 0 ? `, ${grouped(alreadyThere)} already there` : '',
+      replaced > 0 ? `, ${grouped(replaced)} of them replacing others` : '',
+      alreadyThere > 0 ? `, ${grouped(alreadyThere)} already stored` : '',
       rejected > 0 ? `; ${counted(rejected, 'line')} rejected, see ${rejectsPath}` : '',
     ].join('')
   }

@@ -16,8 +16,8 @@ import { ImportCounts } from './import-counts.ts'
 import { openServer, openStore } from './import-target.ts'
 
 export const importPlants = new Command('import')
-  .description('Load plants from NDJSON (a JSON object a line, as POST /plants takes it) or CSV.')
-  .argument('<file>', 'to read, also compressed by gzip; - for the standard input')
+  .description('Import plants from NDJSON (one JSON object a line, as in POST /plants) or CSV.')
+  .argument('<file>', 'to read, plain or gzipped; - for standard input')
   .addOption(
     new Option('--format <format>', 'of the file (by default detected from its content)').choices(
       formatNames,
@@ -30,29 +30,29 @@ export const importPlants = new Command('import')
       .argParser(serverUrl)
       .conflicts(['replace', 'strict']),
   )
-  .option('--no-announce', 'announce the plants to no webhook')
-  .option('--rejects <file>', 'where rejected lines go (by default FILE.rejects.ndjson)')
-  .option('--line-limit <bytes>', 'longer lines are rejected', lineLimit, lineBytesMaxDefault)
+  .option('--no-announce', 'send no webhooks for these plants')
+  .option('--rejects <file>', 'the file for rejected lines (by default FILE.rejects.ndjson)')
+  .option('--line-limit <bytes>', 'reject longer lines', lineLimit, lineBytesMaxDefault)
   .addOption(jsonOption)
   .addHelpText(
     'after',
     `
-Creates the store if it does not exist. Each line is judged as POST /plants would judge it. A bad line does not stop the
+Creates the store if it does not exist. Each line follows the rules of POST /plants. A bad line does not stop the
 import: it goes into the rejects file as a line of JSON with "line", "reason" and "raw" ("rawBase64" if it is not UTF-8),
 and the exit code is 3. An import with rejects replaces the rejects file.
 
-CSV begins with a line that names ${columnsInWords}, in any order.
+The first line of CSV names ${columnsInWords}, in any order.
 An optional text with nothing between the commas is absent. "" is an empty text.
 
-Plants are stored 20,000 at a time. After an interruption, run the import again: the plants that are already there are
-counted as such, or written once more with --replace.
+Plants are stored 20,000 at a time. After an interruption, run the import again: plants already stored are counted as
+such, or written again with --replace.
 
---to imports while the server runs, and leaves it time for others. URL is what stands before /plants, such as
-http://127.0.0.1:3000. The server's limit of a body (1 MiB) holds for each line.
+--to imports through a running server, which still serves other clients. URL is the part before /plants, such as
+http://127.0.0.1:3000. The server's body limit (1 MiB) applies to each line.
 
 --strict collects the plants beside the store (in the folder for temporary files, or in a temporary table of PostgreSQL)
 and stores them in one transaction at the end. A million plants take some seconds, in which servers cannot write to a
-store in a file, and past 5 s answer 503. On PostgreSQL only changes to the same plants wait.`,
+store in a file and answer 503 after 5 s. On PostgreSQL only changes to the same plants wait.`,
   )
   .action(runImport)
 
@@ -76,7 +76,7 @@ async function runImport(from: string, options: ReturnType<typeof importPlants.o
   const format = detectFormat(input.beginning, from, options.format)
   if (from !== '-' && isSameFile(from, rejectsPath)) {
     throw new Failure(
-      `${rejectsPath} is what is imported: name another file for the rejects`,
+      `${rejectsPath} is the file to import: name another file with --rejects`,
       exitCodes.usage,
     )
   }
@@ -97,7 +97,7 @@ async function runImport(from: string, options: ReturnType<typeof importPlants.o
         if (strict) signal.throwIfAborted()
         const loaded = await target.add(batch.flatMap(entry => ('value' in entry ? [entry.value] : [])))
         const last = batch.at(-1)
-        if (last && !strict) kept = `what came before line ${last.line + 1} is kept`
+        if (last && !strict) kept = `the lines before line ${last.line + 1} were imported`
         const rejected = counts.add(batch, loaded)
         if (strict && rejected[0]) throw new Failure(`line ${rejected[0].line}: ${rejected[0].reason}`)
         writeRejects(rejected)
@@ -109,8 +109,7 @@ async function runImport(from: string, options: ReturnType<typeof importPlants.o
         progress.note('storing')
       }
       const outcome = await target.keep()
-      if (outcome !== 'kept')
-        throw new Failure(`id ${outcome.takenMeanwhile} was taken by another plant meanwhile`)
+      if (outcome !== 'kept') throw new Failure(`id ${outcome.takenMeanwhile} was taken during the import`)
     } catch (cause) {
       const rest = cause instanceof OutcomeUnknownError ? 'import it again' : kept
       const exitCode = cause instanceof Failure ? cause.exitCode : exitCodes.failed
@@ -121,7 +120,8 @@ async function runImport(from: string, options: ReturnType<typeof importPlants.o
   const seconds = (performance.now() - startedMs) / 1000
   const result = { ...counts, rejects: counts.rejected > 0 ? rejectsPath : null, seconds, interrupted }
   print({ json }, result, counts.summary(rejectsPath, seconds))
-  if (interrupted) throw new Failure('interrupted: what is counted above is kept', exitCodes.interrupted)
+  if (interrupted)
+    throw new Failure('interrupted: the plants counted above are stored', exitCodes.interrupted)
   if (counts.rejected > 0) process.exitCode = exitCodes.incomplete
 }
 

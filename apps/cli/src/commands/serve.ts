@@ -7,14 +7,14 @@ export const serve = new Command('serve')
     'after',
     `
 Settings come from the environment, among them:
-  HOST, PORT     where it listens (127.0.0.1, 3000)
+  HOST, PORT     the address to listen on (127.0.0.1, 3000)
   DATABASE_URL   the store (${defaultStoreUrl}): file:PATH, file::memory: or postgres://…
-  BASE_URL       what clients see of it, where a proxy stands before it
-  TRUST_PROXY    the proxies whose X-Forwarded-For is believed
+  BASE_URL       the URL for clients, behind a proxy
+  TRUST_PROXY    the proxies whose X-Forwarded-For is trusted
   LOG_LEVEL      fatal, error, warn, info, debug, trace or silent (info)
-  LOG_FORMAT     json, or pretty, which it is on a terminal
+  LOG_FORMAT     json, or pretty (the default on a terminal)
 
-docs/settings.md of its repository lists all of them. Requests need an access token: see plant-store token create --help.`,
+docs/settings.md in the repository lists all settings. Requests need an access token: see plant-store token create --help.`,
   )
   .action(async () => {
     // Imported here, as no other command needs an HTTP server.

@@ -13,9 +13,9 @@ import { toJson } from './tokens.ts'
 
 export const exportTokens = new Command('export')
   .description('Write all tokens as NDJSON (SHA-256, never the token), to move them to another store.')
-  .argument('[file]', 'to write (by default the standard output)', '-')
+  .argument('[file]', 'to write (by default standard output)', '-')
   .addOption(forceOption)
-  .option('--json', 'print JSON; on the standard error if the tokens go to the standard output')
+  .option('--json', 'print JSON, on standard error if the tokens go to standard output')
   .action(async (file, { force, json }) => {
     const url = storeUrl()
     if (file !== '-') refuseStore(file, url)
@@ -29,9 +29,9 @@ export const exportTokens = new Command('export')
 
 export const importTokens = new Command('import')
   .description(
-    'Store the tokens that were exported from another store, all or none. Those that were revoked since are valid again.',
+    'Import tokens from another store, all or none. Tokens revoked since the export are valid again.',
   )
-  .argument('<file>', 'to read; - for the standard input')
+  .argument('<file>', 'to read; - for standard input')
   .addOption(jsonOption)
   .action(async (file, output) => {
     const entries = await readEntries(file)
@@ -42,7 +42,7 @@ export const importTokens = new Command('import')
     for (const [{ name }, hash] of [...stored, ...entries]) {
       if ((hashes.get(name) ?? hash) !== hash || (names.get(hash) ?? name) !== name) {
         throw new Failure(
-          `${file}: the name ${name}, or its token, belongs to another: revoke that first (nothing was imported)`,
+          `${file}: the name ${name} or its token is already in use: revoke the other token first (nothing was imported)`,
         )
       }
       hashes.set(name, hash)
@@ -53,12 +53,13 @@ export const importTokens = new Command('import')
     let inserted = 0
     for (const [token, hash] of entries) {
       if ((await storage.tokens.insert(token, hash)) === 'inserted') inserted++
-      else if (!there.has(hash)) throw new Failure(`the name ${token.name} was taken meanwhile: import again`)
+      else if (!there.has(hash))
+        throw new Failure(`the name ${token.name} was taken during the import: import again`)
       there.add(hash)
       if (token.lastUsedAt) await storage.tokens.markUsed(hash, token.lastUsedAt)
     }
     const alreadyThere = entries.length - inserted
-    const rest = alreadyThere > 0 ? `, ${alreadyThere} already there` : ''
+    const rest = alreadyThere > 0 ? `, ${alreadyThere} already stored` : ''
     print(output, { inserted, alreadyThere }, `${counted(inserted, 'token')} imported${rest}`)
   })
 
@@ -83,7 +84,7 @@ function parseEntry(text: string): TokenEntry {
     {}) as Record<string, unknown>
   const faults = [
     ...Object.keys(unknown).map(member => `${member} is unknown`),
-    !(typeof name === 'string' && isTokenName(name)) && 'name must name a token',
+    !(typeof name === 'string' && isTokenName(name)) && 'name must be the name of a token',
     !(typeof hash === 'string' && /^[0-9a-f]{64}$/.test(hash)) && 'hash must be a SHA-256 in hexadecimal',
     !isScopes(scopes) && 'scopes must be a list of scopes',
     !isMoment(createdAt) && 'createdAt must be a time',

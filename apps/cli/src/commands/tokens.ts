@@ -13,23 +13,14 @@ const grants = new Map<string, readonly Scope[]>([
 ])
 
 export const createToken = new Command('create')
-  .description(
-    'Create a token and print it. This is the only time that it is shown: the store keeps its SHA-256.',
-  )
-  .requiredOption('--name <name>', 'names its holder, in lists and in logs', tokenName)
+  .description('Create a token and print it, only this once: the store keeps its SHA-256.')
+  .requiredOption('--name <name>', 'the name of its holder, for lists and logs', tokenName)
   .addOption(
-    new Option(
-      '--scope <scope>',
-      'what it is for, can be given several times: read, write (which includes read), metrics',
-    )
+    new Option('--scope <scope>', 'what it allows (repeatable): read, write (includes read), metrics')
       .argParser(grantedScopes)
       .default(undefined, 'write'),
   )
-  .option(
-    '--expires <time>',
-    'when it stops being valid: 30min, 12h, 90d, 52w from now (by default never)',
-    moment,
-  )
+  .option('--expires <time>', 'after which it is invalid: 30min, 12h, 90d, 52w (by default never)', moment)
   .addOption(jsonOption)
   .action(async ({ name, scope = grantedScopes('write'), expires, json }) => {
     await using storage = await openStorage({ url: storeUrl() })
@@ -42,7 +33,7 @@ export const createToken = new Command('create')
       ...(expires && { expiresAt: expires }),
     }
     if ((await storage.tokens.insert(token, hashToken(text))) === 'name-taken') {
-      throw new Failure(`there is already a token named ${name}: revoke it, or take another name`)
+      throw new Failure(`a token named ${name} already exists: revoke it, or choose another name`)
     }
     print({ json }, { token: text, ...toJson(token) }, text)
     // On standard error, so that a script receives only the token.
@@ -56,7 +47,7 @@ export const listTokens = new Command('list')
   .action(async output => {
     await using storage = await openStorage({ url: storeUrl(), mustExist: true })
     const tokens = await storage.tokens.list()
-    print(output, tokens.map(toJson), tokens.length === 0 ? 'There is no token.' : table(tokens))
+    print(output, tokens.map(toJson), tokens.length === 0 ? 'There are no tokens.' : table(tokens))
   })
 
 export const revokeToken = new Command('revoke')
@@ -71,7 +62,7 @@ export const revokeToken = new Command('revoke')
 
 function tokenName(text: string): string {
   if (isTokenName(text)) return text
-  throw new InvalidArgumentError('It must be up to 100 characters on one line, without blanks around them.')
+  throw new InvalidArgumentError('It must be 1 to 100 characters on one line, without spaces at the ends.')
 }
 
 function grantedScopes(text: string, before: readonly Scope[] = []): readonly Scope[] {

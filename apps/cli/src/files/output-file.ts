@@ -5,7 +5,7 @@ import { Option } from '@commander-js/extra-typings'
 import { replaceFile, storeFiles } from '@plant-store/persistence'
 import { Failure, fileFailure } from '../failure.ts'
 
-export const forceOption = new Option('--force', 'replace a file that is already there')
+export const forceOption = new Option('--force', 'replace an existing file')
 
 /** @throws Failure if the file is the store or part of it */
 export function refuseStore(file: string, storeUrl: string): void {

@@ -92,8 +92,8 @@ type Fields = readonly Field[] | string
 
 /** @throws Error, as every other line depends on the header */
 function readHeader(fields: Fields): Columns {
-  if (typeof fields === 'string') throw new Error(`the first line is no CSV header: ${fields}`)
-  const wanted = `CSV begins with a line that names ${columnsInWords}`
+  if (typeof fields === 'string') throw new Error(`the first line is not a CSV header: ${fields}`)
+  const wanted = `it must name ${columnsInWords}`
   for (const [index, name] of fields.entries()) {
     if (!allColumns.includes(name as keyof Plant)) {
       throw new Error(`the first line names an unknown column ${JSON.stringify(name ?? '')}: ${wanted}`)

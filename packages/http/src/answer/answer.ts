@@ -70,7 +70,7 @@ export function answerFailure(error: unknown, request: FastifyRequest, reply: Fa
   request[errorNumber] = body.error
   // A failure can come before the hook that sets it.
   reply.header(requestIdField, request.id)
-  const kept = request[lineCounts] === undefined ? '' : '; plants of the lines before may have been created'
+  const kept = request[lineCounts] === undefined ? '' : '; plants of earlier lines may have been created'
   return answerText(
     reply.code(status).headers(headers),
     writeFailure({ ...body, message: `${body.message}${kept}` }),

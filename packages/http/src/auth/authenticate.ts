@@ -75,9 +75,13 @@ function failureOf(thrown: unknown, request: FastifyRequest, throttle: Throttle)
   const seconds = isAccessError(thrown) && thrown.code === 'invalid-token' ? throttle(request.ip) : 0
   return seconds === 0
     ? (thrown as Error)
-    : new RequestError('too-many-wrong-tokens', 'too many wrong access tokens came from this address', {
-        'retry-after': `${seconds}`,
-      })
+    : new RequestError(
+        'too-many-wrong-tokens',
+        'too many wrong access tokens from this address: try again later',
+        {
+          'retry-after': `${seconds}`,
+        },
+      )
 }
 
 /**

@@ -50,11 +50,11 @@ export function refuseUnroutable(
       linger(socket)
     }
     if (open.size <= connectionsMax) return
-    const message = 'the server has as many connections as it takes'
+    const message = 'the server is at its connection limit: try again later'
     refuse(open.get(socket) as Connection, new RequestError('too-many-connections', message))
   })
   server.on('connect', (request: IncomingMessage) => {
-    const error = new RequestError('method-not-allowed', 'this server is no proxy', { allow: '' })
+    const error = new RequestError('method-not-allowed', 'this server is not a proxy', { allow: '' })
     refuse(open.get(request.socket) as Connection, error, request)
   })
   server.on('clientError', (error: Error & { code?: string }, socket: Socket) => {

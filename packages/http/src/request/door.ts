@@ -96,7 +96,7 @@ function hasBody({ method, headers }: FastifyRequest, { streamedMediaType }: Fas
 /** Node also parses versions that it does not implement. */
 function checkVersion({ raw: { httpVersion } }: FastifyRequest): void {
   if (httpVersion !== '1.1' && httpVersion !== '1.0')
-    throw new RequestError('bad-request', 'the version of HTTP must be 1.1 or 1.0')
+    throw new RequestError('bad-request', 'the HTTP version must be 1.0 or 1.1')
 }
 
 const singleFields = ['host', 'authorization', 'content-type', 'content-encoding']
@@ -109,12 +109,12 @@ function checkFields({ raw: { rawHeaders, httpVersion } }: FastifyRequest): void
     if (field === -1) continue
     const bit = 1 << field
     if (seen & bit) {
-      const message = `the header field ${singleFields[field]} is given more than once`
+      const message = `the header field ${singleFields[field]} occurs more than once`
       throw new RequestError(field === 0 ? 'bad-host' : 'repeated-field', message)
     }
     seen |= bit
     if (field === 0 && !isHost(rawHeaders[at + 1] as string))
-      throw new RequestError('bad-host', 'the header field host must be a host, with or without a port')
+      throw new RequestError('bad-host', 'the header field host must be a host with an optional port')
   }
   if (!(seen & 1) && httpVersion !== '1.0')
     throw new RequestError('bad-host', 'the header field host is missing')
@@ -151,13 +151,13 @@ function checkPath({ is404 }: FastifyRequest): void {
 
 function checkMethod(_request: FastifyRequest, { allowedMethods: allow }: FastifyContextConfig): void {
   if (allow !== undefined)
-    throw new RequestError('method-not-allowed', `the methods at this path are ${allow}`, { allow })
+    throw new RequestError('method-not-allowed', `the methods of this path are ${allow}`, { allow })
 }
 
 /** A PUT of a part would be taken for the whole plant (RFC 9110, 14.5). */
 function checkRange({ method, headers }: FastifyRequest): void {
   if (method === 'PUT' && headers['content-range'] !== undefined)
-    throw new RequestError('partial-put', 'a plant is replaced as a whole: leave Content-Range out')
+    throw new RequestError('partial-put', 'PUT replaces the whole plant: remove Content-Range')
 }
 
 function checkContentCoding({ headers: { 'content-encoding': coding } }: FastifyRequest): void {
@@ -170,7 +170,7 @@ function checkContentCoding({ headers: { 'content-encoding': coding } }: Fastify
 /** Node decodes no other transfer coding. */
 function checkTransferCoding({ headers: { 'transfer-encoding': coding } }: FastifyRequest): void {
   if (coding === undefined || coding.toLowerCase() === 'chunked') return
-  throw new RequestError('unsupported-coding', 'the body must be sent without a transfer coding but chunked')
+  throw new RequestError('unsupported-coding', 'chunked is the only transfer coding accepted')
 }
 
 const mediaTypeOf = ({ streamedMediaType = 'application/json' }: FastifyContextConfig) => streamedMediaType

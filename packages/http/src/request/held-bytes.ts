@@ -25,7 +25,10 @@ export function countHeldBytes({ heldBytesMax, pageTextBytesMax }: ServerLimits)
   let held = 0
   const check = (bytes: number, share = 0) => {
     if (held > share && held + bytes > heldBytesMax)
-      throw new RequestError('too-many-bytes', 'too many long bodies and answers are on their way')
+      throw new RequestError(
+        'too-many-bytes',
+        'the server is at its memory limit for bodies and answers: try again later',
+      )
   }
   return {
     checkRoom: () => check(pageTextBytesMax),

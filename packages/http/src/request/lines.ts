@@ -36,7 +36,7 @@ export async function* readLines(
 ): AsyncGenerator<Iterable<Buffer>, void, void> {
   const fail = (error: RequestError) => body.emit('error', error)
   const late = () => fail(new RequestError('request-timeout', 'a line of the body did not arrive in time'))
-  const stop = () => fail(new RequestError('draining', 'the server is about to stop'))
+  const stop = () => fail(new RequestError('draining', 'the server is shutting down'))
   timedByLine.add(request)
   let timer = setTimeout(late, lineTimeoutMs)
   const open = createPieces()

@@ -20,7 +20,7 @@ export function readQuery<Name extends string>(
     const name = decode(equals === -1 ? parameter : parameter.slice(0, equals)) as Name
     if (!names.includes(name)) continue
     if (query[name] !== undefined)
-      throw new RequestError('repeated-parameter', `the query gives ${name} more than once`)
+      throw new RequestError('repeated-parameter', `the query parameter ${name} occurs more than once`)
     query[name] = equals === -1 ? '' : decode(parameter.slice(equals + 1))
   }
   return query
@@ -77,6 +77,6 @@ export function nextPage(
     return `<${target}>; rel="next"`
   throw new RequestError(
     'headers-too-large',
-    'a request for the next page would be too large: ask for a shorter tag, or for more plants a page',
+    'the link to the next page would be too long: use a shorter tag or a larger limit',
   )
 }

@@ -21,7 +21,7 @@ export function failOtherMethods(
     schema: hidden,
     config: { ...config, allowedMethods: allowed.join(', ') },
     handler: () => {
-      throw new Error('a request came past the door')
+      throw new Error('the door must answer this method')
     },
   })
 }

@@ -28,7 +28,7 @@ export function addServiceRoutes(
     answer(reply, { status: 'ok' }),
   )
   app.get('/readyz', openPage('readiness', 'Whether the service can serve', Status), async (_, reply) => {
-    if (isDraining()) throw new RequestError('draining', 'the server is about to stop')
+    if (isDraining()) throw new RequestError('draining', 'the server is shutting down')
     await check()
     return answer(reply, { status: 'ready' })
   })

@@ -132,7 +132,7 @@ async function connectTo(
       query_timeout: timeoutMs,
     } as pg.QueryConfig)
     const [session] = rows
-    if (session?.read_only !== 'off') throw new Error(`${client.host}:${client.port} takes no writes`)
+    if (session?.read_only !== 'off') throw new Error(`${client.host}:${client.port} does not accept writes`)
     const perTransaction = session.is_pooled ? `; select ${settings(statementTimeoutMs, 'true')}` : ''
     return Object.assign(client, {
       isPooled: session.is_pooled,
@@ -144,7 +144,7 @@ async function connectTo(
     client.end().catch(() => {})
     // pg's message names only what its own code lacks.
     if (!client.password && /password/.test((error as Error).message)) {
-      throw new Error(`${client.host}:${client.port} asks for a password, and the URL has none`, {
+      throw new Error(`${client.host}:${client.port} requires a password, and the URL has none`, {
         cause: error,
       })
     }

@@ -66,7 +66,7 @@ export function attachPostgres(
   ) => {
     const reader = leastBusy()
     if (reader.inFlight >= readsMax / readers.length) {
-      throw new DomainError('store-busy', 'too many reads are waiting')
+      throw new DomainError('store-busy', 'too many reads are pending')
     }
     const query = { name, text: statements.read[name], values }
     const attempt = () =>
@@ -119,7 +119,7 @@ async function inTime<Result>(timeoutMs: number, work: Promise<Result>): Promise
     return await Promise.race([work, late])
   } catch (cause) {
     if (isDomainError(cause)) throw cause
-    throw new DomainError('store-unavailable', 'the store cannot be used', { cause })
+    throw new DomainError('store-unavailable', 'the store is unavailable', { cause })
   } finally {
     clearTimeout(timer)
   }

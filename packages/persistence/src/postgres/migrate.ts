@@ -94,6 +94,6 @@ async function checkServer(client: pg.Client): Promise<void> {
   const { rows } = await client.query<{ encoding: string; fsync: string | null }>(
     "select current_setting('server_encoding') as encoding, current_setting('fsync', true) as fsync",
   )
-  if (rows[0]?.encoding !== 'UTF8') throw new Error(`its encoding is ${rows[0]?.encoding}, and must be UTF8`)
-  if (rows[0].fsync === 'off') throw new Error('it runs with fsync off: what it answered could be lost')
+  if (rows[0]?.encoding !== 'UTF8') throw new Error(`its encoding must be UTF8, not ${rows[0]?.encoding}`)
+  if (rows[0].fsync === 'off') throw new Error('its fsync is off: acknowledged changes could be lost')
 }

@@ -140,7 +140,7 @@ async function copyWhole(from: string, to: string, { onProgress, signal }: CopyO
     const report = inspectSqlite(to)
     const isWhole =
       report.schemaVersion === schemaVersion && report.plants === plants && report.tokens === tokens
-    if (!isWhole) throw new Error('the copy does not hold what was copied')
+    if (!isWhole) throw new Error('the copy is incomplete')
     return report
   } finally {
     source.close()

@@ -46,7 +46,7 @@ export function attachSqlite(
 
 /** A store that ends with its process. It has no disk to wait for, and no second connection. */
 export function createMemoryEngine(): Engine {
-  const refuse = () => Promise.reject(new Error('it is in the memory of one process'))
+  const refuse = () => Promise.reject(new Error('it exists only in the memory of one process'))
   return {
     async open({ limits, onCommit = () => {}, onStateChange }) {
       const connection = openConnection(inMemory)

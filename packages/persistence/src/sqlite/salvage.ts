@@ -94,7 +94,7 @@ function findPlants(connection: Database.Database) {
   const names = connection.prepare("select name from pragma_table_info('plants')").pluck().all()
   const columns = names.filter((name): name is keyof VersionedRow => rowColumns.some(known => known === name))
   if (columns[0] !== 'id' || columns.length < names.length)
-    throw new Error('its plants have columns that this software does not know')
+    throw new Error('its plants have columns that this version does not know')
   return { root: Number(rootOf.get('plants')), columns }
 }
 

@@ -122,7 +122,7 @@ test('a service on it answers as the README of the project shows', async () => {
     assert.deepEqual([status, JSON.parse(`${text}`).error], [400, 40002])
     assert.deepEqual(await create('{"id": -1, "name": "Another"}'), [
       400,
-      '{"error":40003,"message":"id -1 is taken by another plant"}',
+      '{"error":40003,"message":"id -1 is already taken"}',
     ])
   } finally {
     await app.close()

@@ -75,7 +75,7 @@ export const batchCases: readonly ContractCase[] = [
           [4, 40002],
         ],
       })
-      assert.deepEqual(messages, [`id ${other} is taken by another plant`, 'name must be a string'])
+      assert.deepEqual(messages, [`id ${other} is already taken`, 'name must be a string'])
       assert.equal(answer.headers.get('content-type'), 'application/json')
       await assertKept(client, { id: fresh, name: 'fresh' })
       await assertKept(client, { id: other, name: 'other' })

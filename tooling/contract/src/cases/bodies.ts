@@ -118,14 +118,14 @@ export const bodyCases: readonly ContractCase[] = [
     unicode,
     twice,
     ([what]) => `refuses a member given twice, ${what}`,
-    (client, [, members]) => refuses(id => [[`{"id":${id},${members}}`, 40001, 'twice']])(client),
+    (client, [, members]) => refuses(id => [[`{"id":${id},${members}}`, 40001, 'Duplicate']])(client),
   ),
 
   ...casesOf(unicode, {
     'refuses an id given twice, even as the same number': refuses(id => [
-      [`{"id":${id},"name":"n","id":${id}}`, 40001, 'twice'],
-      [`{"id":${id},"name":"n","id":${id}.0}`, 40001, 'twice'],
-      [`{"id":${id},"name":"n","id":1}`, 40001, 'twice'],
+      [`{"id":${id},"name":"n","id":${id}}`, 40001, 'Duplicate'],
+      [`{"id":${id},"name":"n","id":${id}.0}`, 40001, 'Duplicate'],
+      [`{"id":${id},"name":"n","id":1}`, 40001, 'Duplicate'],
     ]),
   }),
 
