@@ -9,6 +9,8 @@ import type { PlantRow } from './tables.ts'
 export interface StatementDatabase
   extends Pick<StatementRunner, 'read' | 'readPage'>,
     Pick<GroupCommitOptions, 'runTransaction' | 'transactionsMax'> {
+  /** For changes that single ones need not wait for. Without it, they share `runTransaction`. */
+  readonly runBulk?: GroupCommitOptions['runTransaction']
   /** Rejects when it cannot be read or written at the moment. */
   check(): Promise<void>
   /** Called once, after the last change has its outcome. */
@@ -21,16 +23,17 @@ export interface CreateStorageOptions extends Pick<StorageObserver, 'onStateChan
 
 /** Makes a storage of what a database does: changes that arrive together share a commit, and outages are reported. */
 export function createStorage(
-  { runTransaction, transactionsMax, read, readPage, check, close }: StatementDatabase,
+  { runTransaction, runBulk, transactionsMax, read, readPage, check, close }: StatementDatabase,
   { limits = defaultGroupCommitLimits, onStateChange }: CreateStorageOptions = {},
 ): Storage {
   const noted = <Result>(work: Promise<Result>): Promise<Result> =>
     work.catch(cause => outages.failed(isDomainError(cause) ? cause : unusable(cause)))
-  const { submit, submitAll, pending, drain } = createGroupCommit({
-    runTransaction: batch => noted(runTransaction(batch)),
-    transactionsMax,
-    limits,
-  })
+  const commitWith = (run: GroupCommitOptions['runTransaction']) =>
+    createGroupCommit({ runTransaction: batch => noted(run(batch)), transactionsMax, limits })
+  const single = commitWith(runTransaction)
+  const bulk = runBulk && commitWith(runBulk)
+  const { submit } = single
+  const { submitAll } = bulk ?? single
   const outages = watchOutages(() => noted(check()), submit, onStateChange)
 
   return {
@@ -41,10 +44,10 @@ export function createStorage(
       readPage: (statement, ...parameters) => noted(readPage(statement, ...parameters)),
     }),
     check: () => noted(check()),
-    pending,
+    pending: () => single.pending() + (bulk?.pending() ?? 0),
     async [Symbol.asyncDispose]() {
       outages.end()
-      await drain()
+      await Promise.all([single.drain(), bulk?.drain()])
       await close()
     },
   }

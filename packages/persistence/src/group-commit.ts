@@ -16,7 +16,7 @@ export interface GroupCommitLimits {
   readonly queueRowsMax: number
   /** The text in them, in UTF-16 code units. What waits alone may have more. */
   readonly queueTextMax: number
-  /** Changes that share one transaction. Those that were submitted together always do. */
+  /** Single changes that share one transaction. Those that were submitted together always do. */
   readonly batchRowsMax: number
 }
 

@@ -51,6 +51,7 @@ export interface SharedSqlite {
   readonly kind: 'file'
   readonly file: string
   readonly writer: MessagePort
+  readonly bulkWriter: MessagePort
   readonly limits: GroupCommitLimits
 }
 
@@ -74,7 +75,7 @@ export interface ServerOptions {
 export function transferListOf(shared: SharedStorage): MessagePort[] {
   switch (shared.kind) {
     case 'file':
-      return [shared.writer]
+      return [shared.writer, shared.bulkWriter]
     case 'postgres':
       return []
   }

@@ -3,9 +3,10 @@ import { toFailure } from '../answer/failures.ts'
 import { readJson } from '../request/json.ts'
 import { isEmptyLine } from '../request/lines.ts'
 
-/** Plants that are created together, in one transaction. */
-const chunkLinesMax = 2_000
-const chunkBytesMax = 256 * 1024
+/** Of plants that are created together. Others wait a few milliseconds for them: in this thread, and at the store. */
+const chunkSizeMax = 64 * 1024
+/** What a plant costs besides the bytes of its line. */
+const plantSize = 192
 
 /** Of the message of a fault: what is wrong with a line may quote it. */
 const messageLengthMax = 300
@@ -16,6 +17,7 @@ export interface Chunk {
   readonly lines: number[]
   readonly faults: LineFault[]
   bytes: number
+  size: number
 }
 
 export interface LineFault {
@@ -29,16 +31,16 @@ export interface LineFault {
 export async function* readChunks(
   pieces: AsyncIterable<Iterable<Buffer>> | readonly Iterable<Buffer>[],
 ): AsyncGenerator<Chunk, void, void> {
-  const begin = (): Chunk => ({ plants: [], lines: [], faults: [], bytes: 0 })
+  const begin = (): Chunk => ({ plants: [], lines: [], faults: [], bytes: 0, size: 0 })
   let chunk = begin()
   let line = 0
   for await (const piece of pieces) {
     for (const bytes of piece) {
       line++
       chunk.bytes += bytes.length + 1
+      chunk.size += bytes.length + plantSize
       if (!isEmptyLine(bytes)) readPlant(bytes, line, chunk)
-      const { plants, faults } = chunk
-      if (plants.length + faults.length < chunkLinesMax && chunk.bytes < chunkBytesMax) continue
+      if (chunk.size < chunkSizeMax) continue
       yield chunk
       chunk = begin()
     }

@@ -1,5 +1,6 @@
 import type { Readable } from 'node:stream'
-import type { PlantStore } from '@plant-store/domain'
+import { setImmediate } from 'node:timers/promises'
+import type { CreateOutcome, PlantStore } from '@plant-store/domain'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
 import { answer } from '../answer/answer.ts'
@@ -16,8 +17,8 @@ import { failOtherMethods } from './other-methods.ts'
 
 const mediaType = 'application/x-ndjson'
 
-/** Chunks under way at once, of all batches of this server: a single change waits behind no more. */
-const chunksMax = 2
+/** Of chunks under way at once, of all batches of this server: enough that one transaction can take many. */
+const underWaySizeMax = 1536 * 1024
 
 interface BatchRouteNeeds {
   readonly store: PlantStore
@@ -72,15 +73,21 @@ export function addBatchRoute(app: FastifyInstance, needs: BatchRouteNeeds): voi
 }
 
 function createLinesWith({ store, authenticate, held, lineTimeoutMs, ending }: BatchRouteNeeds) {
-  const takeTurn = createTurns(chunksMax)
+  const room = createRoom(underWaySizeMax)
 
   return async (request: FastifyRequest<{ Body?: Readable }>, reply: FastifyReply) => {
     const announce = readAnnounce(request.raw.url as string)
     const counts = { created: 0, existing: 0, refused: 0 }
     const faults: LineFault[] = []
     const create = async (chunk: Chunk) => {
-      const outcomes = await takeTurn(() => store.createAll(chunk.plants, { announce }))
-      held.release(reply.raw, chunk.bytes)
+      try {
+        return await store.createAll(chunk.plants, { announce })
+      } finally {
+        room.leave(chunk.size)
+        held.release(reply.raw, chunk.bytes)
+      }
+    }
+    const count = (chunk: Chunk, outcomes: readonly CreateOutcome[]) => {
       const refused = faultsOf(chunk, outcomes)
       counts.created += outcomes.filter(outcome => outcome === 'inserted').length
       counts.existing += outcomes.filter(outcome => outcome === 'already-there').length
@@ -92,38 +99,54 @@ function createLinesWith({ store, authenticate, held, lineTimeoutMs, ending }: B
     const limits = { lineBytesMax: routeOptions.bodyLimit, lineTimeoutMs, ending }
     const pieces =
       body === undefined ? [] : readLines(body, raw, limits, bytes => held.hold(reply.raw, bytes))
-    // While one chunk is created, the next is read.
-    let creating = Promise.resolve()
-    for await (const chunk of readChunks(pieces)) {
-      // A token may expire or be revoked meanwhile.
-      await new Promise<void>((resolve, reject) =>
-        authenticate(request, 'plants:write', failure => (failure ? reject(failure) : resolve())),
-      )
-      request[lineCounts] = counts
-      const before = creating
-      creating = create(chunk)
-      // It is thrown where it is awaited.
-      creating.catch(() => {})
-      await before
+    let counted = Promise.resolve()
+    let isFailed = false
+    try {
+      for await (const chunk of readChunks(pieces)) {
+        // A token may expire or be revoked meanwhile.
+        await new Promise<void>((resolve, reject) =>
+          authenticate(request, 'plants:write', failure => (failure ? reject(failure) : resolve())),
+        )
+        request[lineCounts] = counts
+        if (isFailed) break
+        await room.enter(chunk.size)
+        counted = Promise.all([create(chunk), counted]).then(([outcomes]) => count(chunk, outcomes))
+        counted.catch(() => {
+          isFailed = true
+        })
+        // Other requests of this thread have their turn.
+        await setImmediate()
+      }
+    } finally {
+      await counted.catch(() => {})
     }
-    await creating
+    await counted
     return { ...counts, faults }
   }
 }
 
-/** Runs at most so many at a time, in the order of their calls. */
-function createTurns(max: number): <Result>(act: () => Promise<Result>) => Promise<Result> {
-  let free = max
-  const waiting: (() => void)[] = []
-  return async act => {
-    if (free > 0) free--
-    else await new Promise<void>(resolve => waiting.push(resolve))
-    try {
-      return await act()
-    } finally {
-      const next = waiting.shift()
-      if (next === undefined) free++
-      else next()
+/** Admits what fits, or is alone, in the order of arrival. */
+function createRoom(sizeMax: number) {
+  const waiting: { readonly size: number; readonly admit: () => void }[] = []
+  let taken = 0
+  const admitAll = () => {
+    for (const { size, admit } of [...waiting]) {
+      if (taken > 0 && taken + size > sizeMax) return
+      waiting.shift()
+      taken += size
+      admit()
     }
+  }
+  return {
+    async enter(size: number): Promise<void> {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      waiting.push({ size, admit: resolve })
+      admitAll()
+      await promise
+    },
+    leave(size: number): void {
+      taken -= size
+      admitAll()
+    },
   }
 }

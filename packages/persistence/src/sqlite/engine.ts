@@ -10,7 +10,7 @@ import { closeOnError, detailedReasonOf, inMemory, openConnection } from './conn
 import { bringUpToDate, migrateSqlite } from './migrate.ts'
 import { statements } from './statements.ts'
 import { prepareAll, prepareTransaction } from './transaction.ts'
-import { connectToWriter, startWriter, unavailable, type Writer } from './writer.ts'
+import { connectToWriter, startWriter, unavailable, type Writer, type WriterLane } from './writer.ts'
 
 /** @param file a path */
 export function createSqliteEngine(file: string): Engine {
@@ -28,7 +28,13 @@ async function openSqlite(file: string, { limits, ...observer }: EngineOptions):
   // Closed last: only a connection that may write takes the log into the database and removes it.
   const { batchRowsMax } = limits
   const writer = opening.use(await startWriter({ file, batchRowsMax, statements: statements.change }))
-  const share = (): SharedSqlite => ({ kind: 'file', file, writer: writer.connect(), limits })
+  const share = (): SharedSqlite => ({
+    kind: 'file',
+    file,
+    writer: writer.connect('single'),
+    bulkWriter: writer.connect('bulk'),
+    limits,
+  })
   const storage = opening.use(attachSqlite(share(), observer))
   const open = opening.move()
   return { ...storage, share, [Symbol.asyncDispose]: () => open.disposeAsync() }
@@ -36,11 +42,16 @@ async function openSqlite(file: string, { limits, ...observer }: EngineOptions):
 
 /** Each thread reads on a connection of its own, and all of them write through the one writer. */
 export function attachSqlite(
-  { file, writer, limits }: SharedSqlite,
+  { file, writer, bulkWriter, limits }: SharedSqlite,
   { onCommit, onStateChange }: StorageObserver,
 ): Storage {
   return closeOnError(openConnection(file, { readonly: true }), reader =>
-    storageOn(reader, connectToWriter(writer, onCommit), limits, onStateChange),
+    storageOn(
+      reader,
+      { single: connectToWriter(writer, onCommit), bulk: connectToWriter(bulkWriter, onCommit) },
+      limits,
+      onStateChange,
+    ),
   )
 }
 
@@ -55,14 +66,14 @@ export function createMemoryEngine(): Engine {
       const writer: Writer = {
         async runTransaction(batch) {
           const begun = performance.now()
-          const affectedRows = runTransaction(batch)
+          const affectedRows = runTransaction([batch]).flat()
           onCommit({ changes: batch.length, ms: performance.now() - begun })
           return affectedRows
         },
         outage: () => undefined,
         close: () => {},
       }
-      return storageOn(connection, writer, limits, onStateChange)
+      return storageOn(connection, { single: writer, bulk: writer }, limits, onStateChange)
     },
     archive: refuse,
     snapshot: refuse,
@@ -72,7 +83,7 @@ export function createMemoryEngine(): Engine {
 
 function storageOn(
   reader: Database.Database,
-  writer: Writer,
+  { single, bulk }: Readonly<Record<WriterLane, Writer>>,
   limits: GroupCommitLimits,
   onStateChange: StorageObserver['onStateChange'],
 ): Storage {
@@ -96,17 +107,19 @@ function storageOn(
 
   return createStorage(
     {
-      runTransaction: writer.runTransaction,
+      runTransaction: single.runTransaction,
+      runBulk: bulk.runTransaction,
       transactionsMax: Number.POSITIVE_INFINITY,
       read,
       readPage,
       async check() {
-        const reason = writer.outage()
+        const reason = single.outage()
         if (reason !== undefined) throw unavailable('the store cannot write', reason)
         await read('plant', 0n)
       },
       close() {
-        writer.close()
+        single.close()
+        bulk.close()
         reader.close()
       },
     },

@@ -11,16 +11,18 @@ export function prepareAll<Name extends string>(
 }
 
 /**
- * Returns a function that makes the changes of a batch in order in one transaction and returns the affected rows of
- * each. When it throws, none was made.
+ * Returns a function that makes the changes of batches in order in one transaction and returns the affected rows of each
+ * batch. It asks for the next batch once it has made the one before. When it throws, it has made none.
  */
 export function prepareTransaction(
   connection: Database.Database,
   statements: Statements['change'],
-): (batch: readonly Change[]) => number[] {
+): (batches: Iterable<readonly Change[]>) => number[][] {
   const prepared = prepareAll(connection, statements)
   // Immediate: a transaction that begins by reading could be refused its first write without waiting for the lock.
-  return connection.transaction((batch: readonly Change[]) =>
-    batch.map(([statement, ...parameters]) => prepared[statement].run(...parameters).changes),
+  return connection.transaction((batches: Iterable<readonly Change[]>) =>
+    Array.from(batches, batch =>
+      batch.map(([statement, ...parameters]) => prepared[statement].run(...parameters).changes),
+    ),
   ).immediate
 }

@@ -2,10 +2,12 @@ import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from '
 import type { Change, Commit } from '../group-commit.ts'
 import { closeOnError, detailedReasonOf, openWriterConnection } from './connection.ts'
 import { prepareTransaction } from './transaction.ts'
-import type { WriterAnswer, WriterCommand, WriterData } from './writer.ts'
+import type { WriterAnswer, WriterCommand, WriterData, WriterLane } from './writer.ts'
 
-// The thread that waits for the disk, for every thread that changes the store. Each has a port. Batches that have
-// arrived when a transaction ends share the next one: the more arrive, the less a change costs.
+// The thread that waits for the disk, for every thread that changes the store. Each has a port. Batches that arrive
+// before a transaction ends share it: the more arrive, the less a change costs.
+//
+// Bulk changes have ports of their own. Single changes overtake them, and make transactions of them short.
 //
 // After a transaction that failed, SQLite has taken its changes back, but the log file may still hold them whole, and a
 // crash would restore them. So the writer first commits a transaction of its own, which overwrites them. Until that
@@ -13,23 +15,30 @@ import type { WriterAnswer, WriterCommand, WriterData } from './writer.ts'
 
 const recoverEveryMs = 1_000
 
+/** Bulk changes in a transaction: a single one that arrives waits for them. */
+const bulkRowsMax = 500
+/** The same while nobody sends single ones: a page that many of them change is then written once. */
+const quietBulkRowsMax = 8_000
+const quietAfterMs = 1_000
+
 const owner = parentPort as MessagePort
 const { file, batchRowsMax, statements } = workerData as WriterData
 const connection = openWriterConnection(file)
 const runTransaction = closeOnError(connection, () => prepareTransaction(connection, statements))
 // To read it also opens the log, while the store is where it was.
 let userVersion = connection.pragma('user_version', { simple: true }) as bigint
-const ports = new Set<MessagePort>()
+const ports = new Map<MessagePort, WriterLane>()
+let lastSingleMs = Number.NEGATIVE_INFINITY
 let recovery: NodeJS.Timeout | undefined
 
 owner.on('message', (command: WriterCommand) => {
   if (command === 'close') {
     connection.close()
-    for (const port of ports) port.close()
+    for (const port of ports.keys()) port.close()
     owner.close()
   } else {
-    const port = command.connect
-    ports.add(port)
+    const { connect: port, lane } = command
+    ports.set(port, lane)
     port.on('message', (batch: readonly Change[]) => runTogether(port, batch))
     port.on('close', () => ports.delete(port))
   }
@@ -38,35 +47,55 @@ owner.on('message', (command: WriterCommand) => {
 // `startWriter` waits for it.
 owner.postMessage('open')
 
+/** Makes a batch, with all that arrives before it has ended, in one transaction. */
 function runTogether(first: MessagePort, batch: readonly Change[]): void {
-  const batches = new Map([[first, [...batch]]])
-  let changes = batch.length
-  for (const port of ports) {
-    while (changes < batchRowsMax) {
-      const next = receiveMessageOnPort(port)
-      if (next === undefined) break
-      const joined = batches.get(port) ?? []
-      joined.push(...(next.message as readonly Change[]))
-      batches.set(port, joined)
-      changes += next.message.length
+  const taken: { readonly port: MessagePort; readonly changes: number }[] = []
+  const rows = { single: 0, bulk: 0 }
+  const take = (port: MessagePort, changes: readonly Change[]) => {
+    const lane = ports.get(port) as WriterLane
+    rows[lane] += changes.length
+    if (lane === 'single') lastSingleMs = performance.now()
+    taken.push({ port, changes: changes.length })
+    return changes
+  }
+  const nextOf = (wanted: WriterLane) => {
+    for (const [port, lane] of ports) {
+      const received = lane === wanted ? receiveMessageOnPort(port) : undefined
+      if (received !== undefined) return take(port, received.message)
+    }
+    return undefined
+  }
+  function* arrived(): Generator<readonly Change[]> {
+    for (let next: readonly Change[] | undefined; ; yield next) {
+      const bulkMax = performance.now() - lastSingleMs > quietAfterMs ? quietBulkRowsMax : bulkRowsMax
+      next = rows.single < batchRowsMax ? nextOf('single') : undefined
+      if (rows.bulk < bulkMax) next ??= nextOf('bulk')
+      if (next === undefined) return
     }
   }
 
+  // Also where the transaction cannot begin, all that have waited for it share its outcome.
+  const before = [take(first, batch), ...arrived()]
+  function* all() {
+    yield* before
+    yield* arrived()
+  }
   try {
     const begun = performance.now()
-    const affectedRows = runTransaction([...batches.values()].flat())
-    let commit: Commit | undefined = { changes, ms: performance.now() - begun }
-    for (const [port, { length }] of batches) {
-      answer(port, { affectedRows: affectedRows.splice(0, length), ...(commit && { commit }) })
+    const affectedRows = runTransaction(all())
+    const ms = performance.now() - begun
+    let commit: Commit | undefined = { changes: rows.single + rows.bulk, ms }
+    for (const [index, { port }] of taken.entries()) {
+      answer(port, { affectedRows: affectedRows[index] as number[], ...(commit && { commit }) })
       commit = undefined
     }
   } catch (error) {
     const reason = detailedReasonOf(error)
     if (!isLockedOut(error) && !recover()) {
-      for (const port of ports) answer(port, { outage: reason })
+      for (const port of ports.keys()) answer(port, { outage: reason })
       recovery ??= setInterval(endOutage, recoverEveryMs).unref()
     }
-    for (const [port, { length }] of batches) answer(port, { reason, changes: length })
+    for (const { port, changes } of taken) answer(port, { reason, changes })
   }
 }
 
@@ -94,5 +123,5 @@ function endOutage(): void {
   if (!recover()) return
   clearInterval(recovery)
   recovery = undefined
-  for (const port of ports) answer(port, { outage: undefined })
+  for (const port of ports.keys()) answer(port, { outage: undefined })
 }

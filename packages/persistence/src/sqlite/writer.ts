@@ -15,7 +15,10 @@ export interface WriterData {
 }
 
 /** From the thread that started the writer. */
-export type WriterCommand = { readonly connect: MessagePort } | 'close'
+export type WriterCommand = { readonly connect: MessagePort; readonly lane: WriterLane } | 'close'
+
+/** Single changes overtake bulk ones, and do not wait for many of them. */
+export type WriterLane = 'single' | 'bulk'
 
 /** At a port, batch by batch in the order of arrival. */
 export type WriterAnswer =
@@ -29,7 +32,7 @@ export type WriterAnswer =
 /** Starts the one thread that writes to a store. */
 export async function startWriter(
   workerData: WriterData,
-): Promise<AsyncDisposable & { connect(): MessagePort }> {
+): Promise<AsyncDisposable & { connect(lane: WriterLane): MessagePort }> {
   // Its garbage is small and short-lived. V8's own choice is as much memory as for a thread that serves.
   const resourceLimits = { maxYoungGenerationSizeMb: 8 }
   const thread = new Worker(new URL(`./writer-thread${extname(import.meta.url)}`, import.meta.url), {
@@ -41,9 +44,9 @@ export async function startWriter(
   await once(thread, 'message')
 
   return {
-    connect() {
+    connect(lane) {
       const { port1, port2 } = new MessageChannel()
-      tell({ connect: port2 }, [port2])
+      tell({ connect: port2, lane }, [port2])
       return port1
     },
     async [Symbol.asyncDispose]() {
