@@ -86,11 +86,13 @@ test('the README is short, and its figures are those of the benchmark', () => {
     expect(sections.get(section)?.split(/[^\d,.]+/)).toContain(figure)
 })
 
-const decisions = documents.filter(path => path.startsWith('docs/decisions/'))
-
-test.each(decisions)('%s has the parts of a decision, and is short', path => {
-  const page = readFileSync(join(root, path), 'utf8')
-  const headings = [...page.matchAll(/^## (.*)$/gm)].map(([, heading]) => heading)
-  expect(headings).toEqual(['Context', 'Decision', 'Price', 'Rejected'])
-  expect(page.trimEnd().split('\n').length).toBeLessThanOrEqual(60)
+test('each decision has the same parts, and is short', () => {
+  const decisions = documents.filter(path => path.startsWith('docs/decisions/'))
+  expect(decisions.length).toBeGreaterThanOrEqual(12)
+  for (const path of decisions) {
+    const page = readFileSync(join(root, path), 'utf8')
+    const headings = [...page.matchAll(/^## (.*)$/gm)].map(([, heading]) => heading)
+    expect(headings, path).toEqual(['Context', 'Decision', 'Price', 'Rejected'])
+    expect(page.trimEnd().split('\n').length, path).toBeLessThanOrEqual(60)
+  }
 })
