@@ -27,7 +27,7 @@ export async function fsyncs(): Promise<Section> {
   return {
     title: 'Fsyncs',
     text: [
-      'Counted with strace, which slows the server down. A lone client’s creates have an fsync each; those of many clients share them:',
+      'Counted with strace, which slows the server down. Each create of a single client has its own fsync. Many clients share theirs:',
       table(
         ['connections', 'creates', 'fsyncs', 'creates per fsync'],
         [alone, shared].map(({ connections, requests, fsyncs, each }) => [
