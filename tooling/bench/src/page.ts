@@ -26,7 +26,7 @@ export interface Conditions {
 export function page(sections: readonly Section[], { machine, rounds }: Conditions): string {
   return [
     '# Benchmark',
-    '![Creates a second, beside others](benchmark.svg)',
+    '![Plants created a second, compared with other servers](benchmark.svg)',
     'Each bar shows how many plants a server creates a second for 64 clients on one machine. ' +
       'A **durable** answer is sent once the plant is on disk (`synchronous = FULL`), and one that is **not durable** ' +
       '(`NORMAL`) can be lost in a power cut. ' +

@@ -40,8 +40,8 @@ export async function sharing(effort: Effort): Promise<Section> {
     title: 'Creates on PostgreSQL',
     text: [
       `64 connections, PostgreSQL ${version} on the same machine, our processes with \`HTTP_THREADS=1\`. The others send ` +
-        'one `INSERT` a request over a pool of connections. All answers are durable. Processor time and memory are ' +
-        'without PostgreSQL’s.',
+        'one `INSERT` a request over a pool of connections. All answers are durable. Processor time and memory ' +
+        'exclude PostgreSQL.',
       comparison(titles, measured),
     ].join('\n\n'),
   }
