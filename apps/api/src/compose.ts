@@ -1,12 +1,19 @@
 import { openStorage, storageName } from '@plant-store/persistence'
 import type { Config } from './config.ts'
 import { createCounters } from './counters.ts'
+import { startCourier } from './courier/courier.ts'
 import { makeFirstToken } from './first-token.ts'
 import { createHttpThreads } from './http-threads.ts'
 import { claimStart, findPort, listeningUrl } from './listening.ts'
 import type { ProcessLog } from './log.ts'
 import { createScrape } from './scrape.ts'
 import { createStoreLog } from './store-log.ts'
+
+/** Of the time to stop in: for the delivery under way, while requests are answered. */
+const courierStopShare = 0.5
+
+/** The number of its thread. Those that answer count from 1. */
+const courierThread = -1
 
 export interface RunningService extends AsyncDisposable {
   /** The listening URL, with the base path of every route. */
@@ -22,32 +29,13 @@ export interface RunningService extends AsyncDisposable {
  */
 export async function startService(
   config: Config,
-  { logger, write: writeLog }: ProcessLog,
+  log: ProcessLog,
   showsToken: boolean,
 ): Promise<RunningService> {
+  const { logger, write: writeLog } = log
   await using starting = new AsyncDisposableStack()
-
-  const counters = createCounters(0)
-  const storeLog = createStoreLog(logger, storageName(config.databaseUrl))
-  const storage = starting.use(
-    await openStorage({
-      url: config.databaseUrl,
-      timeoutMs: config.databaseTimeoutMs,
-      readConnectionsMax: config.databasePoolMax,
-      queueRowsMax: config.queueRowsMax,
-      onCommit: counters.onCommit,
-      onStateChange: state => storeLog.note(0, state),
-    }).catch(cause => {
-      throw new Error(`DATABASE_URL: ${cause.message}`, { cause })
-    }),
-  )
-
-  const threads = createHttpThreads()
-  const metrics = createScrape(config.databaseUrl, storage, storeLog, counters, threads)
-  if (config.metricsPort !== undefined) {
-    const { serveMetrics } = await import('./metrics-port.ts')
-    starting.use(await serveMetrics(config, config.metricsPort, metrics))
-  }
+  const parts = await openParts(config, log, config.courier === 'on', starting)
+  const { storage, storeLog, counters, threads, metrics, courier } = parts
 
   await using _claim = await claimStart(config)
   const listening = { ...config, port: await findPort(config) }
@@ -67,6 +55,8 @@ export async function startService(
     }))
     await threads.listen()
   }
+  // At once, while requests are still answered.
+  starting.defer(() => void courier?.stop())
 
   const usesStoredTokens = config.accessTokens.length === 0
   // Last, as nobody would see the token of a failed start.
@@ -83,4 +73,50 @@ export async function startService(
     firstToken,
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   }
+}
+
+/** Delivers what a store announces, and answers no requests. */
+export async function startCourierAlone(config: Config, log: ProcessLog): Promise<AsyncDisposable> {
+  await using starting = new AsyncDisposableStack()
+  const { courier } = await openParts(config, log, true, starting)
+  if (courier === undefined) throw new Error('DATABASE_URL: a store in memory is for one process')
+  return starting.move()
+}
+
+async function openParts(
+  config: Config,
+  { logger }: ProcessLog,
+  delivers: boolean,
+  starting: AsyncDisposableStack,
+) {
+  const counters = createCounters(0)
+  const storeLog = createStoreLog(logger, storageName(config.databaseUrl))
+  const storage = starting.use(
+    await openStorage({
+      url: config.databaseUrl,
+      timeoutMs: config.databaseTimeoutMs,
+      readConnectionsMax: config.databasePoolMax,
+      queueRowsMax: config.queueRowsMax,
+      onCommit: counters.onCommit,
+      onStateChange: state => storeLog.note(0, state),
+    }).catch(cause => {
+      throw new Error(`DATABASE_URL: ${cause.message}`, { cause })
+    }),
+  )
+
+  const threads = createHttpThreads()
+  const courier =
+    storage.share && delivers
+      ? startCourier(storage, storage.share, logger, config.shutdownTimeoutMs * courierStopShare, state =>
+          storeLog.note(courierThread, state),
+        )
+      : undefined
+  starting.defer(() => courier?.stop())
+  const metrics = createScrape(config.databaseUrl, storage, storeLog, counters, threads, courier)
+  if (config.metricsPort !== undefined) {
+    const { serveMetrics } = await import('./metrics-port.ts')
+    starting.use(await serveMetrics(config, config.metricsPort, metrics))
+  }
+
+  return { storage, storeLog, counters, threads, metrics, courier }
 }

@@ -2,6 +2,7 @@ import { statSync } from 'node:fs'
 import { type Storage, storeFiles } from '@plant-store/persistence'
 import manifest from '../package.json' with { type: 'json' }
 import type { Counters } from './counters.ts'
+import type { Courier } from './courier/courier.ts'
 import { type HttpThreads, withinScrapeTime } from './http-threads.ts'
 import { metrics, type Samples, sample } from './metrics.ts'
 import type { StoreLog } from './store-log.ts'
@@ -13,17 +14,19 @@ export function createScrape(
   storeLog: StoreLog,
   counters: Counters,
   threads: HttpThreads,
+  courier: Courier | undefined,
 ): () => Promise<string> {
   const scrape = async () => {
     // Loaded on the first scrape, which many processes never see.
-    const [{ default: prometheus }, figures] = await Promise.all([
+    const [{ default: prometheus }, figures, ofCourier = {}] = await Promise.all([
       import('prom-client'),
       threads.figures(),
+      courier?.figures(),
       // Without requests a failing store would go unnoticed. Its observer records what the check finds.
       withinScrapeTime(storage.check().catch(() => {})),
     ])
     const ofProcess = samplesOfProcess(storeLog.reason(), sizeOf(storeFiles(databaseUrl)))
-    const all: Samples[] = [ofProcess, counters.read(storage.pending()), ...figures]
+    const all: Samples[] = [ofProcess, counters.read(storage.pending()), ofCourier, ...figures]
     // Adds up the samples of several threads with the same labels.
     return prometheus.AggregatorRegistry.aggregate(all.map(withHelp)).metrics()
   }

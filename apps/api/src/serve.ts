@@ -1,13 +1,37 @@
 import { explain, storageName } from '@plant-store/persistence'
-import { startService } from './compose.ts'
-import { readConfig } from './config.ts'
+import { startCourierAlone, startService } from './compose.ts'
+import { type Config, readConfig } from './config.ts'
 import { showFirstToken } from './first-token.ts'
-import { openLog } from './log.ts'
+import { openLog, type ProcessLog } from './log.ts'
 
 /** Runs the service that the environment describes until a signal arrives. Exits with 1 if that fails. */
-export async function serve(): Promise<void> {
+export function serve(): Promise<void> {
+  return run(async (config, log) => {
+    const service = await startService(config, log, process.stderr.isTTY === true)
+    log.logger.info({ url: service.url, database: storageName(config.databaseUrl) }, 'listening')
+    if (service.firstToken !== undefined) {
+      // The line that names the URL comes first.
+      await log.written()
+      showFirstToken(service.firstToken, service.url)
+    }
+    return service
+  })
+}
+
+/** Delivers announcements until a signal arrives. Otherwise as {@link serve}. */
+export function runCourier(): Promise<void> {
+  return run(async (config, log) => {
+    const courier = await startCourierAlone(config, log)
+    log.logger.info({ database: storageName(config.databaseUrl) }, 'delivering')
+    return courier
+  })
+}
+
+type Start = (config: Config, log: ProcessLog) => Promise<AsyncDisposable>
+
+async function run(start: Start): Promise<void> {
   try {
-    await run()
+    await runUntilSignal(start)
   } catch (error) {
     process.stderr.write(`plant-store: ${explain(error as Error).replaceAll('\n', '\nplant-store: ')}\n`)
     // Also if something cannot be closed.
@@ -15,7 +39,7 @@ export async function serve(): Promise<void> {
   }
 }
 
-async function run(): Promise<void> {
+async function runUntilSignal(start: Start): Promise<void> {
   const config = readConfig(process.env)
   const pretty = config.logFormat === 'pretty' ? (await import('./pretty-log.ts')).prettyLines : undefined
   const log = openLog(config.logLevel, pretty)
@@ -33,16 +57,9 @@ async function run(): Promise<void> {
     log.exit(1)
   })
 
-  const service = await startService(config, log, process.stderr.isTTY === true)
-  logger.info({ url: service.url, database: storageName(config.databaseUrl) }, 'listening')
-  if (service.firstToken !== undefined) {
-    // The line that names the URL comes first.
-    await log.written()
-    showFirstToken(service.firstToken, service.url)
-  }
-
+  const running = await start(config, log)
   await stop
-  await service[Symbol.asyncDispose]()
+  await running[Symbol.asyncDispose]()
   logger.info('stopped')
 }
 

@@ -2,11 +2,22 @@ import { Command, CommanderError, type CommandUnknownOpts } from '@commander-js/
 import { defaultStoreUrl, explain, StoreInUseError } from '@plant-store/persistence'
 import manifest from '../package.json' with { type: 'json' }
 import { backup, check, restore } from './commands/backups.ts'
+import { courier } from './commands/courier.ts'
 import { exportPlants } from './commands/export-plants.ts'
 import { importPlants } from './commands/import-plants.ts'
 import { serve } from './commands/serve.ts'
 import { exportTokens, importTokens } from './commands/token-file.ts'
 import { createToken, listTokens, revokeToken } from './commands/tokens.ts'
+import {
+  addWebhook,
+  listWebhooks,
+  logWebhook,
+  pauseWebhook,
+  removeWebhook,
+  resumeWebhook,
+  retryWebhook,
+  rotateSecret,
+} from './commands/webhooks.ts'
 import { exitCodes, Failure } from './failure.ts'
 
 const token = new Command('token')
@@ -17,12 +28,25 @@ const token = new Command('token')
   .addCommand(exportTokens)
   .addCommand(importTokens)
 
+const webhook = new Command('webhook')
+  .description('Manage the webhooks that get every new plant.')
+  .addCommand(addWebhook)
+  .addCommand(listWebhooks)
+  .addCommand(removeWebhook)
+  .addCommand(pauseWebhook)
+  .addCommand(resumeWebhook)
+  .addCommand(retryWebhook)
+  .addCommand(rotateSecret)
+  .addCommand(logWebhook)
+
 const program = new Command('plant-store')
   .version(manifest.version)
   .description('Serve a plant store, and manage its access tokens, plants and files.')
   .enablePositionalOptions()
   .addCommand(serve)
   .addCommand(token)
+  .addCommand(webhook)
+  .addCommand(courier)
   .addCommand(importPlants)
   .addCommand(exportPlants)
   .addCommand(backup)

@@ -10,6 +10,16 @@ const commands = [
   'token revoke',
   'token export',
   'token import',
+  'webhook',
+  'webhook add',
+  'webhook list',
+  'webhook remove',
+  'webhook pause',
+  'webhook resume',
+  'webhook retry',
+  'webhook rotate',
+  'webhook log',
+  'courier',
   'import',
   'export',
   'backup',
@@ -38,6 +48,6 @@ test('every command is one of those', async () => {
         ?.matchAll(/^ {2}([a-z]+)/gm) ?? []
     return Array.from(names, ([, name]) => [...parent, name].join(' ')).filter(name => !name.endsWith('help'))
   }
-  const found = ['', ...(await listed()), ...(await listed('token'))]
+  const found = ['', ...(await listed()), ...(await listed('token')), ...(await listed('webhook'))]
   expect(found.toSorted()).toEqual(commands.toSorted())
 })

@@ -7,7 +7,11 @@ const text = fc.string({ unit: 'binary' })
 
 test('what is written is read back, every digit and every text', () => {
   const record = fc.dictionary(text, fc.oneof(int64, text, fc.boolean(), fc.constant(null)))
-  fc.assert(fc.property(record, each => expect(parseJsonRecord(writeJsonRecord(each))).toEqual({ ...each })))
+  fc.assert(
+    fc.property(record, each => {
+      expect(parseJsonRecord(writeJsonRecord(each))).toEqual({ ...each })
+    }),
+  )
 })
 
 test('the ends of int64 keep their digits, and undefined is left out', () => {

@@ -11,7 +11,7 @@ export interface CourierLimits {
   readonly pollMs: number
   /** From the name of the host to the end of the answer. `post` keeps to it. */
   readonly deliveryTimeoutMs: number
-  /** A claim begins no delivery later than this. */
+  /** No delivery of a claim begins later than this. */
   readonly claimTimeMs: number
   readonly claimRowsMax: number
   readonly claimTextBytesMax: number
@@ -59,7 +59,7 @@ export type CourierReport =
       readonly event: 'attempt-failed' | 'given-up' | 'paused'
       readonly webhook: WebhookId
       readonly reason: string
-      readonly plant: bigint
+      readonly plantId: string
     }
   | { readonly event: 'removed' | 'full' | 'no-longer-full'; readonly webhook: WebhookId }
 
@@ -103,13 +103,12 @@ export function createCourier({
     textBytesMax: limits.claimTextBytesMax,
   }
 
-  const deliver = async (claim: Claim, { stop, abort }: CourierSignals): Promise<void> => {
+  const deliver = async (claim: Claim, askedAt: number, { stop, abort }: CourierSignals) => {
     const { id } = claim.webhook
-    const beganAt = now()
     const delivered: bigint[] = []
     let failed: ClaimOutcome['failed']
     for (const delivery of claim.deliveries) {
-      if (stop.aborted || now() - beganAt >= limits.claimTimeMs) break
+      if (stop.aborted || now() - askedAt >= limits.claimTimeMs) break
       const outcome = await attempt(claim, delivery, abort)
       if (outcome === 'received') delivered.push(delivery.id)
       else if (outcome === 'gone') {
@@ -133,7 +132,7 @@ export function createCourier({
       if (status >= 200 && status < 300) return 'received'
       return status === 410 ? 'gone' : { reason: `answered ${status}` }
     } catch (error) {
-      return signal.aborted ? 'aborted' : { reason: (error as Error).message.slice(0, reasonLengthMax) }
+      return signal.aborted ? 'aborted' : { reason: reasonOf(error as Error) }
     }
   }
 
@@ -144,7 +143,7 @@ export function createCourier({
     hasDelivered: boolean,
   ): ClaimOutcome['failed'] => {
     const { failures, failingSince } = hasDelivered ? { failures: 0 } : webhook
-    const about = { webhook: webhook.id, reason, plant: event.plant.id }
+    const about = { webhook: webhook.id, reason, plantId: `${event.plant.id}` }
     const retryInMs = limits.retryDelaysMs[attempts]
     const isPaused = failingSince !== undefined && now() - failingSince.getTime() >= limits.pauseAfterMs
     report({ event: 'attempt-failed', ...about })
@@ -180,12 +179,14 @@ export function createCourier({
         await limitOutbox().catch(passOverOutage)
       }
       const isBusy = underWay.size >= limits.webhooksAtOnce
+      // The lease begins after this, however late its claim arrives.
+      const askedAt = now()
       const claim = isBusy ? undefined : await outbox.claim(claimLimits).catch(passOverOutage)
       if (claim === undefined) {
         await Promise.race([wait(limits.pollMs, stop), ...underWay])
         continue
       }
-      const round = deliver(claim, signals)
+      const round = deliver(claim, askedAt, signals)
         .catch(passOverOutage)
         .finally(() => underWay.delete(round))
       underWay.add(round)
@@ -195,6 +196,11 @@ export function createCourier({
 }
 
 const reasonLengthMax = 200
+
+/** A listener has a say in it: for a log and a terminal. */
+function reasonOf({ message }: Error): string {
+  return message.slice(0, reasonLengthMax).replaceAll(/\p{C}/gu, '?')
+}
 
 /** Up to a fifth later, so that what failed together is not repeated together. */
 function withJitter(ms: number): number {

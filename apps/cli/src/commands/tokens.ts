@@ -3,7 +3,8 @@ import { type AccessToken, hashToken, isTokenName, mintToken, type Scope } from 
 import { openStorage } from '@plant-store/persistence'
 import { Failure } from '../failure.ts'
 import { storeUrl } from '../store-in-environment.ts'
-import { jsonOption, print } from '../terminal/output.ts'
+import { jsonOption, minute, print, table } from '../terminal/output.ts'
+import { timeMs } from '../terminal/time.ts'
 
 /** The choices of `--scope`. Writing includes reading. */
 const grants = new Map<string, readonly Scope[]>([
@@ -47,7 +48,7 @@ export const listTokens = new Command('list')
   .action(async output => {
     await using storage = await openStorage({ url: storeUrl(), mustExist: true })
     const tokens = await storage.tokens.list()
-    print(output, tokens.map(toJson), tokens.length === 0 ? 'There are no tokens.' : table(tokens))
+    print(output, tokens.map(toJson), tokens.length === 0 ? 'There are no tokens.' : list(tokens))
   })
 
 export const revokeToken = new Command('revoke')
@@ -71,21 +72,16 @@ function grantedScopes(text: string, before: readonly Scope[] = []): readonly Sc
   throw new InvalidArgumentError(`It must be one of ${[...grants.keys()].join(', ')}.`)
 }
 
-const unitSeconds = { s: 1, min: 60, h: 3600, d: 86_400, w: 604_800 }
-
 function moment(text: string): Date {
-  const [, count, unit = 's'] = /^([1-9]\d{0,5})(s|min|h|d|w)$/.exec(text) ?? []
-  const seconds = Number(count) * unitSeconds[unit as keyof typeof unitSeconds]
-  if (!Number.isNaN(seconds)) return new Date(Date.now() + seconds * 1000)
-  throw new InvalidArgumentError('It must be a time from now, such as 30min, 12h, 90d or 52w.')
+  return new Date(Date.now() + timeMs(text))
 }
 
 export function toJson({ name, scopes, createdAt, expiresAt, lastUsedAt }: AccessToken) {
   return { name, scopes, createdAt, expiresAt: expiresAt ?? null, lastUsedAt: lastUsedAt ?? null }
 }
 
-function table(tokens: readonly AccessToken[]): string {
-  const rows = [
+function list(tokens: readonly AccessToken[]): string {
+  return table([
     ['NAME', 'SCOPES', 'CREATED', 'EXPIRES', 'LAST USED'],
     ...tokens.map(({ name, scopes, createdAt, expiresAt, lastUsedAt }) => [
       name,
@@ -96,19 +92,5 @@ function table(tokens: readonly AccessToken[]): string {
         : `${minute(expiresAt)}${expiresAt <= new Date() ? ' (expired)' : ''}`,
       lastUsedAt === undefined ? 'never' : minute(lastUsedAt),
     ]),
-  ]
-  const widthOf = (column: number) => Math.max(...rows.map(row => row[column]?.length ?? 0))
-  return rows
-    .map(row =>
-      row
-        .map((cell, column) => cell.padEnd(widthOf(column)))
-        .join('  ')
-        .trimEnd(),
-    )
-    .join('\n')
-}
-
-/** Returns the time to the minute, in UTC as in the log. */
-function minute(date: Date): string {
-  return `${date.toISOString().slice(0, 16).replace('T', ' ')}Z`
+  ])
 }

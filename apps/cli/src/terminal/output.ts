@@ -14,6 +14,18 @@ export function print({ json, file }: Output, result: unknown, words: string): v
   stream.write(`${json ? JSON.stringify(result) : words}\n`)
 }
 
+/** Returns lines whose cells stand below each other. */
+export function table(rows: readonly (readonly string[])[]): string {
+  const widthOf = (column: number) => Math.max(...rows.map(row => row[column]?.length ?? 0))
+  const line = (row: readonly string[]) => row.map((cell, column) => cell.padEnd(widthOf(column))).join('  ')
+  return rows.map(row => line(row).trimEnd()).join('\n')
+}
+
+/** Returns the time to the minute, in UTC as in the log. */
+export function minute(date: Date): string {
+  return `${date.toISOString().slice(0, 16).replace('T', ' ')}Z`
+}
+
 /** Returns a phrase such as `1 plant` or `20,000 plants`. */
 export function counted(count: number, what: string): string {
   return `${grouped(count)} ${what}${count === 1 ? '' : 's'}`

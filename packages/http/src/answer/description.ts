@@ -3,6 +3,7 @@ import type { FastifyInstance, FastifySchema, RouteOptions } from 'fastify'
 import type { TObject, TSchema } from 'typebox'
 import { failures } from './failures.ts'
 import * as schemas from './schemas.ts'
+import { webhooks } from './webhooks.ts'
 
 /** The input and output of a route, from which the interface description and the serializers are made. */
 interface Operation extends FastifySchema {
@@ -80,7 +81,7 @@ export function describeRoutes(app: FastifyInstance, serverUrl: string): () => s
   const paths = collectPaths(app, ({ routePath }) => routePath)
   let text: string | undefined
   return () => {
-    text ??= JSON.stringify(document(paths, serverUrl, schemas), withReferences)
+    text ??= JSON.stringify({ ...document(paths, serverUrl, schemas), webhooks }, withReferences)
     return text
   }
 }

@@ -1,0 +1,120 @@
+import { once } from 'node:events'
+import { setTimeout } from 'node:timers/promises'
+import { Worker } from 'node:worker_threads'
+import { type SharedStorage, type Storage, type StoreState, transferListOf } from '@plant-store/persistence'
+import type { CourierReport, WebhookFigures } from '@plant-store/webhooks'
+import { createBirpc } from 'birpc'
+import type { Logger } from 'pino'
+import { withinScrapeTime } from '../http-threads.ts'
+import { type Samples, sample } from '../metrics.ts'
+import type { CourierThread, CourierThreadData, CourierThreadOwner } from './courier-thread.ts'
+
+/** How often a process without a webhook looks for the first. */
+const lookEveryMs = 1_000
+
+export interface Courier {
+  /** Resolves once what was under way has ended, and every lease is given back. */
+  stop(): Promise<void>
+  figures(): Promise<Samples>
+}
+
+/** Starts to deliver, in a thread of its own, once there is a webhook. */
+export function startCourier(
+  storage: Storage,
+  share: () => SharedStorage,
+  logger: Logger,
+  stopTimeoutMs: number,
+  onStateChange: (state: StoreState) => void,
+): Courier {
+  const stopping = new AbortController()
+  const deliveries = new Map<string, number>()
+  const report = (each: CourierReport) => {
+    const { event, ...about } = each
+    const [level, message] = lines[event]
+    logger[level](about, message)
+    if (event !== 'delivered' && event !== 'attempt-failed') return
+    const key = JSON.stringify({
+      webhook: each.webhook,
+      outcome: event === 'delivered' ? 'received' : 'failed',
+    })
+    deliveries.set(key, (deliveries.get(key) ?? 0) + (event === 'delivered' ? each.count : 1))
+  }
+
+  const { signal } = stopping
+  const running = (async () => {
+    for (;;) {
+      await setTimeout(lookEveryMs, undefined, { signal }).catch(() => {})
+      if (signal.aborted) return
+      // Where the store fails, it says so itself.
+      const webhooks = await storage.webhooks.list().catch(() => [])
+      if (webhooks.length === 0) continue
+      const data = { shared: share(), stopTimeoutMs }
+      await runThread(data, { report, onStateChange }, signal).catch(error => {
+        // Requests are answered all the same.
+        logger.error({ err: error }, 'the courier ended by a defect, and starts again')
+      })
+    }
+  })()
+
+  let waiting: Samples = {}
+  return {
+    stop() {
+      stopping.abort()
+      return running
+    },
+    async figures() {
+      await withinScrapeTime(
+        samplesOfOutbox(storage).then(
+          samples => {
+            waiting = samples
+          },
+          () => {},
+        ),
+      )
+      const counted = [...deliveries].map(([key, count]) => sample(count, JSON.parse(key)))
+      return { ...waiting, plant_store_deliveries_total: counted }
+    },
+  }
+}
+
+async function samplesOfOutbox({ outbox }: Storage): Promise<Samples> {
+  const figures = await outbox.figures()
+  const ofEach = (value: (each: WebhookFigures) => number) =>
+    figures.map(each => sample(value(each), { webhook: each.webhook }))
+  return {
+    plant_store_announcements_waiting: ofEach(({ waiting }) => waiting),
+    plant_store_announcements_oldest_seconds: ofEach(({ oldestMs = 0 }) => oldestMs / 1000),
+    plant_store_announcements_given_up: ofEach(({ givenUp }) => givenUp),
+    plant_store_announcements_missed_total: ofEach(({ missed }) => missed),
+  }
+}
+
+/** Resolves when the thread has ended; rejects with the error that ended it. */
+async function runThread(
+  data: CourierThreadData,
+  owner: CourierThreadOwner,
+  signal: AbortSignal,
+): Promise<void> {
+  const worker = new Worker(new URL('./courier-thread.js', import.meta.url), {
+    workerData: data,
+    transferList: transferListOf(data.shared),
+  })
+  const thread = createBirpc<CourierThread, CourierThreadOwner>(owner, {
+    post: message => worker.postMessage(message),
+    on: listener => void worker.on('message', listener),
+    timeout: -1,
+  })
+  if (signal.aborted) thread.stop.asEvent()
+  else signal.addEventListener('abort', () => thread.stop.asEvent())
+  await once(worker, 'exit')
+}
+
+const lines = {
+  delivered: ['debug', 'plants were announced'],
+  'attempt-failed': ['warn', 'an announcement failed, and is tried again'],
+  'given-up': ['error', 'an announcement was given up: see plant-store webhook log'],
+  paused: ['error', 'a webhook has failed for days and is paused: see plant-store webhook resume'],
+  removed: ['warn', 'a webhook answered 410 and was removed'],
+  full: ['error', 'too much waits for a webhook: new plants are not announced to it'],
+  'no-longer-full': ['info', 'new plants are announced to the webhook again'],
+} as const satisfies Record<CourierReport['event'], readonly [string, string]>

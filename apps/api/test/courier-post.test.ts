@@ -1,0 +1,244 @@
+import dns from 'node:dns'
+import { once } from 'node:events'
+import { createServer, type RequestListener } from 'node:http'
+import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net'
+import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { createPost } from '../src/courier/post.ts'
+
+const deliveryTimeoutMs = 500
+const never = new AbortController().signal
+const about = { headers: { 'webhook-id': 'added_1' }, body: '{"id":1,"name":"🌱"}', signal: never }
+
+async function listen(answer: RequestListener) {
+  const server = createServer(answer)
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  onTestFinished(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  return { server, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook?a=b` }
+}
+
+/** A listener below HTTP. */
+async function listenTcp(onSocket: (socket: Socket) => void): Promise<string> {
+  const server = createTcpServer(socket => {
+    onTestFinished(() => void socket.destroy())
+    socket.on('error', () => {})
+    onSocket(socket)
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  onTestFinished(() => void server.close())
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+}
+
+const send = (url: string, more: object = {}) =>
+  createPost({ deliveryTimeoutMs })({ url, allowsPrivate: true, ...about, ...more })
+
+test('posts the body as it is, with its header fields', async () => {
+  const got = Promise.withResolvers<unknown>()
+  const { url } = await listen(async (request, response) => {
+    let body = ''
+    for await (const chunk of request.setEncoding('utf8')) body += chunk
+    const { method, url, headers } = request
+    got.resolve({ method, url, headers, body })
+    response.end()
+  })
+  expect(await send(url)).toBe(200)
+  expect(await got.promise).toMatchObject({
+    method: 'POST',
+    url: '/hook?a=b',
+    body: about.body,
+    headers: {
+      'content-type': 'application/json',
+      'content-length': `${Buffer.byteLength(about.body)}`,
+      'webhook-id': 'added_1',
+      'user-agent': expect.stringMatching(/^plant-store\/\d/),
+    },
+  })
+})
+
+test.each([200, 202, 204, 299, 400, 410, 500])('resolves to the status %i', async status => {
+  const { url } = await listen((_, response) => response.writeHead(status).end())
+  expect(await send(url)).toBe(status)
+})
+
+test('follows no redirect', async () => {
+  let requests = 0
+  const { url } = await listen((_, response) => {
+    requests++
+    response.writeHead(301, { location: '/elsewhere' }).end()
+  })
+  expect(await send(url)).toBe(301)
+  expect(requests).toBe(1)
+})
+
+test('reads an answer of megabytes up to a bound', async () => {
+  const cut = Promise.withResolvers<number>()
+  const { url } = await listen((_, response) => {
+    response.writeHead(200)
+    let written = 0
+    const write = () => {
+      while (response.write(Buffer.alloc(65_536))) written += 65_536
+    }
+    response.on('drain', write)
+    response.on('close', () => cut.resolve(written))
+    write()
+  })
+  expect(await send(url)).toBe(200)
+  // What the buffers of two sockets hold, and not all.
+  expect(await cut.promise).toBeLessThan(64 * 1024 * 1024)
+})
+
+test.each([
+  ['says nothing', () => {}],
+  [
+    'sends one byte of its head a moment',
+    (socket: Socket) => trickle(socket, `HTTP/1.1 200 OK\r\n${'a: b\r\n'.repeat(100)}`),
+  ],
+  [
+    'sends interim answers without end',
+    (socket: Socket) => trickle(socket, '\r\n', 'HTTP/1.1 102 Processing\r\n'),
+  ],
+])('fails in time when the listener %s', async (_, onSocket) => {
+  const began = performance.now()
+  await expect(send(await listenTcp(onSocket))).rejects.toThrow('no answer within 500 ms')
+  expect(performance.now() - began).toBeLessThan(deliveryTimeoutMs * 5)
+})
+
+test('an answer whose body trickles in was received, and ends in time', async () => {
+  const head = 'HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n'
+  const began = performance.now()
+  expect(await send(await listenTcp(socket => trickle(socket, 'x'.repeat(1000), head)))).toBe(200)
+  expect(performance.now() - began).toBeLessThan(deliveryTimeoutMs * 5)
+})
+
+function trickle(socket: Socket, text: string, head = ''): void {
+  socket.write(head)
+  let at = 0
+  const timer = setInterval(() => socket.write(text[at++ % text.length] as string), 20)
+  socket.on('close', () => clearInterval(timer))
+}
+
+test.each<[string, (socket: Socket) => void, RegExp]>([
+  ['disconnects', socket => socket.destroy(), /socket hang up|ECONNRESET/],
+  ['resets', socket => socket.resetAndDestroy(), /ECONNRESET/],
+  ['disconnects within the head', socket => socket.end('HTTP/1.1 200 O'), /socket hang up|Parse Error/],
+  ['speaks another protocol', socket => socket.end('220 mail.example ESMTP\r\n'), /Parse Error/],
+  [
+    'sends a head without end',
+    socket => socket.write(`HTTP/1.1 200 OK\r\na: ${'x'.repeat(1e6)}`),
+    /Overflow/i,
+  ],
+])('fails when the listener %s', async (_, onSocket, reason) => {
+  await expect(send(await listenTcp(onSocket))).rejects.toThrow(reason)
+})
+
+test('fails when nobody listens', async () => {
+  const { server, url } = await listen(() => {})
+  server.close()
+  await once(server, 'close')
+  await expect(send(url)).rejects.toThrow('ECONNREFUSED')
+})
+
+test('ends when it is aborted', async () => {
+  const abort = new AbortController()
+  const url = await listenTcp(() => abort.abort())
+  await expect(send(url, { signal: abort.signal })).rejects.toThrow('aborted')
+})
+
+test('repeats on a new connection what a listener closed while it waited', async () => {
+  let requests = 0
+  const sockets = new Set<Socket>()
+  const { server, url } = await listen((_, response) => {
+    requests++
+    response.end()
+  })
+  server.keepAliveTimeout = 0
+  server.on('connection', socket => sockets.add(socket))
+  const post = createPost({ deliveryTimeoutMs })
+  const request = { url, allowsPrivate: true, ...about }
+  await post(request)
+  await post(request)
+  expect(sockets.size).toBe(1)
+  // Answers the next request by a reset, as a listener does that has just given up the connection.
+  const [socket] = sockets as Set<Socket & { _events: object }>
+  socket?.removeAllListeners('data')
+  socket?.once('readable', () => socket.resetAndDestroy())
+  socket?.once('data', () => socket.resetAndDestroy())
+  expect(await post(request)).toBe(200)
+  expect(sockets.size).toBe(2)
+  expect(requests).toBe(3)
+})
+
+describe('without --allow-private', () => {
+  afterEach(() => void vi.restoreAllMocks())
+  const post = createPost({ deliveryTimeoutMs })
+  const guarded = (url: string) => post({ url, allowsPrivate: false, ...about })
+
+  test.each([
+    'http://127.0.0.1/',
+    'http://2130706433/',
+    'http://0x7f.1/',
+    'http://0.0.0.0/',
+    'http://10.0.0.1/',
+    'http://172.16.0.1/',
+    'http://192.168.0.1/',
+    'http://169.254.169.254/latest/meta-data/',
+    'http://100.64.0.1/',
+    'http://255.255.255.255/',
+    'http://224.0.0.1/',
+    'http://[::1]/',
+    'http://[::]/',
+    'http://[::ffff:127.0.0.1]/',
+    'http://[::ffff:7f00:1]/',
+    'http://[::127.0.0.1]/',
+    'http://[::ffff:0:127.0.0.1]/',
+    'http://[64:ff9b::127.0.0.1]/',
+    'http://[2002:7f00:1::]/',
+    'http://[fe80::1]/',
+    'http://[fd00::1]/',
+    'http://[ff02::1]/',
+    'http://localhost/',
+    'https://localhost/',
+  ])('refuses %s', async url => {
+    await expect(guarded(url)).rejects.toThrow('is a private address: the webhook needs --allow-private')
+  })
+
+  test('judges a name at every connection, even where it resolved to another address before', async () => {
+    let connections = 0
+    const { server, url } = await listen((_, response) => response.setHeader('connection', 'close').end())
+    server.on('connection', () => connections++)
+    const { port } = new URL(url)
+    const answers = [['93.184.216.34', '127.0.0.1'], ['127.0.0.1'], ['::1']]
+    vi.spyOn(dns, 'lookup').mockImplementation(((
+      _: string,
+      __: object,
+      callback: (...args: unknown[]) => void,
+    ) => {
+      const found = (answers.shift() ?? []).map(address => ({
+        address,
+        family: address.includes(':') ? 6 : 4,
+      }))
+      setImmediate(callback, null, found)
+    }) as never)
+    for (const address of ['127.0.0.1', '127.0.0.1', '::1'])
+      await expect(guarded(`http://shop.example:${port}/`)).rejects.toThrow(`${address} is a private address`)
+    expect(connections).toBe(0)
+  })
+
+  test('uses no connection of a webhook that may', async () => {
+    const { url } = await listen((_, response) => response.end())
+    const byName = url.replace('127.0.0.1', 'localhost')
+    expect(await post({ url: byName, allowsPrivate: true, ...about })).toBe(200)
+    await expect(guarded(byName)).rejects.toThrow('is a private address')
+  })
+
+  test('judges nothing else: a public address is connected to', async () => {
+    const lookup = vi
+      .spyOn(dns, 'lookup')
+      .mockImplementation(((_: string, __: object, callback: (...args: unknown[]) => void) =>
+        setImmediate(callback, new Error('was asked'))) as never)
+    await expect(guarded('http://shop.example/')).rejects.toThrow('was asked')
+    expect(lookup).toHaveBeenCalledOnce()
+  })
+})

@@ -1,0 +1,141 @@
+import { edgeIds, fullPlant, texts } from '@plant-store/domain/testing'
+import { startServer, until } from '@plant-store/harness'
+import { writeJsonRecord } from '@plant-store/json'
+import { openStorage } from '@plant-store/persistence'
+import { expect, test } from 'vitest'
+import { prepareDatabase } from './database.ts'
+import { listen } from './listener.ts'
+
+/** Plants with each end of int64, and each text that a store must keep. */
+const plants = [...edgeIds, ...texts.keys().map(n => BigInt(1000 + n))].map((id, n) =>
+  fullPlant(id, texts[n % texts.length] as string),
+)
+
+async function setUp(environment: Record<string, string> = {}) {
+  await using stack = new AsyncDisposableStack()
+  const database = stack.use(await prepareDatabase())
+  const server = stack.use(await startServer({ databaseUrl: database.url, environment }))
+  const headers = { authorization: `Bearer ${database.tokens.full}`, 'content-type': 'application/json' }
+  const storage = stack.use(await openStorage({ url: database.url }))
+  const resources = stack.move()
+  return {
+    database,
+    server,
+    storage,
+    create: async (body: string) =>
+      (await fetch(`${server.url}/plants`, { method: 'POST', headers, body })).status,
+    ask: (method: string, path: string, body?: string, type = 'application/json') =>
+      fetch(`${server.url}${path}`, {
+        method,
+        headers: { ...headers, 'content-type': type },
+        ...(body && { body }),
+      }),
+    metrics: async () => {
+      const authorization = `Bearer ${database.tokens.metrics}`
+      return (await fetch(`${server.url}/metrics`, { headers: { authorization } })).text()
+    },
+    [Symbol.asyncDispose]: () => resources.disposeAsync(),
+  }
+}
+
+test('every plant that is added is delivered once, in the order as added, with every digit and text', async () => {
+  await using place = await setUp()
+  expect(await place.create('{"id":5000,"name":"before there is a webhook"}')).toBe(200)
+  await using listener = await listen(place.database.url)
+  for (const plant of plants) expect(await place.create(writeJsonRecord(plant))).toBe(200)
+  expect((await place.ask('PUT', '/plants/6000', '{"name":"by PUT"}')).status).toBe(200)
+  expect((await place.ask('PUT', '/plants/6000', '{"name":"changed"}')).status).toBe(200)
+  expect(await place.create('{"id":6000,"name":"taken"}')).toBe(400)
+  const lines = '{"id":6001,"name":"a"}\n{"id":6001,"name":"taken"}\n{"id":6002,"name":"b"}\n'
+  expect((await place.ask('POST', '/plants/batch', lines, 'application/x-ndjson')).status).toBe(200)
+
+  const expected = [...plants.map(({ id }) => id), 6000n, 6001n, 6002n]
+  await until('the last is delivered', () => listener.received.length >= expected.length)
+  expect(listener.refused).toEqual([])
+  expect(listener.received).toEqual(expected)
+  const settled = async () => (await place.storage.outbox.figures())[0]?.waiting === 0
+  await until('nothing waits', settled)
+  const text = await place.metrics()
+  expect(text).toContain(`plant_store_announcements_waiting{webhook="${listener.id}"} 0`)
+  const counted = `plant_store_deliveries_total{webhook="${listener.id}",outcome="received"} ${expected.length}`
+  expect(text).toContain(counted)
+  expect(place.server.warnings()).toEqual([])
+})
+
+test('hostile listeners hold up no other and no request, and are tried again', async () => {
+  await using place = await setUp()
+  const { url } = place.database
+  await using hangs = await listen(url, () => new Promise(() => {}))
+  await using disconnects = await listen(url, (_, request) => request.socket.destroy())
+  await using fails = await listen(url, (_, __, response) => response.writeHead(500).end())
+  await using moved = await listen(url, (_, __, response) =>
+    response.writeHead(301, { location: 'http://127.0.0.1:9/' }).end(),
+  )
+  await using gone = await listen(url, (_, __, response) => response.writeHead(410).end())
+  await using trickles = await listen(url, (_, __, response) => {
+    response.writeHead(200, { 'content-length': 1000 })
+    const timer = setInterval(() => response.write('x'), 1000)
+    response.on('close', () => clearInterval(timer))
+  })
+  await using floods = await listen(url, (_, __, response) => {
+    response.writeHead(200)
+    const flood = () => {
+      while (response.write(Buffer.alloc(65_536)));
+    }
+    response.on('drain', flood)
+    flood()
+  })
+  await using good = await listen(url)
+  const ids = Array.from({ length: 100 }, (_, n) => BigInt(n))
+  for (const id of ids) expect(await place.create(`{"id":${id},"name":"n"}`)).toBe(200)
+  await until('the good one has all', () => good.received.length === ids.length)
+  expect(good.received).toEqual(ids)
+  for (const bad of [hangs, gone, trickles]) expect(bad.received).toEqual([0n])
+  await until('those that fail are tried again', () =>
+    [disconnects, fails, moved].every(({ received }) => received.length > 2),
+  )
+  for (const bad of [disconnects, fails, moved]) expect(bad.received.length).toBeLessThan(30)
+  await until('what a flood answered was received', () => floods.received.length === ids.length)
+
+  const webhooks = await place.storage.webhooks.list()
+  expect(webhooks.map(({ id }) => id)).not.toContain(gone.id)
+  for (const bad of [disconnects, fails, moved])
+    expect(webhooks.find(({ id }) => id === bad.id)?.failures).toBeGreaterThan(1)
+  const [first] = await place.storage.outbox.log(fails.id, 1)
+  expect(first?.reason).toBe('answered 500')
+  const said = place.server.warnings().map(({ msg }) => msg)
+  expect(new Set(said)).toEqual(
+    new Set(['an announcement failed, and is tried again', 'a webhook answered 410 and was removed']),
+  )
+  // A delivery that hangs is given up when the server stops, and its lease is given back.
+  expect(await place.server.end()).toBe(0)
+  const leaseMs = 60_000
+  const claimed = new Set()
+  for (;;) {
+    const claim = await place.storage.outbox.claim({ leaseMs, rowsMax: 1, textBytesMax: 1 })
+    if (claim === undefined) break
+    claimed.add(claim.webhook.id)
+  }
+  expect(claimed).toContain(hangs.id)
+})
+
+test('what waits is delivered after a restart, and nothing while COURIER is off', async () => {
+  await using place = await setUp({ COURIER: 'off' })
+  await using listener = await listen(place.database.url)
+  expect(await place.create('{"id":1,"name":"n"}')).toBe(200)
+  expect(await place.server.end()).toBe(0)
+  expect(listener.received).toEqual([])
+  await using _ = await startServer({ databaseUrl: place.database.url })
+  await until('it is delivered', () => listener.received.length === 1)
+})
+
+test('10,000 deliveries to one listener take less than a minute', { timeout: 120_000 }, async () => {
+  await using place = await setUp()
+  await using listener = await listen(place.database.url)
+  const lines = Array.from({ length: 10_000 }, (_, id) => `{"id":${id},"name":"plant ${id}"}\n`).join('')
+  const began = performance.now()
+  expect((await place.ask('POST', '/plants/batch', lines, 'application/x-ndjson')).status).toBe(200)
+  await until('all are delivered', () => listener.received.length === 10_000, 60_000)
+  console.log(`10,000 deliveries in ${Math.round(performance.now() - began)} ms`)
+  expect(new Set(listener.received).size).toBe(10_000)
+})

@@ -1,0 +1,45 @@
+import { startServer, until } from '@plant-store/harness'
+import { expect, test } from 'vitest'
+import { prepareDatabase } from './database.ts'
+import { type Listener, listen } from './listener.ts'
+
+test('several processes share the webhooks, and never deliver to one at the same time', async () => {
+  await using database = await prepareDatabase()
+  const listeners: Listener[] = []
+  let together = 0
+  await using stack = new AsyncDisposableStack()
+  for (let n = 0; n < 4; n++) {
+    let underWay = 0
+    const listener = await listen(database.url, async (_, __, response) => {
+      if (++underWay > 1) together++
+      await new Promise(setImmediate)
+      underWay--
+      response.end()
+    })
+    listeners.push(stack.use(listener))
+  }
+  const servers = await Promise.all([1, 2].map(() => startServer({ databaseUrl: database.url })))
+  for (const server of servers) stack.use(server)
+  const headers = { authorization: `Bearer ${database.tokens.full}`, 'content-type': 'application/x-ndjson' }
+  const plants = 2_000
+  for (let from = 0; from < plants; from += 100) {
+    const body = Array.from({ length: 100 }, (_, n) => `{"id":${from + n},"name":"n"}\n`).join('')
+    const { url } = servers[(from / 100) % 2] as (typeof servers)[number]
+    expect((await fetch(`${url}/plants/batch`, { method: 'POST', headers, body })).status).toBe(200)
+  }
+  await until('all are delivered', () => listeners.every(({ received }) => received.length >= plants))
+  expect(together).toBe(0)
+  for (const { received, refused } of listeners) {
+    expect(refused).toEqual([])
+    expect(received).toEqual(Array.from({ length: plants }, (_, id) => BigInt(id)))
+  }
+  const both = await Promise.all(
+    servers.map(async ({ url }) => {
+      const answer = await fetch(`${url}/metrics`, {
+        headers: { authorization: `Bearer ${database.tokens.metrics}` },
+      })
+      return [...(await answer.text()).matchAll(/^plant_store_deliveries_total.* (\d+)$/gm)].length
+    }),
+  )
+  expect(both.every(count => count > 0)).toBe(true)
+})

@@ -1,0 +1,123 @@
+import { Command, InvalidArgumentError } from '@commander-js/extra-typings'
+import { openStorage, type Storage } from '@plant-store/persistence'
+import { mintSecret, mintWebhookId, parseWebhookUrl, type WebhookId } from '@plant-store/webhooks'
+import { exitCodes, Failure } from '../failure.ts'
+import { storeUrl } from '../store-in-environment.ts'
+import { duration, grouped, jsonOption, minute, print, table } from '../terminal/output.ts'
+import { timeMs } from '../terminal/time.ts'
+
+/** Each costs every new plant a row. */
+const webhooksMax = 100
+
+export const addWebhook = new Command('add')
+  .description('Add a webhook and print its secret. This is the only time that it is shown.')
+  .argument('<url>', 'to POST every new plant to, https')
+  .option('--allow-private', 'also take http, and addresses of this machine and of private networks', false)
+  .addOption(jsonOption)
+  .action(async (text, { allowPrivate, json }) => {
+    const url = webhookUrl(text, allowPrivate)
+    await using storage = await openStorage({ url: storeUrl() })
+    if ((await storage.webhooks.list()).length >= webhooksMax)
+      throw new Failure(`there are ${webhooksMax} webhooks already: remove one`)
+    const [id, secret] = [mintWebhookId(), mintSecret()]
+    await storage.webhooks.add({ id, url, allowsPrivate: allowPrivate, createdAt: new Date() }, secret)
+    print({ json }, { id, url, allowPrivate, secret }, secret)
+    // On the standard error, so that a script gets the secret alone.
+    if (!json) process.stderr.write(`The webhook ${id} gets every plant that is added from now on.\n`)
+  })
+
+export const listWebhooks = new Command('list')
+  .description('List the webhooks, and what waits for each. Never the secret.')
+  .addOption(jsonOption)
+  .action(async output => {
+    await using storage = await openStorage({ url: storeUrl(), mustExist: true })
+    const webhooks = await storage.webhooks.list()
+    const figures = new Map((await storage.outbox.figures()).map(each => [each.webhook, each]))
+    const all = webhooks.map(({ failingSince = null, ...webhook }) => {
+      const { waiting = 0, givenUp = 0, missed = 0, isFull = false, oldestMs } = figures.get(webhook.id) ?? {}
+      const oldestSeconds = oldestMs === undefined ? null : oldestMs / 1000
+      return { ...webhook, failingSince, isFull, waiting, oldestSeconds, givenUp, missed }
+    })
+    const rows = all.map(each => [
+      each.id,
+      each.isFull ? `${each.state}, full` : each.state,
+      ...[each.waiting, each.givenUp, each.missed].map(grouped),
+      each.oldestSeconds === null ? '-' : duration(each.oldestSeconds),
+      each.failingSince === null ? '-' : minute(each.failingSince),
+      each.url,
+    ])
+    const head = ['ID', 'STATE', 'WAITING', 'GIVEN UP', 'MISSED', 'OLDEST', 'FAILING SINCE', 'URL']
+    print(output, all, rows.length === 0 ? 'There are no webhooks.' : table([head, ...rows]))
+  })
+
+export const logWebhook = new Command('log')
+  .description('List what was given up and what waits, with the reason of the last failure.')
+  .argument('<id>', 'of the webhook')
+  .option('--limit <count>', 'how many plants', countOf, 20)
+  .addOption(jsonOption)
+  .action(async (id, { limit, json }) => {
+    await using storage = await openStorage({ url: storeUrl(), mustExist: true })
+    const known = await storage.webhooks.list()
+    if (!known.some(each => each.id === id)) throw unknown(id)
+    const deliveries = await storage.outbox.log(id as WebhookId, limit)
+    const all = deliveries.map(({ event, attempts, nextAttemptAt = null, reason = null }) => {
+      // As text: most readers of JSON would round it.
+      const plant = `${event.plant.id}`
+      return { plant, addedAt: event.addedAt, attempts, nextAttemptAt, reason }
+    })
+    const rows = all.map(({ plant, addedAt, attempts, nextAttemptAt, reason }) => [
+      plant,
+      minute(addedAt),
+      `${attempts}`,
+      nextAttemptAt === null ? 'given up' : minute(nextAttemptAt),
+      reason ?? '-',
+    ])
+    const head = ['PLANT', 'ADDED', 'FAILED', 'NEXT ATTEMPT', 'REASON']
+    print({ json }, all, rows.length === 0 ? `Nothing waits for ${id}.` : table([head, ...rows]))
+  })
+
+export const rotateSecret = new Command('rotate')
+  .description('Give a webhook a new secret and print it. The old one signs as well until the overlap ends.')
+  .argument('<id>', 'of the webhook')
+  .option('--overlap <time>', 'such as 30min or 7d (by default 24h)', timeMs)
+  .addOption(jsonOption)
+  .action(async (id, { overlap = timeMs('24h'), json }) => {
+    const secret = mintSecret()
+    await change(id, webhooks => webhooks.rotate(id as WebhookId, secret, overlap))
+    print({ json }, { id, secret }, secret)
+  })
+
+const simple = (name: 'remove' | 'pause' | 'resume' | 'retry', description: string, done: string) =>
+  new Command(name)
+    .description(description)
+    .argument('<id>', 'of the webhook')
+    .addOption(jsonOption)
+    .action(async (id, output) => {
+      await change(id, webhooks => webhooks[name](id as WebhookId))
+      print(output, { [done]: id }, `${id} is ${done}.`)
+    })
+
+export const removeWebhook = simple('remove', 'Remove a webhook and all that waits for it.', 'removed')
+export const pauseWebhook = simple('pause', 'Deliver nothing for now. What is added waits.', 'paused')
+export const resumeWebhook = simple('resume', 'Deliver again what waits.', 'resumed')
+export const retryWebhook = simple('retry', 'Try at once what failed, also what was given up.', 'retried')
+
+async function change(id: string, make: (webhooks: Storage['webhooks']) => Promise<boolean>): Promise<void> {
+  await using storage = await openStorage({ url: storeUrl(), mustExist: true })
+  if (!(await make(storage.webhooks))) throw unknown(id)
+}
+
+const unknown = (id: string) => new Failure(`there is no webhook ${id}: see plant-store webhook list`)
+
+function webhookUrl(text: string, allowsPrivate: boolean): string {
+  try {
+    return parseWebhookUrl(text, allowsPrivate)
+  } catch (error) {
+    throw new Failure(`the URL ${(error as Error).message}`, exitCodes.usage)
+  }
+}
+
+function countOf(text: string): number {
+  if (/^[1-9]\d{0,3}$/.test(text)) return Number(text)
+  throw new InvalidArgumentError('It must be a number from 1 to 9999.')
+}

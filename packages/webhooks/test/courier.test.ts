@@ -1,0 +1,264 @@
+import { courierLimits, mintSecret, signedHeaders } from '@plant-store/webhooks'
+import { Webhook as Verifier } from 'standardwebhooks'
+import { expect, test } from 'vitest'
+import { added, createVirtualWorld, dayMs, minuteMs, outage } from './virtual.ts'
+
+const plants = (count: number, from = 1) => Array.from({ length: count }, (_, n) => BigInt(from + n))
+const secondMs = 1_000
+/** For tests of days. */
+const slow = { pollMs: minuteMs }
+
+test('delivers each plant once, in the order as created, signed, with every digit', async () => {
+  const world = createVirtualWorld(() => 204)
+  const id = await world.addWebhook('shop')
+  const secret = mintSecret()
+  await world.webhooks.rotate(id, secret, dayMs)
+  const ids = [2n ** 63n - 1n, -(2n ** 63n), 0n, ...plants(300)]
+  for (const plant of ids) world.announce(added(plant))
+  await world.runFor(secondMs)
+  expect(world.attempts.map(({ plant }) => plant)).toEqual(ids)
+  expect(world.posts[0]?.body).toBe('{"id":9223372036854775807,"name":"plant 9223372036854775807"}')
+  for (const { body, headers } of world.posts) {
+    expect(headers['webhook-signature']?.split(' ')).toHaveLength(2)
+    expect(headers['webhook-timestamp']).toBe('0')
+    // The verifier's clock is not ours.
+    const now = signedHeaders(headers['webhook-id'] as string, Date.now(), body, [secret])
+    expect(() => new Verifier(secret).verify(body, now)).not.toThrow()
+    const then = signedHeaders(headers['webhook-id'] as string, 0, body, [secret])
+    expect(headers['webhook-signature']).toContain(then['webhook-signature'])
+  }
+  expect(new Set(world.posts.map(({ headers }) => headers['webhook-id'])).size).toBe(ids.length)
+  expect(await world.figures()).toMatchObject([{ waiting: 0, givenUp: 0 }])
+  const counts = world.reports.map(report => (report.event === 'delivered' ? report.count : undefined))
+  expect(counts).toEqual([100, 100, 100, 3])
+})
+
+test('a delivery that fails waits, the others go on, and its id stays', async () => {
+  let failures = 1
+  const world = createVirtualWorld((_, plant) => (plant === 2n && failures-- > 0 ? 500 : 200))
+  const id = await world.addWebhook('shop')
+  for (const plant of plants(4)) world.announce(added(plant))
+  await world.runFor(3 * secondMs)
+  expect(world.attempts.map(({ plant }) => plant)).toEqual([1n, 2n, 3n, 4n])
+  expect(await world.log(id, 10)).toMatchObject([{ event: { plant: { id: 2n } }, reason: 'answered 500' }])
+})
+
+test('what failed is tried again under the same id', async () => {
+  let failures = 2
+  const world = createVirtualWorld(() => (failures-- > 0 ? 503 : 200))
+  await world.addWebhook('shop')
+  world.announce(added(7n))
+  await world.runFor(10 * minuteMs)
+  expect(world.attempts).toHaveLength(3)
+  expect(new Set(world.posts.map(({ headers }) => headers['webhook-id'])).size).toBe(1)
+})
+
+test.each([
+  ['answers 500', () => 500, 'answered 500'],
+  ['redirects', () => 301, 'answered 301'],
+  ['cannot be reached', () => Promise.reject(new Error('connect ECONNREFUSED')), 'connect ECONNREFUSED'],
+  ['sends controls', () => Promise.reject(new Error('\u001b[31m\n')), '?[31m?'],
+  ['fails at length', () => Promise.reject(new Error('x'.repeat(9_999))), 'x'.repeat(200)],
+])(
+  'gives up after three days where the listener %s, and keeps it for the operator',
+  async (_, answer, reason) => {
+    const world = createVirtualWorld(answer, slow)
+    const id = await world.addWebhook('shop')
+    world.announce(added(1n))
+    await world.runFor(10 * dayMs)
+    const times = world.attempts.map(({ atMs }) => atMs)
+    expect(times).toHaveLength(courierLimits.retryDelaysMs.length + 1)
+    for (const [n, delayMs] of courierLimits.retryDelaysMs.entries()) {
+      const waitedMs = (times[n + 1] as number) - (times[n] as number)
+      expect(waitedMs).toBeGreaterThanOrEqual(delayMs)
+      expect(waitedMs).toBeLessThanOrEqual(delayMs * 1.2 + 2 * minuteMs)
+    }
+    expect(times.at(-1)).toBeGreaterThan(3 * dayMs)
+    expect(times.at(-1)).toBeLessThan(4 * dayMs)
+    const about = { webhook: id, plantId: '1', reason }
+    expect(world.reports.filter(({ event }) => event === 'given-up')).toEqual([
+      { event: 'given-up', ...about },
+    ])
+    expect(await world.log(id, 10)).toMatchObject([{ reason, attempts: times.length }])
+    expect(await world.figures()).toMatchObject([{ waiting: 0, givenUp: 1 }])
+
+    await world.webhooks.retry(id)
+    expect(await world.figures()).toMatchObject([{ waiting: 1, givenUp: 0 }])
+  },
+)
+
+test('of a listener that fails, few of many deliveries are tried, and after five days it is paused', async () => {
+  let isDown = true
+  const world = createVirtualWorld(() => (isDown ? 500 : 200), slow)
+  const id = await world.addWebhook('shop')
+  for (const plant of plants(3_000)) world.announce(added(plant))
+  await world.runFor(60 * minuteMs)
+  expect(world.attempts.length).toBeGreaterThan(8)
+  expect(world.attempts.length).toBeLessThan(30)
+  expect(await world.webhook(id)).toMatchObject({ state: 'active', failingSince: new Date(0) })
+
+  const later = createVirtualWorld(() => (isDown ? 500 : 200), slow)
+  await later.addWebhook('shop')
+  for (const plant of plants(3_000)) later.announce(added(plant))
+  await later.runUntil(() => later.reports.some(({ event }) => event === 'paused'))
+  expect(later.clock.ms).toBeGreaterThan(5 * dayMs)
+  expect(later.clock.ms).toBeLessThan(5.1 * dayMs)
+  expect(await later.webhook(id)).toMatchObject({ state: 'paused' })
+  isDown = false
+})
+
+test('a paused one collects, and delivers once it is resumed', async () => {
+  const world = createVirtualWorld(() => 200)
+  const id = await world.addWebhook('shop')
+  await world.webhooks.pause(id)
+  world.announce(added(1n))
+  let isResumed = false
+  await world.runUntil(() => {
+    if (world.clock.ms >= minuteMs && !isResumed) {
+      expect(world.attempts).toEqual([])
+      isResumed = true
+      world.webhooks.resume(id)
+    }
+    return world.attempts.length > 0
+  })
+  expect(world.clock.ms).toBeLessThan(minuteMs + 2 * secondMs)
+})
+
+test('410 removes the webhook and what waits for it, and no other', async () => {
+  const world = createVirtualWorld(url => (url.includes('gone') ? 410 : 200))
+  const gone = await world.addWebhook('gone')
+  const shop = await world.addWebhook('shop')
+  for (const plant of plants(3)) world.announce(added(plant))
+  await world.runFor(secondMs)
+  expect(world.attempts.filter(({ url }) => url.includes('gone'))).toHaveLength(1)
+  expect(world.attempts).toHaveLength(4)
+  expect(await world.webhooks.list()).toMatchObject([{ id: shop }])
+  expect(world.reports).toContainEqual({ event: 'removed', webhook: gone })
+})
+
+test('a listener that hangs holds up no other, and its webhook has one delivery under way', async () => {
+  const hang = Promise.withResolvers<number>()
+  const world = createVirtualWorld(url => (url.includes('hangs') ? hang.promise : 200))
+  await world.addWebhook('hangs')
+  await world.addWebhook('shop')
+  for (const plant of plants(500)) world.announce(added(plant))
+  const running = world.runFor(30 * secondMs)
+  while (world.reports.length < 5) await new Promise(setImmediate)
+  expect(world.attempts.filter(({ url }) => url.includes('shop'))).toHaveLength(500)
+  expect(world.attempts.filter(({ url }) => url.includes('hangs'))).toHaveLength(1)
+  hang.resolve(200)
+  await running
+})
+
+test('serves so many webhooks at once, and no more', async () => {
+  let underWay = 0
+  let most = 0
+  const world = createVirtualWorld(
+    async () => {
+      most = Math.max(most, ++underWay)
+      await new Promise(setImmediate)
+      underWay--
+      return 200
+    },
+    { webhooksAtOnce: 3 },
+  )
+  for (const name of ['a', 'b', 'c', 'd', 'e']) await world.addWebhook(name)
+  for (const plant of plants(20)) world.announce(added(plant))
+  await world.runUntil(() => world.attempts.length === 100)
+  expect(most).toBe(3)
+})
+
+test('a claim begins nothing after its time, so that its lease outlasts what it began', async () => {
+  const world = createVirtualWorld(async () => {
+    world.clock.ms += 10 * secondMs
+    return 200
+  })
+  await world.addWebhook('shop')
+  for (const plant of plants(10)) world.announce(added(plant))
+  await world.runUntil(() => world.attempts.length === 10)
+  const counts = world.reports.map(report => (report.event === 'delivered' ? report.count : undefined))
+  expect(counts).toEqual([2, 2, 2, 2, 2])
+})
+
+test('when it is stopped, it gives back the lease, and what was delivered is not delivered again', async () => {
+  const world = createVirtualWorld((_, plant) => {
+    if (plant === 3n) world.stop.abort()
+    return 200
+  })
+  await world.addWebhook('shop')
+  for (const plant of plants(5)) world.announce(added(plant))
+  await world.runUntil(() => false)
+  expect(world.attempts).toHaveLength(3)
+  const rest = await world.claim({ leaseMs: 1, rowsMax: 100, textBytesMax: 1 << 20 })
+  expect(rest?.deliveries.map(({ event }) => event.plant.id)).toEqual([4n, 5n])
+})
+
+test('what is given up at the end has neither failed nor been delivered', async () => {
+  const world = createVirtualWorld((_, plant, { signal }) =>
+    plant === 1n
+      ? 200
+      : new Promise((_, reject) => {
+          signal.addEventListener('abort', () => reject(signal.reason))
+          world.stop.abort()
+          setImmediate(() => world.abort.abort())
+        }),
+  )
+  const id = await world.addWebhook('shop')
+  for (const plant of plants(2)) world.announce(added(plant))
+  await world.runUntil(() => false)
+  expect(await world.webhook(id)).toMatchObject({ failures: 0 })
+  const rest = await world.claim({ leaseMs: 1, rowsMax: 100, textBytesMax: 1 << 20 })
+  expect(rest?.deliveries).toMatchObject([{ attempts: 0, event: { plant: { id: 2n } } }])
+})
+
+test('an outage of the store passes, and a defect does not', async () => {
+  let outages = 5
+  const world = createVirtualWorld(
+    () => 200,
+    {},
+    right => ({
+      ...right,
+      claim: limits => (outages-- > 0 ? Promise.reject(outage()) : right.claim(limits)),
+      settle: (claim, outcome) => (outages-- > -3 ? Promise.reject(outage()) : right.settle(claim, outcome)),
+      figures: () => (outages > 0 ? Promise.reject(outage()) : right.figures()),
+    }),
+  )
+  await world.addWebhook('shop')
+  world.announce(added(1n))
+  await world.runFor(2 * minuteMs)
+  // The first settlement failed, and the lease had to end.
+  expect(world.attempts).toHaveLength(2)
+  expect(world.attempts[1]?.atMs).toBeGreaterThanOrEqual(minuteMs)
+  expect(await world.figures()).toMatchObject([{ waiting: 0 }])
+
+  const broken = createVirtualWorld(
+    () => 200,
+    {},
+    right => ({
+      ...right,
+      claim: () => Promise.reject(new TypeError('a defect')),
+    }),
+  )
+  await expect(broken.runFor(minuteMs)).rejects.toThrow('a defect')
+})
+
+test('a full outbox takes nothing more until half of it is gone', async () => {
+  let isDown = true
+  const world = createVirtualWorld(() => (isDown ? 500 : 200), { outboxRowsMax: 10, claimRowsMax: 3 })
+  const id = await world.addWebhook('shop')
+  for (const plant of plants(12)) world.announce(added(plant))
+  const full = { event: 'full', webhook: id }
+  const notFull = { event: 'no-longer-full', webhook: id }
+  await world.runUntil(() => {
+    if (isDown && world.clock.ms > minuteMs) {
+      expect(world.reports).toContainEqual(full)
+      world.announce(added(13n))
+      isDown = false
+    }
+    return world.reports.some(({ event }) => event === 'no-longer-full')
+  })
+  expect(world.reports.filter(({ event }) => event.includes('full'))).toEqual([full, notFull])
+  expect(await world.figures()).toMatchObject([{ missed: 1, isFull: false }])
+  world.announce(added(14n))
+  expect((await world.log(id, 100)).at(-1)?.event.plant.id).toBe(14n)
+})
