@@ -29,24 +29,32 @@ export function toBuffer(piece: Buffer | string): Buffer {
   return typeof piece === 'string' ? Buffer.from(piece) : piece
 }
 
-/** Collects pieces in one buffer. Each kept as it arrives takes 400 bytes of memory, even if it has one. */
+const blockBytesMax = 64 * 1024
+
+/** Collects pieces in blocks. Each kept as it arrives takes 400 bytes of memory, even if it has one. */
 export function createPieces() {
-  let buffer = Buffer.alloc(0)
+  let blocks: Buffer[] = []
+  let block = Buffer.alloc(0)
+  let used = 0
   let length = 0
   return {
     add(piece: Buffer): void {
-      if (length + piece.length > buffer.length) {
-        const larger = Buffer.allocUnsafe(Math.max(2 * buffer.length, length + piece.length))
-        buffer.copy(larger, 0, 0, length)
-        buffer = larger
-      }
-      length += piece.copy(buffer, length)
+      const fitting = piece.copy(block, used)
+      used += fitting
+      length += piece.length
+      const rest = piece.length - fitting
+      if (rest === 0) return
+      blocks.push(block)
+      block = Buffer.allocUnsafe(Math.max(rest, Math.min(length - rest, blockBytesMax)))
+      used = piece.copy(block, 0, fitting)
     },
     length: () => length,
     /** Returns what was added, and starts over. */
     take(): Buffer {
-      const whole = buffer.subarray(0, length)
-      buffer = Buffer.alloc(0)
+      const whole = Buffer.concat([...blocks, block.subarray(0, used)], length)
+      blocks = []
+      block = Buffer.alloc(0)
+      used = 0
       length = 0
       return whole
     },
