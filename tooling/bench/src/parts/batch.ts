@@ -76,6 +76,7 @@ export async function batch(effort: Effort): Promise<Section> {
   return {
     title: 'Many plants in one request',
     text: [
+      'What PocketBase and PostgREST promise for many plants in a request: [batches.md](batches.md).',
       `${formatInteger(plantsInFile)} plants into an empty store, medians of ${rounds}:`,
       table(
         ['', 'a second'],
