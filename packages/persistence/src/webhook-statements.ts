@@ -21,7 +21,7 @@ export const sqliteWebhooks: WebhookDialect = {
 }
 
 /** Rows that a change touches at most where it would have no bound: others' changes come in between. */
-const sweepRowsMax = 10_000
+const sweepRowsMax = 2_000
 
 /** Statements of webhooks and what waits for them. The values are placeholders, and each `given` names its own. */
 export function webhookStatements(db: Kysely<Tables>, { now, given, affected }: WebhookDialect) {
@@ -53,7 +53,7 @@ export function webhookStatements(db: Kysely<Tables>, { now, given, affected }: 
       dueWebhooks: sql`
         ${webhooks}
         where is_paused = 0 and next_claim_at <= ${now} and leased_until <= ${now}
-          and exists (select 1 from outbox where webhook = webhooks.id and ${due})
+          and (select min(next_at) from outbox where webhook = webhooks.id and next_at >= 0) <= ${now}
         order by leased_at, created_at limit 10`,
       /** Retries first. The texts before the last one have fewer bytes than the last parameter. */
       dueDeliveries: sql`
@@ -121,8 +121,9 @@ export function webhookStatements(db: Kysely<Tables>, { now, given, affected }: 
       retryWebhook: update(sql`next_claim_at = 0`, webhook),
       retryDeliveries: sql`
         update outbox set attempts = 0, next_at = 0 where position in (
-          select position from outbox
-          where webhook in (select id from ${webhook}) and (next_at > 0 or next_at is null) limit ${sql.lit(sweepRowsMax)}
+          select position from outbox where webhook in (select id from ${webhook}) and next_at > 0
+          union all select position from outbox where webhook in (select id from ${webhook}) and next_at is null
+          limit ${sql.lit(sweepRowsMax)}
         ) ${affected('webhook')}`,
       removeDeliveries: sql`
         delete from outbox where position in (

@@ -2,6 +2,8 @@ import { openArchive, openStorage, type Storage } from '@plant-store/persistence
 import { mintSecret, type WebhookId } from '@plant-store/webhooks'
 import { outboxContract } from '@plant-store/webhooks/testing'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { statements as postgresStatements } from '../src/postgres/statements.ts'
+import { statements as sqliteStatements } from '../src/sqlite/statements.ts'
 import { plant, plantId } from './store-folder.ts'
 import { type Subject, subjects } from './store-subjects.ts'
 
@@ -142,6 +144,21 @@ describe.each(Object.entries(subjects).filter(([name]) => name !== 'SQLite with 
       }
       await plants.insert(plant(4))
       expect(await announced(storage)).toEqual(['3 plant 3', '4 plant 4'])
+    })
+
+    test('however much waits, what is due is found by the index', async () => {
+      await addWebhook(storage)
+      await storage.plants.insertAll?.(Array.from({ length: 10_000 }, (_, n) => plant(n)))
+      if (name === 'PostgreSQL') await store.ask('analyze')
+      const [{ read }, explain] =
+        name === 'SQLite' ? [sqliteStatements, 'explain query plan'] : [postgresStatements, 'explain']
+      for (const statement of ['dueWebhooks', 'dueDeliveries'] as const) {
+        const parameters = ["'webhook'", '100', '1000000']
+        const sql = read[statement].replaceAll(/\?|\$\d/g, () => parameters.shift() as string)
+        const plan = (await store.ask(`${explain} ${sql}`)).flat().join('\n')
+        expect(plan).toContain('outbox_due')
+        expect(plan).not.toMatch(/\b(Seq Scan on|SCAN) outbox/)
+      }
     })
   },
 )
