@@ -121,8 +121,9 @@ export function webhookStatements(db: Kysely<Tables>, { now, given, affected }: 
       retryWebhook: update(sql`next_claim_at = 0`, webhook),
       retryDeliveries: sql`
         update outbox set attempts = 0, next_at = 0 where position in (
-          select position from outbox where webhook in (select id from ${webhook}) and next_at > 0
-          union all select position from outbox where webhook in (select id from ${webhook}) and next_at is null
+          with named as (select id from ${webhook})
+          select position from outbox where webhook in (select id from named) and next_at > 0
+          union all select position from outbox where webhook in (select id from named) and next_at is null
           limit ${sql.lit(sweepRowsMax)}
         ) ${affected('webhook')}`,
       removeDeliveries: sql`
