@@ -55,6 +55,15 @@ async function execute(operation: Locator): Promise<{ status: string; body: stri
   }
 }
 
+async function authorize(page: Page): Promise<void> {
+  await page.locator('.auth-wrapper .authorize').first().click()
+  await page.locator('.modal-ux input').fill(token)
+  await page.locator('.modal-ux button[type=submit]').click()
+  await page.locator('.modal-ux .btn-done').click()
+}
+
+const openService = () => startServer({ databaseUrl: 'file::memory:', environment: { ACCESS_TOKENS: token } })
+
 test.each([
   ['', ''],
   ['below a path', 'https://plants.example/garden/store/'],
@@ -77,10 +86,7 @@ test.each([
     expect(unauthorized.status).toBe('401')
     expect(JSON.parse(unauthorized.body)).toMatchObject({ error: 40101 })
 
-    await page.locator('.auth-wrapper .authorize').first().click()
-    await page.locator('.modal-ux input').fill(token)
-    await page.locator('.modal-ux button[type=submit]').click()
-    await page.locator('.modal-ux .btn-done').click()
+    await authorize(page)
 
     await creating
       .locator('textarea.body-param__text')
@@ -126,5 +132,92 @@ test.each([
     expect(requested.filter(url => !url.startsWith(`${program.url}/`) && !url.startsWith('data:'))).toEqual(
       [],
     )
+  },
+)
+
+test(
+  'the reference page opens on the operations, and its examples are plants',
+  needs('chromium', hasBrowser),
+  async () => {
+    await using program = await openService()
+    await using browser = await launchBrowser()
+    const page = await browser.newPage({ viewport: { width: 1200, height: 800 } })
+    await page.goto(`${program.url}/docs`)
+    const last = page.locator('#operations-plants-createPlants')
+    await last.waitFor()
+    const { y = Number.NaN, height = Number.NaN } = (await last.boundingBox()) ?? {}
+    expect(y + height).toBeLessThan(800)
+    for (const summary of await page.locator('.opblock-summary-control').all()) await summary.click()
+    await page.locator('#operations-service-metrics .opblock-body').waitFor()
+    const examples = await page.locator('.opblock textarea, .opblock .example').allTextContents()
+    expect(examples.join()).toContain('Monstera deliciosa')
+    expect(examples.length).toBeGreaterThan(60)
+    expect(examples.filter(text => /"string"|: 0\b(?!,\s*"refused")|^string$/.test(text))).toEqual([])
+  },
+)
+
+test('the reference page fits a phone', needs('chromium', hasBrowser), async () => {
+  await using program = await openService()
+  await using browser = await launchBrowser()
+  const page = await browser.newPage({ viewport: { width: 375, height: 740 } })
+  await page.goto(`${program.url}/docs`)
+  const widths = () => page.evaluate(() => [document.documentElement.scrollWidth, window.innerWidth])
+  await page.locator('.opblock').first().waitFor()
+  expect(await widths()).toEqual([375, 375])
+  await authorize(page)
+  for (const summary of await page.locator('.opblock-summary-control').all()) await summary.click()
+  await execute(page.locator('#operations-plants-createPlant'))
+  await page.locator('section.models .models-control').click()
+  expect(await widths()).toEqual([375, 375])
+})
+
+/** Returns the lightness of a color such as `rgb(28, 32, 34)`, from 0 to 1. */
+function lightness(color: string): number {
+  const parts = color.match(/\d+/g)?.slice(0, 3).map(Number) ?? []
+  return parts.reduce((sum, part) => sum + part, 0) / (3 * 255)
+}
+
+test('the reference page is as dark as the system', needs('chromium', hasBrowser), async () => {
+  await using program = await openService()
+  await using browser = await launchBrowser()
+  const page = await browser.newPage({ colorScheme: 'dark' })
+  await page.goto(`${program.url}/docs`)
+  const title = page.locator('.info .title')
+  await title.waitFor()
+  const colors = () =>
+    title.evaluate(element => ({
+      text: getComputedStyle(element).color,
+      background: getComputedStyle(document.body).backgroundColor,
+    }))
+  const dark = await colors()
+  expect(lightness(dark.text)).toBeGreaterThan(0.7)
+  expect(lightness(dark.background)).toBeLessThan(0.2)
+  await page.emulateMedia({ colorScheme: 'light' })
+  await expect.poll(async () => lightness((await colors()).text)).toBeLessThan(0.4)
+})
+
+test(
+  'the token of the reference page survives a reload, and no other tab has it',
+  needs('chromium', hasBrowser),
+  async () => {
+    await using program = await openService()
+    await using browser = await launchBrowser()
+    const context = await browser.newContext()
+    const page = await context.newPage()
+    await page.goto(`${program.url}/docs`)
+    await page.locator('.opblock').first().waitFor()
+    await authorize(page)
+    const statusAfter = async (step: (page: Page) => Promise<unknown>, tab: Page) => {
+      await step(tab)
+      const listing = tab.locator('#operations-plants-listPlants')
+      await listing.locator('.opblock-summary-control').click()
+      return (await execute(listing)).status
+    }
+    expect(await statusAfter(tab => tab.reload(), page)).toBe('200')
+    expect(await statusAfter(tab => tab.goto(`${program.url}/docs`), await context.newPage())).toBe('401')
+
+    await page.locator('.auth-wrapper .authorize').first().click()
+    await page.locator('.modal-ux .auth-btn-wrapper button').first().click()
+    expect(await statusAfter(tab => tab.reload(), page)).toBe('401')
   },
 )

@@ -24,9 +24,8 @@ interface Parameter {
   readonly in: 'query' | 'path' | 'header'
 }
 interface Description {
-  readonly info: { readonly description: string }
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
-  readonly components: object
+  readonly components: { readonly responses: Readonly<Record<string, { readonly description: string }>> }
 }
 
 await using store = await startMemoryStore()
@@ -133,8 +132,10 @@ test.each(
 })
 
 test('the numbers that the client acts on are published with the meaning it takes them to have', () => {
-  const meaning = (number: number) =>
-    new RegExp(`^\\| ${number} \\| (.*) \\|$`, 'm').exec(description.info.description)?.[1]
+  const numbers = Object.values(description.components.responses)
+    .map(({ description }) => description)
+    .join('\n')
+  const meaning = (number: number) => new RegExp(`^- ${number}: (.*)$`, 'm').exec(numbers)?.[1]
   expect(meaning(40402)).toBe('There is no plant with this id')
   expect(meaning(50301)).toMatch(/^Too many changes are pending/)
   expect(meaning(50302)).toMatch(/may or may not have been made/)

@@ -1,12 +1,12 @@
 /* global SwaggerUIBundle */
 
-// Everything here goes to where the page came from, whatever the server believes to be called.
+// Requests go to the origin of the page, even if BASE_URL differs.
 const here = new URL('.', location.href)
 
-/** A page that reads JSON into JavaScript's numbers shows other ids than there are: these keep their digits. */
+/** Keeps the digits of an id, which a JavaScript number would round. */
 const exactNumbers = (_name, value, { source }) => (typeof value === 'number' ? JSON.rawJSON(source) : value)
 
-/** The bounds of an int64 go into words: as numbers they would be shown, and held against what is typed, rounded. */
+/** Moves the bounds of an int64 into its description: Swagger UI would round them, in what it shows and checks. */
 function withBoundsInWords(text) {
   return JSON.parse(text, (_name, value, { source }) => {
     if (typeof value === 'number') return Number.isSafeInteger(value) ? value : source
@@ -36,14 +36,42 @@ const exactAnswers = () => ({
   },
 })
 
+/** The token outlives a reload of the tab, and nothing else. */
+const tokenKept = () => ({
+  statePlugins: {
+    auth: {
+      wrapActions: {
+        authorize: original => given => {
+          sessionStorage.setItem(tokenKey, given.bearerAuth.value)
+          return original(given)
+        },
+        logout: original => given => {
+          sessionStorage.removeItem(tokenKey)
+          return original(given)
+        },
+      },
+    },
+  },
+})
+const tokenKey = `${here.pathname} token`
+
+const dark = matchMedia('(prefers-color-scheme: dark)')
+const followSystem = () => document.documentElement.classList.toggle('dark-mode', dark.matches)
+dark.addEventListener('change', followSystem)
+followSystem()
+
 const description = await fetch(new URL('openapi.json', here))
-SwaggerUIBundle({
+const page = SwaggerUIBundle({
   dom_id: '#reference',
   spec: {
     ...withBoundsInWords(await description.text()),
     servers: [{ url: here.pathname.replace(/\/$/, '') || '/' }],
   },
-  plugins: [exactAnswers],
+  plugins: [exactAnswers, tokenKept],
+  onComplete() {
+    const token = sessionStorage.getItem(tokenKey)
+    if (token !== null) page.preauthorizeApiKey('bearerAuth', token)
+  },
   tryItOutEnabled: true,
   displayRequestDuration: true,
   defaultModelsExpandDepth: 0,

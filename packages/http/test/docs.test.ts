@@ -6,6 +6,7 @@ import { startMemoryService } from './memory-service.ts'
 test.each([
   ['/docs', 'text/html; charset=utf-8', /<html/],
   ['/docs/page.js', 'text/javascript; charset=utf-8', /SwaggerUIBundle/],
+  ['/docs/page.css', 'text/css; charset=utf-8', /prefers-color-scheme/],
   ['/docs/swagger-ui-bundle.js', 'text/javascript; charset=utf-8', /swagger/i],
   ['/docs/swagger-ui.css', 'text/css; charset=utf-8', /\.swagger-ui/],
 ])('%s may run nothing but the files of the reference page', async (path, mediaType, content) => {

@@ -1,6 +1,7 @@
 import { readExactly } from './exact-json.ts'
 
 export interface DescribedResponse {
+  readonly description: string
   readonly headers?: Readonly<Record<string, { readonly required?: boolean }>>
   readonly content?: Readonly<Record<string, { readonly schema: Schema }>>
 }
@@ -24,7 +25,6 @@ export interface Schema {
 /** The document itself, in OpenAPI's words. */
 interface Document {
   readonly servers: readonly { readonly url: string }[]
-  readonly info: { readonly description: string }
   readonly paths: Readonly<Record<string, { readonly parameters?: readonly Parameter[] }>>
   readonly components: {
     readonly schemas: Readonly<Record<string, Schema>>
@@ -50,7 +50,7 @@ export type DescribedOperation = Description['paths'][number]['operations'][numb
  * @param json as it was served
  */
 export function readDescription(json: string) {
-  const { servers, info, paths, components } = readExactly(json) as Document
+  const { servers, paths, components } = readExactly(json) as Document
   const { responses: shared } = components
   const prefix = URL.parse(servers[0]?.url ?? '/', 'http://any')?.pathname.replace(/\/$/, '') ?? ''
   const resolve = (response: Operation['responses'][string]) =>
@@ -58,7 +58,9 @@ export function readDescription(json: string) {
   return {
     ...components,
     /** Lists the numbers of failures. */
-    text: info.description,
+    text: Object.values(shared)
+      .map(({ description }) => description)
+      .join('\n'),
     // What has no parameter in its path is matched first.
     paths: Object.entries(paths)
       .sort(([a], [b]) => Number(a.includes('{')) - Number(b.includes('{')))

@@ -112,7 +112,7 @@ function failureFaults(status: number, value: unknown, published: string): strin
   const faults = members.join() === 'error,message' ? [] : [`its members are ${members}`]
   const { error } = value as { error: bigint }
   if (error / 100n !== BigInt(status)) faults.push(`error ${error} belongs to another status`)
-  if (!published.includes(`| ${error} |`)) faults.push(`error ${error} is not published`)
+  if (!published.includes(`- ${error}: `)) faults.push(`error ${error} is not published`)
   return faults
 }
 

@@ -1,6 +1,7 @@
 import { plantIdMax, plantIdMin } from '@plant-store/domain'
 import type { FastifyInstance, FastifySchema, RouteOptions } from 'fastify'
 import type { TObject, TSchema } from 'typebox'
+import { examples } from './examples.ts'
 import { failures } from './failures.ts'
 import * as schemas from './schemas.ts'
 import { webhooks } from './webhooks.ts'
@@ -24,9 +25,16 @@ interface Operation extends FastifySchema {
 interface Described {
   readonly description: string
   readonly headers?: Readonly<Record<string, { readonly description: string }>>
-  readonly content?: Readonly<Record<string, { readonly schema: object }>>
+  readonly content?: Readonly<Record<string, MediaType>>
+  readonly examples?: MediaType['examples']
   readonly title?: string
   readonly type?: string
+}
+
+interface MediaType {
+  readonly schema: object
+  readonly example?: unknown
+  readonly examples?: Readonly<Record<string, { readonly summary: string; readonly value: unknown }>>
 }
 
 /** Returns the operation as Fastify's type, which knows only validation and serialization. */
@@ -58,9 +66,11 @@ const failureHeaders: Readonly<Record<string, Described['headers']>> = {
 const failureResponses: Readonly<Record<string, Described>> = mapValues(
   Object.groupBy(Object.values(failures), ([number]) => Math.floor(number / 100)),
   (rows = [], status) => {
-    const meanings = rows.map(([number, meaning]) => `${number}: ${meaning}`)
+    const meanings = rows.map(([number, meaning]) => `- ${number}: ${meaning}`)
     const headers = failureHeaders[status]
-    return { ...about(meanings.join('. '), schemas.FailureBody), ...(headers && { headers }) }
+    const values = rows.map(([error, message]) => [error, { summary: `${error}`, value: { error, message } }])
+    const schema = { ...schemas.FailureBody, examples: Object.fromEntries(values) }
+    return { ...about(meanings.join('\n'), schema), ...(headers && { headers }) }
   },
 )
 
@@ -160,14 +170,15 @@ const document = (paths: object, serverUrl: string, named: Readonly<Record<strin
   info: {
     title: 'Plant Store',
     version: '1.0.0',
-    description: `A store of plants. A change that is answered with success is on disk.\n\nThe numbers in \`error\`:\n\n${failureTable()}`,
+    description:
+      'Stores plants under exact 64-bit ids. A successful change is on disk. Each kind of failure has a number in `error`, listed at the responses.',
     license: { name: 'MIT', identifier: 'MIT' },
   },
   servers: [{ url: serverUrl }],
   security,
   tags: [
     { name: 'plants', description: 'The plants in the store' },
-    { name: 'service', description: 'The service itself; only its figures need a token' },
+    { name: 'service', description: 'The service itself. Only the metrics need a token' },
   ],
   paths,
   components: {
@@ -179,32 +190,41 @@ const document = (paths: object, serverUrl: string, named: Readonly<Record<strin
   },
 })
 
-function failureTable(): string {
-  const rows = Object.values(failures).map(([number, meaning]) => `| ${number} | ${meaning} |`)
-  return ['| error | meaning |', '|---|---|', ...rows].join('\n')
-}
-
 function parameters(place: 'path' | 'query' | 'header', { properties, required }: TObject): object[] {
   const isRequired = (name: string) => (required as readonly string[] | undefined)?.includes(name)
   return Object.entries(properties).map(([name, property]) => {
-    const { description, ...schema } = property as TSchema & { description?: string }
-    return { name, in: place, ...(isRequired(name) && { required: true }), description, schema }
+    const { description, ...schema } = property as TSchema & { description?: string; title?: string }
+    const example = place === 'path' && { example: examples[schema.title ?? ''] }
+    return { name, in: place, ...(isRequired(name) && { required: true }), description, schema, ...example }
   })
 }
 
 /** @param required whether the header fields are always present */
 function described(
-  { description, headers, content, ...schema }: Described,
+  { description, headers, content, examples, ...schema }: Described,
   required?: boolean,
 ): Record<string, unknown> {
   const isEmpty = schema.type === 'null'
+  const json = { 'application/json': { schema, ...(examples && { examples }) } }
   return {
     description,
     ...(headers && {
       headers: mapValues(headers, ({ description, ...schema }) => ({ description, required, schema })),
     }),
-    ...(!isEmpty && { content: content ?? { 'application/json': { schema } } }),
+    ...(!isEmpty && { content: mapValues(content ?? json, withExample) }),
   }
+}
+
+interface Titled {
+  readonly title?: string
+}
+
+/** Adds the example of a schema, or of a list of it, unless the media type has its own. */
+function withExample(given: MediaType): MediaType {
+  const { title, items } = given.schema as Titled & { readonly items?: Titled }
+  const ofItem = examples[items?.title ?? '']
+  const example = examples[title ?? ''] ?? (ofItem && [ofItem])
+  return { ...(example !== undefined && { example }), ...given }
 }
 
 function mapValues<Value, Result>(

@@ -26,16 +26,16 @@ const failure = {
   message: Type.String({ description: 'Error text' }),
 }
 export const FailureBody = named('Error', Type.Object(failure))
-export const PlantLines = named('PlantLines', Type.String({ description: 'A NewPlant a line, as JSON' }))
+export const PlantLines = named('PlantLines', Type.String({ description: 'One NewPlant a line, as JSON' }))
 const count = (description: string) => Type.Integer({ minimum: 0, description })
 export const CreatedPlants = named(
   'CreatedPlants',
   Type.Object({
-    created: count('Plants that are new'),
-    existing: count('Plants that were there already, the same to the letter'),
-    refused: count('Lines that are no valid plant, or whose id another plant has'),
+    created: count('Plants created'),
+    existing: count('Plants that the store already had, exactly equal'),
+    refused: count('Lines that are not a valid plant, or whose id another plant has'),
     faults: Type.Array(Type.Object({ line: count('Counted from 1'), ...failure }), {
-      description: 'What is wrong with the first of the refused lines',
+      description: 'The faults of the first refused lines',
       maxItems: faultsMax,
     }),
   }),

@@ -43,18 +43,18 @@ export function addBatchRoute(app: FastifyInstance, needs: BatchRouteNeeds): voi
         tags: ['plants'],
         summary: 'Add many plants',
         description:
-          'Creates the plant of each line, unless it is refused. What is counted is on disk, and sending the same again changes nothing. A request that fails as a whole may have created the plants of some lines.',
+          'Creates the plant of each line, or lists why not. Counted plants are on disk. Sending the same lines again changes nothing, also after a request that failed as a whole.',
         querystring: Type.Object({
           announce: Type.Optional(
             Type.Boolean({ description: 'Whether the plants are announced to webhooks', default: true }),
           ),
         }),
         body: {
-          description: 'A NewPlant a line, any number of lines; empty ones are ignored',
+          description: 'One NewPlant a line, any number of lines. Empty lines are ignored',
           content: { [mediaType]: { schema: wire.PlantLines } },
         },
         response: {
-          200: about('What became of the lines', wire.CreatedPlants),
+          200: about('The outcome of the lines', wire.CreatedPlants),
           ...failing(...aroundRequest, ...aroundBody),
         },
       }),

@@ -42,7 +42,7 @@ export function addPlantRoutes(
         response: {
           200: about('plant response', wire.Plant),
           ...failing(...aroundRequest, ...aroundBody),
-          400: about('unexpected error', wire.FailureBody),
+          400: { ...failing(400)[400], description: 'unexpected error' },
         },
       }),
     },
@@ -64,10 +64,10 @@ export function addPlantRoutes(
         tags: ['plants'],
         summary: 'List plants',
         description:
-          'The plants in ascending numeric order of their ids, a page at a time; one of long texts ends before its limit.',
+          'Returns a page of plants in ascending numeric order of id. A page of long texts may end before its limit.',
         querystring: Type.Object({
-          limit: Type.Optional(Type.Integer({ description: 'At most so many plants', ...pageLimit })),
-          after: Type.Optional(about('Only ids above this one', wire.PlantId)),
+          limit: Type.Optional(Type.Integer({ description: 'The largest number of plants', ...pageLimit })),
+          after: Type.Optional(about('Only plants with a greater id', wire.PlantId)),
           tag: Type.Optional(Type.String({ description: 'Only plants with exactly this tag' })),
         }),
         response: {
@@ -102,7 +102,7 @@ export function addPlantRoutes(
         response: {
           200: { ...about('The plant', wire.StoredPlant), headers: { ETag: entityTag } },
           304: {
-            ...about('The plant has an entity tag of If-None-Match', Type.Null()),
+            ...about('The plant still has an entity tag of If-None-Match', Type.Null()),
             headers: { ETag: entityTag },
           },
           ...failing(404, 412, ...aroundRequest),
@@ -128,13 +128,12 @@ export function addPlantRoutes(
         operationId: 'replacePlant',
         tags: ['plants'],
         summary: 'Create or replace a plant',
-        description:
-          'Doing it twice is doing it once. An `id` in the body, where there is one, must be that of the path.',
+        description: 'Is idempotent. An `id` in the body must equal the id in the path.',
         params: plantPath,
         headers: conditionFields,
-        body: about('The plant as it is to be', wire.Plant),
+        body: about('The new plant', wire.Plant),
         response: {
-          200: { ...about('The plant as it is now', wire.Plant), headers: { ETag: entityTag } },
+          200: { ...about('The stored plant', wire.Plant), headers: { ETag: entityTag } },
           ...failing(412, ...aroundRequest, ...aroundBody),
         },
       }),
@@ -181,7 +180,7 @@ function readJsonBody(body: Buffer | undefined): unknown {
 const pageLimit = { minimum: 1, maximum: pageLimitMax, default: pageLimitDefault }
 
 const nextPageHeader = about(
-  'The next page (RFC 8288, rel="next"); absent on the last one. 431 where no request could carry it.',
+  'The next page (RFC 8288, rel="next"). Absent on the last page. If it would be too long, the answer is 431.',
   Type.String(),
 )
 
@@ -189,14 +188,14 @@ const plantPath = Type.Object({ id: about('The id of the plant', wire.PlantId) }
 
 const conditionFields = Type.Object({
   'If-Match': Type.Optional(
-    Type.String({ description: 'Only a plant with one of these entity tags, or with `*` any plant' }),
+    Type.String({ description: 'The plant must have one of these entity tags, or with `*` must exist' }),
   ),
   'If-None-Match': Type.Optional(
-    Type.String({ description: 'Only a plant with none of these entity tags, or with `*` no plant' }),
+    Type.String({ description: 'The plant must have none of these entity tags, or with `*` must not exist' }),
   ),
 })
 
-const entityTag = about('Names this state of the plant, and no other (RFC 9110, 8.8.3)', Type.String())
+const entityTag = about('The version of the plant (RFC 9110, 8.8.3)', Type.String())
 
 interface PlantPath {
   Params: { id: string }

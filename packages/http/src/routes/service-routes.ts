@@ -24,10 +24,10 @@ export function addServiceRoutes(
   app: FastifyInstance,
   { check, isDraining, description, metrics, docsFolder }: ServiceRoutesNeeds,
 ): void {
-  app.get('/healthz', openPage('health', 'Whether the process answers', Status), (_request, reply) =>
+  app.get('/healthz', openPage('health', 'Liveness: the process responds', Status), (_request, reply) =>
     answer(reply, { status: 'ok' }),
   )
-  app.get('/readyz', openPage('readiness', 'Whether the service can serve', Status), async (_, reply) => {
+  app.get('/readyz', openPage('readiness', 'Readiness: the service can serve', Status), async (_, reply) => {
     if (isDraining()) throw new RequestError('draining', 'the server is shutting down')
     await check()
     return answer(reply, { status: 'ready' })
@@ -56,10 +56,13 @@ export function addServiceRoutes(
       schema: operation({
         operationId: 'metrics',
         tags: ['service'],
-        summary: 'The figures of the service',
-        description: 'For a token with the scope `metrics:read`, in the text format of Prometheus.',
+        summary: 'Metrics',
+        description: 'Needs a token with the scope `metrics:read`.',
         response: {
-          200: { description: 'The figures', content: { [metricsMediaType]: { schema: Type.String() } } },
+          200: {
+            description: 'Metrics in the Prometheus text format',
+            content: { [metricsMediaType]: { schema: Type.String(), example: 'plant_store_ready 1\n' } },
+          },
           ...failing(...aroundRequest),
         },
       }),
@@ -96,6 +99,7 @@ const openPage = (operationId: string, summary: string, schema: object) => ({
 const docsFiles = {
   '/docs': ['docs.html', 'text/html; charset=utf-8'],
   '/docs/page.js': ['page.js', 'text/javascript; charset=utf-8'],
+  '/docs/page.css': ['page.css', 'text/css; charset=utf-8'],
   '/docs/swagger-ui-bundle.js': ['swagger-ui-bundle.js', 'text/javascript; charset=utf-8'],
   '/docs/swagger-ui.css': ['swagger-ui.css', 'text/css; charset=utf-8'],
 } as const
