@@ -121,7 +121,7 @@ function toHolder(payload: JWTPayload): Omit<Verified, 'keys'> {
 
 /** If a provider sets permissions, the scope is only what the client asked for. */
 function scopesOf({ permissions, scope }: JWTPayload): readonly Scope[] {
-  const granted = permissions ?? (typeof scope === 'string' ? scope.split(' ') : [])
+  const granted = permissions ?? (typeof scope === 'string' ? scope.split(' ') : undefined)
   return Array.isArray(granted) ? scopes.filter(each => granted.includes(each)) : []
 }
 

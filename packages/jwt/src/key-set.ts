@@ -78,9 +78,8 @@ export function openKeySet({ url, limits, signal, onStateChange }: KeySetOptions
 
   const current = () => {
     if (latest === undefined) return undefined
-    const nowMs = performance.now()
-    const ageMs = nowMs - latest.fetchedAtMs
-    if (ageMs >= limits.refreshAfterMs && nowMs - attemptedAtMs >= limits.cooldownMs) fetchBesides()
+    const ageMs = performance.now() - latest.fetchedAtMs
+    if (ageMs >= limits.refreshAfterMs) fetchBesides()
     return ageMs < limits.staleMaxMs ? latest : undefined
   }
 

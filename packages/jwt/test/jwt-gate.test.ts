@@ -1,14 +1,17 @@
 import { createHmac } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
+import { setImmediate } from 'node:timers/promises'
 import { AccessError, type Credentials, type Gate, type Scope } from '@plant-store/access'
 import { createJwtGate, type JwtGateOptions, type KeySetState } from '@plant-store/jwt'
 import { base64url, exportSPKI, generateKeyPair, importJWK } from 'jose'
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { audience, makeKey, provider, type SigningKey, sign } from './provider.ts'
 
 let key: SigningKey
 beforeEach(async () => {
   vi.useFakeTimers({ toFake: ['performance', 'Date'] })
+  // No process is younger than every limit for long.
+  vi.advanceTimersByTime(100_000_000)
   key = await makeKey('first')
   provider.keys = [key]
   provider.asked = 0
@@ -50,7 +53,10 @@ const inSeconds = (ms: number) => Math.floor((Date.now() + ms) / 1000)
 const json = (value: object) => base64url.encode(JSON.stringify(value))
 
 describe('a token', () => {
-  test.each(['RS256', 'PS512', 'ES256', 'ES384', 'EdDSA'])('signed with %s is admitted', async alg => {
+  test.each([
+    ...['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'],
+    ...['ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519'],
+  ])('signed with %s is admitted', async alg => {
     key = await makeKey('other', alg)
     provider.keys = [key]
     expect(await ask(createGate(), await sign(key))).toBe('flora')
@@ -177,6 +183,27 @@ describe('a token', () => {
     expect(await ask(createGate(), await make())).toBe('invalid-token')
   })
 
+  test('that has just the length allowed is admitted, and no longer one', async () => {
+    const token = await sign(key)
+    const upTo = (tokenBytesMax: number) => createGate({ limits: { tokenBytesMax } })
+    expect(await ask(upTo(token.length), token)).toBe('flora')
+    expect(await ask(upTo(token.length - 1), token)).toBe('invalid-token')
+  })
+
+  test('that a blank follows is not one', async () => {
+    const gate = createGate({ otherwise: () => ({ name: 'other' }) })
+    expect(await ask(gate, `${await sign(key)} `)).toBe('other')
+  })
+
+  test.each<[string, object, string]>([
+    ['that is too long', { padding: 'x'.repeat(8192) }, 'the access token is longer than 8192 bytes'],
+    ['for nobody', { sub: undefined }, 'the access token is not valid: missing required "sub" claim'],
+    ['for a number', { sub: 7 }, 'the access token is not valid: "sub" claim must be a text'],
+  ])('%s is refused with the reason', async (_, claims, message) => {
+    const admission = async (token: string) => createGate()(credentials(token), 'plants:write')
+    await expect(admission(await sign(key, claims))).rejects.toThrow(message)
+  })
+
   test('that is none is told apart', async () => {
     expect(await ask(createGate(), undefined)).toBe('no-token')
   })
@@ -246,6 +273,20 @@ describe('a token that was checked', () => {
   })
 })
 
+test('keys are fetched again when they are old, and not before', async () => {
+  const gate = createGate({ limits: { refreshAfterMs: 1000 } })
+  await ask(gate, await sign(key))
+  vi.advanceTimersByTime(999)
+  expect(await ask(gate, await sign(key))).toBe('flora')
+  const second = await makeKey('second')
+  provider.keys = [second]
+  vi.advanceTimersByTime(1)
+  await Promise.all([provider.nextAsked(), ask(gate, await sign(key))])
+  // With the keys that were fetched besides.
+  expect(await ask(gate, await sign(second))).toBe('flora')
+  expect(provider.asked).toBe(2)
+})
+
 describe('a key that the provider has since', () => {
   test('is fetched once for all who need it, and then known', async () => {
     const gate = createGate()
@@ -291,6 +332,7 @@ describe('a provider that', () => {
     ['sends its header section and hangs', response => response.writeHead(200).write('{'), /timeout/i],
     ['hangs up', response => response.destroy(), /^fetch failed: /],
     ['fails', response => response.writeHead(500).end('{}'), /^it answered 500$/],
+    ['answers without a body', response => response.writeHead(204).end(), /^it answered 204$/],
     ['sends elsewhere', redirect, /^it answered 302$/],
     ['sends a page', response => response.end('<html>'), /JSON/],
     ['sends nothing', response => response.end(), /JSON/],
@@ -373,12 +415,49 @@ describe('a provider that', () => {
   })
 })
 
+test('who waits for keys of a provider that was asked a moment ago is not held up by a stop', async () => {
+  const states: KeySetState[] = []
+  const stop = new AbortController()
+  const gate = createGate({ signal: stop.signal, onStateChange: state => states.push(state) })
+  await ask(gate, await sign(key))
+  // It waits for its turn, which does not come: this clock stands still.
+  const asked = ask(gate, await sign(await makeKey('second')))
+  await setImmediate()
+  stop.abort()
+  expect(await asked).toBe('access-unavailable')
+  expect([provider.asked, states]).toEqual([1, []])
+})
+
+test('the provider is asked for its keys as JSON', async () => {
+  const accepted: unknown[] = []
+  provider.answer = ({ headers }, response) => {
+    accepted.push(headers.accept)
+    response.end()
+  }
+  await ask(createGate(), await sign(key))
+  expect(accepted).toEqual(['application/jwk-set+json, application/json'])
+})
+
+test('keys of just the size allowed are read, and of no greater one', async () => {
+  const token = await sign(key)
+  const { length } = JSON.stringify({ keys: [key.jwk] })
+  const upTo = (keySetBytesMax: number) => createGate({ limits: { keySetBytesMax } })
+  expect(await ask(upTo(length), token)).toBe('flora')
+  expect(await ask(upTo(length - 1), token)).toBe('access-unavailable')
+})
+
+test('keys that arrive in pieces are put together, wherever they were cut', async () => {
+  key = await makeKey('🌳')
+  const bytes = Buffer.from(JSON.stringify({ keys: [key.jwk] }))
+  const cut = bytes.indexOf('🌳') + 2
+  const pieces = [bytes.subarray(0, cut), bytes.subarray(cut)]
+  vi.stubGlobal('fetch', async () => new Response(ReadableStream.from(pieces)))
+  onTestFinished(() => void vi.unstubAllGlobals())
+  expect(await ask(createGate(), await sign(key))).toBe('flora')
+})
+
 test.each<[string, Partial<JwtGateOptions>]>([
   ['a URL without https', { jwksUrl: 'http://identity.example/jwks' }],
-  ['a URL that only looks like one of this machine', { jwksUrl: 'http://localhost.example/jwks' }],
-  ['a URL with credentials', { jwksUrl: 'https://a:b@identity.example/jwks' }],
-  ['no URL', { jwksUrl: 'identity' }],
-  ['a file', { jwksUrl: 'file:///etc/passwd' }],
   ['a symmetric algorithm', { algorithms: ['HS256' as never] }],
   ['no signature', { algorithms: ['none' as never] }],
   ['no algorithm', { algorithms: [] }],

@@ -1,4 +1,4 @@
-import { once } from 'node:events'
+import { EventEmitter, once } from 'node:events'
 import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { exportJWK, generateKeyPair, SignJWT } from 'jose'
@@ -49,6 +49,7 @@ export class Provider implements AsyncDisposable {
   answer: RequestListener | undefined
   #server: Server | undefined
   #port = 0
+  #events = new EventEmitter()
 
   get jwksUrl(): string {
     return `http://127.0.0.1:${this.#port}/jwks`
@@ -58,12 +59,18 @@ export class Provider implements AsyncDisposable {
   async start(port = this.#port): Promise<void> {
     this.#server = createServer((request, response) => {
       this.asked++
+      this.#events.emit('asked')
       if (this.answer !== undefined) return this.answer(request, response)
       response.end(JSON.stringify({ keys: this.keys.map(({ jwk }) => jwk) }))
     })
     this.#server.listen(port, '127.0.0.1')
     await once(this.#server, 'listening')
     this.#port = (this.#server.address() as AddressInfo).port
+  }
+
+  /** Resolves when it is asked for its keys once more. */
+  async nextAsked(): Promise<void> {
+    await once(this.#events, 'asked')
   }
 
   /** Nobody answers at its port until it starts again. */
