@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeEach, inject } from 'vitest'
+import { afterAll, afterEach, beforeEach, inject, vi } from 'vitest'
 
 // Stryker knows only of the process of a test. This passes the mutant on to the processes and threads that the test
 // starts, and in the first run, without a mutant, adds what they reached to what the test reaches.
@@ -32,6 +32,8 @@ delete process.env['__STRYKER_ACTIVE_MUTANT__']
 if (inject('mode') === 'mutant') {
   process.env['__STRYKER_ACTIVE_MUTANT__'] = inject('activeMutant')
 } else {
+  // On a busy machine, with every expression counted; with a mutant, the time decides.
+  vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
   const { __stryker__: stryker } = globalThis as unknown as { __stryker__: Stryker }
   const folder = mkdtempSync(join(tmpdir(), 'mutate-'))
   const tests = new Map<string, string>()
