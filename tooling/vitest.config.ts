@@ -6,7 +6,8 @@ import { join } from 'node:path'
  */
 export default {
   ssr: { resolve: { conditions: ['plant-store-source'] } },
-  test: { testTimeout: 60_000, hookTimeout: 60_000 },
+  // A worker keeps what it has loaded for its next file: tests leave no state of a module behind.
+  test: { isolate: false, testTimeout: 60_000, hookTimeout: 60_000 },
 }
 
 /** A `globalSetup` for tests that start what is built. */

@@ -1,5 +1,16 @@
 import { mergeConfig } from 'vitest/config'
 import shared, { freshBuild } from '../../tooling/vitest.config.ts'
 
-// The build puts the files of the reference page together.
-export default mergeConfig(shared, { test: { globalSetup: freshBuild } })
+/** It puts another Fastify in the place of the one that all others load. */
+const onOldest = ['test/mounted-oldest.test.ts']
+
+export default mergeConfig(shared, {
+  test: {
+    // The build puts the files of the reference page together.
+    globalSetup: freshBuild,
+    projects: [
+      { extends: true, test: { name: 'this Fastify', include: ['test/*.test.ts'], exclude: onOldest } },
+      { extends: true, test: { name: 'oldest Fastify', include: onOldest, isolate: true } },
+    ],
+  },
+})

@@ -1,6 +1,6 @@
 import { createTestDatabase } from '@plant-store/harness/vitest'
 import Database from 'better-sqlite3'
-import { beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { plant, temporaryFolder } from './store-folder.ts'
 
 // Columns may come to have such names: PostgreSQL has no capital letters in names that aren't quoted, and no database
@@ -10,7 +10,10 @@ const rename = `alter table plants rename column name to "commonName"; alter tab
 
 let persistence: typeof import('@plant-store/persistence')
 
+// Of modules of its own, which nobody else gets.
+afterAll(() => void vi.resetModules())
 beforeAll(async () => {
+  vi.resetModules()
   persistence = await import('@plant-store/persistence')
   const { plantColumns, rowColumns } = await import('../src/tables.ts')
   for (const { statements } of [

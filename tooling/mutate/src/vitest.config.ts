@@ -46,6 +46,8 @@ const onBuilt: ViteUserConfig = {
 export default mergeConfig(onBuilt, {
   plugins: [built],
   test: {
+    // What a file reaches while it loads the code concerns its own tests.
+    isolate: true,
     setupFiles: [join(import.meta.dirname, 'follow.ts')],
     // What a change stops for ever costs as much.
     testTimeout: 15_000,

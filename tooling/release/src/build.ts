@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process'
+import { globSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { temporaryFolder } from '@plant-store/harness'
 import type { TestProject } from 'vitest/node'
@@ -6,7 +7,7 @@ import { run } from './run.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** Where the release for this machine is, or nothing where none can be made. */
+    /** Where the release for this machine is, and `unpacked` what is in its archive; nothing where none can be made. */
     out: string | undefined
   }
 }
@@ -29,6 +30,10 @@ export default function setUp(project: TestProject): (() => void) | undefined {
   }
   const folder = temporaryFolder()
   buildRelease(folder.path, ...(hasUmoci ? ['--image'] : []))
+  const unpacked = join(folder.path, 'unpacked')
+  mkdirSync(unpacked)
+  const [archive = ''] = globSync('*.tar.gz', { cwd: folder.path })
+  run('tar', '-xzf', join(folder.path, archive), '-C', unpacked, '--strip-components=1')
   project.provide('out', folder.path)
   return () => folder[Symbol.dispose]()
 }

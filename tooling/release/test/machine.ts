@@ -25,10 +25,10 @@ export const mayChroot = () => spawnSync('chroot', ['/', '/bin/true']).status ==
 export const mayNotUnshare = 'not allowed: mounts of a process'
 export const mayUnshare = () => spawnSync('unshare', ['--mount', 'true']).status === 0
 
-/** Unpacks the released folder, and returns where its content is. */
+/** Puts what is in the archive of the release into a folder, by links to its files, and returns the folder. */
 export function unpackRelease(into: string): string {
   mkdirSync(into, { recursive: true })
-  run('tar', '-xzf', releasedFile('.tar.gz'), '-C', into, '--strip-components=1')
+  run('cp', '--archive', '--link', `${out}/unpacked/.`, into)
   return into
 }
 
