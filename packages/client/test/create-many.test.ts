@@ -1,5 +1,6 @@
+import { setImmediate } from 'node:timers/promises'
 import { type CreatedCounts, createPlantClient, type PlantClientOptions } from '@plant-store/client'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { startMemoryStore } from './memory-store.ts'
 import { answer, busy, die, draining, type Step, startScriptedStore, unavailable } from './scripted-store.ts'
 
@@ -7,6 +8,14 @@ const plant = (n: number, name = `plant ${n}`) => ({ id: BigInt(n), name })
 const plants = (count: number) => Array.from({ length: count }, (_, n) => plant(n))
 const counts = (created: number, existing = 0, refused = 0) => ({ created, existing, refused })
 const taken = (n: number) => ({ index: n, error: 40003, message: `id ${n} is already taken` })
+
+const done = answer(200, { ...counts(1), faults: [] })
+/** With the faults of the first lines. */
+const refusing = (created: number, existing: number, refused: number, told: number) => {
+  const faults = Array.from({ length: told }, (_, n) => ({ line: n + 1, error: 40003, message: 'taken' }))
+  return answer(200, { ...counts(created, existing, refused), faults })
+}
+const tooLarge = answer(413, { error: 41301, message: 'too large' })
 
 async function scripted(script: readonly Step[], options: Partial<PlantClientOptions> = {}) {
   const store = await startScriptedStore(script)
@@ -52,13 +61,36 @@ test('long plants are spread over more requests', async () => {
 test('plants that the rules or the store refuse have their place in the whole, and the others are created', async () => {
   await using store = await startMemoryStore()
   const client = createPlantClient(store)
-  await client.createMany([plant(3, 'another'), plant(5_001, 'another')])
+  await client.createMany([0, 3, 5_001].map(n => plant(n, 'another')))
   const all = plants(6_000).map(each => (each.id === 1n ? { ...each, name: '\0' } : each))
   expect(await client.createMany(all)).toEqual({
-    ...counts(5_997, 0, 3),
-    faults: [{ index: 1, error: 40002, message: 'name must not contain U+0000' }, taken(3), taken(5_001)],
+    ...counts(5_996, 0, 4),
+    faults: [
+      taken(0),
+      { index: 1, error: 40002, message: 'name must not contain U+0000' },
+      taken(3),
+      taken(5_001),
+    ],
   })
   await expect(client.read(1n)).rejects.toMatchObject({ status: 404 })
+})
+
+test('plants that the rules refuse are not sent, and fill a part too', async () => {
+  await using store = await scripted([])
+  const progress: CreatedCounts[] = []
+  const onProgress = (soFar: CreatedCounts) => void progress.push(soFar)
+  const invalid = plants(5_003).map(each => ({ ...each, name: '\0' }))
+  const { faults } = await store.client.createMany(invalid, { onProgress, faultsMax: 2 })
+  expect(faults.map(({ index }) => index)).toEqual([0, 1])
+  expect(progress).toEqual([counts(0, 0, 5_000), counts(0, 0, 5_003)])
+  expect(store.requests).toEqual([])
+})
+
+test('a part is full at 1 MiB', async () => {
+  await using store = await scripted([done, done])
+  const frame = '{"id":1,"name":""}'
+  await store.client.createMany([plant(1, 'x'.repeat(2 ** 20 - frame.length)), plant(2)])
+  expect(store.requests.map(({ body }) => body.length)).toEqual([2 ** 20, '{"id":2,"name":"plant 2"}'.length])
 })
 
 test('more faults than the store tells of at once are asked for, as many as are wanted', async () => {
@@ -76,6 +108,36 @@ test('more faults than the store tells of at once are asked for, as many as are 
   }
 })
 
+test.each<[string, number, number, readonly Step[], number]>([
+  ['as many as are wanted', 300, 100, [refusing(150, 0, 150, 100)], 100],
+  ['no more than were counted', 300, 1_000, [refusing(150, 0, 150, 100), refusing(0, 50, 50, 50)], 150],
+  ['of no line twice', 150, 1_000, [refusing(0, 0, 150, 100), refusing(0, 50, 0, 0)], 100],
+  [
+    'those of parts before included',
+    5_150,
+    100,
+    [refusing(4_900, 0, 100, 100), refusing(0, 0, 150, 100)],
+    100,
+  ],
+  [
+    'those of the half before included',
+    400,
+    100,
+    [tooLarge, refusing(95, 5, 100, 100), refusing(10, 40, 150, 100)],
+    100,
+  ],
+])('faults are asked for: %s', async (_, count, faultsMax, script, told) => {
+  await using store = await scripted(script)
+  const { faults } = await store.client.createMany(plants(count), { faultsMax })
+  expect(faults).toHaveLength(told)
+  expect(store.requests).toHaveLength(script.length)
+})
+
+test('the counts of both halves are those of the whole', async () => {
+  await using store = await scripted([tooLarge, refusing(1, 2, 3, 3), refusing(10, 20, 30, 30)])
+  expect(await store.client.createMany(plants(66))).toMatchObject(counts(11, 22, 33))
+})
+
 test('a plant that is longer than the store takes is refused, and the others are created', async () => {
   await using store = await startMemoryStore()
   const client = createPlantClient(store)
@@ -85,8 +147,6 @@ test('a plant that is longer than the store takes is refused, and the others are
   expect(faults).toMatchObject([{ index: 42, error: 41301 }])
   expect((await client.list()).plants).toHaveLength(99)
 })
-
-const done = answer(200, { created: 1, existing: 0, refused: 0, faults: [] })
 
 test.each<[string, Step]>([
   ['a connection that breaks', die],
@@ -103,7 +163,11 @@ test.each<[string, Step]>([
 
 test.each<[string, Step, object]>([
   ['a token that is not valid', answer(401, { error: 40102, message: 'no' }), { status: 401, number: 40102 }],
-  ['an answer without counts', answer(200, { created: '1' }), { reason: 'unreadable-answer' }],
+  [
+    'an answer without a count',
+    answer(200, { created: 1, existing: 0, faults: [] }),
+    { reason: 'unreadable-answer' },
+  ],
   [
     'a fault of a line that was not sent',
     answer(200, { ...counts(0, 0, 1), faults: [{ line: 2, error: 40002, message: '' }] }),
@@ -134,4 +198,20 @@ test('what the plants come from fails it, and so does its signal', async () => {
     },
   })
   await expect(store.client.createMany([mistake as never])).rejects.toBe(broken)
+})
+
+test('a part that is refused while the next is made is thrown once, to who awaits it', async () => {
+  const unhandled: unknown[] = []
+  const note = (reason: unknown) => void unhandled.push(reason)
+  process.on('unhandledRejection', note)
+  onTestFinished(() => void process.off('unhandledRejection', note))
+  const fetch = async () => Response.json({ error: 40102, message: 'no' }, { status: 401 })
+  const client = createPlantClient({ baseUrl: 'http://plants.example', token: 't', fetch })
+  async function* slow() {
+    yield* plants(5_000)
+    for (let turn = 0; turn < 20; turn++) await setImmediate()
+    yield plant(5_000)
+  }
+  await expect(client.createMany(slow())).rejects.toMatchObject({ status: 401 })
+  expect(unhandled).toEqual([])
 })

@@ -33,6 +33,7 @@ const inAnotherState = answer(412, {
 const [v1, v2] = ['v1', 'v2'] as PlantVersion[]
 const removed: Step = response => response.writeHead(204).end()
 const missing = answer(404, { error: 40402, message: 'there is no plant with id 1' })
+const forbidden = answer(403, { error: 40301, message: 'no' })
 const html = (status: number) => answer(status, '<h1>Bad Gateway</h1>', { 'content-type': 'text/html' })
 
 async function scripted(script: readonly Step[], options: Partial<PlantClientOptions> = {}) {
@@ -215,7 +216,7 @@ test.each<[string, ...Script]>([
   ['is refused: others have removed the plant', [die, inAnotherState, missing], 'PUT PUT GET', refused(true)],
   [
     'is refused, and the plant cannot be read',
-    [die, inAnotherState, answer(403, { error: 40301, message: 'no' })],
+    [die, inAnotherState, forbidden],
     'PUT PUT GET',
     refused(true),
   ],
@@ -244,6 +245,13 @@ test.each<[string, ...Script]>([
   ['was made: there is none', [die, missing], 'DELETE DELETE', {}],
   ['was made: there is none to have a version', [die, inAnotherState, missing], 'DELETE DELETE GET', {}],
   ['is refused: others have changed it', [die, inAnotherState, others], 'DELETE DELETE GET', refused(true)],
+  ['is refused for another reason', [die, forbidden], 'DELETE DELETE', { number: 40301 }],
+  [
+    'is refused, and the plant must not be read',
+    [die, inAnotherState, forbidden],
+    'DELETE DELETE GET',
+    refused(true),
+  ],
   [
     'is refused, and the plant cannot be read',
     [die, inAnotherState, die, die, die, die],
@@ -272,7 +280,7 @@ test('a caller who gives up while the plant is read back gets the reason', async
   }
 })
 
-test.each([undefined, 'v1', '""', '"a b"', `"${'x'.repeat(65)}"`])(
+test.each([undefined, 'v1', 'v"v1"', '"v1"v', '""', '"a b"', `"${'x'.repeat(65)}"`])(
   'an answer with the entity tag %s is not one of a plant store',
   async etag => {
     const tagged = answer(200, '{"id":1,"name":"Ficus"}', etag === undefined ? {} : { etag })
