@@ -125,7 +125,7 @@ describe('a change that is overtaken', () => {
   }
 
   test('is judged on the new state, and made when that meets the condition too', async () => {
-    const { plants, store } = await overtaken(20, plants => plants.save(plant('theirs')))
+    const { plants, store } = await overtaken(99, plants => plants.save(plant('theirs')))
     await store.replace(plant('ours'), { matches: 'any' })
     expect((await plants.find(id))?.plant.name).toBe('ours')
   })

@@ -127,10 +127,14 @@ describe('creating many', () => {
     expect(await store.createAll([plant(1n)])).toEqual(['inserted'])
     expect(await store.find(id(1n))).toMatchObject({ plant: plant(1n) })
 
-    const endless = createPlantStore({
-      plants: { ...oneByOne(), insert: async () => 'id-taken' },
-    })
+    let asked = 0
+    const insert = async () => {
+      asked++
+      return 'id-taken' as const
+    }
+    const endless = createPlantStore({ plants: { ...oneByOne(), insert } })
     await expect(endless.createAll([plant(1n)])).rejects.toMatchObject({ code: 'store-busy' })
+    expect(asked).toBe(1 + 100)
   })
 
   test('hands on whether they are to be announced, also where a plant makes room', async () => {
