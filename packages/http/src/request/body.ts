@@ -12,7 +12,7 @@ export function readBody(
   const bytes = createPieces()
   const end = (error?: Error | null) => {
     body.off('data', add).off('end', end).off('error', end)
-    if (error) done(error)
+    if (error) done(asRequestError(error))
     else done(null, bytes.take())
   }
   const tooLarge = () => new RequestError('body-too-large', failures['body-too-large'][1])
@@ -22,6 +22,11 @@ export function readBody(
   }
   if (Number(headers['content-length']) > bodyLimit) done(tooLarge())
   else body.on('data', add).on('end', end).on('error', end)
+}
+
+/** Returns the error of a body, which may be the one that a reset connection leaves. */
+export function asRequestError(error: unknown): RequestError {
+  return error instanceof RequestError ? error : new RequestError('bad-request', 'the body ended early')
 }
 
 /** A stream that a hook of the host substituted may yield text. */

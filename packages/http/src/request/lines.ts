@@ -2,7 +2,7 @@ import { on } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
 import { RequestError } from '../answer/failures.ts'
-import { createPieces, toBuffer } from './body.ts'
+import { asRequestError, createPieces, toBuffer } from './body.ts'
 
 /**
  * Requests whose body {@link readLines} reads. It limits the time of each line, so nothing limits that of the whole.
@@ -77,7 +77,7 @@ export async function* readLines(
     const last = open.take()
     if (last.length > 0) yield [whole(last)]
   } catch (error) {
-    throw error instanceof RequestError ? error : new RequestError('bad-request', 'the body ended early')
+    throw asRequestError(error)
   } finally {
     clearTimeout(timer)
     ending?.removeEventListener('abort', stop)
