@@ -1,0 +1,142 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { until } from '@plant-store/harness'
+import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest'
+import { Place } from './place.ts'
+
+let place: Place
+beforeEach(() => {
+  place = new Place()
+})
+afterEach(() => place[Symbol.asyncDispose]())
+
+const secret = /^whsec_[\w+/]{43}=\n$/
+
+/** Runs a command of webhooks that must succeed, and resolves to its JSON. */
+async function json(...args: readonly string[]) {
+  const { code, stdout, stderr } = await place.run(['webhook', ...args, '--json'])
+  expect([code, stderr]).toEqual([0, ''])
+  return JSON.parse(stdout)
+}
+
+/** Answers every request with this status, and keeps the header fields. */
+async function listen(status: number) {
+  const got: (readonly string[])[] = []
+  const server = createServer((request, response) => {
+    got.push(`${request.headers['webhook-signature']}`.split(' '))
+    response.writeHead(status).end()
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  onTestFinished(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  return { got, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/` }
+}
+
+test('a secret is printed once, alone, and is in no list', async () => {
+  const added = await place.run(['webhook', 'add', 'https://shop.example/plants'])
+  expect(added).toEqual({
+    code: 0,
+    stdout: expect.stringMatching(secret),
+    stderr: expect.stringMatching(/^The webhook wh_\w{12} gets every plant that is added from now on\.\n$/),
+  })
+  const [, id] = /(wh_\w+)/.exec(added.stderr) as RegExpExecArray
+  const listed = await place.run(['webhook', 'list'])
+  expect(listed.stdout).toMatch(
+    new RegExp(`^ID +STATE +WAITING .* URL\n${id} +active +0 +0 +0 +- +- +https://shop.example/plants\n$`),
+  )
+  expect(await json('list')).toEqual([
+    {
+      id,
+      url: 'https://shop.example/plants',
+      allowsPrivate: false,
+      createdAt: expect.stringMatching(/^\d{4}-/),
+      state: 'active',
+      failures: 0,
+      failingSince: null,
+      isFull: false,
+      waiting: 0,
+      oldestSeconds: null,
+      givenUp: 0,
+      missed: 0,
+    },
+  ])
+  expect(await place.run(['webhook', 'log', `${id}`])).toMatchObject({ stdout: `Nothing waits for ${id}.\n` })
+})
+
+test.each([
+  ['shop.example', /the URL must be an https URL/],
+  ['http://shop.example/', /the URL must be an https URL/],
+  ['https://a:b@shop.example/', /must not contain credentials/],
+])('%s is refused, and nothing is added', async (url, message) => {
+  await place.fails(['webhook', 'add', url], 2, message)
+  await place.fails(['webhook', 'list'], 1, /no store/)
+})
+
+test.each(['remove', 'pause', 'resume', 'retry', 'rotate', 'log'])(
+  '%s knows no webhook by another name',
+  async command => {
+    await json('add', 'https://shop.example/')
+    await place.fails(
+      ['webhook', command, 'wh_0'],
+      1,
+      /there is no webhook wh_0: see plant-store webhook list/,
+    )
+  },
+)
+
+test('wrong usage is told in one line', async () => {
+  await place.fails(['webhook', 'rotate', 'wh_0', '--overlap', 'soon'], 2, /must be a time from now/)
+  await place.fails(['webhook', 'log', 'wh_0', '--limit', '0'], 2, /must be a number from 1 to 9999/)
+  await place.fails(['courier', 'now'], 2, /too many arguments/)
+})
+
+test('while a server runs: what fails is logged, paused, resumed, retried and removed', async () => {
+  const listener = await listen(500)
+  const server = await place.serve()
+  const { id } = await json('add', listener.url, '--allow-private')
+  const guarded = await json('add', listener.url.replace('http:', 'https:'))
+  await server.request('POST', '/plants', 'given', '{"id":-9223372036854775808,"name":"a"}')
+  await until('it failed', async () => listener.got.length === 1 && (await json('log', id))[0].attempts === 1)
+  expect(await json('log', id)).toMatchObject([
+    { plant: '-9223372036854775808', attempts: 1, reason: 'answered 500', nextAttemptAt: expect.any(String) },
+  ])
+  const { stdout } = await place.run(['webhook', 'log', id])
+  expect(stdout).toMatch(/^PLANT +ADDED .*\n-9223372036854775808 +\S+ \S+ +1 +\S+ \S+ +answered 500\n$/)
+  const private_ = '127.0.0.1 is a private address: the webhook needs --allow-private'
+  await until('it was refused', async () => (await json('log', guarded.id))[0].reason === private_)
+
+  expect(await json('pause', id)).toEqual({ paused: id })
+  expect(await json('list')).toMatchObject([{ id, state: 'paused', waiting: 1, failures: 1 }, { waiting: 1 }])
+  expect(await json('rotate', id)).toEqual({ id, secret: expect.stringMatching(/^whsec_/) })
+  expect(await json('retry', id)).toEqual({ retried: id })
+  expect(listener.got).toHaveLength(1)
+  expect(await json('resume', id)).toEqual({ resumed: id })
+  await until('it is tried again', () => listener.got.length === 2)
+  expect(listener.got.map(({ length }) => length)).toEqual([1, 2])
+  expect((await place.run(['webhook', 'remove', id])).stdout).toBe(`${id} is removed.\n`)
+  expect(await json('list')).toMatchObject([{ id: guarded.id }])
+})
+
+test('a courier of its own delivers until it is stopped', async () => {
+  const listener = await listen(204)
+  await json('add', listener.url, '--allow-private')
+  await place.load(1, 3)
+  const courier = place.start(['courier'])
+  await until('all are delivered', () => listener.got.length === 3)
+  courier.process.kill('SIGTERM')
+  const { code, stdout } = await courier.result
+  expect(code).toBe(0)
+  const messages = stdout
+    .trim()
+    .split('\n')
+    .map(line => JSON.parse(line).msg)
+  expect(messages).toEqual(['delivering', 'stopping', 'stopped'])
+})
+
+test('a courier has nothing to do for a store in memory', async () => {
+  const { code, stderr } = await place.start(['courier'], { env: { DATABASE_URL: 'file::memory:' } }).result
+  expect([code, stderr]).toEqual([1, 'plant-store: DATABASE_URL: a store in memory is for one process\n'])
+})
