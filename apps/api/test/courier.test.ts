@@ -95,6 +95,12 @@ test('hostile listeners hold up no other and no request, and are tried again', a
     [disconnects, fails, moved].every(({ received }) => received.length > 2),
   )
   for (const bad of [disconnects, fails, moved]) expect(bad.received.length).toBeLessThan(30)
+  if (process.env['THOROUGH']) {
+    await until('what hangs is given up, and tried again', () => hangs.received.length > 1)
+    expect(hangs.received.slice(0, 2)).toEqual([0n, 1n])
+    await until('what trickles was received, after its time', () => trickles.received.length > 2)
+    expect(trickles.received).toEqual([0n, 1n, 2n])
+  }
   await until('what a flood answered was received', () => floods.received.length === ids.length)
 
   const webhooks = await place.storage.webhooks.list()

@@ -8,8 +8,9 @@ export const thoroughTestsPart: Part = { name: 'at-length', share: 0.05, run: ru
 
 const root = join(import.meta.dirname, '../../..')
 const filesOf: Readonly<Record<string, readonly string[]>> = {
-  'apps/api': ['test/failed-start.test.ts', 'test/shutdown.test.ts'],
+  'apps/api': ['test/courier.test.ts', 'test/failed-start.test.ts', 'test/shutdown.test.ts'],
   'packages/persistence': ['test/salvage.test.ts'],
+  'packages/webhooks': ['test/orders.test.ts'],
 }
 
 interface Report {
@@ -31,7 +32,7 @@ async function runThoroughTests(): Promise<Finding> {
     for (const { message, assertionResults } of testResults)
       failures.push(...(message ? [message] : []), ...assertionResults.flatMap(each => each.failureMessages))
   }
-  const tried = `${times} tests of starts with few open files, of stops under load and of damaged files, at length`
+  const tried = `${times} tests of starts with few open files, of stops under load, of damaged files and of webhooks, at length`
   return { tried, times, failures }
 }
 

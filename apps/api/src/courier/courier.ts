@@ -3,11 +3,10 @@ import { setTimeout } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import { type SharedStorage, type Storage, type StoreState, transferListOf } from '@plant-store/persistence'
 import type { CourierReport, WebhookFigures } from '@plant-store/webhooks'
-import { createBirpc } from 'birpc'
 import type { Logger } from 'pino'
 import { withinScrapeTime } from '../http-threads.ts'
 import { type Samples, sample } from '../metrics.ts'
-import type { CourierThread, CourierThreadData, CourierThreadOwner } from './courier-thread.ts'
+import type { CourierMessage, CourierThreadData } from './courier-thread.ts'
 
 /** How often a process without a webhook looks for the first. */
 const lookEveryMs = 1_000
@@ -28,16 +27,15 @@ export function startCourier(
 ): Courier {
   const stopping = new AbortController()
   const deliveries = new Map<string, number>()
-  const report = (each: CourierReport) => {
-    const { event, ...about } = each
-    const [level, message] = lines[event]
-    logger[level](about, message)
+  const onMessage = (message: CourierMessage) => {
+    if (message.event === 'store') return onStateChange(message.state)
+    const { event, ...about } = message
+    const [level, words] = lines[event]
+    logger[level](about, words)
     if (event !== 'delivered' && event !== 'attempt-failed') return
-    const key = JSON.stringify({
-      webhook: each.webhook,
-      outcome: event === 'delivered' ? 'received' : 'failed',
-    })
-    deliveries.set(key, (deliveries.get(key) ?? 0) + (event === 'delivered' ? each.count : 1))
+    const outcome = event === 'delivered' ? 'received' : 'failed'
+    const key = JSON.stringify({ webhook: about.webhook, outcome })
+    deliveries.set(key, (deliveries.get(key) ?? 0) + ('count' in about ? about.count : 1))
   }
 
   const { signal } = stopping
@@ -49,7 +47,7 @@ export function startCourier(
       const webhooks = await storage.webhooks.list().catch(() => [])
       if (webhooks.length === 0) continue
       const data = { shared: share(), stopTimeoutMs }
-      await runThread(data, { report, onStateChange }, signal).catch(error => {
+      await runThread(data, onMessage, signal).catch(error => {
         // Requests are answered all the same.
         logger.error({ err: error }, 'the courier ended by a defect, and starts again')
       })
@@ -63,14 +61,10 @@ export function startCourier(
       return running
     },
     async figures() {
-      await withinScrapeTime(
-        samplesOfOutbox(storage).then(
-          samples => {
-            waiting = samples
-          },
-          () => {},
-        ),
-      )
+      const asked = samplesOfOutbox(storage).then(samples => {
+        waiting = samples
+      })
+      await withinScrapeTime(asked.catch(() => {}))
       const counted = [...deliveries].map(([key, count]) => sample(count, JSON.parse(key)))
       return { ...waiting, plant_store_deliveries_total: counted }
     },
@@ -92,20 +86,17 @@ async function samplesOfOutbox({ outbox }: Storage): Promise<Samples> {
 /** Resolves when the thread has ended; rejects with the error that ended it. */
 async function runThread(
   data: CourierThreadData,
-  owner: CourierThreadOwner,
+  onMessage: (message: CourierMessage) => void,
   signal: AbortSignal,
 ): Promise<void> {
   const worker = new Worker(new URL('./courier-thread.js', import.meta.url), {
     workerData: data,
     transferList: transferListOf(data.shared),
   })
-  const thread = createBirpc<CourierThread, CourierThreadOwner>(owner, {
-    post: message => worker.postMessage(message),
-    on: listener => void worker.on('message', listener),
-    timeout: -1,
-  })
-  if (signal.aborted) thread.stop.asEvent()
-  else signal.addEventListener('abort', () => thread.stop.asEvent())
+  worker.on('message', onMessage)
+  const stop = () => worker.postMessage('stop')
+  if (signal.aborted) stop()
+  else signal.addEventListener('abort', stop)
   await once(worker, 'exit')
 }
 
