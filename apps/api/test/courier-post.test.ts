@@ -122,6 +122,11 @@ function trickle(socket: Socket, text: string, head = ''): void {
 test.each<[string, (socket: Socket) => void, RegExp]>([
   ['disconnects', socket => socket.destroy(), /socket hang up|ECONNRESET/],
   ['resets', socket => socket.resetAndDestroy(), /ECONNRESET/],
+  [
+    'changes the protocol',
+    socket => socket.write('HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n'),
+    /closed the connection|socket hang up/,
+  ],
   ['disconnects within the head', socket => socket.end('HTTP/1.1 200 O'), /socket hang up|Parse Error/],
   ['speaks another protocol', socket => socket.end('220 mail.example ESMTP\r\n'), /Parse Error/],
   [

@@ -10,6 +10,7 @@ import manifest from '../../package.json' with { type: 'json' }
 const answerBytesMax = 64 * 1024
 
 const modules = { 'http:': http, 'https:': https }
+type Protocol = keyof typeof modules
 
 /**
  * Returns a function that sends one delivery and resolves to the status of the answer. It follows no redirect, uses no
@@ -23,54 +24,58 @@ export function createPost({ deliveryTimeoutMs }: Pick<CourierLimits, 'deliveryT
   })
 
   return async (post: Post): Promise<number> => {
-    const { protocol, hostname } = new URL(post.url)
+    const { hostname, protocol } = new URL(post.url)
     const host = hostname.replace(/^\[(.*)\]$/, '$1')
     if (isIP(host) !== 0) judge([host], post.allowsPrivate)
-    const timeout = AbortSignal.timeout(deliveryTimeoutMs)
-    const known = protocol as keyof typeof modules
-    const send = () =>
-      new Promise<number>((resolve, reject) => {
-        const body = Buffer.from(post.body)
-        const request = modules[known].request(post.url, {
-          method: 'POST',
-          agent: agents[post.allowsPrivate ? 0 : 1]?.[known] as https.Agent,
-          signal: AbortSignal.any([post.signal, timeout]),
-          headers: {
-            ...post.headers,
-            'content-type': 'application/json',
-            'content-length': body.length,
-            'user-agent': `plant-store/${manifest.version}`,
-          },
-        })
-        let status: number | undefined
-        const end = (error: Error) => {
-          // It was received, even where the rest of the answer is cut.
-          if (status !== undefined) resolve(status)
-          else reject(Object.assign(error, { isStale: request.reusedSocket }))
-        }
-        request.on('error', end)
-        request.on('response', response => {
-          status = response.statusCode as number
-          let bytes = 0
-          response.on('data', chunk => {
-            bytes += chunk.length
-            if (bytes > answerBytesMax) response.destroy()
-          })
-          response.on('error', end)
-          response.on('close', end)
-        })
-        request.end(body)
-      })
+    const agent = agents[post.allowsPrivate ? 0 : 1]?.[protocol as Protocol] as https.Agent
+    const timeout = new AbortController()
+    const timer = setTimeout(() => timeout.abort(), deliveryTimeoutMs)
+    const signal = AbortSignal.any([post.signal, timeout.signal])
     try {
       // A listener may close a connection that waits, at the moment at which it is used again.
-      return await send().catch(error => {
-        if (error.isStale && error.code === 'ECONNRESET') return send()
+      return await exchange(post, agent, signal).catch(error => {
+        if (error.isStale && error.code === 'ECONNRESET') return exchange(post, agent, signal)
         throw error
       })
-    } catch (error) {
-      throw timeout.aborted ? new Error(`no answer within ${deliveryTimeoutMs} ms`, { cause: error }) : error
+    } catch (cause) {
+      throw timeout.signal.aborted ? new Error(`no answer within ${deliveryTimeoutMs} ms`, { cause }) : cause
+    } finally {
+      clearTimeout(timer)
     }
   }
+}
+
+function exchange({ url, headers, body }: Post, agent: https.Agent, signal: AbortSignal): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const request = modules[new URL(url).protocol as Protocol].request(url, {
+      method: 'POST',
+      agent,
+      signal,
+      headers: {
+        ...headers,
+        'content-type': 'application/json',
+        'content-length': Buffer.byteLength(body),
+        'user-agent': `plant-store/${manifest.version}`,
+      },
+    })
+    let status: number | undefined
+    const end = (error = new Error('the listener closed the connection')) => {
+      // It was received, even where the rest of the answer is cut.
+      if (status !== undefined) resolve(status)
+      else reject(Object.assign(error, { isStale: request.reusedSocket }))
+    }
+    request.on('error', end).on('close', end)
+    request.on('response', response => {
+      status = response.statusCode as number
+      let bytes = 0
+      response.on('data', chunk => {
+        bytes += chunk.length
+        if (bytes > answerBytesMax) response.destroy()
+      })
+      response.on('error', end).on('close', end)
+    })
+    request.end(body)
+  })
 }
 
 /** Judges the addresses of a name at each connection, as they may change in between. */
