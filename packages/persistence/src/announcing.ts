@@ -1,19 +1,18 @@
 import { sql } from 'kysely'
 import type { Dialect } from './migrations.ts'
 
-/** Milliseconds since 1970 by the clock of the database, the one that all processes on a store share. */
+/** Milliseconds since 1970 by the database's clock, which all processes on a store share. */
 export const databaseTime = {
   integer: sql`cast(unixepoch('subsec') * 1000 as integer)`,
   bigint: sql`cast(extract(epoch from statement_timestamp()) * 1000 as bigint)`,
 }
 
 /**
- * Whatever adds a plant, its deliveries are rows of the same transaction: one for each webhook that is not full. An
- * upsert that replaces a plant adds none. While there is a row in `silence`, which is gone before the transaction ends,
- * nothing is announced.
+ * Adds one delivery for each webhook with room, in the transaction that adds a plant, whatever statement adds it. An
+ * upsert that replaces a plant adds none. A row in `silence`, which exists only within a transaction, suppresses them.
  *
- * On PostgreSQL one statement adds thousands of plants. The lock keeps a webhook from being removed meanwhile, and shows
- * it as it is after a change that has just been made.
+ * On PostgreSQL one statement adds thousands of plants. The lock keeps a webhook from being removed in between, and
+ * shows it as it is after a concurrent change.
  */
 export const announceAddedPlants = {
   integer: [

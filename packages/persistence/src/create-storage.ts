@@ -5,13 +5,13 @@ import { createRepositories, type StatementRunner } from './repositories.ts'
 import type { Storage, StorageObserver } from './storage.ts'
 import type { PlantRow } from './tables.ts'
 
-/** What a database does for a storage. What it rejects with becomes DomainError `store-unavailable`. */
+/** What a storage needs of a database. Its rejections become DomainError `store-unavailable`. */
 export interface StatementDatabase
   extends Pick<StatementRunner, 'read' | 'readPage'>,
     Pick<GroupCommitOptions, 'runTransaction' | 'transactionsMax'> {
   /** For changes that single ones need not wait for. Without it, they share `runTransaction`. */
   readonly runBulk?: GroupCommitOptions['runTransaction']
-  /** Rejects when it cannot be read or written at the moment. */
+  /** Rejects while the database cannot be read or written. */
   check(): Promise<void>
   /** Called once, after the last change has its outcome. */
   close(): void | Promise<void>
@@ -21,7 +21,7 @@ export interface CreateStorageOptions extends Pick<StorageObserver, 'onStateChan
   readonly limits?: GroupCommitOptions['limits']
 }
 
-/** Makes a storage of what a database does: changes that arrive together share a commit, and outages are reported. */
+/** Returns a storage on a database: concurrent changes share a commit, and outages are reported. */
 export function createStorage(
   { runTransaction, runBulk, transactionsMax, read, readPage, check, close }: StatementDatabase,
   { limits = defaultGroupCommitLimits, onStateChange }: CreateStorageOptions = {},
@@ -57,7 +57,7 @@ function unusable(cause: unknown): DomainError {
   return new DomainError('store-unavailable', 'the store is unavailable', { cause })
 }
 
-/** Returns rows up to the one whose texts, with those before them, reach this many bytes in UTF-8. */
+/** Returns rows up to the one at which their texts reach this size in UTF-8. */
 export function rowsWithin(textBytesMax: number, page: Iterable<PlantRow>): PlantRow[] {
   const rows: PlantRow[] = []
   let bytes = 0

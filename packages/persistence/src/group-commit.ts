@@ -1,20 +1,20 @@
 import { DomainError } from '@plant-store/domain'
 import type { ChangeStatement } from './shared-statements.ts'
 
-/** One change of a row, such as an insert: a statement and its parameters, as plain data that can cross threads. */
+/** One change: a statement and its parameters, as plain data that can cross threads. */
 export type Change = readonly [statement: ChangeStatement, ...parameters: (bigint | string | null)[]]
 
 export interface Commit {
-  /** Changes that shared it. */
+  /** The changes in this commit. */
   readonly changes: number
-  /** From its beginning until it was durable. */
+  /** From the start of the transaction until it is durable. */
   readonly ms: number
 }
 
 export interface GroupCommitLimits {
-  /** Changes without an outcome; past it, `store-busy`. */
+  /** Pending changes. Beyond it, `store-busy`. */
   readonly queueRowsMax: number
-  /** The text in them, in UTF-16 code units. What waits alone may have more. */
+  /** Their text in UTF-16 code units. A single change may have more. */
   readonly queueTextMax: number
   /** Single changes that share one transaction. Those that were submitted together always do. */
   readonly batchRowsMax: number
@@ -28,11 +28,11 @@ export const defaultGroupCommitLimits: GroupCommitLimits = {
 
 export interface GroupCommitOptions {
   /**
-   * Makes the changes of a batch in order in one transaction, and resolves to the affected rows of each once they are
-   * durable. When it rejects, none was made, and all share its error. Calls take effect in their order.
+   * Makes the changes of a batch in order in one transaction. Resolves to the affected rows of each once they are
+   * durable. If it rejects, none was made. Calls take effect in order.
    */
   readonly runTransaction: (batch: readonly Change[]) => Promise<readonly number[]>
-  /** Transactions under way at once. Changes that arrive meanwhile share the next one. */
+  /** Concurrent transactions. Changes that arrive in between share the next one. */
   readonly transactionsMax: number
   readonly limits: GroupCommitLimits
 }
@@ -40,30 +40,29 @@ export interface GroupCommitOptions {
 export interface GroupCommit {
   /** Resolves to the affected rows once the change is durable. Rejects with `store-busy`, `store-unavailable`. */
   submit(change: Change): Promise<number>
-  /** Makes changes in one transaction, in their order. Otherwise as `submit`, for much less than one of each costs. */
+  /** Like `submit`, for changes in one transaction, in order. Costs much less than a call for each. */
   submitAll(changes: readonly Change[]): Promise<readonly number[]>
-  /** Returns how many changes have no outcome yet. */
+  /** Returns the number of pending changes. */
   pending(): number
-  /** Refuses every change from now on, and resolves once all others have their outcome. */
+  /** Refuses further changes, and resolves once all others have an outcome. */
   drain(): Promise<void>
 }
 
-/** Changes that were submitted together. */
 interface Submitted {
   readonly changes: readonly Change[]
   readonly text: number
-  /** @param from where the affected rows of these changes begin */
+  /** @param from the index of the first of these changes */
   readonly resolve: (affectedRows: readonly number[], from: number) => void
   readonly reject: (error: unknown) => void
 }
 
 /**
- * When changes wait for a transaction to end, the next one begins this many turns of the event loop later: clients that
- * were just answered send their next change meanwhile, and share it.
+ * Turns of the event loop between the end of a transaction and the next one: clients just answered send their next
+ * change in that time, and share it.
  */
 const turnsAfterTransaction = 2
 
-/** Lets changes that arrive together, or while a transaction is under way, share a transaction. */
+/** Makes changes that arrive together, or during a transaction, share a transaction. */
 export function createGroupCommit({
   runTransaction,
   transactionsMax,
@@ -126,7 +125,7 @@ export function createGroupCommit({
     pending += changes.length
     pendingText += text
     queue.push({ changes, text, resolve, reject })
-    // Requests of the same turn of the event loop share a transaction too.
+    // Requests of the same turn share a transaction too.
     schedule(1)
   }
 
@@ -150,7 +149,7 @@ export function createGroupCommit({
   }
 }
 
-/** Calls back after this many turns of the event loop, 1 or more. */
+/** Calls back after this many turns of the event loop, at least 1. */
 function afterTurns(turns: number, act: () => void): void {
   setImmediate(() => (turns > 1 ? afterTurns(turns - 1, act) : act()))
 }

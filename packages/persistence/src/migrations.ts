@@ -2,18 +2,18 @@ import { type Kysely, type RawBuilder, sql } from 'kysely'
 import { announceAddedPlants } from './announcing.ts'
 import { anyVersion, type Tables } from './tables.ts'
 
-/** Where the table definitions of the databases differ. */
+/** The differences between the databases in table definitions. */
 export interface Dialect {
   readonly int64: 'integer' | 'bigint'
-  /** Makes SQLite refuse a value that is not of its column's type. */
+  /** Makes SQLite refuse values of another type than the column's. */
   readonly tableOptions: RawBuilder<unknown>
-  /** The columns or expressions of the index by which plants of a tag are found. */
+  /** The columns or expressions of the index on tags. */
   readonly plantsByTag: RawBuilder<unknown>
 }
 
 type Migration = (db: Kysely<Tables>, dialect: Dialect) => Promise<void>
 
-/** Forward only. A store's version is the number of these that it has seen; never change one that was released. */
+/** Forward only: a store's version is the number of migrations applied. Never change a released one. */
 const migrations: readonly Migration[] = [
   async (db, { int64, tableOptions, plantsByTag }) => {
     await db.schema
@@ -38,8 +38,8 @@ const migrations: readonly Migration[] = [
     await db.schema.alterTable('access_tokens').addColumn('last_used_at', int64).execute()
   },
   async (db, { int64 }) => {
-    // A constant, so that no row is rewritten. Random, so that a store that was restored to what it was before, and is
-    // migrated again, gives its plants other versions.
+    // A constant, so no row is rewritten. Random, so a store that is restored and migrated again gets other
+    // versions.
     const before = sql.raw(`${anyVersion()}`)
     await db.schema
       .alterTable('plants')
@@ -83,7 +83,7 @@ const migrations: readonly Migration[] = [
       .addColumn('reason', 'text')
       .modifyEnd(tableOptions)
       .execute()
-    // Retries that are due first, then what is new in its order. With `added_at`, figures need no row.
+    // First retries that are due, then new deliveries in order. With `added_at`, figures need no row.
     await db.schema
       .createIndex('outbox_due')
       .on('outbox')
@@ -100,7 +100,11 @@ const migrations: readonly Migration[] = [
 
 export const schemaVersion = migrations.length
 
-/** @param found the store's version, `undefined` when it is empty. The caller's transaction excludes other writers. */
+/**
+ * Applies the missing migrations. The caller's transaction must exclude other writers.
+ *
+ * @param found the store's version, `undefined` if it is empty
+ */
 export async function migrate(
   db: Kysely<Tables>,
   dialect: Dialect,
@@ -119,9 +123,9 @@ export async function migrate(
 }
 
 /**
- * Makes the tables, or brings them up to date, where needed. The caller's transaction excludes other writers.
+ * Creates or migrates the tables if needed. The caller's transaction must exclude other writers.
  *
- * @throws Error when the tables are another program's, or a newer version of this software made them
+ * @throws Error if the tables belong to another program or a newer release
  */
 export async function bringUpToDate(db: Kysely<Tables>, dialect: Dialect): Promise<void> {
   const tables = await db.introspection.getTables()
@@ -132,16 +136,20 @@ export async function bringUpToDate(db: Kysely<Tables>, dialect: Dialect): Promi
   if (found !== schemaVersion) await migrate(db, dialect, found)
 }
 
-/** Returns false for an empty database. Throws for the tables of another program. */
+/**
+ * Returns whether the database has a store, and false if it is empty.
+ *
+ * @throws Error if the tables belong to another program
+ */
 export function isStore(tables: readonly string[]): boolean {
   if (tables.length === 0) return false
-  // Other programs have a table of the first name too.
+  // Other programs also have a table named `schema_version`.
   const isOurs = ['schema_version', 'plants', 'access_tokens'].every(name => tables.includes(name))
   if (!isOurs) throw new Error('it contains tables of another program')
   return true
 }
 
-/** @throws Error when a newer version of this software wrote the store */
+/** @throws Error if a newer release wrote the store */
 export function knownVersion(version: number): number {
   if (version <= schemaVersion) return version
   throw new Error(

@@ -15,13 +15,13 @@ import type {
 import { parseStoreUrl, type StoreLocation, storageName } from './store-url.ts'
 
 export interface StorageOptions extends Partial<GroupCommitLimits>, StorageObserver {
-  /** As `parseStoreUrl` takes it. */
+  /** In the form of `parseStoreUrl`. */
   readonly url: string
-  /** Refuses to create a file that does not exist. */
+  /** Rejects instead of creating a missing file. */
   readonly mustExist?: boolean
-  /** PostgreSQL: how long anything may take before it is `store-unavailable`. */
+  /** PostgreSQL: after this time any operation is `store-unavailable`. */
   readonly timeoutMs?: number
-  /** PostgreSQL: connections for reading. One more is for changes. */
+  /** PostgreSQL: connections for reading. Changes use one more. */
   readonly readConnectionsMax?: number
 }
 
@@ -29,9 +29,9 @@ const timeoutMsDefault = 5_000
 const readConnectionsMaxDefault = 4
 
 /**
- * Opens a store. Creates it and brings its schema up to date where needed.
+ * Opens a store, and creates or migrates it if needed.
  *
- * @throws Error in one line when the store is unavailable; it is then unchanged
+ * @throws Error in one line if the store is unavailable; it is then unchanged
  */
 export function openStorage({
   url,
@@ -48,7 +48,7 @@ export function openStorage({
   )
 }
 
-/** Attaches this thread to a storage that another one shares. Disposing of it leaves the storage open there. */
+/** Attaches this thread to a storage of another thread. Disposal leaves the storage open there. */
 export async function attachStorage(shared: SharedStorage, observer: StorageObserver = {}): Promise<Storage> {
   switch (shared.kind) {
     case 'file':
@@ -58,20 +58,20 @@ export async function attachStorage(shared: SharedStorage, observer: StorageObse
   }
 }
 
-/** Opens a store to load and read it as a whole, while servers use it. Otherwise as {@link openStorage}. */
+/** Opens a store to load and read it as a whole while servers use it. Otherwise like {@link openStorage}. */
 export function openArchive(url: string): Promise<PlantArchive & AsyncDisposable> {
   return withEngine({ url, mustExist: false }, engine => engine.archive())
 }
 
-/** Opens all plants as they are at this moment, and changes nothing. Throws when there is no readable store. */
+/** Opens all plants as of now. Changes nothing. Rejects if there is no readable store. */
 export function openSnapshot(url: string): Promise<StoreSnapshot> {
   return withEngine({ url, mustExist: true }, engine => engine.snapshot())
 }
 
 /**
- * Opens a damaged file to read every plant that is still readable. Servers must not have it open.
+ * Opens a damaged file to read every plant that is still readable. No server may have it open.
  *
- * @throws StoreInUseError, or Error when nothing can be read
+ * @throws StoreInUseError, or Error if nothing is readable
  */
 export async function openSalvage(url: string): Promise<Salvage> {
   const file = existing(fileOf(url))
@@ -79,8 +79,8 @@ export async function openSalvage(url: string): Promise<Salvage> {
 }
 
 /**
- * Checks a store or a backup: a file to its last page, a database as far as its rows can be counted. Throws when there
- * is none, it is damaged, or a newer version of this software wrote it.
+ * Checks a store or a backup: every page of a file, or the row counts of a database. Rejects if it does not exist, is
+ * damaged, or a newer release wrote it.
  */
 export function inspectStore(url: string): Promise<StoreReport> {
   return withEngine({ url, mustExist: true }, async engine => ({
@@ -90,9 +90,9 @@ export function inspectStore(url: string): Promise<StoreReport> {
 }
 
 /**
- * Copies a store as it is at this moment, while others change it. The copy is checked and durable.
+ * Copies a store as of now, while others change it. The copy is checked and durable.
  *
- * @throws StoreInUseError when the target is a store in use, or Error; the target is then unchanged
+ * @throws StoreInUseError if the target is a store in use, or Error; the target is then unchanged
  */
 export async function backUpStore(
   url: string,
@@ -104,9 +104,9 @@ export async function backUpStore(
 }
 
 /**
- * Replaces a store, which may be missing, by a backup: in one step, once the copy of the backup has been checked.
+ * Replaces a store, which may not exist, with a backup in one step, after checking its copy.
  *
- * @throws StoreInUseError, or Error; the store is then unchanged
+ * @throws StoreInUseError or Error; the store is then unchanged
  */
 export async function restoreStore(
   url: string,
@@ -116,7 +116,7 @@ export async function restoreStore(
   return (await import('./sqlite/backup.ts')).restoreSqlite(fileOf(url), backup, options)
 }
 
-/** @throws Error that names the store when it could not be opened */
+/** @throws Error that names the store if it cannot be opened */
 async function withEngine<Opened>(
   { url, mustExist }: { readonly url: string; readonly mustExist: boolean },
   open: (engine: Engine) => Promise<Opened>,
@@ -130,7 +130,7 @@ async function withEngine<Opened>(
     })
 }
 
-/** Loads only the engine and the driver of this database. */
+/** Imports only this database's engine and driver. */
 async function engineOf(location: StoreLocation): Promise<Engine> {
   switch (location.kind) {
     case 'file':

@@ -2,22 +2,22 @@ import { type DomainError, isDomainError } from '@plant-store/domain'
 import type { Change, GroupCommit } from './group-commit.ts'
 import { type StorageObserver, StoreDamagedError } from './storage.ts'
 
-/** How often a store that fails is checked. */
+/** The interval of checks while the store fails. */
 const checkEveryMs = 1_000
 
-/** Changes nothing, as no hash is empty: it shows whether the store takes changes. */
+/** Tests whether the store accepts changes. Changes nothing, as no hash is empty. */
 const noChange: Change = ['markTokenUsed', '', 0n]
 
 export interface OutageWatch {
-  /** Notes a failure, and throws it. */
+  /** Records a failure and throws it. */
   readonly failed: (error: DomainError) => never
-  /** Call before the store is closed: what is refused from then on is no outage. */
+  /** To be called before the store is closed: later failures are not an outage. */
   end(): void
 }
 
 /**
- * Reports when a store begins to fail, and when it works again: after a second without a failure, so that a store that
- * fails now and then is reported at most twice a second.
+ * Reports when a store begins to fail, and when it has worked for a second. So a store that fails now and then is
+ * reported at most twice a second.
  */
 export function watchOutages(
   check: () => Promise<void>,
@@ -43,7 +43,7 @@ export function watchOutages(
           (error: DomainError) => error,
         )
       if (isEnded) return
-      // The first failure may have been a symptom; this one lasts.
+      // The first failure may have been a symptom. This one lasts.
       if (failure?.code === 'store-unavailable') report(reasonOf(failure))
       if (hasFailed || failure !== undefined) return checkLater()
       reported = undefined
@@ -73,15 +73,15 @@ function reasonOf({ message, cause }: DomainError): string {
   return cause instanceof Error ? cause.message : message
 }
 
-/** Returns the message of an error with the reason, which a store's ports keep from clients: for operators. */
+/** Returns the message of an error with its reason, for operators. The ports keep reasons from clients. */
 export function explain(error: Error): string {
   const { message } = error
-  // The archive's messages have it.
+  // The archive's messages contain the reason.
   if (!isDomainError(error) || !(error.cause instanceof Error) || message.includes(': ')) return message
   return `${message}: ${error.cause.message}`
 }
 
-/** Returns whether an error, or what caused it, is that the file of a store is damaged. */
+/** Returns whether an error or its cause is a damaged file. */
 export function isDamage(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   const { code = '' } = error as { code?: unknown }

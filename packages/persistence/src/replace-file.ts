@@ -17,12 +17,12 @@ import { StoreInUseError } from './storage.ts'
 import { logSuffixes } from './store-url.ts'
 
 /**
- * Writes a file whole or not at all: beside its place, to the disk, and then into its place in one step. A store that
- * it replaces is locked for that step, and its log is removed. Removes what killed runs left in the folder.
+ * Writes a file completely or not at all: beside its target, to disk, and then onto the target in one step. A store
+ * that it replaces is locked for that step, and its log removed. Also removes what killed runs left in the folder.
  *
  * @param named the file, or a symbolic link to it
  * @param write makes the file, at a path in the same folder
- * @throws StoreInUseError when a process has the old store open, or Error; the old file is then intact
+ * @throws StoreInUseError if a process has the old store open, or Error; the old file is then intact
  */
 export async function replaceFile<Result>(
   named: string,
@@ -41,7 +41,7 @@ export async function replaceFile<Result>(
       using store = await take(file, named, force)
       for (const suffix of logSuffixes) rmSync(file + suffix, { force: true })
       renameSync(partial, file)
-      // Before it is spoiled: a power cut may undo the rename.
+      // Before the old file is spoiled, as a power cut may undo the rename.
       syncFile(dirname(file))
       store?.spoil()
     }
@@ -51,16 +51,16 @@ export async function replaceFile<Result>(
   }
 }
 
-/** A store that no other process can open until it is disposed of, with no log beside it. */
+/** A store without a log that no other process can open until it is disposed of. */
 interface TakenStore extends Disposable {
   /**
-   * Overwrites the first page of the store once another file has its name: a process that opened the store just before
-   * waits for the lock, and would go on to use a file without a name.
+   * Overwrites the first page of the old store after another file took its name. A process that opened it just before
+   * waits for the lock, and would otherwise write to a file without a name.
    */
   spoil(): void
 }
 
-/** Refuses what must not be replaced, and locks what may be. */
+/** Refuses a target that must not be replaced, and locks a store. */
 async function take(file: string, named: string, force: boolean): Promise<TakenStore | undefined> {
   const store = logSuffixes.map(suffix => file.endsWith(suffix) && file.slice(0, -suffix.length))
   const owner = store.find(each => each && existsSync(each))
@@ -77,8 +77,8 @@ async function take(file: string, named: string, force: boolean): Promise<TakenS
 }
 
 /**
- * In WAL mode every connection holds a shared lock on the file, so only one that is alone gets the exclusive lock, and
- * with it removes the log. Returns `undefined` for a file that is no store and has no log: a store in use has one.
+ * Every connection in WAL mode holds a shared lock, so only a single one gets the exclusive lock, and with it removes
+ * the log. Returns `undefined` for a file that is not a store and has no log: a store in use has one.
  */
 async function takeAlone(file: string): Promise<TakenStore | undefined> {
   const { default: Database } = await import('better-sqlite3')
@@ -87,7 +87,7 @@ async function takeAlone(file: string): Promise<TakenStore | undefined> {
     connection.pragma('locking_mode = exclusive')
     connection.pragma('journal_mode = delete')
     connection.exec('begin exclusive')
-    // Closed after the connection: closing any descriptor of a file gives up the locks that a process has on it.
+    // Closed after the connection: closing any descriptor of a file drops the process's locks on it.
     const descriptor = openSync(file, 'r+')
     return {
       spoil() {
@@ -115,7 +115,7 @@ async function takeAlone(file: string): Promise<TakenStore | undefined> {
 const partMark = 'plant-store'
 const partName = new RegExp(`^\\..+\\.${partMark}-(\\d+)-(.+)\\.part(?:${logSuffixes.join('|')})?$`)
 
-/** Of runs on this machine whose process has ended. */
+/** Removes files of runs on this machine whose process has ended. */
 function removeLeftovers(folder: string): void {
   for (const name of readdirSync(folder)) {
     const [, pid, host] = partName.exec(name) ?? []
@@ -123,12 +123,12 @@ function removeLeftovers(folder: string): void {
     try {
       rmSync(join(folder, name))
     } catch {
-      // Gone meanwhile, or another user's, in a folder where users may remove only their own files.
+      // Already removed, or another user's in a folder with the sticky bit.
     }
   }
 }
 
-/** This process has written nothing yet: a file with its number is of an earlier one. */
+/** This process has not written yet: a file with its number is from an earlier one. */
 function isAlive(pid: number): boolean {
   if (pid === process.pid) return false
   try {

@@ -18,7 +18,7 @@ import {
 } from './tables.ts'
 import { createWebhookRepositories } from './webhook-repositories.ts'
 
-/** Runs the statements of a database. Rejects with DomainError `store-busy`, `store-unavailable`. */
+/** Runs statements. Rejects with DomainError `store-busy` or `store-unavailable`. */
 export interface StatementRunner {
   readonly submit: GroupCommit['submit']
   readonly submitAll: GroupCommit['submitAll']
@@ -26,7 +26,7 @@ export interface StatementRunner {
     statement: keyof Statements['read'],
     ...parameters: unknown[]
   ): Promise<readonly Row[]>
-  /** Ends with the row whose texts, with those before them, reach this many bytes in UTF-8. */
+  /** Ends with the row at which the texts reach this size in UTF-8. */
   readPage(
     statement: 'page' | 'pageOfTag',
     textBytesMax: number,
@@ -34,7 +34,7 @@ export interface StatementRunner {
   ): Promise<readonly PlantRow[]>
 }
 
-/** The ports of the domain and of the access tokens, on the tables of any database. */
+/** Returns the ports of the domain and of access, on the tables of any database. */
 export function createRepositories({ submit, submitAll, read, readPage }: StatementRunner): {
   readonly plants: PlantRepository
   readonly tokens: TokenRepository
@@ -42,7 +42,7 @@ export function createRepositories({ submit, submitAll, read, readPage }: Statem
   readonly outbox: Outbox
 } {
   const hadAny = async () => (await read('anyToken')).length > 0
-  // Sorted here, as databases order text differently.
+  // Sorted here, as databases sort text differently.
   const tokenRows = async () => {
     const rows = await read<TokenRow>('tokens')
     return [...rows].sort((a, b) => (a.name < b.name ? -1 : 1))
@@ -116,5 +116,5 @@ export function createRepositories({ submit, submitAll, read, readPage }: Statem
   }
 }
 
-/** Written before a token is removed, so that the store is known to have had one; see `tokensHeld` in tables.ts. */
+/** Written before a token is removed, to record that there was one: see `tokensHeld` in tables.ts. */
 const formerToken: AccessToken = { name: '', scopes: [], createdAt: new Date(0) }

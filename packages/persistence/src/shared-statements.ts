@@ -10,8 +10,8 @@ import { type PlantRow, plantColumns, rowColumns, type Tables, type VersionedRow
 import { sqliteWebhooks, webhookStatements } from './webhook-statements.ts'
 
 /**
- * The statements of SQLite, and those that PostgreSQL shares. Kysely compiles them once, when the program starts, and
- * each database keeps them prepared. The values are placeholders: parameters are bound in the order of these.
+ * Returns the statements of SQLite and those that PostgreSQL shares. Kysely compiles them once at the start, and each
+ * database keeps them prepared. Parameters are bound in the order of the placeholders.
  */
 export function createStatements(db: Kysely<Tables>, webhookDialect = sqliteWebhooks) {
   const webhooks = webhookStatements(db, webhookDialect)
@@ -37,21 +37,20 @@ export function createStatements(db: Kysely<Tables>, webhookDialect = sqliteWebh
         plant: plants.select('version').where('id', '=', 0n),
         page,
         pageOfTag,
-        /** Of the texts of `page` and `pageOfTag`. SQLite knows them without reading the texts. */
+        /** The size of the texts of `page` and `pageOfTag`, which SQLite knows without reading them. */
         pageBytes: textBytesOf(db, page),
         pageOfTagBytes: textBytesOf(db, pageOfTag),
         token: tokens.where('hash', '=', ''),
         tokens: tokens.where('name', '<>', sql.lit('')).orderBy('name'),
-        /** One if there ever was a token. */
+        /** A row if there ever was a token. */
         anyToken: db.selectFrom('access_tokens').select('name').limit(sql.lit(1)),
       }),
     },
-    /** Of a load that is kept whole or not at all. */
+    /** For a staged load. */
     keep: compiled({
       stage: db.insertInto('staged').values(anyPlant).onConflict(replacePlant),
       keep: keepStaged,
       replace: keepStaged.onConflict(replacePlant),
-      /** An id that is staged and taken. */
       taken: db
         .selectFrom('staged')
         .innerJoin('plants', 'plants.id', 'staged.id')
@@ -79,7 +78,6 @@ export function createStatements(db: Kysely<Tables>, webhookDialect = sqliteWebh
   }
 }
 
-/** SQL by name. */
 export type Statements = ReturnType<typeof createStatements>
 export type ChangeStatement = keyof Statements['change']
 
@@ -107,7 +105,7 @@ export function replacePlant<Table extends 'plants' | 'staged'>(conflict: OnConf
     .doUpdateSet(columnsOf('excluded'))
 }
 
-/** The new values of a plant, and the version that it must have. */
+/** The new values of a plant, and its expected version. */
 export interface ExpectedRow extends VersionedRow {
   expected: bigint
 }
@@ -121,7 +119,7 @@ export function saveExpected(db: Kysely<Tables>, given: AliasedExpression<Expect
     .whereRef('plants.version', '=', 'given.expected')
 }
 
-/** All columns but the key, as another table has them. */
+/** Returns all columns but the key, from another table. */
 function columnsOf(table: 'excluded' | 'given') {
   const columns = rowColumns.filter(column => column !== 'id')
   return Object.fromEntries(columns.map(column => [column, sql.ref(`${table}.${column}`)]))

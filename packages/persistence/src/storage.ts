@@ -5,9 +5,9 @@ import type { Outbox, WebhookRepository } from '@plant-store/webhooks'
 import type { PlantArchive, PlantSnapshot } from './archive.ts'
 import type { Commit, GroupCommitLimits } from './group-commit.ts'
 
-// No types of the drivers here: the drivers come without types, and importers of this package would miss them.
+// Without the drivers' types: importers of this package do not have them.
 
-/** What a database does for this package. */
+/** What this package needs of a database. */
 export interface Engine {
   open(options: EngineOptions): Promise<Storage>
   archive(): Promise<PlantArchive & AsyncDisposable>
@@ -22,29 +22,29 @@ export interface EngineOptions extends StorageObserver {
 }
 
 export interface StorageObserver {
-  /** Called once for every commit: for one that several threads share, in one of them. */
+  /** Called once for every commit. If threads share it, only one of them calls. */
   readonly onCommit?: ((commit: Commit) => void) | undefined
-  /** Called when a store begins to fail, when the reason changes, and when it works again. It works at first. */
+  /** Called when a store begins to fail, when the reason changes, and when it works again. It begins as working. */
   readonly onStateChange?: ((state: StoreState) => void) | undefined
 }
 
 export type StoreState = { readonly ready: true } | { readonly ready: false; readonly reason: string }
 
-/** An open store. Disposing of it writes what still waits, and closes it. */
+/** An open store. Disposal writes pending changes and closes it. */
 export interface Storage extends AsyncDisposable {
   readonly plants: PlantRepository
   readonly tokens: TokenRepository
   readonly webhooks: WebhookRepository
   readonly outbox: Outbox
-  /** @throws DomainError `store-unavailable` when it cannot be read or written at the moment */
+  /** @throws DomainError `store-unavailable` if it cannot be read or written */
   check(): Promise<void>
-  /** Returns how many changes have no outcome yet. */
+  /** Returns the number of pending changes. */
   pending(): number
-  /** Shares the storage with another thread, which attaches to it. Missing for a store in memory. */
+  /** Shares the storage with another thread, which attaches to it. Absent for a store in memory. */
   readonly share?: () => SharedStorage
 }
 
-/** Plain data and ports, which `postMessage` takes to another thread with {@link transferListOf} it. */
+/** Plain data and ports, for `postMessage` with {@link transferListOf}. */
 export type SharedStorage = SharedSqlite | SharedPostgres
 
 export interface SharedSqlite {
@@ -58,20 +58,20 @@ export interface SharedSqlite {
 export interface SharedPostgres {
   readonly kind: 'postgres'
   readonly server: ServerOptions
-  /** Connections for reading, of each thread. */
+  /** For each thread. */
   readonly readConnectionsMax: number
   readonly limits: GroupCommitLimits
 }
 
 export interface ServerOptions {
-  /** A URL for each host of the database. Only the one that takes writes is used. */
+  /** A URL for each host. Only the writable one is used. */
   readonly hosts: readonly string[]
-  /** For connecting, and for a statement unless `statementTimeoutMs` says otherwise. */
+  /** For connecting, and by default for a statement. */
   readonly timeoutMs: number
   readonly statementTimeoutMs?: number
 }
 
-/** Returns what `postMessage` must transfer with a shared storage. */
+/** Returns the ports that `postMessage` must transfer. */
 export function transferListOf(shared: SharedStorage): MessagePort[] {
   switch (shared.kind) {
     case 'file':
@@ -82,9 +82,9 @@ export function transferListOf(shared: SharedStorage): MessagePort[] {
 }
 
 export interface StoreReport {
-  /** Its file, or the name of a database as `storageName` gives it. */
+  /** The file, or the name of a database as `storageName` returns it. */
   readonly store: string
-  /** Of the file; missing for a database. */
+  /** The size of the file. Absent for a database. */
   readonly bytes?: number
   readonly schemaVersion: number
   readonly plants: number
@@ -92,22 +92,22 @@ export interface StoreReport {
 }
 
 export interface StoreSnapshot extends PlantSnapshot {
-  /** How many access tokens the store holds. They are not in the snapshot. */
+  /** The number of access tokens, which are not in the snapshot. */
   readonly tokens: number
 }
 
-/** A damaged store, as far as it can be read. No other process can use it meanwhile. */
+/** The readable part of a damaged store, closed to other processes. */
 export interface Salvage extends AsyncDisposable {
-  /** How many plants the index of tags names; `undefined` when it is damaged too. */
+  /** The number of plants in the index of tags, or `undefined` if it is damaged too. */
   readonly count: number | undefined
-  /** Every plant whose pages are sound, in the order of the ids. */
+  /** Yields every plant on sound pages, in order of id. */
   plants(): AsyncIterable<readonly Plant[]>
-  /** Returns what `plants()` could not read so far: pages, and plants in sound pages whose texts go on in damaged ones. */
+  /** Returns what `plants()` could not read so far: pages, and plants on sound pages with damaged overflow pages. */
   unreadable(): { readonly pages: number; readonly plants: number }
 }
 
 export interface RestoreReport extends StoreReport {
-  /** The names of its tokens that the replaced store did not have; missing when they cannot be read. */
+  /** The names of tokens that the replaced store did not have, or `undefined` if they cannot be read. */
   readonly revokedTokens: readonly string[] | undefined
 }
 
@@ -129,7 +129,7 @@ export class StoreDamagedError extends Error {
   override readonly name = 'StoreDamagedError'
 }
 
-/** The connection ended before the server said whether plants were kept: all of them were, or none. */
+/** The connection ended before the server reported the commit: either all plants were kept, or none. */
 export class OutcomeUnknownError extends DomainError {
   constructor(cause: Error) {
     super('store-unavailable', `the store did not say whether it kept the plants: ${cause.message}`, {

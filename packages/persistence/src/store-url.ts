@@ -1,6 +1,5 @@
 import { fileURLToPath } from 'node:url'
 
-/** Where a store is. */
 export type StoreLocation =
   | { readonly kind: 'file'; readonly file: string }
   | { readonly kind: 'memory' }
@@ -10,7 +9,7 @@ export type StoreLocation =
 /** Relative to the working directory. */
 export const defaultStoreUrl = 'file:data/plant-store.db'
 
-/** What SQLite keeps beside a store while it is used. Whatever opens a store takes such a file for the store's own. */
+/** The files that SQLite keeps beside a store in use. It takes any file of these names for the store's own. */
 export const logSuffixes = ['-wal', '-shm', '-journal'] as const
 
 /**
@@ -30,7 +29,7 @@ export function parseStoreUrl(url: string): StoreLocation {
   return { kind: 'file', file: path.startsWith('///') ? fileURLToPath(url) : decodeURIComponent(path) }
 }
 
-/** libpq takes several hosts in one URL, the standard for URLs does not. */
+/** Parses several hosts in one URL, which libpq allows and the URL standard does not. */
 function parseHosts(url: string): string[] {
   const [, credentials = '', hosts = '', rest = ''] =
     /^postgres(?:ql)?:\/\/([^@/?#]*@)?([^@/?#]*)([/?][^#]*)?$/.exec(url) ?? []
@@ -44,7 +43,7 @@ function parseHosts(url: string): string[] {
   return urls
 }
 
-/** Returns the URL's store without its password, for messages and logs. Throws as {@link parseStoreUrl}. */
+/** Returns the name of a store without its password, for messages and logs. Throws like {@link parseStoreUrl}. */
 export function storageName(url: string): string {
   const location = parseStoreUrl(url)
   if (location.kind === 'file') return location.file
@@ -54,7 +53,7 @@ export function storageName(url: string): string {
   return `postgres://${username && `${username}@`}${hosts.map(({ host }) => host).join(',')}${pathname}`
 }
 
-/** Returns the file of a store and those that SQLite keeps beside it; none for a database. */
+/** Returns a store's file and those that SQLite keeps beside it. Empty for a database. */
 export function storeFiles(url: string): readonly string[] {
   const location = parseStoreUrl(url)
   return location.kind === 'file' ? ['', ...logSuffixes].map(suffix => location.file + suffix) : []

@@ -1,10 +1,10 @@
 import type { AccessToken, Scope, TokenHash } from '@plant-store/access'
 import type { Plant, PlantVersion } from '@plant-store/domain'
 
-/** The tables of both databases; 64-bit integers are bigint in each. */
+/** The tables of both databases. 64-bit integers are bigint. */
 export interface Tables {
   plants: VersionedRow
-  /** Of one connection, for a load that is kept whole or not at all. */
+  /** A temporary table of a staged load. */
   staged: VersionedRow
   access_tokens: TokenRow
   schema_version: { version: number }
@@ -35,7 +35,7 @@ export interface TokenRow {
   last_used_at: bigint | null
 }
 
-/** The tokens in SQL. A row with an empty name, which no token has, records that there was a token. */
+/** The tokens in SQL. A row with an empty name, which no token can have, records that there was a token. */
 export const tokensHeld = "access_tokens where name <> ''"
 
 /** The column of each member of a plant. A forgotten one does not compile. */
@@ -43,21 +43,21 @@ const columnOf = { id: 'id', name: 'name', tag: 'tag' } as const satisfies {
   readonly [Member in keyof Required<Plant>]: keyof PlantRow
 }
 const plantMembers = Object.keys(columnOf) as readonly (keyof Plant)[]
-/** The columns of a plant, the key first. */
+/** The columns of a plant, with the key first. */
 export const plantColumns: readonly (keyof PlantRow)[] = Object.values(columnOf)
-/** All columns, as they are written. */
+/** All columns, in the order of writing. */
 export const rowColumns: readonly (keyof VersionedRow)[] = [...plantColumns, 'version']
 
-/** @param found the columns of the table, which an earlier version has fewer of */
+/** @param found the columns of the table; an earlier version has fewer */
 export function selectPlants(found: readonly string[]): string {
   const columns = plantColumns.map(column => (found.includes(column) ? `"${column}"` : `null as "${column}"`))
   return `select ${columns.join(', ')} from plants`
 }
 
-/** Unquoted, PostgreSQL would fold capital letters. */
+/** Quotes names, whose capital letters PostgreSQL would fold. */
 export const quoted = (columns: readonly string[]) => columns.map(column => `"${column}"`)
 
-/** The values of a row in the order of {@link rowColumns}. */
+/** Returns the values of a row in the order of {@link rowColumns}. */
 export function fromPlant(plant: Plant, version = anyVersion()): (bigint | string | null)[] {
   const row: (bigint | string | null)[] = plantMembers.map(member => plant[member] ?? null)
   row.push(version)
@@ -67,7 +67,7 @@ export function fromPlant(plant: Plant, version = anyVersion()): (bigint | strin
 const versions = new BigInt64Array(1_024)
 let versionsLeft = 0
 
-/** Returns 64 random bits, which name a state of a plant: docs/decisions/0011-plant-versions.md. */
+/** Returns 64 random bits, the version of one state of a plant (docs/decisions/0011-plant-versions.md). */
 export function anyVersion(): bigint {
   if (versionsLeft === 0) versionsLeft = crypto.getRandomValues(versions).length
   return versions[--versionsLeft] as bigint
@@ -77,17 +77,17 @@ export function toVersion(version: bigint): PlantVersion {
   return BigInt.asUintN(64, version).toString(16).padStart(16, '0') as PlantVersion
 }
 
-/** Returns `null`, which equals nothing in SQL, for what {@link toVersion} cannot have returned. */
+/** Returns `null`, which equals nothing in SQL, for a version that {@link toVersion} cannot have returned. */
 export function fromVersion(version: PlantVersion): bigint | null {
   return /^[0-9a-f]{16}$/.test(version) ? BigInt.asIntN(64, BigInt(`0x${version}`)) : null
 }
 
-/** Rows were parsed on their way in. */
+/** Rows were parsed before they were written. */
 export function toPlant({ id, name, tag }: PlantRow): Plant {
   return (tag === null ? { id, name } : { id, name, tag }) as Plant
 }
 
-/** The values of a token in the order of the columns name, hash, scopes, created_at, expires_at. */
+/** Returns the values of a token: name, hash, scopes, created_at, expires_at. */
 export function fromToken(
   token: AccessToken,
   hash: TokenHash,

@@ -17,7 +17,7 @@ interface WebhookRow {
   allows_private: bigint
   created_at: bigint
   secret: WebhookSecret
-  /** While it is still valid. */
+  /** Only while it is valid. */
   former_secret: WebhookSecret | null
   is_paused: bigint
   failures: bigint
@@ -43,7 +43,7 @@ interface FiguresRow {
   oldest_ms: bigint | null
 }
 
-/** The ports of the webhooks, on the tables of any database. */
+/** Returns the ports of the webhooks, on the tables of any database. */
 export function createWebhookRepositories({
   submit,
   submitAll,
@@ -53,7 +53,7 @@ export function createWebhookRepositories({
   readonly outbox: Outbox
 } {
   const change = async (...change: Change) => (await submit(change)) > 0
-  /** Repeats a change that has a bound until it finds nothing more to do. */
+  /** Repeats a bounded change until nothing is left to change. */
   const sweep = async (statement: 'removeDeliveries' | 'retryDeliveries', id: WebhookId) => {
     while (await change(statement, id));
   }
@@ -65,7 +65,7 @@ export function createWebhookRepositories({
       },
       list: async () => (await read<WebhookRow>('webhooks')).map(toWebhook),
       async remove(id) {
-        // A full one gets no new deliveries meanwhile.
+        // A full webhook gets no new deliveries in between.
         if (!(await change('fillWebhook', id, 1n))) return false
         await sweep('removeDeliveries', id)
         return change('removeWebhook', id)

@@ -2,12 +2,12 @@ import { type Kysely, type RawBuilder, sql } from 'kysely'
 import { databaseTime } from './announcing.ts'
 import type { Tables } from './tables.ts'
 
-/** Where the statements of the databases differ. */
+/** The differences between the databases in statements. */
 export interface WebhookDialect {
   readonly now: RawBuilder<unknown>
-  /** Makes a table `given` of the parameters of a change. */
+  /** Returns a table `given` of a change's parameters. */
   given(columns: Readonly<Record<string, 'text' | 'bigint'>>): RawBuilder<unknown>
-  /** Ends a change: says which rows it affected. */
+  /** Returns the clause that reports the affected rows. */
   affected(key: string): RawBuilder<unknown>
 }
 
@@ -20,10 +20,10 @@ export const sqliteWebhooks: WebhookDialect = {
   affected: () => sql``,
 }
 
-/** Rows that a change touches at most where it would have no bound: others' changes come in between. */
+/** Rows in one step of a change without a natural limit, so that others can change the store in between. */
 const sweepRowsMax = 2_000
 
-/** Statements of webhooks and what waits for them. The values are placeholders, and each `given` names its own. */
+/** Returns the statements of webhooks and deliveries. The values are placeholders, and each `given` names its own. */
 export function webhookStatements(db: Kysely<Tables>, { now, given, affected }: WebhookDialect) {
   const compiled = <Name extends string>(statements: Record<Name, RawBuilder<unknown>>) => {
     const entries = Object.entries<RawBuilder<unknown>>(statements)
@@ -40,7 +40,7 @@ export function webhookStatements(db: Kysely<Tables>, { now, given, affected }: 
   const deliveries = sql`select position, version, id, name, tag, added_at, attempts, next_at, reason from outbox`
   const givenUpFirst = sql`order by next_at is not null, position`
   const webhook = given({ id: 'text' })
-  /** The webhooks that a change names, with its lease where it has one. */
+  /** Updates the webhooks that a change names, with their lease if it has one. */
   const update = (values: RawBuilder<unknown>, table: RawBuilder<unknown>, condition = sql`true`) => sql`
     update webhooks set ${values} from ${table} where webhooks.id = given.id and ${condition} ${affected('webhooks.id')}`
   const isLeased = sql`webhooks.lease = given.lease`
@@ -49,13 +49,13 @@ export function webhookStatements(db: Kysely<Tables>, { now, given, affected }: 
   return {
     read: compiled({
       webhooks: sql`${webhooks} order by created_at`,
-      /** Those that may be leased now, the one leased the longest time ago first. */
+      /** Webhooks that may be leased now, the longest without a lease first. */
       dueWebhooks: sql`
         ${webhooks}
         where is_paused = 0 and next_claim_at <= ${now} and leased_until <= ${now}
           and (select min(next_at) from outbox where webhook = webhooks.id and next_at >= 0) <= ${now}
         order by leased_at, created_at limit 10`,
-      /** Retries first. The texts before the last one have fewer bytes than the last parameter. */
+      /** Retries first. Ends at the size in the last parameter. */
       dueDeliveries: sql`
         ${deliveries} where position in (
           select position from (
@@ -67,7 +67,7 @@ export function webhookStatements(db: Kysely<Tables>, { now, given, affected }: 
             ) as due
           ) as measured where coalesce(bytes_before, 0) < ${0n}
         ) order by position`,
-      /** By the index alone. */
+      /** From the index alone. */
       webhookFigures: sql`
         select webhooks.id as webhook, is_full, missed, count(next_at) as waiting,
           count(position) - count(next_at) as given_up,
@@ -95,7 +95,7 @@ export function webhookStatements(db: Kysely<Tables>, { now, given, affected }: 
         sql`former_secret = webhooks.secret, former_secret_until = ${now} + given.overlap_ms, secret = given.secret`,
         given({ id: 'text', secret: 'text', overlap_ms: 'bigint' }),
       ),
-      /** As long as the webhook is as it was read. */
+      /** Only if the webhook is unchanged since it was read. */
       leaseWebhook: update(
         sql`lease = given.lease, leased_at = ${now}, leased_until = ${now} + given.lease_ms`,
         given({ id: 'text', lease_before: 'text', lease: 'text', lease_ms: 'bigint' }),
@@ -130,7 +130,7 @@ export function webhookStatements(db: Kysely<Tables>, { now, given, affected }: 
         delete from outbox where position in (
           select position from outbox where webhook in (select id from ${webhook}) limit ${sql.lit(sweepRowsMax)}
         ) ${affected('webhook')}`,
-      /** By its lease: SQLite may give the place of a removed row to another webhook's. */
+      /** By lease: SQLite may reuse the rowid of a removed webhook. */
       removeDelivery: sql`
         delete from outbox where position in (
           select held.position from ${given({ position: 'bigint', lease: 'text' })}

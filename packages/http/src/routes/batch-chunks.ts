@@ -8,12 +8,12 @@ const chunkSizeMax = 64 * 1024
 /** What a plant costs besides the bytes of its line. */
 const plantSize = 192
 
-/** Of the message of a fault: what is wrong with a line may quote it. */
+/** For the message of a fault, which may quote the line. */
 const messageLengthMax = 300
 
 export interface Chunk {
   readonly plants: Plant[]
-  /** Where each of the plants is. */
+  /** The line of each plant. */
   readonly lines: number[]
   readonly faults: LineFault[]
   bytes: number
@@ -27,7 +27,7 @@ export interface LineFault {
   readonly message: string
 }
 
-/** Judges each line as the body of a single creation. */
+/** Yields the plants and faults of the lines, each judged as the body of POST /plants. */
 export async function* readChunks(
   pieces: AsyncIterable<Iterable<Buffer>> | readonly Iterable<Buffer>[],
 ): AsyncGenerator<Chunk, void, void> {
@@ -57,7 +57,7 @@ function readPlant(bytes: Buffer, line: number, { plants, lines, faults }: Chunk
   }
 }
 
-/** Returns what is wrong with lines of a chunk, in their order, once it is known what became of its plants. */
+/** Returns the faults of a chunk in order of line, given the outcomes of its plants. */
 export function faultsOf(
   { plants, lines, faults }: Chunk,
   outcomes: readonly CreateOutcome[],

@@ -26,11 +26,11 @@ interface BatchRouteNeeds {
   readonly held: HeldBytes
   /** For each line to arrive. */
   readonly lineTimeoutMs: number
-  /** Ends batches that are still arriving, so that each has an answer when the server stops. */
+  /** Ends batches that are still arriving, so that each gets an answer before the server stops. */
   readonly ending?: AbortSignal
 }
 
-/** Plants by the million in one request, in memory that does not grow with their number. */
+/** Adds POST /plants/batch: any number of plants in one request, in constant memory. */
 export function addBatchRoute(app: FastifyInstance, needs: BatchRouteNeeds): void {
   const createLines = createLinesWith(needs)
   app.addContentTypeParser(mediaType, (_request, body, parsed) => parsed(null, body))
@@ -103,7 +103,7 @@ function createLinesWith({ store, authenticate, held, lineTimeoutMs, ending }: B
     let isFailed = false
     try {
       for await (const chunk of readChunks(pieces)) {
-        // A token may expire or be revoked meanwhile.
+        // A token may expire or be revoked during the request.
         await new Promise<void>((resolve, reject) =>
           authenticate(request, 'plants:write', failure => (failure ? reject(failure) : resolve())),
         )

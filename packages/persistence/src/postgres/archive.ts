@@ -17,7 +17,7 @@ import { attempt, connectPatiently, openPostgresSnapshot, patientTimeoutMs } fro
 import { statements } from './statements.ts'
 import { durably, retrying, wasRolledBack } from './transaction.ts'
 
-/** The archive of a store, beside the servers that use it. Creates the store, or brings it up to date, where needed. */
+/** Opens the archive of a store while servers use it. Creates or migrates the store if needed. */
 export async function openPostgresArchive(options: ServerOptions): Promise<PlantArchive & AsyncDisposable> {
   await migratePostgres(options)
   const writer = await connectPatiently(options)
@@ -37,7 +37,7 @@ export async function openPostgresArchive(options: ServerOptions): Promise<Plant
 
 const findPlants = `${selectPlants(plantColumns)} where id = any($1::bigint[])`
 
-/** Does a part of a transaction, in silence where nothing is to be announced. */
+/** Runs part of a transaction, without announcing if so asked. */
 async function inSilence<Result>(
   client: Connection,
   { announce = true }: AddOptions = {},
@@ -50,7 +50,7 @@ async function inSilence<Result>(
   return result
 }
 
-/** Inserts first: a plant that was not inserted is known to replace another one. */
+/** Inserts first: a plant that was not inserted then replaces a known one. */
 async function load(
   client: Connection,
   plants: readonly Plant[],
@@ -62,7 +62,7 @@ async function load(
   const given = distinct(plants, onTaken)
   const inserted = await change('insertPlant', given)
   const taken = given.filter(({ id }) => !inserted.has(id))
-  // The plant of a taken id may have been removed since, and is then unknown.
+  // A plant may have been removed since, and is then unknown.
   const found = new Map<PlantId, Plant | undefined>(taken.map(({ id }) => [id, undefined]))
   if (onTaken === 'replace' && taken.length > 0) await change('savePlant', taken)
   if (onTaken === 'keep' && taken.length > 0) {
@@ -72,8 +72,8 @@ async function load(
 }
 
 /**
- * Into a table of one transaction, which ends with it, so that nobody is locked out before the end. A pooler keeps
- * nothing but a transaction on one connection of the server.
+ * Stages plants in a temporary table of one transaction, so that others are blocked only at the end. Behind a pooler
+ * nothing outlives a transaction.
  */
 async function stage(client: Connection, onTaken: OnTaken, adding?: AddOptions): Promise<StagedLoad> {
   const findTaken = `
@@ -82,14 +82,14 @@ async function stage(client: Connection, onTaken: OnTaken, adding?: AddOptions):
   await using opening = new AsyncDisposableStack()
   opening.use(client)
   const create = 'create temp table staged (like plants, primary key (id))'
-  // Each statement must see what others have changed by then, whatever the server's default is.
+  // Each statement must see the changes of others so far, whatever the server's default.
   const begin = client.begin('isolation level read committed')
-  // Outside the transaction where possible: in some databases making a table ends it.
+  // Outside the transaction if possible: in some databases creating a table ends it.
   for (const sql of client.isPooled ? [begin, `${create} on commit drop`] : [create, begin]) {
     await client.query(sql)
   }
 
-  /** Does a part of the work, and retries it when the server took it back; what was staged before stays. */
+  /** Runs a step, and retries it if the server rolled it back. Plants staged before stay. */
   const step = <Result>(work: () => Promise<Result>) =>
     retrying(patientTimeoutMs, async () => {
       await client.query('savepoint step')
@@ -119,7 +119,7 @@ async function stage(client: Connection, onTaken: OnTaken, adding?: AddOptions):
       } catch (error) {
         if ((error as { code?: string }).code !== uniqueViolation) throw error
         const [taken] = await idsFrom(client, { text: statements.keep.taken })
-        // None when it has been removed since.
+        // None if it has been removed since.
         if (taken !== undefined) return { takenMeanwhile: taken }
       }
     }
@@ -136,8 +136,8 @@ async function stage(client: Connection, onTaken: OnTaken, adding?: AddOptions):
 const uniqueViolation = '23505'
 
 /**
- * One plant for each id, as a statement cannot change a row twice: the last one where taken ids are replaced, or else
- * the first. In the order in which all processes lock them.
+ * Returns one plant for each id, as a statement cannot change a row twice: the last if taken ids are replaced,
+ * otherwise the first. Sorted in the order in which all processes lock rows.
  */
 function distinct(plants: readonly Plant[], onTaken: OnTaken): Plant[] {
   const byId = new Map<PlantId, Plant>()
@@ -147,7 +147,7 @@ function distinct(plants: readonly Plant[], onTaken: OnTaken): Plant[] {
   return [...byId.values()].sort((a, b) => (a.id < b.id ? -1 : 1))
 }
 
-/** @param taken the plants of the ids that are taken; those inserted are added */
+/** @param taken the plants with taken ids; receives those inserted */
 function outcomesOf(
   plants: readonly Plant[],
   taken: Map<PlantId, Plant | undefined>,
@@ -164,7 +164,7 @@ function outcomesOf(
   })
 }
 
-/** An array for each column. */
+/** Returns an array for each column. */
 function arraysOf(plants: readonly Plant[]): unknown[][] {
   const rows = plants.map(plant => fromPlant(plant))
   return rowColumns.map((_, column) => rows.map(row => row[column]))
@@ -180,7 +180,7 @@ async function idsFrom(client: pg.Client, query: pg.QueryConfig): Promise<Set<Pl
   return new Set(rows.map(([id]) => id))
 }
 
-/** Does work in a transaction, and retries it when the server took it back. */
+/** Runs a transaction, and retries it if the server rolled it back. */
 function transaction<Result>(client: Connection, work: () => Promise<Result>): Promise<Result> {
   return retrying(patientTimeoutMs, async () => {
     await client.query(client.begin())
@@ -193,7 +193,7 @@ function transaction<Result>(client: Connection, work: () => Promise<Result>): P
   })
 }
 
-/** @throws OutcomeUnknownError, or what the server took the transaction back for */
+/** @throws OutcomeUnknownError, or the server's reason for the rollback */
 async function commit(client: Connection): Promise<void> {
   try {
     await durably(client, () => client.query('commit'))

@@ -3,33 +3,33 @@ import type { ServerOptions } from '../storage.ts'
 import { wasRolledBack } from './transaction.ts'
 
 /**
- * A connection to the server, or to a pooler before it, such as pgbouncer. There each transaction may be on another of
- * the server's connections, so neither settings nor prepared statements last from one to the next.
+ * A connection to the server or to a pooler such as pgbouncer. Behind a pooler each transaction may use another
+ * connection of the server, so settings and prepared statements do not last.
  */
 export type Connection = pg.Client &
   AsyncDisposable & {
     readonly isPooled: boolean
-    /** Returns `begin`, and the settings that the connection cannot keep. */
+    /** Returns `begin` with the settings that the connection cannot keep. */
     begin(mode?: string): string
-    /** Settles when the last transaction of `transact` is over. */
+    /** Settles after the last transaction of `transact`. */
     lastTurn: Promise<unknown>
   }
 
 /**
- * A connection that is made at the first use, and again at the next use after it broke. Any number of queries may be
- * under way on it; the server takes them in the order they were sent.
+ * A connection that is opened at first use, and reopened at the next use after it broke. Any number of queries may be
+ * in progress. The server handles them in the order sent.
  */
 export interface ReconnectingConnection {
-  /** How many uses have not ended. */
+  /** The number of uses in progress. */
   readonly inFlight: number
   use<Result>(work: (client: Connection) => Promise<Result>): Promise<Result>
   close(): Promise<void>
 }
 
-/** From a failure to connect until the next attempt. */
+/** Between a failure to connect and the next attempt. */
 const reconnectAfterMs = 100
 
-/** What the client waits longer than the server, so that the server gives up first and the connection stays good. */
+/** How much longer the client waits than the server, so that the server times out first and the connection survives. */
 const serverHeadStartMs = 500
 
 const int8 = 20
@@ -67,7 +67,7 @@ export function createReconnectingConnection(options: ServerOptions): Reconnecti
         try {
           return await work(client)
         } catch (error) {
-          // It may be broken, or lead to a server that no longer takes writes: reconnecting finds the one that does.
+          // It may be broken, or lead to a server that became read-only. Reconnecting finds the writable one.
           if (!wasRolledBack(error) && forget(attempt)) client.end().catch(() => {})
           throw error
         }
@@ -84,7 +84,7 @@ export function createReconnectingConnection(options: ServerOptions): Reconnecti
   }
 }
 
-/** Connects to all hosts at once and keeps the first that takes writes, so that a dead one costs no time. */
+/** Connects to all hosts at once and keeps the first writable one, so that a dead host costs no time. */
 export async function connect(options: ServerOptions): Promise<Connection> {
   const attempts = options.hosts.map(host => connectTo(host, options))
   try {
@@ -116,11 +116,11 @@ async function connectTo(
     pipeline: true,
     types: { getTypeParser },
   })
-  // Queries under way reject all the same; without a listener the process would end.
+  // Queries in progress reject anyway. Without a listener the process would end.
   client.on('error', () => {})
   try {
     await client.connect()
-    // A pooler gives out process numbers of its own.
+    // A pooler reports process numbers of its own.
     const { processID } = client as unknown as { processID: number | null }
     const isPooled = `pg_backend_pid() is distinct from ${processID}`
     const { rows } = await client.query<{ read_only: string; is_pooled: boolean }>({
@@ -142,7 +142,7 @@ async function connectTo(
     })
   } catch (error) {
     client.end().catch(() => {})
-    // pg's message names only what its own code lacks.
+    // pg's message names only an internal detail.
     if (!client.password && /password/.test((error as Error).message)) {
       throw new Error(`${client.host}:${client.port} requires a password, and the URL has none`, {
         cause: error,
@@ -153,8 +153,8 @@ async function connectTo(
 }
 
 /**
- * With these, an answer means that the change is on disk (and on the synchronous standbys), whatever the server's
- * default is. They last for the transaction only where `isLocal`, an expression in SQL, is true.
+ * With these settings a commit is on disk, and on the synchronous standbys, whatever the server's default. They last
+ * only for the transaction if the SQL expression `isLocal` is true.
  */
 function settings(statementTimeoutMs: number, isLocal: string): string {
   return `
@@ -170,7 +170,7 @@ function getTypeParser(oid: number, format?: 'text' | 'binary') {
   return oid === int8 ? BigInt : pg.types.getTypeParser(oid, format as 'text')
 }
 
-/** Node gives an empty message to the failure of a name that has several addresses. */
+/** Node leaves the message empty if a name with several addresses fails. */
 function describe(error: Error & { code?: string }): string {
   return error.message || error.code || String(error)
 }

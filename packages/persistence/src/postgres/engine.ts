@@ -13,10 +13,10 @@ import { inspectPostgres, openPostgresSnapshot } from './snapshot.ts'
 import { statements } from './statements.ts'
 import { retrying, runTransaction, transact } from './transaction.ts'
 
-/** Reads that may be under way; past it, `store-busy`. */
+/** Reads in progress. Beyond it, `store-busy`. */
 const readsMax = 10_000
 
-/** @param bulkTimeoutMs of the archive, the snapshot and the inspection */
+/** @param bulkTimeoutMs for the archive, the snapshot and the inspection */
 export function createPostgresEngine(hosts: readonly string[], bulkTimeoutMs: number): Engine {
   const bulk = { hosts, timeoutMs: bulkTimeoutMs }
   return {
@@ -33,8 +33,8 @@ export function createPostgresEngine(hosts: readonly string[], bulkTimeoutMs: nu
 }
 
 /**
- * One transaction is under way at a time, so that changes of one plant take effect in their order: one that the server
- * takes back, and that is retried, would be overtaken by the next.
+ * One transaction runs at a time, so that changes of one plant take effect in order. Otherwise a later change could
+ * overtake one that the server rolled back and that is retried.
  */
 export function attachPostgres(
   { server, readConnectionsMax, limits }: SharedPostgres,
@@ -71,7 +71,7 @@ export function attachPostgres(
     const query = { name, text: statements.read[name], values }
     const attempt = () =>
       reader.use(async client => {
-        // Without the detour, which costs a read a twentieth.
+        // Skipping the queue saves a read a twentieth of its time.
         if (!client.isPooled) return (await client.query<Row>(query)).rows
         const [rows = []] = await transact<Row>(client, [query])
         return rows
@@ -101,14 +101,14 @@ export function attachPostgres(
   }
 }
 
-/** What requests do, to no rows: it needs the same rights, and a server that takes writes. */
+/** The statements of requests on no rows: the check needs the same rights and a writable server. */
 const changesOfNoRows: readonly pg.QueryConfig[] = [
   { name: 'savePlant', text: statements.change.savePlant, values: rowColumns.map(() => []) },
   { name: 'removePlant', text: statements.change.removePlant, values: [[]] },
   { name: 'markTokenUsed', text: statements.change.markTokenUsed, values: [[], []] },
 ]
 
-/** Bounds how long a caller waits, with DomainErrors alone. The work goes on: a change that is late may be kept. */
+/** Rejects with a DomainError after this time. The work continues, and a late change may be kept. */
 async function inTime<Result>(timeoutMs: number, work: Promise<Result>): Promise<Result> {
   const { promise: late, reject } = Promise.withResolvers<never>()
   const timer = setTimeout(

@@ -14,17 +14,17 @@ const dialect: Dialect = {
   plantsByTag: sql`${tagStart(sql.ref('tag'))}, id`,
 }
 
-/** For a statement of a migration, and for the migrations of others that it waits for. */
+/** For a statement of a migration, and for migrations of other processes. */
 const migrationTimeoutMs = 600_000
 const attemptsMax = 20
 
-/** Makes the tables, or brings them up to date, where needed. Of several processes that start together, one does. */
+/** Creates or migrates the tables if needed. Of several processes that start together, one does it. */
 export async function migratePostgres(options: ServerOptions): Promise<void> {
   await using client = await connect(options)
   await checkServer(client)
   for (let attempt = 1; ; attempt++) {
     try {
-      // First: a process that has nothing to do neither waits nor needs the right to make tables.
+      // First, so that an up-to-date store needs neither the lock nor the right to create tables.
       if ((await findVersion(client)) === schemaVersion) return
       await client.query('create table if not exists migration_lock (id integer primary key)')
       await client.query('insert into migration_lock values (1) on conflict do nothing')
@@ -36,7 +36,9 @@ export async function migratePostgres(options: ServerOptions): Promise<void> {
   }
 }
 
-/** Returns the version of a store; `undefined` when it is empty. Throws as {@link isStore} and {@link knownVersion}. */
+/**
+ * Returns the version of a store, or `undefined` if it is empty. Throws like {@link isStore} and {@link knownVersion}.
+ */
 export async function findVersion(client: pg.Client): Promise<number | undefined> {
   const { rows } = await client.query<{ table_name: string }>(`
     select table_name from information_schema.tables
@@ -47,7 +49,7 @@ export async function findVersion(client: pg.Client): Promise<number | undefined
   return knownVersion(Number(version))
 }
 
-/** Kysely on one connection, which stays its owner's to close. */
+/** Returns Kysely on one connection, which the caller closes. */
 function kyselyOn(client: pg.Client): Kysely<Tables> {
   return new Kysely<Tables>({
     dialect: new PostgresDialect({
@@ -61,13 +63,13 @@ function kyselyOn(client: pg.Client): Kysely<Tables> {
 }
 
 /**
- * A row is the lock, as it is the only lock that PostgreSQL, CockroachDB and YugabyteDB share. A connection of its own
- * holds it, because in two of them making a table ends the transaction.
+ * Migrates under a row lock, the only lock that PostgreSQL, CockroachDB and YugabyteDB share. A second connection
+ * creates the tables, because in two of them that ends the transaction.
  */
 async function migrateOnce(options: ServerOptions): Promise<void> {
   await using connections = new AsyncDisposableStack()
   const holder = connections.use(await connect(options))
-  // A pooler may have no second one.
+  // A pooler may have no second connection.
   const maker = holder.isPooled ? holder : connections.use(await connect(options))
   await holder.query(holder.begin())
   await holder.query('select id from migration_lock for update')
@@ -78,18 +80,18 @@ async function migrateOnce(options: ServerOptions): Promise<void> {
 }
 
 /**
- * `if not exists` fails when another transaction makes the same table at the same moment. Where making a table ends the
- * transaction, the version appears later than its table.
+ * Returns whether another process was creating the tables: `if not exists` fails if both do so at the same moment.
+ * Where creating a table ends the transaction, the version appears later than its table.
  */
 function wasRaced(error: unknown): boolean {
   const { code } = error as { code?: string }
   return wasRolledBack(error) || duplicates.has(code) || error instanceof NoResultError
 }
 
-/** Of a key in the catalogue, a table and a type. */
+/** Of a catalogue key, a table and a type. */
 const duplicates: ReadonlySet<string | undefined> = new Set(['23505', '42P07', '42710'])
 
-/** @throws Error when what the server promises is less than what the store promises */
+/** @throws Error if the server's guarantees are weaker than the store's */
 async function checkServer(client: pg.Client): Promise<void> {
   const { rows } = await client.query<{ encoding: string; fsync: string | null }>(
     "select current_setting('server_encoding') as encoding, current_setting('fsync', true) as fsync",

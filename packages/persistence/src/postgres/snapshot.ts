@@ -6,10 +6,11 @@ import { type PlantRow, selectPlants, tokensHeld } from '../tables.ts'
 import { type Connection, connect } from './connection.ts'
 import { findVersion } from './migrate.ts'
 
-/** No client waits here, and one statement keeps all that was staged, or counts a whole table. */
+/** No client waits here, and a single statement may store all staged plants or count a whole table. */
 export const patientTimeoutMs = 3_600_000
 
-// Pages are read by the primary key: a cursor would save nothing, and some servers do not keep one open that long.
+// Pages are read by primary key: a cursor would save nothing, and some servers do not keep one open that
+// long.
 export async function openPostgresSnapshot(options: ServerOptions): Promise<StoreSnapshot> {
   await using opening = new AsyncDisposableStack()
   const reader = opening.use(await openReadOnly(options))
@@ -32,7 +33,7 @@ export async function openPostgresSnapshot(options: ServerOptions): Promise<Stor
   }
 }
 
-/** Counts what a store holds, all of one moment. Whether its pages are whole is for the server's own tools to check. */
+/** Counts plants and tokens as of one moment. The server's own tools check its pages. */
 export async function inspectPostgres(options: ServerOptions): Promise<Omit<StoreReport, 'store'>> {
   await using reader = await openReadOnly(options)
   return {
@@ -42,7 +43,11 @@ export async function inspectPostgres(options: ServerOptions): Promise<Omit<Stor
   }
 }
 
-/** Opens a store as it is at this moment, and changes nothing. Throws when there is no store, or a newer one. */
+/**
+ * Opens a store read-only, as of now.
+ *
+ * @throws Error if there is no store, or a newer one
+ */
 async function openReadOnly(options: ServerOptions): Promise<Connection> {
   await using opening = new AsyncDisposableStack()
   const client = opening.use(await connectPatiently(options))

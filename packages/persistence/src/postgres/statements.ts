@@ -72,7 +72,7 @@ const { pageOfTag } = compiled({
     .limit(sql<number>`$3`),
 })
 
-/** Of a page, the rows before which the texts have fewer bytes than the parameter. To find them, no text is read. */
+/** Selects the rows of a page before which the texts have fewer bytes than the parameter, without reading a text. */
 const withinText = (page: string, parameter: string) => `
   select ${plantColumns.join(', ')}
   from (
@@ -87,7 +87,7 @@ export const statements: Statements = {
   read: {
     ...shared.read,
     page: withinText(shared.read.page, '$3'),
-    /** A tag of any length does not fit into an index, which holds how the tag starts. */
+    /** A long tag does not fit into an index, which holds only its start. */
     pageOfTag: withinText(pageOfTag, '$4'),
   },
   keep: {
@@ -97,8 +97,8 @@ export const statements: Statements = {
     }),
   },
   /**
-   * One statement for any number of rows, each named once: a parameter is the array of a column, and the result is the
-   * keys of the changed rows. Only what PostgreSQL, CockroachDB and YugabyteDB all know.
+   * One statement for any number of rows with distinct keys. Each parameter is the array of a column, and the result is
+   * the keys of the changed rows. Uses only SQL that PostgreSQL, CockroachDB and YugabyteDB share.
    */
   change: {
     ...shared.change,
@@ -126,7 +126,7 @@ export const statements: Statements = {
   },
 }
 
-/** As much of a tag as always fits into an entry of an index of PostgreSQL, which has at most 2,704 bytes. */
+/** The start of a tag, short enough for PostgreSQL's index entries of at most 2,704 bytes. */
 export function tagStart(tag: RawBuilder<unknown>): RawBuilder<unknown> {
   return sql`substr(${tag}, 1, 200)`
 }

@@ -6,8 +6,8 @@ import type { Connection } from './connection.ts'
 import { statements } from './statements.ts'
 
 /**
- * Makes the changes of a batch in one transaction and one round trip, with one statement for all changes of a kind, and
- * returns the affected rows of each. When it throws, unless {@link wasRolledBack}, the changes may have been made.
+ * Makes the changes of a batch in one transaction and one round trip, one statement for each kind of change, and
+ * resolves to the affected rows of each. If it rejects, the changes may have been made, unless {@link wasRolledBack}.
  */
 export function runTransaction(client: Connection, batch: readonly Change[]): Promise<readonly number[]> {
   return durably(client, async () => {
@@ -29,7 +29,7 @@ export function runTransaction(client: Connection, batch: readonly Change[]): Pr
   })
 }
 
-/** @throws Error when the server, told to stop waiting for its standby, warned of it and reported the commit as done */
+/** @throws Error if the server was told to stop waiting for its standby, and reported the commit all the same */
 export async function durably<Result>(client: pg.Client, work: () => Promise<Result>): Promise<Result> {
   let warned = false
   const notice = ({ code }: { code?: string | undefined }) => {
@@ -47,13 +47,15 @@ export async function durably<Result>(client: pg.Client, work: () => Promise<Res
 
 const warning = '01000'
 
-/** Makes queries in one transaction and one round trip, and returns the rows of each. Throws as `runTransaction`. */
+/**
+ * Runs queries in one transaction and one round trip, and resolves to the rows of each. Rejects like `runTransaction`.
+ */
 export async function transact<Row>(
   client: Connection,
   queries: readonly pg.QueryConfig[],
 ): Promise<readonly Row[][]> {
   if (client.isPooled) {
-    // One at a time: a pooler with few of the server's connections can let others have this one only between two.
+    // One at a time: a pooler with few connections may give this one away between two transactions.
     const turn = client.lastTurn.then(() =>
       send<Row>([client.begin(), ...queries.map(({ name, ...query }) => query), 'commit'], client),
     )
@@ -70,14 +72,14 @@ async function send<Row>(
   client: Connection,
 ): Promise<readonly Row[][]> {
   const sent = queries.map(query => client.query(query))
-  // All of them, so that nothing is under way when it throws.
+  // Waits for all, so that none is in progress when it throws.
   await Promise.allSettled(sent)
   return (await Promise.all(sent)).map(({ rows }) => rows)
 }
 
 const attemptsMax = 10
 
-/** Retries what the server has taken back whole, until it works or there is no time left. */
+/** Retries a transaction that the server rolled back, until it succeeds or the time is over. */
 export async function retrying<Result>(timeoutMs: number, attempt: () => Promise<Result>): Promise<Result> {
   const startedMs = performance.now()
   for (let attempts = 1; ; attempts++) {
@@ -91,7 +93,7 @@ export async function retrying<Result>(timeoutMs: number, attempt: () => Promise
   }
 }
 
-/** Returns whether the server kept nothing of a transaction, which may well succeed when retried. */
+/** Returns whether the server kept nothing of the transaction, so that a retry may succeed. */
 export function wasRolledBack(error: unknown): boolean {
   const { code } = error as { code?: unknown }
   return code === serializationFailure || code === deadlock
@@ -104,14 +106,14 @@ type Key = bigint | string
 
 interface Group {
   readonly statement: ChangeStatement
-  /** Of its changes in the batch. */
+  /** The positions of its changes in the batch. */
   readonly indexes: readonly number[]
 }
 
 /**
- * Groups changes so that changes of one plant, and those of anything with a name, are in different groups in the order
- * given. What begins or ends a silence is a group between those before it and those after it. Within a group the rows are in the order of their keys, so that processes lock the same rows in the same order, and
- * never wait for each other.
+ * Groups changes for one statement each. Changes of one plant, and those with a name, stay in order, in different
+ * groups. A change that begins or ends a silence is a group of its own. Rows within a group are sorted by key, so that
+ * processes lock rows in the same order and cannot deadlock.
  */
 export function groupChanges(batch: readonly Change[]): readonly Group[] {
   const turns = new Map<unknown, number>()

@@ -7,13 +7,13 @@ import { closeOnError, openConnection, openWriterConnection, reasonOf } from './
 import { findVersion, migrateSqlite } from './migrate.ts'
 import { statements } from './statements.ts'
 
-/** No client waits here, so a lock may take its time: another load, or a checkpoint on a slow disk. */
+/** No client waits here, so a lock may take long: another load, or a checkpoint on a slow disk. */
 const patientTimeoutMs = 30_000
 
-/** Tags are indexed in random order: what fits of the index is written once a transaction, not once a row. */
+/** Tags reach the index in random order: the part that fits here is written once a transaction, not once a row. */
 const cacheKiB = 64 * 1024
 
-/** The archive of a store, beside the servers that use it. Creates the store, or brings it up to date, where needed. */
+/** Opens the archive of a store while servers use it. Creates or migrates the store if needed. */
 export async function openSqliteArchive(file: string): Promise<PlantArchive & AsyncDisposable> {
   await migrateSqlite(file)
   return onWriter(file, writer => {
@@ -59,7 +59,7 @@ function prepareLoad(connection: Database.Database) {
   ).immediate
 }
 
-/** Returns a function that does a part of a transaction, in silence where nothing is to be announced. */
+/** Returns a function that runs part of a transaction, without announcing if so asked. */
 function prepareSilence(connection: Database.Database) {
   const begin = connection.prepare(statements.change.beginSilence)
   const end = connection.prepare(statements.change.endSilence)
@@ -76,14 +76,14 @@ function outcomeOfTaken(plant: Plant, taken: PlantRow | undefined): LoadOutcome 
   return taken && isSamePlant(toPlant(taken), plant) ? 'already-there' : 'id-taken'
 }
 
-/** Into a table of this connection alone, so that nobody is locked out before the end. */
+/** Stages plants in a temporary table, so that others are blocked only at the end. */
 function stage(connection: Database.Database, onTaken: OnTaken, options?: AddOptions): StagedLoad {
-  // On the disk: the memory of the process must not grow with what is staged.
+  // On disk, so that memory does not grow with the staged plants.
   connection.pragma('temp_store = file')
   const others = quoted(rowColumns.slice(1))
   const columns = quoted(rowColumns).join(', ')
   const values = rowColumns.map(() => '?').join(', ')
-  // Without types: values are checked when they are kept.
+  // Without types, as values are checked when they are kept.
   connection.exec(`create temp table staged (id integer primary key, ${others.join(', ')})`)
   connection.pragma(`temp.cache_size = -${cacheKiB}`)
   const insert = connection.prepare(
@@ -112,7 +112,7 @@ function stage(connection: Database.Database, onTaken: OnTaken, options?: AddOpt
       silently(options, () => keepAll.run())
       return 'kept'
     } catch (error) {
-      // SQLite has taken back the whole statement, and so the whole load.
+      // SQLite has rolled back the whole statement, and so the whole load.
       if ((error as { code?: string }).code !== 'SQLITE_CONSTRAINT_PRIMARYKEY') throw error
       return { takenMeanwhile: taken.get() as PlantId }
     }
@@ -128,8 +128,10 @@ function stage(connection: Database.Database, onTaken: OnTaken, options?: AddOpt
 }
 
 /**
- * Opens a store of any version and changes nothing. It may write the log back, so that no file is left behind when no
- * other process uses the store. Throws when the file is no store, or a newer one.
+ * Opens a store of any known version read-only. May write the log back, so that no file is left behind if no other
+ * process uses the store.
+ *
+ * @throws Error if the file is not a store, or a newer one
  */
 export function openReadOnly(file: string): Database.Database {
   return closeOnError(openConnection(file, { fileMustExist: true }), connection => {
@@ -139,14 +141,14 @@ export function openReadOnly(file: string): Database.Database {
   })
 }
 
-/** @param file an existing store of any version that this software knows; it keeps its version */
+/** @param file an existing store of any known version, which it keeps */
 export async function openSqliteSnapshot(file: string): Promise<StoreSnapshot> {
   return attempt('cannot be read', () => closeOnError(openReadOnly(file), snapshotOf))
 }
 
 function snapshotOf(reader: Database.Database): StoreSnapshot {
   const countOf = (table: string) => Number(reader.prepare(`select count(*) from ${table}`).pluck().get())
-  // The first read fixes the moment: until the transaction ends, no later change is seen.
+  // The first read fixes the snapshot until the transaction ends.
   reader.exec('begin')
   const count = countOf('plants')
   const tokens = countOf(tokensHeld)
@@ -158,7 +160,7 @@ function snapshotOf(reader: Database.Database): StoreSnapshot {
     tokens,
     plants: () =>
       pagesOf(async (from, rows) => {
-        // A reader that is never slower than the disk would keep signals and timers waiting.
+        // A reader faster than the disk would delay signals and timers.
         await new Promise(setImmediate)
         return attempt('cannot be read', () => page.all(from, rows)) as PlantRow[]
       }),

@@ -15,13 +15,13 @@ import { openReadOnly } from './archive.ts'
 import { reasonOf } from './connection.ts'
 import { createFolder, privateMode, versionOf } from './migrate.ts'
 
-/** Pages between two turns of the event loop: a few milliseconds. */
+/** Pages in one turn of the event loop: a few milliseconds. */
 const copyPages = 1_000
 
 type Contents = Pick<StoreReport, 'schemaVersion' | 'plants' | 'tokens'>
 type FileReport = Omit<StoreReport, 'store'>
 
-/** Checks a store and counts what it holds, at one moment while others may change it. */
+/** Checks a store and counts its plants and tokens as of one moment, while others change it. */
 export function inspectSqlite(file: string): FileReport {
   const connection = openReadOnly(file)
   try {
@@ -58,7 +58,7 @@ function failed(what: string): (cause: unknown) => never {
   }
 }
 
-/** The copy is made and checked beside the store while the store may still be in use. */
+/** Makes and checks the copy beside the store, which may still be in use then. */
 async function restore(store: string, backup: string, options: CopyOptions): Promise<RestoreReport> {
   if (!existsSync(backup)) throw new Error('there is no such file')
   refuseForeignLog(backup)
@@ -69,7 +69,10 @@ async function restore(store: string, backup: string, options: CopyOptions): Pro
   })
 }
 
-/** SQLite takes any log beside a file for the file's own. The header of a backup says that it has none. */
+/**
+ * Refuses a backup with a log beside it that is not its own: SQLite would apply it. The header of a backup says that it
+ * has no log.
+ */
 function refuseForeignLog(file: string): void {
   const log = [`${file}-wal`, `${file}-journal`].find(each => existsSync(each))
   if (log === undefined) return
@@ -80,7 +83,7 @@ function refuseForeignLog(file: string): void {
   if (header[18] === 1) throw new Error(`${log} is the log of another store: move it away`)
 }
 
-/** Returns the names of the backup's tokens that the store does not have; `undefined` when they cannot be read. */
+/** Returns the names of tokens that only the backup has, or `undefined` if the store's cannot be read. */
 function revokedTokens(backup: string, store: string): readonly string[] | undefined {
   const connection = openReadOnly(backup)
   try {
@@ -97,7 +100,7 @@ function revokedTokens(backup: string, store: string): readonly string[] | undef
   }
 }
 
-/** As {@link copyWhole}, with owner and mode of the file that the copy replaces, but never readable by everybody. */
+/** Like {@link copyWhole}, with the owner and mode of the replaced file, but never world-readable. */
 async function copyFor(
   replaced: string,
   from: string,
@@ -112,17 +115,17 @@ async function copyFor(
       chmodSync(to, stat.mode & 0o660)
     }
   } catch {
-    // It cannot be given to another user, and stays with this one.
+    // Only root may give a file away. The copy stays with this user.
   }
   return report
 }
 
-/** Copies a database as it is now into a new file without a log beside it, checked and durable. */
+/** Copies a database as of now into a new file, checked, durable and without a log. */
 async function copyWhole(from: string, to: string, { onProgress, signal }: CopyOptions): Promise<FileReport> {
   const source = openReadOnly(from)
   try {
     closeSync(openSync(to, 'wx', privateMode))
-    // Held until the copy is whole: otherwise the copy would restart with each change that others make.
+    // Held until the copy is complete: every change by others would restart it.
     source.exec('begin')
     const { schemaVersion, plants, tokens } = contentsOf(source)
     await source.backup(to, {

@@ -1,9 +1,9 @@
 import Database from 'better-sqlite3'
 
-/** How long one connection waits for another's lock, in milliseconds. */
+/** How long a connection waits for another's lock. */
 const busyTimeoutMs = 5_000
 
-/** The name of a store that lives in this process' memory. */
+/** The name of a store in memory. */
 export const inMemory = ':memory:'
 
 export function openConnection(file: string, options: Database.Options = {}): Database.Database {
@@ -12,25 +12,25 @@ export function openConnection(file: string, options: Database.Options = {}): Da
   return connection
 }
 
-/** A connection whose every commit is fsynced. */
+/** Opens a connection whose every commit is fsynced. */
 export function openWriterConnection(file: string): Database.Database {
   return closeOnError(openConnection(file), connection => {
     waitForLock(() => connection.pragma('journal_mode = WAL'))
-    // After WAL, which alone means NORMAL: a commit that is answered but not fsynced.
+    // After WAL, which sets NORMAL: a commit would not be fsynced.
     connection.pragma('synchronous = FULL')
-    // Without it, macOS reports an fsync as done before the disk has it.
+    // Otherwise macOS reports an fsync as done before the data is on disk.
     connection.pragma('fullfsync = ON')
-    // Pages of the log before a checkpoint. Ids come in any order, so a longer log holds the same pages many times and
-    // each is copied once; 8,000 pages are 32 MiB, and are read in a moment after a crash.
+    // Log pages before a checkpoint. With ids in any order a longer log holds the same page many times, and a
+    // checkpoint copies it once. 8,000 pages are 32 MiB, which are read in a moment after a crash.
     connection.pragma('wal_autocheckpoint = 8000')
-    // The pages that 2,000 plants with ids in any order change: each is then written once a transaction.
+    // Enough for the pages that 2,000 plants in any order change, so each is written once a transaction.
     connection.pragma('cache_size = -16384')
     connection.pragma('journal_size_limit = 67108864')
     return connection
   })
 }
 
-/** Returns what the work on a new connection returns. Closes the connection when it throws. */
+/** Returns the result of the work on a connection, and closes the connection if it throws. */
 export function closeOnError<Result>(
   connection: Database.Database,
   work: (connection: Database.Database) => Result,
@@ -45,7 +45,7 @@ export function closeOnError<Result>(
 
 const retryEveryMs = 10
 
-/** Where a reading transaction would have to become a writing one, SQLite does not wait for another's lock. */
+/** SQLite does not wait for a lock if a reading transaction must become a writing one. */
 function waitForLock(act: () => void): void {
   const until = performance.now() + busyTimeoutMs
   for (;;) {
@@ -60,14 +60,14 @@ function waitForLock(act: () => void): void {
   }
 }
 
-/** Returns why SQLite refused, in words that follow "because" or a colon. */
+/** Returns SQLite's reason, in words that follow "because" or a colon. */
 export function reasonOf(error: unknown): string {
   const { code = '', message } = error as { code?: string; message: string }
   const [, primary = ''] = /^(SQLITE_[A-Z]+)/.exec(code) ?? []
   return reasons[primary] ?? message
 }
 
-/** The same with SQLite's code, for logs. */
+/** Returns the reason with SQLite's code, for logs. */
 export function detailedReasonOf(error: unknown): string {
   const { code } = error as { code?: string }
   return code === undefined ? reasonOf(error) : `${reasonOf(error)} (${code})`

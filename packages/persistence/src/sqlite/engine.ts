@@ -12,7 +12,6 @@ import { statements } from './statements.ts'
 import { prepareAll, prepareTransaction } from './transaction.ts'
 import { connectToWriter, startWriter, unavailable, type Writer, type WriterLane } from './writer.ts'
 
-/** @param file a path */
 export function createSqliteEngine(file: string): Engine {
   return {
     open: options => openSqlite(file, options),
@@ -25,7 +24,7 @@ export function createSqliteEngine(file: string): Engine {
 async function openSqlite(file: string, { limits, ...observer }: EngineOptions): Promise<Storage> {
   await migrateSqlite(file)
   await using opening = new AsyncDisposableStack()
-  // Closed last: only a connection that may write takes the log into the database and removes it.
+  // Closed last: only a connection that may write checkpoints the log and removes it.
   const { batchRowsMax } = limits
   const writer = opening.use(await startWriter({ file, batchRowsMax, statements: statements.change }))
   const share = (): SharedSqlite => ({
@@ -40,7 +39,7 @@ async function openSqlite(file: string, { limits, ...observer }: EngineOptions):
   return { ...storage, share, [Symbol.asyncDispose]: () => open.disposeAsync() }
 }
 
-/** Each thread reads on a connection of its own, and all of them write through the one writer. */
+/** Attaches a thread: it reads on a connection of its own, and writes through the one writer. */
 export function attachSqlite(
   { file, writer, bulkWriter, limits }: SharedSqlite,
   { onCommit, onStateChange }: StorageObserver,
@@ -55,7 +54,7 @@ export function attachSqlite(
   )
 }
 
-/** A store that ends with its process. It has no disk to wait for, and no second connection. */
+/** Returns a store that ends with its process. It has one connection and no disk to wait for. */
 export function createMemoryEngine(): Engine {
   const refuse = () => Promise.reject(new Error('it exists only in the memory of one process'))
   return {
@@ -99,7 +98,7 @@ function storageOn(
     reading(() => prepared[name].all(...parameters))
   const readPage: StatementRunner['readPage'] = (name, textBytesMax, ...parameters) =>
     reading(() => {
-      // Row by row takes twice as long, so only where the texts reach the bound.
+      // Row by row takes twice as long, so only if the texts reach the limit.
       const { bytes } = prepared[`${name}Bytes`].get(...parameters) as { bytes: bigint | null }
       if ((bytes ?? 0n) < textBytesMax) return prepared[name].all(...parameters)
       return rowsWithin(textBytesMax, prepared[name].iterate(...parameters) as Iterable<PlantRow>)

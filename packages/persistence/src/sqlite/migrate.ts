@@ -9,7 +9,7 @@ import { openConnection } from './connection.ts'
 
 const dialect: Dialect = { int64: 'integer', tableOptions: sql`strict`, plantsByTag: sql`tag, id` }
 
-/** Creates the file of a store, its folders and tables where there are none. Throws as {@link bringUpToDate}. */
+/** Creates a store's file, folders and tables as needed. Throws like {@link bringUpToDate}. */
 export async function migrateSqlite(file: string): Promise<void> {
   createFolder(dirname(resolve(file)))
   closeSync(openSync(file, 'a', privateMode))
@@ -21,15 +21,16 @@ export async function migrateSqlite(file: string): Promise<void> {
   }
 }
 
-/** One migration at a time in this thread: a connection that waits for another's lock blocks the thread. */
+/** One migration at a time in this thread, as waiting for a lock blocks the thread. */
 let lastTurn: Promise<void> = Promise.resolve()
 
-/** @throws Error when the file is no store, or a newer one; it is then left as it was */
+/** @throws Error if the file is not a store, or a newer one; it is then unchanged */
 export function bringUpToDate(connection: Database.Database): Promise<void> {
   const turn = lastTurn.then(async () => {
-    // SQLite takes such a file for an empty one, and overwrites it.
+    // SQLite would take such a file for an empty one, and overwrite it.
     if (!connection.memory && statSync(connection.name).size === 1) throw new Error('file is not a database')
-    // Also where nothing is to be done: a lock that another process keeps is found now, not by the first change.
+    // Even if nothing is to be done, so that a lock of another process is noticed now and not at the first
+    // change.
     connection.exec('begin immediate')
     try {
       const found = findVersion(connection)
@@ -45,7 +46,9 @@ export function bringUpToDate(connection: Database.Database): Promise<void> {
   return turn
 }
 
-/** Returns the version of a store; `undefined` when it is empty. Throws as {@link isStore} and {@link knownVersion}. */
+/**
+ * Returns the version of a store, or `undefined` if it is empty. Throws like {@link isStore} and {@link knownVersion}.
+ */
 export function findVersion(connection: Database.Database): number | undefined {
   const tables = connection.prepare("select name from sqlite_schema where type = 'table'").pluck().all()
   return isStore(tables as string[]) ? knownVersion(versionOf(connection)) : undefined
@@ -55,15 +58,15 @@ export function versionOf(connection: Database.Database): number {
   return Number(connection.prepare('select version from schema_version').pluck().get())
 }
 
-/** For the server's user alone, as a store holds hashes of tokens. SQLite gives its log the mode of the file. */
+/** Only for the server's user, as a store contains hashes of tokens. SQLite gives its log the same mode. */
 export const privateMode = 0o600
 
-/** A new folder is lost with the power unless the one above it is fsynced. */
+/** Creates a folder durably: a power cut can lose it unless its parent is fsynced. */
 export function createFolder(folder: string): void {
   if (existsSync(folder)) return
   createFolder(dirname(folder))
   try {
-    // Not `recursive`: below a folder that takes none, such as /proc, Node would try for ever.
+    // Not `recursive`: in a folder that refuses it, such as /proc, Node would try forever.
     mkdirSync(folder)
   } catch (error) {
     if ((error as { code?: string }).code !== 'EEXIST') throw error

@@ -1,19 +1,19 @@
 import { readSync } from 'node:fs'
 
-// The pages of a table in a file of SQLite (https://www.sqlite.org/fileformat2.html, section 1). SQLite stops at the
-// first damaged page. This reader judges each page alone and trusts none.
+// Reads the pages of a table in an SQLite file (https://www.sqlite.org/fileformat2.html, section 1). SQLite
+// stops at the first damaged page. This reader judges each page alone and trusts none.
 
-/** Each function returns `undefined` for what SQLite would not have written, or what the disk does not give back. */
+/** Each function returns `undefined` for content that SQLite cannot have written, or that the disk does not return. */
 export interface Pages {
   /** Pages are numbered from 1. */
   readonly count: number
-  /** Reads a page of a table. Every byte of it is accounted for, and its ids ascend. */
+  /** Reads a page of a table. Checks that its ids ascend and that every byte of it is accounted for. */
   tablePage(page: number): TablePage | undefined
-  /** Returns the pages with the rest of a row, in order. */
+  /** Returns the overflow pages of a row, in order. */
   overflowPages(row: StoredRow): readonly number[] | undefined
-  /** Returns the columns of a row of texts and integers. The id, which is not kept among them, is `null`. */
+  /** Returns the columns of a row of texts and integers. The id, which is stored elsewhere, is `null`. */
   columns(row: StoredRow, overflow: readonly number[]): readonly Value[] | undefined
-  /** Returns the unused pages, which may still hold what was deleted. */
+  /** Returns the unused pages, which may still hold deleted rows. */
   freePages(): ReadonlySet<number> | undefined
 }
 
@@ -23,7 +23,7 @@ export type TablePage =
   | { readonly kind: 'interior'; readonly children: readonly Child[]; readonly last: number }
   | { readonly kind: 'leaf'; readonly rows: readonly StoredRow[] }
 
-/** A page with the rows up to an id, from the child before on. */
+/** A page with the rows up to an id, from the previous child on. */
 interface Child {
   readonly page: number
   readonly upTo: bigint
@@ -31,11 +31,11 @@ interface Child {
 
 export interface StoredRow {
   readonly id: bigint
-  /** Of the whole record. */
+  /** The size of the whole record. */
   readonly bytes: number
-  /** The beginning of the record. */
+  /** The start of the record. */
   readonly local: Buffer
-  /** The first page with the rest; 0 when there is none. */
+  /** The first overflow page, or 0. */
   readonly overflow: number
 }
 
@@ -104,7 +104,7 @@ function unlessDamaged<Result>(read: () => Result): Result | undefined {
     return read()
   } catch (error) {
     const isOfDisk = (error as NodeJS.ErrnoException).syscall !== undefined
-    // A number in a page that leads out of it is a RangeError, bytes that are no UTF-8 are a TypeError.
+    // A page number out of range is a RangeError, invalid UTF-8 a TypeError.
     if (isOfDisk || [Damage, RangeError, TypeError].some(type => error instanceof type)) return undefined
     throw error
   }
@@ -143,7 +143,10 @@ interface Space {
   readonly end: number
 }
 
-/** After the pointers and a gap, a page holds cells, free blocks, and as many stray bytes as its header says. */
+/**
+ * Checks that a page holds, after the pointers and a gap, only cells, free blocks and as many stray bytes as its header
+ * says.
+ */
 function checkSpace(bytes: Buffer, pointersEnd: number, cells: readonly Space[], usableBytes: number): void {
   const spaces = [...cells]
   for (let at = bytes.readUInt16BE(1); at !== 0; at = bytes.readUInt16BE(at)) {
@@ -178,7 +181,7 @@ function readRow(bytes: Buffer, at: number, usableBytes: number): Space & { read
   const isWhole = local === total
   const overflow = isWhole ? 0 : bytes.readUInt32BE(end)
   const row = { id, bytes: total, local: bytes.subarray(begin, end), overflow }
-  // SQLite gives a cell four bytes at least.
+  // A cell takes at least four bytes.
   return { row, at, end: isWhole ? Math.max(end, at + 4) : end + 4 }
 }
 
@@ -201,7 +204,7 @@ function parseColumns(record: Buffer): Value[] {
   return columns
 }
 
-/** Of a value by its type: null, integers, and 0 and 1 without a byte. */
+/** The size of a value by its type: null, integers, and 0 and 1 without a byte. */
 const integerBytes = [0, 1, 2, 3, 4, 6, 8, undefined, 0, 0]
 const isText = (type: bigint) => type >= 13n && type % 2n === 1n
 
@@ -219,7 +222,7 @@ function parseValue(type: bigint, bytes: Buffer): Value {
     : BigInt.asIntN(8 * bytes.length, BigInt(`0x${bytes.toString('hex')}`))
 }
 
-/** A number of up to nine bytes, seven bits in each but the ninth. */
+/** Reads a number of up to nine bytes, with seven bits in each but the ninth. */
 function readVarint(bytes: Buffer, at: number): { readonly value: bigint; readonly end: number } {
   let value = 0n
   for (let n = 0; n < 8; n++) {

@@ -9,8 +9,8 @@ import { versionOf } from './migrate.ts'
 import { openPages, type Pages, type StoredRow } from './pages.ts'
 
 /**
- * Opens a damaged store alone, to read every plant whose pages are sound. The first page, which says where the tables
- * are, must be sound.
+ * Opens a damaged store exclusively, to read every plant on sound pages. The first page, which locates the tables, must
+ * be sound.
  *
  * @throws StoreInUseError, or Error
  */
@@ -37,15 +37,15 @@ function salvage(file: string, connection: Database.Database): Salvage {
     unreadable: () => unreadable,
     async *plants() {
       for (const { page } of leaves) {
-        // A reader that is never slower than the disk would keep signals and timers waiting.
+        // A reader faster than the disk would delay signals and timers.
         await new Promise(setImmediate)
         const rows = rowsOf(pages, page)
-        // It was read a moment ago: the disk fails.
+        // It was readable a moment ago: the disk fails.
         if (rows === undefined) unreadable.pages++
         const plants: Plant[] = []
         for (const row of rows ?? []) {
           const overflow = pages.overflowPages(row)
-          // When two rows point to a page, one of them is wrong, and both look alike.
+          // If two rows point to a page, one of them is wrong, and both look alike.
           const isItsOwn = overflow?.every(each => uses[each] === 1)
           const plant = isItsOwn ? read(row, overflow) : undefined
           if (plant === undefined) unreadable.plants++
@@ -55,14 +55,14 @@ function salvage(file: string, connection: Database.Database): Salvage {
       }
     },
     async [Symbol.asyncDispose]() {
-      // In this order: closing any descriptor of a file gives up the locks that a process has on it.
+      // In this order: closing any descriptor of a file drops the process's locks on it.
       connection.close()
       closeSync(descriptor)
     },
   }
 }
 
-/** Keeps other processes out, and takes the log into the file, so that every page is there. */
+/** Keeps other processes out, and checkpoints the log, so that the file has every page. */
 function openAlone(file: string): Database.Database {
   return closeOnError(openConnection(file, { fileMustExist: true }), connection => {
     connection.unsafeMode()
@@ -81,7 +81,11 @@ function openAlone(file: string): Database.Database {
   })
 }
 
-/** Returns where the plants are, and their columns. Throws when the file is no store, or a newer one. */
+/**
+ * Returns the root page of the plants, and their columns.
+ *
+ * @throws Error if the file is not a store, or a newer one
+ */
 function findPlants(connection: Database.Database) {
   const rootOf = new Map(
     connection
@@ -103,13 +107,13 @@ function refuseNewer(connection: Database.Database): void {
   try {
     version = versionOf(connection)
   } catch {
-    // It is in a page of its own, which may be damaged.
+    // It is on a page of its own, which may be damaged.
     return
   }
   if (Number.isInteger(version)) knownVersion(version)
 }
 
-/** Returns how many plants the index of tags names; `undefined` when it is damaged too. */
+/** Returns the number of plants in the index of tags, or `undefined` if it is damaged too. */
 function countInIndex(connection: Database.Database): number | undefined {
   type Entry = readonly [tag: Buffer | null, id: bigint]
   let count = 0
@@ -120,7 +124,7 @@ function countInIndex(connection: Database.Database): number | undefined {
     )
     for (const entry of entries.raw().iterate()) {
       const order = compareTags(entry[0], last[0])
-      // Otherwise a page is in the place of another.
+      // Otherwise one page has replaced another.
       if (order < 0 || (order === 0 && entry[1] <= last[1])) return undefined
       last = entry
       count++
@@ -136,18 +140,18 @@ function compareTags(a: Buffer | null, b: Buffer | null): number {
   return Buffer.compare(a, b)
 }
 
-/** A page of rows, and the ids that it may have: above the one, up to the other. */
+/** A page of rows and the range of its ids: greater than `above`, up to `end`. */
 interface Leaf {
   readonly page: number
   readonly above: bigint
   readonly upTo: bigint
 }
 
-/** Finds the pages of rows, in the order of the ids, also those that only a damaged page points to. */
+/** Finds the pages of rows in order of id, including those that only a damaged page points to. */
 function findLeaves(pages: Pages, root: number, read: ReadPlant) {
   const leaves: Leaf[] = []
   const damaged: Leaf[] = []
-  /** How often something points to a page; more than twice is the same as twice. */
+  /** The number of pointers to each page, up to two. */
   const uses = new Uint8Array(pages.count + 1)
   const use = (page: number) => {
     uses[page] = Math.min((uses[page] as number) + 1, 2)
@@ -178,7 +182,7 @@ function findLeaves(pages: Pages, root: number, read: ReadPlant) {
   let end = plantIdMin - 1n
   for (const leaf of damaged.length > 0 ? orphans(pages, uses, read) : []) {
     const isMissing = damaged.some(({ above, upTo }) => leaf.above >= above && leaf.upTo <= upTo)
-    // The second of two with the same ids is a copy.
+    // Of two pages with the same ids, the second is a copy.
     if (!isMissing || leaf.above < end) continue
     take(leaf)
     end = leaf.upTo
@@ -186,7 +190,7 @@ function findLeaves(pages: Pages, root: number, read: ReadPlant) {
   return { leaves: leaves.sort(inOrder), uses, damagedPages: damaged.length }
 }
 
-/** Returns pages of plants that nothing sound points to; none when those that were freed cannot be told from them. */
+/** Returns pages of plants that no sound page points to. Returns none if freed pages cannot be told from them. */
 function orphans(pages: Pages, uses: Uint8Array, read: ReadPlant): Leaf[] {
   const free = pages.freePages()
   if (free === undefined) return []
@@ -211,14 +215,14 @@ function rowsOf(pages: Pages, page: number): readonly StoredRow[] | undefined {
 
 type ReadPlant = (row: StoredRow, overflow: readonly number[] | undefined) => Plant | undefined
 
-/** Judges the plant like one from outside: its row may be anything. */
+/** Parses the plant like outside input, as its row may be anything. */
 function readPlant(
   pages: Pages,
   columns: readonly (keyof VersionedRow)[],
   ...[row, overflow]: Parameters<ReadPlant>
 ): Plant | undefined {
   const values = overflow && pages.columns(row, overflow)
-  // A row that is older than a column is shorter.
+  // A row older than a column is shorter.
   if (values === undefined || values.length > columns.length || values[0] !== null) return undefined
   const stored = columns.map((column, n) => [column, n === 0 ? row.id : (values[n] ?? null)])
   const { version, ...plant } = Object.fromEntries(stored)

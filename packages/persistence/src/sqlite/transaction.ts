@@ -11,15 +11,16 @@ export function prepareAll<Name extends string>(
 }
 
 /**
- * Returns a function that makes the changes of batches in order in one transaction and returns the affected rows of each
- * batch. It asks for the next batch once it has made the one before. When it throws, it has made none.
+ * Returns a function that makes the changes of a batch in order in one transaction, and returns the affected rows of
+ * each. If it throws, none was made.
  */
 export function prepareTransaction(
   connection: Database.Database,
   statements: Statements['change'],
 ): (batches: Iterable<readonly Change[]>) => number[][] {
   const prepared = prepareAll(connection, statements)
-  // Immediate: a transaction that begins by reading could be refused its first write without waiting for the lock.
+  // Immediate: a transaction that begins with a read may be refused its first write without waiting for the
+  // lock.
   return connection.transaction((batches: Iterable<readonly Change[]>) =>
     Array.from(batches, batch =>
       batch.map(([statement, ...parameters]) => prepared[statement].run(...parameters).changes),

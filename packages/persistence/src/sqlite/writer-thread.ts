@@ -4,14 +4,12 @@ import { closeOnError, detailedReasonOf, openWriterConnection } from './connecti
 import { prepareTransaction } from './transaction.ts'
 import type { WriterAnswer, WriterCommand, WriterData, WriterLane } from './writer.ts'
 
-// The thread that waits for the disk, for every thread that changes the store. Each has a port. Batches that arrive
-// before a transaction ends share it: the more arrive, the less a change costs.
-//
-// Bulk changes have ports of their own. Single changes overtake them, and make transactions of them short.
-//
-// After a transaction that failed, SQLite has taken its changes back, but the log file may still hold them whole, and a
-// crash would restore them. So the writer first commits a transaction of its own, which overwrites them. Until that
-// works, there is an outage.
+// The only thread that writes to the store, and waits for the disk. Every thread with changes has a port to
+// it. Batches that arrive during a transaction share the next one, so a change costs less the more of them
+// arrive.
+// After a failed transaction SQLite has rolled back its changes, but the log file may still hold them
+// completely, and a crash would restore them. So the writer first commits a transaction of its own, which
+// overwrites them. Until that succeeds, the store is in outage.
 
 const recoverEveryMs = 1_000
 
@@ -25,7 +23,7 @@ const owner = parentPort as MessagePort
 const { file, batchRowsMax, statements } = workerData as WriterData
 const connection = openWriterConnection(file)
 const runTransaction = closeOnError(connection, () => prepareTransaction(connection, statements))
-// To read it also opens the log, while the store is where it was.
+// Reading it also opens the log, while the store is still in its place.
 let userVersion = connection.pragma('user_version', { simple: true }) as bigint
 const ports = new Map<MessagePort, WriterLane>()
 let lastSingleMs = Number.NEGATIVE_INFINITY
@@ -44,7 +42,7 @@ owner.on('message', (command: WriterCommand) => {
   }
 })
 
-// `startWriter` waits for it.
+// `startWriter` waits for this message.
 owner.postMessage('open')
 
 /** Makes a batch, with all that arrives before it has ended, in one transaction. */
@@ -103,12 +101,12 @@ function answer(port: MessagePort, message: WriterAnswer): void {
   port.postMessage(message)
 }
 
-/** Another process held the lock all the time, so nothing was written. */
+/** Returns whether another process held the lock throughout, so that nothing was written. */
 function isLockedOut(error: unknown): boolean {
   return `${(error as { code?: unknown }).code}`.startsWith('SQLITE_BUSY')
 }
 
-/** Commits a change of the one number that nobody reads. Returns whether that worked. */
+/** Commits a change of the one number that nothing else reads. Returns whether that worked. */
 function recover(): boolean {
   try {
     userVersion = (userVersion + 1n) % 2n ** 31n

@@ -5,42 +5,41 @@ import { DomainError } from '@plant-store/domain'
 import type { Change, Commit } from '../group-commit.ts'
 import type { Statements } from '../shared-statements.ts'
 
-/** The `workerData` of the writer's thread. */
 export interface WriterData {
   readonly file: string
   /** A transaction with this many changes takes no further batch. */
   readonly batchRowsMax: number
-  /** Compiled where Kysely is loaded already: the writer starts without it. */
+  /** Compiled by the thread that has loaded Kysely, so that the writer need not. */
   readonly statements: Statements['change']
 }
 
-/** From the thread that started the writer. */
+/** Sent by the thread that started the writer. */
 export type WriterCommand = { readonly connect: MessagePort; readonly lane: WriterLane } | 'close'
 
 /** Single changes overtake bulk ones, and do not wait for many of them. */
 export type WriterLane = 'single' | 'bulk'
 
-/** At a port, batch by batch in the order of arrival. */
+/** Sent to a port, batch by batch in order of arrival. */
 export type WriterAnswer =
-  /** The affected rows of the next changes. One port gets the commit. */
+  /** The affected rows of the next changes. Only one port gets the commit. */
   | { readonly affectedRows: readonly number[]; readonly commit?: Commit }
   /** Why none of the next changes was made. */
   | { readonly reason: string; readonly changes: number }
-  /** To every port: why the writer cannot write at all; `undefined` once it can. */
+  /** To every port: why the writer cannot write, or `undefined` once it can again. */
   | { readonly outage: string | undefined }
 
-/** Starts the one thread that writes to a store. */
+/** Starts the only thread that writes to a store. */
 export async function startWriter(
   workerData: WriterData,
 ): Promise<AsyncDisposable & { connect(lane: WriterLane): MessagePort }> {
-  // Its garbage is small and short-lived. V8's own choice is as much memory as for a thread that serves.
+  // Its garbage is short-lived. V8's default is as much memory as for a thread that serves.
   const resourceLimits = { maxYoungGenerationSizeMb: 8 }
   const thread = new Worker(new URL(`./writer-thread${extname(import.meta.url)}`, import.meta.url), {
     workerData,
     resourceLimits,
   })
   const tell = (command: WriterCommand, transfer: MessagePort[] = []) => thread.postMessage(command, transfer)
-  // Rejects with what kept the thread from opening the store.
+  // Rejects with the reason why the thread could not open the store.
   await once(thread, 'message')
 
   return {
@@ -57,11 +56,11 @@ export async function startWriter(
   }
 }
 
-/** The writer, as seen from a thread that makes changes through it. */
+/** The writer as other threads use it. */
 export interface Writer {
   /** Resolves to the affected rows once the changes are durable. Calls take effect in their order. */
   runTransaction(batch: readonly Change[]): Promise<readonly number[]>
-  /** Returns why nothing can be written at the moment; `undefined` when it can. */
+  /** Returns why nothing can be written, or `undefined`. */
   outage(): string | undefined
   close(): void
 }
@@ -73,7 +72,7 @@ interface Batch extends PromiseWithResolvers<readonly number[]> {
 export function connectToWriter(port: MessagePort, onCommit: (commit: Commit) => void = () => {}): Writer {
   let outage: string | undefined
   const batches: Batch[] = []
-  /** Batches that shared a transaction are answered together. */
+  /** Batches of one transaction are answered together. */
   const settle = (changes: number, outcome: (batch: Batch, from: number) => void) => {
     for (let from = 0; from < changes; ) {
       const batch = batches.shift() as Batch
@@ -111,7 +110,7 @@ export function connectToWriter(port: MessagePort, onCommit: (commit: Commit) =>
 
 const couldNotWrite = (reason: string) => unavailable('the store could not write the change', reason)
 
-/** @param reason as an error, since logs write out an error and not a string */
+/** @param reason becomes the cause as an Error, since logs write out only errors */
 export function unavailable(message: string, reason: string): DomainError {
   return new DomainError('store-unavailable', message, { cause: new Error(reason) })
 }

@@ -9,7 +9,7 @@ export interface ArchivedPlants {
   readonly plants: PlantRepository
 }
 
-/** One promise of the port. `run` rejects when the archive, whose store must be empty, doesn't keep it. */
+/** One promise of the port. `run` takes an archive of an empty store and rejects if it breaks the promise. */
 export interface PlantArchiveCase {
   readonly name: string
   run(store: ArchivedPlants): Promise<void>
@@ -28,7 +28,7 @@ async function storedIn(archive: PlantArchive): Promise<Plant[]> {
   return plants
 }
 
-/** One by one: of thousands of plants, a comparison of the whole takes long to find a difference. */
+/** Compares one by one: a deep comparison of thousands takes long to find a difference. */
 function assertSame(found: readonly Plant[], expected: readonly Plant[]): void {
   for (const [index, plant] of expected.entries()) assert.deepEqual(found[index], plant)
   assert.equal(found.length, expected.length)
