@@ -35,31 +35,48 @@ export function toBuffer(piece: Buffer | string): Buffer {
 }
 
 const blockBytesMax = 64 * 1024
+/** A piece as long as that is kept as it is: a copy would leave garbage of the same length. */
+const longPieceBytes = 16 * 1024
 
-/** Collects pieces in blocks. Each kept as it arrives takes 400 bytes of memory, even if it has one. */
+/** Collects pieces, small ones in blocks. Each kept as it arrives takes 400 bytes of memory, even if it has one. */
 export function createPieces() {
-  let blocks: Buffer[] = []
+  let parts: Buffer[] = []
   let block = Buffer.alloc(0)
+  /** What is used of the block, and how much of that is among the parts. */
   let used = 0
+  let kept = 0
   let length = 0
+  const keepUsed = () => {
+    if (used > kept) parts.push(block.subarray(kept, used))
+    kept = used
+  }
+  const addSmall = (piece: Buffer) => {
+    if (piece.length > block.length - used) {
+      keepUsed()
+      block = Buffer.allocUnsafe(Math.max(piece.length, Math.min(length, blockBytesMax)))
+      used = 0
+      kept = 0
+    }
+    used += piece.copy(block, used)
+  }
   return {
     add(piece: Buffer): void {
-      const fitting = piece.copy(block, used)
-      used += fitting
+      if (piece.length < longPieceBytes) addSmall(piece)
+      else {
+        keepUsed()
+        parts.push(piece)
+      }
       length += piece.length
-      const rest = piece.length - fitting
-      if (rest === 0) return
-      blocks.push(block)
-      block = Buffer.allocUnsafe(Math.max(rest, Math.min(length - rest, blockBytesMax)))
-      used = piece.copy(block, 0, fitting)
     },
     length: () => length,
     /** Returns what was added, and starts over. */
     take(): Buffer {
-      const whole = Buffer.concat([...blocks, block.subarray(0, used)], length)
-      blocks = []
+      keepUsed()
+      const whole = Buffer.concat(parts, length)
+      parts = []
       block = Buffer.alloc(0)
       used = 0
+      kept = 0
       length = 0
       return whole
     },
