@@ -1,6 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { anySeed } from '@plant-store/harness/random'
+import { announcementsPart } from './announcements.ts'
 import { batchesPart } from './batches.ts'
 import { fuzzPart, httpPart, jsonPart, modelPart, naughtyPart, postgresPart } from './checks.ts'
 import { clockPart } from './clock.ts'
@@ -32,12 +33,14 @@ const parts: readonly Part[] = [
   postgresPart,
   failoverPart,
   batchesPart,
+  announcementsPart,
   killPart,
 ]
 
 /** Each with the part that must notice it, and what it then says: a program that can't even start is no proof. */
 const breaks: Readonly<Record<string, { readonly part: string; readonly noticed: RegExp }>> = {
   'answer-before-commit': { part: 'kill', noticed: /no order of events explains/ },
+  'answer-not-awaited': { part: 'announcements', noticed: /never heard of/ },
   'last-writer-wins': { part: 'model', noticed: /is: 'taken'|no order explains/ },
   'synchronous-normal': { part: 'power-cut', noticed: /is lost/ },
   'folder-not-synced': { part: 'power-cut-copies', noticed: /is lost/ },

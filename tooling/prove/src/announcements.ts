@@ -1,0 +1,196 @@
+import { EventEmitter, once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { launchServer, temporaryFolder, until } from '@plant-store/harness'
+import { createRandom, type Random } from '@plant-store/harness/random'
+import { openStorage } from '@plant-store/persistence'
+import { mintSecret, mintWebhookId } from '@plant-store/webhooks'
+import Database from 'better-sqlite3'
+import { readRange } from './kill.ts'
+import { type Circumstances, type Finding, figure, type Part, timeIsUp } from './part.ts'
+import { startProgram, type TestedProgram } from './program.ts'
+
+const listeners = 2
+const clients = 8
+const createsOfRound = 60
+/** Until the first delivery: the program looks for webhooks every two seconds. */
+const deliveryTimeoutMs = 5_000
+const drainTimeoutMs = 120_000
+
+export const announcementsPart: Part = { name: 'announcements', share: 0.2, run: runAnnouncements }
+
+/**
+ * Kills the program at random moments while it creates and delivers. In the end, every plant that is there must have
+ * reached each webhook, under one id, and nothing else may have.
+ */
+export async function runAnnouncements(circumstances: Circumstances, kills = 100): Promise<Finding> {
+  const { seed, preload, scale } = circumstances
+  const random = createRandom(seed)
+  using folder = temporaryFolder()
+  const file = join(folder.path, 'plants.db')
+  const options = { databaseUrl: `file:${file}`, preload }
+  await using resources = new AsyncDisposableStack()
+  const receipts = new EventEmitter()
+  let received = 0
+  receipts.on('receipt', () => received++)
+  const webhooks: Listener[] = []
+  {
+    // A program that is broken on purpose makes the tables.
+    await using _program = await startProgram(options)
+    await using storage = await openStorage({ url: options.databaseUrl })
+    for (let n = 0; n < listeners; n++) {
+      const listener = resources.use(await listen(random, receipts))
+      const webhook = { id: mintWebhookId(), url: listener.url, allowsPrivate: true, createdAt: new Date(n) }
+      await storage.webhooks.add(webhook, mintSecret())
+      webhooks.push(listener)
+    }
+  }
+
+  const failures: string[] = []
+  const answered: bigint[] = []
+  const wanted = Math.ceil(kills * scale)
+  let killed = 0
+  let nextId = 1n
+  for (; killed < wanted && !timeIsUp(circumstances); killed++) {
+    endLeases(file)
+    if (random.chance(0.1)) {
+      await using _server = launchServer(options)
+      await sleep(random.below(400))
+    }
+    await using program = await startProgram(options)
+    const moment = Promise.withResolvers<void>()
+    const isDelivering = random.chance(0.7)
+    const killAfter = 1 + random.below(createsOfRound)
+    let created = 0
+    const work = async () => {
+      while (created < createsOfRound) {
+        const ids = [nextId++]
+        if (random.chance(0.2)) ids.push(nextId++, nextId++)
+        if (!(await create(program, random, ids))) return
+        answered.push(...ids)
+        created += ids.length
+        if (!isDelivering && created >= killAfter) moment.resolve()
+      }
+    }
+    const working = Array.from({ length: clients }, () =>
+      work().catch(error => failures.push(`round ${killed}: ${error.message}`)),
+    )
+    let left = 1 + random.below(createsOfRound)
+    const count = () => --left === 0 && moment.resolve()
+    if (isDelivering) receipts.on('receipt', count)
+    await Promise.race([moment.promise, sleep(deliveryTimeoutMs, undefined, { ref: false })])
+    receipts.off('receipt', count)
+    // From between two answers to the middle of a commit, or of a delivery.
+    await sleep(random.below(20))
+    const ended = await program.end('SIGKILL')
+    if (ended !== 'SIGKILL') failures.push(`it ended before it was killed: ${ended}`)
+    await Promise.all(working)
+  }
+
+  endLeases(file)
+  for (const each of webhooks) each.isKind = true
+  await using program = await startProgram(options)
+  await drain(options.databaseUrl).catch(error => failures.push(error.message))
+  const there = new Set((await readRange(program.operations, 0n, 2n ** 62n)).keys())
+  for (const id of answered) if (!there.has(id)) failures.push(`the answered create of plant ${id} is lost`)
+  let lost = 0
+  for (const [n, { plants, events }] of webhooks.entries()) {
+    const missing = [...there].filter(id => !plants.has(id))
+    lost += missing.length
+    for (const id of missing) failures.push(`webhook ${n} never heard of plant ${id} (seed ${seed})`)
+    for (const id of plants) if (!there.has(id)) failures.push(`webhook ${n} heard of plant ${id}`)
+    if (events.size !== plants.size)
+      failures.push(`${figure(plants.size)} plants had ${figure(events.size)} webhook-ids`)
+  }
+  const duplicates = received - listeners * there.size
+  return {
+    tried: `${figure(killed)} of ${figure(wanted)} kills; ${figure(there.size)} plants for ${listeners} webhooks, ${figure(received)} deliveries received, ${figure(duplicates)} of them more than once`,
+    times: killed,
+    failures,
+    lost,
+  }
+}
+
+interface Listener extends AsyncDisposable {
+  readonly url: string
+  /** The ids of the plants that it received. */
+  readonly plants: ReadonlySet<bigint>
+  /** The webhook-ids. */
+  readonly events: ReadonlySet<string>
+  /** Receives everything from now on. */
+  isKind: boolean
+}
+
+/** Receives most deliveries, some of them late, and now and then fails or cuts the connection. */
+async function listen(random: Random, receipts: EventEmitter): Promise<Listener> {
+  const plants = new Set<bigint>()
+  const events = new Set<string>()
+  const server = createServer(async (request, response) => {
+    let body = ''
+    for await (const chunk of request) body += chunk
+    const id = BigInt(/^\{"id":(-?\d+),/.exec(body)?.[1] as string)
+    if (!listener.isKind && random.chance(0.02)) return void response.writeHead(500).end()
+    if (!listener.isKind && random.chance(0.1)) await sleep(random.below(100))
+    // Received all the same: whether the answer arrives is another matter.
+    plants.add(id)
+    events.add(`${request.headers['webhook-id']}`)
+    receipts.emit('receipt')
+    if (!listener.isKind && random.chance(0.02)) request.socket.destroy()
+    else response.end()
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const listener: Listener = {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    plants,
+    events,
+    isKind: false,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+  return listener
+}
+
+/** Creates plants in one of the ways there are. Returns whether that was answered. */
+async function create(
+  { operations, client }: TestedProgram,
+  random: Random,
+  ids: bigint[],
+): Promise<boolean> {
+  const [id, ...others] = ids as [bigint, ...bigint[]]
+  if (others.length > 0) {
+    const body = ids.map(each => `{"id":${each},"name":"of a batch"}`).join('\n')
+    const headers = { 'content-type': 'application/x-ndjson' }
+    const answer = await client.ask('POST', '/plants/batch', { body, headers }).catch(() => undefined)
+    return answer?.status === 200
+  }
+  const text = { name: `plant ${id}` }
+  const made = random.chance(0.5) ? operations.create(id, text) : operations.replaceIf(id, text, undefined)
+  return (await made).is === 'done'
+}
+
+/** As if the time of every lease were over: a process that was killed gives none back. */
+function endLeases(file: string): void {
+  const database = new Database(file)
+  database.exec('update webhooks set leased_until = 0')
+  database.close()
+}
+
+/** Waits until nothing waits any more. */
+async function drain(url: string): Promise<void> {
+  await using storage = await openStorage({ url })
+  await until(
+    'every plant to be delivered',
+    async () => {
+      const figures = await storage.outbox.figures()
+      // What failed is tried again at once.
+      for (const { id } of await storage.webhooks.list()) await storage.webhooks.retry(id)
+      return figures.length === listeners && figures.every(({ waiting, givenUp }) => waiting + givenUp === 0)
+    },
+    drainTimeoutMs,
+  )
+}
