@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs'
+import { existsSync, globSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { configDefaults, mergeConfig, type ViteUserConfig } from 'vitest/config'
@@ -18,6 +18,15 @@ const ownFile = resolve('vitest.config.ts')
 const own: ViteUserConfig = existsSync(ownFile) ? (await import(pathToFileURL(ownFile).href)).default : {}
 
 const { TESTS } = process.env
+const only = TESTS ? TESTS.split(',') : undefined
+
+/** A project has files of its own: of those, the ones that are asked for. */
+const projects = own.test?.projects?.flatMap(project => {
+  if (only === undefined || typeof project !== 'object' || !('test' in project)) return [project]
+  const files = globSync(project.test?.include ?? [], { exclude: project.test?.exclude ?? [] })
+  const include = files.filter(file => only.includes(file))
+  return include.length > 0 ? [{ ...project, test: { ...project.test, include } }] : []
+})
 
 /** Some tests import a source of their own package: here they must see what is built of it. */
 const built = {
@@ -39,6 +48,7 @@ const onBuilt: ViteUserConfig = {
   ssr: {},
   test: {
     ...own.test,
+    ...(projects && { projects }),
     globalSetup: [own.test?.globalSetup ?? []].flat().filter(file => file !== freshBuild),
   },
 }
@@ -55,6 +65,6 @@ export default mergeConfig(onBuilt, {
     sequence: { sequencer: QuickFirst },
     // Measures time: with every expression counted, it takes minutes.
     exclude: [...configDefaults.exclude, 'test/long-texts.test.ts'],
-    ...(TESTS && { include: TESTS.split(',') }),
+    ...(only && { include: only }),
   },
 })
