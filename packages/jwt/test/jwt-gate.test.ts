@@ -198,7 +198,7 @@ describe('a token', () => {
   test.each<[string, object, string]>([
     ['that is too long', { padding: 'x'.repeat(8192) }, 'the access token is longer than 8192 bytes'],
     ['for nobody', { sub: undefined }, 'the access token is not valid: missing required "sub" claim'],
-    ['for a number', { sub: 7 }, 'the access token is not valid: "sub" claim must be a text'],
+    ['for a number', { sub: 7 }, 'the access token is not valid: "sub" claim must be a non-empty string'],
   ])('%s is refused with the reason', async (_, claims, message) => {
     const admission = async (token: string) => createGate()(credentials(token), 'plants:write')
     await expect(admission(await sign(key, claims))).rejects.toThrow(message)

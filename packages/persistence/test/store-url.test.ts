@@ -1,7 +1,8 @@
-import { parseStoreUrl, storageName, storeFiles } from '@plant-store/persistence'
+import { defaultStoreUrl, parseStoreUrl, storageName, storeFiles } from '@plant-store/persistence'
 import { expect, test } from 'vitest'
 
 test.each([
+  [defaultStoreUrl, { kind: 'file', file: 'data/plant-store.db' }, 'data/plant-store.db'],
   ['file:data/plants.db', { kind: 'file', file: 'data/plants.db' }, 'data/plants.db'],
   ['file:/data/plants.db', { kind: 'file', file: '/data/plants.db' }, '/data/plants.db'],
   ['file:///data/a%20b%3F.db', { kind: 'file', file: '/data/a b?.db' }, '/data/a b?.db'],
@@ -56,6 +57,8 @@ test.each([
   ['postgres:///plants', serverForm],
   ['postgres:///plants?host=', serverForm],
   ['postgres://a,/plants', serverForm],
+  ['postgres://,a/plants?host=/run', serverForm],
+  ['postgres://a,b:port/plants', serverForm],
   ['postgres://a,,b/plants', serverForm],
   ['postgres://a b/plants', serverForm],
   ['postgres://u:p@ss@db/plants', serverForm],
