@@ -8,16 +8,7 @@ import { importPlants } from './commands/import-plants.ts'
 import { serve } from './commands/serve.ts'
 import { exportTokens, importTokens } from './commands/token-file.ts'
 import { createToken, listTokens, revokeToken } from './commands/tokens.ts'
-import {
-  addWebhook,
-  listWebhooks,
-  logWebhook,
-  pauseWebhook,
-  removeWebhook,
-  resumeWebhook,
-  retryWebhook,
-  rotateSecret,
-} from './commands/webhooks.ts'
+import { webhook } from './commands/webhooks.ts'
 import { exitCodes, Failure } from './failure.ts'
 
 const token = new Command('token')
@@ -27,17 +18,6 @@ const token = new Command('token')
   .addCommand(revokeToken)
   .addCommand(exportTokens)
   .addCommand(importTokens)
-
-const webhook = new Command('webhook')
-  .description('Manage the webhooks that get every new plant.')
-  .addCommand(addWebhook)
-  .addCommand(listWebhooks)
-  .addCommand(removeWebhook)
-  .addCommand(pauseWebhook)
-  .addCommand(resumeWebhook)
-  .addCommand(retryWebhook)
-  .addCommand(rotateSecret)
-  .addCommand(logWebhook)
 
 const program = new Command('plant-store')
   .version(manifest.version)

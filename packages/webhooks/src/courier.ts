@@ -6,43 +6,30 @@ import { signedHeaders } from './signature.ts'
 import type { Webhook, WebhookId } from './webhook.ts'
 import type { WebhookRepository } from './webhook-repository.ts'
 
-export interface CourierLimits {
-  /** How often it looks for what is due, when nothing is. */
-  readonly pollMs: number
-  /** From the name of the host to the end of the answer. `post` keeps to it. */
-  readonly deliveryTimeoutMs: number
-  /** No delivery of a claim begins later than this. */
-  readonly claimTimeMs: number
-  readonly claimRowsMax: number
-  readonly claimTextBytesMax: number
-  readonly webhooksAtOnce: number
-  /** For each failed attempt of a delivery but the last: three days in all. */
-  readonly retryDelaysMs: readonly number[]
-  /** A failing webhook is left alone for twice as long each time, from a second up to this. */
-  readonly webhookDelayMaxMs: number
-  /** A webhook that has failed for so long is paused. */
-  readonly pauseAfterMs: number
-  /** Deliveries of a webhook that wait or were given up. */
-  readonly outboxRowsMax: number
-  /** How often those are counted. */
-  readonly countEveryMs: number
-}
-
 const [second, minute, hour] = [1_000, 60_000, 3_600_000]
 
-export const courierLimits: CourierLimits = {
+export const courierLimits = {
+  /** How often it looks for what is due, when nothing is. */
   pollMs: second / 2,
+  /** From the name of the host to the end of the answer. `post` keeps to it. */
   deliveryTimeoutMs: 15 * second,
+  /** No delivery of a claim begins later than this. */
   claimTimeMs: 15 * second,
   claimRowsMax: 100,
   claimTextBytesMax: 1024 * 1024,
   webhooksAtOnce: 16,
+  /** For each failed attempt of a delivery but the last: three days in all. */
   retryDelaysMs: [5 * second, 5 * minute, 30 * minute, ...[2, 5, 10, 14, 18, 24].map(hours => hours * hour)],
+  /** A failing webhook is left alone for twice as long each time, from a second up to this. */
   webhookDelayMaxMs: 5 * minute,
+  /** A webhook that has failed for so long is paused. */
   pauseAfterMs: 5 * 24 * hour,
+  /** Deliveries of a webhook that wait or were given up. */
   outboxRowsMax: 1_000_000,
+  /** How often those are counted. */
   countEveryMs: 10 * second,
 }
+export type CourierLimits = Readonly<typeof courierLimits>
 
 /** One attempt to deliver. The body is JSON. */
 export interface Post extends Pick<Webhook, 'url' | 'allowsPrivate'> {

@@ -9,7 +9,7 @@ import { timeMs } from '../terminal/time.ts'
 /** Each costs every new plant a row. */
 const webhooksMax = 100
 
-export const addWebhook = new Command('add')
+const addWebhook = new Command('add')
   .description('Add a webhook and print its secret. This is the only time that it is shown.')
   .argument('<url>', 'to POST every new plant to, https')
   .option('--allow-private', 'also take http, and addresses of this machine and of private networks', false)
@@ -26,7 +26,7 @@ export const addWebhook = new Command('add')
     if (!json) process.stderr.write(`The webhook ${id} gets every plant that is added from now on.\n`)
   })
 
-export const listWebhooks = new Command('list')
+const listWebhooks = new Command('list')
   .description('List the webhooks, and what waits for each. Never the secret.')
   .addOption(jsonOption)
   .action(async output => {
@@ -50,7 +50,7 @@ export const listWebhooks = new Command('list')
     print(output, all, rows.length === 0 ? 'There are no webhooks.' : table([head, ...rows]))
   })
 
-export const logWebhook = new Command('log')
+const logWebhook = new Command('log')
   .description('List what was given up and what waits, with the reason of the last failure.')
   .argument('<id>', 'of the webhook')
   .option('--limit <count>', 'how many plants', countOf, 20)
@@ -76,7 +76,7 @@ export const logWebhook = new Command('log')
     print({ json }, all, rows.length === 0 ? `Nothing waits for ${id}.` : table([head, ...rows]))
   })
 
-export const rotateSecret = new Command('rotate')
+const rotateSecret = new Command('rotate')
   .description('Give a webhook a new secret and print it. The old one signs as well until the overlap ends.')
   .argument('<id>', 'of the webhook')
   .option('--overlap <time>', 'such as 30min or 7d (by default 24h)', timeMs)
@@ -97,10 +97,16 @@ const simple = (name: 'remove' | 'pause' | 'resume' | 'retry', description: stri
       print(output, { [done]: id }, `${id} is ${done}.`)
     })
 
-export const removeWebhook = simple('remove', 'Remove a webhook and all that waits for it.', 'removed')
-export const pauseWebhook = simple('pause', 'Deliver nothing for now. What is added waits.', 'paused')
-export const resumeWebhook = simple('resume', 'Deliver again what waits.', 'resumed')
-export const retryWebhook = simple('retry', 'Try at once what failed, also what was given up.', 'retried')
+export const webhook = new Command('webhook')
+  .description('Manage the webhooks that get every new plant.')
+  .addCommand(addWebhook)
+  .addCommand(listWebhooks)
+  .addCommand(simple('remove', 'Remove a webhook and all that waits for it.', 'removed'))
+  .addCommand(simple('pause', 'Deliver nothing for now. What is added waits.', 'paused'))
+  .addCommand(simple('resume', 'Deliver again what waits.', 'resumed'))
+  .addCommand(simple('retry', 'Try at once what failed, also what was given up.', 'retried'))
+  .addCommand(rotateSecret)
+  .addCommand(logWebhook)
 
 async function change(id: string, make: (webhooks: Storage['webhooks']) => Promise<boolean>): Promise<void> {
   await using storage = await openStorage({ url: storeUrl(), mustExist: true })
