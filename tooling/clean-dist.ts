@@ -1,4 +1,4 @@
-// What a removed source left behind would be packed and published.
+// Otherwise the output of a removed source would be published.
 import { rmSync } from 'node:fs'
 
 rmSync('dist', { recursive: true, force: true })

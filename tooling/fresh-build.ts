@@ -2,9 +2,9 @@ import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Builds what the tests of this folder's package start, before they run and before they run again. */
+/** Builds what the tests of this package start, before they run and before they run again. */
 export default function setUp(project: { onTestsRerun(listener: () => Promise<void>): void }): void {
-  // Turbo, which runs them, has built it.
+  // Turbo has built it.
   if (process.env['TURBO_HASH'] !== undefined) return
   build()
   project.onTestsRerun(async () => build())

@@ -1,5 +1,5 @@
-// `pnpm --filter … test` on a fresh clone installs for that package only, and pnpm takes that for enough from then on.
-// So what is missing is installed as well. Plain JavaScript: whatever Node there is runs it.
+// `pnpm --filter … test` on a fresh clone installs only that package, and pnpm then considers the workspace
+// installed. So this installs the rest. Plain JavaScript, for any version of Node.
 import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync } from 'node:fs'
 

@@ -14,7 +14,7 @@ import { stripVTControlCharacters } from 'node:util'
 
 const root = join(import.meta.dirname, '..')
 const turbo = fileURLToPath(import.meta.resolve('turbo/bin/turbo'))
-// No file of the repository can say so.
+// Turbo has no configuration file for this.
 Object.assign(process.env, { TURBO_TELEMETRY_DISABLED: '1' })
 
 const args = process.argv.slice(2)
@@ -34,8 +34,8 @@ if (args[0] === 'turbo') {
 }
 
 /**
- * Runs the tests of all packages, several packages at once and several files of each: most of the time they wait.
- * What comes from turbo's cache is printed again, so that the total is of all files.
+ * Runs the tests of all packages, several packages and files at once, as they mostly wait. Prints cached results too,
+ * so that the total covers all files.
  */
 async function test(options: readonly string[]): Promise<void> {
   const beganMs = performance.now()
@@ -48,7 +48,7 @@ async function test(options: readonly string[]): Promise<void> {
   const run = ['run', 'vitest', '--concurrency=3', '--continue=dependencies-successful', '--log-prefix=none']
   const all = [turbo, ...run, ...options, '--', ...vitest]
   const child = spawn(process.execPath, all, { stdio: ['inherit', 'pipe', 'inherit'] })
-  // A terminal interrupts both processes, and turbo then ends with 0.
+  // A terminal interrupts both processes, and turbo then exits with 0.
   let isFinished = true
   process.on('SIGINT', () => {
     isFinished = false
@@ -72,13 +72,13 @@ async function test(options: readonly string[]): Promise<void> {
   const { files, tests, failed } = total
   const seconds = Math.round((performance.now() - beganMs) / 1000)
   console.log(`\n${files} files, ${tests} tests, ${failed} failed, ${skipped.length} skipped, ${seconds} s`)
-  // CI tests everything but what it has no right to: not every root may mount a disk or trace a process.
+  // CI runs every test that its rights allow: not every root may mount a disk or trace a process.
   const { CI } = process.env
   const isWhole = files > 0 && (!CI || skipped.every(each => each.includes(': not allowed: ')))
   process.exit(isFinished && isWhole && failed === 0 ? (status ?? 1) : 1)
 }
 
-/** Silent, unless it fails. */
+/** Builds silently, unless it fails. */
 function build(name: string): void {
   const options = ['run', 'build', `--filter=${name}`, '--output-logs=errors-only', '--log-order=grouped']
   const { status, stdout, stderr } = spawnSync(process.execPath, [turbo, ...options], {
@@ -90,11 +90,11 @@ function build(name: string): void {
   process.exit(1)
 }
 
-/** Node with these arguments takes the place of this process: signals reach it, and its exit code is the one that is seen. */
+/** Replaces this process with Node: signals reach it, and its exit code is returned. */
 function become(nodeArgs: readonly string[]): void {
   if (process.platform !== 'win32')
     process.execve?.(process.execPath, [process.execPath, ...nodeArgs], process.env)
-  // Windows has no such call. Its terminal interrupts both processes; the program decides what that means.
+  // Windows cannot replace a process. Its terminal interrupts both, and the program decides what to do.
   process.on('SIGINT', () => {})
   spawn(process.execPath, nodeArgs, { stdio: 'inherit' }).on('exit', code => process.exit(code ?? 1))
 }

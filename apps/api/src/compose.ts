@@ -9,10 +9,10 @@ import type { ProcessLog } from './log.ts'
 import { createScrape } from './scrape.ts'
 import { createStoreLog } from './store-log.ts'
 
-/** Of the time to stop in: for the delivery under way, while requests are answered. */
+/** The share of the shutdown timeout for deliveries in progress, while requests are answered. */
 const courierStopShare = 0.5
 
-/** The number of its thread. Those that answer count from 1. */
+/** The number of its thread. HTTP threads count from 1. */
 const courierThread = -1
 
 export interface RunningService extends AsyncDisposable {
@@ -75,7 +75,7 @@ export async function startService(
   }
 }
 
-/** Delivers what a store announces, and answers no requests. */
+/** Starts a courier without an HTTP server. */
 export async function startCourierAlone(config: Config, log: ProcessLog): Promise<AsyncDisposable> {
   await using starting = new AsyncDisposableStack()
   const { courier } = await openParts(config, log, true, starting)

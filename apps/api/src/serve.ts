@@ -18,7 +18,7 @@ export function serve(): Promise<void> {
   })
 }
 
-/** Delivers announcements until a signal arrives. Otherwise as {@link serve}. */
+/** Runs the courier until a signal arrives. Otherwise like {@link serve}. */
 export function runCourier(): Promise<void> {
   return run(async (config, log) => {
     const courier = await startCourierAlone(config, log)

@@ -125,7 +125,7 @@ describe('NDJSON', () => {
 })
 
 describe('CSV', () => {
-  test('tells no tag from an empty one, and quotes from none', async () => {
+  test('distinguishes no tag from an empty one, and quotes from none', async () => {
     const content = 'name,tag,id\n"a, ""b""\nc",,1\nplain,"",2\n,"t\r\nu",3\n"","say ""x""",-4\r\n" é ",x,+5'
     expect(await imported(content, '--rejects', 'r')).toMatchObject({ code: 3, inserted: 4, rejected: 1 })
     expect(await stored()).toEqual([

@@ -40,9 +40,9 @@ export interface PlantClient {
   /** Yields page after page. Requests the next page only when the caller wants it. */
   pages(query?: PlantListQuery, options?: CallOptions): AsyncGenerator<readonly Plant[], void, void>
   /**
-   * Creates or replaces. With a condition, repeated attempts overwrite nothing else. If an attempt without an answer
-   * may have made the change and the next gets 412, the plant is read: the call resolves if the plant is as requested,
-   * and otherwise rejects with that refusal and `mayHaveChanged`.
+   * Creates or replaces. With a condition, repeated attempts overwrite nothing else. An attempt without an answer may
+   * have made the change. If the next gets 412, the plant is read: the call resolves if the plant is as requested, and
+   * otherwise rejects with that refusal and `mayHaveChanged`.
    */
   replace(plant: PlantInput, options?: ReplaceOptions): Promise<VersionedPlant>
   /**

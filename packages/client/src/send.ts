@@ -171,7 +171,7 @@ const neverConnectedCodes = new Set<unknown>([
   'ConnectionRefused',
 ])
 
-/** Deno gives only a message (as of 2.9.6). */
+/** Deno has only a message (as of 2.9.6). */
 const neverConnectedOnDeno = /: client error \(Connect\): /
 
 function neverConnected(error: unknown): boolean {

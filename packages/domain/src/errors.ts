@@ -1,7 +1,4 @@
-/**
- * Every way in which a rule of the plant store can fail. A new code compiles only once the HTTP adapter gives it an
- * answer.
- */
+/** Every way in which a rule of the plant store can fail. A new code compiles only once the HTTP adapter maps it. */
 export type DomainErrorCode =
   | 'invalid-plant'
   | 'invalid-plant-id'

@@ -9,11 +9,11 @@ import type { PlantRow } from './tables.ts'
 export interface StatementDatabase
   extends Pick<StatementRunner, 'read' | 'readPage'>,
     Pick<GroupCommitOptions, 'runTransaction' | 'transactionsMax'> {
-  /** For changes that single ones need not wait for. Without it, they share `runTransaction`. */
+  /** Runs bulk changes, for which single ones need not wait. By default `runTransaction`. */
   readonly runBulk?: GroupCommitOptions['runTransaction']
   /** Rejects while the database cannot be read or written. */
   check(): Promise<void>
-  /** Called once, after the last change has its outcome. */
+  /** To be called once, after the last change has an outcome. */
   close(): void | Promise<void>
 }
 

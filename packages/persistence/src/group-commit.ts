@@ -57,7 +57,7 @@ interface Submitted {
 }
 
 /**
- * Turns of the event loop between the end of a transaction and the next one: clients just answered send their next
+ * Turns of the event loop between the end of a transaction and the next one: clients with an answer send their next
  * change in that time, and share it.
  */
 const turnsAfterTransaction = 2

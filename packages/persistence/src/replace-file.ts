@@ -54,7 +54,7 @@ export async function replaceFile<Result>(
 /** A store without a log that no other process can open until it is disposed of. */
 interface TakenStore extends Disposable {
   /**
-   * Overwrites the first page of the old store after another file took its name. A process that opened it just before
+   * Overwrites the first page of the old store after another file took its name. A process that has opened it meanwhile
    * waits for the lock, and would otherwise write to a file without a name.
    */
   spoil(): void

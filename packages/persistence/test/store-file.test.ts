@@ -228,7 +228,7 @@ test('a store that another program keeps locked is not opened, and one line says
   await (await openStorage({ url: `file:${file}` }))[Symbol.asyncDispose]()
 }, 20_000)
 
-test('the writer gives a store up that stays locked for five seconds, and what is no store at once', () => {
+test('the writer abandons a store that stays locked for five seconds, and refuses another file at once', () => {
   const file = join(temporaryFolder(), 'plants.db')
   const other = new Database(file)
   other.exec('create table t (a); begin immediate')

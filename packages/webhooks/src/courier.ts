@@ -35,11 +35,11 @@ export type CourierLimits = Readonly<typeof courierLimits>
 export interface Post extends Pick<Webhook, 'url' | 'allowsPrivate'> {
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
-  /** Ends the attempt: it is neither delivered nor failed. */
+  /** Ends the attempt, which then neither succeeded nor failed. */
   readonly signal: AbortSignal
 }
 
-/** What operators want to know. */
+/** A report for operators. */
 export type CourierReport =
   | { readonly event: 'delivered'; readonly webhook: WebhookId; readonly count: number }
   | {
@@ -58,21 +58,21 @@ export interface CourierOptions {
   readonly report: (report: CourierReport) => void
   readonly limits?: Partial<CourierLimits>
   readonly now?: () => number
-  /** Resolves after this time, or at once when the signal is aborted. */
+  /** Resolves after this time, or once the signal is aborted. */
   readonly wait?: (ms: number, signal: AbortSignal) => Promise<void>
 }
 
 export interface CourierSignals {
-  /** Nothing more is begun. */
+  /** Begins nothing more once it is aborted. */
   readonly stop: AbortSignal
-  /** What is under way is given up. */
+  /** Ends what is in progress once it is aborted. */
   readonly abort: AbortSignal
 }
 
 /**
- * Returns a function that delivers until it is stopped, and then gives back every lease. The deliveries of a webhook
- * are made one after another, in the order as created: one that fails waits, and the others go on. Webhooks do not wait
- * for each other.
+ * Returns a function that delivers until it is stopped, and then returns every lease. Deliveries of a webhook are made
+ * one after another in order of creation. One that fails waits while the others continue. Webhooks do not wait for each
+ * other.
  */
 export function createCourier({
   outbox,
@@ -166,7 +166,7 @@ export function createCourier({
         await limitOutbox().catch(passOverOutage)
       }
       const isBusy = underWay.size >= limits.webhooksAtOnce
-      // The lease begins after this, however late its claim arrives.
+      // The lease begins after this time, however late the claim arrives.
       const askedAt = now()
       const claim = isBusy ? undefined : await outbox.claim(claimLimits).catch(passOverOutage)
       if (claim === undefined) {
@@ -184,17 +184,17 @@ export function createCourier({
 
 const reasonLengthMax = 200
 
-/** A listener has a say in it: for a log and a terminal. */
+/** Returns a reason for logs and terminals. A listener can influence it. */
 function reasonOf({ message }: Error): string {
   return message.slice(0, reasonLengthMax).replaceAll(/\p{C}/gu, '?')
 }
 
-/** Up to a fifth later, so that what failed together is not repeated together. */
+/** Adds up to a fifth, so that what failed together is not repeated together. */
 function withJitter(ms: number): number {
   return Math.round(ms * (1 + Math.random() / 5))
 }
 
-/** The store reports its outages. A lease that was not given back ends by its time. */
+/** The store reports its outages. A lease that was not returned expires. */
 function passOverOutage(error: unknown): undefined {
   if (!isDomainError(error)) throw error
 }

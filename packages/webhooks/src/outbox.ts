@@ -3,63 +3,63 @@ import type { WebhookSecret } from './signature.ts'
 import type { Webhook, WebhookId } from './webhook.ts'
 
 /**
- * What is still to be announced: the port that a persistence adapter fills. A plant and its deliveries, one for each
- * webhook, are stored in one transaction. Times are spans, as only the store has a clock that all processes share.
+ * The port of pending announcements. A plant and its deliveries, one for each webhook, are stored in one transaction.
+ * Times are durations, as only the store has a clock that all processes share.
  */
 export interface Outbox {
   /**
-   * Leases an active webhook for which something is due, and that no process has leased. Of several, the one that was
-   * leased the longest time ago. Resolves to `undefined` where there is none.
+   * Leases an active webhook that has due deliveries and no lease, the one leased the longest time ago. Resolves to
+   * `undefined` if there is none.
    */
   claim(limits: ClaimLimits): Promise<Claim | undefined>
-  /** Keeps what became of a claim, and gives the lease back. Does nothing once the lease is another's. */
+  /** Records the outcome of a claim and returns the lease. Does nothing if the lease is no longer the caller's. */
   settle(claim: Claim, outcome: ClaimOutcome): Promise<void>
-  /** Stops or starts announcing to a webhook. What is not announced is counted as missed. */
+  /** Stops or starts announcing to a webhook. Plants that are not announced count as missed. */
   setFull(webhook: WebhookId, isFull: boolean): Promise<void>
   /** Of every webhook. */
   figures(): Promise<readonly WebhookFigures[]>
-  /** Deliveries of a webhook: those that were given up, then those that wait, each in the order as created. */
+  /** Resolves to the deliveries of a webhook: first those given up, then those that wait, each in order of creation. */
   log(webhook: WebhookId, rowsMax: number): Promise<readonly LoggedDelivery[]>
 }
 
 export interface ClaimLimits {
-  /** After this, another process may claim the webhook. */
+  /** The time until another process may claim the webhook. */
   readonly leaseMs: number
-  /** Deliveries that are read. */
+  /** The most deliveries to read. */
   readonly rowsMax: number
-  /** The last of them is the one at which their texts reach this size in UTF-8. */
+  /** The last delivery is the one at which their texts reach this size in UTF-8. */
   readonly textBytesMax: number
 }
 
 export interface Claim {
   readonly webhook: Webhook
-  /** Those that are valid, the newest first. */
+  /** The valid secrets, newest first. */
   readonly secrets: readonly WebhookSecret[]
-  /** Names this lease, and no other. */
+  /** The unique name of this lease. */
   readonly lease: string
-  /** What is due, in the order as created. At least one. */
+  /** The due deliveries in order of creation, at least one. */
   readonly deliveries: readonly Delivery[]
 }
 
 /** A plant to announce to one webhook. */
 export interface Delivery {
-  /** Ascending in the order as created. */
+  /** Ascending in order of creation. */
   readonly id: bigint
   readonly event: PlantAdded
-  /** How many attempts have failed. */
+  /** The number of failed attempts. */
   readonly attempts: number
 }
 
 export interface ClaimOutcome {
-  /** These are forgotten, and the webhook is no longer failing. */
+  /** These are removed, and the webhook is no longer failing. */
   readonly delivered: readonly bigint[]
-  /** The attempt that failed, after those. */
+  /** The failed attempt after those. */
   readonly failed?: {
     readonly id: bigint
     readonly reason: string
-    /** Absent when it is given up: it is kept for the operator. */
+    /** Absent if the delivery is given up, and kept for the operator. */
     readonly retryInMs?: number
-    /** Until then the webhook is left alone. Absent when it is paused. */
+    /** The time until the webhook is claimed again. Absent if it is paused. */
     readonly claimInMs?: number
   }
 }
@@ -68,17 +68,17 @@ export interface WebhookFigures {
   readonly webhook: WebhookId
   readonly waiting: number
   readonly givenUp: number
-  /** Whether nothing more is announced to it: `setFull`. */
+  /** Whether announcing is stopped (`setFull`). */
   readonly isFull: boolean
-  /** Not announced because it was full. */
+  /** Plants not announced because it was full. */
   readonly missed: number
-  /** How long the oldest of those that wait has waited. */
+  /** The age of the oldest waiting delivery. */
   readonly oldestMs?: number
 }
 
 export interface LoggedDelivery extends Delivery {
-  /** Why the last attempt failed. */
+  /** The reason why the last attempt failed. */
   readonly reason?: string
-  /** Absent when it was given up. */
+  /** Absent if it was given up. */
   readonly nextAttemptAt?: Date
 }

@@ -1,6 +1,6 @@
 import { createHmac, randomBytes } from 'node:crypto'
 
-/** `whsec_` and the key in base64, as Standard Webhooks writes it. */
+/** `whsec_` and the key in base64, as in Standard Webhooks. */
 export type WebhookSecret = string & { readonly __brand: 'WebhookSecret' }
 
 const prefix = 'whsec_'
@@ -10,10 +10,10 @@ export function mintSecret(): WebhookSecret {
 }
 
 /**
- * Returns the header fields of a delivery by Standard Webhooks: a signature by each secret.
+ * Returns the header fields of a delivery (Standard Webhooks), with a signature for each secret.
  *
- * @param id the same at every attempt
- * @param body as it is sent, byte for byte
+ * @param id the same in every attempt
+ * @param body exactly the bytes sent
  */
 export function signedHeaders(
   id: string,

@@ -2,21 +2,21 @@ import type { WebhookSecret } from './signature.ts'
 import type { NewWebhook, Webhook, WebhookId } from './webhook.ts'
 
 /**
- * Where webhooks are kept. A change that has resolved is durable and holds for every process on the store. Where there
- * is no such webhook, changes resolve to false.
+ * The port where webhooks are stored. A resolved change is durable and visible to every process on the store. A change
+ * of an unknown webhook resolves to false.
  */
 export interface WebhookRepository {
-  /** Every plant that is added from now on is announced to it. */
+  /** Adds a webhook. Every plant added from now on is announced to it. */
   add(webhook: NewWebhook, secret: WebhookSecret): Promise<void>
-  /** In the order as added. */
+  /** In order of creation. */
   list(): Promise<readonly Webhook[]>
-  /** Forgets what waits for it, too. */
+  /** Removes its pending deliveries too. */
   remove(id: WebhookId): Promise<boolean>
   pause(id: WebhookId): Promise<boolean>
-  /** Ends a pause, and forgets how often attempts failed. */
+  /** Ends a pause, and resets the number of failures. */
   resume(id: WebhookId): Promise<boolean>
-  /** The secret before signs as well for this long; the one before that no more. */
+  /** Sets a secret. The previous one also signs for this long, older ones no more. */
   rotate(id: WebhookId, secret: WebhookSecret, overlapMs: number): Promise<boolean>
-  /** Makes due at once, with no attempts, what was given up or waits for its next attempt. */
+  /** Makes every delivery that waits or was given up due at once, with no failed attempts. */
   retry(id: WebhookId): Promise<boolean>
 }

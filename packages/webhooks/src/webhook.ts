@@ -1,24 +1,24 @@
 import { randomBytes } from 'node:crypto'
 
-/** Names a webhook, to operators, in logs and in metrics. */
+/** The name of a webhook for operators, logs and metrics. */
 export type WebhookId = string & { readonly __brand: 'WebhookId' }
 
-/** A URL that wants to hear of every new plant. */
+/** A URL to which every new plant is announced. */
 export interface Webhook {
   readonly id: WebhookId
   readonly url: string
-  /** Whether `http:`, and addresses that only a private network reaches, may be used. */
+  /** Whether `http:` and private addresses are allowed. */
   readonly allowsPrivate: boolean
   readonly createdAt: Date
-  /** Plants are announced to a paused one too, and wait. */
+  /** A paused webhook still collects deliveries. */
   readonly state: 'active' | 'paused'
-  /** How many attempts have failed since the last one that was received. */
+  /** The number of failed attempts since the last success. */
   readonly failures: number
-  /** When the first of those failed. */
+  /** The time of the first of them. */
   readonly failingSince?: Date
 }
 
-/** Everything of a webhook that is chosen when it is added. */
+/** The members that are chosen when a webhook is added. */
 export type NewWebhook = Pick<Webhook, 'id' | 'url' | 'allowsPrivate' | 'createdAt'>
 
 export function mintWebhookId(): WebhookId {
@@ -28,7 +28,7 @@ export function mintWebhookId(): WebhookId {
 const urlLengthMax = 2_000
 
 /**
- * Returns the URL as it is requested. Which addresses its host may have is judged at every connection.
+ * Returns the URL in the form that is requested. The addresses of its host are checked at every connection.
  *
  * @throws Error that says what it must be
  */

@@ -6,7 +6,7 @@ import { freePort, launch, type Program, serverProgram, temporaryFolder, until }
 import { fetchBun } from '@plant-store/harness/bun'
 import { countPlants, fill, idOf } from './plants.ts'
 
-/** What an answer to a create promises. */
+/** What a successful create guarantees. */
 export type Promised = 'durable' | 'not durable' | 'nothing kept'
 
 export interface Contestant {
@@ -14,17 +14,17 @@ export interface Contestant {
   readonly promised: Promised
   command(): readonly [string, ...string[]]
   readonly environment?: Readonly<Record<string, string>>
-  /** How many processes share the store, 1 unless given. */
+  /** Processes on the store, by default 1. */
   readonly processes?: number
 }
 
-/** What a contestant keeps its plants in. */
+/** The store of a contestant. */
 export interface Store {
   readonly url: string
-  /** Plants 0 to `plants` - 1 are there from the start. */
+  /** Plants 0 to `plants` - 1 exist from the start. */
   readonly plants: number
   count(): number | Promise<number>
-  /** Writes to disk what one contestant left, so that the next does not pay for it. */
+  /** Flushes what one contestant left, so that the next does not pay for it. */
   flush(): unknown
 }
 
@@ -44,7 +44,7 @@ const peer = (file: string) => fileURLToPath(new URL(`./peers/${file}`, import.m
 export const onNode = (file: string) => () => [process.execPath, peer(file)] as const
 const onBun = (file: string) => () => [fetchBun(), peer(file)] as const
 
-/** Started as `pnpm start` does. */
+/** Started like `pnpm start`. */
 export const ours: Contestant = {
   title: 'Plant store (this)',
   promised: 'durable',
@@ -75,7 +75,7 @@ export const bunVersion = () => execFileSync(fetchBun(), ['--version'], { encodi
 
 let files = 0
 
-/** Returns a new file for a store, filled when it is to hold plants. */
+/** Returns a new file for a store, filled with plants if so asked. */
 export async function storeInFile(folder: string, plants = 0): Promise<Store> {
   const file = join(folder, `${files++}.db`)
   if (plants > 0) await fill(file, plants)
@@ -87,7 +87,7 @@ export async function storeInFile(folder: string, plants = 0): Promise<Store> {
   }
 }
 
-/** Starts contestants, each on a file of its own with this many plants, and tries them out. */
+/** Starts contestants, each on a file with this many plants, and tries them out. */
 export async function startOnFiles(contestants: readonly (readonly [Contestant, plants: number])[]) {
   await using stack = new AsyncDisposableStack()
   const folder = stack.use(temporaryFolder()).path
@@ -101,7 +101,7 @@ export async function startOnFiles(contestants: readonly (readonly [Contestant, 
   return { running, [Symbol.asyncDispose]: () => owned.disposeAsync() }
 }
 
-/** Starts a contestant on a store, and waits until it answers. Its logs go to the folder. */
+/** Starts a contestant on a store and waits until it answers. Its logs go to the folder. */
 export async function start(contestant: Contestant, store: Store, folder: string): Promise<Running> {
   await using stack = new AsyncDisposableStack()
   const servers: Server[] = []
@@ -132,9 +132,9 @@ async function startServer(contestant: Contestant, store: Store, logFile: string
 }
 
 /**
- * Creates a plant and, where there is a store, reads it back and lists it.
+ * Creates a plant, and with a store reads it back and lists it.
  *
- * @throws Error when an answer is not exactly what it must be
+ * @throws Error if an answer is not exactly right
  */
 export async function tryOut({ contestant: { title, promised }, servers: [server] }: Running): Promise<void> {
   const expect = async (wanted: string, path: string, body?: string) => {

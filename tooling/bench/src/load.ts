@@ -7,7 +7,7 @@ import { processorSeconds, residentMebibytes } from './process-figures.ts'
 
 export interface Load {
   readonly title: string
-  /** Create plants, or get this path, with the id of a stored plant in the place of `%s`. */
+  /** Creates plants, or gets this path with the id of a stored plant for `%s`. */
   readonly request: 'create' | `/${string}`
   readonly connections: number
 }
@@ -17,20 +17,20 @@ export interface Measured {
   readonly perSecond: number
   readonly p50Ms: number
   readonly p99Ms: number
-  /** What the server's processors spent on a request. */
+  /** The server's processor time for a request. */
   readonly processorMicros: number
   /** Right after the load. */
   readonly mebibytes: number
 }
 
-/** Thread `index` of wrk makes plants from `next + index * 1,000,000`: no plant is made twice. */
+/** Thread `index` of wrk creates plants from `next + index * 1,000,000`, so no plant is created twice. */
 const numbersPerLoad = 10_000_000
 let next = numbersPerLoad
 
 /**
- * Puts a load on the servers of a contestant, its connections in equal shares.
+ * Loads the servers of a contestant, with equal shares of the connections.
  *
- * @throws Error when an answer is not 200 or is missing, or when creates were answered that are not in the store
+ * @throws Error if an answer is missing or not 200, or if answered creates are not stored
  */
 export async function measure(running: Running, load: Load, seconds: number): Promise<Measured> {
   const { contestant, servers, store } = running
@@ -72,7 +72,7 @@ interface WrkRun {
   readonly broken: number
 }
 
-/** wrk takes less of the machine from the server than a generator in JavaScript. */
+/** wrk needs less of the machine than a generator in JavaScript. */
 async function runWrk(
   server: Server,
   load: Load,

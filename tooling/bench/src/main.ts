@@ -76,7 +76,7 @@ async function main(): Promise<void> {
   console.error(`written to ${folder}`)
 }
 
-/** What a reader must know about the machine, and nothing that tells whose it is. */
+/** Describes the machine as far as a reader needs, without its owner. */
 function describeMachine(): string {
   const sqlite = new Database(':memory:').prepare<[], string>('select sqlite_version()').pluck().get()
   const memory = Math.round(totalmem() / 2 ** 30)

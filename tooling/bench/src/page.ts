@@ -1,6 +1,6 @@
 import { formatDecimal, formatRatio, table } from './table.ts'
 
-/** What one part of the benchmark adds to the page. */
+/** One part of the benchmark's page. */
 export interface Section {
   readonly title: string
   readonly text: string

@@ -4,16 +4,16 @@ import { openStorage } from '@plant-store/persistence'
 import Database from 'better-sqlite3'
 
 /**
- * Returns the id of a plant by its number. Numbers that follow each other are far apart, no id comes twice below 2^52,
- * and peers that read ids as JavaScript numbers keep them. `wrk.lua` makes the same plants.
+ * Returns the id of a plant by its number. Consecutive numbers are far apart, ids are unique below 2^52, and peers can
+ * keep them as JavaScript numbers. `wrk.lua` generates the same plants.
  */
 export const idOf = (number: number) => BigInt.asUintN(52, BigInt(number) * 0x9e3779b97f4a7n)
 
-/** Makes a store of ours with plants 0 to `count` - 1, straight into its tables. The first 50 have the tag `rare`. */
+/** Fills a store of ours with plants 0 to `count` - 1, directly in its tables. The first 50 have the tag `rare`. */
 export async function fill(file: string, count: number): Promise<void> {
   await (await openStorage({ url: pathToFileURL(file).href }))[Symbol.asyncDispose]()
   using db = disposable(new Database(file))
-  // The file is thrown away when this fails.
+  // The file is discarded if this fails.
   db.pragma('journal_mode = off')
   db.pragma('synchronous = off')
   db.pragma('cache_size = -1000000')
@@ -26,7 +26,7 @@ export async function fill(file: string, count: number): Promise<void> {
   db.pragma('journal_mode = wal')
 }
 
-/** Returns how many plants a file holds, as others see it: only committed ones. */
+/** Returns the number of committed plants in a file. */
 export function countPlants(file: string): number {
   if (!existsSync(file)) return 0
   using db = disposable(new Database(file, { readonly: true }))

@@ -27,6 +27,6 @@ export function median(values: readonly number[]): number {
   return (above + below) / 2
 }
 
-/** Returns the median of the rounds' ratios, so that noise which hit both in a round cancels out. */
+/** Returns the median of the rounds' ratios, in which noise common to a round cancels out. */
 export const medianRatio = (ours: readonly number[], theirs: readonly number[]) =>
   median(ours.map((value, round) => value / (theirs[round] as number)))

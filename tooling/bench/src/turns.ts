@@ -2,10 +2,10 @@ import type { Running } from './contestants.ts'
 import { type Load, type Measured, measure } from './load.ts'
 import { formatDecimal, formatInteger, formatRatio, median, medianRatio, table } from './table.ts'
 
-/** How much time the measurements may take. */
+/** The time for the measurements. */
 export interface Effort {
   readonly rounds: number
-  /** V8 goes on compiling for some seconds after a start. Shared out among a contestant's loads. */
+  /** V8 compiles for some seconds after a start. Shared among a contestant's loads. */
   readonly warmUpSeconds: number
   /** In the bigger store of `growth`. */
   readonly manyPlants: number
@@ -14,14 +14,14 @@ export interface Effort {
   readonly signal: AbortSignal
 }
 
-/** What one contestant did under one load, by round. */
+/** The results of one contestant under one load, by round. */
 export type Rounds = readonly Measured[]
 
 /** A measurement takes one second. */
 const seconds = 1
 
 /**
- * Measures contestants in turns, so that whatever disturbs the machine disturbs all of them.
+ * Measures contestants in turns, so that noise affects all of them alike.
  *
  * @returns by load, by contestant
  */
@@ -50,11 +50,11 @@ export async function inTurns(
 
 export const figures = (rounds: Rounds, figure: keyof Measured) => rounds.map(each => each[figure])
 
-/** Returns how many times as many requests the first contestant answers as another. */
+/** Returns the ratio of the first contestant's request rate to another's. */
 export const timesTheRate = (ours: Rounds, theirs: Rounds) =>
   medianRatio(figures(ours, 'perSecond'), figures(theirs, 'perSecond'))
 
-/** Returns a table of everyone under one load. */
+/** Returns a table of all contestants under one load. */
 export function comparison(titles: readonly string[], measured: readonly Rounds[]): string {
   const [ours = []] = measured
   return table(

@@ -7,6 +7,15 @@ const avoided =
 
 const sentences = new Intl.Segmenter('en', { granularity: 'sentence' })
 
+/** Returns the long sentences and the avoided phrases in a paragraph on one line. */
+export function proseFaults(prose: string): readonly { detail: string; context?: string }[] {
+  const long = [...sentences.segment(prose)].flatMap(({ segment }) => {
+    const count = segment.split(' ').filter(word => /[\p{L}\p{N}]/u.test(word)).length
+    return count > wordsMax ? [{ detail: `${count} words`, context: segment }] : []
+  })
+  return [...long, ...[...prose.matchAll(avoided)].map(([phrase]) => ({ detail: `avoid "${phrase}"` }))]
+}
+
 /** A rule of markdownlint for all text outside code: sentences are short, and some phrases have better ones. */
 export default {
   names: ['plain-english'],
@@ -16,11 +25,7 @@ export default {
   function({ parsers: { micromark } }, onError) {
     for (const { startLine: lineNumber, text } of findTexts(micromark.tokens)) {
       const prose = plainText(text)
-      for (const { segment } of sentences.segment(prose)) {
-        const count = segment.split(' ').filter(word => /[\p{L}\p{N}]/u.test(word)).length
-        if (count > wordsMax) onError({ lineNumber, detail: `${count} words`, context: segment })
-      }
-      for (const [phrase] of prose.matchAll(avoided)) onError({ lineNumber, detail: `avoid "${phrase}"` })
+      for (const fault of proseFaults(prose)) onError({ lineNumber, ...fault })
     }
   },
 } satisfies Rule

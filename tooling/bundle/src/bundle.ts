@@ -4,11 +4,11 @@ import { build } from 'esbuild'
 import { termsOf } from './terms.ts'
 
 /**
- * Bundles a program into `dist` of the working directory. Loaded from their own files, its libraries would take several
- * times as long and as much memory, in every thread (docs/decisions/0008).
+ * Bundles a program into `dist` of the working directory. Unbundled libraries would take several times the time and
+ * memory to load, in every thread (docs/decisions/0008).
  *
- * @param entries what is started, by the name of its file: the program, and each of its threads
- * @param folders what is read beside the code, by the name of its folder
+ * @param entries the program and each of its threads, by file name
+ * @param folders what is read beside the code, by folder name
  */
 export async function bundle(
   entries: Readonly<Record<string, string>>,
@@ -28,9 +28,9 @@ export async function bundle(
     // All of them, in a file of their own.
     legalComments: 'none',
     alias: { 'node:http': fileURLToPath(import.meta.resolve('./node-http.cjs')) },
-    // Native, and an option of pg's that is not used.
+    // A native library, and an option of pg that is not used.
     external: ['better-sqlite3', 'pg-native'],
-    // For libraries that are CommonJS.
+    // For CommonJS libraries.
     banner: {
       js: "import { createRequire as createRequireOfBundle } from 'node:module'; const require = createRequireOfBundle(import.meta.url)",
     },

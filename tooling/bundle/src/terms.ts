@@ -3,9 +3,9 @@ import { join } from 'node:path'
 import type { Metafile } from 'esbuild'
 
 /**
- * Returns the terms of every library that is in a bundle, which must go with it.
+ * Returns the licence terms of every bundled library.
  *
- * @throws Error when one names no licence
+ * @throws Error if one names no licence
  */
 export function termsOf({ outputs }: Metafile): string {
   const files = Object.values(outputs).flatMap(({ inputs }) => Object.keys(inputs))
@@ -16,7 +16,7 @@ export function termsOf({ outputs }: Metafile): string {
       const texts = readdirSync(folder)
         .filter(file => /^(licen[cs]e|copying|notice)/i.test(file))
         .map(file => readFileSync(join(folder, file), 'utf8').trim())
-      // Some ship no text: then it is the licence's own.
+      // Some contain no text. Then the licence's own text applies.
       if (license === undefined) throw new Error(`${name} is bundled, and names no licence`)
       return [`${name} ${version} (${license})`, ...texts, ''].join('\n\n')
     })

@@ -5,17 +5,17 @@ import { temporaryFolder } from '@plant-store/harness'
 import type { TestProject } from 'vitest/node'
 import { pnpmCommand, run } from './run.ts'
 
-/** A project outside the workspace that has every published library from its tarball. */
+/** A project outside the workspace with every published library from its tarball. */
 export interface Installed {
   readonly folder: string
   readonly packages: readonly PackedPackage[]
-  /** The program, which is not installed there. */
+  /** The program, which is not installed. */
   readonly program: PackedPackage
 }
 
 export interface PackedPackage {
   readonly name: string
-  /** Where its source is, in the workspace. */
+  /** Its source in the workspace. */
   readonly source: string
   readonly tarball: string
 }
@@ -29,10 +29,10 @@ declare module 'vitest' {
 const require = createRequire(import.meta.url)
 const workspace = join(import.meta.dirname, '../../..')
 const nursery = join(import.meta.dirname, '../test/nursery')
-// It does not export it.
+// The package does not export it.
 const kysely = join(import.meta.dirname, '../node_modules/kysely/package.json')
 
-/** Packs what would be published, and installs it as a stranger would: with npm, into an empty folder. */
+/** Packs what would be published, and installs it with npm into an empty folder. */
 export default async function setUp(project: TestProject): Promise<() => void> {
   using resources = new DisposableStack()
   const { path } = resources.use(temporaryFolder())
@@ -44,7 +44,7 @@ export default async function setUp(project: TestProject): Promise<() => void> {
   const typesOldest = join(import.meta.dirname, '../node_modules/types-node-oldest')
   await cp(typesOldest, join(folder, 'types-oldest/node'), { recursive: true, dereference: true })
   await install(folder, packages, {
-    // The oldest that the routes take: no second one may come beside it.
+    // The oldest supported version. No second Fastify may be installed beside it.
     fastify: require('fastify-oldest/package.json').version,
     '@types/node': require('@types/node/package.json').version,
     kysely: JSON.parse(await readFile(kysely, 'utf8')).version,
@@ -55,7 +55,7 @@ export default async function setUp(project: TestProject): Promise<() => void> {
 }
 
 async function packAll(folder: string): Promise<readonly PackedPackage[]> {
-  // Turbo has built them. To build again would rewrite what other tests run at the same time.
+  // Turbo has built them. Building again would overwrite files that other tests run.
   const packages = [
     '--recursive',
     '--filter=./packages/*',
@@ -73,7 +73,7 @@ async function packAll(folder: string): Promise<readonly PackedPackage[]> {
   })
 }
 
-/** Installs the packages, and others by their versions, as a stranger would. */
+/** Installs the packages, and others by version, with npm. */
 export async function install(
   folder: string,
   packages: readonly PackedPackage[],
@@ -85,7 +85,7 @@ export async function install(
     private: true,
     type: 'module',
     dependencies: { ...tarballs, ...others },
-    // What the packages need of each other is not in a registry yet.
+    // The packages depend on versions of each other that no registry has yet.
     overrides: Object.fromEntries(packages.map(({ name }) => [name, `$${name}`])),
   }
   await writeFile(join(folder, 'package.json'), JSON.stringify(manifest))

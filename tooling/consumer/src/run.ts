@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process'
 
-/** What the program wrote to standard output; rejects with all that it wrote when it fails. */
+/** Resolves to the standard output of a program. Rejects with its whole output if it fails. */
 export function run(program: string, args: readonly string[], cwd: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const options = { cwd, timeout: 300_000, maxBuffer: 16 * 1024 * 1024 }
@@ -12,7 +12,7 @@ export function run(program: string, args: readonly string[], cwd: string): Prom
 }
 
 const { npm_execpath: pnpm = 'pnpm' } = process.env
-/** The pnpm that runs the test; it is a program of its own or a script, depending on how it came here. */
+/** The pnpm that runs the test, a program or a script. */
 export const pnpmCommand: readonly [string, ...string[]] = /\.[cm]?js$/.test(pnpm)
   ? [process.execPath, pnpm]
   : [pnpm]

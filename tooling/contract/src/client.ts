@@ -4,57 +4,57 @@ import type { Asked, Recorder } from './recorder.ts'
 import { bareRequest, hostAndToken, plantRequest } from './requests.ts'
 import { type Answer, openWire, type Wire } from './wire.ts'
 
-/** A plant store that runs somewhere, and what a test has to know about it. */
+/** A running plant store, with what a test must know about it. */
 export interface RunningStore {
-  /** What stands before every path. */
+  /** The part before every path. */
   readonly url: string
   readonly tokens: StoreTokens
-  /** 1 MiB unless given, as the program has it. */
+  /** By default 1 MiB, as in the program. */
   readonly bodyBytesMax?: number
-  /** 16 KiB unless given, as the program has it. */
+  /** By default 16 KiB, as in the program. */
   readonly headerBytesMax?: number
 }
 
-/** Real tokens of the store, one for each thing that a token can be. */
+/** Real tokens of the store, one of each kind. */
 export interface StoreTokens {
   readonly full: string
   readonly readOnly: string
   readonly writeOnly: string
   readonly expired: string
-  /** For the figures of the service, and for nothing else. */
+  /** Only for the metrics. */
   readonly metrics: string
 }
 
 export interface AskOptions {
-  /** `full` unless given; `null` sends no Authorization at all. */
+  /** By default `full`. With `null`, no Authorization is sent. */
   readonly token?: string | null
-  /** A string is sent as JSON text; anything else is sent as it is. */
+  /** A string is sent as JSON text, anything else unchanged. */
   readonly body?: string | Uint8Array
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** Asks a store, and has every answer checked against the interface description. */
+/** Sends requests to a store, and compares every answer with the interface description. */
 export interface Client {
   readonly store: Required<RunningStore>
   /** @param path below the store's own, with the query */
   ask(method: string, path: string, options?: AskOptions): Promise<Answer>
   /** Posts a plant. */
   post(body: string | Uint8Array): Promise<Answer>
-  /** Posts a plant with the given header fields too, on a connection of its own. */
+  /** Posts a plant with these header fields too, on a connection of its own. */
   postBare(body: string | Uint8Array, fields?: readonly string[]): Promise<Answer>
   /**
-   * Sends a request with the given header fields and no others but Host and a token, on a connection of its own.
+   * Sends a request with only these header fields, Host and a token, on a connection of its own.
    *
    * @param request such as `GET /plants/1`
    */
   askBare(request: string, fields?: readonly string[], body?: string): Promise<Answer>
-  /** A connection for bytes of one's own. */
+  /** Opens a connection for raw bytes. */
   open(): Promise<Wire>
   /** Sends the bytes of one request and reads its answer, on a connection of its own. */
   exchange(asked: Asked | undefined, ...bytes: readonly (string | Uint8Array)[]): Promise<Answer>
   /** @param request such as `GET /plants/1` */
   asked(request: string): Asked
-  /** The request target of a path: what stands before it, and the path. */
+  /** Returns the request target of a path below the store's own. */
   target(path: string): string
   close(): void
 }
@@ -90,7 +90,7 @@ export function createClient(running: RunningStore, recorder: Pick<Recorder, 'ch
           ...headers,
         },
       })
-      // A reset after the answer has begun shows in what is read of it.
+      // A reset after the answer began shows in the answer.
       outgoing.on('error', () => {}).end(body)
       const [incoming] = (await once(outgoing, 'response')) as [IncomingMessage]
       const answer = {

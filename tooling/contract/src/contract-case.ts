@@ -5,17 +5,17 @@ import type { Answer } from './wire.ts'
 
 /** One promise of a running store. */
 export interface ContractCase {
-  /** The part of the contract that it is from. */
+  /** Its part of the contract. */
   readonly clause: string
   readonly name: string
   /**
-   * Rejects when the promise isn't kept. Leaves no plant behind that another case would notice: ids are its own, and
-   * lists are narrowed to its own tag.
+   * Rejects if the promise is broken. Leaves no plant that another case would notice: ids are unique, and lists are
+   * filtered by its own tag.
    */
   run(client: Client): Promise<void>
 }
 
-/** The cases of one clause, by name. */
+/** Returns the cases of one clause, by name. */
 export function casesOf(
   clause: string,
   runs: Readonly<Record<string, ContractCase['run']>>,
@@ -23,7 +23,7 @@ export function casesOf(
   return Object.entries(runs).map(([name, run]) => ({ clause, name, run }))
 }
 
-/** A case of one clause for each of the subjects. */
+/** Returns a case of one clause for each subject. */
 export function casesForEach<Subject>(
   clause: string,
   subjects: readonly Subject[],
@@ -41,23 +41,23 @@ export interface PlantSent {
 
 let lastId = 1_000_000n
 
-/** An id that no other case uses. */
+/** Returns an id that no other case uses. */
 export function ownId(): bigint {
   lastId += 1n
   return lastId
 }
 
-// TypeScript does not know it yet.
+// Not yet in TypeScript's types.
 const { rawJSON } = JSON as JSON & { rawJSON(text: string): unknown }
 
-/** JSON text with ids as the integers that they are, which JSON.stringify refuses to write. */
+/** Returns JSON with exact ids, which `JSON.stringify` refuses to write. */
 export function toJson(value: object): string {
   return JSON.stringify(value, (_name, member) =>
     typeof member === 'bigint' ? rawJSON(`${member}`) : member,
   )
 }
 
-/** What an answer holds, with integers as bigints. */
+/** Returns the body of an answer, with integers as bigints. */
 export function held(answer: Answer): unknown {
   return readExactly(`${answer.body}`)
 }
@@ -68,10 +68,10 @@ export function assertSuccess(answer: Answer, value: unknown): void {
 }
 
 /**
- * The shape is the recorder's to check, with every answer.
+ * Checks a failure. The recorder checks the shape of every answer.
  *
- * @param error the published number; its status is the part before the last two digits
- * @param words that the message must have
+ * @param error the published number, which begins with the status
+ * @param words that the message must contain
  */
 export function assertFailure(answer: Answer, error: number, ...words: readonly (string | RegExp)[]): void {
   const { error: given, message } = held(answer) as { error: bigint; message: string }
@@ -86,7 +86,7 @@ export async function create(client: Client, plant: PlantSent): Promise<void> {
   assertSuccess(await client.post(toJson(plant)), shown)
 }
 
-/** Frees ids that only one plant in the world can have, such as 2^63-1. */
+/** Frees ids that are unique, such as 2^63-1. */
 export async function free(client: Client, ids: readonly bigint[]): Promise<void> {
   for (const id of ids) {
     const { status } = await client.ask('DELETE', `/plants/${id}`)
@@ -102,15 +102,15 @@ export async function assertAbsent(client: Client, id: bigint): Promise<void> {
   assertFailure(await client.ask('GET', `/plants/${id}`), 40402)
 }
 
-/** The words of a text, where a list of them would take a line each. */
+/** Returns the words of a text, to save a line each. */
 export function words(text: string): readonly string[] {
   return text.trim().split(/\s+/)
 }
 
-/** What is posted, the number of its failure, and words of the message. */
+/** A body, the number of its failure, and words of the message. */
 type Refusal = readonly [body: string | Uint8Array, error: number, ...words: string[]]
 
-/** Each is refused, and none leaves a plant with the id. */
+/** Each is refused, and none creates a plant. */
 export function refuses(refusals: (id: bigint) => readonly Refusal[]): ContractCase['run'] {
   return async client => {
     const id = ownId()

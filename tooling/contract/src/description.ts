@@ -22,13 +22,12 @@ export interface Schema {
   readonly maximum?: bigint
 }
 
-/** The document itself, in OpenAPI's words. */
 interface Document {
   readonly servers: readonly { readonly url: string }[]
   readonly paths: Readonly<Record<string, { readonly parameters?: readonly Parameter[] }>>
   readonly components: {
     readonly schemas: Readonly<Record<string, Schema>>
-    /** The responses that any operation can have, by name. */
+    /** The responses that operations share, by name. */
     readonly responses: Readonly<Record<string, DescribedResponse>>
   }
 }
@@ -45,9 +44,9 @@ export type Description = ReturnType<typeof readDescription>
 export type DescribedOperation = Description['paths'][number]['operations'][number]
 
 /**
- * Reads the interface description of a store as far as tests go by it, with integers as bigints.
+ * Reads the parts of the interface description that tests need, with integers as bigints.
  *
- * @param json as it was served
+ * @param json as served
  */
 export function readDescription(json: string) {
   const { servers, paths, components } = readExactly(json) as Document
@@ -61,7 +60,7 @@ export function readDescription(json: string) {
     text: Object.values(shared)
       .map(({ description }) => description)
       .join('\n'),
-    // What has no parameter in its path is matched first.
+    // Paths without a parameter are matched first.
     paths: Object.entries(paths)
       .sort(([a], [b]) => Number(a.includes('{')) - Number(b.includes('{')))
       .map(([path, { parameters: ofAll = [], ...item }]) => ({

@@ -38,7 +38,7 @@ export { type Asked, createRecorder, type Recorder } from './recorder.ts'
 export { plantRequest } from './requests.ts'
 export type { Answer } from './wire.ts'
 
-/** Every clause of the contract that any running store can be asked about. */
+/** Every clause of the contract, for any running store. */
 export const contractCases: readonly ContractCase[] = [
   ...bodyCases,
   ...textCases,

@@ -3,32 +3,32 @@ import { type DescribedResponse, readDescription } from './description.ts'
 import { readExactly } from './exact-json.ts'
 import type { Answer } from './wire.ts'
 
-/** What was asked; nothing, where the server could not make a request of it. */
+/** The request, or `undefined` if the server could not parse it. */
 export interface Asked {
   readonly method: string
   readonly target: string
 }
 
-/** Compares every answer with the interface description that the service itself serves. */
+/** Compares every answer with the service's own interface description. */
 export interface Recorder {
-  /** @throws Error naming everything about the answer that the description does not allow */
+  /** @throws Error with every way in which the answer departs from the description */
   check(asked: Asked | undefined, answer: Answer): void
-  /** How many answers were checked. */
+  /** Returns the number of checked answers. */
   checked(): number
-  /** Every operation and status as `GET /plants 200` that the description declares. */
+  /** Returns every declared operation and status, such as `GET /plants 200`. */
   declared(): readonly string[]
-  /** Those that were seen. */
+  /** Returns those that were seen. */
   seen(): ReadonlySet<string>
 }
 
-/** @param json the interface description as it was served */
+/** @param json the interface description as served */
 export function createRecorder(json: string): Recorder {
   const description = readDescription(json)
   const validate = createValidation(description.schemas)
   let checked = 0
   const seen = new Set<string>()
 
-  /** The declared path and operation that were asked for, if that is what it was. */
+  /** Returns the declared path and operation of a request, if any. */
   const find = (asked: Asked | undefined) => {
     const target = asked?.target.replace(/^https?:\/\/[^/?#]*/i, '').replace(/[?#].*$/s, '')
     const path = target && description.paths.find(({ pattern }) => pattern.test(target))
@@ -47,7 +47,7 @@ export function createRecorder(json: string): Recorder {
       if (response === undefined) faults.push(`the status ${status} is not declared`)
       else seen.add(`${operation.method} ${operation.path} ${status}`)
     } else if (!isFailure) {
-      faults.push('nothing is declared here, so it can not succeed')
+      faults.push('nothing is declared here, so it cannot succeed')
     } else if (asked !== undefined && status === (path ? 404 : 405)) {
       faults.push(path ? 'the path is declared' : 'the path is not declared')
     }
@@ -106,7 +106,7 @@ export function createRecorder(json: string): Recorder {
   }
 }
 
-/** A failure has two members and no more, and its number is one of those that are published for its status. */
+/** Checks that a failure has exactly two members, and a number published for its status. */
 function failureFaults(status: number, value: unknown, published: string): string[] {
   const members = Object.keys(value as object).sort()
   const faults = members.join() === 'error,message' ? [] : [`its members are ${members}`]
@@ -123,7 +123,9 @@ const formatBounds: Readonly<Record<string, Bounds>> = {
   int64: [-(2n ** 63n), 2n ** 63n - 1n],
 }
 
-/** Validation by JSON Schema 2020-12, in which integers are bigints: Ajv on its own knows none, and rounds their bounds. */
+/**
+ * Returns validators for JSON Schema 2020-12 with integers as bigints, which Ajv lacks: it would round their bounds.
+ */
 function createValidation(schemas: Readonly<Record<string, unknown>>) {
   const ajv = new Ajv2020({ allErrors: true })
   ajv.addKeyword({

@@ -2,10 +2,9 @@ import type { Client } from './client.ts'
 import type { Asked } from './recorder.ts'
 
 /**
- * The bytes of a request for the plants, with a token and a body.
+ * Returns the bytes of a request for the plants, with a token and a body.
  *
- * @param fields header fields as they are to be sent, beside Host, the token, the media type, and the length of a body
- *   that is not in chunks
+ * @param fields further header fields as they are sent
  */
 export function plantRequest(
   client: Client,
@@ -18,7 +17,7 @@ export function plantRequest(
   return Buffer.concat([Buffer.from(bareRequest(client.asked('POST /plants'), all)), Buffer.from(body)])
 }
 
-/** The bytes of a request without a body. */
+/** Returns the bytes of a request without a body. */
 export function bareRequest(
   { method, target }: Asked,
   fields: readonly string[],
@@ -31,7 +30,7 @@ export function chunk(text: string): string {
   return `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`
 }
 
-/** The header fields of a request that may do everything. */
+/** Returns Host and a token with every scope. */
 export function hostAndToken(client: Client): readonly string[] {
   return ['host: h', `authorization: Bearer ${client.store.tokens.full}`]
 }

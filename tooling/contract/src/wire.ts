@@ -2,36 +2,36 @@ import { EventEmitter, once } from 'node:events'
 import { connect } from 'node:net'
 import type { Asked, Recorder } from './recorder.ts'
 
-/** One answer, as its bytes say. */
+/** An answer as its bytes say. */
 export interface Answer {
   readonly status: number
-  /** Names in lower case; a field that was sent twice is here once, with both values separated by `, `. */
+  /** Names in lower case. Values of a repeated field are joined by `, `. */
   readonly headers: ReadonlyMap<string, string>
   readonly body: Buffer
-  /** The 1xx statuses that came before it. */
+  /** The interim (1xx) statuses before it. */
   readonly interim: readonly number[]
 }
 
-/** A connection on which bytes are sent as they are given, and answers read one after the other. */
+/** A connection for raw bytes, with answers read one after another. */
 export interface Wire extends Disposable {
   send(...bytes: readonly (string | Uint8Array)[]): void
   /**
-   * The next answer, checked.
+   * Resolves to the next answer, checked.
    *
-   * @param asked its request; the method decides where an answer ends
-   * @throws Error when the connection ends, or `answerTimeoutMs` passes, before there is a whole one
+   * @param asked its request, whose method decides where the answer ends
+   * @throws Error if the connection ends, or `answerTimeoutMs` passes, before the answer is complete
    */
   answer(asked: Asked | undefined): Promise<Answer>
   /** Resolves to the status of the next interim (1xx) answer, such as 100. */
   interim(): Promise<number>
-  /** Resolves once the server has closed the connection, to what it sent that no answer was read from. */
+  /** Resolves once the server has closed the connection, to the bytes that no answer used. */
   closed(): Promise<Buffer>
 }
 
-/** Generous: a machine that tests everything at once is slow. */
+/** Generous, for a busy machine. */
 const answerTimeoutMs = 20_000
 
-/** @param url whose host and port to connect to */
+/** @param url its host and port are used */
 export async function openWire(url: string, recorder: Pick<Recorder, 'check'>): Promise<Wire> {
   const { hostname, port } = new URL(url)
   const socket = connect({ host: hostname.replace(/^\[|\]$/g, ''), port: Number(port) })
@@ -43,7 +43,7 @@ export async function openWire(url: string, recorder: Pick<Recorder, 'check'>): 
     received = Buffer.concat([received, chunk])
     changes.emit('change')
   })
-  // A reset after the answer has arrived takes nothing away from it; one before shows as a missing answer.
+  // A reset after the answer changes nothing. One before shows as a missing answer.
   socket.on('error', () => {})
   for (const end of ['end', 'close']) {
     socket.on(end, () => {
@@ -106,7 +106,7 @@ export async function openWire(url: string, recorder: Pick<Recorder, 'check'>): 
   }
 }
 
-/** The length of the body is unknown when it goes on to the end of the connection. */
+/** Without a length, the body extends to the end of the connection. */
 function readHead(head: string, method?: string) {
   const [statusLine = '', ...lines] = head.slice(0, -4).split('\r\n')
   const status = Number(/^HTTP\/1\.1 (\d{3}) /.exec(statusLine)?.[1])

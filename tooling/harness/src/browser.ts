@@ -3,10 +3,9 @@ import { type Browser, chromium } from 'playwright-core'
 
 export type { Locator, Page } from 'playwright-core'
 
-/** Debian's. */
+/** Debian's path. */
 const executablePath = '/usr/bin/chromium'
 
-/** Whether there is a browser to test with. */
 export const hasBrowser = existsSync(executablePath)
 
 export function launchBrowser(): Promise<Browser> {

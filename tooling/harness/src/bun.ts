@@ -8,8 +8,8 @@ const bun: NpmProgram = {
   file: `bin/bun${isWindows ? '.exe' : ''}`,
 }
 
-/** Where Bun is once it was fetched. */
+/** The path of Bun after it is fetched. */
 export const bunProgram = pathOf(bun)
 
-/** Fetches Bun from npm's registry, unless it is there. */
+/** Fetches Bun from npm's registry, unless it is installed. */
 export const fetchBun = (): string => fetchProgram(bun)

@@ -2,14 +2,14 @@ import { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { launch, type Program } from './program.ts'
 
-/** The file that starts the command line. */
+/** The program of the command line. */
 export const commandProgram = fileURLToPath(new URL('../../../apps/cli/dist/main.js', import.meta.url))
 
 export interface CommandOptions {
   readonly databaseUrl?: string
   readonly environment?: Readonly<Record<string, string>>
   readonly folder?: string
-  /** For its standard input, which is empty otherwise. */
+  /** Its standard input, by default empty. */
   readonly input?: string | Buffer | Readable | undefined
 }
 

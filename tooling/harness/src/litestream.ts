@@ -1,6 +1,6 @@
 import { fetchProgram, type NpmProgram, pathOf } from './npm-program.ts'
 
-/** Carries litestream 0.3.13. There is none for Windows. */
+/** Contains litestream 0.3.13. There is none for Windows. */
 const litestream: NpmProgram = {
   package: `@flydotio/litestream-${process.platform}-${process.arch}`,
   version: '1.0.1',
@@ -8,8 +8,8 @@ const litestream: NpmProgram = {
   file: 'litestream',
 }
 
-/** Where litestream is once it was fetched. */
+/** The path of litestream after it is fetched. */
 export const litestreamProgram = pathOf(litestream)
 
-/** Fetches litestream from npm's registry, unless it is there. */
+/** Fetches litestream from npm's registry, unless it is installed. */
 export const fetchLitestream = (): string => fetchProgram(litestream)

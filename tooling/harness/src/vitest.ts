@@ -6,35 +6,35 @@ import { temporaryFolder as disposableFolder } from './temporary-folder.ts'
 
 declare module 'vitest' {
   interface TaskMeta {
-    /** What the test is skipped without. */
+    /** The program without which the test is skipped. */
     needs?: string
   }
 }
 
-/** Options of tests that are skipped where a program is missing. The end of the run names it. */
+/** Returns the options of a test that is skipped without a program. The end of the run names it. */
 export function needs(program: string, isInstalled: boolean) {
   return { skip: !isInstalled, meta: { needs: program } }
 }
 
-/** Why a test is skipped that even CI may have to skip: not every root may mount. */
+/** The reason to skip a test even in CI: not every root may mount. */
 export const mayNotMount = 'not allowed: mounting a disk'
 
-/** Whether tests try all that they can, as `pnpm prove` wants; otherwise they try a part, another one each time. */
+/** Whether tests try every case, as in `pnpm prove`, or a random part. */
 export const isThorough = process.env['THOROUGH'] === 'true'
 
-/** Makes a folder that is gone when the test has ended. */
+/** Makes a folder that is removed after the test. */
 export function temporaryFolder(): string {
   const folder = disposableFolder()
   onTestFinished(() => folder[Symbol.dispose]())
   return folder.path
 }
 
-/** Makes a database on the server that `postgres-setup` started for all test files. */
+/** Makes a database on the server of `postgres-setup`, which all test files share. */
 export function createTestDatabase(): Promise<TestDatabase> {
   return createDatabase(inject('postgresUrl'))
 }
 
-/** Returns a port of the loopback interface that is taken until the test has ended. */
+/** Returns a port of the loopback interface that is in use until the test ends. */
 export async function portTakenForTest(): Promise<number> {
   const taken = await takePort()
   onTestFinished(() => taken[Symbol.asyncDispose]())

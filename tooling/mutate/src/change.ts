@@ -5,7 +5,7 @@ interface Position {
   readonly column: number
 }
 
-/** What a mutant changes in the code of a file. */
+/** The change of a mutant in a file. */
 export interface Change {
   readonly location: { readonly start: Position; readonly end: Position }
   readonly replacement: string

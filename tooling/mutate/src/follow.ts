@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeEach, inject, vi } from 'vitest'
 
-// Stryker knows only of the process of a test. This passes the mutant on to the processes and threads that the test
-// starts, and in the first run, without a mutant, adds what they reached to what the test reaches.
+// Stryker knows only the process of a test. This passes the mutant on to the processes and threads that the
+// test starts. In the first run, without a mutant, it adds what they reached to the test's coverage.
 
 interface Stryker {
   readonly currentTestId?: string
@@ -18,21 +18,21 @@ declare module 'vitest' {
   }
 }
 
-/** They wait for one of our time limits to pass, and others reach the same code. */
+/** Tests that wait for a time limit. Others reach the same code. */
 const slow = [
   'a store that another program keeps locked is not opened, and one line says so',
-  'the writer gives a store up that stays locked for five seconds, and what is no store at once',
+  'the writer abandons a store that stays locked for five seconds, and refuses another file at once',
   'a store that another program locks is reported once, however many changes fail, and once when it works',
   'a store that another program has locked for long is unavailable for changes, readable, and fine again after',
 ]
 beforeEach(({ task, skip }) => skip(slow.includes(task.name)))
 
-// The instrumented code reads it where Stryker is not.
+// The instrumented code reads it outside Stryker.
 delete process.env['__STRYKER_ACTIVE_MUTANT__']
 if (inject('mode') === 'mutant') {
   process.env['__STRYKER_ACTIVE_MUTANT__'] = inject('activeMutant')
 } else {
-  // On a busy machine, with every expression counted; with a mutant, the time decides.
+  // For a busy machine with every expression counted. With a mutant, Stryker's timeout decides.
   vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
   const { __stryker__: stryker } = globalThis as unknown as { __stryker__: Stryker }
   const folder = mkdtempSync(join(tmpdir(), 'mutate-'))
@@ -55,7 +55,7 @@ if (inject('mode') === 'mutant') {
       const aroundAll = [...Object.keys(coverage.static), ...reachedIn(around)]
       for (const mutant of [...reachedIn(path), ...aroundAll]) perTest[id][mutant] ??= 1
     }
-    // Each file of tests loads the code for itself: what that reaches concerns its own tests, not those of all files.
+    // Each test file loads the code itself: what that reaches concerns only its own tests.
     coverage.static = {}
     rmSync(folder, { recursive: true })
   })

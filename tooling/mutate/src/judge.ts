@@ -1,24 +1,24 @@
-/** A mutant after the tests ran with it. */
+/** A mutant after the test run. */
 export interface Mutant {
   /** Such as `src/send.ts`. */
   readonly source: string
   readonly line: number
-  /** As `describeChange` says it. */
+  /** In the form of `describeChange`. */
   readonly change: string
-  /** Stryker's. One that could not be tried (`RuntimeError`) does not count. */
+  /** Stryker's. A mutant that could not be tried (`RuntimeError`) does not count. */
   readonly status: string
 }
 
-/** By source and change, why it makes no difference that a test could notice. */
+/** The reason why no test could notice a change, by source and change. */
 export type Equivalents = Readonly<Record<string, Readonly<Record<string, string>>>>
 
 export interface Judgement {
   readonly unnoticed: readonly Mutant[]
-  /** Noticed by being slow: the tests did not end. */
+  /** Noticed by a timeout. */
   readonly timedOut: readonly Mutant[]
-  /** The share of mutants that tests noticed, without equivalent ones, and how many there are of each kind. */
+  /** The share of noticed mutants, without equivalent ones, and the number of each kind. */
   readonly summary: string
-  /** What is named as equivalent in these sources and was noticed, or is no longer in the code. */
+  /** Entries for equivalent mutants that were noticed, or are no longer in the code. */
   readonly useless: readonly string[]
 }
 

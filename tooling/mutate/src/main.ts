@@ -34,7 +34,7 @@ if (values.help || positionals.length !== 1 || !existsSync(join(root, folder, 's
 
 build(folder)
 process.chdir(join(root, folder))
-// Also when Stryker is interrupted: it restores the files and exits.
+// Also if Stryker is interrupted: it restores the files and exits.
 process.on('exit', () => {
   for (const left of globSync('stryker-setup-*.js')) rmSync(left)
   build(folder)
@@ -58,7 +58,7 @@ const results = await new Stryker({
   coverageAnalysis: 'perTest',
   disableTypeChecks: false,
   concurrency: 1,
-  // What is only slow, as on a busy machine, must not count as noticed.
+  // A test that is only slow, as on a busy machine, must not count as noticed.
   timeoutMS: 30_000,
   dryRunTimeoutMinutes: 10,
   tempDirName: 'node_modules/.stryker',
@@ -80,7 +80,10 @@ for (const each of result.useless)
   console.error(`not a survivor, take it off ${list.slice(root.length + 1)}: ${each}`)
 if (result.useless.length > 0 || mutants.length === 0) process.exitCode = 1
 
-/** Returns what tells where a place in a built file comes from; a program is built of many sources, also of others. */
+/**
+ * Returns a function from a place in a built file to its source. A program is built from many sources, also of other
+ * packages.
+ */
 function sourceOf(path: string): (line: number, column: number) => { source: string; line: number } {
   const map = new SourceMap(JSON.parse(readFileSync(`${path}.map`, 'utf8')))
   return (line, column) => {
@@ -91,7 +94,7 @@ function sourceOf(path: string): (line: number, column: number) => { source: str
   }
 }
 
-/** Returns the lines of a built file that come of our sources: not those of libraries, nor the compiler's own helpers. */
+/** Returns the lines of a built file that come from our sources, not from libraries or the compiler's helpers. */
 function builtLines(path: string): readonly string[] {
   if (!existsSync(`${path}.map`)) return []
   const sourceAt = sourceOf(path)

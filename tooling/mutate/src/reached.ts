@@ -3,7 +3,8 @@ import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { threadId } from 'node:worker_threads'
 
-// Loaded by every process and thread: those that a test starts write down which mutants they reach, for `follow.ts`.
+// Loaded by every process and thread that a test starts: records the mutants that they reach, for
+// `follow.ts`.
 
 interface Stryker {
   readonly mutantCoverage?: { readonly static: Readonly<Record<string, number>> }
@@ -20,11 +21,11 @@ if (folder !== undefined) {
     writeFileSync(join(folder, `${process.pid}-${threadId}`), reached.join(' '))
   }
   process.on('exit', write)
-  // Some are killed.
+  // Regularly, as some are killed.
   setInterval(write, 25).unref()
 }
 
-// Some programs are given an environment of their own.
+// Some programs get an environment of their own.
 interface Spawning {
   spawn(options: { envPairs: string[] }): unknown
 }

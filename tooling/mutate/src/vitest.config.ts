@@ -5,7 +5,7 @@ import { configDefaults, mergeConfig, type ViteUserConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 import { freshBuild } from '../../vitest.config.ts'
 
-/** Most mutants fall to quick tests, and the first failure ends a run. */
+/** Runs quick tests first: they notice most mutants, and the first failure ends a run. */
 class QuickFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const msOf = (file: TestSpecification) => this.ctx.cache.getTestSpecificationResult(file)?.duration ?? 0
@@ -13,7 +13,7 @@ class QuickFirst extends BaseSequencer {
   }
 }
 
-// The folder is that of the package whose code is changed.
+// The folder of the package whose code is changed.
 const ownFile = resolve('vitest.config.ts')
 const own: ViteUserConfig = existsSync(ownFile) ? (await import(pathToFileURL(ownFile).href)).default : {}
 
@@ -28,7 +28,7 @@ const projects = own.test?.projects?.flatMap(project => {
   return include.length > 0 ? [{ ...project, test: { ...project.test, include } }] : []
 })
 
-/** Some tests import a source of their own package: here they must see what is built of it. */
+/** Leads imports of sources to the build, which contains the changes. */
 const built = {
   name: 'built',
   enforce: 'pre',
@@ -37,12 +37,12 @@ const built = {
     const source =
       /^\.\..*\.ts$/.test(id) && path.startsWith(resolve('src')) && path.slice(resolve('src').length)
     const file = source && join(resolve('dist'), source.replace(/ts$/, 'js'))
-    // What is built of a program is one bundle.
+    // A program is built into one bundle.
     return file && existsSync(file) ? file : undefined
   },
 }
 
-/** What is built is changed: nothing leads the tests to the sources, or builds again. */
+/** Tests the build, which contains the changes: no source is imported, and nothing is built again. */
 const onBuilt: ViteUserConfig = {
   ...own,
   ssr: {},
@@ -56,14 +56,14 @@ const onBuilt: ViteUserConfig = {
 export default mergeConfig(onBuilt, {
   plugins: [built],
   test: {
-    // What a file reaches while it loads the code concerns its own tests.
+    // What a file reaches while loading concerns only its own tests.
     isolate: true,
     setupFiles: [join(import.meta.dirname, 'follow.ts')],
-    // What a change stops for ever costs as much.
+    // A change that stops a test forever costs as much.
     testTimeout: 15_000,
     hookTimeout: 15_000,
     sequence: { sequencer: QuickFirst },
-    // Measures time: with every expression counted, it takes minutes.
+    // It measures time, and takes minutes with every expression counted.
     exclude: [...configDefaults.exclude, 'test/long-texts.test.ts'],
     ...(only && { include: only }),
   },

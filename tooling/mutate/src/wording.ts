@@ -1,6 +1,6 @@
-// A plugin of Stryker: what is not changed, as no test should notice it.
+// A plugin of Stryker that excludes messages: no test should notice their wording.
 
-/** A place in the code, as Babel shows it. */
+/** A node of the code in Babel's form. */
 interface Path {
   readonly node: {
     readonly type: string
@@ -19,7 +19,7 @@ function shouldIgnore(path: Path): string | undefined {
   return undefined
 }
 
-/** Whether it is an argument of `new …Error(…)`, or a part of one. */
+/** Returns whether the node is an argument of `new …Error(…)`, or part of one. */
 function isInError({ node, parentPath }: Path): boolean {
   if (node.type === 'NewExpression' && node.callee?.name?.endsWith('Error')) return true
   return parentPath !== null && !/Function/.test(parentPath.node.type) && isInError(parentPath)

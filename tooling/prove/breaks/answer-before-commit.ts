@@ -1,4 +1,4 @@
 import { patch } from './patch.ts'
 
-/** A change is answered as made as soon as it waits. */
+/** Answers a change before its transaction. */
 patch(/\bqueue\d*\.push\(\{\s*changes\b[^}]*\bresolve\b[^}]*\}\)/, 'resolve(changes.map(() => 1), 0); $&')

@@ -1,4 +1,4 @@
 import { patch } from './patch.ts'
 
-/** A create of a taken id replaces the plant that has it. */
+/** Lets a create of a taken id replace the plant. */
 patch(/\[\s*(["'`])insertPlant\1(?=[^?;]+\?\s*["'`]inserted)/, '[$1savePlant$1')

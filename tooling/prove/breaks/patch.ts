@@ -1,13 +1,13 @@
 import { registerHooks } from 'node:module'
 import { isMainThread } from 'node:worker_threads'
 
-/** What a program takes to have loaded all of its modules, also on a machine that is busy. */
+/** The time for a program to load all of its modules, on a busy machine. */
 const loadingMs = 10_000
 
 /**
- * Changes one place of the program as it is loaded, in whichever thread and module it is found, bundled or not.
+ * Changes one place of the program as it is loaded, in any thread and module, bundled or not.
  *
- * @throws Error, which ends the program, when a second place is found, or none at all
+ * @throws Error, which ends the program, if there is not exactly one such place
  */
 export function patch(place: RegExp, replacement: string): void {
   const modules = new Set<string>()

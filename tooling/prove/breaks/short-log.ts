@@ -1,4 +1,4 @@
 import { patch } from './patch.ts'
 
-/** The log is taken into the database after a few commits: a proof in so short a time sees that too. */
+/** Checkpoints the log after a few commits, so that a short proof covers checkpoints. */
 patch(/wal_autocheckpoint = \d+/, 'wal_autocheckpoint = 40')

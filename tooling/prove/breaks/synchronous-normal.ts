@@ -1,4 +1,4 @@
 import { patch } from './patch.ts'
 
-/** A commit is answered before it is fsynced. */
+/** Answers a commit before it is fsynced. */
 patch(/synchronous = FULL/, 'synchronous = NORMAL')

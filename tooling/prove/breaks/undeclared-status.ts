@@ -1,4 +1,4 @@
 import { patch } from './patch.ts'
 
-/** A removal is answered with a status that the description doesn't know. */
+/** Answers a removal with an undeclared status. */
 patch(/(\breply\d*)\.code\(204\)\.send\(\)/, '$1.code(202).send()')

@@ -1,6 +1,6 @@
 import { isMainThread, workerData } from 'node:worker_threads'
 
-/** A defect in the thread that commits, between two commits, at the moment when the process gets SIGUSR2. */
+/** Throws in the writer's thread between two commits, when the process gets SIGUSR2. */
 const defect = new BroadcastChannel('defect')
 defect.unref()
 if (isMainThread) process.on('SIGUSR2', () => defect.postMessage(''))

@@ -22,8 +22,8 @@ const drainTimeoutMs = 120_000
 export const announcementsPart: Part = { name: 'announcements', share: 0.2, run: runAnnouncements }
 
 /**
- * Kills the program at random moments while it creates and delivers. In the end, every plant that is there must have
- * reached each webhook, under one id, and nothing else may have.
+ * Kills the program at random moments while it creates and delivers. In the end every stored plant must have reached
+ * each webhook, under one id, and nothing else.
  */
 export async function runAnnouncements(circumstances: Circumstances, kills = 100): Promise<Finding> {
   const { seed, preload, scale } = circumstances
@@ -173,7 +173,7 @@ async function create(
   return (await made).is === 'done'
 }
 
-/** As if the time of every lease were over: a process that was killed gives none back. */
+/** Expires every lease, as a killed process returns none. */
 function endLeases(file: string): void {
   const database = new Database(file)
   database.exec('update webhooks set leased_until = 0')

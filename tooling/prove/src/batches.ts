@@ -26,8 +26,8 @@ interface Answered {
 const batchesAtOnce = 3
 
 /**
- * Ends the program at random moments of batches. What was counted must then be there, and the same batches, sent again,
- * add the rest and nothing else. After that, one batch of ten million lines must not make the program grow.
+ * Kills the program at random moments of batches. Counted plants must then be stored, and the same batches sent again
+ * must add only the rest. Then one batch of ten million lines must not make the program grow.
  */
 async function runBatches(circumstances: Circumstances): Promise<Finding> {
   const { seed, preload, scale, endAtMs } = circumstances
@@ -62,7 +62,7 @@ async function runBatches(circumstances: Circumstances): Promise<Finding> {
       return batch
     })
     const sending = before.map(async (batch, index) => {
-      // One never ends where the program is only told to stop: it has to be answered all the same.
+      // One batch never ends while the program is stopped. It must be answered all the same.
       const isEndless = !isKilled && index === 0
       const answer = await send(program.url, linesOf(batch.firstId, batch.lines), isEndless)
       batch.isCounted = answer?.status === 200
@@ -90,10 +90,10 @@ async function runBatches(circumstances: Circumstances): Promise<Finding> {
 const linesMax = 20_000
 const longBatchLines = 10_000_000
 
-/** What a process may grow by once it has read a tenth of a batch. */
+/** How much a process may grow after the first tenth of a batch. */
 const growthMaxMiB = 64
 
-/** Every tenth line is a new plant. The others are one that is there. */
+/** Every tenth line is a new plant. The others are one stored plant. */
 async function sendLongBatch(circumstances: Circumstances, failures: string[]): Promise<string> {
   await using program = await startProgram({ preload: circumstances.preload })
   const wanted = longBatchLines * circumstances.scale
@@ -125,7 +125,7 @@ function* linesOf(firstId: number, count: number) {
 
 const pieceLength = 64 * 1024
 
-/** Resolves to `undefined` when there was no answer. */
+/** Resolves to `undefined` without an answer. */
 async function send(url: string, lines: Iterable<string>, isEndless = false): Promise<Answered | undefined> {
   const { hostname, port } = new URL(url)
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/x-ndjson' }

@@ -9,7 +9,7 @@ const plantsOfStore = 15_000
 const flipsMax = 300
 const tags = ['climber', 'cactus', 'fern', 'palm', 'succulent']
 
-/** Who notices a wrong bit; the first that does. */
+/** Who notices a flipped bit first. */
 const order = [
   'at the start',
   'by check',
@@ -19,7 +19,7 @@ const order = [
 ] as const
 type Noticed = (typeof order)[number]
 
-/** Returns the bytes with one of them wrong in a single bit. */
+/** Returns the bytes with one bit flipped. */
 export function flipBit(bytes: Buffer, at: number, random: Random): Buffer {
   const changed = Buffer.from(bytes)
   changed[at] = (changed[at] as number) ^ (1 << random.below(8))
@@ -27,10 +27,10 @@ export function flipBit(bytes: Buffer, at: number, random: Random): Buffer {
 }
 
 /**
- * Flips single bits of a store of some MB, and looks who notices: the start, `plant-store check`, or a reader of every
- * plant. A start that refuses the file leaves it as it is.
+ * Flips single bits of a store of a few MB, and records who notices: the start, `plant-store check`, or a reader of
+ * every plant. A start that refuses the file must leave it unchanged.
  *
- * @param folder where the stores are put, one after the other
+ * @param folder where the stores are put, one after another
  */
 export async function flipBits(folder: string, circumstances: Circumstances): Promise<Finding> {
   const { seed, scale } = circumstances
@@ -61,7 +61,7 @@ export async function flipBits(folder: string, circumstances: Circumstances): Pr
     mkdirSync(place)
     writeFileSync(file, changed)
     counts[await whoNotices(url, plants)]++
-    // A process that refuses it, or only reads it, has nothing to write.
+    // A process that refuses the store, or only reads it, must write nothing.
     if (readdirSync(place).join() !== 'plants.db')
       failures.push(`a bit flipped at byte ${at}: other files came beside it`)
     if (!readFileSync(file).equals(changed))

@@ -10,7 +10,7 @@ import { runNaughtyStrings } from './naughty.ts'
 import { type Circumstances, type Finding, figure, type Part } from './part.ts'
 import { startProgram, type TestedProgram } from './program.ts'
 
-/** Parts that need no more than a running program on a store of its own. */
+/** Parts that need only a running program on a store of its own. */
 
 export const modelPart: Part = {
   name: 'model',
@@ -19,7 +19,7 @@ export const modelPart: Part = {
     withProgram({ preload: circumstances.preload }, program => runModels(circumstances, program)),
 }
 
-/** The same promises on the other store: the model, and kills of the program (its drills kill the server itself). */
+/** The same promises on PostgreSQL: the model, and kills of the program. Its drills kill the server itself. */
 export const postgresPart: Part = {
   name: 'postgres',
   share: 0.1,
@@ -85,7 +85,7 @@ function suitePart(
   }
 }
 
-/** Whatever is asked of it, the program must find no defect of its own, and must still be there. */
+/** Fails if the program reported a defect or has ended. */
 async function withProgram(
   options: ServerOptions,
   run: (program: TestedProgram) => Promise<Finding>,

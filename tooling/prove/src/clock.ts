@@ -6,10 +6,10 @@ import { startProgram } from './program.ts'
 
 export const clockPart: Part = { name: 'clock', share: 0.03, run: runClock }
 
-/** By how much the clock is off, one after the other, in seconds. */
+/** The errors of the clock in seconds, one after another. */
 const jumps = [0, 86_400, -86_400, 10 * 365 * 86_400, -10 * 365 * 86_400, 3_600, 0]
 
-/** Sets the clock of the program forward and back while it works: nothing that it promises hangs on the time of day. */
+/** Sets the program's clock forward and back while it works. No promise may depend on the time of day. */
 export async function runClock(circumstances: Circumstances): Promise<Finding> {
   const [library] = globSync('/usr/lib/*/faketime/libfaketimeMT.so.1')
   if (library === undefined)

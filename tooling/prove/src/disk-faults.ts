@@ -11,7 +11,7 @@ import { startProgram } from './program.ts'
 
 export const diskFaultsPart: Part = { name: 'disk-faults', share: 0.08, run: runDiskFaults }
 
-/** What the disk answers instead of doing what it is asked; the calls are those that only the store makes. */
+/** The errors of the disk, injected into calls that only the store makes. */
 const faults = [
   ['an fsync that fails', 'fsync,fdatasync:error=EIO'],
   ['a disk that is full', 'pwrite64:error=ENOSPC'],
@@ -20,13 +20,14 @@ const faults = [
 
 const clients = 8
 const ids = Array.from({ length: 40 }, (_, n) => BigInt(n))
-/** Connections that are asked whether it is ready: enough to come to every thread that answers. */
+/** Connections that ask `/readyz`: enough to reach every HTTP thread. */
 const probes = 12
 const settleTimeoutMs = 20_000
 
 /**
- * Lets the disk fail under a load: clients are told (503), nothing counts as done that isn't, `/readyz` says so as long
- * as it lasts, and afterwards it works again by itself; or is killed right then, and opens with what was answered.
+ * Makes the disk fail under a load. Clients must get 503, nothing may count as done that is not, and `/readyz` must
+ * report the outage while it lasts. Afterwards the program must recover, or be killed at once and open with every
+ * answered change.
  */
 export async function runDiskFaults(circumstances: Circumstances): Promise<Finding> {
   const random = createRandom(circumstances.seed)
@@ -41,7 +42,7 @@ export async function runDiskFaults(circumstances: Circumstances): Promise<Findi
     for (const [what, injection] of faults) {
       for (let round = 0; round < rounds && !timeIsUp(circumstances); round++) {
         injected++
-        // Every third is killed while the disk fails.
+        // Every third program is killed while the disk fails.
         const killed = injected % 3 === 0
         const seen = await failOnce(injection, random, killed, circumstances.preload)
         failures.push(...seen.failures.map(text => `${what}${killed ? ', then killed' : ''}: ${text}`))
@@ -88,7 +89,7 @@ async function failOnce(
       while (!isOver) {
         const outcome = await actOnce(operations, random)
         if (isCut && outcome.is === 'unknown') return
-        // While it lasts an operation tells at once, and a client that asks at once again is no good neighbour.
+        // During the outage an operation fails at once, so a client should not retry at once.
         if (outcome.is === 'unknown') await sleep(20)
       }
     }
@@ -116,7 +117,7 @@ async function failOnce(
     if (!killed && !program.isRunning()) failures.push('it ended')
   }
   const told = counts.unknown
-  // What is there must be what was answered, to a process that knows nothing of the last one.
+  // A new process must find exactly what was answered.
   await using program = await startProgram(options)
   const found = await program.operations.list({ after: -1n, limit: 1_000 })
   const unexplained = history.settle(new Map(found))
@@ -130,13 +131,13 @@ async function actOnce(operations: RecordedOperations, random: Random) {
   return await operations[kind](id, { name: `n${random.below(2 ** 30)}-${random.below(2 ** 30)}` })
 }
 
-/** Waits for what must come, and adds a failure when it doesn't. */
+/** Waits for a condition, and adds a failure if it does not come true. */
 const expectingSoon =
   (failures: string[]) =>
   (what: string, holds: () => boolean | Promise<boolean>): Promise<unknown> =>
     until(what, holds, settleTimeoutMs).catch(error => failures.push(error.message))
 
-/** Whether each of several new connections is told this by `/readyz`. */
+/** Returns whether `/readyz` answers this on each of several new connections. */
 async function everyThreadSays(wanted: number, { url }: Server): Promise<boolean> {
   const statuses = Array.from({ length: probes }, async () => {
     const answer = await fetch(`${url}/readyz`, { headers: { connection: 'close' } })
@@ -146,7 +147,7 @@ async function everyThreadSays(wanted: number, { url }: Server): Promise<boolean
   return (await Promise.all(statuses)).every(status => status === wanted)
 }
 
-/** Fills a disk to the last byte, gives a little of it back, and looks whether everything that was answered is there. */
+/** Fills a disk to the last byte, frees a little of it, and checks that everything answered is stored. */
 async function fillDisk(folder: string): Promise<string[]> {
   const failures: string[] = []
   const expectSoon = expectingSoon(failures)
@@ -170,7 +171,7 @@ async function fillDisk(folder: string): Promise<string[]> {
     while ((await create(8_000)) === 'done' && id < 1_000n) {}
     if (id >= 1_000n) failures.push('it never filled')
     await expectSoon('to be not ready', async () => {
-      // There may be room for less, and as long as there is, it is ready.
+      // A smaller change may still fit, and as long as one does, the store is ready.
       await create(1)
       return await everyThreadSays(503, program)
     })

@@ -24,8 +24,8 @@ const clients = 32
 const loadMs = 5_000
 
 /**
- * Two PostgreSQL servers under Patroni with synchronous replication, and the program on them under a load of creates.
- * The primary's machine dies: all its processes get SIGKILL at once. Every answered create must be on the new one.
+ * Runs the program under a load of creates on two PostgreSQL servers with Patroni and synchronous replication. Then the
+ * primary's machine dies: all its processes get SIGKILL at once. Every answered create must be on the new primary.
  */
 async function runFailover(): Promise<Finding> {
   const missing = missingPackages()
@@ -91,7 +91,7 @@ async function runFailover(): Promise<Finding> {
 
 const nameOf = (id: bigint) => `Plant ${id}`
 
-/** Clients that create plants with ids of their own, and come again with the same plant while they get 503. */
+/** Runs clients that create plants with ids of their own, and repeat a create that got 503. */
 function startLoad(client: Client) {
   let next = 1n
   let isOver = false
@@ -115,7 +115,7 @@ function startLoad(client: Client) {
         load.lastSuccessMs = performance.now()
         return
       }
-      // What was told 503 may have been kept: then the id is taken at the retry.
+      // A create that got 503 may have been kept. Then the retry finds its id taken.
       if ((held(answer) as { error: bigint }).error === 40003n && attempt > 1) return
       if (answer.status !== 503 || !answer.headers.has('retry-after'))
         throw new Error(`a create was answered with ${answer.status} ${answer.body}`)

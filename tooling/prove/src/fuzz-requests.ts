@@ -1,7 +1,7 @@
 import type { DescribedOperation, Description, Schema } from '@plant-store/contract'
 import fc from 'fast-check'
 
-/** One request, and whether the description calls it valid. */
+/** A request, and whether the description calls it valid. */
 export interface DrawnRequest {
   readonly path: string
   readonly body: string | Uint8Array | undefined
@@ -18,7 +18,7 @@ interface Parts {
 
 const int64 = { minimum: -(2n ** 63n), maximum: 2n ** 63n - 1n }
 
-/** Requests that differ from valid ones in one thing at most. */
+/** Generates requests that differ from valid ones in one respect at most. */
 export function drawRequest(
   description: Description,
   { path, parameters, body: bodySchema }: DescribedOperation,
@@ -32,7 +32,7 @@ export function drawRequest(
   const valid: fc.Arbitrary<Parts> = fc.record({
     inPath: fc.record(texts(inPath)),
     inQuery: fc.record(texts(inQuery), { requiredKeys: [] }),
-    // Unknown members are valid: the schemas close no object.
+    // Unknown members are valid, as the schemas are open.
     body: body
       ? drawValue(body).map(value => toText({ ...(value as object), 'x-other': [1, { deep: null }] }))
       : fc.constant(undefined),
@@ -95,7 +95,7 @@ export function drawRequest(
   )
 }
 
-/** A schema and its members without references, and with the members that it takes over from others. */
+/** Resolves the references of a schema and merges its `allOf`. */
 function resolve(description: Description, { $ref, ...inline }: Schema): Schema {
   const own: Schema | undefined =
     $ref === undefined ? inline : description.schemas[$ref.split('/').at(-1) as string]
@@ -134,21 +134,21 @@ function toText(value: unknown): string {
 const text = fc
   .string({ unit: 'binary', maxLength: 30 })
   .map(drawn => drawn.toWellFormed().replaceAll('\0', ''))
-// A lone surrogate can't be percent-encoded; U+0000 is text that nothing keeps.
+// A lone surrogate cannot be percent-encoded. U+0000 is text that no store keeps.
 const wrongString = text.map(drawn => `${drawn}\0`)
 
 function drawValue({ type, properties = {}, required = [], ...bounds }: Schema): fc.Arbitrary<unknown> {
   if (type === 'string') return text
   const { minimum, maximum } = { ...int64, ...bounds }
   if (type === 'integer') return fc.bigInt(minimum, maximum)
-  if (type !== 'object') throw new Error(`values of type ${type} can not be drawn`)
+  if (type !== 'object') throw new Error(`values of type ${type} cannot be generated`)
   const members = Object.fromEntries(
     Object.entries(properties).map(([name, member]) => [name, drawValue(member)]),
   )
   return fc.record(members, { requiredKeys: [...required] })
 }
 
-/** What a parameter of this schema can't be. */
+/** Generates invalid parameters for a schema. */
 function wrongText({ type, ...bounds }: Schema): fc.Arbitrary<string> {
   if (type === 'string') return wrongString
   const { minimum, maximum } = { ...int64, ...bounds }
@@ -160,7 +160,7 @@ function wrongText({ type, ...bounds }: Schema): fc.Arbitrary<string> {
   )
 }
 
-/** What a value of this schema can't be. */
+/** Generates invalid values for a schema. */
 function wrongValue(schema: Schema): fc.Arbitrary<unknown> {
   const { type, properties = {}, required = [], ...bounds } = schema
   const examples = {

@@ -27,8 +27,8 @@ const credentials = fc.oneof(
 )
 
 /**
- * Sends requests that are made from the description, valid ones and others, and holds the answers against it. That
- * status, media type, header fields and body are declared is the client's own check, with every answer.
+ * Sends valid and invalid requests generated from the description, and compares the answers with it. The client checks
+ * that the status, media type, header fields and body of each answer are declared.
  */
 export async function fuzz(
   { client, description: json }: Pick<TestedProgram, 'client' | 'description'>,
@@ -48,7 +48,7 @@ export async function fuzz(
     const { failure } = await checkProperty(property, {
       seed,
       runs: runsOfIt,
-      // An equal part of what is left of the time for each property that is left.
+      // Each property gets an equal part of the remaining time.
       ...(endAtMs !== undefined && { endAtMs: now + (endAtMs - now) / left-- }),
     })
     if (failure !== undefined) failures.push(`${what}: ${failure}`)

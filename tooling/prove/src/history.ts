@@ -1,4 +1,4 @@
-/** What a plant is but for its id, as one text: two plants are equal when these are. */
+/** A plant without its id, as one text: two plants are equal if these are. */
 export type Value = string
 
 export interface Text {
@@ -11,16 +11,18 @@ export const toValue = ({ name, tag }: Text): Value => JSON.stringify([name, tag
 /** `replaceIf` and `removeIf` expect a state that was seen before. */
 export type Kind = 'create' | 'read' | 'replace' | 'replaceIf' | 'remove' | 'removeIf'
 
-/** A plant as it was seen, and the name of that state. */
+/** A plant as it was read, and its version. */
 export interface State {
   readonly value: Value
   readonly version: string
 }
 
 /**
- * How an operation came out, by its answer. `taken`: a create found its id taken. `absent`: a read or remove found
- * nothing. `differs`: the plant was not in the expected state. `refused`: the answer promises that nothing was done. `unknown`: no answer, or one that leaves it open; it
- * was done at some time since, or is never done.
+ * The outcome of an operation. `taken`: a create found its id taken. `absent`: a read or remove found no plant.
+ *
+ * `differs`: the plant did not have the expected version. `refused`: the answer promises that nothing was done.
+ *
+ * `unknown`: no answer, or one that leaves it open. The operation takes effect at some later time, or never.
  */
 export interface Outcome {
   readonly is: 'done' | 'taken' | 'absent' | 'differs' | 'refused' | 'unknown'
@@ -30,7 +32,7 @@ export interface Outcome {
   readonly version?: string
 }
 
-/** What an operation makes of a plant, and how it comes out. There is no plant where the value is `undefined`. */
+/** The result of an operation on a plant. `undefined` is no plant. */
 export function takeEffect(
   kind: Kind,
   before: Value | undefined,
@@ -62,19 +64,19 @@ export function takeEffect(
   }
 }
 
-/** An operation on one id, with the moments of its call and its answer on one clock that never stands still. */
+/** An operation on one id, with the times of its call and its answer on a monotonic clock. */
 export interface Operation {
   readonly id: bigint
   readonly kind: Kind
   readonly written?: Value | undefined
-  /** Each write has a value of its own, so a value stands for its state. `undefined`: that there is no plant. */
+  /** Each write has a unique value, so a value identifies a version. `undefined` is no plant. */
   readonly expected?: Value | undefined
   readonly calledAt: number
   readonly answeredAt: number
   readonly outcome: Outcome
 }
 
-/** Operations of racing clients, as they saw them. */
+/** The operations of racing clients, as they observed them. */
 export class History {
   #moment = 0
   #operations: Operation[] = []
@@ -100,12 +102,12 @@ export class History {
     return outcome
   }
 
-  /** Of a plant, as a client saw it that knows what all of them saw. */
+  /** The version of a plant, for a client that knows what all clients observed. */
   lastSeen(id: bigint): State | undefined {
     return this.#lastSeen.get(id)
   }
 
-  /** @throws Error when the version was that of another state */
+  /** @throws Error if the version was that of another state */
   #see(id: bigint, state: State): void {
     const { value, version } = state
     const named = this.#stateOf.get(`${id} ${version}`) ?? value
@@ -122,9 +124,9 @@ export class History {
   }
 
   /**
-   * Ends the history with what was found after all clients had stopped, and forgets it.
+   * Ends the history with the plants found after all clients had stopped, and clears it.
    *
-   * @param start what the plants were at its beginning
+   * @param start the plants at its beginning
    * @returns the ids whose operations no order explains
    */
   settle(found: ReadonlyMap<bigint, Value>, start: ReadonlyMap<bigint, Value> = new Map()): bigint[] {
@@ -151,9 +153,9 @@ export class History {
 }
 
 /**
- * Whether some order explains what every client saw: each operation takes effect at one moment between its call and
- * its answer (Herlihy and Wing), or, where there was no answer, at some moment after its call or never.
- * The operations are those of one id.
+ * Returns whether some order of the operations on one id explains what every client observed (linearizability, Herlihy
+ * and Wing). An operation takes effect at one moment between its call and its answer. Without an answer, it takes
+ * effect at any time after its call, or never.
  */
 export function isLinearizable(operations: readonly Operation[], start: Value | undefined): boolean {
   const all = operations.filter(

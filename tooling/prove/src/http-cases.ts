@@ -7,9 +7,9 @@ const post = (fields: string, body: string) =>
   `POST /plants HTTP/1.1\r\nhost: h\r\nauthorization: Bearer ${token}\r\ncontent-type: application/json\r\n${fields}\r\n\r\n${body}`
 
 /**
- * Requests as conformance suites of HTTP/1.1 try them (RFC 9110, 9112): where a request ends must never be a matter of
- * opinion, since a proxy in front could have another one. Each is refused, and its connection closed; a create that
- * follows it on the connection, and could be taken for the next request, must not be done.
+ * Requests from conformance suites of HTTP/1.1 (RFC 9110, 9112). A server and a proxy in front of it must agree where a
+ * request ends. So each is refused and its connection closed, and a create that follows on the connection must not be
+ * done.
  */
 export async function runHttpCases(client: Client, firstId: bigint): Promise<SuiteFinding> {
   const failures: string[] = []
@@ -33,7 +33,7 @@ export async function runHttpCases(client: Client, firstId: bigint): Promise<Sui
 
 const chunked = 'transfer-encoding: chunked'
 
-/** A name, the bytes of a request, and a status that is as right as 400. */
+/** A name, the bytes of a request, and a status as right as 400. */
 const cases: readonly (readonly [name: string, bytes: string, orStatus?: number])[] = [
   // Two lengths (RFC 9112, 6.1 and 6.3).
   ['Content-Length before Transfer-Encoding', post(`content-length: 4\r\n${chunked}`, '0\r\n\r\n')],

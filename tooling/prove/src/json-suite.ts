@@ -8,7 +8,7 @@ export interface SuiteFinding {
   readonly failures: readonly string[]
 }
 
-/** The package holds texts, so what isn't UTF-8 has been lost from these; here they are as bytes again. */
+/** The package contains texts, so these cases, which are not UTF-8, are restored as bytes. */
 const byteCases: Readonly<Record<string, string>> = {
   'i_string_UTF-16LE_with_BOM': '\xff\xfe[\0"\0\xe9\0"\0]\0',
   'i_string_UTF-8_invalid_sequence': '["\xe6\x97\xa5\xd1\x88\xfa"]',
@@ -37,13 +37,13 @@ const byteCases: Readonly<Record<string, string>> = {
   n_structure_single_eacute: '\xe9',
 }
 
-/** Good JSON that the contract refuses all the same: a member that is given twice (RFC 7493). */
+/** Valid JSON that the contract refuses: a repeated member (RFC 7493). */
 const refusedOnPurpose = ['y_object_duplicated_key', 'y_object_duplicated_key_and_value']
 
-/** What the suite leaves free: not UTF-8 (or with a byte order mark) is no JSON to us, and all else of it is. */
+/** The cases that the suite leaves open. The store refuses only bytes that are not UTF-8, or have a byte order mark. */
 const freeAndRefused = (bytes: Buffer) => bytes.indexOf('\ufeff') === 0 || !isUtf8(bytes)
 
-/** Every case of JSONTestSuite as the body, and within `name` and `tag`. */
+/** Sends every case of JSONTestSuite as the body, and within `name` and `tag`. */
 export async function runJsonSuite(client: Client, firstId: bigint): Promise<SuiteFinding> {
   const failures: string[] = []
   let requests = 0
@@ -67,7 +67,7 @@ export async function runJsonSuite(client: Client, firstId: bigint): Promise<Sui
       return error
     }
 
-    // None of them is a plant, but the number tells what it was taken for.
+    // None of them is a plant, but the error number shows how it was parsed.
     await send('as the body', bytes, isJson ? 40002n : 40001n)
     const inner = isJson ? singleString(bytes) : undefined
     for (const member of ['name', 'tag'] as const) {
@@ -85,7 +85,7 @@ export async function runJsonSuite(client: Client, firstId: bigint): Promise<Sui
   return { cases: parsing.length, requests, failures }
 }
 
-/** The text of a case that is a string or an array of one, and how it is written. */
+/** Returns the string in a case that is a string or an array of one, and its source. */
 function singleString(bytes: Buffer): { source: Buffer; value: string } | undefined {
   const source = `${bytes}`.trim()
   const value: unknown = JSON.parse(source)

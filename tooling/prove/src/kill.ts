@@ -8,17 +8,18 @@ import { type Circumstances, type Finding, figure, type Part, timeIsUp } from '.
 import { startProgram } from './program.ts'
 
 const clients = 32
-/** Ids that every client fights for; the others belong to one round. */
+/** Ids that all clients share. Other ids belong to one round. */
 const contestedIds = Array.from({ length: 24 }, (_, n) => BigInt(-1 - n))
 const idsOfRound = 1_000_000n
 
 export const killPart: Part = { name: 'kill', share: 0.36, run: runKills }
 
 /**
- * Kills the program at random moments of a load, and looks after each whether what clients were told still explains
- * what is there: what was answered is, what was refused isn't, and what had no answer is there whole or not at all.
+ * Kills the program at random moments of a load, and checks each time that the store agrees with the answers. An
+ * answered change must be stored, a refused one must not be, and one without an answer is stored completely or not at
+ * all.
  *
- * @param databaseUrl an SQLite file of its own unless it is given
+ * @param databaseUrl by default a new SQLite file
  */
 export async function runKills(
   circumstances: Circumstances,
@@ -31,7 +32,7 @@ export async function runKills(
   const options = { databaseUrl: databaseUrl ?? `file:${join(folder.path, 'plants.db')}`, preload }
   const history = new History()
   const failures: string[] = []
-  /** What every id is known to be, from the last time that it was read. */
+  /** The state of every id, as last read. */
   const known = new Map<bigint, Value>()
   let lost = 0
   let killed = 0
@@ -56,7 +57,7 @@ export async function runKills(
     for (const id of contestedIds) known.delete(id)
     for (const [id, value] of found) known.set(id, value)
     if (isLast) {
-      // Later kills must not touch what was there long before.
+      // Later kills must not affect older plants.
       const all = await readRange(program.operations, -1_000n, 2n ** 62n)
       for (const [id, value] of known) if (all.get(id) !== value) failures.push(`plant ${id} changed later`)
       for (const id of all.keys()) if (!known.has(id)) failures.push(`plant ${id} came from nowhere`)
@@ -79,7 +80,7 @@ export async function runKills(
     const working = Array.from({ length: clients }, () =>
       work().catch(error => failures.push(`round ${round}: ${error.message}`)),
     )
-    // Not later than that, so that a machine that is busy is done some day.
+    // Not later, so that the round ends on a busy machine.
     await Promise.race([moment.promise, sleep(1_200, undefined, { ref: false })])
     // From between two answers to the middle of a commit.
     await sleep(random.below(20))
@@ -120,7 +121,7 @@ async function actOnce(operations: RecordedOperations, random: Random, newId: ()
   return await operations[kind](id, text)
 }
 
-/** Reads every plant that a round can have touched. */
+/** Reads every plant that a round can have changed. */
 async function readContestedAndRound(operations: Operations, round: number): Promise<Map<bigint, Value>> {
   const contested = await readRange(operations, -1_000n, 0n)
   if (round < 0) return contested
@@ -138,7 +139,7 @@ export async function readRange(
   const limit = 1_000
   for (let after = above; ; ) {
     const page = await operations.list({ after, limit })
-    if (page === undefined) throw new Error('a store that was just started does not answer')
+    if (page === undefined) throw new Error('a started store does not answer')
     for (const [id, value] of page) if (id < below) found.set(id, value)
     const last = page.at(-1)
     if (page.length < limit || last === undefined || last[0] >= below) return found

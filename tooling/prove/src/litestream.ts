@@ -15,8 +15,8 @@ const lostMsMax = 2_500
 const clients = 4
 
 /**
- * Replicates the store of the unmodified program with litestream, kills both under a load, and serves what litestream
- * restores from the replica. Only what was answered shortly before the kill may be lost.
+ * Replicates the store with litestream, kills both under a load, and serves what litestream restores from the replica.
+ * Only changes answered shortly before the kill may be lost.
  */
 export async function runLitestream(circumstances: Circumstances, rounds = 4): Promise<Finding> {
   const litestream = fetchLitestream()
@@ -69,7 +69,7 @@ export async function runLitestream(circumstances: Circumstances, rounds = 4): P
 const textOf = (id: bigint) => ({ name: `plant ${id}`, tag: 'x'.repeat(Number((id + 1n) % 300n)) })
 const storedOf = (id: bigint) => toValue(textOf(id))
 
-/** Resolves to the ids that were created, each with the moment of its answer. */
+/** Resolves to the created ids, each with the time of its answer. */
 async function killReplicated(litestream: string, file: string, replica: string, loadMs: number) {
   await using program = await startProgram({ databaseUrl: `file:${file}` })
   await using replicating = launch([litestream, 'replicate', file, replica])

@@ -15,7 +15,7 @@ import { powerCutCopiesPart, powerCutPart } from './power-cut.ts'
 import { storeFilesPart } from './store-files.ts'
 import { thoroughTestsPart } from './thorough-tests.ts'
 
-/** Those that take as long as they take come first: the others get what time they leave. */
+/** Parts of fixed length come first. The others share the remaining time. */
 const parts: readonly Part[] = [
   clockPart,
   jsonPart,
@@ -37,7 +37,9 @@ const parts: readonly Part[] = [
   killPart,
 ]
 
-/** Each with the part that must notice it, and what it then says: a program that can't even start is no proof. */
+/**
+ * The breaks, each with the part that must notice it and its failure. A program that cannot start would prove nothing.
+ */
 const breaks: Readonly<Record<string, { readonly part: string; readonly noticed: RegExp }>> = {
   'answer-before-commit': { part: 'kill', noticed: /no order of events explains/ },
   'answer-not-awaited': { part: 'announcements', noticed: /never heard of/ },
@@ -47,7 +49,7 @@ const breaks: Readonly<Record<string, { readonly part: string; readonly noticed:
   'undeclared-status': { part: 'fuzz', noticed: /the status 202 is not declared/ },
 }
 
-/** For what is under way when the time is up; past it, it is cut off, and has failed. */
+/** For parts in progress when the time is up. Beyond it they are stopped and have failed. */
 const graceMinutes = 3
 
 const usage = `Proves what the plant store promises, and ends with 1 when any of it fails.

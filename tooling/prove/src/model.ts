@@ -45,7 +45,7 @@ const list: fc.Arbitrary<List> = fc.record(
   { requiredKeys: ['kind', 'after', 'limit'] },
 )
 
-/** Operations one after another, each compared with a Map. */
+/** Runs operations one after another, each compared with a Map. */
 export async function runSequentialModel(
   store: Operations,
   { firstId = 0n, ...options }: ModelOptions,
@@ -91,7 +91,7 @@ export async function runSequentialModel(
         assert.deepEqual(found, outcome)
         if (after === undefined) plants.delete(id)
         else plants.set(id, after)
-        // A create does not say which version it made: no client can expect it before it is read.
+        // A create does not return its version, so no client can expect it before a read.
         if (version !== undefined || outcome.is === 'done') versions.set(id, version)
       }
     }
@@ -99,7 +99,7 @@ export async function runSequentialModel(
   return { ...(await checkProperty(property, options)), operations }
 }
 
-/** Several clients at once on the same few ids; some order must explain, id by id, what all of them saw. */
+/** Runs several clients at once on the same few ids. For each id, some order must explain what all of them observed. */
 export async function runRacingModel(
   store: Operations,
   { firstId = 0n, ...options }: ModelOptions,
@@ -128,7 +128,7 @@ export async function runRacingModel(
           for (const step of steps) {
             operations++
             if (step.kind === 'list') await history.readAll(ids, listAll)
-            // Each writes a name of its own, so that a read shows which write it saw.
+            // Each write has a unique name, so that a read identifies its write.
             else
               await seen[step.kind](base + BigInt(step.n % idsUsed), {
                 ...step.text,

@@ -1,11 +1,11 @@
 import { spawnSync } from 'node:child_process'
 
-/** A small disk in memory, gone once it is disposed of. */
+/** Mounts a small disk in memory until it is disposed of. */
 export interface Mounted extends Disposable {
   makeReadOnly(): void
 }
 
-/** @returns why there can't be one, where there can't */
+/** Returns why a disk cannot be mounted, if it cannot. */
 export function mount(folder: string, size: string): Mounted | string {
   const run = (command: string, parameters: readonly string[]) => {
     const { status, error, stderr } = spawnSync(command, parameters, { encoding: 'utf8', timeout: 10_000 })

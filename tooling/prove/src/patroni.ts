@@ -4,24 +4,24 @@ import { join } from 'node:path'
 import { freePort, launch, type Program, until } from '@plant-store/harness'
 import { query } from '@plant-store/harness/postgres'
 
-/** Seconds after which Patroni takes a silent primary for dead; it knows no less. */
+/** The seconds until Patroni takes a silent primary for dead, its least. */
 export const ttl = 20
 export const startTimeoutMs = 120_000
 export const password = 'drill'
 const postgresFolder = '/usr/lib/postgresql'
 const owner = ownerOfPostgres()
 
-/** The Debian packages that are missing here. */
+/** The missing Debian packages. */
 export function missingPackages(): string[] {
   const needed = { postgresql: postgresFolder, 'etcd-server': '/usr/bin/etcd', patroni: '/usr/bin/patroni' }
   return Object.entries(needed).flatMap(([name, file]) => (existsSync(file) ? [] : [name]))
 }
 
-/** A machine with Patroni and the PostgreSQL that it looks after. */
+/** A machine with Patroni and its PostgreSQL. */
 export interface Node {
   readonly port: number
   readonly url: string
-  /** Ends Patroni, PostgreSQL and all that they started at once, as when the power goes. Resolves to how many. */
+  /** Kills Patroni, PostgreSQL and all their children at once, like a power cut. Resolves to their number. */
   kill(): Promise<number>
 }
 
@@ -64,7 +64,7 @@ export async function startNode(folder: string, name: string, etcdPort: number):
       ],
     },
   }
-  // YAML takes JSON.
+  // JSON is YAML.
   const file = join(place, 'patroni.yml')
   writeFileSync(file, JSON.stringify(configuration, null, 2))
   const patroni = startOwned(folder, name, ['/usr/bin/patroni', file])

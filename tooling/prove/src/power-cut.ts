@@ -26,14 +26,14 @@ export const powerCutCopiesPart: Part = { name: 'power-cut-copies', share: 0.05,
 const clients = 8
 const plantsOfAClient = 5
 const versions = 3
-/** Up to this many pieces that are not durable, every subset of them is tried; of more, some. */
+/** Up to this many pieces that are not durable, every subset is tried. Of more pieces, some subsets. */
 const piecesMax = 4
 const subsets = 6
 
-/** Without it, so short a run would never take its log into the database while it works. */
+/** Without it, a short run would never checkpoint its log while it works. */
 const shortLog = fileURLToPath(new URL('../breaks/short-log.ts', import.meta.url))
 
-/** A file as it was found: what it holds, as text; nothing where there is none. */
+/** The content of a file as text, or `undefined`. */
 type Content = string | undefined
 
 interface Scene {
@@ -42,11 +42,11 @@ interface Scene {
   readonly folder: string
   /** The file that matters. */
   readonly file: string
-  /** Works with the program, which otherwise ends by itself. */
+  /** Uses the program, which otherwise ends. */
   readonly use?: (program: Program) => Promise<void>
-  /** @throws Error when it is damaged */
+  /** @throws Error if it is damaged */
   readonly read: (file: string) => Promise<string> | string
-  /** Returns what is wrong with a content, after the program has said so much. */
+  /** Returns what is wrong with a content, given the program's output so far. */
   readonly judge: (content: Content, said: string) => string | undefined
 }
 
@@ -57,14 +57,14 @@ interface Tally {
   readonly failures: string[]
 }
 
-/** A server under load, from a store that is not there yet to the end. */
+/** A server under load, from an empty folder to its stop. */
 export function cutServer({ preload, scale, ...rest }: Circumstances): Promise<Finding> {
   return cutPower(rest, async folder => [serving(folder, preload, scale)])
 }
 
 type CopyCommand = 'backup' | 'restore' | 'export'
 
-/** What writes a file whole or not at all, without a file there before, and with one. */
+/** The commands that write a file completely or not at all, with and without an old file. */
 export function cutCopies(
   { preload, ...rest }: Circumstances,
   replacing: readonly boolean[] = [false, true],
@@ -83,8 +83,8 @@ export function cutCopies(
 }
 
 /**
- * Records what the program writes and fsyncs, and cuts the power at every fsync: of what was not durable by then the
- * disk may hold all, nothing or any part, down to a sector. Whatever it holds must open, with all that was answered.
+ * Records what the program writes and fsyncs, and simulates a power cut at every fsync. Of the data that was not
+ * durable, the disk may hold all, nothing or any part, down to a sector. The result must open with everything answered.
  */
 async function cutPower(
   { seed }: Pick<Circumstances, 'seed'>,
@@ -151,7 +151,7 @@ function serving(folder: string, preload: string | undefined, scale: number): Sc
 const nameOf = (id: number, version: number) =>
   `p${id}v${version}-${'x'.repeat((id * 37 + version * 911) % 3_000)}`
 
-/** A command that writes a file whole or not at all. */
+/** A command that writes a file completely or not at all. */
 async function copying(
   command: CopyCommand,
   folder: string,
@@ -196,7 +196,7 @@ async function copying(
   }
 }
 
-/** A store as a server leaves it that is killed: what was written last is in its log only. */
+/** Makes a store like that of a killed server, whose last changes are only in its log. */
 async function makeStore(folder: string, name: string, file = 'plants.db'): Promise<string> {
   using open = temporaryFolder()
   const source = join(open.path, file)
@@ -208,7 +208,7 @@ async function makeStore(folder: string, name: string, file = 'plants.db'): Prom
   return join(folder, file)
 }
 
-/** As the program opens it: a server that starts, and `check`. */
+/** Opens the store with the program: a server that starts, and `check`. */
 async function readStore(file: string): Promise<string> {
   const url = `file:${file}`
   const lines: string[] = []
@@ -292,7 +292,7 @@ async function readOnce(
   image: Image,
   seen: Map<string, Content | Error>,
 ): Promise<Content | Error> {
-  // SQLite makes this one again from the log.
+  // SQLite recreates this file from the log.
   const files = [...image].filter(([path]) => !path.endsWith('-shm'))
   const hash = createHash('sha256')
   for (const [path, content] of files) hash.update(`${path} ${content.length} `).update(content)

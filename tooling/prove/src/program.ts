@@ -4,10 +4,10 @@ import { type Client, createClient, createRecorder } from '@plant-store/contract
 import { type Server, type ServerOptions, startServer, temporaryFolder } from '@plant-store/harness'
 import { type Operations, operationsOver } from './operations.ts'
 
-/** The token that every server here is given. */
+/** The token of every server here. */
 export const token = 'prove-token'
 
-/** A client that compares every answer with the description that the server serves. */
+/** A client that compares every answer with the server's description. */
 interface Connected {
   readonly description: string
   readonly client: Client
@@ -16,14 +16,11 @@ interface Connected {
 
 /** Our server, and a client of it. */
 export interface TestedProgram extends Server, Connected {
-  /** Returns what the server found to be wrong with itself, a line each. */
+  /** Returns the defects that the server logged, a line each. */
   defects(): string[]
 }
 
-/**
- * Starts our server for a load that tries one wrong token after the other, on an SQLite file of its own unless another
- * store is given.
- */
+/** Starts our server for a load of many wrong tokens, by default on an SQLite file of its own. */
 export async function startProgram({
   databaseUrl,
   environment,
@@ -73,7 +70,7 @@ export async function connect(url: string): Promise<Connected> {
   return { description, client, operations: operationsOver(client) }
 }
 
-/** Returns the memory that a server has now, and 0 once it has ended. */
+/** Returns the memory of a server, and 0 once it has ended. */
 export function memoryMib({ pid, isRunning }: Server): number {
   if (!isRunning()) return 0
   const [, kib = '0'] = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? []

@@ -3,16 +3,16 @@ import fc from 'fast-check'
 
 export interface Checked {
   readonly runs: number
-  /** The smallest example that was found, with the seed; `undefined` when none was. */
+  /** The smallest counterexample with its seed, or `undefined`. */
   readonly failure: string | undefined
 }
 
-/** @param endAtMs the moment (of performance.now()) from which no run is begun; one second is always given */
+/** @param endAtMs the time (of performance.now()) from which no run begins; at least one second is allowed */
 export async function checkProperty<Values>(
   property: fc.IAsyncProperty<Values>,
   { seed, runs, endAtMs }: { readonly seed: number; readonly runs: number; readonly endAtMs?: number },
 ): Promise<Checked> {
-  // So that what was scheduled before has its turn, and a failure shows its own cause.
+  // Lets work that is already scheduled run first, so that a failure shows its own cause.
   await sleep(0)
   const found = await fc.check(property, {
     seed,

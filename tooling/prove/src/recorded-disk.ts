@@ -1,6 +1,8 @@
 import { dirname, resolve } from 'node:path'
 
-/** What a disk writes in one go: of a write that a power cut interrupts, some sectors arrive and others do not. */
+/**
+ * The unit that a disk writes in one go. Of a write that a power cut interrupts, some sectors arrive and others do not.
+ */
 const sectorBytes = 512
 
 const tracedCalls =
@@ -8,7 +10,7 @@ const tracedCalls =
   'copy_file_range,sendfile,rename,renameat,renameat2,unlink,unlinkat,link,linkat,symlink,mkdir,mkdirat,rmdir,' +
   'fsync,fdatasync,sync_file_range,exit_group'
 
-/** Runs a command with strace, which writes what `parseCalls` reads. The command keeps its process id. */
+/** Runs a command with strace, in the format of `parseCalls`. The command keeps its process id. */
 export const recording = (calls: string, command: readonly string[]): readonly [string, ...string[]] => [
   'strace',
   ...['-D', '-f', '--seccomp-bpf', '-xx', '-s', '100000000', '-e', 'signal=none'],
@@ -21,7 +23,7 @@ export interface Call {
   result: number
 }
 
-/** A call begins, and later ends: other threads go on in between. */
+/** A call begins and ends in separate lines, with other threads in between. */
 export type CallEvent = { readonly begins: Call } | { readonly ends: Call }
 
 export function parseCalls(lines: readonly string[]): CallEvent[] {
@@ -61,7 +63,7 @@ interface Change {
 
 interface Write extends Change {
   readonly offset: number
-  /** Missing where the file was cut off at the offset. */
+  /** Absent if the file was cut off at the offset. */
   readonly data?: Buffer
 }
 
@@ -72,35 +74,36 @@ interface NameChange extends Change {
 }
 
 interface File {
-  /** What is durable. */
+  /** The durable state. */
   content: Buffer
   writes: Write[]
 }
 
-/** The content of each file by its path, as a power cut leaves it. */
+/** The content of each file by path after a power cut. */
 export type Image = ReadonlyMap<string, Buffer>
 
 /**
- * What the calls of a program do to the files below a folder, as far as POSIX promises it: an fsync makes the content of
- * one file durable, or the names in one folder, once it has returned. All else may be lost, kept or torn, in any order.
+ * Applies a program's calls to the files below a folder, with POSIX's guarantees. An fsync makes the content of one
+ * file durable, or the names in one folder, once it has returned. Everything else may be lost, kept or torn, in any
+ * order.
  */
 export class RecordedDisk {
   readonly #folder: string
   readonly #names = new Map<string, File>()
-  /** As the folders have them on the disk. */
+  /** As the folders have them on disk. */
   readonly #durableNames = new Map<string, File>()
   #nameChanges: NameChange[] = []
   readonly #opened = new Map<string, { file?: File; folder?: string; position: number; appends: boolean }>()
   readonly #changesOf = new Map<Call, readonly Change[]>()
 
-  /** @param found what is in the folder, durable, when the recording begins */
+  /** @param found the durable content of the folder when the recording begins */
   constructor(folder: string, found: Image = new Map()) {
     this.#folder = folder
     for (const [path, content] of found) this.#names.set(path, { content, writes: [] })
     for (const [path, file] of this.#names) this.#durableNames.set(path, file)
   }
 
-  /** @returns what is written to something that is not a file below the folder */
+  /** @returns the output to anything but a file below the folder */
   begin(call: Call): string | undefined {
     const { name, args, result } = call
     const opened = this.#opened.get(args[0] ?? '')
@@ -129,7 +132,7 @@ export class RecordedDisk {
     else if ((name === 'fsync' || name === 'fdatasync') && opened) {
       const changes =
         file?.writes ?? this.#nameChanges.filter(each => each.folders.includes(opened.folder ?? ''))
-      // Only what was done before it began.
+      // Only earlier calls.
       this.#changesOf.set(
         call,
         changes.filter(({ isDone }) => isDone),
@@ -213,7 +216,7 @@ export class RecordedDisk {
     }
   }
 
-  /** Returns how many sectors and names a power cut might lose now. */
+  /** Returns the number of sectors and names that a power cut might lose now. */
   pending(): number {
     let count = 0
     this.image(() => {
@@ -223,7 +226,7 @@ export class RecordedDisk {
     return count
   }
 
-  /** @param keeps asked for each sector and name that is not durable: whether it reached the disk all the same */
+  /** @param keeps decides for each sector and name that is not durable whether it reached the disk */
   image(keeps: () => boolean): Image {
     const names = new Map(this.#durableNames)
     for (const change of this.#nameChanges) if (change.isDurable || keeps()) change.apply(names)

@@ -11,8 +11,8 @@ import { startProgram } from './program.ts'
 export const storeFilesPart: Part = { name: 'store-files', share: 0.12, run: runStoreFiles }
 
 /**
- * Starts the program on files that are no good store. What it notices it refuses in one line, and leaves every byte as
- * it was. Who notices a single bit that is wrong is counted.
+ * Starts the program on files that are not a valid store. It must refuse what it notices in one line, and leave every
+ * byte unchanged. Counts who notices a single flipped bit.
  */
 export async function runStoreFiles(circumstances: Circumstances): Promise<Finding> {
   const random = createRandom(circumstances.seed)
@@ -59,12 +59,13 @@ export async function runStoreFiles(circumstances: Circumstances): Promise<Findi
     failures.push(...(await refusalFaults(what, place)))
   }
 
-  // What comes after it takes half a minute on a machine that is busy.
+  // The rest takes half a minute on a busy machine.
   const many = await flipBits(folder.path, { ...circumstances, endAtMs: circumstances.endAtMs - 30_000 })
   tried += many.times
   failures.push(...many.failures)
 
-  // A flipped bit somewhere, a third of them in the first page: refused in one line and left alone, or taken.
+  // Flips a bit, in a third of the cases in the first page. The program refuses the file in one line and
+  // leaves it unchanged, or accepts it.
   let noticed = 0
   const flips = Math.ceil(30 * circumstances.scale)
   let flip = 0
@@ -88,7 +89,7 @@ export async function runStoreFiles(circumstances: Circumstances): Promise<Findi
     }
   }
 
-  // Root may write whatever the permissions are, but not to a read-only mount.
+  // Root can write despite permissions, but not to a read-only mount.
   const mountPoint = join(folder.path, 'read-only')
   mkdirSync(mountPoint)
   const mounted = mount(mountPoint, '8m')
@@ -122,7 +123,7 @@ async function makeStore(path: string): Promise<void> {
 
 const isOneLine = (text: string) => /^plant-store: [^\n]+\n$/.test(text)
 
-/** @param place a folder with nothing but the file */
+/** @param place a folder with only the file */
 async function refusalFaults(what: string, place: string): Promise<string[]> {
   const path = join(place, 'plants.db')
   const before = contentsOf(place)
@@ -141,7 +142,7 @@ async function refusalFaults(what: string, place: string): Promise<string[]> {
   }
 }
 
-/** Every file in a folder with its bytes, to compare. */
+/** Returns every file in a folder with its bytes. */
 function contentsOf(folder: string): string {
   const files = readdirSync(folder).map(name => {
     const path = join(folder, name)
@@ -150,7 +151,7 @@ function contentsOf(folder: string): string {
   return JSON.stringify(files)
 }
 
-/** A store that another process holds is not entered at the start, and waited for later. */
+/** Another process holds the store: the start refuses it, and a change waits for it. */
 async function lockedFaults(sound: string, path: string): Promise<string[]> {
   copyFileSync(sound, path)
   const faults: string[] = []
@@ -168,7 +169,7 @@ async function lockedFaults(sound: string, path: string): Promise<string[]> {
   const { operations } = program
   {
     using _holder = holdLock(path)
-    // Waits for as long as one connection waits for another.
+    // Waits as long as one connection waits for another.
     const { is } = await operations.replace(1n, { name: 'while it is locked' })
     if (is !== 'unknown') faults.push(`a change to a store that is locked: ${is}`)
     const read = await operations.read(0n)
@@ -179,7 +180,7 @@ async function lockedFaults(sound: string, path: string): Promise<string[]> {
   return faults
 }
 
-/** Begins a change of the store in this process, and does not end it. */
+/** Begins a change of the store in this process, without ending it. */
 function holdLock(path: string): Disposable {
   const database = new Database(path)
   database.exec('begin immediate')

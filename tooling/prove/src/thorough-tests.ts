@@ -22,7 +22,7 @@ interface Report {
   }[]
 }
 
-/** Runs the tests that try only a part of what they can in `pnpm test`. */
+/** Runs the tests that try only part of their cases in `pnpm test`. */
 async function runThoroughTests(): Promise<Finding> {
   let times = 0
   const failures: string[] = []

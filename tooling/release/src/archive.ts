@@ -6,13 +6,12 @@ import { basename } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
 
-/** Where an archive begins, and whose its files are. */
 interface ArchiveOptions {
   readonly from: string
   readonly uid?: number
 }
 
-/** Writes a tar archive. The same files give the same bytes: owners and times are fixed. */
+/** Writes a tar archive. Owners and times are fixed, so that the same files make the same bytes. */
 export async function writeTar(
   paths: readonly string[],
   archive: string,

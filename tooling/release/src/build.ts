@@ -7,7 +7,9 @@ import { run } from './run.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** Where the release for this machine is, and `unpacked` what is in its archive; nothing where none can be made. */
+    /**
+     * The folder of this machine's release, and `unpacked`, the content of its archive. Absent where none can be made.
+     */
     out: string | undefined
   }
 }

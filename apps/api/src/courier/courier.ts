@@ -8,16 +8,16 @@ import { withinScrapeTime } from '../http-threads.ts'
 import { type Samples, sample } from '../metrics.ts'
 import type { CourierMessage, CourierThreadData } from './courier-thread.ts'
 
-/** How often a process without a webhook looks for the first. */
+/** The interval of looking for the first webhook. */
 const lookEveryMs = 1_000
 
 export interface Courier {
-  /** Resolves once what was under way has ended, and every lease is given back. */
+  /** Resolves once deliveries in progress have ended and every lease is returned. */
   stop(): Promise<void>
   figures(): Promise<Samples>
 }
 
-/** Starts to deliver, in a thread of its own, once there is a webhook. */
+/** Starts a thread that delivers, once a webhook exists. */
 export function startCourier(
   storage: Storage,
   share: () => SharedStorage,
@@ -43,12 +43,12 @@ export function startCourier(
     for (;;) {
       await setTimeout(lookEveryMs, undefined, { signal }).catch(() => {})
       if (signal.aborted) return
-      // Where the store fails, it says so itself.
+      // The store reports its own failures.
       const webhooks = await storage.webhooks.list().catch(() => [])
       if (webhooks.length === 0) continue
       const data = { shared: share(), stopTimeoutMs }
       await runThread(data, onMessage, signal).catch(error => {
-        // Requests are answered all the same.
+        // Requests are still answered.
         logger.error({ err: error }, 'the courier ended by a defect, and starts again')
       })
     }
@@ -83,7 +83,7 @@ async function samplesOfOutbox({ outbox }: Storage): Promise<Samples> {
   }
 }
 
-/** Resolves when the thread has ended; rejects with the error that ended it. */
+/** Resolves when the thread has ended. Rejects with the error that ended it. */
 async function runThread(
   data: CourierThreadData,
   onMessage: (message: CourierMessage) => void,

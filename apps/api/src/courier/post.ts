@@ -6,18 +6,18 @@ import type { CourierLimits, Post } from '@plant-store/webhooks'
 import ipaddr from 'ipaddr.js'
 import manifest from '../../package.json' with { type: 'json' }
 
-/** Of an answer. The status is all that is used of it. */
+/** Only the status of an answer is used. */
 const answerBytesMax = 64 * 1024
 
 const modules = { 'http:': http, 'https:': https }
 type Protocol = keyof typeof modules
 
 /**
- * Returns a function that sends one delivery and resolves to the status of the answer. It follows no redirect, uses no
- * proxy of the environment, and judges every address that it connects to.
+ * Returns a function that sends one delivery and resolves to the status of the answer. Follows no redirect, ignores
+ * proxies in the environment, and checks every address that it connects to.
  */
 export function createPost({ deliveryTimeoutMs }: Pick<CourierLimits, 'deliveryTimeoutMs'>) {
-  // A connection to a private address must not serve a webhook that may not use one.
+  // A webhook without access to private addresses must not reuse a connection to one.
   const agents = [true, false].map(allowsPrivate => {
     const options = { keepAlive: true, timeout: deliveryTimeoutMs, lookup: lookUp(allowsPrivate) }
     return { 'http:': new http.Agent(options), 'https:': new https.Agent(options) }
@@ -32,7 +32,7 @@ export function createPost({ deliveryTimeoutMs }: Pick<CourierLimits, 'deliveryT
     const timer = setTimeout(() => timeout.abort(), deliveryTimeoutMs)
     const signal = AbortSignal.any([post.signal, timeout.signal])
     try {
-      // A listener may close a connection that waits, at the moment at which it is used again.
+      // A listener may close an idle connection at the moment of its reuse.
       return await exchange(post, agent, signal).catch(error => {
         if (error.isStale && error.code === 'ECONNRESET') return exchange(post, agent, signal)
         throw error
@@ -60,7 +60,7 @@ function exchange({ url, headers, body }: Post, agent: https.Agent, signal: Abor
     })
     let status: number | undefined
     const end = (error = new Error('the listener closed the connection')) => {
-      // It was received, even where the rest of the answer is cut.
+      // The delivery was received, even if the rest of the answer is lost.
       if (status !== undefined) resolve(status)
       else reject(Object.assign(error, { isStale: request.reusedSocket }))
     }
@@ -78,7 +78,7 @@ function exchange({ url, headers, body }: Post, agent: https.Agent, signal: Abor
   })
 }
 
-/** Judges the addresses of a name at each connection, as they may change in between. */
+/** Checks the addresses of a name at each connection, as they may change in between. */
 const lookUp =
   (allowsPrivate: boolean): LookupFunction =>
   (hostname, options, callback) =>
@@ -96,7 +96,7 @@ const lookUp =
       else callback(null, found[0]?.address ?? '', found[0]?.family)
     })
 
-/** @throws Error for addresses that only a private network reaches, this machine among them */
+/** @throws Error for addresses that only a private network reaches, this machine included */
 function judge(addresses: readonly string[], allowsPrivate: boolean): void {
   const refused = allowsPrivate ? undefined : addresses.find(address => !isPublic(ipaddr.process(address)))
   if (refused !== undefined)

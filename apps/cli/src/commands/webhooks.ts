@@ -6,7 +6,7 @@ import { storeUrl } from '../store-in-environment.ts'
 import { duration, grouped, jsonOption, minute, print, table } from '../terminal/output.ts'
 import { timeMs } from '../terminal/time.ts'
 
-/** Each costs every new plant a row. */
+/** Each costs a row for every new plant. */
 const webhooksMax = 100
 
 const addWebhook = new Command('add')
@@ -22,7 +22,7 @@ const addWebhook = new Command('add')
     const [id, secret] = [mintWebhookId(), mintSecret()]
     await storage.webhooks.add({ id, url, allowsPrivate: allowPrivate, createdAt: new Date() }, secret)
     print({ json }, { id, url, allowPrivate, secret }, secret)
-    // On the standard error, so that a script gets the secret alone.
+    // On standard error, so that a script receives only the secret.
     if (!json) process.stderr.write(`The webhook ${id} gets every plant that is added from now on.\n`)
   })
 
@@ -61,7 +61,7 @@ const logWebhook = new Command('log')
     if (!known.some(each => each.id === id)) throw unknown(id)
     const deliveries = await storage.outbox.log(id as WebhookId, limit)
     const all = deliveries.map(({ event, attempts, nextAttemptAt = null, reason = null }) => {
-      // As text: most readers of JSON would round it.
+      // As text, since most readers of JSON would round it.
       const plant = `${event.plant.id}`
       return { plant, addedAt: event.addedAt, attempts, nextAttemptAt, reason }
     })

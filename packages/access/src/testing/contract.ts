@@ -38,7 +38,7 @@ const promises: Record<string, TokenRepositoryCase['run']> = {
     await repository.insert(expiring, hashToken('b'))
     assert.deepEqual(await repository.list(), [expiring, lasting])
   },
-  'gives every token with its hash, in the order of the names': async repository => {
+  'returns every token with its hash, sorted by name': async repository => {
     assert.deepEqual(await repository.entries(), [])
     await repository.insert(lasting, hashToken('a'))
     await repository.insert(expiring, hashToken('b'))

@@ -30,7 +30,7 @@ const promises: Record<string, PlantRepositoryCase['run']> = {
     for (const each of plants)
       assert.deepEqual(await repository.page(query({ tag: each.tag as string })), [each])
   },
-  'tells no tag from an empty one': async repository => {
+  'distinguishes no tag from an empty one': async repository => {
     await repository.insert(plant(1n, 'none'))
     await repository.insert(plant(2n, 'empty', ''))
     assert.deepEqual(await found(repository, 1n), plant(1n, 'none'))
@@ -56,7 +56,7 @@ const promises: Record<string, PlantRepositoryCase['run']> = {
     const winner = racers[outcomes.indexOf('inserted')]
     assert.deepEqual(await found(repository, plantIdMax), winner)
   },
-  'gives each of many changes at once its own outcome': async repository => {
+  'returns the outcome of each of many concurrent changes': async repository => {
     await repository.insert(plant(50n, 'was here'))
     const ids = Array.from({ length: 100 }, (_, n) => BigInt(n))
     const outcomes = await Promise.all(ids.map(id => repository.insert(plant(id))))
@@ -111,7 +111,7 @@ const promises: Record<string, PlantRepositoryCase['run']> = {
     assert.deepEqual(await page({ tag: 'even', after: 4n }), [])
     assert.deepEqual(await page({ tag: 'Even' }), [])
   },
-  'gives as many plants as were asked for, however many that is': async repository => {
+  'returns as many plants as requested, however many': async repository => {
     const count = 1_100
     const ids = Array.from({ length: count }, (_, n) => BigInt(n))
     await Promise.all(ids.map(id => repository.insert(plant(id, 'p', 'of many'))))

@@ -84,7 +84,7 @@ export const versionPromises: Record<string, (repository: PlantRepository) => Pr
     assert.equal(removed.filter(Boolean).length, 1)
     assert.equal(await found(repository, 1n), undefined)
   },
-  'gives each of many conditional changes at once its own outcome': async repository => {
+  'returns the outcome of each of many concurrent conditional changes': async repository => {
     const ids = Array.from({ length: 100 }, (_, n) => BigInt(n))
     const versions = await Promise.all(ids.map(id => repository.save(plant(id, 'old'))))
     const expected = versions.map((version, n) =>

@@ -8,7 +8,7 @@ const field = (name: string, description: string) => ({
   schema: { type: 'string' },
 })
 
-/** What the server sends to the URLs that its operator adds, as OpenAPI 3.1 describes it. */
+/** The requests to webhooks, in OpenAPI 3.1. */
 export const webhooks = {
   '/plant/webhook': {
     post: {

@@ -69,7 +69,7 @@ export function createPieces() {
       length += piece.length
     },
     length: () => length,
-    /** Returns what was added, and starts over. */
+    /** Returns the collected bytes, and starts again. */
     take(): Buffer {
       keepUsed()
       const whole = Buffer.concat(parts, length)

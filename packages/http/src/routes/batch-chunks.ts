@@ -3,9 +3,9 @@ import { toFailure } from '../answer/failures.ts'
 import { readJson } from '../request/json.ts'
 import { isEmptyLine } from '../request/lines.ts'
 
-/** Of plants that are created together. Others wait a few milliseconds for them: in this thread, and at the store. */
+/** The bytes of plants created together. Others wait a few milliseconds for them: in this thread, and at the store. */
 const chunkSizeMax = 64 * 1024
-/** What a plant costs besides the bytes of its line. */
+/** The cost of a plant besides the bytes of its line. */
 const plantSize = 192
 
 /** For the message of a fault, which may quote the line. */

@@ -17,7 +17,7 @@ import { failOtherMethods } from './other-methods.ts'
 
 const mediaType = 'application/x-ndjson'
 
-/** Of chunks under way at once, of all batches of this server: enough that one transaction can take many. */
+/** The bytes of chunks in progress, of all batches of this server: enough for many in one transaction. */
 const underWaySizeMax = 1536 * 1024
 
 interface BatchRouteNeeds {
@@ -114,7 +114,7 @@ function createLinesWith({ store, authenticate, held, lineTimeoutMs, ending }: B
         counted.catch(() => {
           isFailed = true
         })
-        // Other requests of this thread have their turn.
+        // Lets other requests of this thread run.
         await setImmediate()
       }
     } finally {
@@ -125,7 +125,7 @@ function createLinesWith({ store, authenticate, held, lineTimeoutMs, ending }: B
   }
 }
 
-/** Admits what fits, or is alone, in the order of arrival. */
+/** Returns a queue that admits in order of arrival what fits, or is alone. */
 function createRoom(sizeMax: number) {
   const waiting: { readonly size: number; readonly admit: () => void }[] = []
   let taken = 0

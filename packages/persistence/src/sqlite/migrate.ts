@@ -58,7 +58,7 @@ export function versionOf(connection: Database.Database): number {
   return Number(connection.prepare('select version from schema_version').pluck().get())
 }
 
-/** Only for the server's user, as a store contains hashes of tokens. SQLite gives its log the same mode. */
+/** Only for the server's user, as a store contains hashes of tokens. The log gets the same mode. */
 export const privateMode = 0o600
 
 /** Creates a folder durably: a power cut can lose it unless its parent is fsynced. */

@@ -13,9 +13,9 @@ import type { WriterAnswer, WriterCommand, WriterData, WriterLane } from './writ
 
 const recoverEveryMs = 1_000
 
-/** Bulk changes in a transaction: a single one that arrives waits for them. */
+/** Bulk changes in a transaction, for which a single change may wait. */
 const bulkRowsMax = 500
-/** The same while nobody sends single ones: a page that many of them change is then written once. */
+/** The same without single changes: a page that many bulk changes touch is then written once. */
 const quietBulkRowsMax = 8_000
 const quietAfterMs = 1_000
 
@@ -45,7 +45,7 @@ owner.on('message', (command: WriterCommand) => {
 // `startWriter` waits for this message.
 owner.postMessage('open')
 
-/** Makes a batch, with all that arrives before it has ended, in one transaction. */
+/** Runs a batch, and all that arrive before it has ended, in one transaction. */
 function runTogether(first: MessagePort, batch: readonly Change[]): void {
   const taken: { readonly port: MessagePort; readonly changes: number }[] = []
   const rows = { single: 0, bulk: 0 }
@@ -72,7 +72,7 @@ function runTogether(first: MessagePort, batch: readonly Change[]): void {
     }
   }
 
-  // Also where the transaction cannot begin, all that have waited for it share its outcome.
+  // If the transaction cannot begin, all that waited for it share that outcome too.
   const before = [take(first, batch), ...arrived()]
   function* all() {
     yield* before

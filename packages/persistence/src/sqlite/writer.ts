@@ -16,7 +16,7 @@ export interface WriterData {
 /** Sent by the thread that started the writer. */
 export type WriterCommand = { readonly connect: MessagePort; readonly lane: WriterLane } | 'close'
 
-/** Single changes overtake bulk ones, and do not wait for many of them. */
+/** Single changes overtake bulk ones, and wait for few of them. */
 export type WriterLane = 'single' | 'bulk'
 
 /** Sent to a port, batch by batch in order of arrival. */

@@ -83,13 +83,13 @@ const cases: Readonly<Record<string, (store: ArchivedPlants) => Promise<void>>> 
     assert.deepEqual(await archive.load([], 'keep'), [])
     assert.deepEqual(await storedIn(archive), [])
   },
-  async 'keeps a taken id as it is, whoever took it, without holding up the others'({ archive, plants }) {
+  async 'keeps a taken id as it is, without holding up the others'({ archive, plants }) {
     await plants.insert(plant(1n, 'was here', 'a'))
     const outcomes = await archive.load([plant(1n), plant(2n, 'first'), plant(2n), plant(3n)], 'keep')
     assert.deepEqual(outcomes, ['id-taken', 'inserted', 'id-taken', 'inserted'])
     assert.deepEqual(await storedIn(archive), [plant(1n, 'was here', 'a'), plant(2n, 'first'), plant(3n)])
   },
-  async 'tells the plant that is already there from another with its id'({ archive, plants }) {
+  async 'distinguishes a stored plant from another with its id'({ archive, plants }) {
     const stored = [plant(1n, 'a'), plant(2n, 'b', ''), fullPlant(3n, 'every field')]
     for (const each of stored) await plants.insert(each)
     const others = [plant(1n, 'a', ''), plant(2n, 'b'), plant(3n, 'c'), plant(4n, 'd')]
@@ -161,7 +161,7 @@ const cases: Readonly<Record<string, (store: ArchivedPlants) => Promise<void>>> 
     assert.equal(await again.keep(), 'kept')
     assert.deepEqual(await storedIn(archive), [plant(1n)])
   },
-  async 'tells of ids that are taken in the store or were staged before'({ archive, plants }) {
+  async 'reports ids that are taken in the store or were staged before'({ archive, plants }) {
     await plants.insert(plant(1n, 'was here'))
     const given = [plant(1n), plant(2n), plant(2n, 'again')]
     const stage = async (onTaken: OnTaken) => {

@@ -6,14 +6,14 @@ import { mintSecret } from '../signature.ts'
 import type { WebhookId } from '../webhook.ts'
 import type { WebhookRepository } from '../webhook-repository.ts'
 
-/** An outbox, its webhooks, and what adds a plant to the same store. */
+/** An outbox, its webhooks, and a way to add plants to the same store. */
 export interface AnnouncingStore {
   readonly webhooks: WebhookRepository
   readonly outbox: Outbox
   add(plant: Plant): Promise<unknown>
 }
 
-/** One promise of the ports. `run` rejects when the store, which must be empty, doesn't keep it. */
+/** One promise of the ports. `run` takes an empty store and rejects if it breaks the promise. */
 export interface OutboxCase {
   readonly name: string
   run(store: AnnouncingStore): Promise<void>
@@ -38,7 +38,7 @@ async function claimed({ outbox }: AnnouncingStore, given: Partial<typeof limits
   return claim
 }
 
-/** Claims, and settles with one attempt that failed. */
+/** Claims a webhook and settles with a failed attempt. */
 async function fail(
   store: AnnouncingStore,
   failed: Omit<NonNullable<ClaimOutcome['failed']>, 'id' | 'reason'>,
@@ -108,21 +108,20 @@ const promises: Record<string, OutboxCase['run']> = {
     await store.add(plant(4n))
     assert.deepEqual(idsOf(await claimed(store)), [4n])
   },
-  'gives a lease that has run out to the next caller, and settles nothing for the one before':
-    async store => {
-      await addWebhooks(store, a)
-      await store.add(plant(1n))
-      const late = await claimed(store, { leaseMs: 0 })
-      const claim = await claimed(store)
-      assert.notEqual(late.lease, claim.lease)
-      const id = late.deliveries[0]?.id as bigint
-      const failed = { id, reason: 'late', retryInMs: hourMs, claimInMs: hourMs }
-      await store.outbox.settle(late, { delivered: [], failed })
-      await store.outbox.settle(late, { delivered: [id] })
-      assert.equal(await store.outbox.claim(limits), undefined)
-      await store.outbox.settle(claim, { delivered: [] })
-      assert.deepEqual((await claimed(store)).deliveries, claim.deliveries)
-    },
+  'leases an expired webhook to the next caller, and settles nothing for the previous one': async store => {
+    await addWebhooks(store, a)
+    await store.add(plant(1n))
+    const late = await claimed(store, { leaseMs: 0 })
+    const claim = await claimed(store)
+    assert.notEqual(late.lease, claim.lease)
+    const id = late.deliveries[0]?.id as bigint
+    const failed = { id, reason: 'late', retryInMs: hourMs, claimInMs: hourMs }
+    await store.outbox.settle(late, { delivered: [], failed })
+    await store.outbox.settle(late, { delivered: [id] })
+    assert.equal(await store.outbox.claim(limits), undefined)
+    await store.outbox.settle(claim, { delivered: [] })
+    assert.deepEqual((await claimed(store)).deliveries, claim.deliveries)
+  },
   'claims the webhook that was leased the longest time ago': async store => {
     await addWebhooks(store, a, b)
     await store.add(plant(1n))
@@ -130,14 +129,14 @@ const promises: Record<string, OutboxCase['run']> = {
     for (let n = 0; n < 6; n++) {
       const claim = await claimed(store)
       seen.push(claim.webhook.id)
-      // So that no two leases begin in the same millisecond.
+      // No two leases may begin in the same millisecond.
       const leasedAt = Date.now()
       while (Date.now() === leasedAt) await new Promise(setImmediate)
       await store.outbox.settle(claim, { delivered: [] })
     }
     assert.deepEqual(seen, [a, b, a, b, a, b])
   },
-  'reads at most so many deliveries, and so much text': async store => {
+  'reads no more deliveries and text than the limits': async store => {
     await addWebhooks(store, a)
     for (const [id, name] of ['', 'é', '日', 'ab', 'c'].entries()) await store.add(plant(BigInt(id), name))
     const lease = { leaseMs: 0 }
@@ -302,7 +301,7 @@ const promises: Record<string, OutboxCase['run']> = {
   },
 }
 
-/** What both ports promise, as cases that any adapter can run. */
+/** The promises of both ports, as cases for any adapter. */
 export const outboxContract: readonly OutboxCase[] = Object.entries(promises).map(([name, run]) => ({
   name,
   run,

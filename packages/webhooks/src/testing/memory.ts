@@ -6,7 +6,7 @@ import type { WebhookRepository } from '../webhook-repository.ts'
 
 export interface MemoryOutbox extends Outbox {
   readonly webhooks: WebhookRepository
-  /** Does what storing a plant does. */
+  /** Announces a plant, as storing it does. */
   announce(event: PlantAdded): void
 }
 
@@ -26,12 +26,12 @@ interface Row {
   readonly id: bigint
   readonly event: PlantAdded
   attempts: number
-  /** Absent when it was given up. */
+  /** Absent if it was given up. */
   nextAttemptMs: number | undefined
   reason?: string
 }
 
-/** An outbox that forgets with the process: for tests of the ports' users. */
+/** Returns an outbox in memory, for tests. */
 export function createMemoryOutbox(now: () => number = Date.now): MemoryOutbox {
   const all = new Map<WebhookId, Kept>()
   let count = 0n

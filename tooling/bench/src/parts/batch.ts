@@ -18,7 +18,9 @@ const orders = {
   'scattered ids': (n: number) => BigInt.asIntN(64, BigInt(n) * 0x9e3779b97f4a7c15n),
 }
 
-/** Many plants in one request, beside single creates and the command line's import, and what others notice of it. */
+/**
+ * Measures many plants in one request, beside single creates and the command's import, and the effect on other clients.
+ */
 export async function batch(effort: Effort): Promise<Section> {
   const { plantsInFile, signal } = effort
   const rounds = Math.min(effort.rounds, 3)
@@ -134,7 +136,7 @@ async function whatOthersNotice(file: string, plants: number, folder: string): P
 
 let probes = 0
 
-/** Creates and reads at a modest rate, whatever the answers take, on connections that stay open. */
+/** Creates and reads at a fixed moderate rate, on open connections. */
 function probe(running: Running) {
   const agent = new Agent({ keepAlive: true })
   const creates: number[] = []
@@ -160,7 +162,7 @@ function probe(running: Running) {
   }
 }
 
-/** Resolves to the milliseconds until its answer. */
+/** Resolves to the milliseconds until the answer. */
 async function askOnce(running: Running, agent: Agent, method: string, path: string, body?: string) {
   const begunMs = performance.now()
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }

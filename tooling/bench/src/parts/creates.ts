@@ -11,7 +11,7 @@ const loads: readonly Load[] = [
   { title: '1 connection', request: 'create', connections: 1 },
 ]
 
-/** How many times as many creates as others: by the contestant's title, with 64 connections or with 1. */
+/** The target ratio to a contestant's creates, with 64 connections or with 1. */
 const ratiosAimedAt: readonly [connections: 64 | 1, title: string, ratio: number][] = [
   [64, 'Fastify + better-sqlite3, FULL', 8],
   [64, 'Bun + bun:sqlite, FULL', 6],
@@ -20,7 +20,7 @@ const ratiosAimedAt: readonly [connections: 64 | 1, title: string, ratio: number
   [1, 'Fastify + better-sqlite3, FULL', 0.8],
 ]
 
-/** Durable creates beside what others would have built. */
+/** Measures durable creates beside common alternatives. */
 export async function creates(effort: Effort): Promise<Section> {
   await using started = await startOnFiles(creators.map(each => [each, 0]))
   return createsSection(creators, await inTurns(started.running, loads, effort))

@@ -5,9 +5,9 @@ import type { Section } from '../page.ts'
 import { formatDecimal, formatInteger, table } from '../table.ts'
 
 /**
- * Counts with strace the fsyncs that creates wait for.
+ * Counts the fsyncs of creates with strace.
  *
- * @throws Error when a lone client got an answer without an fsync of its own
+ * @throws Error if a single client got an answer without an fsync of its own
  */
 export async function fsyncs(): Promise<Section> {
   await using started = await startOnFiles([[ours, 0]])
@@ -16,7 +16,7 @@ export async function fsyncs(): Promise<Section> {
     const tracer = await trace(running.servers[0]?.pid as number)
     if (tracer === undefined) throw new Error('strace may not attach to the server')
     const { requests } = await measure(running, { title: 'fsyncs', request: 'create', connections }, 1)
-    // A call that another thread interrupted has a second line, which says "resumed" and names no file.
+    // An interrupted call has a second line, which says "resumed" and names no file.
     const calls = (await tracer.detach()).filter(call => / (fsync|fdatasync)\(\d+<[^>]*\.db/.test(call))
     return { connections, requests, fsyncs: calls.length, each: requests / calls.length }
   }

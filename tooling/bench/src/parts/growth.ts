@@ -14,7 +14,7 @@ const loads: readonly Load[] = [
   { title: 'page of a tag of every 20th plant', request: '/plants?limit=100&tag=tag-1', connections: 1 },
 ]
 
-/** A store of many plants beside one of few. */
+/** Measures a large store beside a small one. */
 export async function growth(effort: Effort): Promise<Section> {
   await using started = await startOnFiles([fewPlants, effort.manyPlants].map(plants => [ours, plants]))
   const measured = await inTurns(started.running, loads, effort)

@@ -14,7 +14,7 @@ interface Run {
   readonly output: string
 }
 
-/** The command line's import and export, beside SQLite's own shell. What comes out must be what went in, to the byte. */
+/** Measures the command's import and export beside SQLite's shell. The output must equal the input byte for byte. */
 export async function importAndExport({ plantsInFile, signal, ...effort }: Effort): Promise<Section> {
   const rounds = Math.min(effort.rounds, 3)
   using folder = temporaryFolder()
@@ -27,7 +27,7 @@ export async function importAndExport({ plantsInFile, signal, ...effort }: Effor
 
   const intoEmptyStore = async (run: () => Promise<Run>) => {
     for (const suffix of ['', '-wal', '-shm']) rmSync(store + suffix, { force: true })
-    // Makes the tables.
+    // Creates the tables.
     await plantStore('token', 'create', '--name', 'bench')
     const result = await run()
     const { output } = await shell('select count(*) from plants')

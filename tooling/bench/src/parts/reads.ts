@@ -10,7 +10,7 @@ const loads: readonly Load[] = [
   { title: 'pages of 100', request: '/plants?limit=100&after=%s', connections: 64 },
 ]
 
-/** Reads and lists beside what others would have built. */
+/** Measures reads and lists beside common alternatives. */
 export async function reads(effort: Effort): Promise<Section> {
   await using started = await startOnFiles(readers.map(each => [each, plants]))
   const [byId = [], pages = []] = await inTurns(started.running, loads, effort)

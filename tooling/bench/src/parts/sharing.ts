@@ -13,7 +13,7 @@ const contestants: readonly Contestant[] = [
   { ...peer, title: 'Fastify + pg, 64 connections', environment: { POOL: '64' } },
 ]
 
-/** Creates on PostgreSQL, beside one INSERT a request. */
+/** Measures creates on PostgreSQL, beside one INSERT a request. */
 export async function sharing(effort: Effort): Promise<Section> {
   using folder = temporaryFolder()
   await using stack = new AsyncDisposableStack()

@@ -1,4 +1,4 @@
-// Not TypeScript: Bun's types would take the place of Node's in this package.
+// Not TypeScript, as Bun's types would replace Node's in this package.
 import { Database } from 'bun:sqlite'
 
 const { PORT, DATABASE_URL, SYNCHRONOUS } = process.env

@@ -2,7 +2,7 @@ import Fastify from 'fastify'
 import pg from 'pg'
 import { type Plant, plantAnswerSchema, plantSchema } from './schemas.ts'
 
-// One INSERT for each create, over a pool of connections. Our own service has made the table.
+// One INSERT for each create, on a pool of connections. Our service has created the table.
 const { PORT, DATABASE_URL, POOL } = process.env
 const pool = new pg.Pool({ connectionString: DATABASE_URL, max: Number(POOL) })
 const text = 'insert into plants (id, name, tag) values ($1, $2, $3)'

@@ -48,7 +48,7 @@ app.get('/readyz', async () => ({}))
 
 await app.listen({ port: Number(PORT), host: '127.0.0.1' })
 
-/** What better-sqlite3's own documentation advises: WAL, and every statement prepared once. */
+/** As better-sqlite3's documentation advises: WAL, and every statement prepared once. */
 function openPlants(file: string) {
   const db = new Database(file)
   db.pragma('journal_mode = WAL')

@@ -28,7 +28,7 @@ const operations: readonly Request[] = [
   ['POST', '/plants/batch'],
 ]
 
-/** What no scope would allow. */
+/** Requests that no scope would allow. */
 const undeclared: readonly Request[] = [
   ['PATCH', '/plants'],
   ['PATCH', '/plants/1'],
@@ -39,7 +39,7 @@ const undeclared: readonly Request[] = [
   ['GET', '/plants/batch'],
 ]
 
-/** Wrong in another way than the token. */
+/** Wrong in other respects than the token. */
 const wrong: readonly Request[] = [
   ['POST', '/plants', { body: 'no JSON' }],
   ['POST', '/plants', { body: '{}' }],
@@ -163,7 +163,7 @@ export const accessCases: readonly ContractCase[] = [
 
     '401 before the body is read, however large it says it is': async client => {
       const asked = client.asked('POST /plants')
-      // The body never comes: a server that waited for it would not answer.
+      // The body never arrives. A server that waited for it would not answer.
       for (const length of [
         'content-length: 100',
         'content-length: 99999999999',
@@ -209,7 +209,7 @@ function challengeOf({ headers }: Answer): string {
   return headers.get('www-authenticate') ?? 'none'
 }
 
-/** What comes before a body of JSON. */
+/** Returns the bytes before a body of JSON. */
 function postHead(asked: Asked, fields: readonly string[]): string {
   return bareRequest(asked, [...fields, 'content-type: application/json'])
 }

@@ -18,7 +18,7 @@ import { bareRequest, chunk, hostAndToken } from '../requests.ts'
 const failures = 'one shape for every failure'
 const keptMeaning = 'the request around the plant'
 
-/** Each path that is there, with its methods; HEAD goes with GET. */
+/** Every path with its methods. HEAD goes with GET. */
 const methodsOf: Readonly<Record<string, readonly string[]>> = {
   '/plants': ['GET', 'POST'],
   '/plants/1': ['DELETE', 'GET', 'PUT'],
@@ -51,7 +51,7 @@ const mediaTypes = [
   'application/json; x="\\"; charset=utf-16',
 ]
 
-/** They all say JSON in UTF-8. */
+/** All of them mean JSON in UTF-8. */
 const jsonTypes = [
   'application/json',
   'Application/JSON',

@@ -24,7 +24,7 @@ export function postLines(client: Client, body: string | Uint8Array, options: As
   return client.ask('POST', '/plants/batch', { ...options, body, headers })
 }
 
-/** Posts lines with the given header fields, on a connection of its own. */
+/** Posts lines with these header fields, on a connection of its own. */
 function postLinesBare(client: Client, body: string, ...fields: readonly string[]): Promise<Answer> {
   return client.askBare('POST /plants/batch', [ndjson, ...fields], body)
 }
@@ -35,7 +35,7 @@ interface Counted {
   readonly created?: bigint
   readonly existing?: bigint
   readonly refused?: bigint
-  /** The numbers of the refused lines and their errors. */
+  /** The refused lines and their errors. */
   readonly faults?: readonly (readonly [line: number, error: number])[]
 }
 
@@ -144,7 +144,7 @@ export const batchCases: readonly ContractCase[] = [
       await assertKept(client, plant)
     },
 
-    'tells of the first hundred refused lines in their order, and counts all': async client => {
+    'lists the first hundred refused lines in order, and counts all': async client => {
       const taken = { id: ownId(), name: 'taken' }
       await create(client, taken)
       const lines = Array.from({ length: 1_500 }, (_, n) =>
@@ -234,7 +234,7 @@ export const batchCases: readonly ContractCase[] = [
       const body = `${toJson({ id: before, name: 'n' })}\n ${longest}\n`
       const known = await postLinesBare(client, body, `content-length: ${body.length}`)
       const chunks = await postLinesBare(client, `${chunk(body)}${chunk('')}`, 'transfer-encoding: chunked')
-      // The rest of it never comes.
+      // The rest never arrives.
       const endless = await postLinesBare(client, chunk(`${body.trimEnd()} `), 'transfer-encoding: chunked')
       for (const answer of [known, chunks, endless]) assertFailure(answer, 41301, 'line')
       assert.equal(endless.headers.get('connection'), 'close')
@@ -324,7 +324,7 @@ export const batchCases: readonly ContractCase[] = [
       const fields = [...hostAndToken(client), ndjson, `content-length: ${body.length + 1}`]
       wire.send(bareRequest(asked, fields), body)
       wire[Symbol.dispose]()
-      // Sent again, it is as if the first had never been, or had been whole.
+      // Sent again, the result is that of a single complete batch.
       const answer = await postLines(client, body)
       const { created, existing, refused } = held(answer) as Record<string, bigint>
       assert.deepEqual([Number(created) + Number(existing), refused], [2, 0n])

@@ -178,7 +178,7 @@ export const bodyCases: readonly ContractCase[] = [
     },
 
     'takes a body in chunks': async client => {
-      // Byte by byte: a character cut apart by chunks is still one character.
+      // Byte by byte: a character split by chunks is still one character.
       const bytes = [...Buffer.from(`{"id":${ownId()},"name":"🌱"}`)]
       const chunks = bytes.map(byte =>
         Buffer.concat([Buffer.from('1\r\n'), Buffer.of(byte), Buffer.from('\r\n')]),

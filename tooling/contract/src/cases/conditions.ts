@@ -15,7 +15,7 @@ import type { Answer } from '../wire.ts'
 
 type Fields = Readonly<Record<string, string>>
 
-/** Fields of a request for a plant, by its tag and one that it had before. */
+/** Header fields of a request for a plant, by its tag and an earlier one. */
 type Given = (tag: string, stale: string) => Fields
 const ifMatch =
   (value: (tag: string, stale: string) => string): Given =>
@@ -348,7 +348,7 @@ export const conditionCases: readonly ContractCase[] = [
   }),
 ]
 
-/** Returns which of the answers is the only success; all others are 412. */
+/** Returns the only success among the answers. All others are 412. */
 async function onlyWinner(answers: readonly Answer[], ...successes: readonly number[]): Promise<number> {
   const winners = answers.flatMap(({ status }, n) => (successes.includes(status) ? [n] : []))
   assert.equal(winners.length, 1)
@@ -356,7 +356,7 @@ async function onlyWinner(answers: readonly Answer[], ...successes: readonly num
   return winners[0] as number
 }
 
-/** A new plant that was replaced once, with its tag and the one before. */
+/** Creates a plant and replaces it once. Returns its tag and the one before. */
 async function changed(client: Client) {
   const id = ownId()
   const stale = tagOf(await replace(client, id, {}, 'first'))

@@ -18,14 +18,14 @@ const clause = 'ids are int64'
 const idMin = -(2n ** 63n)
 const idMax = 2n ** 63n - 1n
 
-/** Where a 53-bit, 32-bit or unsigned representation goes wrong; none of them an id that other cases use. */
+/** Ids at which a 53-bit, 32-bit or unsigned representation fails. No other case uses them. */
 const edges = [
   ...[idMin, idMin + 1n, -(2n ** 53n) - 2n, -(2n ** 53n) - 1n, -(2n ** 53n), -(2n ** 31n) - 1n],
   ...[-100n, -9n, -1n, 0n, 9n, 100n],
   ...[2n ** 31n, 2n ** 32n, 2n ** 53n - 1n, 2n ** 53n, 2n ** 53n + 1n, 2n ** 53n + 2n, idMax - 1n, idMax],
 ]
 
-/** Digits as they are sent, and the id that they are. */
+/** Digits as sent, and the id that they denote. */
 const exact: readonly (readonly [digits: string, id: bigint])[] = [
   ['77.0', 77n],
   ['7.8e1', 78n],
@@ -44,7 +44,7 @@ const exact: readonly (readonly [digits: string, id: bigint])[] = [
   ['922337203685477580600000e-5', idMax - 1n],
 ]
 
-/** JSON values, none of them an int64. */
+/** JSON values that are not an int64. */
 const refused = words(`
   11.5 11.00000000000000000001 1e-400 -1e-1 1e400 -1e400 1e99999999999999999999
   9223372036854775808 -9223372036854775809 9223372036854775807.5 18446744073709551616 1e19
@@ -64,7 +64,7 @@ export const idCases: readonly ContractCase[] = [
         const tag = 'edges of int64'
         const plants = edges.map(id => ({ id, name: `plant ${id}`, tag }))
         await free(client, edges)
-        // In an order that is neither that of their numbers nor that of their digits.
+        // In neither numeric nor textual order.
         const backwards = (id: bigint) => `${id}`.split('').reverse()
         for (const plant of plants.toSorted((a, b) => (backwards(a.id) < backwards(b.id) ? -1 : 1)))
           await create(client, plant)

@@ -17,7 +17,7 @@ import type { Answer } from '../wire.ts'
 
 const list = 'GET /plants'
 
-/** Tags that mean something in a URL, a header field or a LIKE. */
+/** Tags with a meaning in a URL, a header field or a LIKE. */
 const awkwardTags = [
   'two words',
   'a&b=c',
@@ -34,7 +34,7 @@ const awkwardTags = [
   'x'.repeat(2_000),
 ]
 
-/** Values that a parameter of the list does not take. */
+/** Invalid values of the list's parameters. */
 const wrongValues = {
   limit: ['', ...words('0 -1 1001 1.5 1e2 %2B5 05 0x5 x 9999999999999999999999')],
   after: ['', ...words('x 1.5 9223372036854775808 -9223372036854775809 00')],
@@ -43,7 +43,7 @@ const wrongValues = {
 
 export const listCases: readonly ContractCase[] = [
   ...casesOf(list, {
-    'gives 100 plants a page unless asked otherwise, in id order, with no counts': async client => {
+    'returns 100 plants a page by default, in order of id, without counts': async client => {
       const plants = plantsOf('a hundred and one', 101)
       for (const plant of plants.toReversed()) await create(client, plant)
       const first = await client.ask('GET', '/plants?tag=a%20hundred%20and%20one')
@@ -66,7 +66,7 @@ export const listCases: readonly ContractCase[] = [
           assert.deepEqual(idsOf(pages.flat()), ids)
           assert.equal(pages.length, Math.ceil(ids.length / limit))
         }
-        // Without a tag there are the plants of other cases too; from one id to another there are these.
+        // Without a tag the list has the plants of other cases too, but only these between the two ids.
         const first = await client.ask('GET', '/plants?limit=2&after=-7000004')
         assert.deepEqual(idsOf(held(first)), ids.slice(0, 2))
         assert.equal(idsOf(held(await follow(client, first)))[0], -7_000_001n)
@@ -93,13 +93,13 @@ export const listCases: readonly ContractCase[] = [
         await tryTag(tag, tag)
       }
       assert.ok(outcomes.followed > 1 && outcomes.refused > 1, JSON.stringify(outcomes))
-      // A space is one character to a form, and three to a link.
+      // A space is one character in a form, and three in a link.
       outcomes.refused = 0
       await tryTag(' '.repeat(headerBytesMax / 2), '+'.repeat(headerBytesMax / 2))
       assert.equal(outcomes.refused, 1)
     },
 
-    'tells an empty tag from none': async client => {
+    'distinguishes an empty tag from none': async client => {
       const [none, empty] = [ownId(), ownId()]
       await create(client, { id: none, name: 'n' })
       await create(client, { id: empty, name: 'n', tag: '' })
@@ -162,7 +162,7 @@ export const listCases: readonly ContractCase[] = [
       for (const plant of [...plants, ...others]) await create(client, plant)
       const pages = await allPages(client, `/plants?limit=2&tag=${encodeURIComponent(tag)}`)
       assert.deepEqual(pages, [plants.slice(0, 2), plants.slice(2, 4), plants.slice(4)])
-      // As a form and URLSearchParams write it.
+      // As in a form and in URLSearchParams.
       assertSuccess(await client.ask('GET', `/plants?${new URLSearchParams({ tag })}`), plants)
       await free(client, idsOf(plants))
     },
@@ -189,7 +189,7 @@ async function allPages(client: Client, path: string): Promise<Page[]> {
   }
 }
 
-/** The next page, where a client finds it: a reference that is relative to what it asked for. */
+/** Requests the next page by its link, relative to the request. */
 async function follow(client: Client, { headers }: Answer): Promise<Answer> {
   const link = headers.get('link') ?? 'none'
   const [, target = ''] = /^<([^<>]*)>; rel="next"$/.exec(link) ?? []

@@ -37,7 +37,7 @@ export const openPageCases: readonly ContractCase[] = [
         '"maximum":9223372036854775807',
         '"minimum":-9223372036854775808',
       ])
-      // Every int64 has both, next to its format.
+      // Every int64 has both, beside its format.
       assert.equal(bounds.length, 2 * [...text.matchAll(/"format":"int64"/g)].length)
     },
   }),

@@ -18,7 +18,7 @@ import type { Answer } from '../wire.ts'
 const racers = 50
 const rounds = 5
 
-/** What may be said of a body that is not there. */
+/** Header fields of a body that is missing. */
 const fieldsWithoutBody: readonly (readonly string[])[] = [
   [],
   ['content-length: 0'],

@@ -70,7 +70,7 @@ export const syntaxCases: readonly ContractCase[] = [
   ),
 
   ...casesOf(failures, {
-    'a field that says who asks or what is sent, given twice, gets 400': async client => {
+    'a repeated field that identifies the sender or the body gets 400': async client => {
       const id = ownId()
       for (const field of [
         `authorization: Bearer ${client.store.tokens.full}`,

@@ -13,7 +13,7 @@ import {
 const fixed = 'a body of the right types is valid'
 const unicode = 'text is Unicode text'
 
-/** Texts that something between client and disk could want to trim, fold, normalise, escape or cut. */
+/** Texts that some layer between client and disk might trim, fold, normalise, escape or cut. */
 const texts = [
   '',
   ' ',
@@ -29,7 +29,7 @@ const texts = [
   'x'.repeat(100_000),
 ]
 
-/** Where a decoder would put U+FFFD. */
+/** Bytes for which a decoder would put U+FFFD. */
 const brokenUtf8: readonly (readonly [name: string, bytes: readonly number[]])[] = [
   ['a byte that UTF-8 never has', [0xff]],
   ['a continuation byte alone', [0x80]],

@@ -11,7 +11,7 @@ import {
 } from '../contract-case.ts'
 import { bareRequest, chunk, hostAndToken, plantRequest } from '../requests.ts'
 
-/** For a store that waits a second or less for a request. */
+/** For a store with a request timeout of at most one second. */
 export const timeoutCases: readonly ContractCase[] = casesOf('what does not arrive in time gets 408', {
   'a header section that never ends': async client => {
     for (const start of ['GET /healthz HT', 'GET /healthz HTTP/1.1\r\nhost: h\r\nx: ']) {
@@ -54,7 +54,7 @@ export const timeoutCases: readonly ContractCase[] = casesOf('what does not arri
     const lines = Array.from({ length: 8 }, () => `${toJson({ id: ownId(), name: 'n' })}\n`)
     using wire = await client.open()
     wire.send(head)
-    // In all longer than a request may take.
+    // Longer in total than a request may take.
     for (const line of lines) {
       wire.send(chunk(line))
       await setTimeout(200)
@@ -62,7 +62,7 @@ export const timeoutCases: readonly ContractCase[] = casesOf('what does not arri
     wire.send(chunk(''))
     const answer = await wire.answer(asked)
     assertSuccess(answer, { created: 8n, existing: 0n, refused: 0n, faults: [] })
-    // The connection is watched over again.
+    // The connection has a timeout again.
     wire.send('GET /hea')
     assertFailure(await wire.answer(undefined), 40801)
 

@@ -2,12 +2,12 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { figure } from '../part.ts'
 
-/** Many connections of one attack, with their answers counted by status. Disposing of them cuts them. */
+/** Many connections of one attack, with their answers counted by status. Disposal closes them. */
 export class Connections implements Disposable {
   readonly sockets: Socket[] = []
   readonly counts = new Map<number, number>()
 
-  /** Makes connections at once; those that are refused are left out. */
+  /** Opens connections at once, without those that are refused. */
   static async open(url: string, count: number): Promise<Connections> {
     const { hostname, port } = new URL(url)
     const opened = new Connections()
@@ -39,13 +39,13 @@ export class Connections implements Disposable {
     }
   }
 
-  /** Takes nothing of what is answered. */
+  /** Reads no answers. */
   pause(): this {
     for (const socket of this.sockets) socket.pause()
     return this
   }
 
-  /** @throws Error when there was an answer with another status */
+  /** @throws Error if an answer had another status */
   assertOnly(...statuses: readonly number[]): void {
     for (const [status, count] of this.counts)
       if (!statuses.includes(status)) throw new Error(`${count} answers of ${status}`)

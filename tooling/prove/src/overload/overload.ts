@@ -29,7 +29,7 @@ const attacks: Readonly<Record<string, Attack>> = {
     head: `POST /plants HTTP/1.1\r\n${authorized}content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n`,
     piece: `4000\r\n${' '.repeat(0x4000)}\r\n`,
     status: 413,
-    // They are more than may be held at once.
+    // More than may be held at once.
     otherwise: 503,
   }),
   pipelining: pipeline,
@@ -47,26 +47,26 @@ const attacks: Readonly<Record<string, Attack>> = {
   'slowhttptest, slow reading': slowhttptest('/openapi.json', '-X -w 10 -y 20 -n 2 -z 32 -k 3'),
 }
 
-/** What the program may take at its peak; where more is needed than is said here, a bound is missing somewhere. */
+/** The program's largest peak of memory. More means that a bound is missing somewhere. */
 const memoryMibMax = 512
-/** A client that behaves must be answered within this, whatever others do. */
+/** The time to answer a well-behaved client, whatever others do. */
 const healthyAnswerMsMax = 5_000
 const recoveryMsMax = 30_000
 
-/** Time limits short enough that what hangs on them is over within the part's time. */
+/** Time limits short enough to pass within the part's time. */
 const environment = {
   LOG_LEVEL: 'info',
   HEADERS_TIMEOUT: '8s',
   REQUEST_TIMEOUT: '10s',
   INACTIVITY_TIMEOUT: '5s',
   KEEP_ALIVE_TIMEOUT: '12s',
-  // More than is tried: each thread takes its share, and the system spreads connections only about evenly.
+  // More than are tried: each thread has its share, and the kernel spreads connections unevenly.
   MAX_CONNECTIONS: '16000',
 }
 
 /**
- * Does to the program what nobody should, while a client that behaves goes on asking: it must be answered, the memory
- * must stay within its bound, and afterwards everything must be as it was before.
+ * Attacks the program in several ways while a well-behaved client continues. That client must be answered, the memory
+ * must stay within its bound, and the program must recover completely.
  */
 export async function runOverload(circumstances: Circumstances): Promise<Finding> {
   const failures: string[] = []
@@ -145,7 +145,7 @@ export async function runOverload(circumstances: Circumstances): Promise<Finding
   }
 }
 
-/** Asks as anybody would, one request after the other, and expects to be answered. */
+/** Sends requests one after another, and expects an answer to each. */
 function startHealthyClient({ url }: Server, nextId: () => bigint) {
   let isOver = false
   const ask = async (method: string, path: string, body: string | null = null) => {
@@ -159,7 +159,7 @@ function startHealthyClient({ url }: Server, nextId: () => bigint) {
     await answer.arrayBuffer()
     healthy.answers++
     healthy.slowestMs = Math.max(healthy.slowestMs, performance.now() - beganAt)
-    // A 503 is the right answer to more than it can do.
+    // 503 is right under more load than the program can handle.
     if (answer.status !== 200 && answer.status !== 503)
       healthy.failures.push(`a healthy ${method} was answered with ${answer.status}`)
     return answer.status === 200
@@ -195,7 +195,7 @@ function startHealthyClient({ url }: Server, nextId: () => bigint) {
 
 /** Waits until connections are gone and answers are quick again. */
 async function recovery({ program, nextId }: Target, filesBefore: number): Promise<void> {
-  // Those of clients that behave may still be there.
+  // Those of well-behaved clients may still be open.
   await until('connections to go', () => openFiles(program) <= filesBefore + 20, recoveryMsMax)
   const isQuick = async () => {
     const beganAt = performance.now()

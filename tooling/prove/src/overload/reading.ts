@@ -6,9 +6,11 @@ import { type TestedProgram, token } from '../program.ts'
 import { Connections } from './connections.ts'
 import { type Attack, authorized, healthRequest, openFiles, type Target } from './target.ts'
 
-/** Attacks that ask for much and take it slowly, late or never. */
+/** Attacks that request much and read it slowly, late or never. */
 
-/** Plants whose names are as long as a body may be, behind all others; the emoji makes each character two bytes in memory. */
+/**
+ * Plants with names as long as a body allows, behind all others. The emoji makes each character two bytes in memory.
+ */
 const longNames = { count: 130, after: 10n ** 15n, name: `🌱${'x'.repeat(2 ** 20 - 100)}` }
 const longListPath = `/plants?limit=1000&after=${longNames.after}`
 export const longListRequest = `GET ${longListPath} HTTP/1.1\r\n${authorized}\r\n`
@@ -31,7 +33,7 @@ export async function neverRead({ program }: Target): Promise<string> {
   const count = connections.sockets.length
   connections.write(`GET /plants?limit=20 HTTP/1.1\r\n${authorized}\r\n`.repeat(200))
   await until('all to be held', () => held() >= count - 20, 40_000)
-  // The server must cut them off by itself: they never will.
+  // The server must cut them off, as they never end.
   await until('all but a tenth to be cut off', () => held() <= count / 10, 40_000)
   return `${count} connections of 200 requests for 2 MB each, all cut off but ${Math.max(0, held())}`
 }
@@ -42,7 +44,7 @@ async function storeLongNames({ client }: TestedProgram): Promise<void> {
     await client.ask('PUT', `/plants/${longNames.after + n}`, { body })
 }
 
-/** Page by page to its end, a few clients at once. */
+/** Reads page by page to the end, with a few clients at once. */
 export async function listLongNames({ program }: Target): Promise<string> {
   await storeLongNames(program)
   let pages = 0
@@ -68,7 +70,7 @@ export async function listLongNames({ program }: Target): Promise<string> {
   return `${longNames.count} names of 1 MiB, listed 4 times at once in ${pages} pages`
 }
 
-/** Asks on many connections and takes nothing of the answers for a while. */
+/** Sends requests on many connections and reads no answers for a while. */
 export function readSlowly(count: number, request: string): Attack {
   return async ({ program }) => {
     using connections = (await Connections.open(program.url, count)).pause()

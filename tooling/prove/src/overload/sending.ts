@@ -27,7 +27,7 @@ export async function tenTimesTheRate(target: Target): Promise<string> {
       if (socket.destroyed || offered >= due) continue
       const requests = createRequests(each, target)
       offered += each
-      // What the server does not take is kept by us, and must not pile up.
+      // Data that the server does not read stays here, and must not pile up.
       if (socket.writableLength < 2 ** 20) socket.write(requests)
     }
     await sleep(5)
@@ -37,11 +37,11 @@ export async function tenTimesTheRate(target: Target): Promise<string> {
   return `${figure(Math.round(perSecond))} a second kept up, ${figure(Math.round(offered / seconds))} a second offered, ${connections}`
 }
 
-/** Returns how many creates a second are answered when each client waits for its answer. */
+/** Returns how many creates a second are answered if each client waits for its answer. */
 async function sustainableRate({ program, nextId }: Target): Promise<number> {
   using connections = await Connections.open(program.url, 32)
   connections.keepAsking(() => createRequest(nextId()))
-  // A program that has just started is slower.
+  // A program is slower right after its start.
   await sleep(1_500)
   const created = () => connections.counts.get(200) ?? 0
   const before = created()
@@ -50,7 +50,7 @@ async function sustainableRate({ program, nextId }: Target): Promise<number> {
   return ((created() - before) / measureMs) * 1_000
 }
 
-/** Each is answered once and then kept open; all of them must still be there, and be answered, after others were. */
+/** Opens idle connections that are answered once. All must still be open, and be answered, after the attack. */
 export async function idleConnections({ program, fallShort, healthyAnswers }: Target): Promise<string> {
   const meant = 10_000
   // What a process has open besides connections, and some more.
@@ -75,7 +75,6 @@ export async function idleConnections({ program, fallShort, healthyAnswers }: Ta
   await sleep(3_000)
   const answered = healthyAnswers() - answeredBefore
   const held = openFiles(program) - before
-  // Others come and go.
   if (held < wanted - 20) throw new Error(`only ${held} of ${wanted} connections were still held`)
   if (answered === 0) throw new Error('nobody else was answered meanwhile')
   await askAll()
@@ -113,7 +112,7 @@ export function flood({ head, piece, status, otherwise = status }: Flood): Attac
 interface Flood {
   readonly head: string
   readonly piece: string
-  /** What at least half of the connections are answered with. */
+  /** The answer to at least half of the connections. */
   readonly status: number
   readonly otherwise?: number
 }
@@ -135,7 +134,7 @@ function createRequest(id: bigint): string {
 const createRequests = (count: number, { nextId }: Target): string =>
   Array.from({ length: count }, () => createRequest(nextId())).join('')
 
-/** Only bad for an expression that looks for the end of the token from each of them. */
+/** Slow only for a regular expression that searches for the token's end from each space. */
 export async function spacesInAuthorization({ program }: Target): Promise<string> {
   using connections = await Connections.open(program.url, 16)
   const spaces = ' '.repeat(16_000)

@@ -2,16 +2,16 @@ import { readdirSync } from 'node:fs'
 import type { Server } from '@plant-store/harness'
 import { type TestedProgram, token } from '../program.ts'
 
-/** Does something to the program. Resolves to what came of it in words, and rejects when that is wrong. */
+/** Attacks the program. Resolves to the outcome in words, and rejects if it is wrong. */
 export type Attack = (target: Target) => Promise<string>
 
 export interface Target {
   readonly program: TestedProgram
   readonly scale: number
   nextId(): bigint
-  /** How many answers the client that behaves has had in this attack so far. */
+  /** The well-behaved client's answers in this attack so far. */
   healthyAnswers(): number
-  /** Says that this machine allows less than was meant to be tried. */
+  /** Reports that this machine allows less than was to be tried. */
   fallShort(what: string): void
 }
 
