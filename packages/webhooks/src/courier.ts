@@ -9,24 +9,24 @@ import type { WebhookRepository } from './webhook-repository.ts'
 const [second, minute, hour] = [1_000, 60_000, 3_600_000]
 
 export const courierLimits = {
-  /** How often it looks for what is due, when nothing is. */
+  /** The interval of polling when nothing is due. */
   pollMs: second / 2,
-  /** From the name of the host to the end of the answer. `post` keeps to it. */
+  /** From resolving the host to the end of the answer, enforced by `post`. */
   deliveryTimeoutMs: 15 * second,
-  /** No delivery of a claim begins later than this. */
+  /** The last time in a claim to begin a delivery. */
   claimTimeMs: 15 * second,
   claimRowsMax: 100,
   claimTextBytesMax: 1024 * 1024,
   webhooksAtOnce: 16,
-  /** For each failed attempt of a delivery but the last: three days in all. */
+  /** After each failed attempt but the last: three days in total. */
   retryDelaysMs: [5 * second, 5 * minute, 30 * minute, ...[2, 5, 10, 14, 18, 24].map(hours => hours * hour)],
-  /** A failing webhook is left alone for twice as long each time, from a second up to this. */
+  /** The longest pause of a failing webhook. Pauses begin at a second and double. */
   webhookDelayMaxMs: 5 * minute,
-  /** A webhook that has failed for so long is paused. */
+  /** The time of failures after which a webhook is paused. */
   pauseAfterMs: 5 * 24 * hour,
-  /** Deliveries of a webhook that wait or were given up. */
+  /** The deliveries of a webhook that wait or were given up. */
   outboxRowsMax: 1_000_000,
-  /** How often those are counted. */
+  /** The interval of counting them. */
   countEveryMs: 10 * second,
 }
 export type CourierLimits = Readonly<typeof courierLimits>

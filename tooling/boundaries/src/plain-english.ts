@@ -17,7 +17,7 @@ export function proseFaults(prose: string): readonly { detail: string; context?:
 }
 
 /** A rule of markdownlint for all text outside code: sentences are short, and some phrases have better ones. */
-export default {
+const rule: Rule = {
   names: ['plain-english'],
   description: `Sentences have at most ${wordsMax} words, and no avoided phrase`,
   tags: ['prose'],
@@ -28,7 +28,8 @@ export default {
       for (const fault of proseFaults(prose)) onError({ lineNumber, ...fault })
     }
   },
-} satisfies Rule
+}
+export default rule
 
 const textTypes = new Set(['paragraph', 'atxHeadingText', 'tableContent'])
 
