@@ -14,6 +14,7 @@ import { createPlantStore, isDomainError, parsePlantId } from '@plant-store/doma
 import { plantRepositoryContract } from '@plant-store/domain/testing'
 import { plantRoutes } from '@plant-store/http'
 import { openStorage } from '@plant-store/persistence'
+import { outboxContract } from '@plant-store/webhooks/testing'
 import fastify from 'fastify'
 import { openNodeSqlite } from './node-sqlite.ts'
 
@@ -36,6 +37,12 @@ describe("a store on Node's own SQLite keeps the contracts", () => {
     test(`tokens: ${name}`, async () => {
       await using storage = await openNodeSqlite(newFile())
       await run(storage.tokens)
+    })
+  }
+  for (const { name, run } of outboxContract) {
+    test(`outbox: ${name}`, async () => {
+      await using storage = await openNodeSqlite(newFile())
+      await run({ ...storage, add: storage.plants.insert })
     })
   }
 })
