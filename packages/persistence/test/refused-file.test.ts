@@ -21,7 +21,10 @@ test.each(['x', 'xy', 'SQLite format 3\0', 'x'.repeat(99)])(
 
 function damagePlants(file: string): void {
   const database = new Database(file)
-  const roots = database.prepare("select rootpage from sqlite_schema where tbl_name = 'plants'").pluck().all()
+  const roots = database
+    .prepare("select rootpage from sqlite_schema where tbl_name = 'plants' and rootpage > 0")
+    .pluck()
+    .all()
   const pageBytes = database.pragma('page_size', { simple: true }) as number
   database.close()
   const bytes = readFileSync(file)
@@ -31,7 +34,10 @@ function damagePlants(file: string): void {
 
 function dropColumn(file: string): void {
   const database = new Database(file)
-  database.exec('drop index plants_by_tag; alter table plants drop column tag')
+  database.exec(`
+    drop index plants_by_tag;
+    drop trigger announce_added_plant;
+    alter table plants drop column tag`)
   database.close()
 }
 
