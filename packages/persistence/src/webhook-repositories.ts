@@ -22,6 +22,7 @@ interface WebhookRow {
   is_paused: bigint
   failures: bigint
   failing_since: bigint | null
+  failing_for_ms: bigint
   lease: string
 }
 
@@ -89,7 +90,8 @@ export function createWebhookRepositories({
             continue
           }
           const secrets = row.former_secret === null ? [row.secret] : [row.secret, row.former_secret]
-          return { webhook: toWebhook(row), secrets, lease, deliveries: due.map(toDelivery) }
+          const failingForMs = Number(row.failing_for_ms)
+          return { webhook: toWebhook(row), failingForMs, secrets, lease, deliveries: due.map(toDelivery) }
         }
         return undefined
       },

@@ -34,6 +34,7 @@ export function webhookStatements(db: Kysely<Tables>, { now, given, affected }: 
   }
   const webhooks = sql`
     select id, url, allows_private, created_at, secret, is_paused, failures, failing_since, lease,
+      coalesce(${now} - failing_since, 0) as failing_for_ms,
       case when former_secret_until > ${now} then former_secret end as former_secret
     from webhooks`
   const due = sql`next_at <= ${now}`

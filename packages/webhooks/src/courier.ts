@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises'
 import { isDomainError } from '@plant-store/domain'
 import { writeJsonRecord } from '@plant-store/json'
-import type { Claim, ClaimOutcome, Delivery, Outbox } from './outbox.ts'
+import type { Claim, Delivery, FailedAttempt, Outbox } from './outbox.ts'
 import { signedHeaders } from './signature.ts'
 import type { Webhook, WebhookId } from './webhook.ts'
 import type { WebhookRepository } from './webhook-repository.ts'
@@ -39,9 +39,10 @@ export interface Post extends Pick<Webhook, 'url' | 'allowsPrivate'> {
   readonly signal: AbortSignal
 }
 
-/** A report for operators. */
+/** A report for operators, of what the store has kept. */
 export type CourierReport =
   | { readonly event: 'delivered'; readonly webhook: WebhookId; readonly count: number }
+  /** A failed attempt is one of the first two: `given-up` if it was the last of its delivery. */
   | {
       readonly event: 'attempt-failed' | 'given-up' | 'paused'
       readonly webhook: WebhookId
@@ -93,7 +94,7 @@ export function createCourier({
   const deliver = async (claim: Claim, askedAt: number, { stop, abort }: CourierSignals) => {
     const { id } = claim.webhook
     const delivered: bigint[] = []
-    let failed: ClaimOutcome['failed']
+    let failed: FailedAttempt | undefined
     for (const delivery of claim.deliveries) {
       if (stop.aborted || now() - askedAt >= limits.claimTimeMs) break
       const outcome = await attempt(claim, delivery, abort)
@@ -107,7 +108,9 @@ export function createCourier({
       }
     }
     await outbox.settle(claim, failed === undefined ? { delivered } : { delivered, failed })
+    // Only now, as the store may have refused the outcome.
     if (delivered.length > 0) report({ event: 'delivered', webhook: id, count: delivered.length })
+    if (failed !== undefined) reportFailure(claim, failed)
   }
 
   const attempt = async ({ webhook, secrets }: Claim, { event }: Delivery, signal: AbortSignal) => {
@@ -124,18 +127,14 @@ export function createCourier({
   }
 
   const fail = (
-    { webhook }: Claim,
-    { id, attempts, event }: Delivery,
+    { webhook, failingForMs }: Claim,
+    { id, attempts }: Delivery,
     reason: string,
     hasDelivered: boolean,
-  ): ClaimOutcome['failed'] => {
-    const { failures, failingSince } = hasDelivered ? { failures: 0 } : webhook
-    const about = { webhook: webhook.id, reason, plantId: `${event.plant.id}` }
+  ): FailedAttempt => {
+    const failures = hasDelivered ? 0 : webhook.failures
     const retryInMs = limits.retryDelaysMs[attempts]
-    const isPaused = failingSince !== undefined && now() - failingSince.getTime() >= limits.pauseAfterMs
-    report({ event: 'attempt-failed', ...about })
-    if (retryInMs === undefined) report({ event: 'given-up', ...about })
-    if (isPaused) report({ event: 'paused', ...about })
+    const isPaused = !hasDelivered && failingForMs >= limits.pauseAfterMs
     return {
       id,
       reason,
@@ -144,6 +143,16 @@ export function createCourier({
         claimInMs: withJitter(Math.min(second * 2 ** Math.min(failures, 30), limits.webhookDelayMaxMs)),
       }),
     }
+  }
+
+  const reportFailure = (
+    { webhook, deliveries }: Claim,
+    { id, reason, retryInMs, claimInMs }: FailedAttempt,
+  ) => {
+    const plantId = `${deliveries.find(delivery => delivery.id === id)?.event.plant.id}`
+    const about = { webhook: webhook.id, reason, plantId }
+    report({ event: retryInMs === undefined ? 'given-up' : 'attempt-failed', ...about })
+    if (claimInMs === undefined) report({ event: 'paused', ...about })
   }
 
   const limitOutbox = async () => {

@@ -12,6 +12,7 @@ export type {
   ClaimLimits,
   ClaimOutcome,
   Delivery,
+  FailedAttempt,
   LoggedDelivery,
   Outbox,
   WebhookFigures,

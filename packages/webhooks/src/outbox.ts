@@ -33,6 +33,8 @@ export interface ClaimLimits {
 
 export interface Claim {
   readonly webhook: Webhook
+  /** Since the first of its failures, or 0 without one. */
+  readonly failingForMs: number
   /** The valid secrets, newest first. */
   readonly secrets: readonly WebhookSecret[]
   /** The unique name of this lease. */
@@ -54,14 +56,17 @@ export interface ClaimOutcome {
   /** These are removed, and the webhook is no longer failing. */
   readonly delivered: readonly bigint[]
   /** The failed attempt after those. */
-  readonly failed?: {
-    readonly id: bigint
-    readonly reason: string
-    /** Absent if the delivery is given up, and kept for the operator. */
-    readonly retryInMs?: number
-    /** The time until the webhook is claimed again. Absent if it is paused. */
-    readonly claimInMs?: number
-  }
+  readonly failed?: FailedAttempt
+}
+
+export interface FailedAttempt {
+  /** The id of the delivery. */
+  readonly id: bigint
+  readonly reason: string
+  /** Absent if the delivery is given up, and kept for the operator. */
+  readonly retryInMs?: number
+  /** The time until the webhook is claimed again. Absent if it is paused. */
+  readonly claimInMs?: number
 }
 
 export interface WebhookFigures {

@@ -76,7 +76,8 @@ test.each([
     expect(times.at(-1)).toBeGreaterThan(3 * dayMs)
     expect(times.at(-1)).toBeLessThan(4 * dayMs)
     const about = { webhook: id, plantId: '1', reason }
-    expect(world.reports.filter(({ event }) => event === 'given-up')).toEqual([
+    expect(world.reports).toEqual([
+      ...courierLimits.retryDelaysMs.map(() => ({ event: 'attempt-failed', ...about })),
       { event: 'given-up', ...about },
     ])
     expect(await world.log(id, 10)).toMatchObject([{ reason, attempts: times.length }])
@@ -105,6 +106,36 @@ test('of a listener that fails, few of many deliveries are tried, and after five
   expect(later.clock.ms).toBeLessThan(5.1 * dayMs)
   expect(await later.webhook(id)).toMatchObject({ state: 'paused' })
   isDown = false
+})
+
+test.each([-6 * dayMs, 6 * dayMs])(
+  'is paused by the clock of the store, not by its own %i ms ahead',
+  async aheadMs => {
+    const world = createVirtualWorld(() => 500, slow)
+    world.clock.aheadMs = aheadMs
+    await world.addWebhook('shop')
+    for (const plant of plants(3_000)) world.announce(added(plant))
+    await world.runUntil(() => world.reports.some(({ event }) => event === 'paused'))
+    expect(world.clock.ms).toBeGreaterThan(5 * dayMs)
+    expect(world.clock.ms).toBeLessThan(5.1 * dayMs)
+  },
+)
+
+test('reports a failed attempt only once the store has it', async () => {
+  let outages = 1
+  const world = createVirtualWorld(
+    () => 500,
+    {},
+    right => ({
+      ...right,
+      settle: (claim, outcome) => (outages-- > 0 ? Promise.reject(outage()) : right.settle(claim, outcome)),
+    }),
+  )
+  await world.addWebhook('shop')
+  world.announce(added(1n))
+  await world.runUntil(() => world.reports.length > 0)
+  expect(world.attempts).toHaveLength(2)
+  expect(await world.figures()).toMatchObject([{ waiting: 1 }])
 })
 
 test('a paused one collects, and delivers once it is resumed', async () => {

@@ -36,7 +36,8 @@ export function createVirtualWorld(
   limits: Partial<CourierLimits> = {},
   outboxOf: (right: Outbox) => Outbox = right => right,
 ) {
-  const clock = { ms: 0 }
+  /** The store's clock, and how far the courier's is ahead of it. */
+  const clock = { ms: 0, aheadMs: 0 }
   const memory = createMemoryOutbox(() => clock.ms)
   const attempts: Attempt[] = []
   const posts: Post[] = []
@@ -49,7 +50,7 @@ export function createVirtualWorld(
     webhooks: memory.webhooks,
     report: report => reports.push(report),
     limits,
-    now: () => clock.ms,
+    now: () => clock.ms + clock.aheadMs,
     async wait(ms) {
       await new Promise(setImmediate)
       if (until()) stop.abort()

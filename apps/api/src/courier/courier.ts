@@ -32,8 +32,8 @@ export function startCourier(
     const { event, ...about } = message
     const [level, words] = lines[event]
     logger[level](about, words)
-    if (event !== 'delivered' && event !== 'attempt-failed') return
-    const outcome = event === 'delivered' ? 'received' : 'failed'
+    const outcome = outcomes[event]
+    if (outcome === undefined) return
     const key = JSON.stringify({ webhook: about.webhook, outcome })
     deliveries.set(key, (deliveries.get(key) ?? 0) + ('count' in about ? about.count : 1))
   }
@@ -98,6 +98,13 @@ async function runThread(
   if (signal.aborted) stop()
   else signal.addEventListener('abort', stop)
   await once(worker, 'exit')
+}
+
+/** Of the deliveries that a report is about, if any. */
+const outcomes: { readonly [Event in CourierReport['event']]?: string } = {
+  delivered: 'received',
+  'attempt-failed': 'failed',
+  'given-up': 'failed',
 }
 
 const lines = {

@@ -171,6 +171,19 @@ const promises: Record<string, OutboxCase['run']> = {
     assert.deepEqual([working?.failures, working?.failingSince], [0, undefined])
     assert.ok(failing.failingSince)
   },
+  'says for how long a webhook has failed': async store => {
+    await addWebhooks(store, a)
+    await store.add(plant(1n))
+    const begun = performance.now()
+    const first = await fail(store, { retryInMs: 0, claimInMs: 0 })
+    const failed = performance.now()
+    assert.equal(first.failingForMs, 0)
+    while (performance.now() < failed + 5) await new Promise(setImmediate)
+    const { failingForMs } = await fail(store, { retryInMs: 0, claimInMs: 0 })
+    // Both ends are rounded to milliseconds.
+    assert.ok(failingForMs >= 4 && failingForMs <= performance.now() - begun + 1, `${failingForMs}`)
+    assert.ok((await claimed(store)).failingForMs >= failingForMs)
+  },
   'leaves a failing webhook alone for as long as it was told': async store => {
     await addWebhooks(store, a)
     await store.add(plant(1n))

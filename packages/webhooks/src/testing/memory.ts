@@ -103,7 +103,9 @@ export function createMemoryOutbox(now: () => number = Date.now): MemoryOutbox {
         if (bytes >= textBytesMax) break
       }
       const secrets = kept.secrets.filter(({ untilMs }) => untilMs > now()).map(({ secret }) => secret)
-      return { webhook: kept.webhook, secrets, lease: kept.lease, deliveries }
+      const { webhook, lease } = kept
+      const failingForMs = now() - (webhook.failingSince?.getTime() ?? now())
+      return { webhook, failingForMs, secrets, lease, deliveries }
     },
     async settle({ webhook, lease }: Claim, { delivered, failed }) {
       const kept = all.get(webhook.id)
