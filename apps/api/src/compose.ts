@@ -55,7 +55,7 @@ export async function startService(
     }))
     await threads.listen()
   }
-  // At once, while requests are still answered.
+  // Begins while requests are still answered. `openParts` waits for its end, before it closes the store.
   starting.defer(() => void courier?.stop())
 
   const usesStoredTokens = config.accessTokens.length === 0

@@ -38,11 +38,13 @@ const port = parentPort
 if (port === null) throw new Error('http-thread.js must run as a worker thread')
 const { thread, config, shared, wrongTokenCounts } = workerData as HttpThreadData
 
+const counters = createCounters(thread)
 const ready = Promise.withResolvers<void>()
 const stopped = Promise.withResolvers<void>()
 const owner = createBirpc<HttpThreadOwner, HttpThread>(
   {
     ready: () => ready.promise,
+    // The rest is called once the thread is ready, so that the store and the server below exist.
     listen: () => server.listen(),
     stopListening: () => server.stopListening(),
     figures: () => counters.read(storage.pending()),
@@ -55,7 +57,6 @@ const owner = createBirpc<HttpThreadOwner, HttpThread>(
   },
 )
 
-const counters = createCounters(thread)
 await using storage = await attachStorage(shared, {
   onCommit: counters.onCommit,
   onStateChange: owner.onStateChange.asEvent,

@@ -1,5 +1,5 @@
 /**
- * Parses an answer with each integer `id` as an exact bigint.
+ * Parses an answer with each integer `id` as an exact bigint, in a record or an array of records.
  *
  * @throws SyntaxError
  */

@@ -44,14 +44,14 @@ export function openDoor(
     const { tokenScope = scopeOf(request.method) } = config
     const failure = isWholeServer ? firstFailure(beforeToken, request, config) : undefined
     if (failure !== undefined) return done(failure)
-    const pass = (failure?: Error) => {
+    const afterAuthentication = (refusal?: Error) => {
       // A path or method that does not exist is 404 or 405, whatever the scope.
-      const isGood =
-        failure === undefined || (isAccessError(failure) && failure.code === 'insufficient-scope')
-      done((isGood ? firstFailure(afterToken, request, config) : undefined) ?? failure)
+      const isForScope = refusal && isAccessError(refusal) && refusal.code === 'insufficient-scope'
+      const mayContinue = refusal === undefined || isForScope
+      done((mayContinue ? firstFailure(afterToken, request, config) : undefined) ?? refusal)
     }
-    if (tokenScope === null) pass()
-    else authenticate(request, tokenScope, pass)
+    if (tokenScope === null) afterAuthentication()
+    else authenticate(request, tokenScope, afterAuthentication)
   })
   app.addHook('preParsing', (request, reply, payload, parse) => {
     const { config } = request.routeOptions
