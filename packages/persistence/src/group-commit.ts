@@ -28,11 +28,11 @@ export const defaultGroupCommitLimits: GroupCommitLimits = {
 
 export interface GroupCommitOptions {
   /**
-   * Makes the changes of a batch in order in one transaction. Resolves to the affected rows of each once they are
-   * durable. If it rejects, none was made. Calls take effect in order.
+   * Makes the changes of a batch in order in one transaction, which other batches may share. Resolves to the affected
+   * rows of each once they are durable. If it rejects, all or none were made. Calls take effect in order.
    */
   readonly runTransaction: (batch: readonly Change[]) => Promise<readonly number[]>
-  /** Concurrent transactions. Changes that arrive in between share the next one. */
+  /** Calls of `runTransaction` under way. Changes that arrive meanwhile share the next one. */
   readonly transactionsMax: number
   readonly limits: GroupCommitLimits
 }
@@ -114,7 +114,6 @@ export function createGroupCommit({
     pending -= from
   }
 
-  /** @throws DomainError */
   const push = (changes: readonly Change[], resolve: Submitted['resolve'], reject: Submitted['reject']) => {
     if (isClosed) throw new DomainError('store-unavailable', 'the store is closed')
     const text = textLength(changes)

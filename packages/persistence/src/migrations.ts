@@ -1,6 +1,6 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely'
 import { announceAddedPlants } from './announcing.ts'
-import { anyVersion, type Tables } from './tables.ts'
+import { newVersion, type Tables } from './tables.ts'
 
 /** The differences between the databases in table definitions. */
 export interface Dialect {
@@ -40,7 +40,7 @@ const migrations: readonly Migration[] = [
   async (db, { int64 }) => {
     // A constant, so no row is rewritten. Random, so a store that is restored and migrated again gets other
     // versions.
-    const before = sql.raw(`${anyVersion()}`)
+    const before = sql.raw(`${newVersion()}`)
     await db.schema
       .alterTable('plants')
       .addColumn('version', int64, column => column.notNull().defaultTo(before))

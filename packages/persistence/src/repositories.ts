@@ -4,11 +4,11 @@ import type { Outbox, WebhookRepository } from '@plant-store/webhooks'
 import type { Change, GroupCommit } from './group-commit.ts'
 import type { Statements } from './shared-statements.ts'
 import {
-  anyVersion,
   fromPlant,
   fromToken,
   fromVersion,
   milliseconds,
+  newVersion,
   type PlantRow,
   type TokenRow,
   toPlant,
@@ -74,12 +74,12 @@ export function createRepositories({ submit, submitAll, read, readPage }: Statem
         return rows.map(toPlant)
       },
       async save(plant) {
-        const version = anyVersion()
+        const version = newVersion()
         await submit(['savePlant', ...fromPlant(plant, version)])
         return toVersion(version)
       },
       async saveIf(plant, expected) {
-        const version = anyVersion()
+        const version = newVersion()
         const row = fromPlant(plant, version)
         const saved = await (expected === undefined
           ? submit(['insertPlant', ...row])

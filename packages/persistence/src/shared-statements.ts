@@ -21,11 +21,13 @@ export function createStatements(db: Kysely<Tables>, webhookDialect = sqliteWebh
   const tokens = db
     .selectFrom('access_tokens')
     .select(['name', 'hash', 'scopes', 'created_at', 'expires_at', 'last_used_at'])
-  const anyPlant = Object.fromEntries(rowColumns.map(column => [column, 0n])) as unknown as VersionedRow
-  const anyToken = { name: '', hash: '', scopes: '', created_at: 0n, expires_at: null }
+  const plantPlaceholders = Object.fromEntries(
+    rowColumns.map(column => [column, 0n]),
+  ) as unknown as VersionedRow
+  const tokenPlaceholders = { name: '', hash: '', scopes: '', created_at: 0n, expires_at: null }
   const expected = [...rowColumns, 'expected'].map(column => sql`${0n} as ${sql.ref(column)}`)
-  const anyExpected = sql<ExpectedRow>`(select ${sql.join(expected)})`
-  const anyUse = db.selectNoFrom(({ val }) => [val('').as('hash'), val(0n).as('used_at')]).as('used')
+  const expectedPlaceholders = sql<ExpectedRow>`(select ${sql.join(expected)})`
+  const usePlaceholders = db.selectNoFrom(({ val }) => [val('').as('hash'), val(0n).as('used_at')]).as('used')
   // `where true` lets SQLite tell the conflict clause from a join.
   const staged = db.selectFrom('staged').select(rowColumns).where(sql<boolean>`true`).orderBy('id')
   const keepStaged = db.insertInto('plants').columns(rowColumns).expression(staged)
@@ -46,9 +48,8 @@ export function createStatements(db: Kysely<Tables>, webhookDialect = sqliteWebh
         anyToken: db.selectFrom('access_tokens').select('name').limit(sql.lit(1)),
       }),
     },
-    /** For a staged load. */
-    keep: compiled({
-      stage: db.insertInto('staged').values(anyPlant).onConflict(replacePlant),
+    staged: compiled({
+      stage: db.insertInto('staged').values(plantPlaceholders).onConflict(replacePlant),
       keep: keepStaged,
       replace: keepStaged.onConflict(replacePlant),
       taken: db
@@ -60,15 +61,15 @@ export function createStatements(db: Kysely<Tables>, webhookDialect = sqliteWebh
     change: {
       ...webhooks.change,
       ...compiled({
-        insertPlant: db.insertInto('plants').values(anyPlant).onConflict(ignoreRow),
-        savePlant: db.insertInto('plants').values(anyPlant).onConflict(replacePlant),
-        savePlantIf: saveExpected(db, anyExpected.as<'given'>(sql`given`)),
+        insertPlant: db.insertInto('plants').values(plantPlaceholders).onConflict(ignoreRow),
+        savePlant: db.insertInto('plants').values(plantPlaceholders).onConflict(replacePlant),
+        savePlantIf: saveExpected(db, expectedPlaceholders.as<'given'>(sql`given`)),
         removePlant: db.deleteFrom('plants').where('id', '=', 0n),
         removePlantIf: db.deleteFrom('plants').where('id', '=', 0n).where('version', '=', 0n),
-        insertToken: db.insertInto('access_tokens').values(anyToken).onConflict(ignoreRow),
+        insertToken: db.insertInto('access_tokens').values(tokenPlaceholders).onConflict(ignoreRow),
         markTokenUsed: db
           .updateTable('access_tokens')
-          .from(anyUse)
+          .from(usePlaceholders)
           .set(({ ref }) => ({ last_used_at: ref('used.used_at') }))
           .whereRef('access_tokens.hash', '=', 'used.hash')
           .where(isEarlierUse),

@@ -1,16 +1,16 @@
 import type { AccessToken, Scope, TokenHash } from '@plant-store/access'
 import type { Plant, PlantVersion } from '@plant-store/domain'
 
-/** The tables of both databases. 64-bit integers are bigint. */
+/**
+ * The tables of both databases that Kysely's queries name. For those of the webhooks, webhook-statements.ts has SQL.
+ * 64-bit integers are bigint.
+ */
 export interface Tables {
   plants: VersionedRow
   /** A temporary table of a staged load. */
   staged: VersionedRow
   access_tokens: TokenRow
   schema_version: { version: number }
-  webhooks: { id: string }
-  outbox: { position: bigint }
-  silence: { id: bigint }
 }
 
 export interface PlantRow {
@@ -58,7 +58,7 @@ export function selectPlants(found: readonly string[]): string {
 export const quoted = (columns: readonly string[]) => columns.map(column => `"${column}"`)
 
 /** Returns the values of a row in the order of {@link rowColumns}. */
-export function fromPlant(plant: Plant, version = anyVersion()): (bigint | string | null)[] {
+export function fromPlant(plant: Plant, version = newVersion()): (bigint | string | null)[] {
   const row: (bigint | string | null)[] = plantMembers.map(member => plant[member] ?? null)
   row.push(version)
   return row
@@ -68,7 +68,7 @@ const versions = new BigInt64Array(1_024)
 let versionsLeft = 0
 
 /** Returns 64 random bits, the version of one state of a plant (docs/decisions/0011-plant-versions.md). */
-export function anyVersion(): bigint {
+export function newVersion(): bigint {
   if (versionsLeft === 0) versionsLeft = crypto.getRandomValues(versions).length
   return versions[--versionsLeft] as bigint
 }

@@ -31,6 +31,7 @@ interface DeliveryRow extends PlantRow {
   version: bigint
   added_at: bigint
   attempts: bigint
+  /** 0 for a new delivery, `null` for one that was given up. */
   next_at: bigint | null
   reason: string | null
 }
@@ -122,6 +123,7 @@ export function createWebhookRepositories({
         return rows.map(row => ({
           ...toDelivery(row),
           ...(row.reason !== null && { reason: row.reason }),
+          // A new delivery is due from when its plant was added.
           ...(row.next_at !== null && { nextAttemptAt: toDate(row.next_at || row.added_at) }),
         }))
       },

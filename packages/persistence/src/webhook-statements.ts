@@ -138,6 +138,7 @@ export function webhookStatements(db: Kysely<Tables>, { now, given, affected }: 
           join outbox as held on held.position = given.position
           join webhooks on webhooks.id = held.webhook and ${isLeased}
         ) ${affected('position')}`,
+      /** Without a delay, `next_at` becomes null: the delivery is given up. */
       failDelivery: sql`
         update outbox
         set attempts = attempts + 1, reason = given.reason, next_at = ${now} + given.retry_in_ms

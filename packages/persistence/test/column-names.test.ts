@@ -20,7 +20,7 @@ beforeAll(async () => {
     await import('../src/sqlite/statements.ts'),
     await import('../src/postgres/statements.ts'),
   ]) {
-    for (const kind of [statements.change, statements.keep]) {
+    for (const kind of [statements.change, statements.staged]) {
       for (const [name, sql] of Object.entries(kind)) {
         const renamed = sql.replaceAll('"name"', '"commonName"').replaceAll('"tag"', '"order"')
         if (!name.endsWith('Token') && name !== 'markTokenUsed') Object.assign(kind, { [name]: renamed })

@@ -107,18 +107,18 @@ async function stage(client: Connection, onTaken: OnTaken, adding?: AddOptions):
     const found = await storedOf(client, findTaken, given)
     const taken = new Map<PlantId, Plant | undefined>(found.map(plant => [plant.id, plant]))
     const staged = onTaken === 'replace' ? given : given.filter(({ id }) => !taken.has(id))
-    await client.query(statements.keep.stage, arraysOf(staged))
+    await client.query(statements.staged.stage, arraysOf(staged))
     return outcomesOf(plants, taken, onTaken)
   }
   const keep = async () => {
     while (true) {
       try {
-        await step(() => inSilence(client, adding, () => client.query(statements.keep[onTaken])))
+        await step(() => inSilence(client, adding, () => client.query(statements.staged[onTaken])))
         await commit(client)
         return 'kept'
       } catch (error) {
         if ((error as { code?: string }).code !== uniqueViolation) throw error
-        const [taken] = await idsFrom(client, { text: statements.keep.taken })
+        const [taken] = await idsFrom(client, { text: statements.staged.taken })
         // None if it has been removed since.
         if (taken !== undefined) return { takenMeanwhile: taken }
       }

@@ -90,8 +90,8 @@ export const statements: Statements = {
     /** A long tag does not fit into an index, which holds only its start. */
     pageOfTag: withinText(pageOfTag, '$4'),
   },
-  keep: {
-    ...shared.keep,
+  staged: {
+    ...shared.staged,
     ...compiled({
       stage: db.insertInto('staged').columns(rowColumns).expression(plantRows).onConflict(replacePlant),
     }),

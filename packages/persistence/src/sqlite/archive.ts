@@ -89,12 +89,12 @@ function stage(connection: Database.Database, onTaken: OnTaken, options?: AddOpt
   const insert = connection.prepare(
     `insert into staged (${columns}) values (${values}) on conflict do nothing`,
   )
-  const save = connection.prepare(statements.keep.stage)
+  const save = connection.prepare(statements.staged.stage)
   const stored = connection.prepare<[PlantId], PlantRow>(statements.read.plant)
   const stagedBefore = connection.prepare<[PlantId], PlantRow>(`select ${columns} from staged where id = ?`)
   const silently = prepareSilence(connection)
-  const keepAll = connection.prepare(statements.keep[onTaken])
-  const taken = connection.prepare(statements.keep.taken).pluck()
+  const keepAll = connection.prepare(statements.staged[onTaken])
+  const taken = connection.prepare(statements.staged.taken).pluck()
 
   const add = connection.transaction((plants: readonly Plant[]) =>
     plants.map((plant): LoadOutcome => {

@@ -23,7 +23,8 @@ export function openWriterConnection(file: string): Database.Database {
     // Log pages before a checkpoint. With ids in any order a longer log holds the same page many times, and a
     // checkpoint copies it once. 8,000 pages are 32 MiB, which are read in a moment after a crash.
     connection.pragma('wal_autocheckpoint = 8000')
-    // Enough for the pages that 2,000 plants in any order change, so each is written once a transaction.
+    // 16 MiB, about the pages that 2,000 plants in any order change. A longer transaction writes some of its pages
+    // before the commit, and perhaps again.
     connection.pragma('cache_size = -16384')
     connection.pragma('journal_size_limit = 67108864')
     return connection

@@ -7,7 +7,7 @@ import type { Statements } from '../shared-statements.ts'
 
 export interface WriterData {
   readonly file: string
-  /** A transaction with this many changes takes no further batch. */
+  /** A transaction with this many single changes takes no further batch of them. */
   readonly batchRowsMax: number
   /** Compiled by the thread that has loaded Kysely, so that the writer need not. */
   readonly statements: Statements['change']
@@ -34,6 +34,7 @@ export async function startWriter(
 ): Promise<AsyncDisposable & { connect(lane: WriterLane): MessagePort }> {
   // Its garbage is short-lived. V8's default is as much memory as for a thread that serves.
   const resourceLimits = { maxYoungGenerationSizeMb: 8 }
+  // Tests run the sources. Threads of `apps/api` need no such choice, as programs are built first.
   const thread = new Worker(new URL(`./writer-thread${extname(import.meta.url)}`, import.meta.url), {
     workerData,
     resourceLimits,
