@@ -76,6 +76,10 @@ const broken: Record<string, Break> = {
   'counts no attempts': claiming(({ deliveries }) => ({
     deliveries: deliveries.map(each => ({ ...each, attempts: 0 })),
   })),
+  'says that no webhook has failed': claiming(() => ({ failingForMs: 0 })),
+  'counts the time of a failure in seconds': claiming(({ failingForMs }) => ({
+    failingForMs: failingForMs / 1_000,
+  })),
   'retries at once': ({ outbox }) => ({
     outbox: {
       settle: (claim, { delivered, failed }) =>
