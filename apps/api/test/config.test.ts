@@ -72,7 +72,7 @@ test('variables that nobody declared are ignored', () => {
   expect(readConfig({ PATH: '/bin', port: 'x', PLANTS: '1' })).toEqual(defaults)
 })
 
-test('a configuration can not be changed', () => {
+test('a configuration cannot be changed', () => {
   expect(Object.isFrozen(readConfig({}))).toBe(true)
 })
 
@@ -337,7 +337,7 @@ test('every wrong variable is named at once, a line each, with what it should be
   for (const line of lines) expect(line).toMatch(/^[A-Z_]+ must be .{10,}$/)
 })
 
-test('the figures can not have the port of the service', () => {
+test('the figures cannot have the port of the service', () => {
   expect(faultsOf({ METRICS_PORT: '3000' })).toEqual(['METRICS_PORT must differ from PORT'])
   expect(wrongVariables({ PORT: '80', METRICS_PORT: '80' })).toEqual(['METRICS_PORT'])
   expect(readConfig({ PORT: '80', METRICS_PORT: '3000' })).toMatchObject({ port: 80, metricsPort: 3000 })

@@ -95,7 +95,7 @@ describe('on a terminal', needs('script', hasTerminals), () => {
     expect(shown().match(/serving|listening/gi)).toHaveLength(1)
   })
 
-  test('a first start shows a token and a command that adds a plant as it stands', async context => {
+  test('a first start shows a token and a command that adds a plant unchanged', async context => {
     if (spawnSync('curl', ['--version']).status !== 0) return context.skip('curl is missing')
     await using program = await startServer({
       onTerminal: true,
@@ -191,12 +191,12 @@ const notOurs = /^plant-store: HOST must be a name or an address of this machine
 
 test.each([
   [
-    'a port that is another program’s',
+    "a port that is another program's",
     async () => ({ PORT: `${await portTakenForTest()}` }),
     /^plant-store: cannot listen on PORT: address already in use 127/,
   ],
   [
-    'a port for the figures that is another program’s',
+    "a port for the figures that is another program's",
     async () => ({ METRICS_PORT: `${await portTakenForTest()}` }),
     /^plant-store: cannot listen on METRICS_PORT: address already in use 127/,
   ],
@@ -332,7 +332,7 @@ test('DATABASE_URL says where the store is, from where the program was started',
   expect(readdirSync(folder)).toEqual(['a'])
 })
 
-test('the path of BASE_URL stands before every route, and in the description', async () => {
+test('the path of BASE_URL precedes every route, and in the description', async () => {
   const token = 'secret'
   await using program = await startServer({
     folder: temporaryFolder(),
@@ -407,7 +407,7 @@ test('a request that is under way when it is told to stop is still answered, and
   expect(await again.end()).toBe(0)
 })
 
-test('it ends with 1 when it can not stop in time', async () => {
+test('it ends with 1 when it cannot stop in time', async () => {
   const folder = temporaryFolder()
   await using program = await startServer({
     folder,

@@ -3,7 +3,7 @@ import { startServer } from '@plant-store/harness'
 import { expect, test } from 'vitest'
 import { prepareDatabase } from './database.ts'
 
-test('what was answered is there after the process was killed in the middle of its work', async () => {
+test('what was answered is stored after the process was killed in the middle of its work', async () => {
   await using database = await prepareDatabase()
   const answered: { id: bigint; name: string; tag: string }[] = []
   const unanswered: { id: bigint; name: string; tag: string }[] = []

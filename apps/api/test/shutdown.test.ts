@@ -27,7 +27,7 @@ async function refusesConnections({ url }: Server): Promise<void> {
 }
 
 test.each(['SIGTERM', 'SIGINT'] as const)(
-  '%s under load from 64 clients: every request is answered whole, and what was answered is there',
+  '%s under load from 64 clients: every request is answered whole, and what was answered is stored',
   async signal => {
     const clientCount = 64
     await using database = await prepareDatabase()
@@ -202,7 +202,7 @@ describe.each([
     expect(program.log.at(-1)?.msg).toBe('stopped')
   })
 
-  test('an answer that nobody takes is cut in the end, and the exit code tells', async () => {
+  test('an answer that nobody takes is cut in the end, and the exit code reports it', async () => {
     await using database = await prepare()
     await using program = await start(database, { SHUTDOWN_TIMEOUT: '10s', PAGE_LIMIT: '64MiB' })
     const client = await connectRaw(program.url)

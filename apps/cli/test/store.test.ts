@@ -141,7 +141,7 @@ test('what is no sound backup is not restored', async () => {
   expect(readdirSync(join(place.folder, 'data'))).toEqual(['store.db'])
 })
 
-test('a check tells what is in a store, also while a server has it open', async () => {
+test('a check reports what is in a store, also while a server has it open', async () => {
   await place.load(0, 1_234)
   await place.run(['token', 'create', '--name', 'shop'])
   const server = await place.serve()

@@ -37,7 +37,7 @@ async function refusal(attempt: () => unknown): Promise<unknown> {
   throw new Error('it was admitted')
 }
 
-test('admits a token with the scope, and tells whose it is', async () => {
+test('admits a token with the scope and returns its holder', async () => {
   const { tokens, token } = await setUp()
   const gate = createGate({ tokens })
   for (const scope of scopes) expect(await gate({ token }, scope)).toMatchObject({ name: 'holder', scopes })

@@ -50,14 +50,14 @@ const broken: Record<string, Break> = {
     ...token,
     scopes: token.scopes.length > 0 ? token.scopes : ('' as never as AccessToken['scopes']),
   })),
-  'gives entries backwards': right => ({ entries: async () => (await right.entries()).toReversed() }),
-  'gives one hash for all': right => ({
+  'returns entries backwards': right => ({ entries: async () => (await right.entries()).toReversed() }),
+  'returns one hash for all': right => ({
     async entries() {
       const entries = await right.entries()
       return entries.map(([token]) => [token, entries[0]?.[1] as never])
     },
   }),
-  'gives entries without their last use': right => ({
+  'returns entries without their last use': right => ({
     entries: async () => (await right.entries()).map(([{ lastUsedAt: _, ...token }, hash]) => [token, hash]),
   }),
   'lets a token have two names': right => ({

@@ -58,7 +58,7 @@ test.each([
   'a\0',
   'a;b',
   '🌱',
-])('%j can not travel as a bearer token', text => {
+])('%j cannot travel as a bearer token', text => {
   expect(isBearerToken(text)).toBe(false)
 })
 

@@ -151,7 +151,7 @@ test('a plant that is longer than the store takes is refused, and the others are
 test.each<[string, Step]>([
   ['a connection that breaks', die],
   ['a busy store', busy()],
-  ['a store that can not be used', unavailable],
+  ['a store that cannot be used', unavailable],
   ['a draining server', draining],
   ['a limit on requests', answer(429, { error: 42901, message: 'too many requests' })],
 ])('a request is sent again after %s', async (_name, fault) => {

@@ -126,7 +126,7 @@ const broken: Record<string, Break> = {
       },
     }
   },
-  'gives outcomes to the wrong callers': right => {
+  'returns outcomes to the wrong callers': right => {
     let before: Promise<'inserted' | 'id-taken'> = Promise.resolve('inserted')
     return {
       insert(plant) {
@@ -136,7 +136,7 @@ const broken: Record<string, Break> = {
       },
     }
   },
-  'gives the outcomes of many together in another order': right => ({
+  'returns the outcomes of many together in another order': right => ({
     insertAll: async all => (await Promise.all(all.map(right.insert))).reverse(),
   }),
   'answers before the change is made': right => ({
@@ -195,21 +195,21 @@ const broken: Record<string, Break> = {
   'doubles quotes': text(each => each.replaceAll("'", "''")),
   'drops an empty tag': storing(({ tag, ...plant }) => (tag ? { ...plant, tag } : plant)),
   'makes an empty tag of none': storing(plant => ({ ...plant, tag: plant.tag ?? '' })),
-  'gives a tag that is undefined': right => ({
+  'returns a tag that is undefined': right => ({
     find: async id => {
       const found = await right.find(id)
       const undefinedTag = ({ id, name, tag }: Plant) => ({ id, name, tag }) as Plant
       return found && { ...found, plant: undefinedTag(found.plant) }
     },
   }),
-  'gives a tag that is null': storing(plant => ({ ...plant, tag: plant.tag ?? null })),
+  'returns a tag that is null': storing(plant => ({ ...plant, tag: plant.tag ?? null })),
   'forgets the tag on save': right => ({ save: ({ id, name }) => right.save({ id, name }) }),
   'keeps the old tag on a save without one': right => ({
     async save(plant) {
       return right.save({ ...(await right.find(plant.id))?.plant, ...plant })
     },
   }),
-  'saves only what is there': right => ({
+  'saves only stored plants': right => ({
     async save(plant) {
       if ((await right.find(plant.id)) !== undefined) return right.save(plant)
       return 'a' as PlantVersion
@@ -224,19 +224,19 @@ const broken: Record<string, Break> = {
   'finds null instead of nothing': right => ({
     find: async id => (await right.find(id)) ?? (null as unknown as undefined),
   }),
-  'gives pages that are one too long': right => ({
+  'returns pages that are one too long': right => ({
     page: query => right.page({ ...query, limit: query.limit + 1 }),
   }),
-  'gives pages that are one too short': right => ({
+  'returns pages that are one too short': right => ({
     page: async query => (await right.page(query)).slice(0, query.limit - 1),
   }),
   ...Object.fromEntries(
     [100, 128, 1_000].map((most): [string, Break] => [
-      `gives ${most} plants at most`,
+      `returns ${most} plants at most`,
       right => ({ page: async query => (await right.page(query)).slice(0, most) }),
     ]),
   ),
-  'gives 1,000 plants of a tag at most': right => ({
+  'returns 1,000 plants of a tag at most': right => ({
     page: async query => (await right.page(query)).slice(0, query.tag === undefined ? query.limit : 1_000),
   }),
   'lets no text end a page': right => ({ page: ({ textBytesMax: _, ...query }) => right.page(query) }),
@@ -264,7 +264,7 @@ const broken: Record<string, Break> = {
         query.textBytesMax === undefined ? query : { ...query, textBytesMax: query.textBytesMax + 1 },
       ),
   }),
-  'gives ten plants at most': right => ({ page: async query => (await right.page(query)).slice(0, 10) }),
+  'returns ten plants at most': right => ({ page: async query => (await right.page(query)).slice(0, 10) }),
   'begins a page with the last plant of the one before': right => ({
     page: ({ after, ...query }) =>
       right.page(after === undefined ? query : { ...query, after: (after - 1n) as PlantId }),
@@ -315,7 +315,7 @@ const broken: Record<string, Break> = {
       return true
     },
   }),
-  'tells without removing': right => ({ remove: async id => (await right.find(id)) !== undefined }),
+  'reports without removing': right => ({ remove: async id => (await right.find(id)) !== undefined }),
   'keeps an old index of tags': right => {
     const tags = new Map<PlantId, string>()
     return {
@@ -358,7 +358,7 @@ const broken: Record<string, Break> = {
       },
     }
   },
-  'gives versions that no entity tag may hold': versioning(({ version }) => `"${version}"`),
+  'returns versions that no entity tag may hold': versioning(({ version }) => `"${version}"`),
   'resolves to another version than it keeps': right => ({
     save: async plant => `${await right.save(plant)}0` as PlantVersion,
   }),

@@ -283,7 +283,7 @@ describe('a query for a page', () => {
     [{ tag: '\ud800' }, ['tag']],
     [{ tag: 'a\0' }, ['tag']],
     [{ limit: 0n, after: '1', tag: '\0' }, ['limit', 'after', 'tag']],
-  ])('tells every fault of %o at once', (input, fields) => {
+  ])('reports every fault of %o at once', (input, fields) => {
     expect(() => parsePlantPageQuery(input)).toThrow(DomainError)
     try {
       parsePlantPageQuery(input)

@@ -93,7 +93,7 @@ test.each([
   [{ id: plantIdMax + 1n, name: '\ud800', tag: 'a\0' }, ['id', 'name', 'tag']],
   [{ id: 1n, name: 'a', tag: null }, ['tag']],
   [{ id: 1n, name: '\udc00\ud800' }, ['name']],
-])('tells every fault of %o at once', (input, fields) => {
+])('reports every fault of %o at once', (input, fields) => {
   const error = refusalOf(input)
   expect(error.code).toBe('invalid-plant')
   expect(error.faults.map(({ field }) => field)).toEqual(fields)

@@ -145,12 +145,7 @@ describe('the recorder', () => {
       answer(405, failure(40501), { allow: 'GET' }),
       /Allow/,
     ],
-    [
-      '404 at a path that is there',
-      { method: 'PATCH', target: '/plants' },
-      answer(404, failure(40401)),
-      /declared/,
-    ],
+    ['404 at a known path', { method: 'PATCH', target: '/plants' }, answer(404, failure(40401)), /declared/],
     [
       'success where nothing is declared',
       { method: 'GET', target: '/x' },

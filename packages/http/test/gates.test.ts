@@ -55,7 +55,7 @@ test.each<[string, AnyGate, status: number]>([
   ["another realm's rejection", () => otherRealm('Promise.reject({ statusCode: 401 })'), 401],
   ['not now', () => raise(unavailable), 503],
   ['not now, later', async () => raise(unavailable), 503],
-  ['a store that can not be asked', async () => raise(new DomainError('store-unavailable', 'no')), 503],
+  ['a store that cannot be asked', async () => raise(new DomainError('store-unavailable', 'no')), 503],
   ['an error', () => raise(new Error('a defect')), 500],
   ['a rejection with an error', async () => raise(new Error('a defect')), 500],
   ['a rejection without a reason', () => Promise.reject(), 500],

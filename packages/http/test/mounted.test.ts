@@ -429,7 +429,7 @@ test('a service that makes no HEAD of its own still has it here', async () => {
   }
 })
 
-test('whoever waits to be asked for a body is asked once', async () => {
+test('a client that waits to be asked for a body is asked once', async () => {
   await startForeign()
   await app.listen({ host: '127.0.0.1', port: 0 })
   const { port } = app.server.address() as { port: number }

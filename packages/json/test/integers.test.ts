@@ -101,7 +101,7 @@ test('agrees with an exact decimal evaluation on random numbers of every form', 
   expect(integers, 'integers among the samples').toBeGreaterThan(2_000)
 })
 
-test('gives back every int64 from its digits', () => {
+test('returns every int64 from its digits', () => {
   fc.assert(
     fc.property(fc.bigInt(-(2n ** 63n), 2n ** 63n - 1n), integer => {
       expect(read(`${integer}`)).toBe(integer)

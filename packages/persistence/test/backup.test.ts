@@ -496,7 +496,7 @@ test('a log beside a backup is not its own, and one beside a store that was kill
   expect(await restoreStore(url, crashed, { force: true })).toMatchObject({ plants: 200 })
 })
 
-test('a restore tells which tokens it brought back', async () => {
+test('a restore reports which tokens it brought back', async () => {
   const insert = async (...names: string[]) => {
     await using storage = await openStorage({ url })
     for (const name of names)

@@ -30,7 +30,7 @@ test('of several processes that race for an id exactly one wins, and everybody s
   for (const each of processes) await each.close()
 })
 
-test('what was answered is there after a kill in the middle of writing', async () => {
+test('what was answered is stored after a kill in the middle of writing', async () => {
   const url = newUrl()
   for (let round = 0; round < 3; round++) {
     const store = await startStoreProcess(url)
@@ -111,7 +111,7 @@ test.for([
   },
 )
 
-test('as long as the disk fails the store is unavailable, and it recovers by itself', async context => {
+test('as long as the disk fails the store is unavailable, and it recovers', async context => {
   const url = newUrl()
   const store = await startStoreProcess(url)
   expect(await store.insert([1n])).toEqual(['inserted'])

@@ -40,7 +40,7 @@ describe.each([
   beforeEach(async () => {
     database = await createDatabase(server.url)
     const { pathname } = new URL(database.url)
-    // Whoever relies on the server's own settings loses changes, and waits for a lock for ever.
+    // A client that relies on the server's own settings loses changes, and waits for a lock for ever.
     await database.query(`alter database ${pathname.slice(1)} set synchronous_commit = off`)
     url = new URL(pathname, pooler.url).href
   })
@@ -90,7 +90,7 @@ describe.each([
     expect(await database.query('select count(*)::int as count from plants')).toEqual([{ count: 64 * 20 }])
   })
 
-  test('what was answered is there after the server was killed', async () => {
+  test('what was answered is stored after the server was killed', async () => {
     await using storage = await open()
     // Until the server writes its log by itself, ten seconds later, it has only what commits have waited for.
     const answered = await Promise.all(

@@ -94,7 +94,7 @@ describe('a database that is refused, and left as it was', () => {
     await expect(openStorage({ url: server.url })).rejects.toThrow('fsync is off')
   })
 
-  test('because nobody is there: in words that hold no password', async () => {
+  test('because no server answers: in words that hold no password', async () => {
     const url = 'postgres://gardener:s3cret@127.0.0.1:1/plants?password=s3cret'
     const error = await openStorage({ url }).catch(error => error)
     expect(error.message).toContain('the store postgres://gardener@127.0.0.1:1/plants cannot be opened')

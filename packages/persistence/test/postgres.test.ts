@@ -126,7 +126,7 @@ test('finds the plants of a tag by an index', async () => {
     `insert into plants select n, 'plant', 'tag ' || n % 1000 from generate_series(1, 50000) as n; analyze plants`,
   )
   const tag = plant(0, '', 'tag 7').tag as PlantText
-  // More often than the server plans anew for each value.
+  // More often than the server plans for each value.
   for (let n = 0; n < 10; n++) expect(await other.plants.page({ limit: 100, tag })).toHaveLength(50)
   await other[Symbol.asyncDispose]()
   const counted = `select idx_tup_read::int as count from pg_stat_user_indexes where indexrelname = 'plants_by_tag'`

@@ -97,7 +97,7 @@ describe('a store on a file', () => {
 })
 
 describe('a URL of a store', () => {
-  test('takes no value that is not of its column’s type, whoever writes it', async () => {
+  test("takes no value that is not of its column's type, in every connection", async () => {
     const file = join(temporaryFolder(), 'plants.db')
     {
       await using _storage = await openStorage({ url: `file:${file}` })

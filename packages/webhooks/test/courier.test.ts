@@ -181,7 +181,7 @@ test('a listener that hangs holds up no other, and its webhook has one delivery 
   await running
 })
 
-test('serves so many webhooks at once, and no more', async () => {
+test('serves its limit of webhooks at once, and no more', async () => {
   let underWay = 0
   let most = 0
   const world = createVirtualWorld(

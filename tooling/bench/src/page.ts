@@ -37,7 +37,7 @@ export function page(sections: readonly Section[], { machine, rounds }: Conditio
     '## Method',
     `\`pnpm bench\` on ${machine}. The load comes from wrk on the same machine and takes processor time from the servers. ` +
       `The servers run in turns, one second each. A figure is the median of ${rounds} rounds, and a ratio the median of the ` +
-      'rounds’ ratios. Every answer was a 200, and afterwards every store contained all plants that it had answered for. ' +
+      "rounds' ratios. Every answer was a 200, and afterwards every store contained all plants that it had answered for. " +
       'Processor time and memory are those of the whole server process, memory right after the load.',
   ]
     .join('\n\n')

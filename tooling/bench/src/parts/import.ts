@@ -82,7 +82,7 @@ export async function importAndExport({ plantsInFile, signal, ...effort }: Effor
   return {
     title: 'Import and export',
     text: [
-      `${formatInteger(plantsInFile)} plants on the command line, compared with SQLite’s shell, medians of ${rounds}:`,
+      `${formatInteger(plantsInFile)} plants on the command line, compared with SQLite's shell, medians of ${rounds}:`,
       table(['', 's', 'ours / sqlite3', 'peak MiB'], rows),
     ].join('\n\n'),
   }

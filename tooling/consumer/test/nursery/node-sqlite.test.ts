@@ -47,7 +47,7 @@ describe("a store on Node's own SQLite keeps the contracts", () => {
   }
 })
 
-test('what was kept is there after a kill, and for the store of the packages too', async () => {
+test('what was kept is stored after a kill, and for the store of the packages too', async () => {
   const file = newFile()
   const writer = spawn(process.execPath, [
     fileURLToPath(import.meta.resolve('./node-sqlite-writer.ts')),
