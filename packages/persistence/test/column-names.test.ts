@@ -72,3 +72,8 @@ test('columns of any names survive import and export on PostgreSQL', async () =>
   await importAndExport(database.url)
   expect(await database.query('select id::text, "commonName", "order" from plants order by 1')).toEqual(rows)
 })
+
+test('a page of PostgreSQL quotes its columns', async () => {
+  const { statements } = await import('../src/postgres/statements.ts')
+  expect(statements.read.page).toMatch(/^\s*select "id", "name", "tag"\n/)
+})

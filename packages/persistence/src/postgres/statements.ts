@@ -18,7 +18,7 @@ import {
   type Statements,
   saveExpected,
 } from '../shared-statements.ts'
-import { plantColumns, rowColumns, type Tables, type VersionedRow } from '../tables.ts'
+import { plantColumns, quoted, rowColumns, type Tables, type VersionedRow } from '../tables.ts'
 import type { WebhookDialect } from '../webhook-statements.ts'
 
 const db = new Kysely<Tables>({
@@ -74,7 +74,7 @@ const { pageOfTag } = compiled({
 
 /** Selects the rows of a page before which the texts have fewer bytes than the parameter, without reading a text. */
 const withinText = (page: string, parameter: string) => `
-  select ${plantColumns.join(', ')}
+  select ${quoted(plantColumns).join(', ')}
   from (
     select *, sum(octet_length(name) + coalesce(octet_length(tag), 0))
       over (order by id rows between unbounded preceding and 1 preceding) as bytes_before
