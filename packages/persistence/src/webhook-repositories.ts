@@ -55,11 +55,6 @@ export function createWebhookRepositories({
   readonly outbox: Outbox
 } {
   const change = async (...change: Change) => (await submit(change)) > 0
-  /** Repeats a bounded change until nothing is left to change. */
-  const sweep = async (statement: 'removeDeliveries' | 'retryDeliveries', id: WebhookId) => {
-    while (await change(statement, id));
-  }
-
   return {
     webhooks: {
       async add({ id, url, allowsPrivate, createdAt }, secret) {
@@ -67,16 +62,17 @@ export function createWebhookRepositories({
       },
       list: async () => (await read<WebhookRow>('webhooks')).map(toWebhook),
       async remove(id) {
-        // A full webhook gets no new deliveries in between.
-        if (!(await change('fillWebhook', id, 1n))) return false
-        await sweep('removeDeliveries', id)
-        return change('removeWebhook', id)
+        // A full webhook gets no new deliveries. A courier may find room in it meanwhile.
+        while (await change('fillWebhook', id, 1n)) {
+          if (!(await change('removeDeliveries', id))) return change('removeWebhook', id)
+        }
+        return false
       },
       pause: id => change('pauseWebhook', id),
       resume: id => change('resumeWebhook', id),
       rotate: (id, secret, overlapMs) => change('rotateSecret', id, secret, BigInt(overlapMs)),
       async retry(id) {
-        await sweep('retryDeliveries', id)
+        while (await change('retryDeliveries', id));
         return change('retryWebhook', id)
       },
     },

@@ -131,7 +131,7 @@ export function webhookStatements(db: Kysely<Tables>, { now, given, affected }: 
         delete from outbox where position in (
           select position from outbox where webhook in (select id from ${webhook}) limit ${sql.lit(sweepRowsMax)}
         ) ${affected('webhook')}`,
-      /** By lease: SQLite may reuse the rowid of a removed webhook. */
+      /** By lease: SQLite may reuse the position of a removed delivery for another webhook. */
       removeDelivery: sql`
         delete from outbox where position in (
           select held.position from ${given({ position: 'bigint', lease: 'text' })}
