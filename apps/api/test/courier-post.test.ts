@@ -84,7 +84,9 @@ test('reads an answer of megabytes up to a bound', async () => {
     response.on('close', () => cut.resolve(written))
     write()
   })
-  expect(await send(url)).toBe(200)
+  // It does not take the time-out.
+  const post = createPost({ deliveryTimeoutMs: 3_600_000 })
+  expect(await post({ url, allowsPrivate: true, ...about })).toBe(200)
   // What the buffers of two sockets hold, and not all.
   expect(await cut.promise).toBeLessThan(64 * 1024 * 1024)
 })
@@ -136,6 +138,16 @@ test.each<[string, (socket: Socket) => void, RegExp]>([
   ],
 ])('fails when the listener %s', async (_, onSocket, reason) => {
   await expect(send(await listenTcp(onSocket))).rejects.toThrow(reason)
+})
+
+test('repeats nothing on a connection that was new', async () => {
+  let connections = 0
+  const url = await listenTcp(socket => {
+    connections++
+    socket.resetAndDestroy()
+  })
+  await expect(send(url)).rejects.toThrow('ECONNRESET')
+  expect(connections).toBe(1)
 })
 
 test('fails when nobody listens', async () => {

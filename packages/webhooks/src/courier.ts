@@ -140,7 +140,7 @@ export function createCourier({
       reason,
       ...(retryInMs !== undefined && { retryInMs: withJitter(retryInMs) }),
       ...(!isPaused && {
-        claimInMs: withJitter(Math.min(second * 2 ** Math.min(failures, 30), limits.webhookDelayMaxMs)),
+        claimInMs: withJitter(Math.min(second * 2 ** failures, limits.webhookDelayMaxMs)),
       }),
     }
   }

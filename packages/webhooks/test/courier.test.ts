@@ -62,7 +62,14 @@ test.each([
 ])(
   'gives up after three days where the listener %s, and keeps it for the operator',
   async (_, answer, reason) => {
-    const world = createVirtualWorld(answer, slow)
+    const waits: number[] = []
+    const world = createVirtualWorld(answer, slow, right => ({
+      ...right,
+      settle(claim, outcome) {
+        waits.push(outcome.failed?.retryInMs ?? 0)
+        return right.settle(claim, outcome)
+      },
+    }))
     const id = await world.addWebhook('shop')
     world.announce(added(1n))
     await world.runFor(10 * dayMs)
@@ -73,6 +80,9 @@ test.each([
       expect(waitedMs).toBeGreaterThanOrEqual(delayMs)
       expect(waitedMs).toBeLessThanOrEqual(delayMs * 1.2 + 2 * minuteMs)
     }
+    // Each at another moment than all others that failed with it.
+    expect(waits.some((ms, n) => ms !== courierLimits.retryDelaysMs[n] && ms > 0)).toBe(true)
+    expect(world.reports.filter(({ event }) => event === 'delivered')).toEqual([])
     expect(times.at(-1)).toBeGreaterThan(3 * dayMs)
     expect(times.at(-1)).toBeLessThan(4 * dayMs)
     const about = { webhook: id, plantId: '1', reason }
@@ -292,4 +302,76 @@ test('a full outbox takes nothing more until half of it is gone', async () => {
   expect(await world.figures()).toMatchObject([{ missed: 1, isFull: false }])
   world.announce(added(14n))
   expect((await world.log(id, 100)).at(-1)?.event.plant.id).toBe(14n)
+})
+
+test('what was given up counts, and an outbox is full until half of it is gone', async () => {
+  let received = 0
+  const turns: [isFull: boolean, received: number][] = []
+  const world = createVirtualWorld(
+    (_, plant) => {
+      if (plant <= 4n) return 500
+      received++
+      return 200
+    },
+    { retryDelaysMs: [], outboxRowsMax: 10, claimRowsMax: 1, countEveryMs: 1 },
+    right => ({
+      ...right,
+      setFull(id, isFull) {
+        turns.push([isFull, received])
+        return right.setFull(id, isFull)
+      },
+    }),
+  )
+  const id = await world.addWebhook('shop')
+  for (const plant of plants(4)) world.announce(added(plant))
+  await world.webhooks.pause(id)
+  await world.webhooks.resume(id)
+  await world.runUntil(() => {
+    if (world.clock.ms >= minuteMs && turns.length === 0 && received === 0)
+      for (const plant of plants(6, 5)) world.announce(added(plant))
+    return turns.length === 2
+  })
+  expect(turns).toEqual([
+    [true, 0],
+    [false, expect.any(Number)],
+  ])
+  // Of 4 that were given up and 6 that wait, 5 are left.
+  expect(turns[1]?.[1]).toBeGreaterThanOrEqual(5)
+})
+
+test('a listener that received something is not paused for what failed before', async () => {
+  const world = createVirtualWorld((_, plant) => (plant === 2n ? 200 : 500), { pauseAfterMs: minuteMs })
+  const id = await world.addWebhook('shop')
+  world.announce(added(1n))
+  let isAnnounced = false
+  await world.runUntil(() => {
+    if (!isAnnounced && world.clock.ms > 2 * minuteMs) {
+      isAnnounced = true
+      for (const plant of [2n, 3n]) world.announce(added(plant, new Date(world.clock.ms)))
+    }
+    return world.attempts.some(({ plant }) => plant === 3n)
+  })
+  expect(await world.webhook(id)).toMatchObject({ state: 'active', failures: 1 })
+})
+
+test('it has stopped only once what was under way has ended', async () => {
+  const answer = Promise.withResolvers<number>()
+  const world = createVirtualWorld(() => {
+    world.stop.abort()
+    return answer.promise
+  })
+  await world.addWebhook('shop')
+  world.announce(added(1n))
+  let hasStopped = false
+  const running = world
+    .runUntil(() => false)
+    .then(() => {
+      hasStopped = true
+    })
+  while (world.attempts.length === 0) await new Promise(setImmediate)
+  for (let turn = 0; turn < 10; turn++) await new Promise(setImmediate)
+  expect(hasStopped).toBe(false)
+  answer.resolve(200)
+  await running
+  expect(await world.figures()).toMatchObject([{ waiting: 0 }])
 })

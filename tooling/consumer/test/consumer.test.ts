@@ -106,7 +106,7 @@ const withoutNode = {
   domain: [],
   'domain/testing': [],
   json: [],
-  webhooks: [],
+  webhooks: ['dom'],
   'webhooks/testing': [],
 }
 

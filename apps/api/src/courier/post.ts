@@ -98,7 +98,7 @@ const lookUp =
 
 /** @throws Error for addresses that only a private network reaches, this machine included */
 function judge(addresses: readonly string[], allowsPrivate: boolean): void {
-  const refused = allowsPrivate ? undefined : addresses.find(address => !isPublic(ipaddr.process(address)))
+  const refused = allowsPrivate ? undefined : addresses.find(address => !isPublic(ipaddr.parse(address)))
   if (refused !== undefined)
     throw new Error(`${refused} is a private address: the webhook needs --allow-private`)
 }
