@@ -7,7 +7,13 @@ import { join } from 'node:path'
 export default {
   ssr: { resolve: { conditions: ['plant-store-source'] } },
   // Workers keep loaded modules for their next file, so tests must leave no state in a module.
-  test: { isolate: false, testTimeout: 60_000, hookTimeout: 60_000 },
+  test: {
+    isolate: false,
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    // A busy machine is slow.
+    expect: { poll: { interval: 20, timeout: 30_000 } },
+  },
 }
 
 /** A `globalSetup` for tests that start a build. */

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { assertFailure, createClient, createRecorder, plantRequest, toJson } from '@plant-store/contract'
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { type MemoryServiceOptions, startMemoryService } from './memory-service.ts'
 
 /** What is said of each request: in its answer, in the log, and to who counts. */
@@ -12,7 +12,7 @@ async function start(options: MemoryServiceOptions = {}) {
   const service = await startMemoryService(options)
   const client = createClient(service, createRecorder(await service.description()))
   const { hostname, port } = new URL(service.url)
-  await vi.waitFor(() => expect(service.answered).toHaveLength(1))
+  await expect.poll(() => service.answered).toHaveLength(1)
   service.answered.length = 0
   service.counted.length = 0
   return {
@@ -67,7 +67,7 @@ describe.each(Object.entries(leave))('a client that %s right after its request',
     letGo.resolve()
 
     const line = { method: 'POST', route: '/plants', status: 200, token: 'full', client: '127.0.0.1' }
-    await vi.waitFor(() => expect(server.service.answered).toHaveLength(count), 2_000)
+    await expect.poll(() => server.service.answered).toHaveLength(count)
     for (const answered of server.service.answered) expect(answered).toMatchObject(line)
     expect(new Set(server.service.answered.map(({ plantId }) => plantId)).size).toBe(count)
     expect(server.service.counted).toHaveLength(count)
@@ -101,9 +101,9 @@ test('a client that sends no more gets every answer, and then the end of the con
 test('a PUT whose body is no JSON is logged with the plant of its path', async () => {
   await using server = await start()
   assertFailure(await server.client.ask('PUT', '/plants/7', { body: '{' }), 40001)
-  await vi.waitFor(() =>
-    expect(server.service.answered).toEqual([expect.objectContaining({ error: 40001, plantId: '7' })]),
-  )
+  await expect
+    .poll(() => server.service.answered)
+    .toEqual([expect.objectContaining({ error: 40001, plantId: '7' })])
 })
 
 test.each([
@@ -154,7 +154,7 @@ test.each([
   const name = answer.headers.get('x-request-id')
   if (isKept) expect(name).toBe(given)
   else expect(name).toMatch(/^[\w-]{11}-[\da-z]+$/)
-  await vi.waitFor(() => expect(server.service.answered.map(({ reqId }) => reqId)).toEqual([name]))
+  await expect.poll(() => server.service.answered.map(({ reqId }) => reqId)).toEqual([name])
 })
 
 test('a request is answered within its trace, which ends with what was answered', async () => {
@@ -179,7 +179,7 @@ test('a request is answered within its trace, which ends with what was answered'
   ended.length = 0
   const body = toJson({ id: 1n, name: 'n' })
   await server.client.ask('POST', '/plants', { body, headers: { traceparent: 'that' } })
-  await vi.waitFor(() => expect(server.service.answered).toMatchObject([{ status: 200, traceId: 'this' }]))
+  await expect.poll(() => server.service.answered).toMatchObject([{ status: 200, traceId: 'this' }])
   const { ms = 0 } = server.service.answered[0] ?? {}
   expect(ms).toBeGreaterThan(0)
   expect(ms).toBe(Math.round(ms * 1000) / 1000)
@@ -223,7 +223,7 @@ describe('a refusal below the routes names itself, stands in the log and is coun
     const answer = await wire.answer(undefined)
     assertFailure(answer, error)
     const status = Math.floor(error / 100)
-    await vi.waitFor(() => expect(server.service.answered).toHaveLength(1))
+    await expect.poll(() => server.service.answered).toHaveLength(1)
     wire[Symbol.dispose]()
     await closed
     expect(server.service.answered).toEqual([

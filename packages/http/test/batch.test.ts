@@ -4,7 +4,7 @@ import { assertFailure, createClient, createRecorder, held } from '@plant-store/
 import { type AddOptions, DomainError, type Plant, parsePlant, plantIdMin } from '@plant-store/domain'
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
 import { drain } from '@plant-store/http/server'
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { type MemoryServiceOptions, startMemoryService } from './memory-service.ts'
 
 /** What a batch meets that no single request does: long lives, slow or broken senders, and others beside it. */
@@ -65,11 +65,11 @@ test('a client that leaves in the middle of a line leaves nothing behind, and is
   await using service = await start({ limits: { heldBytesMax: 1_000_000 } })
   for (let n = 0; n < 5; n++) {
     const batch = await service.begin(...lines(10), 'x'.repeat(300_000))
-    await vi.waitFor(() => expect(service.sockets.at(-1)?.bytesRead).toBeGreaterThan(300_000))
+    await expect.poll(() => service.sockets.at(-1)?.bytesRead).toBeGreaterThan(300_000)
     batch[Symbol.dispose]()
   }
   const left = () => service.answered.filter(({ method }) => method === 'POST')
-  await vi.waitFor(() => expect(left()).toHaveLength(5), 10_000)
+  await expect.poll(() => left()).toHaveLength(5)
   expect(service.logged).toEqual([])
   // What they held is free again.
   using last = await service.begin(line(1), `${' '.repeat(900_000)}\n`)
@@ -80,7 +80,7 @@ test('a client that leaves in the middle of a line leaves nothing behind, and is
 test('lines that wait for their end are held, and too many of them are refused', async () => {
   await using service = await start({ limits: { heldBytesMax: 1_000_000 } })
   using first = await service.begin(`{"id":1,"name":"n"`, ' '.repeat(600_000))
-  await vi.waitFor(() => expect(service.sockets.at(-1)?.bytesRead).toBeGreaterThan(600_000))
+  await expect.poll(() => service.sockets.at(-1)?.bytesRead).toBeGreaterThan(600_000)
   using second = await service.begin(' '.repeat(600_000))
   assertFailure(await second.answer(), 50305)
   first.send('}\n')
@@ -107,7 +107,7 @@ test('a batch is logged with its counts', async () => {
   batch.end()
   await batch.answer()
   const counts = { status: 200, created: 3, existing: 1, refused: 1 }
-  await vi.waitFor(() => expect(service.answered.at(-1)).toMatchObject(counts))
+  await expect.poll(() => service.answered.at(-1)).toMatchObject(counts)
 })
 
 test('a token that is revoked meanwhile ends it with 401, and what it had created stays', async () => {
@@ -119,7 +119,7 @@ test('a token that is revoked meanwhile ends it with 401, and what it had create
     },
   })
   using batch = await service.begin(...lines(manyLines))
-  await vi.waitFor(async () => expect(await service.plants.find(plantId(0))).toBeDefined())
+  await expect.poll(() => service.plants.find(plantId(0))).toBeDefined()
   isRevoked = true
   batch.send(
     lines(2 * manyLines)
@@ -162,7 +162,7 @@ test('however many batches there are, a bounded part of them is under way, and n
   await using service = await start({ plants: { insert } })
   const long = Array.from({ length: 20_000 }, (_, n) => line(n, 'x'.repeat(1_000)))
   const batches = await Promise.all(Array.from({ length: 4 }, () => service.begin(...long)))
-  await vi.waitFor(() => expect(waiting.length).toBeGreaterThan(1_200), 20_000)
+  await expect.poll(() => waiting.length).toBeGreaterThan(1_200)
   const body = `{"id":${plantIdMin},"name":"single"}`
   expect((await service.client.post(body)).status).toBe(200)
   const bytesRead = service.sockets.map(socket => socket.bytesRead)
@@ -196,7 +196,7 @@ test('a server that stops answers batches that are still arriving, once half of 
   await using service = await start()
   using idle = await service.begin(...lines(manyLines), '{"id":')
   using quick = await service.begin(line(manyLines))
-  await vi.waitFor(async () => expect(await service.plants.find(plantId(0))).toBeDefined())
+  await expect.poll(() => service.plants.find(plantId(0))).toBeDefined()
   const stopped = drain(service.server.server, 2_000)
   quick.send(line(manyLines + 1))
   quick.end()

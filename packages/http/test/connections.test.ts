@@ -160,7 +160,7 @@ describe('a connection', () => {
     wire.send(plantRequest(client, plant, ['expect: 100-continue']).subarray(0, -3))
     expect(await wire.interim()).toBe(100)
     wire[Symbol.dispose]()
-    await vi.waitFor(async () => expect(await connections(service)).toBe(others), { timeout: 10_000 })
+    await expect.poll(() => connections(service)).toBe(others)
     await nextTurn()
     expect(service.logged).toEqual([])
   })
@@ -180,7 +180,7 @@ describe('a connection', () => {
     socket.write(`${head.join('\r\n')}\r\n\r\n5\r\n{"id"\r\n`)
     await once(socket, 'data')
     socket.resetAndDestroy()
-    await vi.waitFor(() => expect(service.answered.at(-1)).toMatchObject({ status: 400, error: 40000 }))
+    await expect.poll(() => service.answered.at(-1)).toMatchObject({ status: 400, error: 40000 })
     expect(service.logged).toEqual([])
   })
 
@@ -218,7 +218,7 @@ describe('a connection', () => {
     socket.resume()
     await once(socket, 'end')
     expect(socket.writable).toBe(true)
-    await vi.waitFor(async () => expect(await connections(server.service)).toBe(others), { timeout: 10_000 })
+    await expect.poll(() => connections(server.service)).toBe(others)
     socket.destroy()
   })
 

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { startMemoryService } from './memory-service.ts'
 
 test.each([
@@ -44,10 +44,7 @@ test('a file of the reference page is held in memory once, however many clients 
       return socket
     }),
   )
-  await vi.waitFor(
-    () => expect(served.filter(each => each.writableLength > 0)).toHaveLength(clientCount),
-    10_000,
-  )
+  await expect.poll(() => served.filter(each => each.writableLength > 0)).toHaveLength(clientCount)
   const heldBytes = process.memoryUsage().arrayBuffers - before
   expect(heldBytes).toBeLessThan(10 * fileBytes)
   for (const socket of clients) socket.destroy()

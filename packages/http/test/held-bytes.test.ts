@@ -13,7 +13,7 @@ import {
 } from '@plant-store/contract'
 import type { Plant, PlantRepository } from '@plant-store/domain'
 import { longPlant, plant } from '@plant-store/domain/testing'
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { heapUsed } from './heap-used.ts'
 import { startMemoryService } from './memory-service.ts'
 
@@ -65,7 +65,7 @@ test.each(['/plants/1', '/plants'])(
     assertFailure(await store.client.ask('POST', '/plants', { body }), 50305)
 
     for (const socket of sockets) socket.destroy()
-    await vi.waitFor(async () => expect((await store.client.ask('GET', path)).status).toBe(200), 20_000)
+    await expect.poll(async () => (await store.client.ask('GET', path)).status).toBe(200)
     assertFailure(await store.client.ask('GET', '/plants/3'), 40402)
   },
 )
@@ -92,7 +92,7 @@ test.each([
   using wire = await client.open()
   const head = plantRequest(client, '', [field(body.length)].concat()).toString('latin1')
   wire.send(head.replace('content-length: 0\r\n', ''), framed(beginning))
-  await vi.waitFor(() => expect(Math.max(...store.bytesRead())).toBeGreaterThan(beginning.length))
+  await expect.poll(() => Math.max(...store.bytesRead())).toBeGreaterThan(beginning.length)
   const other = { body: toJson(longPlant(2n, 2 * mib)) }
   assertFailure(await client.ask('POST', '/plants', other), 50305)
   await store.create(plant(3n, 'a short one'))
@@ -110,7 +110,7 @@ test('a body in pieces of one byte takes no more memory than one in a piece', as
   const before = heapUsed()
   const pieces = '1\r\n \r\n'.repeat(100_000)
   wire.send(head.replace('content-length: 0\r\n', ''), pieces)
-  await vi.waitFor(() => expect(Math.max(...store.bytesRead())).toBeGreaterThan(pieces.length))
+  await expect.poll(() => Math.max(...store.bytesRead())).toBeGreaterThan(pieces.length)
   expect(heapUsed() - before).toBeLessThan(5 * mib)
 })
 
@@ -130,10 +130,10 @@ test('bodies that nobody reads are not counted, and break no request', async () 
   using one = await client.open()
   using other = await client.open()
   for (const wire of [one, other]) wire.send(head)
-  await vi.waitFor(() => expect(begun).toBe(2))
+  await expect.poll(() => begun).toBe(2)
   const chunk = `${mib.toString(16)}\r\n${'x'.repeat(mib)}\r\n`
   for (const wire of [one, other]) wire.send(chunk, chunk, '0\r\n\r\n')
-  await vi.waitFor(() => expect(store.bytesRead().filter(bytes => bytes > 2 * head.length)).toHaveLength(2))
+  await expect.poll(() => store.bytesRead().filter(bytes => bytes > 2 * head.length)).toHaveLength(2)
   letGo.resolve()
   for (const wire of [one, other]) expect((await wire.answer(asked)).status).toBe(200)
 })
@@ -166,7 +166,7 @@ test('a body that was refused, and then broken, breaks nothing else', async () =
   wire.send(
     head('GET', '') + head('POST', 'content-type: application/json\r\ntransfer-encoding: chunked\r\n') + body,
   )
-  await vi.waitFor(() => expect(Math.max(...store.bytesRead())).toBeGreaterThan(body.length))
+  await expect.poll(() => Math.max(...store.bytesRead())).toBeGreaterThan(body.length)
   letGo.resolve()
   expect((await wire.answer({ method: 'GET', target: client.target('/plants') })).status).toBe(200)
   expect(

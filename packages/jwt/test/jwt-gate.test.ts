@@ -268,7 +268,7 @@ describe('a token that was checked', () => {
     vi.advanceTimersByTime(1000)
     // Nobody waits for what is fetched besides.
     expect(isRemembered(gate, token)).toBe(true)
-    await vi.waitFor(() => expect(isRemembered(gate, token)).toBe(false))
+    await expect.poll(() => isRemembered(gate, token)).toBe(false)
     expect(await ask(gate, token)).toBe('invalid-token')
   })
 })
