@@ -215,7 +215,8 @@ describe('what the server takes back is tried again', () => {
     expect(await ours).toEqual([expect.any(String), true])
     expect(await patient.plants.page({ limit: 10 })).toEqual([plant(1n, 'ours')])
     await patient[Symbol.asyncDispose]()
-    expect(await statistic('deadlocks')).toBe(1)
+    // Ours may meet theirs once more before they commit.
+    expect(await statistic('deadlocks')).toBeGreaterThan(0)
   })
 })
 
