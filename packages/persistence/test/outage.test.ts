@@ -1,5 +1,5 @@
-import { mkdirSync, renameSync } from 'node:fs'
-import { join } from 'node:path'
+import { copyFileSync, mkdirSync, renameSync, unlinkSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { DomainError } from '@plant-store/domain'
 import { explain, openStorage, type StoreState } from '@plant-store/persistence'
 import Database from 'better-sqlite3'
@@ -38,14 +38,51 @@ test('a store that another program locks is reported once, however many changes 
   expect(states).toEqual([failing, { ready: true }])
 }, 30_000)
 
-test('a store whose folder moves away before its first change goes on', async () => {
+test.for([
+  ['is removed', (file: string) => unlinkSync(file)],
+  ['loses its log', (file: string) => unlinkSync(`${file}-wal`)],
+  ['is replaced', (file: string) => renameSync(copyOf(file), file)],
+  ['is in a folder that moves away', (file: string) => renameSync(dirname(file), `${dirname(file)}-moved`)],
+] as const)('a store whose file %s answers no change, and says so without one', async ([, displace]) => {
+  const folder = join(temporaryFolder(), 'data')
+  mkdirSync(folder)
+  const file = join(folder, 'plants.db')
+  const failing = Promise.withResolvers<StoreState>()
+  await using store = await openStorage({
+    url: `file:${file}`,
+    onStateChange: state => failing.resolve(state),
+  })
+  expect(await store.plants.insert(plant(1n))).toBe('inserted')
+  displace(file)
+  await expect(store.plants.insert(plant(2n))).rejects.toMatchObject({ code: 'store-unavailable' })
+  expect(await failing.promise).toEqual({ ready: false, reason: expect.stringContaining('removed, moved') })
+  await expect(store.check()).rejects.toMatchObject({ code: 'store-unavailable' })
+})
+
+test('a store whose file is removed is not ready, also if nothing is changed', async () => {
+  const file = join(temporaryFolder(), 'plants.db')
+  await using store = await openStorage({ url: `file:${file}` })
+  await store.check()
+  unlinkSync(file)
+  await vi.waitFor(() => expect(store.check()).rejects.toThrow(), 10_000)
+})
+
+test('a store whose folder moves away works again once it is back', async () => {
   const folder = temporaryFolder()
-  const place = join(folder, 'data')
+  const [place, elsewhere] = [join(folder, 'data'), join(folder, 'moved')]
   mkdirSync(place)
   await using store = await openStorage({ url: `file:${join(place, 'plants.db')}` })
-  renameSync(place, join(folder, 'moved'))
-  expect(await store.plants.insert(plant(1n))).toBe('inserted')
+  renameSync(place, elsewhere)
+  await expect(store.plants.insert(plant(1n))).rejects.toMatchObject({ code: 'store-unavailable' })
+  renameSync(elsewhere, place)
+  await vi.waitFor(() => store.check(), 10_000)
+  expect(await store.plants.insert(plant(2n))).toBe('inserted')
 })
+
+function copyOf(file: string): string {
+  copyFileSync(file, `${file}-copy`)
+  return `${file}-copy`
+}
 
 test('what is asked of a store that is closed is refused, and not reported', async () => {
   const states: StoreState[] = []

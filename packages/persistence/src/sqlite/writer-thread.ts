@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs'
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
 import type { Change, Commit } from '../group-commit.ts'
 import { closeOnError, detailedReasonOf, openWriterConnection } from './connection.ts'
@@ -10,8 +11,12 @@ import type { WriterAnswer, WriterCommand, WriterData, WriterLane } from './writ
 // After a failed transaction SQLite has rolled back its changes, but the log file may still hold them
 // completely, and a crash would restore them. So the writer first commits a transaction of its own, which
 // overwrites them. Until that succeeds, the store is in outage.
+//
+// SQLite goes on writing to a file that was removed, where everything is lost. So a transaction succeeds only if the
+// files are still in their place after it.
 
 const recoverEveryMs = 1_000
+const lookAtFilesEveryMs = 1_000
 
 /** Bulk changes in a transaction, for which a single change may wait. */
 const bulkRowsMax = 500
@@ -25,9 +30,15 @@ const connection = openWriterConnection(file)
 const runTransaction = closeOnError(connection, () => prepareTransaction(connection, statements))
 // Reading it also opens the log, while the store is still in its place.
 let userVersion = connection.pragma('user_version', { simple: true }) as bigint
+const paths = [file, `${file}-wal`]
+const openedFiles = paths.map(identify)
 const ports = new Map<MessagePort, WriterLane>()
 let lastSingleMs = Number.NEGATIVE_INFINITY
 let recovery: NodeJS.Timeout | undefined
+
+setInterval(() => {
+  if (recovery === undefined && !areFilesInPlace()) beginOutage(displaced)
+}, lookAtFilesEveryMs).unref()
 
 owner.on('message', (command: WriterCommand) => {
   if (command === 'close') {
@@ -81,6 +92,7 @@ function runTogether(first: MessagePort, batch: readonly Change[]): void {
   try {
     const begun = performance.now()
     const affectedRows = runTransaction(all())
+    if (!areFilesInPlace()) throw new Error(displaced)
     const ms = performance.now() - begun
     let commit: Commit | undefined = { changes: rows.single + rows.bulk, ms }
     for (const [index, { port }] of taken.entries()) {
@@ -90,8 +102,7 @@ function runTogether(first: MessagePort, batch: readonly Change[]): void {
   } catch (error) {
     const reason = detailedReasonOf(error)
     if (!isLockedOut(error) && !recover()) {
-      for (const port of ports.keys()) answer(port, { outage: reason })
-      recovery ??= setInterval(endOutage, recoverEveryMs).unref()
+      beginOutage(reason)
     }
     for (const { port, changes } of taken) answer(port, { reason, changes })
   }
@@ -106,15 +117,31 @@ function isLockedOut(error: unknown): boolean {
   return `${(error as { code?: unknown }).code}`.startsWith('SQLITE_BUSY')
 }
 
+const displaced = 'its file was removed, moved or replaced: put it back, or stop the server'
+
+function areFilesInPlace(): boolean {
+  return paths.every((path, index) => identify(path) === openedFiles[index])
+}
+
+function identify(path: string): string | undefined {
+  const found = statSync(path, { bigint: true, throwIfNoEntry: false })
+  return found && `${found.dev}:${found.ino}`
+}
+
 /** Commits a change of the one number that nothing else reads. Returns whether that worked. */
 function recover(): boolean {
   try {
     userVersion = (userVersion + 1n) % 2n ** 31n
     connection.pragma(`user_version = ${userVersion}`)
-    return true
+    return areFilesInPlace()
   } catch {
     return false
   }
+}
+
+function beginOutage(reason: string): void {
+  for (const port of ports.keys()) answer(port, { outage: reason })
+  recovery ??= setInterval(endOutage, recoverEveryMs).unref()
 }
 
 function endOutage(): void {
