@@ -139,6 +139,7 @@ const wrongString = text.map(drawn => `${drawn}\0`)
 
 function drawValue({ type, properties = {}, required = [], ...bounds }: Schema): fc.Arbitrary<unknown> {
   if (type === 'string') return text
+  if (type === 'boolean') return fc.boolean()
   const { minimum, maximum } = { ...int64, ...bounds }
   if (type === 'integer') return fc.bigInt(minimum, maximum)
   if (type !== 'object') throw new Error(`values of type ${type} cannot be generated`)
@@ -151,6 +152,7 @@ function drawValue({ type, properties = {}, required = [], ...bounds }: Schema):
 /** Generates invalid parameters for a schema. */
 function wrongText({ type, ...bounds }: Schema): fc.Arbitrary<string> {
   if (type === 'string') return wrongString
+  if (type === 'boolean') return fc.constantFrom('', ' true', 'TRUE', 'False', '0', '1', 'null')
   const { minimum, maximum } = { ...int64, ...bounds }
   return fc.oneof(
     fc.bigInt(maximum + 1n, maximum * 1_000n).map(String),
