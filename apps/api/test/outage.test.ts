@@ -1,5 +1,14 @@
 import { spawnSync } from 'node:child_process'
-import { closeSync, mkdirSync, openSync, renameSync, rmSync, symlinkSync, writeSync } from 'node:fs'
+import {
+  closeSync,
+  mkdirSync,
+  openSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  unlinkSync,
+  writeSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { freePort, type LogLine, type Server, startServer } from '@plant-store/harness'
 import { startPostgres } from '@plant-store/harness/postgres'
@@ -131,11 +140,15 @@ test('the figures are told although the files of the store cannot be looked at',
     databaseUrl: `file:${join(place, 'store.db')}`,
     environment: { ACCESS_TOKENS: token, METRICS_PORT: `${metricsPort}` },
   })
-  renameSync(place, join(folder, 'moved'))
+  const moved = join(folder, 'moved')
+  renameSync(place, moved)
   // A link to itself: to look behind it is an error, and not the absence of a file.
   symlinkSync(place, place)
   const answer = await fetch(`http://127.0.0.1:${metricsPort}/metrics`)
   expect(answer.status).toBe(200)
   expect(await answer.text()).not.toMatch(/^plant_store_size_bytes \d/m)
-  expect(await create(server, 20)).toContain(200)
+  expect(new Set(await create(server, 20))).toEqual(new Set([503]))
+  unlinkSync(place)
+  renameSync(moved, place)
+  await expect.poll(() => create(server, 1)).toEqual([200])
 })

@@ -2,15 +2,15 @@ import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { openStorage } from '@plant-store/persistence'
 import Database from 'better-sqlite3'
-import { expect, test } from 'vitest'
+import { expect, type TestContext, test } from 'vitest'
 import { plant, plantId, temporaryFolder } from './store-folder.ts'
 
 /** How long a writer waits for the lock of another, and what a test gives it beyond that. */
 const busyTimeoutMs = 5_000
 const patienceMs = 4 * busyTimeoutMs
 
-async function setUp() {
-  const file = join(temporaryFolder(), 'plants.db')
+async function setUp({ onTestFinished }: TestContext) {
+  const file = join(temporaryFolder(onTestFinished), 'plants.db')
   const storage = await openStorage({ url: `file:${file}` })
   await storage.plants.insert(plant(1))
   const other = new Database(file)
@@ -20,8 +20,8 @@ async function setUp() {
 
 test.concurrent(
   'a store that another program has locked for long is unavailable for changes, readable, and fine again after',
-  async () => {
-    const { storage, other } = await setUp()
+  async context => {
+    const { storage, other } = await setUp(context)
     const changes = [
       storage.plants.insert(plant(2)),
       storage.plants.save(plant(1, 'changed')),
@@ -44,8 +44,8 @@ test.concurrent(
 
 test.concurrent(
   'a change waits for a lock that is soon released',
-  async () => {
-    const { storage, other } = await setUp()
+  async context => {
+    const { storage, other } = await setUp(context)
     const change = storage.plants.insert(plant(2))
     other.exec("insert into plants (id, name) values (3, 'by the other')")
     // The writer is a thread of its own, so this one can give the lock back while that one waits.
@@ -60,8 +60,8 @@ test.concurrent(
 
 test.concurrent(
   'a store without a log is opened once another program, which is quicker, has changed it',
-  async () => {
-    const file = join(temporaryFolder(), 'plants.db')
+  async ({ onTestFinished }) => {
+    const file = join(temporaryFolder(onTestFinished), 'plants.db')
     await (await openStorage({ url: `file:${file}` }))[Symbol.asyncDispose]()
     const other = new Database(file)
     other.pragma('journal_mode = delete')

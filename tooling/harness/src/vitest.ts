@@ -22,10 +22,14 @@ export const mayNotMount = 'not allowed: mounting a disk'
 /** Whether tests try every case, as in `pnpm prove`, or a random part. */
 export const isThorough = process.env['THOROUGH'] === 'true'
 
-/** Makes a folder that is removed after the test. */
-export function temporaryFolder(): string {
+/**
+ * Makes a folder that is removed after the test.
+ *
+ * @param onFinished of the test's context, if tests run concurrently
+ */
+export function temporaryFolder(onFinished: typeof onTestFinished = onTestFinished): string {
   const folder = disposableFolder()
-  onTestFinished(() => folder[Symbol.dispose]())
+  onFinished(() => folder[Symbol.dispose]())
   return folder.path
 }
 

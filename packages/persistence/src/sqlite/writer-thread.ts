@@ -124,8 +124,12 @@ function areFilesInPlace(): boolean {
 }
 
 function identify(path: string): string | undefined {
-  const found = statSync(path, { bigint: true, throwIfNoEntry: false })
-  return found && `${found.dev}:${found.ino}`
+  try {
+    const { dev, ino } = statSync(path, { bigint: true })
+    return `${dev}:${ino}`
+  } catch {
+    return undefined
+  }
 }
 
 /** Commits a change of the one number that nothing else reads. Returns whether that worked. */
