@@ -74,7 +74,7 @@ test('a backup does not replace a file by chance, nor the store', async () => {
   expect(await place.run(['backup', 'kept', '--force'])).toMatchObject({
     code: 0,
     stdout: expect.stringMatching(
-      /^kept: 10 plants and 0 tokens in [\d,]+ bytes, schema version 4 backed up, and checked\n$/,
+      /^kept: 10 plants and 0 tokens in [\d,]+ bytes, schema version \d+ backed up, and checked\n$/,
     ),
   })
 })
@@ -148,7 +148,7 @@ test('a check reports what is in a store, also while a server has it open', asyn
   expect(await place.run(['check'])).toEqual({
     code: 0,
     stdout: expect.stringMatching(
-      /^.*store.db: 1,234 plants and 1 token in [\d,]+ bytes, schema version 4: intact\n$/,
+      /^.*store.db: 1,234 plants and 1 token in [\d,]+ bytes, schema version \d+: intact\n$/,
     ),
     stderr: '',
   })

@@ -87,8 +87,10 @@ export function isSamePlant(a: Plant, b: Plant): boolean {
 }
 
 /** Returns the length of a plant's texts in UTF-8. */
-export function textBytes({ name, tag }: Plant): number {
-  return utf8Bytes(name) + (tag === undefined ? 0 : utf8Bytes(tag))
+export function textBytes(plant: Plant): number {
+  let bytes = 0
+  for (const value of Object.values(plant)) if (typeof value === 'string') bytes += utf8Bytes(value)
+  return bytes
 }
 
 function utf8Bytes(text: string): number {

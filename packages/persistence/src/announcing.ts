@@ -13,9 +13,12 @@ export const databaseTime = {
  *
  * On PostgreSQL one statement adds thousands of plants. The lock keeps a webhook from being removed in between, and
  * shows it as it is after a concurrent change.
+ *
+ * Every upgrade replaces the triggers with these, after its last migration.
  */
 export const announceAddedPlants = {
   integer: [
+    sql`drop trigger if exists announce_added_plant`,
     sql`
       create trigger announce_added_plant after insert on plants
       when exists (select 1 from webhooks) and not exists (select 1 from silence)
@@ -28,7 +31,7 @@ export const announceAddedPlants = {
   ],
   bigint: [
     sql`
-      create function announce_added_plants() returns trigger language plpgsql set search_path from current as $$
+      create or replace function announce_added_plants() returns trigger language plpgsql set search_path from current as $$
       begin
         if exists (select from webhooks) and not exists (select from silence) then
           with webhook as materialized (select id, is_full from webhooks for key share),
@@ -42,6 +45,7 @@ export const announceAddedPlants = {
         end if;
         return null;
       end $$`,
+    sql`drop trigger if exists announce_added_plants on plants`,
     sql`
       create trigger announce_added_plants after insert on plants referencing new table as added
       for each statement execute function announce_added_plants()`,

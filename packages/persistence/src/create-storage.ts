@@ -3,7 +3,7 @@ import { createGroupCommit, defaultGroupCommitLimits, type GroupCommitOptions } 
 import { watchOutages } from './outage.ts'
 import { createRepositories, type StatementRunner } from './repositories.ts'
 import type { Storage, StorageObserver } from './storage.ts'
-import type { PlantRow } from './tables.ts'
+import { type PlantRow, textBytesOf } from './tables.ts'
 
 /** What a storage needs of a database. Its rejections become DomainError `store-unavailable`. */
 export interface StatementDatabase
@@ -63,7 +63,7 @@ export function rowsWithin(textBytesMax: number, page: Iterable<PlantRow>): Plan
   let bytes = 0
   for (const row of page) {
     rows.push(row)
-    bytes += Buffer.byteLength(row.name) + Buffer.byteLength(row.tag ?? '')
+    bytes += textBytesOf(row)
     if (bytes >= textBytesMax) break
   }
   return rows

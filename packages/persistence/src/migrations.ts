@@ -94,7 +94,6 @@ const migrations: readonly Migration[] = [
       .addColumn('id', int64, column => column.notNull())
       .modifyEnd(tableOptions)
       .execute()
-    for (const statement of announceAddedPlants[int64]) await statement.execute(db)
   },
 ]
 
@@ -119,6 +118,7 @@ export async function migrate(
     await db.insertInto('schema_version').values({ version: 0 }).execute()
   }
   for (const migration of migrations.slice(found)) await migration(db, dialect)
+  for (const statement of announceAddedPlants[dialect.int64]) await statement.execute(db)
   await db.updateTable('schema_version').set({ version: schemaVersion }).execute()
 }
 

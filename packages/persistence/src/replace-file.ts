@@ -71,9 +71,20 @@ async function take(file: string, named: string, force: boolean): Promise<TakenS
   if (stat?.isDirectory()) throw new Error(`${named} is a folder`)
   if (stat && !stat.isFile()) throw new Error(`${named} is not a file`)
   const found = ['', ...logSuffixes].find(suffix => existsSync(file + suffix))
-  if (found !== undefined && !force)
+  if (found !== undefined && !force) {
+    if (stat) await refuseUsed(file)
     throw new Error(`${named}${found} already exists: use --force to replace it`)
+  }
   return stat && takeAlone(file)
+}
+
+/** @throws StoreInUseError if a process has the store open; ignores other reasons why it cannot be locked */
+async function refuseUsed(file: string): Promise<void> {
+  try {
+    ;(await takeAlone(file))?.[Symbol.dispose]()
+  } catch (error) {
+    if (error instanceof StoreInUseError) throw error
+  }
 }
 
 /**

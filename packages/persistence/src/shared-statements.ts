@@ -6,7 +6,14 @@ import {
   type SelectQueryBuilder,
   sql,
 } from 'kysely'
-import { type PlantRow, plantColumns, rowColumns, type Tables, type VersionedRow } from './tables.ts'
+import {
+  type PlantRow,
+  plantColumns,
+  rowColumns,
+  type Tables,
+  textBytesInSql,
+  type VersionedRow,
+} from './tables.ts'
 import { sqliteWebhooks, webhookStatements } from './webhook-statements.ts'
 
 /**
@@ -40,8 +47,8 @@ export function createStatements(db: Kysely<Tables>, webhookDialect = sqliteWebh
         page,
         pageOfTag,
         /** The size of the texts of `page` and `pageOfTag`, which SQLite knows without reading them. */
-        pageBytes: textBytesOf(db, page),
-        pageOfTagBytes: textBytesOf(db, pageOfTag),
+        pageBytes: bytesOf(db, page),
+        pageOfTagBytes: bytesOf(db, pageOfTag),
         token: tokens.where('hash', '=', ''),
         tokens: tokens.where('name', '<>', sql.lit('')).orderBy('name'),
         /** A row if there ever was a token. */
@@ -89,8 +96,8 @@ export function compiled<Name extends string>(
   return Object.fromEntries(entries)
 }
 
-function textBytesOf(db: Kysely<Tables>, page: SelectQueryBuilder<Tables, 'plants', PlantRow>) {
-  const bytes = sql<bigint>`octet_length("name") + coalesce(octet_length("tag"), 0)`.as('bytes')
+function bytesOf(db: Kysely<Tables>, page: SelectQueryBuilder<Tables, 'plants', PlantRow>) {
+  const bytes = sql<bigint>`${sql.raw(textBytesInSql)}`.as('bytes')
   return db
     .selectFrom(page.clearSelect().select(bytes).as('page'))
     .select(({ fn }) => fn.sum('bytes').as('bytes'))

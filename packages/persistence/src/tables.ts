@@ -48,6 +48,24 @@ export const plantColumns: readonly (keyof PlantRow)[] = Object.values(columnOf)
 /** All columns, in the order of writing. */
 export const rowColumns: readonly (keyof VersionedRow)[] = [...plantColumns, 'version']
 
+/** The type of each column on PostgreSQL. A forgotten one does not compile. */
+export const typeOf: Readonly<Record<keyof VersionedRow, 'bigint' | 'text'>> = {
+  id: 'bigint',
+  name: 'text',
+  tag: 'text',
+  version: 'bigint',
+}
+
+const textColumns = plantColumns.filter(column => typeOf[column] === 'text')
+
+/** The length of a plant's texts in UTF-8, which both databases know without reading them. */
+export const textBytesInSql = textColumns.map(column => `coalesce(octet_length("${column}"), 0)`).join(' + ')
+
+/** Returns the length of a plant's texts in UTF-8. */
+export function textBytesOf(row: PlantRow): number {
+  return textColumns.reduce((bytes, column) => bytes + Buffer.byteLength(`${row[column] ?? ''}`), 0)
+}
+
 /** @param found the columns of the table; an earlier version has fewer */
 export function selectPlants(found: readonly string[]): string {
   const columns = plantColumns.map(column => (found.includes(column) ? `"${column}"` : `null as "${column}"`))

@@ -1,6 +1,6 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely'
 import { databaseTime } from './announcing.ts'
-import type { Tables } from './tables.ts'
+import { type Tables, textBytesInSql } from './tables.ts'
 
 /** The differences between the databases in statements. */
 export interface WebhookDialect {
@@ -63,7 +63,7 @@ export function webhookStatements(db: Kysely<Tables>, { now, given, affected }: 
             select position, sum(bytes) over (order by position rows between unbounded preceding and 1 preceding)
               as bytes_before
             from (
-              select position, octet_length(name) + coalesce(octet_length(tag), 0) as bytes
+              select position, ${sql.raw(textBytesInSql)} as bytes
               from outbox where webhook = ${''} and ${due} order by next_at desc, position limit ${0n}
             ) as due
           ) as measured where coalesce(bytes_before, 0) < ${0n}

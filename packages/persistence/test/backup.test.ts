@@ -264,8 +264,11 @@ test.each([
   // At once: better-sqlite3 would wait for the lock for 5 seconds.
   expect(performance.now() - begunAtMs).toBeLessThan(4_000)
   await expect(refused).rejects.toThrow(`the store ${file} is in use: stop the server first`)
+  // Not the advice to use --force, which would not help.
+  await expect(restoreStore(url, backup)).rejects.toThrow(StoreInUseError)
   await release()
   expect(await count()).toBe(2_000)
+  await expect(restoreStore(url, backup)).rejects.toThrow('already exists: use --force to replace it')
   await restoreStore(url, backup, { force: true })
   expect(await count()).toBe(1_000)
 })

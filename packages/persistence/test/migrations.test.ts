@@ -16,7 +16,11 @@ import {
 import { schemaVersion } from '@plant-store/persistence/testing'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { plant, plantId } from './store-folder.ts'
-import { type Subject, subjects } from './store-subjects.ts'
+import { earlierVersions, type Subject, subjects } from './store-subjects.ts'
+
+test('every earlier version is tried', () => {
+  expect(earlierVersions).toEqual(Array.from({ length: schemaVersion - 1 }, (_, n) => n + 1))
+})
 
 describe.each(Object.entries(subjects))('on %s', (_, make) => {
   let store: Subject
@@ -27,7 +31,7 @@ describe.each(Object.entries(subjects))('on %s', (_, make) => {
 
   const version = () => store.ask('select version from schema_version')
 
-  test.each([1, 2, 3] as const)(
+  test.each(earlierVersions)(
     'a store of version %i is brought up to date and keeps what is in it',
     async version => {
       const smallest = plant(-(2n ** 63n), 'first')
@@ -61,8 +65,24 @@ describe.each(Object.entries(subjects))('on %s', (_, make) => {
     expect(await inspectStore(store.url)).toMatchObject({ schemaVersion, plants: 3, tokens: 1 })
   })
 
-  test.each([1, 2, 3] as const)('a store of version %i gets the schema of a new one', async version => {
+  test.each(earlierVersions)('a store of version %i gets the schema of a new one', async version => {
     await store.run(store.earlier[version])
+    await (await openStorage({ url: store.url }))[Symbol.asyncDispose]()
+    await using another = await make()
+    await (await openStorage({ url: another.url }))[Symbol.asyncDispose]()
+    expect(await store.schema()).toEqual(await another.schema())
+  })
+
+  test('an upgrade replaces the triggers of an earlier version', async () => {
+    const [body, name] = store.url.startsWith('file:')
+      ? ['begin select 1; end', 'announce_added_plant']
+      : ['for each row execute function announce_added_plants()', 'announce_added_plants']
+    const func = `create function announce_added_plants() returns trigger language plpgsql as 'begin return null; end'`
+    await store.run(
+      store.earlier[3],
+      ...(store.url.startsWith('file:') ? [] : [func]),
+      `create trigger ${name} after insert on plants ${body}`,
+    )
     await (await openStorage({ url: store.url }))[Symbol.asyncDispose]()
     await using another = await make()
     await (await openStorage({ url: another.url }))[Symbol.asyncDispose]()
@@ -134,7 +154,7 @@ describe.each(Object.entries(subjects))('on %s', (_, make) => {
     expect(seen.size).toBe(6)
   })
 
-  test.each([1, 2, 3] as const)('who only reads a store of version %i leaves it at that', async version => {
+  test.each(earlierVersions)('who only reads a store of version %i leaves it at that', async version => {
     await store.run(store.earlier[version])
     const before = await store.fingerprint()
     {

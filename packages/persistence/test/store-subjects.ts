@@ -17,10 +17,12 @@ export interface Subject extends AsyncDisposable {
   /** Of everything that is there. */
   fingerprint(): Promise<string>
   /** The schema as earlier versions had it, with plants and a token in it. */
-  readonly earlier: Readonly<Record<1 | 2 | 3, string>>
+  readonly earlier: Readonly<Record<(typeof earlierVersions)[number], string>>
 }
 
-/** Written down here, so that no change of today's migrations changes it. */
+export const earlierVersions = [1, 2, 3] as const
+
+/** Written down here, so that no change of today's migrations changes it. A new migration adds its previous version. */
 const earlier = (int64: string, strict: string, byTag: string, before = '') => {
   const version1 = `${before}
   create table schema_version (version integer not null) ${strict};
@@ -78,7 +80,9 @@ function inFile(journalMode: 'delete' | 'wal'): Subject {
             .pluck()
             .all()
             .map(name => [name, db.pragma(`table_xinfo('${name}')`), db.pragma(`index_list('${name}')`)])
-            .concat(db.prepare("select sql from sqlite_schema where type = 'trigger'").pluck().all()),
+            .concat(
+              db.prepare("select sql from sqlite_schema where type = 'trigger' order by name").pluck().all(),
+            ),
         ),
       ),
     fingerprint: async () => createHash('sha256').update(readFileSync(file)).digest('hex'),
@@ -97,7 +101,10 @@ async function inDatabase(): Promise<Subject> {
       select table_name, column_name, ordinal_position, data_type, is_nullable, column_default
       from information_schema.columns where table_schema = 'public' order by table_name, ordinal_position`),
     await ask(`select indexdef from pg_indexes where schemaname = 'public' order by indexname`),
-    await ask(`select pg_get_triggerdef(oid) from pg_trigger where not tgisinternal`),
+    await ask(`select pg_get_triggerdef(oid) from pg_trigger where not tgisinternal order by tgname`),
+    await ask(
+      `select prosrc, proconfig from pg_proc where pronamespace = 'public'::regnamespace order by proname`,
+    ),
   ]
   const rows = async () => {
     const tables = await ask(

@@ -17,9 +17,10 @@ export const createToken = new Command('create')
   .description('Create a token and print it, only this once: the store keeps its SHA-256.')
   .requiredOption('--name <name>', 'the name of its holder, for lists and logs', tokenName)
   .addOption(
-    new Option('--scope <scope>', 'what it allows (repeatable): read, write (includes read), metrics')
-      .argParser(grantedScopes)
-      .default(undefined, 'write'),
+    new Option(
+      '--scope <scope>',
+      'what it allows (repeatable): read, write (includes read), metrics (by default write)',
+    ).argParser(grantedScopes),
   )
   .option('--expires <time>', 'after which it is invalid: 30min, 12h, 90d, 52w (by default never)', moment)
   .addOption(jsonOption)

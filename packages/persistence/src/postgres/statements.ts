@@ -18,7 +18,7 @@ import {
   type Statements,
   saveExpected,
 } from '../shared-statements.ts'
-import { plantColumns, quoted, rowColumns, type Tables, type VersionedRow } from '../tables.ts'
+import { plantColumns, quoted, rowColumns, type Tables, textBytesInSql, typeOf } from '../tables.ts'
 import type { WebhookDialect } from '../webhook-statements.ts'
 
 const db = new Kysely<Tables>({
@@ -31,12 +31,6 @@ const db = new Kysely<Tables>({
 })
 
 type ColumnType = 'bigint' | 'text'
-const typeOf: Readonly<Record<keyof VersionedRow, ColumnType>> = {
-  id: 'bigint',
-  name: 'text',
-  tag: 'text',
-  version: 'bigint',
-}
 const rowTypes = rowColumns.map(column => typeOf[column])
 const plantRows = rowsOf(...rowTypes)
 const insertPlants = db.insertInto('plants').columns(rowColumns).expression(plantRows)
@@ -76,7 +70,7 @@ const { pageOfTag } = compiled({
 const withinText = (page: string, parameter: string) => `
   select ${quoted(plantColumns).join(', ')}
   from (
-    select *, sum(octet_length(name) + coalesce(octet_length(tag), 0))
+    select *, sum(${textBytesInSql})
       over (order by id rows between unbounded preceding and 1 preceding) as bytes_before
     from (${page}) as page
   ) as page

@@ -1,4 +1,4 @@
-import type { PlantAdded } from '@plant-store/domain'
+import { type PlantAdded, textBytes } from '@plant-store/domain'
 import type { Claim, Outbox } from '../outbox.ts'
 import type { WebhookSecret } from '../signature.ts'
 import type { Webhook, WebhookId } from '../webhook.ts'
@@ -99,7 +99,7 @@ export function createMemoryOutbox(now: () => number = Date.now): MemoryOutbox {
       const deliveries: Row[] = []
       for (const row of due(kept).slice(0, rowsMax)) {
         deliveries.push({ ...row })
-        bytes += Buffer.byteLength(row.event.plant.name + (row.event.plant.tag ?? ''))
+        bytes += textBytes(row.event.plant)
         if (bytes >= textBytesMax) break
       }
       const secrets = kept.secrets.filter(({ untilMs }) => untilMs > now()).map(({ secret }) => secret)
