@@ -55,7 +55,7 @@ Examples:
   $ plant-store token create --name shop --scope write --expires 90d
   $ plant-store import plants.csv
   $ plant-store export | gzip > plants.ndjson.gz
-  $ plant-store backup /backup/plants-$(date +%F).db`,
+  $ plant-store backup /backup/plants-$(date +%F).backup`,
   )
 
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {

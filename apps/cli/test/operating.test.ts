@@ -61,7 +61,7 @@ describe('what the pages for operators say to run works:', () => {
     await place.load(0, 10)
     const folder = place.path('backups')
     mkdirSync(folder)
-    for (const [name, days] of Object.entries({ 'old.db': 16, 'recent.db': 13 })) {
+    for (const [name, days] of Object.entries({ 'old.backup': 16, 'recent.backup': 13 })) {
       const then = Date.now() / 1_000 - days * 86_400
       writeFileSync(join(folder, name), '')
       utimesSync(join(folder, name), then, then)
@@ -73,16 +73,16 @@ describe('what the pages for operators say to run works:', () => {
       })
     const failed = run(place.path('none'))
     expect(failed).toMatchObject({ status: 1, stderr: expect.stringContaining('there is no store at') })
-    expect(readdirSync(folder)).toEqual(['old.db', 'recent.db'])
+    expect(readdirSync(folder)).toEqual(['old.backup', 'recent.backup'])
     expect(run(place.store)).toMatchObject({ status: 0, stderr: '' })
     const [made = '', ...others] = readdirSync(folder)
-    expect(others).toEqual(['recent.db'])
+    expect(others).toEqual(['recent.backup'])
     expect(await place.run(['check', join(folder, made)])).toMatchObject({ code: 0 })
   })
 
   test('what can be read of a damaged store is added to the last backup', async () => {
     await place.load(0, 500)
-    await place.run(['backup', 'last.db'])
+    await place.run(['backup', 'last.backup'])
     await place.load(500, 500)
     const bytes = readFileSync(place.store)
     // A page of plants that the backup has.
@@ -92,16 +92,16 @@ describe('what the pages for operators say to run works:', () => {
     const exported = runBlock('export --damaged')
     expect(exported.stderr).toMatch(/ exported in \ds; \d+ others could not be read \(1 damaged page\)\n$/)
     expect(exported.status).toBe(3)
-    const path = { '/var/backups/plant-store/2026-11-22-0317.db': 'last.db' }
+    const path = { '/var/backups/plant-store/2026-11-22-0317.backup': 'last.backup' }
     expect(runBlock('import --replace saved.ndjson', path)).toMatchObject({ status: 0, stderr: '' })
     expect(await place.count()).toBe(1_000)
   })
 
   test('a rollback is a restore', async () => {
     await place.load(0, 10)
-    await place.run(['backup', 'before-upgrade.db'])
+    await place.run(['backup', 'before-upgrade.backup'])
     await place.load(10, 10)
-    expect(runBlock('restore before-upgrade.db')).toMatchObject({ status: 0, stderr: '' })
+    expect(runBlock('restore before-upgrade.backup')).toMatchObject({ status: 0, stderr: '' })
     expect(await place.count()).toBe(10)
   })
 
