@@ -1,6 +1,6 @@
 import { copyFileSync, mkdirSync, renameSync, unlinkSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { DomainError } from '@plant-store/domain'
+import { DomainError, type PlantRepository } from '@plant-store/domain'
 import { explain, openStorage, type StoreState } from '@plant-store/persistence'
 import Database from 'better-sqlite3'
 import { expect, onTestFinished, test, vi } from 'vitest'
@@ -54,7 +54,7 @@ test.for([
   })
   expect(await store.plants.insert(plant(1n))).toBe('inserted')
   displace(file)
-  await expect(store.plants.insert(plant(2n))).rejects.toMatchObject({ code: 'store-unavailable' })
+  await expect.poll(() => refusalOf(store.plants)).toBe('store-unavailable')
   expect(await failing.promise).toEqual({ ready: false, reason: expect.stringContaining('removed, moved') })
   await expect(store.check()).rejects.toMatchObject({ code: 'store-unavailable' })
 })
@@ -73,11 +73,17 @@ test('a store whose folder moves away works again once it is back', async () => 
   mkdirSync(place)
   await using store = await openStorage({ url: `file:${join(place, 'plants.db')}` })
   renameSync(place, elsewhere)
-  await expect(store.plants.insert(plant(1n))).rejects.toMatchObject({ code: 'store-unavailable' })
+  await expect.poll(() => refusalOf(store.plants)).toBe('store-unavailable')
   renameSync(elsewhere, place)
   await vi.waitFor(() => store.check(), 10_000)
-  expect(await store.plants.insert(plant(2n))).toBe('inserted')
+  await store.plants.save(plant(2n))
 })
+
+const refusalOf = (plants: PlantRepository) =>
+  plants.save(plant(3n)).then(
+    () => undefined,
+    error => error.code,
+  )
 
 function copyOf(file: string): string {
   copyFileSync(file, `${file}-copy`)
