@@ -38,10 +38,14 @@ const blockBytesMax = 64 * 1024
 /** A piece as long as that is kept as it is: a copy would leave garbage of the same length. */
 const longPieceBytes = 16 * 1024
 
+const nothing = Buffer.alloc(0)
+
 /** Collects pieces, small ones in blocks. Each kept as it arrives takes 400 bytes of memory, even if it has one. */
 export function createPieces() {
+  /** Most bodies have no other, and are not copied. */
+  let first: Buffer | undefined
   let parts: Buffer[] = []
-  let block = Buffer.alloc(0)
+  let block = nothing
   /** What is used of the block, and how much of that is among the parts. */
   let used = 0
   let kept = 0
@@ -59,12 +63,20 @@ export function createPieces() {
     }
     used += piece.copy(block, used)
   }
+  const addAfter = (piece: Buffer) => {
+    if (piece.length < longPieceBytes) addSmall(piece)
+    else {
+      keepUsed()
+      parts.push(piece)
+    }
+  }
   return {
     add(piece: Buffer): void {
-      if (piece.length < longPieceBytes) addSmall(piece)
+      if (length === 0) first = piece
       else {
-        keepUsed()
-        parts.push(piece)
+        if (first !== undefined) addAfter(first)
+        first = undefined
+        addAfter(piece)
       }
       length += piece.length
     },
@@ -72,9 +84,10 @@ export function createPieces() {
     /** Returns the collected bytes, and starts again. */
     take(): Buffer {
       keepUsed()
-      const whole = Buffer.concat(parts, length)
+      const whole = first ?? Buffer.concat(parts, length)
+      first = undefined
       parts = []
-      block = Buffer.alloc(0)
+      block = nothing
       used = 0
       kept = 0
       length = 0
