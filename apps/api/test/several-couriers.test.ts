@@ -21,11 +21,19 @@ test('several processes share the webhooks, and never deliver to one at the same
   const servers = await Promise.all([1, 2].map(() => startServer({ databaseUrl: database.url })))
   for (const server of servers) stack.use(server)
   const headers = { authorization: `Bearer ${database.tokens.full}`, 'content-type': 'application/x-ndjson' }
-  const plants = 2_000
-  for (let from = 0; from < plants; from += 100) {
-    const body = Array.from({ length: 100 }, (_, n) => `{"id":${from + n},"name":"n"}\n`).join('')
-    const { url } = servers[(from / 100) % 2] as (typeof servers)[number]
+  const deliverToo = async ({ url }: (typeof servers)[number]) => {
+    const answer = await fetch(`${url}/metrics`, {
+      headers: { authorization: `Bearer ${database.tokens.metrics}` },
+    })
+    return /^plant_store_deliveries_total.* [1-9]/m.test(await answer.text())
+  }
+  let plants = 0
+  // On a busy machine, one of them may start to deliver much later than the other.
+  while (plants < 2_000 || (await Promise.all(servers.map(deliverToo))).includes(false)) {
+    const body = Array.from({ length: 100 }, (_, n) => `{"id":${plants + n},"name":"n"}\n`).join('')
+    const { url } = servers[(plants / 100) % 2] as (typeof servers)[number]
     expect((await fetch(`${url}/plants/batch`, { method: 'POST', headers, body })).status).toBe(200)
+    plants += 100
   }
   await until('all are delivered', () => listeners.every(({ received }) => received.length >= plants))
   expect(together).toBe(0)
@@ -33,13 +41,4 @@ test('several processes share the webhooks, and never deliver to one at the same
     expect(refused).toEqual([])
     expect(received).toEqual(Array.from({ length: plants }, (_, id) => BigInt(id)))
   }
-  const both = await Promise.all(
-    servers.map(async ({ url }) => {
-      const answer = await fetch(`${url}/metrics`, {
-        headers: { authorization: `Bearer ${database.tokens.metrics}` },
-      })
-      return [...(await answer.text()).matchAll(/^plant_store_deliveries_total.* (\d+)$/gm)].length
-    }),
-  )
-  expect(both.every(count => count > 0)).toBe(true)
 })
