@@ -10,9 +10,10 @@ import {
   parsePlantPageQuery,
   type VersionedPlant,
 } from '@plant-store/domain'
-import { type CreateManyOptions, createMany, type ManyCreated, toJson } from './create-many.ts'
+import { type CreateManyOptions, createMany, type ManyCreated } from './create-many.ts'
 import { errorNumbers } from './error-numbers.ts'
 import { RefusedError } from './errors.ts'
+import { writeExactJson } from './exact-json.ts'
 import { createSend, type SendOptions } from './send.ts'
 
 /**
@@ -118,7 +119,7 @@ export function createPlantClient({
     readVersioned,
     async create(input, options) {
       const plant = parsePlant(input)
-      const body = toJson(plant)
+      const body = writeExactJson(plant)
       return send({ method: 'POST', url: plantsUrl, body, options, read: body => parsePlant(body, plant.id) })
     },
     createMany: (plants, options) => createMany(send, batchUrl, plants, options),
@@ -148,7 +149,7 @@ export function createPlantClient({
         return found && isSamePlant(found.plant, plant) ? found : undefined
       }
       const headers = conditionOf(options)
-      const body = JSON.stringify(rest)
+      const body = writeExactJson(rest)
       return send({ method: 'PUT', url: plantUrl(id), headers, body, options, read: versioned(id), settle })
     },
     async remove(input, options) {

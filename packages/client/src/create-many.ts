@@ -1,7 +1,8 @@
-import { type AddOptions, isDomainError, type Plant, parsePlant } from '@plant-store/domain'
+import { type AddOptions, isDomainError, parsePlant } from '@plant-store/domain'
 import type { CallOptions, PlantInput } from './client.ts'
 import { errorNumbers } from './error-numbers.ts'
 import { RefusedError } from './errors.ts'
+import { toNumber, writeExactJson } from './exact-json.ts'
 import type { Send } from './send.ts'
 
 export interface CreateManyOptions extends CallOptions, AddOptions {
@@ -98,11 +99,6 @@ export async function createMany(
   return { ...counts, faults }
 }
 
-/** Returns the plant as JSON on one line. `JSON.stringify` refuses bigints, whose digits are JSON already. */
-export function toJson({ id, ...rest }: Plant): string {
-  return `{"id":${id},${JSON.stringify(rest).slice(1)}`
-}
-
 async function* partsOf(
   plants: AsyncIterable<PlantInput> | Iterable<PlantInput>,
 ): AsyncGenerator<Part, void, void> {
@@ -111,7 +107,7 @@ async function* partsOf(
   let index = 0
   for await (const plant of plants) {
     try {
-      const json = toJson(parsePlant(plant))
+      const json = writeExactJson(parsePlant(plant))
       part.lines.push({ index, json })
       part.length += json.length
     } catch (error) {
@@ -163,13 +159,20 @@ async function askForAll(ask: Ask, lines: readonly Line[], faultsMax: number): P
   return { ...answered, faults }
 }
 
+type Answer = Readonly<Record<'created' | 'existing' | 'refused', unknown>> & {
+  readonly faults: readonly LineFault[]
+}
+type LineFault = Readonly<Record<'line' | 'error' | 'message', unknown>>
+
 function readAnswer(answer: unknown, lines: readonly Line[]): ManyCreated {
-  const { created, existing, refused, faults } = answer as ManyCreated
-  const isCount = (value: unknown) => Number.isSafeInteger(value)
-  if (![created, existing, refused].every(isCount)) throw new TypeError('the counts must be integers')
-  const read = ({ line, error, message }: PlantFault & { readonly line: number }): PlantFault => {
-    const { index } = lines[line - 1] as Line
-    return { index, error, message: `${message}` }
+  const { created, existing, refused, faults } = answer as Answer
+  return {
+    created: toNumber(created),
+    existing: toNumber(existing),
+    refused: toNumber(refused),
+    faults: faults.map(({ line, error, message }) => {
+      const { index } = lines[toNumber(line) - 1] as Line
+      return { index, error: toNumber(error), message: `${message}` }
+    }),
   }
-  return { created, existing, refused, faults: (faults as (PlantFault & { line: number })[]).map(read) }
 }

@@ -1,10 +1,25 @@
 /**
- * Parses an answer with each integer `id` as an exact bigint, in a record or an array of records.
+ * Parses an answer with every integer as an exact bigint.
  *
  * @throws SyntaxError
  */
 export function parseExactJson(text: string): unknown {
   return reviverGetsSource() ? parseBySource(text) : parseMarked(text)
+}
+
+/** Writes plain values and bigints as one JSON object on one line. `JSON.stringify` refuses bigints. */
+export function writeExactJson(members: object): string {
+  const texts = Object.entries(members).map(
+    ([name, value]) => `"${name}":${typeof value === 'bigint' ? value : JSON.stringify(value)}`,
+  )
+  return `{${texts.join()}}`
+}
+
+/** @throws TypeError if the value is not an integer that a JavaScript number holds exactly */
+export function toNumber(value: unknown): number {
+  const number = Number(value)
+  if (typeof value === 'bigint' && Number.isSafeInteger(number)) return number
+  throw new TypeError('an integer up to 2^53 is expected')
 }
 
 /** `source` is the number's text, since ES2026. */
@@ -15,9 +30,7 @@ const reviverGetsSource = () => parse('1', (_key, _value, context) => context?.s
 const integer = /^-?\d+$/
 
 function parseBySource(text: string): unknown {
-  return parse(text, (key, value, { source = '' } = {}) =>
-    key === 'id' && integer.test(source) ? BigInt(source) : value,
-  )
+  return parse(text, (_key, value, { source = '' } = {}) => (integer.test(source) ? BigInt(source) : value))
 }
 
 /** Cannot begin a plant's text, which has no U+0000. */
@@ -31,10 +44,9 @@ function parseMarked(text: string): unknown {
   const marked = text.replace(stringsAndNumbers, token =>
     integer.test(token) ? JSON.stringify(mark + token) : token,
   )
-  return parse(marked, (key, value) => {
+  return parse(marked, (_key, value) => {
     if (typeof value !== 'string' || !value.startsWith(mark)) return value
     const digits = value.slice(mark.length)
-    if (!integer.test(digits)) return value
-    return key === 'id' ? BigInt(digits) : Number(digits)
+    return integer.test(digits) ? BigInt(digits) : value
   })
 }

@@ -1,6 +1,6 @@
 import { errorNumbers } from './error-numbers.ts'
 import { NoAnswerError, RefusedError } from './errors.ts'
-import { parseExactJson } from './exact-json.ts'
+import { parseExactJson, toNumber } from './exact-json.ts'
 import { type RetryLimits, readRetryAfter, wait, waitBeforeRetry } from './retry.ts'
 
 /** A request of one operation, and how to read its answer. */
@@ -146,9 +146,8 @@ function understand<Result>(
 }
 
 function readRefusal(status: number, body: unknown): { number: number; message: string } | undefined {
-  const { error: number, message } = (body ?? {}) as { error?: unknown; message?: unknown }
-  const isRefusal = status >= 400 && typeof number === 'number' && typeof message === 'string'
-  return isRefusal ? { number, message } : undefined
+  const { error, message } = (body ?? {}) as { error?: unknown; message?: unknown }
+  return status >= 400 && typeof message === 'string' ? { number: toNumber(error), message } : undefined
 }
 
 /** Errors from 50000 on that are sent before the request is handled, so nothing was changed. */

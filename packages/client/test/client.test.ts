@@ -1,6 +1,8 @@
-import { createPlantClient, type PlantInput, RefusedError } from '@plant-store/client'
+import { createPlantClient, RefusedError } from '@plant-store/client'
 import { DomainError, plantIdMax, plantIdMin } from '@plant-store/domain'
+import { edgeIds, fullPlant, texts } from '@plant-store/domain/testing'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { parseExactJson, writeExactJson } from '../src/exact-json.ts'
 import { startMemoryStore } from './memory-store.ts'
 
 test('a plant goes through its whole life', async () => {
@@ -50,19 +52,41 @@ test('what need not be given may be undefined: the next page as the last one nam
   expect((await client.list({ after: last.next })).plants).toHaveLength(2)
 })
 
-test('ids and texts come back exactly as they went', async () => {
+/** Plants with every member, whose texts look like JSON and its numbers. */
+const plantsWithEveryMember = edgeIds.map((id, n) =>
+  fullPlant(
+    id,
+    ['"quoted" \\ {"id": 12345678901234567890}', '-17', '\\', ...texts][n % (texts.length + 3)] as string,
+  ),
+)
+
+async function everyMemberComesBack() {
   await using store = await startMemoryStore()
   const client = createPlantClient(store)
-  const ids = [plantIdMin, -(2n ** 53n) - 1n, -1n, 0n, 2n ** 53n + 1n, plantIdMax]
-  const names = ['', ' padded ', '"quoted" \\ {"id": 12345678901234567890}', '植物 🌿', '-17', '\u2028\u0001']
-  const plants: PlantInput[] = ids.map((id, n) => ({ id, name: names[n] as string, tag: '9007199254740993' }))
-
-  for (const plant of plants) expect(await client.create(plant)).toEqual(plant)
-  expect((await client.list()).plants).toEqual(plants)
-  for (const plant of plants) expect(await client.read(plant.id)).toEqual(plant)
-  for (const plant of plants) await client.remove(plant.id)
+  for (const plant of plantsWithEveryMember) {
+    expect(await client.create(plant)).toEqual(plant)
+    expect(await client.read(plant.id)).toEqual(plant)
+    await client.replace({ id: plant.id, name: '' })
+    expect((await client.replace(plant)).plant).toEqual(plant)
+  }
+  expect((await client.list()).plants).toEqual(plantsWithEveryMember)
+  for (const plant of plantsWithEveryMember) await client.remove(plant.id)
   expect(await client.list()).toEqual({ plants: [] })
-})
+  await client.createMany(plantsWithEveryMember)
+  expect((await client.list()).plants).toEqual(plantsWithEveryMember)
+}
+
+function integersAreExact() {
+  const members = { id: plantIdMin, height: 2n ** 53n + 1n, none: 0n, text: '\\"17', part: 2.5 }
+  expect(parseExactJson(`[${writeExactJson(members)}]`)).toEqual([members])
+  expect(parseExactJson('{"faults":[{"line":-1}],"part":1e3}')).toEqual({
+    faults: [{ line: -1n }],
+    part: 1000,
+  })
+}
+
+test('every member of a plant comes back exactly as it went', everyMemberComesBack)
+test('every integer is exact, at any depth and under any name', integersAreExact)
 
 describe('in an engine that does not tell a reviver the source', () => {
   beforeEach(() => {
@@ -80,16 +104,13 @@ describe('in an engine that does not tell a reviver the source', () => {
   })
   afterEach(() => void vi.restoreAllMocks())
 
-  test('ids are as exact', async () => {
+  test('every member of a plant comes back exactly as it went', everyMemberComesBack)
+  test('every integer is exact, at any depth and under any name', integersAreExact)
+
+  test('the number of a refusal is read', async () => {
     await using store = await startMemoryStore()
     const client = createPlantClient(store)
-    const plants = [
-      { id: plantIdMin, name: '\\"9007199254740993' },
-      { id: 2n ** 53n + 1n, name: '[-1, 2.5e3]', tag: '\\' },
-      { id: plantIdMax, name: '"', tag: '17' },
-    ]
-    for (const plant of plants) await client.create(plant)
-    expect((await client.list()).plants).toEqual(plants)
+    await client.create({ id: plantIdMax, name: '' })
     await expect(client.create({ id: plantIdMax, name: '' })).rejects.toMatchObject({ number: 40003 })
   })
 
