@@ -6,9 +6,11 @@ import {
   type PlantRepository,
   type PlantVersion,
   parsePlant,
+  parsePlantId,
   textBytes,
   type VersionedPlant,
 } from '@plant-store/domain'
+import { parseJsonRecord, writeJsonRecord } from '@plant-store/json'
 
 export interface Journal extends PlantRepository {
   close(): Promise<void>
@@ -19,15 +21,14 @@ export async function openJournal(path: string): Promise<Journal> {
   const file = await open(path, 'a+')
   const seedlings = new Map<PlantId, VersionedPlant>()
   for (const line of (await file.readFile('utf8')).split('\n').filter(line => line !== '')) {
-    const [id, kept, version] = JSON.parse(line) as [string, object | null, PlantVersion]
-    const plant = parsePlant({ name: '', ...kept, id: BigInt(id) })
-    if (kept === null) seedlings.delete(plant.id)
-    else seedlings.set(plant.id, { plant, version })
+    const { version, ...kept } = parseJsonRecord(line) as { version?: PlantVersion; id?: unknown }
+    if (version === undefined) seedlings.delete(parsePlantId(kept.id))
+    else seedlings.set(parsePlantId(kept.id), { plant: parsePlant(kept), version })
   }
 
   let written = Promise.resolve()
-  const append = (id: PlantId, kept: object | null, version?: PlantVersion) => {
-    const line = `${JSON.stringify([`${id}`, kept, version])}\n`
+  const append = (change: object) => {
+    const line = `${writeJsonRecord(change)}\n`
     written = written.then(async () => {
       await file.appendFile(line)
       await file.datasync()
@@ -35,15 +36,14 @@ export async function openJournal(path: string): Promise<Journal> {
     return written
   }
   const keep = async (plant: Plant) => {
-    const { id, ...kept } = plant
     const version = randomUUID() as string as PlantVersion
-    seedlings.set(id, { plant, version })
-    await append(id, kept, version)
+    seedlings.set(plant.id, { plant, version })
+    await append({ ...plant, version })
     return version
   }
   const remove = async (id: PlantId) => {
     if (!seedlings.delete(id)) return false
-    await append(id, null)
+    await append({ id })
     return true
   }
 

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { createPlantClient, RefusedError } from '@plant-store/client'
 import { type Plant, plantIdMax, plantIdMin } from '@plant-store/domain'
-import { plantRepositoryContract } from '@plant-store/domain/testing'
+import { fullPlant, plantRepositoryContract } from '@plant-store/domain/testing'
 import { openStorage } from '@plant-store/persistence'
 import { openJournal } from './journal.ts'
 import { labelOf, readLabel } from './label.ts'
@@ -33,11 +33,12 @@ test('the journal has its seedlings when it is opened again', async () => {
   const file = newFile()
   const journal = await openJournal(file)
   const [one, two] = [readLabel(`№ ${plantIdMin} · Fern`), readLabel(`№ ${plantIdMax} · Ficus · tree`)]
-  for (const seedling of [one, two]) await journal.insert(seedling)
+  const three = fullPlant(plantIdMax - 1n, 'every member')
+  for (const seedling of [one, two, three]) await journal.insert(seedling)
   await journal.remove(one.id)
   await journal.close()
   const again = await openJournal(file)
-  assert.deepEqual(await again.page({ limit: 10 }), [two])
+  assert.deepEqual(await again.page({ limit: 10 }), [three, two])
   await again.close()
 })
 
