@@ -244,13 +244,18 @@ const { rawJSON, parse: parseJson } = JSON as JSON & {
   parse(text: string, revive: Revive): unknown
 }
 
-/** Also writes the bounds of an int64, which a JavaScript number would round. */
+/** Also adds the bounds of an int64 without narrower ones. A JavaScript number would round them. */
 function withReferences(_key: string, value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value
-  const { title, format } = value as { title?: string; format?: string }
-  if (title !== undefined && titles.has(title)) return { $ref: `#/components/schemas/${title}` }
+  const {
+    title,
+    format,
+    minimum = rawJSON(`${plantIdMin}`),
+    maximum = rawJSON(`${plantIdMax}`),
+  } = value as Partial<Record<'title' | 'format' | 'minimum' | 'maximum', unknown>>
+  if (typeof title === 'string' && titles.has(title)) return { $ref: `#/components/schemas/${title}` }
   if (format !== 'int64') return value
-  return { ...value, minimum: rawJSON(`${plantIdMin}`), maximum: rawJSON(`${plantIdMax}`) }
+  return { ...value, minimum, maximum }
 }
 
 const exactly: Revive = (_name, value, { source }) =>
