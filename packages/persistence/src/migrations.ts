@@ -1,5 +1,5 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely'
-import { announceAddedPlants } from './announcing.ts'
+import { replaceTrigger } from './announcing.ts'
 import { newVersion, type Tables } from './tables.ts'
 
 /** The differences between the databases in table definitions. */
@@ -118,7 +118,7 @@ export async function migrate(
     await db.insertInto('schema_version').values({ version: 0 }).execute()
   }
   for (const migration of migrations.slice(found)) await migration(db, dialect)
-  for (const statement of announceAddedPlants[dialect.int64]) await statement.execute(db)
+  await replaceTrigger(db, dialect.int64)
   await db.updateTable('schema_version').set({ version: schemaVersion }).execute()
 }
 

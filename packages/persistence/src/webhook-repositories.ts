@@ -58,7 +58,8 @@ export function createWebhookRepositories({
   return {
     webhooks: {
       async add({ id, url, allowsPrivate, createdAt }, secret) {
-        await submit(['insertWebhook', id, url, flag(allowsPrivate), milliseconds(createdAt), secret])
+        const row = [id, url, flag(allowsPrivate), milliseconds(createdAt), secret] as const
+        await submitAll([['beginAnnouncing'], ['insertWebhook', ...row]])
       },
       list: async () => (await read<WebhookRow>('webhooks')).map(toWebhook),
       async remove(id) {

@@ -1,10 +1,12 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely'
-import { databaseTime } from './announcing.ts'
+import { announceOnSqlite, databaseTime } from './announcing.ts'
 import { type Tables, textBytesInSql } from './tables.ts'
 
 /** The differences between the databases in statements. */
 export interface WebhookDialect {
   readonly now: RawBuilder<unknown>
+  /** Lets added plants be announced, with the first webhook at the latest. */
+  readonly announce: RawBuilder<unknown>
   /** Returns a table `given` of a change's parameters. */
   given(columns: Readonly<Record<string, 'text' | 'bigint'>>): RawBuilder<unknown>
   /** Returns the clause that reports the affected rows. */
@@ -13,6 +15,7 @@ export interface WebhookDialect {
 
 export const sqliteWebhooks: WebhookDialect = {
   now: databaseTime.integer,
+  announce: announceOnSqlite,
   given: columns => {
     const values = Object.keys(columns).map(column => sql`${''} as ${sql.ref(column)}`)
     return sql`(select ${sql.join(values)}) as given`
@@ -24,7 +27,7 @@ export const sqliteWebhooks: WebhookDialect = {
 const sweepRowsMax = 2_000
 
 /** Returns the statements of webhooks and deliveries. The values are placeholders, and each `given` names its own. */
-export function webhookStatements(db: Kysely<Tables>, { now, given, affected }: WebhookDialect) {
+export function webhookStatements(db: Kysely<Tables>, { now, announce, given, affected }: WebhookDialect) {
   const compiled = <Name extends string>(statements: Record<Name, RawBuilder<unknown>>) => {
     const entries = Object.entries<RawBuilder<unknown>>(statements)
     return Object.fromEntries(entries.map(([name, each]) => [name, each.compile(db).sql])) as Record<
@@ -80,6 +83,7 @@ export function webhookStatements(db: Kysely<Tables>, { now, given, affected }: 
         ) ${givenUpFirst}`,
     }),
     change: compiled({
+      beginAnnouncing: announce,
       insertWebhook: sql`
         insert into webhooks (id, url, allows_private, created_at, secret)
         select id, url, allows_private, created_at, secret

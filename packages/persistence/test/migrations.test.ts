@@ -15,7 +15,7 @@ import {
 } from '@plant-store/persistence'
 import { schemaVersion } from '@plant-store/persistence/testing'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { plant, plantId } from './store-folder.ts'
+import { addWebhook, plant, plantId } from './store-folder.ts'
 import { earlierVersions, type Subject, subjects } from './store-subjects.ts'
 
 test('every earlier version is tried', () => {
@@ -85,7 +85,10 @@ describe.each(Object.entries(subjects))('on %s', (_, make) => {
     )
     await (await openStorage({ url: store.url }))[Symbol.asyncDispose]()
     await using another = await make()
-    await (await openStorage({ url: another.url }))[Symbol.asyncDispose]()
+    {
+      await using storage = await openStorage({ url: another.url })
+      await addWebhook(storage)
+    }
     expect(await store.schema()).toEqual(await another.schema())
   })
 

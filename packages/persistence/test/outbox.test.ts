@@ -1,17 +1,11 @@
 import { openArchive, openStorage, type Storage } from '@plant-store/persistence'
-import { mintSecret, type WebhookId } from '@plant-store/webhooks'
+import type { WebhookId } from '@plant-store/webhooks'
 import { outboxContract } from '@plant-store/webhooks/testing'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { statements as postgresStatements } from '../src/postgres/statements.ts'
 import { statements as sqliteStatements } from '../src/sqlite/statements.ts'
-import { plant, plantId } from './store-folder.ts'
+import { addWebhook, plant, plantId } from './store-folder.ts'
 import { type Subject, subjects } from './store-subjects.ts'
-
-const addWebhook = ({ webhooks }: Storage, name = 'webhook') =>
-  webhooks.add(
-    { id: name as WebhookId, url: 'https://a.example/', allowsPrivate: false, createdAt: new Date(0) },
-    mintSecret(),
-  )
 
 /** The ids and names of the plants that wait for any webhook, in the order as created. */
 async function announced({ outbox, webhooks }: Storage): Promise<string[]> {
@@ -76,6 +70,19 @@ describe.each(Object.entries(subjects).filter(([name]) => name !== 'SQLite with 
         '7 keep',
         '8 replace',
       ])
+    })
+
+    test('the first webhook hears of plants that a store which was open before adds', async () => {
+      const { plants } = storage
+      await plants.insert(plant(1, 'before'))
+      {
+        await using other = await openStorage({ url: store.url })
+        await addWebhook(other)
+      }
+      await plants.insert(plant(2, 'insert'))
+      await plants.insertAll?.([plant(3, 'insertAll')])
+      await plants.save(plant(4, 'save'))
+      expect(await announced(storage)).toEqual(['2 insert', '3 insertAll', '4 save'])
     })
 
     test('the event has the version of the plant as it was added', async () => {

@@ -36,7 +36,6 @@ function dropColumn(file: string): void {
   const database = new Database(file)
   database.exec(`
     drop index plants_by_tag;
-    drop trigger announce_added_plant;
     alter table plants drop column tag`)
   database.close()
 }

@@ -2,12 +2,20 @@ import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Plant, type PlantId, parsePlant, parsePlantId } from '@plant-store/domain'
+import type { Storage } from '@plant-store/persistence'
+import { mintSecret, type WebhookId } from '@plant-store/webhooks'
 
 export { temporaryFolder } from '@plant-store/harness/vitest'
 
 export const plant = (id: number | bigint, name = `plant ${id}`, tag?: string): Plant =>
   parsePlant({ id: BigInt(id), name, tag })
 export const plantId = (id: number | bigint): PlantId => parsePlantId(BigInt(id))
+
+export const addWebhook = ({ webhooks }: Pick<Storage, 'webhooks'>, name = 'webhook') =>
+  webhooks.add(
+    { id: name as WebhookId, url: 'https://a.example/', allowsPrivate: false, createdAt: new Date(0) },
+    mintSecret(),
+  )
 
 /** The files in a folder, each with the hash of its content. */
 export function snapshot(folder: string): Record<string, string> {

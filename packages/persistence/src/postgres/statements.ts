@@ -46,6 +46,8 @@ const uses = unnest<{ hash: string; used_at: bigint }>(['text', 'bigint'])
 
 const webhookDialect: WebhookDialect = {
   now: databaseTime.bigint,
+  // The trigger is there from the start.
+  announce: sql`select`,
   given: columns => {
     const names = Object.keys(columns).map(column => sql.ref(column))
     return sql`${unnest(Object.values(columns))} as given(${sql.join(names)})`
@@ -92,7 +94,7 @@ export const statements: Statements = {
   },
   /**
    * One statement for any number of rows with distinct keys. Each parameter is the array of a column, and the result is
-   * the keys of the changed rows. Uses only SQL that PostgreSQL, CockroachDB and YugabyteDB share.
+   * the keys of the changed rows.
    */
   change: {
     ...shared.change,
