@@ -8,7 +8,7 @@ import { type PlantRow, textBytesOf } from './tables.ts'
 /** What a storage needs of a database. Its rejections become DomainError `store-unavailable`. */
 export interface StatementDatabase
   extends Pick<StatementRunner, 'read' | 'readPage'>,
-    Pick<GroupCommitOptions, 'runTransaction' | 'transactionsMax'> {
+    Pick<GroupCommitOptions, 'runTransaction' | 'batchesMax'> {
   /** Runs bulk changes, for which single ones need not wait. By default `runTransaction`. */
   readonly runBulk?: GroupCommitOptions['runTransaction']
   /** Rejects while the database cannot be read or written. */
@@ -23,27 +23,28 @@ export interface CreateStorageOptions extends Pick<StorageObserver, 'onStateChan
 
 /** Returns a storage on a database: concurrent changes share a commit, and outages are reported. */
 export function createStorage(
-  { runTransaction, runBulk, transactionsMax, read, readPage, check, close }: StatementDatabase,
+  { runTransaction, runBulk, batchesMax, read, readPage, check, close }: StatementDatabase,
   { limits = defaultGroupCommitLimits, onStateChange }: CreateStorageOptions = {},
 ): Storage {
-  const noted = <Result>(work: Promise<Result>): Promise<Result> =>
-    work.catch(cause => outages.failed(isDomainError(cause) ? cause : unusable(cause)))
+  // `outages` is defined below, as it submits changes itself.
+  const reporting = <Result>(work: Promise<Result>): Promise<Result> =>
+    work.catch(cause => outages.reportAndThrow(isDomainError(cause) ? cause : unusable(cause)))
   const commitWith = (run: GroupCommitOptions['runTransaction']) =>
-    createGroupCommit({ runTransaction: batch => noted(run(batch)), transactionsMax, limits })
+    createGroupCommit({ runTransaction: batch => reporting(run(batch)), batchesMax, limits })
   const single = commitWith(runTransaction)
   const bulk = runBulk && commitWith(runBulk)
   const { submit } = single
   const { submitAll } = bulk ?? single
-  const outages = watchOutages(() => noted(check()), submit, onStateChange)
+  const outages = watchOutages(() => reporting(check()), submit, onStateChange)
 
   return {
     ...createRepositories({
       submit,
       submitAll,
-      read: (statement, ...parameters) => noted(read(statement, ...parameters)),
-      readPage: (statement, ...parameters) => noted(readPage(statement, ...parameters)),
+      read: (statement, ...parameters) => reporting(read(statement, ...parameters)),
+      readPage: (statement, ...parameters) => reporting(readPage(statement, ...parameters)),
     }),
-    check: () => noted(check()),
+    check: () => reporting(check()),
     pending: () => single.pending() + (bulk?.pending() ?? 0),
     async [Symbol.asyncDispose]() {
       outages.end()

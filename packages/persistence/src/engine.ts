@@ -1,3 +1,5 @@
+// `@plant-store/persistence/engine`: what an engine for another database is made of.
+
 export {
   type CreateStorageOptions,
   createStorage,

@@ -29,11 +29,11 @@ export const defaultGroupCommitLimits: GroupCommitLimits = {
 export interface GroupCommitOptions {
   /**
    * Makes the changes of a batch in order in one transaction, which other batches may share. Resolves to the affected
-   * rows of each once they are durable. If it rejects, all or none were made. Calls take effect in order.
+   * rows of each once they are durable. If it rejects, all of them are stored, or none. Calls take effect in order.
    */
   readonly runTransaction: (batch: readonly Change[]) => Promise<readonly number[]>
-  /** Calls of `runTransaction` under way. Changes that arrive meanwhile share the next one. */
-  readonly transactionsMax: number
+  /** Batches under way, without an outcome. Beyond it, changes that arrive wait, and share the next one. */
+  readonly batchesMax: number
   readonly limits: GroupCommitLimits
 }
 
@@ -57,19 +57,19 @@ interface Submitted {
 }
 
 /**
- * Turns of the event loop between the end of a transaction and the next one: clients with an answer send their next
- * change in that time, and share it.
+ * Turns of the event loop between the end of a batch and the next one, if changes waited for it, as on PostgreSQL:
+ * clients with an answer send their next change in that time, and share it.
  */
-const turnsAfterTransaction = 2
+const turnsAfterBatch = 2
 
-/** Makes changes that arrive together, or during a transaction, share a transaction. */
+/** Makes changes that arrive together, or while `batchesMax` batches are under way, share a transaction. */
 export function createGroupCommit({
   runTransaction,
-  transactionsMax,
+  batchesMax,
   limits,
 }: GroupCommitOptions): GroupCommit {
   const queue: Submitted[] = []
-  const transactions = new Set<Promise<void>>()
+  const underWay = new Set<Promise<void>>()
   let pending = 0
   let pendingText = 0
   let isScheduled = false
@@ -83,13 +83,13 @@ export function createGroupCommit({
 
   const runQueue = () => {
     isScheduled = false
-    while (queue.length > 0 && transactions.size < transactionsMax) {
-      const transaction = runBatch(takeBatch()).finally(() => {
-        transactions.delete(transaction)
+    while (queue.length > 0 && underWay.size < batchesMax) {
+      const running = runBatch(takeBatch()).finally(() => {
+        underWay.delete(running)
         if (isClosed) runQueue()
-        else if (queue.length > 0) schedule(turnsAfterTransaction)
+        else if (queue.length > 0) schedule(turnsAfterBatch)
       })
-      transactions.add(transaction)
+      underWay.add(running)
     }
   }
 
@@ -143,7 +143,7 @@ export function createGroupCommit({
     async drain() {
       isClosed = true
       runQueue()
-      while (transactions.size > 0) await Promise.all(transactions)
+      while (underWay.size > 0) await Promise.all(underWay)
     },
   }
 }

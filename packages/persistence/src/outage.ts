@@ -9,8 +9,8 @@ const checkEveryMs = 1_000
 const noChange: Change = ['markTokenUsed', '', 0n]
 
 export interface OutageWatch {
-  /** Records a failure and throws it. */
-  readonly failed: (error: DomainError) => never
+  /** Reports an outage if the error is `store-unavailable`, and throws the error. */
+  readonly reportAndThrow: (error: DomainError) => never
   /** To be called before the store is closed: later failures are not an outage. */
   end(): void
 }
@@ -53,7 +53,7 @@ export function watchOutages(
   }
 
   return {
-    failed(error) {
+    reportAndThrow(error) {
       if (error.code !== 'store-unavailable' || isEnded) throw error
       hasFailed = true
       if (checking === undefined) {

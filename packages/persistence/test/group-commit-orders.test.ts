@@ -20,7 +20,7 @@ test('each change has the outcome of its transaction, once and no earlier, whate
     fc.array(step, { maxLength: 80, size: 'max' }),
     fc.constantFrom(1, 2, Number.POSITIVE_INFINITY),
     fc.constantFrom(fewRows, littleText),
-    async (scheduler, steps, transactionsMax, limits) => {
+    async (scheduler, steps, batchesMax, limits) => {
       const begun: string[] = []
       const ended = new Map<string, 'committed' | 'failed'>()
       const outcomes: { name: string; outcome: string }[] = []
@@ -29,11 +29,11 @@ test('each change has the outcome of its transaction, once and no earlier, whate
       let underWay = 0
       let ends: 'committed' | 'failed' = 'committed'
       const groupCommit = createGroupCommit({
-        transactionsMax,
+        batchesMax,
         limits,
         async runTransaction(batch) {
           underWay++
-          if (underWay > transactionsMax) broken.push(`${underWay} transactions at once`)
+          if (underWay > batchesMax) broken.push(`${underWay} transactions at once`)
           if (batch.length > batchRowsMax) broken.push(`${batch.length} changes in one`)
           begun.push(...batch.map(nameOf))
           await scheduler.schedule(Promise.resolve())
@@ -102,7 +102,7 @@ test('what comes in the two turns after a transaction shares the next one, and w
   const ends: (() => void)[] = []
   const begun: string[][] = []
   const { submit } = createGroupCommit({
-    transactionsMax: 1,
+    batchesMax: 1,
     limits: littleText,
     async runTransaction(batch) {
       begun.push(batch.map(nameOf))

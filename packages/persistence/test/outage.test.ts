@@ -112,7 +112,7 @@ function watch() {
     asked.push(part)
     if (store[part]) throw store[part]
   }
-  const { failed, end } = watchOutages(
+  const { reportAndThrow, end } = watchOutages(
     () => ask('check'),
     () => ask('change').then(() => 0),
     state => states.push(state.ready ? 'works' : state.reason),
@@ -122,7 +122,7 @@ function watch() {
     asked,
     store,
     end,
-    fail: (error: DomainError) => expect(() => failed(error)).toThrow(error),
+    fail: (error: DomainError) => expect(() => reportAndThrow(error)).toThrow(error),
   }
 }
 

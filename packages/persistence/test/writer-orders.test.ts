@@ -65,7 +65,7 @@ test('each batch is settled once and with its own rows, whatever shares a transa
           const reached = waiting.length + (outage === undefined ? 1 : 0)
           const batch = names.map((name): Change => ['insertPlant', `${name}`])
           settled.push(
-            writer.runTransaction(batch).then(
+            writer.write(batch).then(
               rows => void ends.push(...names.map((name, at) => `${name}: ${rows[at]} of ${rows.length}`)),
               ({ cause }) => void ends.push(...names.map(name => `${name}: ${cause.message}`)),
             ),

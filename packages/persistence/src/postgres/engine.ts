@@ -44,7 +44,7 @@ export function attachPostgres(
   const writer = createReconnectingConnection(server)
   const readers = Array.from({ length: readConnectionsMax }, () => createReconnectingConnection(server))
   const leastBusy = () => readers.reduce((least, each) => (each.inFlight < least.inFlight ? each : least))
-  const answering = <Result>(work: Promise<Result>) => inTime(timeoutMs, work).catch(outages.failed)
+  const answering = <Result>(work: Promise<Result>) => inTime(timeoutMs, work).catch(outages.reportAndThrow)
 
   const groupCommit = createGroupCommit({
     async runTransaction(batch) {
@@ -54,7 +54,7 @@ export function attachPostgres(
       onCommit({ changes: batch.length, ms: performance.now() - begun })
       return affectedRows
     },
-    transactionsMax: 1,
+    batchesMax: 1,
     limits,
   })
   const submit: StatementRunner['submit'] = change => answering(groupCommit.submit(change))

@@ -63,7 +63,7 @@ export function createMemoryEngine(): Engine {
       await bringUpToDate(connection)
       const runTransaction = prepareTransaction(connection, statements.change)
       const writer: Writer = {
-        async runTransaction(batch) {
+        async write(batch) {
           const begun = performance.now()
           const affectedRows = runTransaction([batch]).flat()
           onCommit({ changes: batch.length, ms: performance.now() - begun })
@@ -106,9 +106,9 @@ function storageOn(
 
   return createStorage(
     {
-      runTransaction: single.runTransaction,
-      runBulk: bulk.runTransaction,
-      transactionsMax: Number.POSITIVE_INFINITY,
+      runTransaction: single.write,
+      runBulk: bulk.write,
+      batchesMax: Number.POSITIVE_INFINITY,
       read,
       readPage,
       async check() {

@@ -2,6 +2,7 @@ import { DummyDriver, Kysely, SqliteAdapter, SqliteIntrospector, SqliteQueryComp
 import { createStatements } from '../shared-statements.ts'
 import type { Tables } from '../tables.ts'
 
+/** The SQL of every statement on SQLite, by name. Kysely only compiles them: better-sqlite3 prepares and runs them. */
 export const statements = createStatements(
   new Kysely<Tables>({
     dialect: {

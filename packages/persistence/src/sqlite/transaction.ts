@@ -11,14 +11,16 @@ export function prepareAll<Name extends string>(
 }
 
 /**
- * Returns a function that makes the changes of a batch in order in one transaction, and returns the affected rows of
- * each. If it throws, none was made.
+ * Returns a function that makes the changes of all batches in order in one transaction, and returns the affected rows
+ * of each batch. If it throws, all changes are stored, or none.
  */
 export function prepareTransaction(
   connection: Database.Database,
   statements: Statements['change'],
 ): (batches: Iterable<readonly Change[]>) => number[][] {
   const prepared = prepareAll(connection, statements)
+  // `transaction` runs the function between BEGIN and COMMIT. Batches that arrive meanwhile join, as `Array.from` asks
+  // for each only when it has run the one before.
   // Immediate: a transaction that begins with a read may be refused its first write without waiting for the
   // lock.
   return connection.transaction((batches: Iterable<readonly Change[]>) =>

@@ -19,13 +19,13 @@ export type WriterCommand = { readonly connect: MessagePort; readonly lane: Writ
 /** Single changes overtake bulk ones, and wait for few of them. */
 export type WriterLane = 'single' | 'bulk'
 
-/** Sent to a port, batch by batch in order of arrival. */
+/** Sent to a MessagePort, batch by batch in order of arrival. */
 export type WriterAnswer =
-  /** The affected rows of the next changes. Only one port gets the commit. */
+  /** The affected rows of the next changes. Only one MessagePort gets the commit. */
   | { readonly affectedRows: readonly number[]; readonly commit?: Commit }
-  /** Why none of the next changes was made. */
+  /** Why the next changes failed: all of their transaction are stored, or none. */
   | { readonly reason: string; readonly changes: number }
-  /** To every port: why the writer cannot write, or `undefined` once it can again. */
+  /** To every MessagePort: why the writer cannot write, or `undefined` once it can again. */
   | { readonly outage: string | undefined }
 
 /** Starts the only thread that writes to a store. */
@@ -59,8 +59,11 @@ export async function startWriter(
 
 /** The writer as other threads use it. */
 export interface Writer {
-  /** Resolves to the affected rows once the changes are durable. Calls take effect in their order. */
-  runTransaction(batch: readonly Change[]): Promise<readonly number[]>
+  /**
+   * Resolves to the affected rows once the changes are durable. If it rejects, all of them are stored, or none. Calls
+   * take effect in their order.
+   */
+  write(batch: readonly Change[]): Promise<readonly number[]>
   /** Returns why nothing can be written, or `undefined`. */
   outage(): string | undefined
   close(): void
@@ -97,7 +100,7 @@ export function connectToWriter(port: MessagePort, onCommit: (commit: Commit) =>
   })
 
   return {
-    runTransaction(changes) {
+    write(changes) {
       if (outage !== undefined) return Promise.reject(couldNotWrite(outage))
       const batch = { changes: changes.length, ...Promise.withResolvers<readonly number[]>() }
       batches.push(batch)

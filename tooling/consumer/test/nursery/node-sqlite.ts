@@ -55,7 +55,7 @@ export async function openNodeSqlite(file: string): Promise<Storage> {
       rowsWithin(textBytesMax, reads[name].iterate(values) as Iterable<PlantRow>),
     runTransaction: batch =>
       transact(() => batch.map(([name, ...values]) => Number(changes[name].run(values).changes))),
-    transactionsMax: 1,
+    batchesMax: 1,
     check: async () => void reads.anyToken.all([]),
     close: () => database.close(),
   })

@@ -1,0 +1,90 @@
+import { MessageChannel, type MessagePort } from 'node:worker_threads'
+import { onTestFinished, test, vi } from 'vitest'
+import type { Change } from '../src/group-commit.ts'
+import { createCollector } from '../src/sqlite/collector.ts'
+import type { WriterLane } from '../src/sqlite/writer.ts'
+
+const singleRowsMax = 10
+
+/** Returns a collector, and the two lanes of one thread to the writer. */
+function openLanes() {
+  const ports = new Map<MessagePort, WriterLane>()
+  const open = (lane: WriterLane) => {
+    const { port1: far, port2: near } = new MessageChannel()
+    onTestFinished(() => far.close())
+    ports.set(near, lane)
+    return { near, send: (name: string, changes = 1) => far.postMessage(batchOf(name, changes)) }
+  }
+  return { bulk: open('bulk'), single: open('single'), collect: createCollector(ports, singleRowsMax) }
+}
+
+const batchOf = (name: string, changes = 1): Change[] =>
+  Array.from({ length: changes }, () => ['removeToken', name])
+
+/** Goes through the batches as a transaction does, and returns their names. */
+function run(batches: Iterable<readonly Change[]>, meanwhile: (name: unknown) => void = () => {}): unknown[] {
+  return Array.from(batches, ([first]) => {
+    const name = first?.[1]
+    meanwhile(name)
+    return name
+  })
+}
+
+test('a transaction takes what waits when it begins and what arrives during its statements', ({ expect }) => {
+  const { single, collect } = openLanes()
+  single.send('waits')
+  const { batches, taken } = collect(single.near, batchOf('first'))
+  // Without a single step of the transaction: if it cannot begin, these fail with it.
+  expect(taken).toHaveLength(2)
+  single.send('arrives before')
+  const names = run(batches, name => {
+    if (name === 'arrives before') single.send('arrives during the last statement')
+  })
+  expect(names).toEqual(['first', 'waits', 'arrives before', 'arrives during the last statement'])
+  expect(taken).toEqual(names.map(() => ({ port: single.near, changes: 1 })))
+  single.send('arrives during COMMIT')
+  expect(taken).toHaveLength(4)
+  expect(run(collect(single.near, batchOf('next')).batches)).toEqual(['next', 'arrives during COMMIT'])
+})
+
+test('single changes overtake bulk ones', ({ expect }) => {
+  const { bulk, single, collect } = openLanes()
+  for (const name of ['bulk 1', 'bulk 2']) bulk.send(name)
+  for (const name of ['single 1', 'single 2']) single.send(name)
+  const { batches } = collect(bulk.near, batchOf('first'))
+  expect(run(batches)).toEqual(['first', 'single 1', 'single 2', 'bulk 1', 'bulk 2'])
+})
+
+test('a full transaction takes no further single changes, and still bulk ones', ({ expect }) => {
+  const { bulk, single, collect } = openLanes()
+  single.send('last', singleRowsMax)
+  single.send('too late')
+  bulk.send('bulk')
+  const { batches } = collect(single.near, batchOf('first', singleRowsMax - 1))
+  expect(run(batches)).toEqual(['first', 'last', 'bulk'])
+})
+
+test('a transaction takes 500 bulk changes within a second of a single one, and 8,000 otherwise', ({
+  expect,
+}) => {
+  let now = 0
+  const clock = vi.spyOn(performance, 'now').mockImplementation(() => now)
+  onTestFinished(() => clock.mockRestore())
+  const { bulk, single, collect } = openLanes()
+  const takenWith = (port: MessagePort) => {
+    for (let sent = 0; sent < 100; sent++) bulk.send('bulk', 100)
+    const { batches, taken } = collect(port, batchOf('first'))
+    run(batches)
+    const rows = taken.slice(1).reduce((sum, { changes }) => sum + changes, 0)
+    // The rest, so that each transaction finds the same.
+    while (run(collect(single.near, batchOf('empty')).batches).length > 1) {}
+    return rows
+  }
+  const { near } = bulk
+  expect(takenWith(near)).toBe(8_000)
+  now += 1_000
+  expect(takenWith(near)).toBe(500)
+  expect(takenWith(single.near)).toBe(500)
+  now += 1_001
+  expect(takenWith(near)).toBe(8_000)
+})
