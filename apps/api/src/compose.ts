@@ -34,16 +34,16 @@ export async function startService(
 ): Promise<RunningService> {
   const { logger, write: writeLog } = log
   await using starting = new AsyncDisposableStack()
-  const parts = await openParts(config, log, config.courier === 'on', starting)
+  const parts = await startAllButHttp(config, log, config.courier === 'on', starting)
   const { storage, storeLog, counters, threads, metrics, courier } = parts
 
   await using _claim = await claimStart(config)
   const listening = { ...config, port: await findPort(config) }
   if (storage.share === undefined) {
     // Imported only if needed: with HTTP threads, this thread does without Fastify.
-    const { openHttpServer } = await import('./http-server.ts')
+    const { openThreadServer } = await import('./http-server.ts')
     const alone = { ...listening, httpThreads: 1 }
-    const server = starting.use(await openHttpServer(alone, storage, logger, counters, metrics))
+    const server = starting.use(await openThreadServer(alone, storage, logger, counters, metrics))
     await server.listen()
   } else {
     // This thread only supervises, so it reacts to a signal at once.
@@ -55,7 +55,7 @@ export async function startService(
     }))
     await threads.listen()
   }
-  // Begins while requests are still answered. `openParts` waits for its end, before it closes the store.
+  // Begins while requests are still answered. `startAllButHttp` waits for its end, before it closes the store.
   starting.defer(() => void courier?.stop())
 
   const usesStoredTokens = config.accessTokens.length === 0
@@ -78,12 +78,13 @@ export async function startService(
 /** Starts a courier without an HTTP server. */
 export async function startCourierAlone(config: Config, log: ProcessLog): Promise<AsyncDisposable> {
   await using starting = new AsyncDisposableStack()
-  const { courier } = await openParts(config, log, true, starting)
+  const { courier } = await startAllButHttp(config, log, true, starting)
   if (courier === undefined) throw new Error('DATABASE_URL: a store in memory is for one process')
   return starting.move()
 }
 
-async function openParts(
+/** Opens the store, and starts the courier and the metrics port. The HTTP threads are left to the caller to start. */
+async function startAllButHttp(
   config: Config,
   { logger }: ProcessLog,
   delivers: boolean,

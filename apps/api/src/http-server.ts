@@ -17,24 +17,24 @@ import type { Counters } from './counters.ts'
 /** The share of the shutdown timeout for draining. The rest is for pending changes and for closing the store. */
 const drainShare = 0.8
 
-export interface HttpServer extends AsyncDisposable {
+export interface ThreadServer extends AsyncDisposable {
   listen(): Promise<void>
   /** Accepts no new connections. Open ones are still served. */
   stopListening(): Promise<void>
 }
 
 /**
- * Opens an HTTP server on the storage, in this thread. Its disposal answers the requests that have arrived. If one
+ * Opens the HTTP server of this thread on the storage, as configured. Its disposal answers the requests that have arrived. If one
  * cannot be answered in time, the thread's exit code is 1.
  */
-export async function openHttpServer(
+export async function openThreadServer(
   config: Config,
   storage: Storage,
   logger: Logger,
   { onAnswer, onConnection }: Counters,
   metrics: () => Promise<string>,
   wrongTokenCounts?: SharedArrayBuffer,
-): Promise<HttpServer> {
+): Promise<ThreadServer> {
   const tracing =
     config.tracesEndpoint === undefined ? undefined : (await import('./opentelemetry.ts')).startTracing()
   const store = createPlantStore({ plants: storage.plants })

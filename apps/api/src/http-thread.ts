@@ -3,7 +3,7 @@ import { attachStorage, type SharedStorage, type StoreState } from '@plant-store
 import { createBirpc } from 'birpc'
 import type { Config } from './config.ts'
 import { createCounters } from './counters.ts'
-import { openHttpServer } from './http-server.ts'
+import { openThreadServer } from './http-server.ts'
 import { gatherLog } from './log.ts'
 import type { Samples } from './metrics.ts'
 
@@ -62,7 +62,14 @@ await using storage = await attachStorage(shared, {
   onStateChange: owner.onStateChange.asEvent,
 })
 const logger = gatherLog(config.logLevel, owner.writeLog.asEvent)
-await using server = await openHttpServer(config, storage, logger, counters, owner.metrics, wrongTokenCounts)
+await using server = await openThreadServer(
+  config,
+  storage,
+  logger,
+  counters,
+  owner.metrics,
+  wrongTokenCounts,
+)
 ready.resolve()
 await stopped.promise
 port.unref()

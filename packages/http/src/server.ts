@@ -8,7 +8,7 @@ import { describeRoutes } from './answer/description.ts'
 import { createAuthentication } from './auth/authenticate.ts'
 import { createThrottle } from './auth/throttle.ts'
 import { announceStop } from './connection/drain.ts'
-import { connectionsOf, openServer } from './connection/open-server.ts'
+import { connectionsOf, createNodeServer } from './connection/node-server.ts'
 import { defaultServerLimits, type ServerLimits } from './limits.ts'
 import { openDoor } from './request/door.ts'
 import { countHeldBytes } from './request/held-bytes.ts'
@@ -72,8 +72,8 @@ export function createServer(options: ServerOptions): FastifyInstance {
     bodyLimit: limits.bodyBytesMax,
     trustProxy: trustedProxies.length > 0 && trustNear(trustedProxies),
     // Otherwise Fastify opens a second server for localhost, without these options.
-    serverFactory: route => openServer(limits, logRequest, allowOrigins(corsOrigins, route)),
-    // `openServer` handles them.
+    serverFactory: route => createNodeServer(limits, logRequest, allowOrigins(corsOrigins, route)),
+    // `createNodeServer` handles them.
     clientErrorHandler: () => {},
     // Requests sent before the shutdown are still answered.
     return503OnClosing: false,

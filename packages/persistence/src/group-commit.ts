@@ -57,17 +57,13 @@ interface Submitted {
 }
 
 /**
- * Turns of the event loop between the end of a batch and the next one, if changes waited for it, as on PostgreSQL:
- * clients with an answer send their next change in that time, and share it.
+ * Turns of the event loop between the end of a batch and the next one, for which changes wait on PostgreSQL. Clients
+ * with an answer send their next change in that time, and share it.
  */
 const turnsAfterBatch = 2
 
 /** Makes changes that arrive together, or while `batchesMax` batches are under way, share a transaction. */
-export function createGroupCommit({
-  runTransaction,
-  batchesMax,
-  limits,
-}: GroupCommitOptions): GroupCommit {
+export function createGroupCommit({ runTransaction, batchesMax, limits }: GroupCommitOptions): GroupCommit {
   const queue: Submitted[] = []
   const underWay = new Set<Promise<void>>()
   let pending = 0

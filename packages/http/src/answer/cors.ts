@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance } from 'fastify'
-import type { Route } from '../connection/open-server.ts'
+import type { Route } from '../connection/node-server.ts'
 import { requestIdField } from '../request/request-log.ts'
 
 const allowedMethods = 'GET, HEAD, POST, PUT, DELETE'

@@ -1,7 +1,7 @@
 import type { Server } from 'node:http'
 import { Server as SocketServer } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { type Connection, connectionsOf } from './open-server.ts'
+import { type Connection, connectionsOf } from './node-server.ts'
 
 /**
  * How long a connection without a request stays open. A client that sends another request in that time learns from the
@@ -31,7 +31,7 @@ export function announceStop(server: Server): void {
  * a client with an answer may already connect again.
  */
 export async function stopListening(server: Server): Promise<void> {
-  connectionsOf(server).deferred = []
+  connectionsOf(server).untilDrain = []
   // The kernel resets connections that are not accepted, and Node accepts one in each turn of its loop.
   let turnsWithout = 0
   const noteAccepted = () => {
@@ -58,14 +58,14 @@ export async function drain(server: Server, timeoutMs: number): Promise<number> 
   if (server.listening) await stopListening(server)
   announceStop(server)
   const connections = connectionsOf(server)
-  const { deferred = [] } = connections
-  connections.deferred = undefined
+  const { untilDrain = [] } = connections
+  connections.untilDrain = undefined
   const open = [...connections.open.values()]
   const closed = open.map(({ socket }) => new Promise(resolve => socket.once('close', resolve)))
   for (const { lastResponse } of open) {
     if (lastResponse !== undefined && !lastResponse.headersSent) lastResponse.shouldKeepAlive = false
   }
-  for (const route of deferred) route()
+  for (const route of untilDrain) route()
 
   const reapFrom = performance.now() + idleGraceMs
   const reaping = setInterval(() => {

@@ -4,7 +4,7 @@ import { writeFailure } from '../answer/answer.ts'
 import { type Failure, RequestError, type RequestErrorCode, toFailure } from '../answer/failures.ts'
 import { timedByLine } from '../request/lines.ts'
 import { type RequestLog, requestId, requestIdField } from '../request/request-log.ts'
-import type { Connection } from './open-server.ts'
+import type { Connection } from './node-server.ts'
 
 /** For a client to read the last answer and close, before the connection is destroyed. */
 const lingerTimeoutMs = 1_000

@@ -25,8 +25,8 @@ export interface Connection {
 export interface Connections {
   readonly open: Map<Socket, Connection>
   waitingRequests: number
-  /** While the server stops listening: callbacks that route the requests received since, once it drains. */
-  deferred: (() => void)[] | undefined
+  /** While the server stops listening: callbacks that route the requests received since. Called once it drains. */
+  untilDrain: (() => void)[] | undefined
   isDraining: boolean
   /** Aborted to end batches that are still arriving, so that they are answered. */
   readonly ending: AbortController
@@ -40,8 +40,8 @@ export function connectionsOf(server: Server): Connections {
   return ofServers.get(server) as Connections
 }
 
-/** Returns Node's server, with the requests of a connection one after another and failures as Error. */
-export function openServer(limits: ServerLimits, logRequest: RequestLog, route: Route): Server {
+/** Returns Node's server. It routes the requests of a connection one after another, and failures are an Error. */
+export function createNodeServer(limits: ServerLimits, logRequest: RequestLog, route: Route): Server {
   const requestTimeout = limits.requestTimeoutMs
   // Node refuses a longer timeout than the whole request's.
   const headersTimeout = Math.min(limits.headersTimeoutMs, requestTimeout)
@@ -65,7 +65,7 @@ export function openServer(limits: ServerLimits, logRequest: RequestLog, route: 
   const connections: Connections = {
     open,
     waitingRequests: 0,
-    deferred: undefined,
+    untilDrain: undefined,
     isDraining: false,
     ending: new AbortController(),
   }
@@ -86,11 +86,11 @@ export function openServer(limits: ServerLimits, logRequest: RequestLog, route: 
   })
 
   // Bound only when needed: a closure would cost every request.
-  const routeOrDefer: Route = (request, response) => {
-    if (connections.deferred === undefined) route(request, response)
-    else connections.deferred.push(route.bind(undefined, request, response))
+  const routeUnlessStopping: Route = (request, response) => {
+    if (connections.untilDrain === undefined) route(request, response)
+    else connections.untilDrain.push(route.bind(undefined, request, response))
   }
-  const respond: Route = (request, response) => {
+  const routeInTurn: Route = (request, response) => {
     const connection = open.get(request.socket) as Connection
     if (connection.isFailed) return
     const before = connection.lastResponse
@@ -100,10 +100,10 @@ export function openServer(limits: ServerLimits, logRequest: RequestLog, route: 
       if (before !== undefined && !before.headersSent) before.shouldKeepAlive = true
       response.shouldKeepAlive = false
     }
-    if (before === undefined || before.writableFinished) routeOrDefer(request, response)
-    else waitInTurn(connections, connection, before, routeOrDefer.bind(undefined, request, response))
+    if (before === undefined || before.writableFinished) routeUnlessStopping(request, response)
+    else waitInTurn(connections, connection, before, routeUnlessStopping.bind(undefined, request, response))
   }
-  for (const event of ['request', 'checkContinue', 'checkExpectation']) server.on(event, respond)
+  for (const event of ['request', 'checkContinue', 'checkExpectation']) server.on(event, routeInTurn)
   refuseUnroutable(server, open, limits.connectionsMax, logRequest)
   return server
 }
