@@ -44,7 +44,7 @@ export interface Storage extends AsyncDisposable {
   readonly share?: () => SharedStorage
 }
 
-/** Plain data and ports, for `postMessage` with {@link transferListOf}. */
+/** Plain data and MessagePorts, for `postMessage` with {@link transferListOf}. */
 export type SharedStorage = SharedSqlite | SharedPostgres
 
 export interface SharedSqlite {
@@ -71,7 +71,7 @@ export interface ServerOptions {
   readonly statementTimeoutMs?: number
 }
 
-/** Returns the ports that `postMessage` must transfer. */
+/** Returns the MessagePorts that `postMessage` must transfer. */
 export function transferListOf(shared: SharedStorage): MessagePort[] {
   switch (shared.kind) {
     case 'file':

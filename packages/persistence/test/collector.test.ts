@@ -57,7 +57,7 @@ test('single changes overtake bulk ones', ({ expect }) => {
 
 test('a full transaction takes no further single changes, and still bulk ones', ({ expect }) => {
   const { bulk, single, collect } = openLanes()
-  single.send('last', singleRowsMax)
+  single.send('last')
   single.send('too late')
   bulk.send('bulk')
   const { batches } = collect(single.near, batchOf('first', singleRowsMax - 1))

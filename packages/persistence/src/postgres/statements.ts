@@ -46,7 +46,7 @@ const uses = unnest<{ hash: string; used_at: bigint }>(['text', 'bigint'])
 
 const webhookDialect: WebhookDialect = {
   now: databaseTime.bigint,
-  // The trigger is there from the start.
+  // The trigger exists from the start.
   announce: sql`select`,
   given: columns => {
     const names = Object.keys(columns).map(column => sql.ref(column))
