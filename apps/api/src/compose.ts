@@ -41,7 +41,7 @@ export async function startService(
   const listening = { ...config, port: await findPort(config) }
   if (storage.share === undefined) {
     // Imported only if needed: with HTTP threads, this thread does without Fastify.
-    const { openThreadServer } = await import('./http-server.ts')
+    const { openThreadServer } = await import('./thread-server.ts')
     const alone = { ...listening, httpThreads: 1 }
     const server = starting.use(await openThreadServer(alone, storage, logger, counters, metrics))
     await server.listen()

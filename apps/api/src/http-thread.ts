@@ -3,9 +3,9 @@ import { attachStorage, type SharedStorage, type StoreState } from '@plant-store
 import { createBirpc } from 'birpc'
 import type { Config } from './config.ts'
 import { createCounters } from './counters.ts'
-import { openThreadServer } from './http-server.ts'
 import { gatherLog } from './log.ts'
 import type { Samples } from './metrics.ts'
+import { openThreadServer } from './thread-server.ts'
 
 export interface HttpThreadData {
   /** From 1. */

@@ -23,7 +23,7 @@ export type WriterLane = 'single' | 'bulk'
 export type WriterAnswer =
   /** The affected rows of the next changes. Only one MessagePort gets the commit. */
   | { readonly affectedRows: readonly number[]; readonly commit?: Commit }
-  /** Why the next changes failed: all of their transaction are stored, or none. */
+  /** Why the transaction of the next changes failed: all of them are stored, or none. */
   | { readonly reason: string; readonly changes: number }
   /** To every MessagePort: why the writer cannot write, or `undefined` once it can again. */
   | { readonly outage: string | undefined }
