@@ -3,6 +3,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { type Plant, parsePlant } from '@plant-store/domain'
+import { fullPlant } from '@plant-store/domain/testing'
 import { anySeed } from '@plant-store/harness/random'
 import { openArchive, openSnapshot } from '@plant-store/persistence'
 import { parse } from 'csv-parse/sync'
@@ -22,7 +23,7 @@ async function load(plants: readonly Plant[]) {
   await archive.load(plants, 'replace')
 }
 
-const fields = ['name', 'tag'] as const
+const fields = (Object.keys(fullPlant(1n, '')) as (keyof Plant)[]).filter(name => name !== 'id')
 
 async function stored(url: string): Promise<Plant[]> {
   await using snapshot = await openSnapshot(url)
@@ -65,7 +66,7 @@ describe(`what is exported (seed ${seed})`, () => {
     const sorted = [...byId.values()].sort((a, b) => (a.id < b.id ? -1 : 1))
     expect(rows).toEqual([
       ['id', ...fields],
-      ...sorted.map(plant => [`${plant.id}`, ...fields.map(field => plant[field] ?? null)]),
+      ...sorted.map(plant => [`${plant.id}`, ...fields.map(field => plant[field]?.toString() ?? null)]),
     ])
   })
 

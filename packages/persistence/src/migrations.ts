@@ -14,7 +14,7 @@ export interface Dialect {
 type Migration = (db: Kysely<Tables>, dialect: Dialect) => Promise<void>
 
 /** Forward only: a store's version is the number of migrations applied. Never change a released one. */
-const migrations: readonly Migration[] = [
+export const migrations: readonly Migration[] = [
   async (db, { int64, tableOptions, plantsByTag }) => {
     await db.schema
       .createTable('plants')

@@ -15,11 +15,17 @@ import {
 } from '@plant-store/persistence'
 import { schemaVersion } from '@plant-store/persistence/testing'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { earlierVersions, statements } from './earlier-schemas.ts'
 import { addWebhook, plant, plantId } from './store-folder.ts'
-import { earlierVersions, type Subject, subjects } from './store-subjects.ts'
+import { type Subject, subjects } from './store-subjects.ts'
 
-test('every earlier version is tried', () => {
-  expect(earlierVersions).toEqual(Array.from({ length: schemaVersion - 1 }, (_, n) => n + 1))
+test('the statements of the migrations are as they were released', async () => {
+  // Random in each migration.
+  const version = /(?<="version" .* default )-?\d+/g
+  const text = Object.entries(statements).flatMap(([database, compiled]) =>
+    compiled.flatMap((each, n) => ['', `-- ${database}, version ${n + 1}`, ...each]),
+  )
+  await expect(text.join('\n').replace(version, '0')).toMatchFileSnapshot('migrations.snapshot')
 })
 
 describe.each(Object.entries(subjects))('on %s', (_, make) => {
@@ -36,7 +42,7 @@ describe.each(Object.entries(subjects))('on %s', (_, make) => {
     async version => {
       const smallest = plant(-(2n ** 63n), 'first')
       const largest = plant(2n ** 63n - 1n, 'last', '')
-      await store.run(store.earlier[version])
+      await store.run(store.earlier(version))
       {
         await using storage = await openStorage({ url: store.url })
         expect((await storage.plants.find(smallest.id))?.plant).toEqual(smallest)
@@ -57,7 +63,7 @@ describe.each(Object.entries(subjects))('on %s', (_, make) => {
   )
 
   test('an import brings a store of version 1 up to date too', async () => {
-    await store.run(store.earlier[1])
+    await store.run(store.earlier(1))
     {
       await using archive = await openArchive(store.url)
       expect(await archive.load([plant(1), plant(2n ** 63n - 1n)], 'keep')).toEqual(['inserted', 'id-taken'])
@@ -66,7 +72,7 @@ describe.each(Object.entries(subjects))('on %s', (_, make) => {
   })
 
   test.each(earlierVersions)('a store of version %i gets the schema of a new one', async version => {
-    await store.run(store.earlier[version])
+    await store.run(store.earlier(version))
     await (await openStorage({ url: store.url }))[Symbol.asyncDispose]()
     await using another = await make()
     await (await openStorage({ url: another.url }))[Symbol.asyncDispose]()
@@ -79,7 +85,7 @@ describe.each(Object.entries(subjects))('on %s', (_, make) => {
       : ['for each row execute function announce_added_plants()', 'announce_added_plants']
     const func = `create function announce_added_plants() returns trigger language plpgsql as 'begin return null; end'`
     await store.run(
-      store.earlier[3],
+      store.earlier(3),
       ...(store.url.startsWith('file:') ? [] : [func]),
       `create trigger ${name} after insert on plants ${body}`,
     )
@@ -93,7 +99,7 @@ describe.each(Object.entries(subjects))('on %s', (_, make) => {
   })
 
   test('several processes may bring it up to date at once, and open it again', async () => {
-    await store.run(store.earlier[1])
+    await store.run(store.earlier(1))
     const open = `import { openStorage } from '@plant-store/persistence'
       await using storage = await openStorage({ url: process.argv[1] })
       await storage.check()`
@@ -110,7 +116,7 @@ describe.each(Object.entries(subjects))('on %s', (_, make) => {
 
   test('an upgrade that fails changes nothing', async () => {
     // Somebody has added the column of version 2 by hand.
-    await store.run(store.earlier[1], 'alter table access_tokens add column last_used_at text')
+    await store.run(store.earlier(1), 'alter table access_tokens add column last_used_at text')
     const before = await store.fingerprint()
     await expect(openStorage({ url: store.url })).rejects.toThrow(
       /^the store .* cannot be opened: .*(duplicate column|already exists)/,
@@ -121,7 +127,7 @@ describe.each(Object.entries(subjects))('on %s', (_, make) => {
 
   test('a store of a newer version is refused and left untouched', async () => {
     const newer = schemaVersion + 1
-    await store.run(store.earlier[1], `update schema_version set version = ${newer}`)
+    await store.run(store.earlier(1), `update schema_version set version = ${newer}`)
     const before = await store.fingerprint()
     const refusal = `has schema version ${newer}, but this release knows only versions up to ${schemaVersion}: run a newer one`
     await expect(openStorage({ url: store.url })).rejects.toThrow(refusal)
@@ -146,7 +152,7 @@ describe.each(Object.entries(subjects))('on %s', (_, make) => {
     const seen = new Set<string>()
     for (let n = 0; n < 3; n++) {
       await using restored = await make()
-      await restored.run(restored.earlier[2])
+      await restored.run(restored.earlier(2))
       await using storage = await openStorage({ url: restored.url })
       const { plant, version } = (await storage.plants.find(id)) as VersionedPlant
       seen.add(version)
@@ -158,7 +164,7 @@ describe.each(Object.entries(subjects))('on %s', (_, make) => {
   })
 
   test.each(earlierVersions)('who only reads a store of version %i leaves it at that', async version => {
-    await store.run(store.earlier[version])
+    await store.run(store.earlier(version))
     const before = await store.fingerprint()
     {
       await using snapshot = await openSnapshot(store.url)
@@ -173,7 +179,7 @@ describe.each(Object.entries(subjects))('on %s', (_, make) => {
 
 test('a backup of version 2 stays at that, and what it restores gets versions that its plants did not have', async () => {
   await using store = await (subjects['SQLite'] as () => Promise<Subject>)()
-  await store.run(store.earlier[2])
+  await store.run(store.earlier(2))
   const file = store.url.slice('file:'.length)
   const backup = `${file}.backup`
   expect(await backUpStore(store.url, backup)).toMatchObject({ schemaVersion: 2, plants: 2 })

@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { hashToken } from '@plant-store/access'
 import { createTestDatabase } from '@plant-store/harness/vitest'
 import Database from 'better-sqlite3'
+import { earlierStore } from './earlier-schemas.ts'
 
 /** A place for one store, and what can be done to it behind the back of this software. */
 export interface Subject extends AsyncDisposable {
@@ -16,35 +16,8 @@ export interface Subject extends AsyncDisposable {
   schema(): Promise<unknown>
   /** Of everything that is there. */
   fingerprint(): Promise<string>
-  /** The schema as earlier versions had it, with plants and a token in it. */
-  readonly earlier: Readonly<Record<(typeof earlierVersions)[number], string>>
-}
-
-export const earlierVersions = [1, 2, 3] as const
-
-/** Written down here, so that no change of today's migrations changes it. A new migration adds its previous version. */
-const earlier = (int64: string, strict: string, byTag: string, before = '') => {
-  const version1 = `${before}
-  create table schema_version (version integer not null) ${strict};
-  insert into schema_version values (1);
-  create table plants (id ${int64} not null primary key, name text not null, tag text) ${strict};
-  create index plants_by_tag on plants (${byTag});
-  create table access_tokens (
-    name text not null primary key, hash text not null unique, scopes text not null,
-    created_at ${int64} not null, expires_at ${int64}
-  ) ${strict};
-  insert into plants values (-9223372036854775808, 'first', null), (9223372036854775807, 'last', '');
-  insert into access_tokens values ('old', '${hashToken('secret')}', 'plants:read', 1767323045678, null);
-`
-  const version2 = `${version1}
-  alter table access_tokens add column last_used_at ${int64};
-  update schema_version set version = 2;
-`
-  const version3 = `${version2}
-  alter table plants add column version ${int64} not null default 7777777777777777777;
-  update schema_version set version = 3;
-`
-  return { 1: version1, 2: version2, 3: version3 }
+  /** Returns SQL that creates a store of an earlier version, with two plants and a token. */
+  earlier(version: number): string
 }
 
 const withoutVersion = (schema: unknown) => JSON.stringify(schema).replace(/'?-?\d{5,}'?/, 'any version')
@@ -86,7 +59,7 @@ function inFile(journalMode: 'delete' | 'wal'): Subject {
         ),
       ),
     fingerprint: async () => createHash('sha256').update(readFileSync(file)).digest('hex'),
-    earlier: earlier('integer', 'strict', 'tag, id'),
+    earlier: version => earlierStore('sqlite', version),
     async [Symbol.asyncDispose]() {
       rmSync(folder, { recursive: true })
     },
@@ -121,12 +94,7 @@ async function inDatabase(): Promise<Subject> {
     ask,
     schema: async () => withoutVersion(await schema()),
     fingerprint: async () => JSON.stringify([await schema(), await rows()]),
-    earlier: earlier(
-      'bigint',
-      '',
-      'substr(tag, 1, 200), id',
-      'create table migration_lock (id integer primary key); insert into migration_lock values (1);',
-    ),
+    earlier: version => earlierStore('postgres', version),
     [Symbol.asyncDispose]: () => database[Symbol.asyncDispose](),
   }
 }

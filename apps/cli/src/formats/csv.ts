@@ -20,11 +20,12 @@ const allColumns = Object.keys(presence) as Columns
 const columnsThatAre = (wanted: 'required' | 'optional') =>
   allColumns.filter(column => presence[column] === wanted)
 const requiredColumns = columnsThatAre('required')
+const integerColumns = new Set<keyof Plant>(['id'])
 
 export const columnsInWords = `the columns ${requiredColumns.join(' and ')}, and perhaps ${columnsThatAre('optional').join(' and ')}`
 
 /**
- * CSV of RFC 4180 with a header. An optional text is absent if its field is empty, and empty if its field is `""`.
+ * CSV of RFC 4180 with a header. An optional member is absent if its field is empty, and an empty text if its field is `""`.
  * Broken quotes spoil only the line in which they begin.
  */
 export const csv: Format = {
@@ -116,8 +117,8 @@ function toMembers(fields: Fields, columns: Columns, encoding: Encoding): object
   for (const [index, column] of columns.entries()) {
     const raw = fields[index]
     const field = raw && encoding === 'latin1' ? Buffer.from(raw, encoding).toString() : raw
-    if (column === 'id') members.id = toInteger(field ?? '')
-    else members[column] = field ?? (presence[column] === 'optional' ? undefined : '')
+    const text = field ?? (presence[column] === 'optional' ? undefined : '')
+    members[column] = text !== undefined && integerColumns.has(column) ? toInteger(text) : text
   }
   return members
 }

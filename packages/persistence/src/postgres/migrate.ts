@@ -8,7 +8,7 @@ import { connect } from './connection.ts'
 import { tagStart } from './statements.ts'
 import { wasRolledBack } from './transaction.ts'
 
-const dialect: Dialect = {
+export const dialect: Dialect = {
   int64: 'bigint',
   tableOptions: sql``,
   plantsByTag: sql`${tagStart(sql.ref('tag'))}, id`,

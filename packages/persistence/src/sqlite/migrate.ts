@@ -7,7 +7,7 @@ import { syncFile } from '../replace-file.ts'
 import type { Tables } from '../tables.ts'
 import { openConnection } from './connection.ts'
 
-const dialect: Dialect = { int64: 'integer', tableOptions: sql`strict`, plantsByTag: sql`tag, id` }
+export const dialect: Dialect = { int64: 'integer', tableOptions: sql`strict`, plantsByTag: sql`tag, id` }
 
 /** Creates a store's file, folders and tables as needed. Throws like {@link bringUpToDate}. */
 export async function migrateSqlite(file: string): Promise<void> {
