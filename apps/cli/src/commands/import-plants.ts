@@ -42,7 +42,7 @@ import: it goes into the rejects file as a line of JSON with "line", "reason" an
 and the exit code is 3. An import with rejects replaces the rejects file.
 
 The first line of CSV names ${columnsInWords}, in any order.
-An optional text with nothing between the commas is absent. "" is an empty text.
+An optional member with nothing between the commas is absent. "" is an empty text.
 
 Plants are stored 20,000 at a time. After an interruption, run the import again: plants already stored are counted as
 such, or written again with --replace.
