@@ -1,3 +1,5 @@
+import { fileReason } from '@plant-store/persistence'
+
 export const exitCodes = {
   done: 0,
   failed: 1,
@@ -21,15 +23,5 @@ export class Failure extends Error {
 
 /** Returns a failure that says in plain words why the system refused a file. */
 export function fileFailure(file: string, cause: unknown): Failure {
-  const { code = '', message } = cause as NodeJS.ErrnoException
-  return new Failure(`${file}: ${reasons[code] ?? message}`, undefined, { cause })
-}
-
-const reasons: Readonly<Record<string, string>> = {
-  EACCES: 'permission denied',
-  EISDIR: 'it is a folder',
-  ENOENT: 'no such file or folder',
-  ENOSPC: 'the disk is full',
-  ENOTDIR: 'a part of the path is not a folder',
-  EROFS: 'the file system is read-only',
+  return new Failure(`${file}: ${fileReason(cause)}`, undefined, { cause })
 }

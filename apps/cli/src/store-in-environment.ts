@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { defaultStoreUrl, parseStoreUrl } from '@plant-store/persistence'
 import { exitCodes, Failure } from './failure.ts'
 
@@ -10,6 +12,17 @@ export function storeUrl(): string {
       throw new Error('must not be a store in the memory of one process')
   } catch (error) {
     throw new Failure(`DATABASE_URL ${(error as Error).message}`, exitCodes.usage)
+  }
+  return url
+}
+
+/** Like {@link storeUrl}. @throws Failure if the URL names a file that does not exist */
+export function existingStoreUrl(): string {
+  const url = storeUrl()
+  const location = parseStoreUrl(url)
+  if (location.kind === 'file' && !existsSync(location.file)) {
+    const file = resolve(location.file)
+    throw new Failure(`there is no store at ${file}: set DATABASE_URL, or change to the folder of the server`)
   }
   return url
 }

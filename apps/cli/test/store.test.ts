@@ -68,7 +68,11 @@ test('a backup does not replace a file by chance, nor the store', async () => {
   writeFileSync(place.path('kept'), 'precious')
   await place.fails(['backup', 'kept'], 1, /kept already exists: use --force to replace it/)
   await place.fails(['backup', 'data/store.db', '--force'], 1, /is the store itself/)
-  await place.fails(['backup', 'no/such/folder'], 1, /could not be backed up to no\/such\/folder/)
+  await place.fails(
+    ['backup', 'no/such/folder'],
+    1,
+    /could not be backed up to no\/such\/folder: no such file or folder\n$/,
+  )
   await place.fails(['backup', 'data'], 1, /data is a folder/)
   expect(readFileSync(place.path('kept'), 'utf8')).toBe('precious')
   expect(await place.run(['backup', 'kept', '--force'])).toMatchObject({
@@ -109,7 +113,9 @@ test('a server that has just started and done nothing holds its store too', asyn
   await place.load(0, 100)
   await place.run(['backup', 'backup.db'])
   const server = await place.serve()
-  await place.fails(['restore', 'backup.db', '--force'], 4, /is in use/)
+  for (const options of [[], ['--force']]) {
+    await place.fails(['restore', 'backup.db', ...options], 4, /is in use: stop the server first\n$/)
+  }
   await server.end()
 })
 
@@ -132,8 +138,9 @@ test('what is no sound backup is not restored', async () => {
   await place.fails(
     ['restore', 'text', '--force'],
     1,
-    /could not be restored from text: it is not a SQLite database/,
+    /could not be restored from text: file is not a database\n$/,
   )
+  await place.fails(['check', 'text'], 1, /the store .*text cannot be opened: file is not a database\n$/)
   await place.fails(['restore', 'missing'], 1, /could not be restored from missing: there is no such file/)
   await place.fails(['restore', 'data/store.db'], 1, /is the store itself/)
   await place.fails(['check', 'damaged.db'], 1, /damaged/)

@@ -248,19 +248,32 @@ describe('a restore', () => {
   test('does not replace a store by chance', async () => {
     await place.run(['backup', 'backup.db'])
     await place.load(100, 5)
-    await place.fails(['restore', 'backup.db'], 1, /store\.db already exists: use --force to replace it\n$/)
+    await place.fails(
+      ['restore', 'backup.db'],
+      1,
+      /store\.db already exists: use --force to replace it and lose the changes since the backup\n$/,
+    )
     expect(await place.count()).toBe(25)
     rmSync(place.store)
     writeFileSync(`${place.store}-wal`, "another's")
     await place.fails(
       ['restore', 'backup.db'],
       1,
-      /store\.db-wal already exists: use --force to replace it\n$/,
+      /store\.db-wal already exists: use --force to replace it and lose the changes since the backup\n$/,
     )
     expect((await place.run(['restore', 'backup.db', '--force'])).code).toBe(0)
     expect(await place.count()).toBe(20)
     rmSync(place.store)
-    expect((await place.run(['restore', 'backup.db'])).code).toBe(0)
+    const elsewhere = place.start(['restore', 'backup.db'], { env: { DATABASE_URL: 'file:new/plants.db' } })
+    expect(await elsewhere.result).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(
+        new RegExp(
+          `^${place.path('new/plants.db')}: 20 plants .*\\nThere was no store before\\. Start the server with this DATABASE_URL\\.\n$`,
+          's',
+        ),
+      ),
+    })
   })
 
   test('says which revoked tokens it brings back', async () => {
@@ -270,7 +283,7 @@ describe('a restore', () => {
     await place.run(['token', 'create', '--name', 'renewed'])
     const { stdout } = await place.run(['restore', 'backup.db', '--force'])
     expect(stdout).toMatch(
-      /restored from backup\.db\nThese tokens were not in the replaced store and are valid again: renewed, shop\. To revoke one: plant-store token revoke <name>\n$/,
+      /restored from backup\.db\nThese tokens were not in the replaced store and are valid again: renewed, shop\. To revoke one: plant-store token revoke <name>\nStart the server\.\n$/,
     )
     const again = await place.run(['restore', 'backup.db', '--force', '--json'])
     expect(JSON.parse(again.stdout)).toMatchObject({ tokens: 3, revokedTokens: [] })

@@ -12,7 +12,7 @@ export {
   type StorageOptions,
 } from './open.ts'
 export { explain, isDamage } from './outage.ts'
-export { replaceFile } from './replace-file.ts'
+export { fileReason, replaceFile } from './replace-file.ts'
 export {
   type CopyOptions,
   OutcomeUnknownError,

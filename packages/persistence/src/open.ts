@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
 import type { PlantArchive } from './archive.ts'
 import { defaultGroupCommitLimits, type GroupCommitLimits } from './group-commit.ts'
 import type {
@@ -100,7 +101,7 @@ export async function backUpStore(
   options: CopyOptions = {},
 ): Promise<StoreReport> {
   const file = existing(fileOf(url))
-  return (await import('./sqlite/backup.ts')).backUpSqlite(file, target, options)
+  return (await import('./sqlite/backup.ts')).backUpSqlite(resolve(file), target, options)
 }
 
 /**
@@ -113,7 +114,7 @@ export async function restoreStore(
   backup: string,
   options: CopyOptions = {},
 ): Promise<RestoreReport> {
-  return (await import('./sqlite/backup.ts')).restoreSqlite(fileOf(url), backup, options)
+  return (await import('./sqlite/backup.ts')).restoreSqlite(resolve(fileOf(url)), backup, options)
 }
 
 /** @throws Error that names the store if it cannot be opened */

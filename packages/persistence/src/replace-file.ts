@@ -16,6 +16,13 @@ import { basename, dirname, join, resolve } from 'node:path'
 import { StoreInUseError } from './storage.ts'
 import { logSuffixes } from './store-url.ts'
 
+interface ReplaceOptions {
+  /** Replaces an existing file. */
+  readonly force?: boolean
+  /** What is lost with an existing file, to say beside `--force`. */
+  readonly loss?: string
+}
+
 /**
  * Writes a file completely or not at all: beside its target, to disk, and then onto the target in one step. A store
  * that it replaces is locked for that step, and its log removed. Also removes what killed runs left in the folder.
@@ -26,11 +33,11 @@ import { logSuffixes } from './store-url.ts'
  */
 export async function replaceFile<Result>(
   named: string,
-  { force = false }: { readonly force?: boolean },
+  options: ReplaceOptions,
   write: (partial: string) => Promise<Result>,
 ): Promise<Result> {
   const file = existsSync(named) ? realpathSync(named) : resolve(named)
-  ;(await take(file, named, force))?.[Symbol.dispose]()
+  ;(await take(file, named, options))?.[Symbol.dispose]()
   removeLeftovers(dirname(file))
 
   const partial = join(dirname(file), `.${basename(file)}.${partMark}-${process.pid}-${hostname()}.part`)
@@ -38,7 +45,7 @@ export async function replaceFile<Result>(
     const result = await write(partial)
     syncFile(partial)
     {
-      using store = await take(file, named, force)
+      using store = await take(file, named, options)
       for (const suffix of logSuffixes) rmSync(file + suffix, { force: true })
       renameSync(partial, file)
       // Before the old file is spoiled, as a power cut may undo the rename.
@@ -61,7 +68,11 @@ interface TakenStore extends Disposable {
 }
 
 /** Refuses a target that must not be replaced, and locks a store. */
-async function take(file: string, named: string, force: boolean): Promise<TakenStore | undefined> {
+async function take(
+  file: string,
+  named: string,
+  { force = false, loss = '' }: ReplaceOptions,
+): Promise<TakenStore | undefined> {
   const store = logSuffixes.map(suffix => file.endsWith(suffix) && file.slice(0, -suffix.length))
   const owner = store.find(each => each && existsSync(each))
   if (owner) throw new Error(`${named} belongs to ${owner}`)
@@ -73,7 +84,7 @@ async function take(file: string, named: string, force: boolean): Promise<TakenS
   const found = ['', ...logSuffixes].find(suffix => existsSync(file + suffix))
   if (found !== undefined && !force) {
     if (stat) await refuseUsed(file)
-    throw new Error(`${named}${found} already exists: use --force to replace it`)
+    throw new Error(`${named}${found} already exists: use --force to replace it${loss}`)
   }
   return stat && takeAlone(file)
 }
@@ -121,6 +132,21 @@ async function takeAlone(file: string): Promise<TakenStore | undefined> {
       { cause },
     )
   }
+}
+
+/** Returns in plain words why the system refused a file. */
+export function fileReason(error: unknown): string {
+  const { code = '', message } = error as NodeJS.ErrnoException
+  return reasons[code] ?? message
+}
+
+const reasons: Readonly<Record<string, string>> = {
+  EACCES: 'permission denied',
+  EISDIR: 'it is a folder',
+  ENOENT: 'no such file or folder',
+  ENOSPC: 'the disk is full',
+  ENOTDIR: 'a part of the path is not a folder',
+  EROFS: 'the file system is read-only',
 }
 
 const partMark = 'plant-store'

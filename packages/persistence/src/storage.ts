@@ -107,6 +107,8 @@ export interface Salvage extends AsyncDisposable {
 }
 
 export interface RestoreReport extends StoreReport {
+  /** Whether there was no store to replace. */
+  readonly isNew: boolean
   /** The names of tokens that the replaced store did not have, or `undefined` if they cannot be read. */
   readonly revokedTokens: readonly string[] | undefined
 }

@@ -138,7 +138,7 @@ test('a backup that is given up or fails leaves what was there', async () => {
   expect(steps).toHaveLength(1)
   const nowhere = join(folder, 'no', 'backup.db')
   await expect(backUpStore(url, nowhere)).rejects.toThrow(
-    `the store ${file} could not be backed up to ${nowhere}: ENOENT`,
+    `the store ${file} could not be backed up to ${nowhere}: no such file or folder`,
   )
   expect(readFileSync(backup, 'utf8')).toBe('what was there')
   expect(readdirSync(folder).sort()).toEqual(['backup.db', 'store.db'])
@@ -268,7 +268,9 @@ test.each([
   await expect(restoreStore(url, backup)).rejects.toThrow(StoreInUseError)
   await release()
   expect(await count()).toBe(2_000)
-  await expect(restoreStore(url, backup)).rejects.toThrow('already exists: use --force to replace it')
+  await expect(restoreStore(url, backup)).rejects.toThrow(
+    'already exists: use --force to replace it and lose the changes since the backup',
+  )
   await restoreStore(url, backup, { force: true })
   expect(await count()).toBe(1_000)
 })
@@ -293,7 +295,7 @@ test.each([
   [
     'no database',
     () => writeFileSync(backup, 'a text that is long enough to have a header of its own'.repeat(9)),
-    /not a SQLite/,
+    /file is not a database/,
   ],
   [
     'of a newer version',

@@ -269,7 +269,7 @@ test.each([
   ['SQLITE_CORRUPT_INDEX', 'it is damaged'],
   ['SQLITE_FULL', 'the disk is full'],
   ['SQLITE_IOERR_FSYNC', 'the disk fails'],
-  ['SQLITE_NOTADB', 'it is not a SQLite database'],
+  ['ENOENT', 'no such file or folder'],
   ['SQLITE_READONLY_DBMOVED', 'it may not be written'],
   ['SQLITE_NOLFS', 'other words'],
   ['NOT_SQLITE_FULL', 'other words'],

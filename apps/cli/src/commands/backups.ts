@@ -9,7 +9,7 @@ import {
 } from '@plant-store/persistence'
 import { advise } from '../damage.ts'
 import { forceOption, refuseStore } from '../files/output-file.ts'
-import { storeUrl } from '../store-in-environment.ts'
+import { existingStoreUrl, storeUrl } from '../store-in-environment.ts'
 import { onInterrupt } from '../terminal/interrupt.ts'
 import { counted, jsonOption, type Output, print } from '../terminal/output.ts'
 import { showProgress } from '../terminal/progress.ts'
@@ -24,7 +24,7 @@ export const backup = new Command('backup')
   .addOption(forceOption)
   .addOption(jsonOption)
   .action(async (file, flags) => {
-    const url = storeUrl()
+    const url = existingStoreUrl()
     refuseStore(file, url)
     const report = await withProgress(flags, options => backUpStore(url, file, options))
     print(flags, report, `${describe(report)} backed up, and checked`)
@@ -40,7 +40,10 @@ export const restore = new Command('restore')
     refuseStore(file, url)
     const report = await withProgress(flags, options => restoreStore(url, file, options))
     const { revokedTokens = null } = report
-    const words = `${describe(report)} restored from ${file}${broughtBack(revokedTokens)}`
+    const next = report.isNew
+      ? 'There was no store before. Start the server with this DATABASE_URL.'
+      : 'Start the server.'
+    const words = `${describe(report)} restored from ${file}${broughtBack(revokedTokens)}\n${next}`
     print(flags, { ...report, revokedTokens }, words)
   })
 
@@ -55,7 +58,7 @@ export const check = new Command('check')
   .argument('[file]', 'to check instead, such as a backup')
   .addOption(jsonOption)
   .action(async (file, output) => {
-    const url = file === undefined ? storeUrl() : pathToFileURL(file).href
+    const url = file === undefined ? existingStoreUrl() : pathToFileURL(file).href
     const report = await inspectStore(url).catch(advise)
     const isFile = report.bytes !== undefined
     const words = `${describe(report)}: ${isFile ? 'intact' : 'counted; check its pages with pg_amcheck'}`

@@ -5,7 +5,7 @@ import { advise } from '../damage.ts'
 import { exitCodes, Failure } from '../failure.ts'
 import { forceOption, refuseStore, writeOutput } from '../files/output-file.ts'
 import { type FormatName, formatNames, formats } from '../formats/format.ts'
-import { storeUrl } from '../store-in-environment.ts'
+import { existingStoreUrl } from '../store-in-environment.ts'
 import { onInterrupt } from '../terminal/interrupt.ts'
 import { counted, duration, print } from '../terminal/output.ts'
 import { showProgress } from '../terminal/progress.ts'
@@ -30,7 +30,7 @@ store.`,
   )
   .action(async (file, { damaged, ...flags }) => {
     const target = { file, ...flags, signal: onInterrupt() }
-    const url = storeUrl()
+    const url = existingStoreUrl()
     if (file !== '-') refuseStore(file, url)
     await (damaged ? exportDamaged(url, target) : exportAll(url, target).catch(advise))
   })

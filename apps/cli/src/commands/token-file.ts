@@ -7,7 +7,7 @@ import { openInput } from '../files/input-file.ts'
 import { forceOption, refuseStore, writeOutput } from '../files/output-file.ts'
 import { lineBytesMaxDefault, wholeLines } from '../formats/lines.ts'
 import { readJsonLines } from '../formats/ndjson.ts'
-import { storeUrl } from '../store-in-environment.ts'
+import { existingStoreUrl, storeUrl } from '../store-in-environment.ts'
 import { counted, jsonOption, print } from '../terminal/output.ts'
 import { toJson } from './tokens.ts'
 
@@ -17,7 +17,7 @@ export const exportTokens = new Command('export')
   .addOption(forceOption)
   .option('--json', 'print JSON, on standard error if the tokens go to standard output')
   .action(async (file, { force, json }) => {
-    const url = storeUrl()
+    const url = existingStoreUrl()
     if (file !== '-') refuseStore(file, url)
     await using storage = await openStorage({ url, mustExist: true })
     const entries = await storage.tokens.entries()

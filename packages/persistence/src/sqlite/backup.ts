@@ -1,5 +1,5 @@
 import { chmodSync, chownSync, closeSync, existsSync, openSync, readSync, statSync } from 'node:fs'
-import { dirname, resolve } from 'node:path'
+import { dirname } from 'node:path'
 import Database from 'better-sqlite3'
 import { isDamage } from '../outage.ts'
 import { replaceFile } from '../replace-file.ts'
@@ -62,10 +62,12 @@ function failed(what: string): (cause: unknown) => never {
 async function restore(store: string, backup: string, options: CopyOptions): Promise<RestoreReport> {
   if (!existsSync(backup)) throw new Error('there is no such file')
   refuseForeignLog(backup)
-  createFolder(dirname(resolve(store)))
-  return replaceFile(store, options, async partial => {
+  createFolder(dirname(store))
+  const isNew = !existsSync(store)
+  const loss = ' and lose the changes since the backup'
+  return replaceFile(store, { ...options, loss }, async partial => {
     const report = await copyFor(store, backup, partial, options)
-    return { ...report, store, revokedTokens: revokedTokens(partial, store) }
+    return { ...report, store, isNew, revokedTokens: revokedTokens(partial, store) }
   })
 }
 

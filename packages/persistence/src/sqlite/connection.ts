@@ -1,4 +1,5 @@
 import Database from 'better-sqlite3'
+import { fileReason } from '../replace-file.ts'
 
 /** How long a connection waits for another's lock. */
 const busyTimeoutMs = 5_000
@@ -61,11 +62,11 @@ function waitForLock(act: () => void): void {
   }
 }
 
-/** Returns SQLite's reason, in words that follow "because" or a colon. */
+/** Returns the reason of SQLite or the system, in words that follow "because" or a colon. */
 export function reasonOf(error: unknown): string {
-  const { code = '', message } = error as { code?: string; message: string }
+  const { code = '' } = error as { code?: string }
   const [, primary = ''] = /^(SQLITE_[A-Z]+)/.exec(code) ?? []
-  return reasons[primary] ?? message
+  return reasons[primary] ?? fileReason(error)
 }
 
 /** Returns the reason with SQLite's code, for logs. */
@@ -80,6 +81,5 @@ const reasons: Readonly<Record<string, string>> = {
   SQLITE_CORRUPT: 'it is damaged',
   SQLITE_FULL: 'the disk is full',
   SQLITE_IOERR: 'the disk fails',
-  SQLITE_NOTADB: 'it is not a SQLite database',
   SQLITE_READONLY: 'it may not be written',
 }
