@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, renameSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { freePort, launch, startServer } from '@plant-store/harness'
 import { needs, temporaryFolder } from '@plant-store/harness/vitest'
@@ -68,5 +68,10 @@ test(
     const files = readdirSync(join(root, 'data'))
     expect(files).toEqual(expect.arrayContaining(['plants.backup', 'plants.db']))
     for (const file of files) expect(statSync(join(root, 'data', file)).uid, file).toBe(uid)
+
+    // As with a backup that is mounted beside the volume.
+    renameSync(join(root, 'data/plants.backup'), join(root, 'plants.backup'))
+    const [program = ''] = config.args
+    expect(await run(program, 'restore', '/plants.backup', '--force')).toMatchObject({ code: 0, stderr: '' })
   },
 )
