@@ -51,8 +51,8 @@ test('single changes overtake bulk ones', ({ expect }) => {
   const { bulk, single, collect } = openLanes()
   for (const name of ['bulk 1', 'bulk 2']) bulk.send(name)
   for (const name of ['single 1', 'single 2']) single.send(name)
-  const { batches } = collect(bulk.near, batchOf('first'))
-  expect(run(batches)).toEqual(['first', 'single 1', 'single 2', 'bulk 1', 'bulk 2'])
+  const { batches } = collect(single.near, batchOf('first'))
+  expect(run(batches)).toEqual(['first', 'single 1', 'single 2', 'bulk 1'])
 })
 
 test('a full transaction takes no further single changes, and still bulk ones', ({ expect }) => {
@@ -64,7 +64,7 @@ test('a full transaction takes no further single changes, and still bulk ones', 
   expect(run(batches)).toEqual(['first', 'last', 'bulk'])
 })
 
-test('a transaction takes 500 bulk changes within a second of a single one, and 8,000 otherwise', ({
+test('within a second of a single change a transaction takes one bulk batch, and otherwise 8,000 changes', ({
   expect,
 }) => {
   let now = 0
@@ -73,18 +73,18 @@ test('a transaction takes 500 bulk changes within a second of a single one, and 
   const { bulk, single, collect } = openLanes()
   const takenWith = (port: MessagePort) => {
     for (let sent = 0; sent < 100; sent++) bulk.send('bulk', 100)
-    const { batches, taken } = collect(port, batchOf('first'))
+    const { batches, taken, isShared } = collect(port, batchOf('first', 100))
     run(batches)
-    const rows = taken.slice(1).reduce((sum, { changes }) => sum + changes, 0)
-    // The rest, so that each transaction finds the same.
-    while (run(collect(single.near, batchOf('empty')).batches).length > 1) {}
-    return rows
+    const rows = taken.reduce((sum, { changes }) => sum + changes, 0)
+    return { rows, isShared }
   }
   const { near } = bulk
-  expect(takenWith(near)).toBe(8_000)
+  expect(takenWith(near)).toEqual({ rows: 8_000, isShared: false })
+  expect(takenWith(single.near)).toEqual({ rows: 200, isShared: true })
   now += 1_000
-  expect(takenWith(near)).toBe(500)
-  expect(takenWith(single.near)).toBe(500)
+  expect(takenWith(near)).toEqual({ rows: 100, isShared: true })
+  now += 1
+  expect(takenWith(near)).toEqual({ rows: 8_000, isShared: false })
   now += 1_001
-  expect(takenWith(near)).toBe(8_000)
+  expect(run(collect(single.near, []).batches)).toEqual([undefined, 'bulk'])
 })

@@ -2,11 +2,10 @@ import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
 import type { Change } from '../group-commit.ts'
 import type { WriterLane } from './writer.ts'
 
-/** Bulk changes in a transaction, for which a single change may wait. */
-const bulkRowsMax = 500
-/** The same without single changes: a page that many bulk changes touch is then written once. */
-const quietBulkRowsMax = 8_000
-const quietAfterMs = 1_000
+/** A transaction with this many bulk changes takes no further batch of them: a page that many touch is written once. */
+const bulkRowsMax = 8_000
+/** For so long after a single change, a transaction takes only one bulk batch, for which others may wait. */
+const inUseMs = 1_000
 
 /** The batches of one transaction. */
 export interface Collected {
@@ -14,6 +13,8 @@ export interface Collected {
   readonly batches: Iterable<readonly Change[]>
   /** What was taken so far, in the same order. */
   readonly taken: readonly { readonly port: MessagePort; readonly changes: number }[]
+  /** Whether there were single and bulk changes within the last second. */
+  readonly isShared: boolean
 }
 
 /**
@@ -26,12 +27,13 @@ export function createCollector(
   ports: ReadonlyMap<MessagePort, WriterLane>,
   singleRowsMax: number,
 ): (first: MessagePort, batch: readonly Change[]) => Collected {
-  let lastSingleMs = Number.NEGATIVE_INFINITY
+  const lastMs = { single: Number.NEGATIVE_INFINITY, bulk: Number.NEGATIVE_INFINITY }
+  const isInUse = (lane: WriterLane) => performance.now() - lastMs[lane] <= inUseMs
 
   const take = ({ taken, rows }: Transaction, port: MessagePort, changes: readonly Change[]) => {
     const lane = ports.get(port) as WriterLane
     rows[lane] += changes.length
-    if (lane === 'single') lastSingleMs = performance.now()
+    lastMs[lane] = performance.now()
     taken.push({ port, changes: changes.length })
     return changes
   }
@@ -47,9 +49,9 @@ export function createCollector(
   function* arrived(transaction: Transaction): Generator<readonly Change[]> {
     const { rows } = transaction
     for (let next: readonly Change[] | undefined; ; yield next) {
-      const bulkMax = performance.now() - lastSingleMs > quietAfterMs ? quietBulkRowsMax : bulkRowsMax
       next = rows.single < singleRowsMax ? nextOf(transaction, 'single') : undefined
-      if (rows.bulk < bulkMax) next ??= nextOf(transaction, 'bulk')
+      if (rows.bulk === 0 || (rows.bulk < bulkRowsMax && !isInUse('single')))
+        next ??= nextOf(transaction, 'bulk')
       if (next === undefined) return
     }
   }
@@ -62,7 +64,8 @@ export function createCollector(
     const transaction: Transaction = { taken: [], rows: { single: 0, bulk: 0 } }
     // Taken now: if the transaction cannot begin, all that waited for it share that outcome too.
     const waiting = [take(transaction, first, batch), ...arrived(transaction)]
-    return { batches: waitingAndArrived(waiting, transaction), taken: transaction.taken }
+    const isShared = isInUse('single') && isInUse('bulk')
+    return { batches: waitingAndArrived(waiting, transaction), taken: transaction.taken, isShared }
   }
 }
 

@@ -21,15 +21,24 @@ export function openWriterConnection(file: string): Database.Database {
     connection.pragma('synchronous = FULL')
     // Otherwise macOS reports an fsync as done before the data is on disk.
     connection.pragma('fullfsync = ON')
-    // Log pages before a checkpoint. With ids in any order a longer log holds the same page many times, and a
-    // checkpoint copies it once. 8,000 pages are 32 MiB, which are read in a moment after a crash.
-    connection.pragma('wal_autocheckpoint = 8000')
+    checkpointAfter(connection, pagesBeforeCheckpoint)
     // 16 MiB, about the pages that 2,000 plants in any order change. A longer transaction writes some of its pages
     // before the commit, and perhaps again.
     connection.pragma('cache_size = -16384')
     connection.pragma('journal_size_limit = 67108864')
     return connection
   })
+}
+
+/**
+ * With ids in any order a longer log holds the same page many times, and a checkpoint copies it once. 8,000 pages are
+ * 32 MiB, which are read in a moment after a crash.
+ */
+export const pagesBeforeCheckpoint = 8_000
+
+/** @param pages of the log. The commit that reaches them copies them to the database, and all changes wait for that. */
+export function checkpointAfter(connection: Database.Database, pages: number): void {
+  connection.pragma(`wal_autocheckpoint = ${pages}`)
 }
 
 /** Returns the result of the work on a connection, and closes the connection if it throws. */

@@ -2,7 +2,13 @@ import { statSync } from 'node:fs'
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import type { Change, Commit } from '../group-commit.ts'
 import { createCollector } from './collector.ts'
-import { closeOnError, detailedReasonOf, openWriterConnection } from './connection.ts'
+import {
+  checkpointAfter,
+  closeOnError,
+  detailedReasonOf,
+  openWriterConnection,
+  pagesBeforeCheckpoint,
+} from './connection.ts'
 import { prepareTransaction } from './transaction.ts'
 import type { WriterAnswer, WriterCommand, WriterData, WriterLane } from './writer.ts'
 
@@ -21,6 +27,9 @@ const lookAtFilesEveryMs = 1_000
 /** The same while there are changes. Looking after every transaction would cost 6 % of the creates. */
 const filesSeenMaxAgeMs = 10
 
+/** While bulk changes fill the log, a single change waits for shorter checkpoints. */
+const sharedPagesBeforeCheckpoint = 1_000
+
 const owner = parentPort as MessagePort
 const { file, batchRowsMax, statements } = workerData as WriterData
 const connection = openWriterConnection(file)
@@ -32,6 +41,7 @@ const openedFiles = paths.map(identify)
 let filesSeenMs = performance.now()
 const ports = new Map<MessagePort, WriterLane>()
 const collect = createCollector(ports, batchRowsMax)
+let wasShared = false
 let recovery: NodeJS.Timeout | undefined
 
 setInterval(() => {
@@ -56,7 +66,11 @@ owner.postMessage('open')
 
 /** Runs a batch, and all that are collected with it, in one transaction. */
 function runTogether(first: MessagePort, batch: readonly Change[]): void {
-  const { batches, taken } = collect(first, batch)
+  const { batches, taken, isShared } = collect(first, batch)
+  if (isShared !== wasShared) {
+    wasShared = isShared
+    checkpointAfter(connection, isShared ? sharedPagesBeforeCheckpoint : pagesBeforeCheckpoint)
+  }
   try {
     const begun = performance.now()
     const affectedRows = runTransaction(batches)
