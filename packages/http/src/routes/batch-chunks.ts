@@ -4,7 +4,7 @@ import { readJson } from '../request/json.ts'
 import { isEmptyLine } from '../request/lines.ts'
 
 /** The bytes of plants created together. Others wait a few milliseconds for them: in this thread, and at the store. */
-const chunkSizeMax = 64 * 1024
+const chunkSizeMax = 32 * 1024
 /** The cost of a plant besides the bytes of its line. */
 const plantSize = 192
 
