@@ -78,7 +78,7 @@ test('a backup does not replace a file by chance, nor the store', async () => {
   expect(await place.run(['backup', 'kept', '--force'])).toMatchObject({
     code: 0,
     stdout: expect.stringMatching(
-      /^kept: 10 plants and 0 tokens in [\d,]+ bytes, schema version \d+ backed up, and checked\n$/,
+      /^kept: 10 plants and 0 tokens in [\d,]+ bytes, schema version \d+ backed up from \/.*\/data\/store\.db, and checked\n$/,
     ),
   })
 })

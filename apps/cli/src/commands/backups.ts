@@ -1,3 +1,4 @@
+import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { Command } from '@commander-js/extra-typings'
 import {
@@ -6,6 +7,7 @@ import {
   inspectStore,
   restoreStore,
   type StoreReport,
+  storageName,
 } from '@plant-store/persistence'
 import { advise } from '../damage.ts'
 import { forceOption, refuseStore } from '../files/output-file.ts'
@@ -27,7 +29,7 @@ export const backup = new Command('backup')
     const url = existingStoreUrl()
     refuseStore(file, url)
     const report = await withProgress(flags, options => backUpStore(url, file, options))
-    print(flags, report, `${describe(report)} backed up, and checked`)
+    print(flags, report, `${describe(report)} backed up from ${resolve(storageName(url))}, and checked`)
   })
 
 export const restore = new Command('restore')
