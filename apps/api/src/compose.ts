@@ -107,11 +107,12 @@ async function startAllButHttp(
 
   const threads = createHttpThreads()
   const courier =
-    storage.share && delivers
-      ? startCourier(storage, storage.share, logger, config.shutdownTimeoutMs * courierStopShare, state =>
-          storeLog.note(courierThread, state),
-        )
-      : undefined
+    storage.share &&
+    startCourier(storage, storage.share, logger, {
+      delivers,
+      stopTimeoutMs: config.shutdownTimeoutMs * courierStopShare,
+      onStateChange: state => storeLog.note(courierThread, state),
+    })
   starting.defer(() => courier?.stop())
   const metrics = createScrape(config.databaseUrl, storage, storeLog, counters, threads, courier)
   if (config.metricsPort !== undefined) {

@@ -5,6 +5,8 @@ import { createPost } from './post.ts'
 
 export interface CourierThreadData {
   readonly shared: SharedStorage
+  /** Otherwise it only limits what waits. */
+  readonly delivers: boolean
   /** For deliveries in progress during the stop. */
   readonly stopTimeoutMs: number
 }
@@ -14,7 +16,7 @@ export type CourierMessage = CourierReport | { readonly event: 'store'; readonly
 
 const port = parentPort
 if (port === null) throw new Error('courier-thread.js must run as a worker thread')
-const { shared, stopTimeoutMs } = workerData as CourierThreadData
+const { shared, delivers, stopTimeoutMs } = workerData as CourierThreadData
 const post = (message: CourierMessage) => port.postMessage(message)
 
 const stop = new AbortController()
@@ -28,6 +30,7 @@ await using storage = await attachStorage(shared, {
   onStateChange: state => post({ event: 'store', state }),
 })
 const { outbox, webhooks } = storage
-const deliver = createCourier({ outbox, webhooks, post: createPost(courierLimits), report: post })
-await deliver({ stop: stop.signal, abort: abort.signal })
+const limits = delivers ? courierLimits : { ...courierLimits, webhooksAtOnce: 0 }
+const run = createCourier({ outbox, webhooks, post: createPost(limits), report: post, limits })
+await run({ stop: stop.signal, abort: abort.signal })
 port.close()

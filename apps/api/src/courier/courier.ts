@@ -17,13 +17,16 @@ export interface Courier {
   figures(): Promise<Samples>
 }
 
-/** Starts a thread that delivers, once a webhook exists. */
+export interface CourierOptions extends Omit<CourierThreadData, 'shared'> {
+  readonly onStateChange: (state: StoreState) => void
+}
+
+/** Starts the courier's thread, once a webhook exists. */
 export function startCourier(
   storage: Storage,
   share: () => SharedStorage,
   logger: Logger,
-  stopTimeoutMs: number,
-  onStateChange: (state: StoreState) => void,
+  { onStateChange, ...options }: CourierOptions,
 ): Courier {
   const stopping = new AbortController()
   const deliveries = new Map<string, number>()
@@ -46,7 +49,7 @@ export function startCourier(
       // The store reports its own failures.
       const webhooks = await storage.webhooks.list().catch(() => [])
       if (webhooks.length === 0) continue
-      const data = { shared: share(), stopTimeoutMs }
+      const data = { shared: share(), ...options }
       await runThread(data, onMessage, signal).catch(error => {
         // Requests are still answered.
         logger.error({ err: error }, 'the courier ended by a defect, and starts again')
