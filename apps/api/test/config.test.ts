@@ -36,7 +36,7 @@ const defaults = {
   serverLimits: {
     bodyBytesMax: 1_048_576,
     pageTextBytesMax: 2_097_152,
-    heldBytesMax: 50_331_648,
+    heldBytesMax: 33_554_432,
     headerBytesMax: 16_384,
     requestTimeoutMs: 30_000,
     headersTimeoutMs: 10_000,
