@@ -1,5 +1,5 @@
-import { EventEmitter } from 'node:events'
-import type { MessagePort } from 'node:worker_threads'
+import { EventEmitter, once } from 'node:events'
+import { MessageChannel, type MessagePort } from 'node:worker_threads'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { Change, Commit } from '../src/group-commit.ts'
@@ -101,4 +101,18 @@ test('each batch is settled once and with its own rows, whatever shares a transa
     },
   )
   await fc.assert(property, { numRuns: 500 })
+})
+
+test('a change during an outage is refused with its reason, and closing ends the port, so that a thread can end', async () => {
+  const { port1: port, port2: far } = new MessageChannel()
+  const writer = connectToWriter(port)
+  far.postMessage({ outage: 'the disk fails' } satisfies WriterAnswer)
+  await once(port, 'message')
+  await expect(writer.write([])).rejects.toMatchObject({
+    message: 'the store could not write the change',
+    cause: { message: 'the disk fails' },
+  })
+  const closed = once(far, 'close')
+  writer.close()
+  await closed
 })
