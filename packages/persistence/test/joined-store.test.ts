@@ -1,4 +1,4 @@
-import { readdirSync } from 'node:fs'
+import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { tokenRepositoryContract } from '@plant-store/access/testing'
@@ -203,4 +203,22 @@ test('a single plant overtakes many, which then come one call a transaction', as
   // Only the transaction that had begun is before its own.
   expect(commits.findIndex(changes => changes % 500 === 1)).toBeOneOf([0, 1])
   expect(commits.slice(-3)).toEqual([500, 500, 500])
+})
+
+test('while single and many plants share the writer its log stays short, and afterwards it grows again', async () => {
+  const file = join(temporaryFolder(), 'plants.db')
+  await using storage = await openStorage({ url: `file:${file}` })
+  let next = 0
+  const insertMany = () =>
+    storage.plants.insertAll?.(Array.from({ length: 100 }, () => plant(next++, 'x'.repeat(10_000))))
+  const logMiB = () => statSync(`${file}-wal`).size / 2 ** 20
+  for (let round = 0; round < 20; round++) {
+    await Promise.all([storage.plants.insert(plant(next++)), insertMany()])
+  }
+  expect(logMiB()).toBeLessThan(8)
+  const insertAndLook = async () => {
+    await insertMany()
+    return logMiB()
+  }
+  await expect.poll(insertAndLook).toBeGreaterThan(16)
 })
