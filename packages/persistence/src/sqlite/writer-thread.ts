@@ -45,7 +45,7 @@ let wasShared = false
 let recovery: NodeJS.Timeout | undefined
 
 setInterval(() => {
-  if (recovery === undefined && !areFilesInPlace()) beginOutage(displaced)
+  if (!areFilesInPlace()) beginOutage(displaced)
 }, lookAtFilesEveryMs).unref()
 
 owner.on('message', (command: WriterCommand) => {
