@@ -34,8 +34,9 @@ const urlLengthMax = 2_000
  */
 export function parseWebhookUrl(text: string, allowsPrivate: boolean): string {
   const url = URL.parse(text)
-  const isAllowed = url?.protocol === 'https:' || (allowsPrivate && url?.protocol === 'http:')
-  if (!url || !isAllowed) throw new Error(`must be an https${allowsPrivate ? ' or http' : ''} URL`)
+  const protocols = allowsPrivate ? ['https:', 'http:'] : ['https:']
+  if (!url || !protocols.includes(url.protocol))
+    throw new Error(`must be an https${allowsPrivate ? ' or http' : ''} URL`)
   if (url.username || url.password) throw new Error('must not contain credentials')
   if (url.href.length > urlLengthMax) throw new Error(`must have at most ${urlLengthMax} characters`)
   url.hash = ''

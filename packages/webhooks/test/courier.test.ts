@@ -1,10 +1,25 @@
-import { courierLimits, mintSecret, signedHeaders } from '@plant-store/webhooks'
+import { setImmediate as turn } from 'node:timers/promises'
+import { createCourier, mintSecret, signedHeaders } from '@plant-store/webhooks'
+import { createMemoryOutbox } from '@plant-store/webhooks/testing'
 import { Webhook as Verifier } from 'standardwebhooks'
 import { expect, test } from 'vitest'
 import { added, createVirtualWorld, dayMs, minuteMs, outage } from './virtual.ts'
 
 const plants = (count: number, from = 1) => Array.from({ length: count }, (_, n) => BigInt(from + n))
 const secondMs = 1_000
+const hourMs = 60 * minuteMs
+/** The pauses between attempts, as documented. */
+const retryDelaysMs = [
+  5 * secondMs,
+  5 * minuteMs,
+  30 * minuteMs,
+  2 * hourMs,
+  5 * hourMs,
+  10 * hourMs,
+  14 * hourMs,
+  18 * hourMs,
+  24 * hourMs,
+]
 /** For tests of days. */
 const slow = { pollMs: minuteMs }
 
@@ -41,6 +56,8 @@ test('a delivery that fails waits, the others go on, and its id stays', async ()
   await world.runFor(3 * secondMs)
   expect(world.attempts.map(({ plant }) => plant)).toEqual([1n, 2n, 3n, 4n])
   expect(await world.log(id, 10)).toMatchObject([{ event: { plant: { id: 2n } }, reason: 'answered 500' }])
+  const failed = world.reports.filter(({ event }) => event === 'attempt-failed')
+  expect(failed).toEqual([{ event: 'attempt-failed', webhook: id, reason: 'answered 500', plantId: '2' }])
 })
 
 test('what failed is tried again under the same id', async () => {
@@ -56,6 +73,8 @@ test('what failed is tried again under the same id', async () => {
 test.each([
   ['answers 500', () => 500, 'answered 500'],
   ['redirects', () => 301, 'answered 301'],
+  ['answers below 200', () => 199, 'answered 199'],
+  ['answers 300', () => 300, 'answered 300'],
   ['cannot be reached', () => Promise.reject(new Error('connect ECONNREFUSED')), 'connect ECONNREFUSED'],
   ['sends controls', () => Promise.reject(new Error('\u001b[31m\n')), '?[31m?'],
   ['fails at length', () => Promise.reject(new Error('x'.repeat(9_999))), 'x'.repeat(200)],
@@ -74,20 +93,20 @@ test.each([
     world.announce(added(1n))
     await world.runFor(10 * dayMs)
     const times = world.attempts.map(({ atMs }) => atMs)
-    expect(times).toHaveLength(courierLimits.retryDelaysMs.length + 1)
-    for (const [n, delayMs] of courierLimits.retryDelaysMs.entries()) {
+    expect(times).toHaveLength(retryDelaysMs.length + 1)
+    for (const [n, delayMs] of retryDelaysMs.entries()) {
       const waitedMs = (times[n + 1] as number) - (times[n] as number)
       expect(waitedMs).toBeGreaterThanOrEqual(delayMs)
       expect(waitedMs).toBeLessThanOrEqual(delayMs * 1.2 + 2 * minuteMs)
     }
     // Each at another moment than all others that failed with it.
-    expect(waits.some((ms, n) => ms !== courierLimits.retryDelaysMs[n] && ms > 0)).toBe(true)
+    expect(waits.some((ms, n) => ms !== retryDelaysMs[n] && ms > 0)).toBe(true)
     expect(world.reports.filter(({ event }) => event === 'delivered')).toEqual([])
     expect(times.at(-1)).toBeGreaterThan(3 * dayMs)
     expect(times.at(-1)).toBeLessThan(4 * dayMs)
     const about = { webhook: id, plantId: '1', reason }
     expect(world.reports).toEqual([
-      ...courierLimits.retryDelaysMs.map(() => ({ event: 'attempt-failed', ...about })),
+      ...retryDelaysMs.map(() => ({ event: 'attempt-failed', ...about })),
       { event: 'given-up', ...about },
     ])
     expect(await world.log(id, 10)).toMatchObject([{ reason, attempts: times.length }])
@@ -184,7 +203,7 @@ test('a listener that hangs holds up no other, and its webhook has one delivery 
   await world.addWebhook('shop')
   for (const plant of plants(500)) world.announce(added(plant))
   const running = world.runFor(30 * secondMs)
-  while (world.reports.length < 5) await new Promise(setImmediate)
+  while (world.reports.length < 5) await turn()
   expect(world.attempts.filter(({ url }) => url.includes('shop'))).toHaveLength(500)
   expect(world.attempts.filter(({ url }) => url.includes('hangs'))).toHaveLength(1)
   hang.resolve(200)
@@ -197,7 +216,7 @@ test('serves its limit of webhooks at once, and no more', async () => {
   const world = createVirtualWorld(
     async () => {
       most = Math.max(most, ++underWay)
-      await new Promise(setImmediate)
+      await turn()
       underWay--
       return 200
     },
@@ -211,14 +230,14 @@ test('serves its limit of webhooks at once, and no more', async () => {
 
 test('a claim begins nothing after its time, so that its lease outlasts what it began', async () => {
   const world = createVirtualWorld(async () => {
-    world.clock.ms += 10 * secondMs
+    world.clock.ms += 5 * secondMs
     return 200
   })
   await world.addWebhook('shop')
   for (const plant of plants(10)) world.announce(added(plant))
   await world.runUntil(() => world.attempts.length === 10)
   const counts = world.reports.map(report => (report.event === 'delivered' ? report.count : undefined))
-  expect(counts).toEqual([2, 2, 2, 2, 2])
+  expect(counts).toEqual([3, 3, 3, 1])
 })
 
 test('when it is stopped, it gives back the lease, and what was delivered is not delivered again', async () => {
@@ -309,7 +328,7 @@ test('what was given up counts, and an outbox is full until half of it is gone',
   const turns: [isFull: boolean, received: number][] = []
   const world = createVirtualWorld(
     (_, plant) => {
-      if (plant <= 4n) return 500
+      if (plant <= 5n) return 500
       received++
       return 200
     },
@@ -323,20 +342,109 @@ test('what was given up counts, and an outbox is full until half of it is gone',
     }),
   )
   const id = await world.addWebhook('shop')
-  for (const plant of plants(4)) world.announce(added(plant))
+  for (const plant of plants(5)) world.announce(added(plant))
   await world.webhooks.pause(id)
   await world.webhooks.resume(id)
   await world.runUntil(() => {
     if (world.clock.ms >= minuteMs && turns.length === 0 && received === 0)
-      for (const plant of plants(6, 5)) world.announce(added(plant))
+      for (const plant of plants(5, 6)) world.announce(added(plant))
     return turns.length === 2
   })
+  // Half is left only once all that waited are received.
   expect(turns).toEqual([
     [true, 0],
-    [false, expect.any(Number)],
+    [false, 5],
   ])
-  // Of 4 that were given up and 6 that wait, 5 are left.
-  expect(turns[1]?.[1]).toBeGreaterThanOrEqual(5)
+})
+
+test.each([
+  ['five days', 'paused', 5 * dayMs],
+  ['a millisecond less', 'active', 5 * dayMs - 1],
+])('after failures for %s, a webhook is %s', async (_, state, failingForMs) => {
+  const world = createVirtualWorld(
+    () => 500,
+    {},
+    right => ({
+      ...right,
+      claim: async limits => {
+        const claim = await right.claim(limits)
+        return claim && { ...claim, failingForMs }
+      },
+    }),
+  )
+  const id = await world.addWebhook('shop')
+  world.announce(added(1n))
+  await world.runUntil(() => world.reports.length > 0)
+  expect(await world.webhook(id)).toMatchObject({ state })
+})
+
+test('the pauses of a listener that received something begin at a second again', async () => {
+  const pausesMs: number[] = []
+  const world = createVirtualWorld(
+    (_, plant) => (plant === 5n ? 200 : 500),
+    { retryDelaysMs: [dayMs] },
+    right => ({
+      ...right,
+      settle(claim, outcome) {
+        pausesMs.push(outcome.failed?.claimInMs ?? 0)
+        return right.settle(claim, outcome)
+      },
+    }),
+  )
+  await world.addWebhook('shop')
+  for (const plant of plants(6)) world.announce(added(plant))
+  await world.runUntil(() => world.attempts.some(({ plant }) => plant === 6n))
+  for (const [n, delayMs] of [1_000, 2_000, 4_000, 8_000, 1_000].entries()) {
+    expect(pausesMs[n]).toBeGreaterThanOrEqual(delayMs)
+    expect(pausesMs[n]).toBeLessThanOrEqual(1.2 * delayMs)
+  }
+})
+
+test('without work it asks twice a second for some, and counts every ten seconds', async () => {
+  const asked: number[] = []
+  const counted: number[] = []
+  const world = createVirtualWorld(
+    () => 200,
+    {},
+    right => ({
+      ...right,
+      async claim() {
+        asked.push(world.clock.ms)
+        return undefined
+      },
+      async figures() {
+        counted.push(world.clock.ms)
+        return []
+      },
+    }),
+  )
+  await world.runFor(30 * secondMs)
+  expect(asked.slice(0, 4)).toEqual([0, 500, 1_000, 1_500])
+  expect(counted.slice(0, 3)).toEqual([0, 10_000, 20_000])
+})
+
+test('it runs on the clock of the system, and stops while it waits', async () => {
+  const { webhooks, announce, ...outbox } = createMemoryOutbox()
+  const url = 'https://shop.example/'
+  const createdAt = new Date()
+  await webhooks.add({ id: 'shop' as never, url, allowsPrivate: false, createdAt }, mintSecret())
+  announce(added(1n))
+  const sent = Promise.withResolvers<string | undefined>()
+  const stop = new AbortController()
+  const running = createCourier({
+    outbox,
+    webhooks,
+    report: () => {},
+    limits: { pollMs: hourMs },
+    async post({ headers }) {
+      sent.resolve(headers['webhook-timestamp'])
+      return 200
+    },
+  })({ stop: stop.signal, abort: stop.signal })
+  expect(Number(await sent.promise)).toBeGreaterThanOrEqual(Math.floor(createdAt.getTime() / 1_000))
+  while ((await outbox.figures())[0]?.waiting !== 0) await turn()
+  stop.abort()
+  await running
 })
 
 test('a listener that received something is not paused for what failed before', async () => {
@@ -368,8 +476,8 @@ test('it has stopped only once what was under way has ended', async () => {
     .then(() => {
       hasStopped = true
     })
-  while (world.attempts.length === 0) await new Promise(setImmediate)
-  for (let turn = 0; turn < 10; turn++) await new Promise(setImmediate)
+  while (world.attempts.length === 0) await turn()
+  for (let n = 0; n < 10; n++) await turn()
   expect(hasStopped).toBe(false)
   answer.resolve(200)
   await running
