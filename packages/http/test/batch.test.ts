@@ -178,6 +178,72 @@ test('however many batches there are, a bounded part of them is under way, and n
   }
 }, 60_000)
 
+test('plants are created together until their lines, and 192 bytes for each, reach 32 KiB', async () => {
+  const counts: number[] = []
+  const insertAll = async (all: readonly Plant[]) => {
+    counts.push(all.length)
+    return all.map(() => 'inserted' as const)
+  }
+  await using service = await start({ plants: { insertAll } })
+  const chunksOf = async (lineBytes: number, count: number) => {
+    counts.length = 0
+    const name = 'x'.repeat(lineBytes - line(1, '').length + 1)
+    using batch = await service.begin(line(1, name).repeat(count))
+    batch.end()
+    expect(held(await batch.answer())).toMatchObject({ created: BigInt(count) })
+    return counts.filter(each => each > 0)
+  }
+  expect(await chunksOf(320, 192)).toEqual([64, 64, 64])
+  expect(await chunksOf(319, 192)).toEqual([65, 65, 62])
+  expect(await chunksOf(32 * 1024 - 192, 2)).toEqual([1, 1])
+})
+
+test('as many chunks are under way as fit in 1.5 MiB, and a longer line is alone', async () => {
+  const gate = Promise.withResolvers<void>()
+  let underWay = 0
+  const insert = async () => {
+    underWay++
+    await gate.promise
+    return 'inserted' as const
+  }
+  await using service = await start({ limits: { bodyBytesMax: 4 * 2 ** 20 }, plants: { insert } })
+  const half = 768 * 1024 - 192
+  const halves = [1, 2].map(id => line(id, 'x'.repeat(half - line(id, '').length + 1)))
+  using exact = await service.begin(...halves)
+  await expect.poll(() => underWay).toBe(2)
+  using long = await service.begin(line(3, 'x'.repeat(3 * 2 ** 20)))
+  await expect.poll(() => service.sockets.at(-1)?.bytesRead).toBeGreaterThan(3 * 2 ** 20)
+  expect(underWay).toBe(2)
+  gate.resolve()
+  for (const batch of [exact, long]) batch.end()
+  expect(held(await exact.answer())).toMatchObject({ created: 2n })
+  expect(held(await long.answer())).toMatchObject({ created: 1n })
+})
+
+test('a batch holds only what it has not created yet', async () => {
+  await using service = await start({ limits: { heldBytesMax: 100_000 } })
+  const count = 20_000
+  using first = await service.begin(...lines(count))
+  // All but the last chunk.
+  await expect.poll(() => service.plants.find(plantId(count - 200))).toBeDefined()
+  using second = await service.begin(' '.repeat(90_000))
+  await expect.poll(() => service.sockets.at(-1)?.bytesRead).toBeGreaterThan(90_000)
+  second.send(`\n${line(count)}`)
+  for (const batch of [first, second]) batch.end()
+  expect(held(await first.answer())).toMatchObject({ created: BigInt(count) })
+  expect(held(await second.answer())).toMatchObject({ created: 1n, refused: 1n })
+})
+
+test('a batch that fails once it has arrived leaves its connection open', async () => {
+  const insert = () => Promise.reject(new DomainError('store-busy', 'too many changes are pending'))
+  await using service = await start({ plants: { insert } })
+  const body = line(1)
+  const headers = { 'content-type': 'application/x-ndjson' }
+  const answer = await service.client.ask('POST', '/plants/batch', { body, headers })
+  assertFailure(answer, 50301, mayHaveCreated)
+  expect(answer.headers.get('connection')).not.toBe('close')
+})
+
 test('the store is told whether to announce the plants of each chunk', async () => {
   const given: unknown[] = []
   const insertAll = async (all: readonly Plant[], options?: AddOptions) => {

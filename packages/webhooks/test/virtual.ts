@@ -55,6 +55,7 @@ export function createVirtualWorld(
       await new Promise(setImmediate)
       if (until()) stop.abort()
       clock.ms += ms
+      if (!(clock.ms < 30 * dayMs)) throw new Error('the courier never stops')
     },
     async post(post) {
       const [, digits] = /"id":(-?\d+)/.exec(post.body) as RegExpExecArray

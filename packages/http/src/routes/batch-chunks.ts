@@ -65,7 +65,7 @@ export function faultsOf(
   const taken = outcomes.flatMap((outcome, index) =>
     outcome === 'id-taken' ? [faultOf(lines[index] as number, idTaken((plants[index] as Plant).id))] : [],
   )
-  return taken.length === 0 ? faults : [...faults, ...taken].sort((a, b) => a.line - b.line)
+  return [...faults, ...taken].sort((a, b) => a.line - b.line)
 }
 
 function faultOf(line: number, error: unknown): LineFault {
