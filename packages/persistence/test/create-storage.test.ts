@@ -1,0 +1,96 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { DomainError } from '@plant-store/domain'
+import { expect, test } from 'vitest'
+import { createStorage, rowsWithin, type StatementDatabase } from '../src/create-storage.ts'
+import type { StoreState } from '../src/storage.ts'
+import { plant, plantId } from './store-folder.ts'
+
+const database: StatementDatabase = {
+  runTransaction: async batch => batch.map(() => 1),
+  batchesMax: Number.POSITIVE_INFINITY,
+  read: async () => [],
+  readPage: async () => [],
+  check: async () => {},
+  close() {},
+}
+
+/** A lane whose transactions end when they are released. */
+function lane() {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const run = async (batch: readonly unknown[]) => {
+    await promise
+    return batch.map(() => 1)
+  }
+  return { run, release: resolve }
+}
+
+test('changes of both lanes are pending until they have an outcome, and the database is closed after the last', async () => {
+  const [single, bulk] = [lane(), lane()]
+  const events: string[] = []
+  const close = () => void events.push('closed')
+  const storage = createStorage({ ...database, runTransaction: single.run, runBulk: bulk.run, close })
+  const many = storage.plants.insertAll?.([plant(1), plant(2), plant(3)])
+  const one = storage.plants.insert(plant(4))
+  expect(storage.pending()).toBe(4)
+  await nextTurn()
+  single.release()
+  expect(await one).toBe('inserted')
+  expect(storage.pending()).toBe(3)
+  const closing = storage[Symbol.asyncDispose]()
+  await nextTurn()
+  expect(events).toEqual([])
+  bulk.release()
+  expect(await many).toEqual(Array(3).fill('inserted'))
+  await closing
+  expect(events).toEqual(['closed'])
+  expect(storage.pending()).toBe(0)
+})
+
+test('a database without a bulk lane has one for all', async () => {
+  const single = lane()
+  const storage = createStorage({ ...database, runTransaction: single.run })
+  const outcomes = [storage.plants.insert(plant(1)), storage.plants.insertAll?.([plant(2), plant(3)])]
+  expect(storage.pending()).toBe(3)
+  single.release()
+  await storage[Symbol.asyncDispose]()
+  expect(await Promise.all(outcomes)).toEqual(['inserted', ['inserted', 'inserted']])
+})
+
+test('what fails in the database is an outage with its cause, and an error of the domain stays what it is', async () => {
+  const states: StoreState[] = []
+  const failing = (error: Error) => {
+    const fail = () => Promise.reject(error)
+    return createStorage(
+      { ...database, runTransaction: fail, runBulk: fail, read: fail, readPage: fail, check: fail },
+      { onStateChange: state => states.push(state) },
+    )
+  }
+  const attempts = ({ plants, check }: ReturnType<typeof failing>) => [
+    () => plants.insert(plant(1)),
+    () => plants.insertAll?.([plant(1)]),
+    () => plants.find(plantId(1)),
+    () => plants.page({ limit: 1 }),
+    () => check(),
+  ]
+  const cause = new Error('the disk is full')
+  const broken = failing(cause)
+  const message = 'the store is unavailable'
+  for (const attempt of attempts(broken))
+    await expect(attempt()).rejects.toMatchObject({ code: 'store-unavailable', message, cause })
+  expect(states.splice(0)).toEqual([{ ready: false, reason: 'the disk is full' }])
+  await broken[Symbol.asyncDispose]()
+  await expect(broken.check()).rejects.toThrow()
+  expect(states).toEqual([])
+
+  const busy = new DomainError('store-busy', 'too many')
+  const full = failing(busy)
+  for (const attempt of attempts(full)) await expect(attempt()).rejects.toBe(busy)
+  expect(states).toEqual([])
+  await full[Symbol.asyncDispose]()
+})
+
+test('a page ends with the row that reaches its size', () => {
+  const rows = ['ab', 'é', 'c'].map((name, id) => ({ id: BigInt(id), name, tag: null }))
+  const counts = [1, 2, 3, 4, 5, 6].map(textBytesMax => rowsWithin(textBytesMax, rows).length)
+  expect(counts).toEqual([1, 1, 2, 2, 3, 3])
+})
