@@ -1,0 +1,137 @@
+import { parsePlant } from '@plant-store/domain'
+import { expect, test } from 'vitest'
+import { detectFormat, type FormatName, formats } from '../src/formats/format.ts'
+import { lineBytesMaxDefault, wholeLines } from '../src/formats/lines.ts'
+import { anyPlants, eachPiece } from './any-plants.ts'
+
+/** Reads a file that arrives in pieces: each line with its plant, or with its fault and what it was. */
+async function read(
+  format: FormatName,
+  file: Buffer,
+  pieceBytes: number,
+  lineBytesMax = lineBytesMaxDefault,
+) {
+  async function* pieces() {
+    for (let at = 0; at < file.length; at += pieceBytes) yield file.subarray(at, at + pieceBytes)
+  }
+  const found: unknown[][] = []
+  for await (const entries of formats[format].read(wholeLines(pieces(), lineBytesMax), lineBytesMax)) {
+    for (const entry of entries) {
+      const { line } = entry
+      found.push('reason' in entry ? [line, entry.reason, textOf(entry.raw)] : [line, entry.value])
+    }
+  }
+  return found
+}
+
+/** One character for each byte that is not part of a text. */
+const textOf = (raw: string | Buffer) => (typeof raw === 'string' ? raw : raw.toString('latin1'))
+
+const bytes = (...parts: (string | number)[]) =>
+  Buffer.concat(parts.map(part => (typeof part === 'string' ? Buffer.from(part) : Buffer.of(part))))
+
+test.each(['ndjson', 'csv'] as const)('%s reads what it wrote, in pieces of any size', async format => {
+  const plants = [...anyPlants(1, 200), ...eachPiece.slice(0, -1)]
+  const { header, write } = formats[format]
+  const file = Buffer.from(header + write(plants))
+  for (const pieceBytes of [1, 2, 3, 7, 64, 1_000, file.length]) {
+    const found = await read(format, file, pieceBytes)
+    expect(found.map(([, plant]) => plant)).toEqual(plants)
+    const ends = plants.map((_, n) => (header + write(plants.slice(0, n))).split('\n').length)
+    expect(found.map(([line]) => line)).toEqual(ends)
+  }
+})
+
+const csvFile = bytes(
+  'name,id,tag\r\n"a ""quoted"" one",1,""\r\n\r\n"two\r\nlines",2,\n',
+  'a 2" pipe,3,x\n"closed" early,4,x\n"never closed,5,x\n',
+  ...['"', 0xc3, 0x28, '",6,x\n'],
+  'é,7\n,8,\n"',
+  ...[0xe9, '\n",9,\n'],
+  '"é\n\nlong",10,é\nx,+11,x\n"open at the end,12,x\nlast,13,x',
+)
+const csvEntries = [
+  [2, { id: 1n, name: 'a "quoted" one', tag: '' }],
+  [4, { id: 2n, name: 'two\r\nlines' }],
+  [6, 'there is a quote in a field that does not begin with one', 'a 2" pipe,3,x'],
+  [7, 'there is something between a closing quote and the next comma', '"closed" early,4,x'],
+  [8, 'there is something between a closing quote and the next comma', '"never closed,5,x'],
+  [9, 'the line is not UTF-8', '"\xc3(",6,x'],
+  [10, 'there are 2 fields, and 3 columns', 'é,7'],
+  [11, { id: 8n, name: '' }],
+  [12, 'the line is not UTF-8', '"\xe9\n",9,'],
+  [14, { id: 10n, name: 'é\n\nlong', tag: 'é' }],
+  [17, 'id must be an integer from -9223372036854775808 to 9223372036854775807', 'x,+11,x'],
+  [18, 'a quote is opened that is never closed', '"open at the end,12,x'],
+  [19, { id: 13n, name: 'last', tag: 'x' }],
+]
+
+const jsonFile = bytes(
+  '{"id":1,"name":"a"}\r\n\n  \n[2]\n',
+  ...['{"id":3,"name":"', 0xff, '"}\n'],
+  '{"id":4,"name":"é"}\n{"id":5,"name":"last","tag":""}',
+)
+const jsonEntries = [
+  [1, { id: 1n, name: 'a' }],
+  [4, 'plant must be an object', '[2]'],
+  [5, 'the line is not UTF-8', '{"id":3,"name":"\xff"}'],
+  [6, { id: 4n, name: 'é' }],
+  [7, { id: 5n, name: 'last', tag: '' }],
+]
+
+test.each([
+  ['csv', csvFile, csvEntries],
+  ['ndjson', jsonFile, jsonEntries],
+] as const)('%s finds the same faults in pieces of any size', async (format, file, entries) => {
+  for (let pieceBytes = 1; pieceBytes <= file.length; pieceBytes++)
+    expect(await read(format, file, pieceBytes), `in pieces of ${pieceBytes}`).toEqual(entries)
+})
+
+test.each(['csv', 'ndjson'] as const)(
+  '%s rejects a line that is longer than the limit, and no other',
+  async format => {
+    const limit = 2_000
+    const { header, write } = formats[format]
+    /** Characters of two bytes, and some of one byte so that the line is longer than the limit by this many bytes. */
+    const line = (id: bigint, over: number) => {
+      const written = (name: string) => write([parsePlant({ id, name, tag: 'x' })])
+      const rest = limit - written('y').length + 2
+      return written('é'.repeat(rest >> 1) + 'y'.repeat((rest & 1) + over))
+    }
+    const file = Buffer.from(header + [line(1n, 0), line(2n, 1), line(3n, 0), line(4n, 5_000)].join(''))
+    const reason = `the line is longer than ${limit} bytes, of which these are the first`
+    const first = header === '' ? 1 : 2
+    for (const pieceBytes of [1, 100, 1_999, 2_000, 2_001, file.length]) {
+      const found = await read(format, file, pieceBytes, limit)
+      expect(found.map(([number, fault]) => [number, typeof fault === 'string' ? fault : ''])).toEqual([
+        [first, ''],
+        [first + 1, reason],
+        [first + 2, ''],
+        [first + 3, reason],
+      ])
+      const starts = [line(2n, 1), line(4n, 5_000)].map(each => Buffer.from(each).subarray(0, 1_024))
+      expect(found.flatMap(([, , raw]) => raw ?? [])).toEqual(starts.map(start => start.toString('latin1')))
+    }
+  },
+)
+
+test.each([
+  ['{"id":1}', undefined, 'ndjson'],
+  [' \n\t{', undefined, 'ndjson'],
+  ['', undefined, 'ndjson'],
+  ['id,name', undefined, 'csv'],
+  ['id,name', 'ndjson', 'ndjson'],
+  ['{', 'csv', 'csv'],
+  ['[', 'csv', 'csv'],
+] as const)('%j, said to be %s, is %s', (beginning, given, expected) => {
+  expect(detectFormat(Buffer.from(beginning), 'plants', given)).toBe(expected)
+})
+
+test('a JSON array and UTF-16 are refused with what they must be', () => {
+  for (const given of [undefined, 'ndjson'] as const)
+    expect(() => detectFormat(Buffer.from(' [1]'), 'plants', given)).toThrow(/^plants: .*not a JSON array/)
+  for (const mark of ['fffe', 'feff'])
+    expect(() => detectFormat(Buffer.from(`${mark}00`, 'hex'), 'plants', 'csv')).toThrow(
+      /^plants: .*not UTF-16/,
+    )
+})
