@@ -93,7 +93,7 @@ test('a part is full at 1 MiB', async () => {
   expect(store.requests.map(({ body }) => body.length)).toEqual([2 ** 20, '{"id":2,"name":"plant 2"}'.length])
 })
 
-test('more faults than the store tells of at once are asked for, as many as are wanted', async () => {
+test('more faults than one answer holds are asked for, up to the wanted number', async () => {
   await using store = await startMemoryStore()
   const client = createPlantClient(store)
   const isTaken = (n: number) => n % 3 === 0

@@ -187,7 +187,7 @@ test('a request is answered within its trace, which ends with what was answered'
   expect(ended).toEqual([{ method: 'POST', route: '/plants', status: 200 }])
 })
 
-describe('a refusal below the routes names itself, stands in the log and is counted, each once:', () => {
+describe('a refusal below the routes is named, logged and counted once:', () => {
   const limits = { headerBytesMax: 2_000, headersTimeoutMs: 300, requestTimeoutMs: 600 }
   const chunked = (server: Awaited<ReturnType<typeof start>>) =>
     `POST ${server.client.target('/plants')} HTTP/1.1\r\nhost: h\r\nauthorization: Bearer ${server.service.tokens.full}\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n`

@@ -81,7 +81,7 @@ test('its hooks see whom the gate admitted, beside properties of the same names'
   ])
 })
 
-test('it counts wrong tokens, for all that it gives one throttle', async () => {
+test('it counts wrong tokens, although the host passes only one throttle', async () => {
   const app = fastify()
   const throttle = createThrottle(2)
   for (const prefix of ['/north', '/south'])

@@ -275,7 +275,7 @@ test.each([
   expect(await count()).toBe(1_000)
 })
 
-test('who opened the store just before it was replaced finds no store', async () => {
+test('an opening that began just before the store was replaced finds no store', async () => {
   await load(0, 1_000)
   await backUpStore(url, backup)
   const descriptor = openSync(file, 'r')

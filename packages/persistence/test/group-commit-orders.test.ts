@@ -98,7 +98,7 @@ test('each change has the outcome of its transaction, once and no earlier, whate
   await fc.assert(property, { numRuns: 2_000 })
 })
 
-test('what comes in the two turns after a transaction shares the next one, and what finds none under way begins at once', async () => {
+test('changes of the two turns after a transaction share the next one, and a change that finds none under way begins at once', async () => {
   const ends: (() => void)[] = []
   const begun: string[][] = []
   const { submit } = createGroupCommit({

@@ -221,7 +221,7 @@ describe('what the server takes back is tried again', () => {
 })
 
 describe('a commit of unknown outcome', () => {
-  test('because the connection ended before the answer: a retry tells the truth', async () => {
+  test('because the connection ended before the answer: a retry reports the true outcome', async () => {
     await using proxy = await startProxy(database.url)
     await using far = await open(proxy.url)
     expect(await far.plants.insert(plant(1n))).toBe('inserted')

@@ -71,7 +71,7 @@ describe('a store on a file', () => {
     expect(await storage.plants.insert(plant(1))).toBe('inserted')
   })
 
-  test('is shared by everybody who opens it in one process too', async () => {
+  test('is shared by all openings in one process too', async () => {
     const url = `file:${join(temporaryFolder(), 'plants.db')}`
     await using one = await openStorage({ url })
     await using other = await openStorage({ url })

@@ -240,7 +240,7 @@ test('a claim begins nothing after its time, so that its lease outlasts what it 
   expect(counts).toEqual([3, 3, 3, 1])
 })
 
-test('when it is stopped, it gives back the lease, and what was delivered is not delivered again', async () => {
+test('a stop returns the lease, and what was delivered is not delivered again', async () => {
   const world = createVirtualWorld((_, plant) => {
     if (plant === 3n) world.stop.abort()
     return 200

@@ -52,7 +52,7 @@ const broken: Record<string, Break> = {
   'leases for ever': ({ outbox }) => ({
     outbox: { claim: limits => outbox.claim({ ...limits, leaseMs: 3_600_000 }) },
   }),
-  'never gives a lease back': () => ({ outbox: { settle: async () => {} } }),
+  'never returns a lease': () => ({ outbox: { settle: async () => {} } }),
   'settles for a lease that is over': ({ outbox }) => {
     let last: Claim | undefined
     return {
@@ -66,7 +66,7 @@ const broken: Record<string, Break> = {
       },
     }
   },
-  'gives every lease one name': claiming(() => ({ lease: 'lease' })),
+  'names all leases alike': claiming(() => ({ lease: 'lease' })),
   'forgets what failed': ({ outbox }) => ({
     outbox: {
       settle: (claim, { delivered, failed }) =>

@@ -92,7 +92,7 @@ test('a store that looks at the version first and changes then is caught by raci
   expect((await runRacingModel(wrong(), { seed, runs: 500 })).failure).toMatch(/no order explains/)
 })
 
-test('a store that gives a plant that is created again the version from before is caught', async () => {
+test('a store that reuses the version of a removed plant is caught', async () => {
   const wrong = () =>
     broken(sound => {
       const counts = new Map<bigint, number>()
