@@ -2,8 +2,10 @@ import { openArchive, openStorage, type Storage } from '@plant-store/persistence
 import type { WebhookId } from '@plant-store/webhooks'
 import { outboxContract } from '@plant-store/webhooks/testing'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import type { Change } from '../src/group-commit.ts'
 import { statements as postgresStatements } from '../src/postgres/statements.ts'
 import { statements as sqliteStatements } from '../src/sqlite/statements.ts'
+import { createWebhookRepositories } from '../src/webhook-repositories.ts'
 import { addWebhook, plant, plantId } from './store-folder.ts'
 import { type Subject, subjects } from './store-subjects.ts'
 
@@ -93,6 +95,26 @@ describe.each(Object.entries(subjects).filter(([name]) => name !== 'SQLite with 
       const [delivery] = await storage.outbox.log('webhook' as WebhookId, 1)
       expect(delivery?.event).toMatchObject({ plant: plant(1), version })
       expect(Math.abs(Number(delivery?.event.addedAt) - before)).toBeLessThan(60_000)
+    })
+
+    test('a webhook is retried and removed with all that waits for it, however much, or with nothing', async () => {
+      const [many, none] = ['many', 'none'].map(each => each as WebhookId) as [WebhookId, WebhookId]
+      await addWebhook(storage, many)
+      const count = 4_100
+      await storage.plants.insertAll?.(Array.from({ length: count }, (_, n) => plant(n)))
+      await addWebhook(storage, none)
+      await store.ask('update outbox set next_at = null, attempts = 1 returning 1')
+      expect(await storage.webhooks.retry(many)).toBe(true)
+      const waiting = async () =>
+        Object.fromEntries((await storage.outbox.figures()).map(each => [each.webhook, each.waiting]))
+      expect(await waiting()).toEqual({ many: count, none: 0 })
+      const ofNone = (await storage.outbox.figures()).find(({ webhook }) => webhook === none)
+      expect(ofNone).toEqual({ webhook: none, isFull: false, missed: 0, waiting: 0, givenUp: 0 })
+      expect(await storage.webhooks.remove(none)).toBe(true)
+      expect(await waiting()).toEqual({ many: count })
+      expect(await storage.webhooks.remove(many)).toBe(true)
+      expect(await waiting()).toEqual({})
+      expect(await store.ask('select position from outbox limit 1')).toEqual([])
     })
 
     test('what is added in silence is not announced, and all that is added beside it is', async () => {
@@ -201,3 +223,36 @@ describe.each(Object.entries(subjects).filter(([name]) => name !== 'SQLite with 
     })
   },
 )
+
+test('a webhook that has nothing left to deliver once it is leased is released, and the next one is claimed', async () => {
+  const submitted: Change[] = []
+  const row = {
+    url: 'https://a.example/',
+    allows_private: 0n,
+    created_at: 0n,
+    secret: 's',
+    former_secret: null,
+  }
+  const state = { is_paused: 0n, failures: 0n, failing_since: null, failing_for_ms: 0n }
+  const answers: Record<string, readonly object[]> = {
+    dueWebhooks: ['gone', 'next'].map(id => ({ ...row, ...state, id, lease: `lease of ${id}` })),
+    gone: [],
+    next: [{ position: 7n, version: 1n, added_at: 0n, attempts: 0n, id: 1n, name: 'a', tag: null }],
+  }
+  const { outbox } = createWebhookRepositories({
+    async submit(change) {
+      submitted.push(change)
+      return 1
+    },
+    submitAll: async changes => changes.map(() => 1),
+    read: async <Row>(statement: string, id: unknown) =>
+      answers[statement === 'dueDeliveries' ? `${id}` : statement] as Row[],
+  })
+  const claim = await outbox.claim({ leaseMs: 60_000, rowsMax: 5, textBytesMax: 1_000 })
+  expect([claim?.webhook.id, claim?.deliveries.map(({ id }) => id)]).toEqual(['next', [7n]])
+  const [leased, released, next] = submitted
+  const lease = leased?.[3]
+  expect(leased).toEqual(['leaseWebhook', 'gone', 'lease of gone', lease, 60_000n])
+  expect(released).toEqual(['releaseWebhook', 'gone', lease, 0n, 0n, 0n, 0n])
+  expect(next).toEqual(['leaseWebhook', 'next', 'lease of next', claim?.lease, 60_000n])
+})

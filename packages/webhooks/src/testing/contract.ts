@@ -252,8 +252,14 @@ const promises: Record<string, OutboxCase['run']> = {
     await addWebhooks(store, a, b)
     await store.add(plant(1n))
     await store.outbox.setFull(a, true)
+    const full = async () => (await store.outbox.figures()).filter(({ isFull }) => isFull)
+    assert.deepEqual(
+      (await full()).map(({ webhook }) => webhook),
+      [a],
+    )
     for (let n = 2n; n < 5n; n++) await store.add(plant(n))
     await store.outbox.setFull(a, false)
+    assert.deepEqual(await full(), [])
     await store.add(plant(5n))
     const figures = (await store.outbox.figures()).map(({ webhook, waiting, missed }) => [
       webhook,
