@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { DomainError } from '@plant-store/domain'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { createStorage, rowsWithin, type StatementDatabase } from '../src/create-storage.ts'
 import type { StoreState } from '../src/storage.ts'
 import { plant, plantId } from './store-folder.ts'
@@ -79,7 +79,9 @@ test('what fails in the database is an outage with its cause, and an error of th
     await expect(attempt()).rejects.toMatchObject({ code: 'store-unavailable', message, cause })
   expect(states.splice(0)).toEqual([{ ready: false, reason: 'the disk is full' }])
   await broken[Symbol.asyncDispose]()
-  await expect(broken.check()).rejects.toThrow()
+  const closed = failing(cause)
+  await closed[Symbol.asyncDispose]()
+  await expect(closed.check()).rejects.toThrow()
   expect(states).toEqual([])
 
   const busy = new DomainError('store-busy', 'too many')
@@ -87,6 +89,30 @@ test('what fails in the database is an outage with its cause, and an error of th
   for (const attempt of attempts(full)) await expect(attempt()).rejects.toBe(busy)
   expect(states).toEqual([])
   await full[Symbol.asyncDispose]()
+})
+
+test('an outage lasts until the database can be checked', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const states: boolean[] = []
+  const works = Promise.withResolvers<void>()
+  const onStateChange = ({ ready }: StoreState) => {
+    states.push(ready)
+    if (ready) works.resolve()
+  }
+  let isBroken = true
+  const check = async () => {
+    if (isBroken) throw new Error('the disk fails')
+  }
+  const storage = createStorage({ ...database, check }, { onStateChange })
+  await expect(storage.check()).rejects.toThrow()
+  await vi.advanceTimersByTimeAsync(10_000)
+  expect(states).toEqual([false])
+  isBroken = false
+  await vi.advanceTimersByTimeAsync(1_000)
+  await works.promise
+  expect(states).toEqual([false, true])
+  await storage[Symbol.asyncDispose]()
 })
 
 test('a page ends with the row that reaches its size', () => {
