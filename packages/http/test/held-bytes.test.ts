@@ -1,6 +1,6 @@
 import { once } from 'node:events'
-import type { IncomingMessage, ServerResponse } from 'node:http'
-import { connect, type Socket } from 'node:net'
+import { IncomingMessage, ServerResponse } from 'node:http'
+import { connect, Socket } from 'node:net'
 import { PassThrough } from 'node:stream'
 import {
   assertFailure,
@@ -13,7 +13,9 @@ import {
 } from '@plant-store/contract'
 import type { Plant, PlantRepository } from '@plant-store/domain'
 import { longPlant, plant } from '@plant-store/domain/testing'
+import { defaultServerLimits } from '@plant-store/http/server'
 import { expect, test } from 'vitest'
+import { countHeldBytes, holdBody } from '../src/request/held-bytes.ts'
 import { heapUsed } from './heap-used.ts'
 import { startMemoryService } from './memory-service.ts'
 
@@ -175,8 +177,7 @@ test('a body that was refused, and then broken, breaks nothing else', async () =
   await store.create(plant(1n, 'still there'))
 })
 
-test('what still comes of a body that was refused is not counted', async () => {
-  const { holdBody } = await import('../src/request/held-bytes.ts')
+test('what still comes of a body that was refused is not counted', () => {
   const request = new PassThrough() as unknown as IncomingMessage
   request.headers = { 'transfer-encoding': 'chunked' }
   const hold = () => {
@@ -184,4 +185,69 @@ test('what still comes of a body that was refused is not counted', async () => {
   }
   holdBody(request, {} as ServerResponse, { hold } as never)
   expect(() => request.emit('data', Buffer.alloc(100_000))).not.toThrow()
+})
+
+const newResponse = () => new ServerResponse(new IncomingMessage(new Socket()))
+const countTo = (heldBytesMax: number) =>
+  countHeldBytes({ ...defaultServerLimits, heldBytesMax, pageTextBytesMax: 5 })
+
+test('the limit may be reached, and what is released is free', () => {
+  const held = countTo(10)
+  const [one, other] = [newResponse(), newResponse()]
+  held.hold(one, 6)
+  held.hold(other, 4)
+  expect(() => held.hold(other, 1)).toThrow('memory limit')
+  held.release(one, 2)
+  held.hold(other, 2)
+  expect(() => held.hold(other, 1)).toThrow('memory limit')
+  // Not more than it holds.
+  held.release(other, 100)
+  held.release(other, 100)
+  held.release(newResponse(), 100)
+  expect(() => held.hold(other, 7)).toThrow('memory limit')
+  held.hold(other, 6)
+})
+
+test('a long answer needs room beside what others hold', () => {
+  const held = countTo(10)
+  held.hold(newResponse(), 5)
+  held.checkRoom()
+  held.hold(newResponse(), 1)
+  expect(() => held.checkRoom()).toThrow('memory limit')
+})
+
+test.each(['finish', 'close'])(
+  'at the event %s, a response holds nothing more, and is watched once',
+  event => {
+    const held = countTo(10)
+    const [one, other] = [newResponse(), newResponse()]
+    held.hold(other, 4)
+    for (let n = 0; n < 6; n++) held.hold(one, 1)
+    expect(one.listenerCount(event)).toBe(1)
+    one.emit(event)
+    held.hold(newResponse(), 6)
+  },
+)
+
+test('a response that has left or cannot leave any more holds nothing', async () => {
+  const held = countTo(10)
+  const [finished, destroyed, other] = [newResponse(), newResponse(), newResponse()]
+  Object.defineProperty(finished, 'writableFinished', { value: true })
+  destroyed.destroy()
+  for (const response of [finished, destroyed]) held.hold(response, 10)
+  held.hold(other, 1)
+  held.hold(newResponse(), 9)
+})
+
+test('bodies below 16 KiB are not counted', async () => {
+  await using store = await start({ heldBytesMax: 100_000 })
+  const { client } = store
+  using wire = await client.open()
+  const head = plantRequest(client, '', [`content-length: ${mib}`]).toString('latin1')
+  wire.send(head.replace('content-length: 0\r\n', ''), ' '.repeat(90_000))
+  await expect.poll(() => Math.max(...store.bytesRead())).toBeGreaterThan(90_000)
+  const post = (bytes: number) =>
+    client.ask('POST', '/plants', { body: toJson(plant(1n, 'n')).padEnd(bytes) })
+  expect((await post(16 * 1024 - 1)).status).toBe(200)
+  assertFailure(await post(16 * 1024), 50305)
 })

@@ -51,7 +51,7 @@ export function createPieces() {
   let kept = 0
   let length = 0
   const keepUsed = () => {
-    if (used > kept) parts.push(block.subarray(kept, used))
+    parts.push(block.subarray(kept, used))
     kept = used
   }
   const addSmall = (piece: Buffer) => {

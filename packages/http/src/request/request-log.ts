@@ -64,9 +64,7 @@ export function logRequests(app: FastifyInstance, logRequest: RequestLog, begin?
   })
   if (begin !== undefined) {
     // Not earlier: reading the body loses the async context.
-    app.addHook('preHandler', ({ [trace]: begun }, _reply, done) =>
-      begun === undefined ? done() : begun.run(done),
-    )
+    app.addHook('preHandler', (request, _reply, done) => (request[trace] as RequestTrace).run(done))
   }
   app.addHook('onSend', (request, reply, _payload, done) => {
     logOnceAnswered(request, reply, logRequest)

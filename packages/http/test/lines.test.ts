@@ -1,0 +1,130 @@
+import { getEventListeners } from 'node:events'
+import type { IncomingMessage } from 'node:http'
+import { PassThrough } from 'node:stream'
+import { afterEach, expect, test, vi } from 'vitest'
+import { createPieces } from '../src/request/body.ts'
+import { isEmptyLine, type LineLimits, readLines } from '../src/request/lines.ts'
+
+afterEach(() => void vi.useRealTimers())
+
+/** Reads a body that is written piece by piece. */
+function begin(limits: Partial<LineLimits> = {}) {
+  const body = new PassThrough()
+  const sizes: number[] = []
+  const lines = readLines(
+    body,
+    {} as IncomingMessage,
+    { lineBytesMax: 5, lineTimeoutMs: 1_000, ...limits },
+    bytes => sizes.push(bytes),
+  )
+  const next = async () => {
+    const { value } = await lines.next()
+    return value && [...value].map(String)
+  }
+  return { body, sizes, next }
+}
+
+async function readAll(pieces: readonly string[]): Promise<string[]> {
+  const { body, next } = begin()
+  const all: string[] = []
+  let read = next()
+  for (const piece of pieces) body.write(piece)
+  body.end()
+  for (let lines = await read; lines !== undefined; lines = await read) {
+    all.push(...lines)
+    read = next()
+  }
+  return all
+}
+
+test.each([
+  [['12345\n'], ['12345']],
+  [['12345\r\n'], ['12345\r']],
+  [['12345\r', '\n'], ['12345\r']],
+  [
+    ['12345', '\r', '\n1'],
+    ['12345\r', '1'],
+  ],
+  [['12', '345'], ['12345']],
+  [['12345\r'], ['12345\r']],
+  [
+    ['1\n2', '3\n', '\n', '4\n5'],
+    ['1', '23', '', '4', '5'],
+  ],
+])('the lines of %j are %j', async (pieces, lines) => {
+  expect(await readAll(pieces)).toEqual(lines)
+})
+
+test.each([[['123456\n']], [['123456']], [['12345', '6\n']], [['12345\r\r\n']], [['12345', '\r6']]])(
+  'a line of %j is too long',
+  async pieces => {
+    await expect(readAll(pieces)).rejects.toMatchObject({ code: 'body-too-large' })
+  },
+)
+
+test('the end of a line that is too long need not arrive', async () => {
+  const { body, next, sizes } = begin()
+  const read = next()
+  body.write('12345\r\r')
+  await expect(read).rejects.toMatchObject({ code: 'body-too-large' })
+  expect(sizes).toEqual([7])
+})
+
+test('each line has its time, in which the caller reads', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  const { body, next } = begin()
+  const first = next()
+  vi.advanceTimersByTime(999)
+  body.write('1\n')
+  expect(await first).toEqual(['1'])
+  vi.advanceTimersByTime(10_000)
+  const second = next()
+  vi.advanceTimersByTime(999)
+  body.write('2\n')
+  expect(await second).toEqual(['2'])
+  const third = next()
+  body.write('3')
+  vi.advanceTimersByTime(1_000)
+  await expect(third).rejects.toMatchObject({ code: 'request-timeout' })
+  expect(vi.getTimerCount()).toBe(0)
+})
+
+test('a batch that begins once batches are ended is ended too', async () => {
+  const { next } = begin({ ending: AbortSignal.abort() })
+  await expect(next()).rejects.toMatchObject({ code: 'draining' })
+})
+
+test('a body that was read is not ended later', async () => {
+  const ending = new AbortController()
+  const { body, next } = begin({ ending: ending.signal })
+  const read = next()
+  expect(getEventListeners(ending.signal, 'abort')).toHaveLength(1)
+  body.end('1\n')
+  expect(await read).toEqual(['1'])
+  expect(await next()).toBeUndefined()
+  expect(getEventListeners(ending.signal, 'abort')).toEqual([])
+})
+
+test.each([
+  ['', true],
+  ['\r', true],
+  ['\n', false],
+  ['\r\r', false],
+  [' ', false],
+])('whether %j is an empty line: %s', (line, isEmpty) => {
+  expect(isEmptyLine(Buffer.from(line))).toBe(isEmpty)
+})
+
+test.each([[[1, 100, 3, 20_000, 5, 16_383, 16_384, 70_000, 1]], [[40_000]], [[]], [[10, 10]]])(
+  'pieces of %j bytes make one whole, again and again',
+  lengths => {
+    const pieces = createPieces()
+    for (const first of [0, 100]) {
+      const given = lengths.map((length, n) => Buffer.alloc(length, first + n))
+      for (const piece of given) pieces.add(piece)
+      expect(pieces.length()).toBe(Buffer.concat(given).length)
+      expect(pieces.take().equals(Buffer.concat(given))).toBe(true)
+    }
+    expect(pieces.length()).toBe(0)
+  },
+)
