@@ -107,7 +107,7 @@ export function createCourier({
         break
       }
     }
-    await outbox.settle(claim, failed === undefined ? { delivered } : { delivered, failed })
+    await outbox.settle(claim, { delivered, ...(failed && { failed }) })
     // Only now, as the store may have refused the outcome.
     if (delivered.length > 0) report({ event: 'delivered', webhook: id, count: delivered.length })
     if (failed !== undefined) reportFailure(claim, failed)
