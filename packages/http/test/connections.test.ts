@@ -13,6 +13,7 @@ import {
 import { DomainError, type PlantRepository } from '@plant-store/domain'
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
 import { describe, expect, test, vi } from 'vitest'
+import { connectionsOf } from '../src/connection/node-server.ts'
 import { heapUsed } from './heap-used.ts'
 import { type MemoryServiceOptions, startMemoryService } from './memory-service.ts'
 
@@ -52,6 +53,16 @@ test('a server starts with any two time limits, also with one that Node holds ag
   using wire = await server.client.open()
   wire.send('GET /healthz HTTP/1.1\r\nhost: ')
   assertFailure(await wire.answer(undefined), 40801)
+})
+
+test('connections beyond twice the limit are closed at once', async () => {
+  await using server = await start({ limits: { connectionsMax: 3 } })
+  const { service } = server
+  const dropped = once(service.server.server, 'drop')
+  const sockets = Array.from({ length: 12 }, () => connectTo(service))
+  await dropped
+  expect(await connections(service)).toBeLessThanOrEqual(6)
+  for (const socket of sockets) socket.destroy()
 })
 
 test('localhost is one server, however many addresses it has', async () => {
@@ -293,6 +304,35 @@ describe('a client that sends requests without waiting for answers', () => {
       assertSuccess(await wire.answer(server.asked('GET', '/healthz')), { status: 'ok' })
     }
   }, 30_000)
+
+  test('is read on while sixteen of its requests wait, and all that waited are forgotten in the end', async () => {
+    const { plants, begun, letGo } = held()
+    await using server = await start({ plants })
+    using _atTheLatest = { [Symbol.dispose]: letGo }
+    const { service, client } = server
+    const all = connectionsOf(service.server.server)
+    const begin = async (count: number) => {
+      const accepted = nextConnection(service)
+      const socket = connectTo(service)
+      const connection = all.open.get(await accepted)
+      const waiting = 'GET /healthz HTTP/1.1\r\nhost: h\r\n\r\n'.repeat(count)
+      socket.write(Buffer.concat([plantRequest(client, plant), Buffer.from(waiting)]))
+      await begun
+      await expect.poll(() => connection?.waiting).toHaveLength(count)
+      return { socket, connection }
+    }
+    const few = await begin(16)
+    const many = await begin(17)
+    expect([few.connection?.isHeldBack, many.connection?.isHeldBack]).toEqual([false, true])
+    expect(all.waitingRequests).toBe(33)
+    few.socket.resetAndDestroy()
+    await expect.poll(() => all.waitingRequests).toBe(17)
+    letGo()
+    many.socket.resume()
+    await expect.poll(() => all.waitingRequests).toBe(0)
+    expect(many.connection?.isHeldBack).toBe(false)
+    many.socket.destroy()
+  })
 
   test('is cut when thousands of its requests and of others wait, and others are not', async () => {
     const { plants, letGo } = held()

@@ -149,8 +149,8 @@ export function createCourier({
     { webhook, deliveries }: Claim,
     { id, reason, retryInMs, claimInMs }: FailedAttempt,
   ) => {
-    const plantId = `${deliveries.find(delivery => delivery.id === id)?.event.plant.id}`
-    const about = { webhook: webhook.id, reason, plantId }
+    const { event } = deliveries.find(delivery => delivery.id === id) as Delivery
+    const about = { webhook: webhook.id, reason, plantId: `${event.plant.id}` }
     report({ event: retryInMs === undefined ? 'given-up' : 'attempt-failed', ...about })
     if (claimInMs === undefined) report({ event: 'paused', ...about })
   }
