@@ -51,6 +51,10 @@ test.each([
     ['1\n2', '3\n', '\n', '4\n5'],
     ['1', '23', '', '4', '5'],
   ],
+  [
+    ['1\n2\n', '3', '4\n5\n6'],
+    ['1', '2', '34', '5', '6'],
+  ],
 ])('the lines of %j are %j', async (pieces, lines) => {
   expect(await readAll(pieces)).toEqual(lines)
 })
@@ -95,6 +99,7 @@ test('a batch that begins once batches are ended is ended too', async () => {
 })
 
 test('a body that was read is not ended later', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   const ending = new AbortController()
   const { body, next } = begin({ ending: ending.signal })
   const read = next()
@@ -103,6 +108,7 @@ test('a body that was read is not ended later', async () => {
   expect(await read).toEqual(['1'])
   expect(await next()).toBeUndefined()
   expect(getEventListeners(ending.signal, 'abort')).toEqual([])
+  expect(vi.getTimerCount()).toBe(0)
 })
 
 test.each([

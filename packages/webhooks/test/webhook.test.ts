@@ -23,7 +23,8 @@ test.each([
 })
 
 test('http is for those that allow private addresses', () => {
-  expect(parseWebhookUrl('http://127.0.0.1:8080/', true)).toBe('http://127.0.0.1:8080/')
+  for (const url of ['http://127.0.0.1:8080/', 'https://shop.example/'])
+    expect(parseWebhookUrl(url, true)).toBe(url)
   expect(() => parseWebhookUrl('file:///plants', true)).toThrow('must be an https or http URL')
 })
 
