@@ -70,16 +70,18 @@ test('a store whose file is removed is not ready, also if nothing is changed', a
   await vi.waitFor(() => expect(store.check()).rejects.toThrow(), 10_000)
 })
 
-test('a store whose folder moves away works again once it is back', async () => {
+test('a store whose folder moves away works again once it is back, each time', async () => {
   const folder = temporaryFolder()
   const [place, elsewhere] = [join(folder, 'data'), join(folder, 'moved')]
   mkdirSync(place)
   await using store = await openStorage({ url: `file:${join(place, 'plants.db')}` })
-  renameSync(place, elsewhere)
-  await expect.poll(() => refusalOf(store.plants)).toBe('store-unavailable')
-  renameSync(elsewhere, place)
-  await vi.waitFor(() => store.check(), 10_000)
-  await store.plants.save(plant(2n))
+  for (const id of [2n, 3n]) {
+    renameSync(place, elsewhere)
+    await expect.poll(() => refusalOf(store.plants)).toBe('store-unavailable')
+    renameSync(elsewhere, place)
+    await vi.waitFor(() => store.check(), 10_000)
+    await store.plants.save(plant(id))
+  }
 })
 
 /** A change in these milliseconds may still be answered: looking at the files each time would cost too much. */
