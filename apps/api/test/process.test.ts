@@ -213,13 +213,17 @@ test.each([
   [
     'a file that is no store',
     async () => ({ DATABASE_URL: 'file:notes.txt' }),
-    /^plant-store: DATABASE_URL: the store notes.txt cannot be opened: /,
+    /^plant-store: DATABASE_URL: the store \/.*\/notes.txt cannot be opened: /,
   ],
-  ['a folder', async () => ({ DATABASE_URL: 'file:.' }), /^plant-store: DATABASE_URL: the store \. /],
+  [
+    'a folder',
+    async () => ({ DATABASE_URL: 'file:.' }),
+    /^plant-store: DATABASE_URL: the store \/\S+ cannot be opened: /,
+  ],
   [
     'a file in a file',
     async () => ({ DATABASE_URL: 'file:notes.txt/plants.db' }),
-    /^plant-store: DATABASE_URL: the store notes.txt\/plants.db cannot be opened: /,
+    /^plant-store: DATABASE_URL: the store \/.*\/notes.txt\/plants.db cannot be opened: /,
   ],
   [
     'a folder where none can be made',

@@ -3,7 +3,15 @@ import { Failure } from './failure.ts'
 
 /** Throws the error, with advice if the store is damaged. */
 export function advise(error: Error): never {
+  withAdvice(error, 'restore a backup, or write what can be read with plant-store export --damaged')
+}
+
+/** Like {@link advise}, for a backup: `export --damaged` would read the store. */
+export function adviseOnBackup(error: Error): never {
+  withAdvice(error, 'use an older backup')
+}
+
+function withAdvice(error: Error, advice: string): never {
   if (!isDamage(error)) throw error
-  const advice = 'restore a backup, or write what can be read with plant-store export --damaged'
   throw new Failure(`${explain(error)}: ${advice}`, undefined, { cause: error })
 }

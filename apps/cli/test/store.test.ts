@@ -132,19 +132,32 @@ test('what is no sound backup is not restored', async () => {
   await place.fails(
     ['restore', 'damaged.db', '--force'],
     1,
-    /could not be restored from damaged.db: it is damaged/,
+    /could not be restored from damaged.db: it is damaged.*: try another backup\n$/,
   )
-  await place.fails(['restore', 'cut.db', '--force'], 1, /could not be restored from cut.db: it is damaged/)
+  await place.fails(
+    ['restore', 'cut.db', '--force'],
+    1,
+    /could not be restored from cut.db: it is damaged: try another backup\n$/,
+  )
   await place.fails(
     ['restore', 'text', '--force'],
     1,
-    /could not be restored from text: file is not a database\n$/,
+    /could not be restored from text: file is not a database: try another backup\n$/,
   )
   await place.fails(['check', 'text'], 1, /the store .*text cannot be opened: file is not a database\n$/)
   await place.fails(['restore', 'missing'], 1, /could not be restored from missing: there is no such file/)
   await place.fails(['restore', 'data/store.db'], 1, /is the store itself/)
-  await place.fails(['check', 'damaged.db'], 1, /damaged/)
   expect(await place.count()).toBe(5_001)
+  for (const file of ['damaged.db', 'cut.db'])
+    await place.fails(
+      ['check', file],
+      1,
+      new RegExp(`${file} cannot be opened: it is damaged.*: use an older backup\n$`),
+    )
+  writeFileSync(place.store, damaged)
+  const advice = 'restore a backup, or write what can be read with plant-store export --damaged'
+  await place.fails(['check'], 1, new RegExp(`store.db cannot be opened: it is damaged.*: ${advice}\n$`))
+  await place.fails(['backup', 'new.db'], 1, new RegExp(`backed up to new.db: it is damaged.*: ${advice}\n$`))
   expect(readdirSync(join(place.folder, 'data'))).toEqual(['store.db'])
 })
 

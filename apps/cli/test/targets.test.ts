@@ -276,17 +276,17 @@ describe('a restore', () => {
     })
   })
 
-  test('says which revoked tokens it brings back', async () => {
+  test('says which revoked tokens it brings back, and which it loses', async () => {
     for (const name of ['shop', 'kept', 'renewed']) await place.run(['token', 'create', '--name', name])
     await place.run(['backup', 'backup.db'])
     for (const name of ['shop', 'renewed']) await place.run(['token', 'revoke', name])
     await place.run(['token', 'create', '--name', 'renewed'])
     const { stdout } = await place.run(['restore', 'backup.db', '--force'])
     expect(stdout).toMatch(
-      /restored from backup\.db\nThese tokens were not in the replaced store and are valid again: renewed, shop\. To revoke one: plant-store token revoke <name>\nStart the server\.\n$/,
+      /restored from backup\.db\nThese tokens were not in the replaced store and are valid again: renewed, shop\. To revoke one: plant-store token revoke <name>\nThese tokens are not in the backup and are lost: renewed\. To create one: plant-store token create --name <name>\nStart the server\.\n$/,
     )
     const again = await place.run(['restore', 'backup.db', '--force', '--json'])
-    expect(JSON.parse(again.stdout)).toMatchObject({ tokens: 3, revokedTokens: [] })
+    expect(JSON.parse(again.stdout)).toMatchObject({ tokens: 3, revokedTokens: [], lostTokens: [] })
     await place.run(['token', 'revoke', 'kept'])
     const third = await place.run(['restore', 'backup.db', '--force', '--json'])
     expect(JSON.parse(third.stdout)).toMatchObject({ revokedTokens: ['kept'] })

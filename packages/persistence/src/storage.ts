@@ -82,7 +82,7 @@ export function transferListOf(shared: SharedStorage): MessagePort[] {
 }
 
 export interface StoreReport {
-  /** The file, or the name of a database as `storageName` returns it. */
+  /** The full path of the file, or the name of a database as `storageName` returns it. */
   readonly store: string
   /** The size of the file. Absent for a database. */
   readonly bytes?: number
@@ -111,6 +111,8 @@ export interface RestoreReport extends StoreReport {
   readonly isNew: boolean
   /** The names of tokens that the replaced store did not have, or `undefined` if they cannot be read. */
   readonly revokedTokens: readonly string[] | undefined
+  /** The names of tokens that only the replaced store had, or `undefined` if they cannot be read. */
+  readonly lostTokens: readonly string[] | undefined
 }
 
 export interface CopyOptions {

@@ -1,3 +1,4 @@
+import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 export type StoreLocation =
@@ -43,10 +44,10 @@ function parseHosts(url: string): string[] {
   return urls
 }
 
-/** Returns the name of a store without its password, for messages and logs. Throws like {@link parseStoreUrl}. */
+/** Returns the full path of a store or its name without a password, for messages and logs. Throws like {@link parseStoreUrl}. */
 export function storageName(url: string): string {
   const location = parseStoreUrl(url)
-  if (location.kind === 'file') return location.file
+  if (location.kind === 'file') return resolve(location.file)
   if (location.kind === 'memory') return ':memory:'
   const hosts = location.hosts.map(host => new URL(host))
   const { username = '', pathname = '' } = hosts[0] ?? {}

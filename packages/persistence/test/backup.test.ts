@@ -189,6 +189,15 @@ test('a damaged store is not backed up', async () => {
   expect(readdirSync(folder)).toEqual(['store.db'])
 })
 
+test('a store that was cut off is reported as damaged', async () => {
+  await load(0, 20_000)
+  truncateSync(file, 100 * 4096)
+  const message = `the store ${file} cannot be opened: it is damaged`
+  for (const open of [() => inspectStore(url), () => openStorage({ url }), () => openArchive(url)])
+    await expect(open()).rejects.toThrow(expect.objectContaining({ message }))
+  await expect(backUpStore(url, backup)).rejects.toThrow(/: it is damaged$/)
+})
+
 test('a restored store is what was backed up', async () => {
   await load(0, 1_000)
   await backUpStore(url, backup)
@@ -289,13 +298,13 @@ test('an opening that began just before the store was replaced finds no store', 
 })
 
 test.each([
-  ['damaged', () => damage(backup), /is damaged/],
-  ['cut off', () => truncateSync(backup, 100 * 4096), /is damaged|malformed/],
-  ['empty', () => truncateSync(backup, 0), /it is empty/],
+  ['damaged', () => damage(backup), /: it is damaged: .*: try another backup$/],
+  ['cut off', () => truncateSync(backup, 100 * 4096), /: it is damaged: try another backup$/],
+  ['empty', () => truncateSync(backup, 0), /: it is empty: try another backup$/],
   [
     'no database',
     () => writeFileSync(backup, 'a text that is long enough to have a header of its own'.repeat(9)),
-    /file is not a database/,
+    /: file is not a database: try another backup$/,
   ],
   [
     'of a newer version',
@@ -342,7 +351,7 @@ test.each([
       await expect(restoring).rejects.toMatchObject({ cause: { cause: { code: 'SQLITE_NOTADB' } } })
       expect(readFileSync(file)).toEqual(before)
     } else {
-      expect(await restoring).toMatchObject({ revokedTokens: undefined })
+      expect(await restoring).toMatchObject({ revokedTokens: undefined, lostTokens: undefined })
       expect(await count()).toBe(100)
     }
   },
@@ -454,6 +463,18 @@ test('a copy is for its owner, or for those of the file in whose place it is, an
   expect(statSync(backup)).toMatchObject({ uid: owner, mode: 0o100660 })
 })
 
+test('a store restored where there is none belongs to the owner of its folder', {
+  ...needs('root', process.getuid?.() === 0),
+}, async () => {
+  await load(0, 100)
+  await backUpStore(url, backup)
+  rmSync(file)
+  chownSync(folder, 1, 2)
+  chmodSync(folder, 0o777)
+  await restoreStore(url, backup)
+  expect(statSync(file)).toMatchObject({ uid: 1, gid: 2, mode: 0o100600 })
+})
+
 test('what killed runs of this machine left beside a backup is removed, and nothing else', async () => {
   await load(0, 100)
   const gone = 2 ** 22 + 1
@@ -501,7 +522,7 @@ test('a log beside a backup is not its own, and one beside a store that was kill
   expect(await restoreStore(url, crashed, { force: true })).toMatchObject({ plants: 200 })
 })
 
-test('a restore reports which tokens it brought back', async () => {
+test('a restore reports which tokens it brought back, and which it lost', async () => {
   const insert = async (...names: string[]) => {
     await using storage = await openStorage({ url })
     for (const name of names)
@@ -517,8 +538,12 @@ test('a restore reports which tokens it brought back', async () => {
   expect(await restoreStore(url, backup, { force: true })).toMatchObject({
     tokens: 3,
     revokedTokens: ['a', 'b'],
+    lostTokens: ['new'],
   })
-  expect(await restoreStore(`file:${folder}/other.db`, backup)).toMatchObject({ revokedTokens: [] })
+  expect(await restoreStore(`file:${folder}/other.db`, backup)).toMatchObject({
+    revokedTokens: [],
+    lostTokens: [],
+  })
 })
 
 test('what is no file is not backed up or restored, and a store in memory is of its process alone', async () => {

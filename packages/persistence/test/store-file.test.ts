@@ -117,7 +117,7 @@ describe('a URL of a store', () => {
       `file:${encodeURI(file)}`,
     ]
     for (const [n, url] of urls.entries()) {
-      expect(relative(process.cwd(), storageName(url))).toBe(relative(process.cwd(), file))
+      expect(storageName(url)).toBe(file)
       await using storage = await openStorage({ url })
       expect(await storage.plants.insert(plant(1)), url).toBe(n === 0 ? 'inserted' : 'id-taken')
     }

@@ -2,11 +2,11 @@ import { defaultStoreUrl, parseStoreUrl, storageName, storeFiles } from '@plant-
 import { expect, test } from 'vitest'
 
 test.each([
-  [defaultStoreUrl, { kind: 'file', file: 'data/plant-store.db' }, 'data/plant-store.db'],
-  ['file:data/plants.db', { kind: 'file', file: 'data/plants.db' }, 'data/plants.db'],
+  [defaultStoreUrl, { kind: 'file', file: 'data/plant-store.db' }, `${process.cwd()}/data/plant-store.db`],
+  ['file:data/plants.db', { kind: 'file', file: 'data/plants.db' }, `${process.cwd()}/data/plants.db`],
   ['file:/data/plants.db', { kind: 'file', file: '/data/plants.db' }, '/data/plants.db'],
   ['file:///data/a%20b%3F.db', { kind: 'file', file: '/data/a b?.db' }, '/data/a b?.db'],
-  ['file:a%20b%23', { kind: 'file', file: 'a b#' }, 'a b#'],
+  ['file:a%20b%23', { kind: 'file', file: 'a b#' }, `${process.cwd()}/a b#`],
   ['file::memory:', { kind: 'memory' }, ':memory:'],
   [
     'postgres://flora:secret@db:5432/plants',

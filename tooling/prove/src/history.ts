@@ -1,3 +1,6 @@
+import { toJson } from '@plant-store/contract'
+import type { Plant } from '@plant-store/domain'
+
 /** A plant without its id, as one text: two plants are equal if these are. */
 export type Value = string
 
@@ -6,7 +9,13 @@ export interface Text {
   readonly tag?: string | undefined
 }
 
-export const toValue = ({ name, tag }: Text): Value => JSON.stringify([name, tag])
+/** A forgotten member does not compile. */
+type Members = Readonly<Record<Exclude<keyof Plant, 'id'>, unknown>>
+
+export function toValue({ name, tag }: Text): Value {
+  const members: Members = { name, tag }
+  return toJson(members)
+}
 
 /** `replaceIf` and `removeIf` expect a state that was seen before. */
 export type Kind = 'create' | 'read' | 'replace' | 'replaceIf' | 'remove' | 'removeIf'

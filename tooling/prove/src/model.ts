@@ -31,7 +31,7 @@ const change: fc.Arbitrary<Change> = fc.record({
         .oneof(fc.string({ unit: 'binary', maxLength: 12 }), fc.constantFrom('', ' ', 'a', 'A'))
         .filter(name => name.isWellFormed() && !name.includes('\0')),
       tag: fc.constantFrom('', 'x', 'X', '\u{1f331}', '%', 'a&b=c'),
-    },
+    } satisfies Record<keyof Text, unknown>,
     { requiredKeys: ['name'] },
   ),
 })
@@ -68,7 +68,7 @@ export async function runSequentialModel(
         const after = base + BigInt(step.after)
         const found = await store.list({ after, limit, tag })
         const expected = [...plants]
-          .filter(([id, value]) => id > after && (tag === undefined || JSON.parse(value)[1] === tag))
+          .filter(([id, value]) => id > after && (tag === undefined || JSON.parse(value).tag === tag))
           .sort(([a], [b]) => (a < b ? -1 : 1))
           .slice(0, limit)
         // Other runs have larger ids.

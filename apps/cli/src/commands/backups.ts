@@ -1,4 +1,3 @@
-import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { Command } from '@commander-js/extra-typings'
 import {
@@ -9,7 +8,7 @@ import {
   type StoreReport,
   storageName,
 } from '@plant-store/persistence'
-import { advise } from '../damage.ts'
+import { advise, adviseOnBackup } from '../damage.ts'
 import { forceOption, refuseStore } from '../files/output-file.ts'
 import { existingStoreUrl, storeUrl } from '../store-in-environment.ts'
 import { onInterrupt } from '../terminal/interrupt.ts'
@@ -28,8 +27,8 @@ export const backup = new Command('backup')
   .action(async (file, flags) => {
     const url = existingStoreUrl()
     refuseStore(file, url)
-    const report = await withProgress(flags, options => backUpStore(url, file, options))
-    print(flags, report, `${describe(report)} backed up from ${resolve(storageName(url))}, and checked`)
+    const report = await withProgress(flags, options => backUpStore(url, file, options)).catch(advise)
+    print(flags, report, `${describe(report)} backed up from ${storageName(url)}, and checked`)
   })
 
 export const restore = new Command('restore')
@@ -41,18 +40,26 @@ export const restore = new Command('restore')
     const url = storeUrl()
     refuseStore(file, url)
     const report = await withProgress(flags, options => restoreStore(url, file, options))
-    const { revokedTokens = null } = report
+    const { revokedTokens = null, lostTokens = null } = report
     const next = report.isNew
       ? 'There was no store before. Start the server with this DATABASE_URL.'
       : 'Start the server.'
-    const words = `${describe(report)} restored from ${file}${broughtBack(revokedTokens)}\n${next}`
-    print(flags, { ...report, revokedTokens }, words)
+    const words = `${describe(report)} restored from ${file}${tokenChanges(revokedTokens, lostTokens)}\n${next}`
+    print(flags, { ...report, revokedTokens, lostTokens }, words)
   })
 
-function broughtBack(tokens: readonly string[] | null): string {
-  if (tokens === null) return '\nThe replaced store could not be read: revoked tokens may be valid again.'
-  if (tokens.length === 0) return ''
-  return `\nThese tokens were not in the replaced store and are valid again: ${tokens.join(', ')}. To revoke one: plant-store token revoke <name>`
+type Names = readonly string[] | null
+
+function tokenChanges(revoked: Names, lost: Names): string {
+  if (revoked === null || lost === null)
+    return '\nThe replaced store could not be read: revoked tokens may be valid again, and later ones lost.'
+  const again =
+    revoked.length > 0 &&
+    `\nThese tokens were not in the replaced store and are valid again: ${revoked.join(', ')}. To revoke one: plant-store token revoke <name>`
+  const gone =
+    lost.length > 0 &&
+    `\nThese tokens are not in the backup and are lost: ${lost.join(', ')}. To create one: plant-store token create --name <name>`
+  return `${again || ''}${gone || ''}`
 }
 
 export const check = new Command('check')
@@ -61,7 +68,7 @@ export const check = new Command('check')
   .addOption(jsonOption)
   .action(async (file, output) => {
     const url = file === undefined ? existingStoreUrl() : pathToFileURL(file).href
-    const report = await inspectStore(url).catch(advise)
+    const report = await inspectStore(url).catch(file === undefined ? advise : adviseOnBackup)
     const isFile = report.bytes !== undefined
     const words = `${describe(report)}: ${isFile ? 'intact' : 'counted; check its pages with pg_amcheck'}`
     print(output, isFile ? { ...report, intact: true } : report, words)

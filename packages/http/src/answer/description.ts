@@ -244,8 +244,11 @@ const { rawJSON, parse: parseJson } = JSON as JSON & {
   parse(text: string, revive: Revive): unknown
 }
 
-/** Also adds the bounds of an int64 without narrower ones. A JavaScript number would round them. */
+/**
+ * Also writes bigints, and the bounds of an int64 without narrower ones. A JavaScript number would round them.
+ */
 function withReferences(_key: string, value: unknown): unknown {
+  if (typeof value === 'bigint') return rawJSON(`${value}`)
   if (typeof value !== 'object' || value === null) return value
   const {
     title,

@@ -1,5 +1,7 @@
+import { writeJsonRecord } from '@plant-store/json'
+
 const plant = { name: 'Monstera deliciosa', tag: 'climber' }
-const newPlant = { id: 42, ...plant }
+const newPlant = { id: 42n, ...plant }
 
 /** Examples for the interface description, by the title of the schema. */
 export const examples: Readonly<Record<string, unknown>> = {
@@ -7,7 +9,7 @@ export const examples: Readonly<Record<string, unknown>> = {
   NewPlant: newPlant,
   StoredPlant: newPlant,
   PlantId: newPlant.id,
-  PlantLines: `${JSON.stringify(newPlant)}\n${JSON.stringify({ id: 43, name: 'Ginkgo biloba' })}\n`,
+  PlantLines: `${writeJsonRecord(newPlant)}\n${writeJsonRecord({ id: 43n, name: 'Ginkgo biloba' })}\n`,
   CreatedPlants: {
     created: 1,
     existing: 0,

@@ -12,7 +12,7 @@ import {
 } from '../storage.ts'
 import { tokensHeld } from '../tables.ts'
 import { openReadOnly } from './archive.ts'
-import { reasonOf } from './connection.ts'
+import { reasonOf, throwPlainly } from './connection.ts'
 import { createFolder, privateMode, versionOf } from './migrate.ts'
 
 /** Pages in one turn of the event loop: a few milliseconds. */
@@ -23,6 +23,14 @@ type FileReport = Omit<StoreReport, 'store'>
 
 /** Checks a store and counts its plants and tokens as of one moment, while others change it. */
 export function inspectSqlite(file: string): FileReport {
+  try {
+    return inspect(file)
+  } catch (cause) {
+    throwPlainly(cause)
+  }
+}
+
+function inspect(file: string): FileReport {
   const connection = openReadOnly(file)
   try {
     connection.exec('begin')
@@ -30,8 +38,6 @@ export function inspectSqlite(file: string): FileReport {
     if (found[0] !== 'ok')
       throw new StoreDamagedError(`it is damaged: ${found.join('; ').replaceAll('\n', ' ')}`)
     return { bytes: statSync(file).size, ...contentsOf(connection) }
-  } catch (cause) {
-    throw isDamage(cause) ? new StoreDamagedError(reasonOf(cause), { cause }) : cause
   } finally {
     connection.close()
   }
@@ -66,9 +72,15 @@ async function restore(store: string, backup: string, options: CopyOptions): Pro
   const isNew = !existsSync(store)
   const loss = ' and lose the changes since the backup'
   return replaceFile(store, { ...options, loss }, async partial => {
-    const report = await copyFor(store, backup, partial, options)
-    return { ...report, store, isNew, revokedTokens: revokedTokens(partial, store) }
+    const likeness = isNew ? dirname(store) : store
+    const report = await copyFor(likeness, backup, partial, options).catch(adviseAnother)
+    return { ...report, store, isNew, ...tokenChanges(partial, store) }
   })
+}
+
+function adviseAnother(cause: Error): never {
+  const isUseless = isDamage(cause) || ['it is empty', 'file is not a database'].includes(cause.message)
+  throw isUseless ? new Error(`${reasonOf(cause)}: try another backup`, { cause }) : cause
 }
 
 /**
@@ -85,37 +97,41 @@ function refuseForeignLog(file: string): void {
   if (header[18] === 1) throw new Error(`${log} is the log of another store: move it away`)
 }
 
-/** Returns the names of tokens that only the backup has, or `undefined` if the store's cannot be read. */
-function revokedTokens(backup: string, store: string): readonly string[] | undefined {
+/** Compares the tokens of a backup with those of the store. Both are `undefined` if the store's cannot be read. */
+function tokenChanges(backup: string, store: string): Pick<RestoreReport, 'revokedTokens' | 'lostTokens'> {
   const connection = openReadOnly(backup)
   try {
-    if (!existsSync(store)) return []
+    if (!existsSync(store)) return { revokedTokens: [], lostTokens: [] }
     connection.prepare('attach ? as store').run(store)
-    const names = connection.prepare(
-      `select name from ${tokensHeld} and hash not in (select hash from store.access_tokens) order by name`,
-    )
-    return names.pluck().all() as string[]
+    const onlyIn = (database: string, other: string) => {
+      const names = connection.prepare(
+        `select name from ${database}.${tokensHeld} and hash not in (select hash from ${other}.access_tokens) order by name`,
+      )
+      return names.pluck().all() as string[]
+    }
+    return { revokedTokens: onlyIn('main', 'store'), lostTokens: onlyIn('store', 'main') }
   } catch {
-    return undefined
+    return { revokedTokens: undefined, lostTokens: undefined }
   } finally {
     connection.close()
   }
 }
 
-/** Like {@link copyWhole}, with the owner and mode of the replaced file, but never world-readable. */
+/**
+ * Like {@link copyWhole}, with the owner of `likeness`: the replaced file, or the folder of a new store. Also with the
+ * mode of a replaced file, but never world-readable.
+ */
 async function copyFor(
-  replaced: string,
+  likeness: string,
   from: string,
   to: string,
   options: CopyOptions,
 ): Promise<FileReport> {
   const report = await copyWhole(from, to, options)
-  const stat = statSync(replaced, { throwIfNoEntry: false })
+  const stat = statSync(likeness, { throwIfNoEntry: false })
   try {
-    if (stat) {
-      chownSync(to, stat.uid, stat.gid)
-      chmodSync(to, stat.mode & 0o660)
-    }
+    if (stat) chownSync(to, stat.uid, stat.gid)
+    if (stat?.isFile()) chmodSync(to, stat.mode & 0o660)
   } catch {
     // Only root may give a file away. The copy stays with this user.
   }

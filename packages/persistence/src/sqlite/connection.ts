@@ -1,5 +1,7 @@
 import Database from 'better-sqlite3'
+import { isDamage } from '../outage.ts'
 import { fileReason } from '../replace-file.ts'
+import { StoreDamagedError } from '../storage.ts'
 
 /** How long a connection waits for another's lock. */
 const busyTimeoutMs = 5_000
@@ -76,6 +78,11 @@ export function reasonOf(error: unknown): string {
   const { code = '' } = error as { code?: string }
   const [, primary = ''] = /^(SQLITE_[A-Z]+)/.exec(code) ?? []
   return reasons[primary] ?? fileReason(error)
+}
+
+/** Throws the error, with its reason as the message if the file is damaged. */
+export function throwPlainly(cause: unknown): never {
+  throw isDamage(cause) ? new StoreDamagedError(reasonOf(cause), { cause }) : cause
 }
 
 /** Returns the reason with SQLite's code, for logs. */

@@ -5,7 +5,7 @@ import { Kysely, SqliteDialect, sql } from 'kysely'
 import { type Dialect, isStore, knownVersion, migrate, schemaVersion } from '../migrations.ts'
 import { syncFile } from '../replace-file.ts'
 import type { Tables } from '../tables.ts'
-import { openConnection } from './connection.ts'
+import { openConnection, throwPlainly } from './connection.ts'
 
 export const dialect: Dialect = { int64: 'integer', tableOptions: sql`strict`, plantsByTag: sql`tag, id` }
 
@@ -15,7 +15,7 @@ export async function migrateSqlite(file: string): Promise<void> {
   closeSync(openSync(file, 'a', privateMode))
   const connection = openConnection(file)
   try {
-    await bringUpToDate(connection)
+    await bringUpToDate(connection).catch(throwPlainly)
   } finally {
     connection.close()
   }
