@@ -81,7 +81,7 @@ describe('on a terminal', needs('script', hasTerminals), () => {
     await using program = launchServer({ onTerminal: true, folder: temporaryFolder(), environment })
     await expect.poll(program.output, whileStarting).toContain('curl ')
     const shown = () => stripVTControlCharacters(program.output())
-    const serving = / INFO: serving data\/plant-store\.db on (\S+), try it at (\S+)\r\n/.exec(shown())
+    const serving = / INFO: serving \/\S+\/data\/plant-store\.db on (\S+), try it at (\S+)\r\n/.exec(shown())
     const [, url, page] = serving as RegExpExecArray
     expect(serving?.index).toBeLessThan(shown().indexOf('This is the first access token'))
     expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/green$/)
@@ -434,16 +434,22 @@ test('it ends with 1 when it cannot stop in time', async () => {
 
 test.each(['json', 'pretty'])('LOG_FORMAT chooses %s without a terminal', async format => {
   const environment = { LOG_FORMAT: format, ACCESS_TOKENS: 'given', HTTP_THREADS: '2' }
-  await using program = launchServer({ folder: temporaryFolder(), environment })
+  const folder = temporaryFolder()
+  await using program = launchServer({ folder, environment })
   await expect.poll(program.output, whileStarting).toMatch(/plant-store\.db.*\n/)
   expect(await program.end()).toBe(0)
   const lines = program.output().trimEnd().split('\n')
-  const expected = ['listening', 'stopping', 'stopped']
-  if (format === 'json') expect(lines.map(line => JSON.parse(line).msg)).toEqual(expected)
+  const database = join(folder, 'data', 'plant-store.db')
+  if (format === 'json')
+    expect(lines.map(line => JSON.parse(line))).toMatchObject([
+      { msg: 'listening', database },
+      { msg: 'stopping' },
+      { msg: 'stopped' },
+    ])
   else {
     expect(program.output()).not.toContain('\x1b')
     expect(lines).toEqual([
-      expect.stringMatching(/^\[[\d:.]+\] INFO: serving data\/plant-store\.db on /),
+      expect.stringMatching(new RegExp(`^\\[[\\d:.]+\\] INFO: serving ${database} on `)),
       expect.stringMatching(/^\[[\d:.]+\] INFO: stopping \{"signal":"SIGTERM"\}$/),
       expect.stringMatching(/^\[[\d:.]+\] INFO: stopped$/),
     ])
