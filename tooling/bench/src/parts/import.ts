@@ -110,7 +110,7 @@ async function writePlants(file: (name: string) => string, count: number): Promi
     return pipeline(Readable.from(lines()), createWriteStream(file(name)))
   }
   await write('plants.csv', 'id,name,tag\n', (id, name, tag) => `${id},${name},${tag}\n`)
-  // The rows of the table: `plant-store import` gives each plant a version, and SQLite's shell must find one.
+  // For SQLite's shell: a row of the table has a version, which `plant-store import` adds.
   await write('rows.csv', 'id,name,tag,version\n', (id, name, tag) => `${id},${name},${tag},${id}\n`)
   await write('plants.ndjson', '', (id, name, tag) => `${JSON.stringify({ id, name, tag })}\n`)
 }
