@@ -1,15 +1,16 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync, globSync, readFileSync, rmSync } from 'node:fs'
 import { SourceMap } from 'node:module'
-import { dirname, join, relative } from 'node:path'
+import { dirname, join, relative, resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { parseArgs } from 'node:util'
 import { Stryker } from '@stryker-mutator/core'
 import { describeChange } from './change.ts'
-import { judge } from './judge.ts'
+import { judge, type Mutant } from './judge.ts'
+import { tested } from './tested.ts'
 
 const usage = `Changes the built code of one package, one expression after the other, and runs its tests each time.
-Prints the changes that no test noticed.
+Prints the changes that no test noticed, at once: an interrupted run judges what it has tried.
 
   pnpm mutate PACKAGE   a folder of packages or apps
     --only FILE         a source of it, such as src/send.ts; may be given more than once
@@ -34,8 +35,23 @@ if (values.help || positionals.length !== 1 || !existsSync(join(root, folder, 's
 
 build(folder)
 process.chdir(join(root, folder))
+const built = new Map(globSync('dist/**/*.js').map(file => [resolve(file), readFileSync(file, 'utf8')]))
+const list = join(import.meta.dirname, '../equivalent', `${name}.json`)
+const equivalents = existsSync(list) ? JSON.parse(readFileSync(list, 'utf8')) : {}
+const mutants: Mutant[] = []
+tested.on('mutant', ({ fileName, location, replacement, status }) => {
+  const { source, line } = sourceOf(fileName)(location.start.line, location.start.column)
+  const change = describeChange(built.get(fileName) as string, { location, replacement })
+  const mutant = { source, line, change, status }
+  mutants.push(mutant)
+  const [unnoticed] = judge([mutant], equivalents).unnoticed
+  if (unnoticed) console.log(`${source}:${line}  ${change}`)
+})
 // Also if Stryker is interrupted: it restores the files and exits.
 process.on('exit', () => {
+  const { timedOut, summary } = judge(mutants, equivalents)
+  for (const { source, line, change } of timedOut) console.log(`timed out ${source}:${line}  ${change}`)
+  console.log(`${name}: ${summary}`)
   for (const left of globSync('stryker-setup-*.js')) rmSync(left)
   build(folder)
 })
@@ -45,12 +61,13 @@ process.env['TESTS'] = values.tests.join()
 process.env['NODE_OPTIONS'] =
   `--max-old-space-size=300 --import ${pathToFileURL(join(import.meta.dirname, 'reached.ts'))}`
 const sources = new Set(values.only ?? globSync('src/**/*.ts', { exclude: ['src/testing/**'] }))
-const results = await new Stryker({
-  mutate: globSync('dist/**/*.js').flatMap(builtLines),
+await new Stryker({
+  mutate: [...built.keys()].flatMap(builtLines),
   inPlace: true,
   plugins: [
     fileURLToPath(import.meta.resolve('@stryker-mutator/vitest-runner')),
     join(import.meta.dirname, 'wording.ts'),
+    join(import.meta.dirname, 'tested.ts'),
   ],
   ignorers: ['wording'],
   testRunner: 'vitest',
@@ -62,23 +79,14 @@ const results = await new Stryker({
   timeoutMS: 30_000,
   dryRunTimeoutMinutes: 10,
   tempDirName: 'node_modules/.stryker',
-  reporters: [process.stdout.isTTY ? 'progress' : 'progress-append-only'],
+  reporters: ['tested', process.stdout.isTTY ? 'progress' : 'progress-append-only'],
   warnings: false,
 }).runMutationTest()
 
-const mutants = results.map(({ fileName, location, replacement, status }) => {
-  const { source, line } = sourceOf(fileName)(location.start.line, location.start.column)
-  const change = describeChange(readFileSync(fileName, 'utf8'), { location, replacement })
-  return { source, line, change, status }
-})
-const list = join(import.meta.dirname, '../equivalent', `${name}.json`)
-const result = judge(mutants, existsSync(list) ? JSON.parse(readFileSync(list, 'utf8')) : {})
-for (const { source, line, change } of result.unnoticed) console.log(`${source}:${line}  ${change}`)
-for (const { source, line, change } of result.timedOut) console.log(`timed out ${source}:${line}  ${change}`)
-console.log(`${name}: ${result.summary}`)
-for (const each of result.useless)
+const { useless } = judge(mutants, equivalents)
+for (const each of useless)
   console.error(`not a survivor, take it off ${list.slice(root.length + 1)}: ${each}`)
-if (result.useless.length > 0 || mutants.length === 0) process.exitCode = 1
+if (useless.length > 0 || mutants.length === 0) process.exitCode = 1
 
 /**
  * Returns a function from a place in a built file to its source. A program is built from many sources, also of other
