@@ -24,8 +24,8 @@ export interface ThreadServer extends AsyncDisposable {
 }
 
 /**
- * Opens the HTTP server of this thread on the storage, as configured. Its disposal answers the requests that have arrived. If one
- * cannot be answered in time, the thread's exit code is 1.
+ * Opens the HTTP server of this thread on the storage, as configured. Its disposal answers the requests that have
+ * arrived. If one cannot be answered in time, the thread's exit code is 1.
  */
 export async function openThreadServer(
   config: Config,

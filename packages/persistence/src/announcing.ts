@@ -12,7 +12,7 @@ export const databaseTime = {
  * Adds one delivery for each webhook with room, in the transaction that adds a plant, whatever statement adds it. An
  * upsert that replaces a plant adds none. A row in `silence`, which exists only within a transaction, suppresses them.
  *
- * Created with the first webhook, and kept: without webhooks, the trigger would cost 5 % of the creates.
+ * Created with the first webhook, and kept: without webhooks, the trigger would cost 2 % of the creates.
  */
 export const announceOnSqlite = sql`
   create trigger if not exists announce_added_plant after insert on plants

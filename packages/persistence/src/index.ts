@@ -1,4 +1,5 @@
 export type { LoadOutcome, OnTaken, PlantArchive, PlantSnapshot, StagedLoad } from './archive.ts'
+export { fileReason } from './file-reason.ts'
 export type { Commit, GroupCommitLimits } from './group-commit.ts'
 export {
   attachStorage,
@@ -12,7 +13,7 @@ export {
   type StorageOptions,
 } from './open.ts'
 export { explain, isDamage } from './outage.ts'
-export { fileReason, replaceFile } from './replace-file.ts'
+export { replaceFile } from './replace-file.ts'
 export {
   type CopyOptions,
   OutcomeUnknownError,

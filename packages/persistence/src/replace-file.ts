@@ -127,26 +127,11 @@ async function takeAlone(file: string): Promise<TakenStore | undefined> {
       throw new StoreInUseError(`the store ${file} is in use: stop the server first`, { cause })
     }
     if (code === 'SQLITE_NOTADB' && !logSuffixes.some(suffix => existsSync(file + suffix))) return undefined
+    // Without the cause: it would look like damage of the file that is copied.
     throw new Error(
       `${file} cannot be read (${message}), and a server may be using it: stop the server, move ${file} and its -wal away, and try again`,
-      { cause },
     )
   }
-}
-
-/** Returns in plain words why the system refused a file. */
-export function fileReason(error: unknown): string {
-  const { code = '', message } = error as NodeJS.ErrnoException
-  return reasons[code] ?? message
-}
-
-const reasons: Readonly<Record<string, string>> = {
-  EACCES: 'permission denied',
-  EISDIR: 'it is a folder',
-  ENOENT: 'no such file or folder',
-  ENOSPC: 'the disk is full',
-  ENOTDIR: 'a part of the path is not a folder',
-  EROFS: 'the file system is read-only',
 }
 
 const partMark = 'plant-store'

@@ -44,7 +44,10 @@ function parseHosts(url: string): string[] {
   return urls
 }
 
-/** Returns the full path of a store or its name without a password, for messages and logs. Throws like {@link parseStoreUrl}. */
+/**
+ * Returns the full path of a store or its name without a password, for messages and logs. Throws like
+ * {@link parseStoreUrl}.
+ */
 export function storageName(url: string): string {
   const location = parseStoreUrl(url)
   if (location.kind === 'file') return resolve(location.file)

@@ -25,8 +25,8 @@ const integerColumns = new Set<keyof Plant>(['id'])
 export const columnsInWords = `the columns ${requiredColumns.join(' and ')}, and perhaps ${columnsThatAre('optional').join(' and ')}`
 
 /**
- * CSV of RFC 4180 with a header. An optional member is absent if its field is empty, and an empty text if its field is `""`.
- * Broken quotes spoil only the line in which they begin.
+ * CSV of RFC 4180 with a header. An optional member is absent if its field is empty, and an empty text if its field is
+ * `""`. Broken quotes spoil only the line in which they begin.
  */
 export const csv: Format = {
   header: `${allColumns.join(',')}\n`,

@@ -1,5 +1,5 @@
 import { type AddOptions, DomainError, isSamePlant, type Plant, type PlantId } from '@plant-store/domain'
-import type Database from 'better-sqlite3'
+import Database from 'better-sqlite3'
 import { type LoadOutcome, type OnTaken, type PlantArchive, pagesOf, type StagedLoad } from '../archive.ts'
 import type { StoreSnapshot } from '../storage.ts'
 import { fromPlant, type PlantRow, quoted, rowColumns, selectPlants, tokensHeld, toPlant } from '../tables.ts'
@@ -136,7 +136,7 @@ function stage(connection: Database.Database, onTaken: OnTaken, options?: AddOpt
 export function openReadOnly(file: string): Database.Database {
   return closeOnError(openConnection(file, { fileMustExist: true }), connection => {
     connection.pragma('query_only = on')
-    if (findVersion(connection) === undefined) throw new Error('it is empty')
+    if (findVersion(connection) === undefined) throw new Database.SqliteError('it is empty', 'SQLITE_NOTADB')
     return connection
   })
 }

@@ -78,8 +78,8 @@ async function restore(store: string, backup: string, options: CopyOptions): Pro
   })
 }
 
-function adviseAnother(cause: Error): never {
-  const isUseless = isDamage(cause) || ['it is empty', 'file is not a database'].includes(cause.message)
+function adviseAnother(cause: Error & { code?: string }): never {
+  const isUseless = isDamage(cause) || cause.code === 'SQLITE_NOTADB'
   throw isUseless ? new Error(`${reasonOf(cause)}: try another backup`, { cause }) : cause
 }
 

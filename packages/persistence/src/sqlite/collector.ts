@@ -4,7 +4,7 @@ import type { WriterLane } from './writer.ts'
 
 /** A transaction with this many bulk changes takes no further batch of them: a page that many touch is written once. */
 const bulkRowsMax = 8_000
-/** For so long after a single change, a transaction takes only one bulk batch, for which others may wait. */
+/** After a single change, transactions take only one bulk batch each for this time: others may wait for them. */
 const inUseMs = 1_000
 
 /** The batches of one transaction. */

@@ -1,6 +1,6 @@
 import Database from 'better-sqlite3'
+import { fileReason } from '../file-reason.ts'
 import { isDamage } from '../outage.ts'
-import { fileReason } from '../replace-file.ts'
 import { StoreDamagedError } from '../storage.ts'
 
 /** How long a connection waits for another's lock. */
@@ -23,7 +23,7 @@ export function openWriterConnection(file: string): Database.Database {
     connection.pragma('synchronous = FULL')
     // Otherwise macOS reports an fsync as done before the data is on disk.
     connection.pragma('fullfsync = ON')
-    checkpointAfter(connection, pagesBeforeCheckpoint)
+    checkpointAfter(connection, checkpointPages.alone)
     // 16 MiB, about the pages that 2,000 plants in any order change. A longer transaction writes some of its pages
     // before the commit, and perhaps again.
     connection.pragma('cache_size = -16384')
@@ -34,9 +34,10 @@ export function openWriterConnection(file: string): Database.Database {
 
 /**
  * With ids in any order a longer log holds the same page many times, and a checkpoint copies it once. 8,000 pages are
- * 32 MiB, which are read in a moment after a crash.
+ * 32 MiB, which are read in a moment after a crash. While bulk changes fill the log beside single changes, these wait
+ * for shorter checkpoints.
  */
-export const pagesBeforeCheckpoint = 8_000
+export const checkpointPages = { alone: 8_000, shared: 1_000 }
 
 /** @param pages of the log. The commit that reaches them copies them to the database, and all changes wait for that. */
 export function checkpointAfter(connection: Database.Database, pages: number): void {

@@ -1,6 +1,6 @@
 import { closeSync, existsSync, mkdirSync, openSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
-import type Database from 'better-sqlite3'
+import Database from 'better-sqlite3'
 import { Kysely, SqliteDialect, sql } from 'kysely'
 import { type Dialect, isStore, knownVersion, migrate, schemaVersion } from '../migrations.ts'
 import { syncFile } from '../replace-file.ts'
@@ -28,7 +28,8 @@ let lastTurn: Promise<void> = Promise.resolve()
 export function bringUpToDate(connection: Database.Database): Promise<void> {
   const turn = lastTurn.then(async () => {
     // SQLite would take such a file for an empty one, and overwrite it.
-    if (!connection.memory && statSync(connection.name).size === 1) throw new Error('file is not a database')
+    if (!connection.memory && statSync(connection.name).size === 1)
+      throw new Database.SqliteError('file is not a database', 'SQLITE_NOTADB')
     // Even if nothing is to be done, so that a lock of another process is noticed now and not at the first
     // change.
     connection.exec('begin immediate')

@@ -4,10 +4,10 @@ import type { Change, Commit } from '../group-commit.ts'
 import { createCollector } from './collector.ts'
 import {
   checkpointAfter,
+  checkpointPages,
   closeOnError,
   detailedReasonOf,
   openWriterConnection,
-  pagesBeforeCheckpoint,
 } from './connection.ts'
 import { prepareTransaction } from './transaction.ts'
 import type { WriterAnswer, WriterCommand, WriterData, WriterLane } from './writer.ts'
@@ -26,9 +26,6 @@ const recoverEveryMs = 1_000
 const lookAtFilesEveryMs = 1_000
 /** The same while there are changes. Looking after every transaction would cost 6 % of the creates. */
 const filesSeenMaxAgeMs = 10
-
-/** While bulk changes fill the log, a single change waits for shorter checkpoints. */
-const sharedPagesBeforeCheckpoint = 1_000
 
 const owner = parentPort as MessagePort
 const { file, batchRowsMax, statements } = workerData as WriterData
@@ -69,7 +66,7 @@ function runTogether(first: MessagePort, batch: readonly Change[]): void {
   const { batches, taken, isShared } = collect(first, batch)
   if (isShared !== wasShared) {
     wasShared = isShared
-    checkpointAfter(connection, isShared ? sharedPagesBeforeCheckpoint : pagesBeforeCheckpoint)
+    checkpointAfter(connection, isShared ? checkpointPages.shared : checkpointPages.alone)
   }
   try {
     const begun = performance.now()
