@@ -2,7 +2,7 @@
  * What a script of package.json would need a shell for, and every platform has another one:
  *
  *     node tooling/run.ts turbo …                                 turbo, without the usage data that it sends
- *     node tooling/run.ts test …                                  the tests of all packages, and one total
+ *     node tooling/run.ts test FOLDER …                           the tests of all packages in folders, and one total
  *     node tooling/run.ts [build=PACKAGE] [NAME=value …] FILE …   builds; then the program, at the root
  */
 import { spawn, spawnSync } from 'node:child_process'
@@ -34,10 +34,10 @@ if (args[0] === 'turbo') {
 }
 
 /**
- * Runs the tests of all packages, several packages and files at once, as they mostly wait. Prints cached results too,
- * so that the total covers all files.
+ * Runs the tests of all packages in these folders, several packages and files at once, as they mostly wait. Prints
+ * cached results too, so that the total covers all files.
  */
-async function test(options: readonly string[]): Promise<void> {
+async function test(foldersAndOptions: readonly string[]): Promise<void> {
   const beganMs = performance.now()
   process.chdir(root)
   const vitest = [
@@ -46,6 +46,7 @@ async function test(options: readonly string[]): Promise<void> {
     '--maxWorkers=2',
   ]
   const run = ['run', 'vitest', '--concurrency=3', '--continue=dependencies-successful', '--log-prefix=none']
+  const options = foldersAndOptions.map(each => (each.startsWith('-') ? each : `--filter=./${each}/*`))
   const all = [turbo, ...run, ...options, '--', ...vitest]
   const child = spawn(process.execPath, all, { stdio: ['inherit', 'pipe', 'inherit'] })
   // A terminal interrupts both processes, and turbo then exits with 0.

@@ -1,5 +1,6 @@
 import { edgeIds, fullPlant, texts } from '@plant-store/domain/testing'
 import { startServer, until } from '@plant-store/harness'
+import { isThorough } from '@plant-store/harness/vitest'
 import { writeJsonRecord } from '@plant-store/json'
 import { openStorage } from '@plant-store/persistence'
 import { expect, test } from 'vitest'
@@ -95,7 +96,7 @@ test('hostile listeners hold up no other and no request, and are tried again', a
     [disconnects, fails, moved].every(({ received }) => received.length > 2),
   )
   for (const bad of [disconnects, fails, moved]) expect(bad.received.length).toBeLessThan(30)
-  if (process.env['THOROUGH']) {
+  if (isThorough) {
     await until('what hangs is given up, and tried again', () => hangs.received.length > 1)
     expect(hangs.received.slice(0, 2)).toEqual([0n, 1n])
     await until('what trickles was received, after its time', () => trickles.received.length > 2)
@@ -139,13 +140,16 @@ test('what waits is delivered after a restart; while COURIER is off it is only l
   await until('it is delivered', () => listener.received.length === 1)
 })
 
-test('10,000 deliveries to one listener take less than a minute', { timeout: 120_000 }, async () => {
+test('many deliveries to one listener take little time: 10,000 of them less than a minute', {
+  timeout: 120_000,
+}, async () => {
+  const count = isThorough ? 10_000 : 2_000
   await using place = await setUp()
   await using listener = await listen(place.database.url)
-  const lines = Array.from({ length: 10_000 }, (_, id) => `{"id":${id},"name":"plant ${id}"}\n`).join('')
+  const lines = Array.from({ length: count }, (_, id) => `{"id":${id},"name":"plant ${id}"}\n`).join('')
   const began = performance.now()
   expect((await place.ask('POST', '/plants/batch', lines, 'application/x-ndjson')).status).toBe(200)
-  await until('all are delivered', () => listener.received.length === 10_000, 60_000)
-  console.log(`10,000 deliveries in ${Math.round(performance.now() - began)} ms`)
-  expect(new Set(listener.received).size).toBe(10_000)
+  await until('all are delivered', () => listener.received.length === count, 6 * count)
+  console.log(`${count} deliveries in ${Math.round(performance.now() - began)} ms`)
+  expect(new Set(listener.received).size).toBe(count)
 })

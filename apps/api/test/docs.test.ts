@@ -1,7 +1,13 @@
-import { startServer } from '@plant-store/harness'
-import { hasBrowser, type Locator, launchBrowser, type Page } from '@plant-store/harness/browser'
+import { type Server, startServer } from '@plant-store/harness'
+import {
+  type Browser,
+  hasBrowser,
+  type Locator,
+  launchBrowser,
+  type Page,
+} from '@plant-store/harness/browser'
 import { needs } from '@plant-store/harness/vitest'
-import { expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 const { SCREENSHOT } = process.env
 const token = 'plantstore_for-the-reference-page'
@@ -62,20 +68,31 @@ async function authorize(page: Page): Promise<void> {
   await page.locator('.modal-ux .btn-done').click()
 }
 
-const openService = () => startServer({ databaseUrl: 'file::memory:', environment: { ACCESS_TOKENS: token } })
+/** Returns the lightness of a color such as `rgb(28, 32, 34)`, from 0 to 1. */
+function lightness(color: string): number {
+  const parts = color.match(/\d+/g)?.slice(0, 3).map(Number) ?? []
+  return parts.reduce((sum, part) => sum + part, 0) / (3 * 255)
+}
 
-test.each([
-  ['', ''],
-  ['below a path', 'https://plants.example/garden/store/'],
-])(
-  'the reference page tries the interface out %s',
-  needs('chromium', hasBrowser),
-  async (_where, baseUrl) => {
-    await using program = await startServer({
-      databaseUrl: 'file::memory:',
-      environment: { ACCESS_TOKENS: token, BASE_URL: baseUrl },
-    })
-    await using browser = await launchBrowser()
+const openService = (baseUrl = '') =>
+  startServer({
+    databaseUrl: 'file::memory:',
+    environment: { ACCESS_TOKENS: token, BASE_URL: baseUrl },
+  })
+
+describe('the reference page', needs('chromium', hasBrowser), () => {
+  let program: Server
+  let browser: Browser
+  beforeAll(async () => {
+    program = await openService()
+    browser = await launchBrowser()
+  })
+  afterAll(async () => {
+    await browser.close()
+    await program[Symbol.asyncDispose]()
+  })
+
+  test('tries the interface out', async () => {
     const page = await browser.newPage({ viewport: { width: 1200, height: 1000 } })
     const { requested, complaints } = await watch(page)
     await page.goto(`${program.url}/docs`)
@@ -95,7 +112,7 @@ test.each([
     expect(created.status).toBe('200')
     expect(JSON.parse(created.body)).toEqual({ name: 'Monstera', tag: 'climber' })
     expect(created.curl).toContain(`"id": ${id},`)
-    if (baseUrl === '' && SCREENSHOT) await takePicture(SCREENSHOT, page, creating)
+    if (SCREENSHOT) await takePicture(SCREENSHOT, page, creating)
 
     const refused = await execute(creating)
     expect(refused.status).toBe('400')
@@ -129,79 +146,69 @@ test.each([
 
     expect(complaints).toEqual([])
     expect(requested.length).toBeGreaterThan(8)
-    expect(requested.filter(url => !url.startsWith(`${program.url}/`) && !url.startsWith('data:'))).toEqual(
-      [],
-    )
-  },
-)
+    const isElsewhere = (url: string) => !url.startsWith(`${program.url}/`) && !url.startsWith('data:')
+    expect(requested.filter(isElsewhere)).toEqual([])
+    await page.close()
+  })
 
-test(
-  'the reference page opens on the operations, and its examples are plants',
-  needs('chromium', hasBrowser),
-  async () => {
-    await using program = await openService()
-    await using browser = await launchBrowser()
+  test('asks the address that it is opened at, also below a path', async () => {
+    await using below = await openService('https://plants.example/garden/store/')
+    const page = await browser.newPage()
+    const { requested, complaints } = await watch(page)
+    await page.goto(`${below.url}/docs`)
+    await authorize(page)
+    const listing = page.locator('#operations-plants-listPlants')
+    await listing.locator('.opblock-summary-control').click()
+    expect((await execute(listing)).status).toBe('200')
+    expect(complaints).toEqual([])
+    expect(requested.filter(url => url.startsWith(`${below.url}/plants`))).toHaveLength(1)
+    expect(requested.filter(url => !url.startsWith(`${below.url}/`) && !url.startsWith('data:'))).toEqual([])
+    await page.close()
+  })
+
+  test('opens on the operations, its examples are plants, and it fits a phone', async () => {
     const page = await browser.newPage({ viewport: { width: 1200, height: 800 } })
     await page.goto(`${program.url}/docs`)
     const last = page.locator('#operations-plants-createPlants')
     await last.waitFor()
     const { y = Number.NaN, height = Number.NaN } = (await last.boundingBox()) ?? {}
     expect(y + height).toBeLessThan(800)
+
+    await page.setViewportSize({ width: 375, height: 740 })
+    const widths = () => page.evaluate(() => [document.documentElement.scrollWidth, window.innerWidth])
+    expect(await widths()).toEqual([375, 375])
+    await authorize(page)
     for (const summary of await page.locator('.opblock-summary-control').all()) await summary.click()
     await page.locator('#operations-service-metrics .opblock-body').waitFor()
     const examples = await page.locator('.opblock textarea, .opblock .example').allTextContents()
     expect(examples.join()).toContain('Monstera deliciosa')
     expect(examples.length).toBeGreaterThan(60)
     expect(examples.filter(text => /"string"|: 0\b(?!,\s*"refused")|^string$/.test(text))).toEqual([])
-  },
-)
+    await execute(page.locator('#operations-plants-createPlant'))
+    await page.locator('section.models .models-control').click()
+    expect(await widths()).toEqual([375, 375])
+    await page.close()
+  })
 
-test('the reference page fits a phone', needs('chromium', hasBrowser), async () => {
-  await using program = await openService()
-  await using browser = await launchBrowser()
-  const page = await browser.newPage({ viewport: { width: 375, height: 740 } })
-  await page.goto(`${program.url}/docs`)
-  const widths = () => page.evaluate(() => [document.documentElement.scrollWidth, window.innerWidth])
-  await page.locator('.opblock').first().waitFor()
-  expect(await widths()).toEqual([375, 375])
-  await authorize(page)
-  for (const summary of await page.locator('.opblock-summary-control').all()) await summary.click()
-  await execute(page.locator('#operations-plants-createPlant'))
-  await page.locator('section.models .models-control').click()
-  expect(await widths()).toEqual([375, 375])
-})
+  test('is as dark as the system', async () => {
+    const page = await browser.newPage({ colorScheme: 'dark' })
+    await page.goto(`${program.url}/docs`)
+    const title = page.locator('.info .title')
+    await title.waitFor()
+    const colors = () =>
+      title.evaluate(element => ({
+        text: getComputedStyle(element).color,
+        background: getComputedStyle(document.body).backgroundColor,
+      }))
+    const dark = await colors()
+    expect(lightness(dark.text)).toBeGreaterThan(0.7)
+    expect(lightness(dark.background)).toBeLessThan(0.2)
+    await page.emulateMedia({ colorScheme: 'light' })
+    await expect.poll(async () => lightness((await colors()).text)).toBeLessThan(0.4)
+    await page.close()
+  })
 
-/** Returns the lightness of a color such as `rgb(28, 32, 34)`, from 0 to 1. */
-function lightness(color: string): number {
-  const parts = color.match(/\d+/g)?.slice(0, 3).map(Number) ?? []
-  return parts.reduce((sum, part) => sum + part, 0) / (3 * 255)
-}
-
-test('the reference page is as dark as the system', needs('chromium', hasBrowser), async () => {
-  await using program = await openService()
-  await using browser = await launchBrowser()
-  const page = await browser.newPage({ colorScheme: 'dark' })
-  await page.goto(`${program.url}/docs`)
-  const title = page.locator('.info .title')
-  await title.waitFor()
-  const colors = () =>
-    title.evaluate(element => ({
-      text: getComputedStyle(element).color,
-      background: getComputedStyle(document.body).backgroundColor,
-    }))
-  const dark = await colors()
-  expect(lightness(dark.text)).toBeGreaterThan(0.7)
-  expect(lightness(dark.background)).toBeLessThan(0.2)
-  await page.emulateMedia({ colorScheme: 'light' })
-  await expect.poll(async () => lightness((await colors()).text)).toBeLessThan(0.4)
-})
-
-test(
-  'the token of the reference page survives a reload, and no other tab has it',
-  needs('chromium', hasBrowser),
-  async () => {
-    await using program = await openService()
-    await using browser = await launchBrowser()
+  test('keeps the token over a reload, and no other tab has it', async () => {
     const context = await browser.newContext()
     const page = await context.newPage()
     await page.goto(`${program.url}/docs`)
@@ -219,5 +226,6 @@ test(
     await page.locator('.auth-wrapper .authorize').first().click()
     await page.locator('.modal-ux .auth-btn-wrapper button').first().click()
     expect(await statusAfter(tab => tab.reload(), page)).toBe('401')
-  },
-)
+    await context.close()
+  })
+})

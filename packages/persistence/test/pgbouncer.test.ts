@@ -12,7 +12,7 @@ import { needs } from '@plant-store/harness/vitest'
 import { openArchive, openSnapshot, openStorage, type Storage } from '@plant-store/persistence'
 import { plantArchiveContract } from '@plant-store/persistence/testing'
 import pg from 'pg'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { plant } from './store-folder.ts'
 
 const timeoutMs = 1_000
@@ -36,16 +36,18 @@ describe.each([
 
   beforeAll(async () => {
     pooler = await startPgbouncer(server.url, { pool_mode: mode, default_pool_size: size })
-  })
-  beforeEach(async () => {
     database = await createDatabase(server.url)
     const { pathname } = new URL(database.url)
     // A client that relies on the server's own settings loses changes, and waits for a lock for ever.
     await database.query(`alter database ${pathname.slice(1)} set synchronous_commit = off`)
     url = new URL(pathname, pooler.url).href
+    await (await open())[Symbol.asyncDispose]()
   })
-  afterEach(() => database[Symbol.asyncDispose]())
-  afterAll(() => pooler[Symbol.asyncDispose]())
+  beforeEach(() => empty())
+  afterAll(async () => {
+    await database[Symbol.asyncDispose]()
+    await pooler[Symbol.asyncDispose]()
+  })
   const open = () => openStorage({ url, timeoutMs })
   const empty = () => database.query('truncate plants, access_tokens')
 

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { type Browser, chromium } from 'playwright-core'
 
-export type { Locator, Page } from 'playwright-core'
+export type { Browser, Locator, Page } from 'playwright-core'
 
 /** Debian's path. */
 const executablePath = '/usr/bin/chromium'
