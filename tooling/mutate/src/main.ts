@@ -35,13 +35,17 @@ if (values.help || positionals.length !== 1 || !existsSync(join(root, folder, 's
 
 build(folder)
 process.chdir(join(root, folder))
-const built = new Map(globSync('dist/**/*.js').map(file => [resolve(file), readFileSync(file, 'utf8')]))
+// A program is bundled again, from the changed sources: its tests start it, and import some sources too.
+const isBundled = existsSync('build.ts')
+const sources = values.only ?? globSync('src/**/*.ts', { exclude: ['src/testing/**'] })
+const changed = isBundled ? sources : globSync('dist/**/*.js')
+const code = new Map(changed.map(file => [resolve(file), readFileSync(file, 'utf8')]))
 const list = join(import.meta.dirname, '../equivalent', `${name}.json`)
 const equivalents = existsSync(list) ? JSON.parse(readFileSync(list, 'utf8')) : {}
 const mutants: Mutant[] = []
 tested.on('mutant', ({ fileName, location, replacement, status }) => {
   const { source, line } = sourceOf(fileName)(location.start.line, location.start.column)
-  const change = describeChange(built.get(fileName) as string, { location, replacement })
+  const change = describeChange(code.get(fileName) as string, { location, replacement })
   const mutant = { source, line, change, status }
   mutants.push(mutant)
   const [unnoticed] = judge([mutant], equivalents).unnoticed
@@ -60,10 +64,10 @@ process.env['TESTS'] = values.tests.join()
 // A change may make a loop endless, and what it collects too.
 process.env['NODE_OPTIONS'] =
   `--max-old-space-size=300 --import ${pathToFileURL(join(import.meta.dirname, 'reached.ts'))}`
-const sources = new Set(values.only ?? globSync('src/**/*.ts', { exclude: ['src/testing/**'] }))
 await new Stryker({
-  mutate: [...built.keys()].flatMap(builtLines),
+  mutate: isBundled ? sources : [...code.keys()].flatMap(builtLines),
   inPlace: true,
+  ...(isBundled && { buildCommand: `${process.execPath} build.ts` }),
   plugins: [
     fileURLToPath(import.meta.resolve('@stryker-mutator/vitest-runner')),
     join(import.meta.dirname, 'wording.ts'),
@@ -88,11 +92,9 @@ for (const each of useless)
   console.error(`not a survivor, take it off ${list.slice(root.length + 1)}: ${each}`)
 if (useless.length > 0 || mutants.length === 0) process.exitCode = 1
 
-/**
- * Returns a function from a place in a built file to its source. A program is built from many sources, also of other
- * packages.
- */
+/** Returns a function from a place in a changed file to its source. */
 function sourceOf(path: string): (line: number, column: number) => { source: string; line: number } {
+  if (isBundled) return line => ({ source: relative('.', path), line })
   const map = new SourceMap(JSON.parse(readFileSync(`${path}.map`, 'utf8')))
   return (line, column) => {
     const entry = map.findEntry(line - 1, column - 1)
@@ -107,7 +109,7 @@ function builtLines(path: string): readonly string[] {
   if (!existsSync(`${path}.map`)) return []
   const sourceAt = sourceOf(path)
   const lines = readFileSync(path, 'utf8').split('\n')
-  const ours = lines.flatMap((_, n) => (sources.has(sourceAt(n + 1, 1).source) ? [n + 1] : []))
+  const ours = lines.flatMap((_, n) => (sources.includes(sourceAt(n + 1, 1).source) ? [n + 1] : []))
   const first = ours.filter(line => !ours.includes(line - 1))
   const last = ours.filter(line => !ours.includes(line + 1))
   return first.map((line, n) => `${path}:${line}-${last[n]}`)
