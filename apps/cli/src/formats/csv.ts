@@ -8,6 +8,7 @@ import {
   type Format,
   isTooLong,
   judge,
+  type LineRules,
   withoutLineEnd,
 } from './lines.ts'
 
@@ -58,7 +59,7 @@ async function* readCsv(pieces: AsyncIterable<Buffer>, lineBytesMax: number): As
     const entries: Entry<Plant>[] = []
     let at = 0
     while (at < text.length) {
-      const record = recordAt(text, at)
+      const record = recordAt(text, at, rules)
       if (record === undefined && !isLast && !(at === 0 && bytes.length > lineBytesMax)) break
       const end = record?.end ?? endOfLine(text, at)
       const raw = withoutLineEnd(text.slice(at, end))
@@ -70,10 +71,10 @@ async function* readCsv(pieces: AsyncIterable<Buffer>, lineBytesMax: number): As
         const known = columns
         entries.push(judge(line, raw, rules, () => parsePlant(toMembers(fields, known, encoding))))
       }
-      line += raw.includes('\n') ? raw.split('\n').length : 1
+      line += raw.split('\n').length
       at = end
     }
-    open = at < text.length ? [Buffer.from(text.slice(at), encoding)] : []
+    open = [Buffer.from(text.slice(at), encoding)]
     return entries
   }
 
@@ -135,8 +136,8 @@ interface CsvRecord {
 
 const separator = /,|\r?\n|\r?$/g
 
-/** Returns `undefined` if the text ends inside quotes. */
-function recordAt(text: string, start: number): CsvRecord | undefined {
+/** Returns `undefined` if the text ends inside quotes, or if a record with quotes is too long to be held. */
+function recordAt(text: string, start: number, rules: LineRules): CsvRecord | undefined {
   const lineEnd = endOfLine(text, start)
   const line = text.slice(start, lineEnd)
   if (!line.includes('"')) {
@@ -161,7 +162,11 @@ function recordAt(text: string, start: number): CsvRecord | undefined {
       if (field.includes('"')) return broken('there is a quote in a field that does not begin with one')
       fields.push(field === '' ? undefined : field)
     }
-    if (found[0] !== ',') return { fields, end: separator.lastIndex }
+    if (found[0] !== ',') {
+      return isTooLong(text.slice(start, found.index), rules)
+        ? undefined
+        : { fields, end: separator.lastIndex }
+    }
   }
 }
 

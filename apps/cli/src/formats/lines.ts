@@ -48,7 +48,7 @@ export async function* wholeLines(
     rest.push(chunk.subarray(end))
     restBytes += chunk.length - end
   }
-  if (restBytes > 0) yield Buffer.concat(rest)
+  yield Buffer.concat(rest)
 }
 
 export type Encoding = 'utf8' | 'latin1'
@@ -75,7 +75,7 @@ export interface LineRules {
 }
 
 export function isTooLong(raw: string, { encoding, lineBytesMax }: LineRules): boolean {
-  return raw.length > lineBytesMax / 3 && Buffer.byteLength(raw, encoding) > lineBytesMax
+  return Buffer.byteLength(raw, encoding) > lineBytesMax
 }
 
 const shownBytesMax = 1024
