@@ -123,6 +123,14 @@ test('the standard output has the plants and nothing else', async () => {
   expect(JSON.parse(stderr)).toMatchObject({ exported: 5_000, file: null })
 })
 
+test('a store whose file has the name of the standard output is no obstacle', async () => {
+  const env = { DATABASE_URL: 'file:./-' }
+  await place.start(['token', 'create', '--name', 'shop'], { env }).result
+  for (const args of [['export'], ['token', 'export']])
+    expect(await place.start(args, { env }).result).toMatchObject({ code: 0 })
+  await place.fails(['export', 'a'], 1, /there is no store/)
+})
+
 test('a long one through a pipe says nothing of having waited', async () => {
   await load(Array.from({ length: 30_000 }, (_, n) => parsePlant({ id: BigInt(n), name: 'x'.repeat(100) })))
   const cli = fileURLToPath(new URL('../dist/main.js', import.meta.url))

@@ -150,9 +150,7 @@ test('CSV has quotes only where they are needed', () => {
   const plants = ['plain', '', 'a,b', 'a"b', 'a\nb', 'a\rb'].map((name, id) =>
     parsePlant({ id: BigInt(id), name }),
   )
-  expect(formats.csv.write(plants)).toBe(
-    '0,plain,\n1,"",\n2,"a,b",\n3,"a""b",\n4,"a\nb",\n5,"a\rb",\n',
-  )
+  expect(formats.csv.write(plants)).toBe('0,plain,\n1,"",\n2,"a,b",\n3,"a""b",\n4,"a\nb",\n5,"a\rb",\n')
 })
 
 test.each(['csv', 'ndjson'] as const)(

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { until } from '@plant-store/harness'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { Place, type RunningServer } from './place.ts'
@@ -64,6 +64,9 @@ test('scopes and expiry are as asked for', async () => {
   ])
   expect(stderr).toMatch(
     /^The token of m grants metrics:read, and expires at \d{4}-\d\d-\d\d \d\d:\d\dZ\.\n$/,
+  )
+  expect((await place.run(['token', 'list'])).stdout).toMatch(
+    /\nm +metrics:read +\S+ \S+Z +\S+ \d\d:\d\dZ +never\n/,
   )
 })
 
@@ -133,6 +136,9 @@ describe('tokens from another store', () => {
       line({ hash: `plantstore_${'x'.repeat(43)}` }),
       /line 2: hash must be a SHA-256 in hexadecimal \(/,
     ],
+    ['a hash in a list', line({ hash: [entry.hash] }), /line 2: hash must be a SHA-256 in hexadecimal \(/],
+    ['a hash too long', line({ hash: `${entry.hash}0` }), /line 2: hash must be a SHA-256 in hexadecimal \(/],
+    ['a hash of more', line({ hash: `x${entry.hash}` }), /line 2: hash must be a SHA-256 in hexadecimal \(/],
     ['a scope of a newer version', line({ scopes: ['all'] }), /line 2: scopes must be a list of scopes \(/],
     ['a member of a newer version', line({ networks: [] }), /line 2: networks is unknown \(/],
     [
@@ -153,19 +159,35 @@ describe('tokens from another store', () => {
   })
 
   test('are what they were, with blank lines and Windows ends of lines between them', async () => {
-    const content = `${line(entry)}\r\n\n${line({ ...other, lastUsedAt: entry.createdAt }).replace('\n', '\r\n')}`
+    const used = { ...other, lastUsedAt: entry.createdAt, expiresAt: '2020-01-01T00:00:00.000Z' }
+    const content = `${line(entry)}\r\n\n${line(used).replace('\n', '\r\n')}`
     expect((await place.run(['token', 'import', '-'], content)).stdout).toBe('2 tokens imported\n')
+    expect((await place.run(['token', 'list'])).stdout).toMatch(
+      /\nother .* 2020-01-01 00:00Z \(expired\) +2026-01-02 03:04Z\nshop .* never +never\n$/,
+    )
     expect(await place.run(['token', 'export', 'tokens'])).toMatchObject({
       code: 0,
       stdout: '2 tokens exported\n',
     })
     expect(
       (await place.run(['token', 'export'])).stdout.split('\n').map(text => text && JSON.parse(text)),
-    ).toEqual([{ ...entry, ...other, lastUsedAt: entry.createdAt }, entry, ''])
+    ).toEqual([{ ...entry, ...used }, entry, ''])
     expect(await place.run(['token', 'export', 'tokens'])).toMatchObject({
       code: 1,
       stderr: 'plant-store: tokens already exists: use --force to replace it\n',
     })
+    const replaced = await place.run(['token', 'export', 'tokens', '--force', '--json'])
+    expect(JSON.parse(replaced.stdout)).toEqual({ exported: 2, file: 'tokens' })
+    expect(statSync(place.path('tokens')).mode & 0o777).toBe(0o600)
+    const { stderr } = await place.run(['token', 'export', '--json'])
+    expect(JSON.parse(stderr)).toEqual({ exported: 2, file: null })
+    // Those of the store again, and another one twice.
+    const third = line({ name: 'third', hash: 'c'.repeat(64) })
+    const again = await place.run(['token', 'import', '-', '--json'], content + third + third)
+    expect(JSON.parse(again.stdout)).toEqual({ inserted: 1, alreadyThere: 3 })
+    expect((await place.run(['token', 'import', '-'], third)).stdout).toBe(
+      '0 tokens imported, 1 already stored\n',
+    )
     expect(await place.run(['token', 'export', 'data/store.db', '--force'])).toMatchObject({ code: 1 })
     expect(await place.run(['token', 'import', 'missing'])).toMatchObject({
       code: 1,

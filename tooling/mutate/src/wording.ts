@@ -19,9 +19,9 @@ function shouldIgnore(path: Path): string | undefined {
   return undefined
 }
 
-/** Returns whether the node is an argument of `new …Error(…)`, or part of one. */
+/** Returns whether the node is an argument of `new …Error(…)` or `new Failure(…)`, or part of one. */
 function isInError({ node, parentPath }: Path): boolean {
-  if (node.type === 'NewExpression' && node.callee?.name?.endsWith('Error')) return true
+  if (node.type === 'NewExpression' && /(Error|Failure)$/.test(node.callee?.name ?? '')) return true
   return parentPath !== null && !/Function/.test(parentPath.node.type) && isInError(parentPath)
 }
 

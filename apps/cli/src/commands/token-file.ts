@@ -19,7 +19,7 @@ export const exportTokens = new Command('export')
   .action(async (file, { force, json }) => {
     const url = existingStoreUrl()
     if (file !== '-') refuseStore(file, url)
-    await using storage = await openStorage({ url, mustExist: true })
+    await using storage = await openStorage({ url })
     const entries = await storage.tokens.entries()
     const lines = entries.map(([token, hash]) => `${JSON.stringify({ ...toJson(token), hash })}\n`)
     await writeOutput(file, { force, mode: 0o600 }, lines)

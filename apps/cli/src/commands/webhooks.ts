@@ -30,7 +30,7 @@ const listWebhooks = new Command('list')
   .description('List the webhooks, and what waits for each. Never the secret.')
   .addOption(jsonOption)
   .action(async output => {
-    await using storage = await openStorage({ url: existingStoreUrl(), mustExist: true })
+    await using storage = await openStorage({ url: existingStoreUrl() })
     const webhooks = await storage.webhooks.list()
     const figures = new Map((await storage.outbox.figures()).map(each => [each.webhook, each]))
     const all = webhooks.map(({ failingSince = null, ...webhook }) => {
@@ -56,7 +56,7 @@ const logWebhook = new Command('log')
   .option('--limit <count>', 'how many plants', countOf, 20)
   .addOption(jsonOption)
   .action(async (id, { limit, json }) => {
-    await using storage = await openStorage({ url: existingStoreUrl(), mustExist: true })
+    await using storage = await openStorage({ url: existingStoreUrl() })
     const known = await storage.webhooks.list()
     if (!known.some(each => each.id === id)) throw unknown(id)
     const deliveries = await storage.outbox.log(id as WebhookId, limit)
@@ -109,7 +109,7 @@ export const webhook = new Command('webhook')
   .addCommand(logWebhook)
 
 async function change(id: string, make: (webhooks: Storage['webhooks']) => Promise<boolean>): Promise<void> {
-  await using storage = await openStorage({ url: existingStoreUrl(), mustExist: true })
+  await using storage = await openStorage({ url: existingStoreUrl() })
   if (!(await make(storage.webhooks))) throw unknown(id)
 }
 
