@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { fileFailure } from '../src/failure.ts'
-import { counted, duration, rate } from '../src/terminal/output.ts'
+import { counted, duration, minute, rate, table } from '../src/terminal/output.ts'
 
 test('counts, durations and rates are in words', () => {
   expect([0, 1, 2, 999, 1_000, 12_345, 1_234_567].map(count => counted(count, 'plant'))).toEqual([
@@ -36,4 +36,11 @@ test.each([
 ])('%s is told as a reason', (code, reason) => {
   const cause = Object.assign(new Error('EIO: other words'), { code })
   expect(fileFailure('a file', cause)).toMatchObject({ message: `a file: ${reason}`, exitCode: 1, cause })
+})
+
+test('a table has its cells below each other, and nothing after the last', () => {
+  expect(table([['ID', 'STATE'], ['long one', '-'], ['x', ''], ['y']])).toBe(
+    'ID        STATE\nlong one  -\nx\ny',
+  )
+  expect(minute(new Date('2026-01-02T03:04:59.999Z'))).toBe('2026-01-02 03:04Z')
 })
