@@ -1,5 +1,6 @@
 import { linkSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { buffer } from 'node:stream/consumers'
 import { gzipSync } from 'node:zlib'
 import { parsePlant } from '@plant-store/domain'
 import { temporaryFolder } from '@plant-store/harness/vitest'
@@ -34,9 +35,7 @@ describe('a file to read', () => {
     expect(bytes).toBe(content.length)
     expect(beginning.equals(expected.subarray(0, beginning.length))).toBe(true)
     expect(beginning.length).toBeGreaterThanOrEqual(Math.min(expected.length, 4_000))
-    const read: Buffer[] = []
-    for await (const chunk of chunks) read.push(chunk)
-    expect(Buffer.concat(read).equals(expected)).toBe(true)
+    expect((await buffer(chunks)).equals(expected)).toBe(true)
     expect(bytesRead()).toBe(content.length)
   })
 
@@ -44,7 +43,7 @@ describe('a file to read', () => {
     const folder = temporaryFolder()
     const cut = join(folder, 'cut')
     writeFileSync(cut, gzipSync(long).subarray(0, -20))
-    await expect(openInput(cut).then(({ chunks }) => Array.fromAsync(chunks))).rejects.toThrow(`${cut}: `)
+    await expect(openInput(cut).then(({ chunks }) => buffer(chunks))).rejects.toThrow(`${cut}: `)
     await expect(openInput(join(folder, 'none'))).rejects.toThrow('none: no such file or folder')
     await expect(openInput(folder)).rejects.toThrow(`${folder}: it is a folder`)
   })
@@ -55,7 +54,7 @@ describe('a file to read', () => {
     const controller = new AbortController()
     const { chunks } = await openInput(path, controller.signal)
     controller.abort(new Error('enough'))
-    await expect(Array.fromAsync(chunks)).rejects.toThrow(/^enough$/)
+    await expect(buffer(chunks)).rejects.toThrow(/^enough$/)
   })
 })
 
