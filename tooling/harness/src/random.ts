@@ -26,4 +26,5 @@ export function createRandom(seed: number): Random {
   }
 }
 
-export const anySeed = (): number => Math.floor(Math.random() * 2 ** 31)
+/** The environment variable `SEED` repeats a run. */
+export const anySeed = (): number => Number(process.env['SEED'] ?? Math.floor(Math.random() * 2 ** 31))

@@ -61,6 +61,8 @@ process.on('exit', () => {
 })
 
 process.env['TESTS'] = values.tests.join()
+// Stryker knows a test by its name, which may contain its seed.
+process.env['SEED'] = '1'
 // A change may make a loop endless, and what it collects too.
 process.env['NODE_OPTIONS'] =
   `--max-old-space-size=300 --import ${pathToFileURL(join(import.meta.dirname, 'reached.ts'))}`
