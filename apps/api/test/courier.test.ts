@@ -149,7 +149,7 @@ test('many deliveries to one listener take little time: 10,000 of them less than
   const lines = Array.from({ length: count }, (_, id) => `{"id":${id},"name":"plant ${id}"}\n`).join('')
   const began = performance.now()
   expect((await place.ask('POST', '/plants/batch', lines, 'application/x-ndjson')).status).toBe(200)
-  await until('all are delivered', () => listener.received.length === count, 6 * count)
+  await until('all are delivered', () => listener.received.length === count, 60_000)
   console.log(`${count} deliveries in ${Math.round(performance.now() - began)} ms`)
   expect(new Set(listener.received).size).toBe(count)
 })
