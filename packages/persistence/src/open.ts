@@ -18,8 +18,6 @@ import { parseStoreUrl, type StoreLocation, storageName } from './store-url.ts'
 export interface StorageOptions extends Partial<GroupCommitLimits>, StorageObserver {
   /** In the form of `parseStoreUrl`. */
   readonly url: string
-  /** Rejects instead of creating a missing file. */
-  readonly mustExist?: boolean
   /** PostgreSQL: after this time any operation is `store-unavailable`. */
   readonly timeoutMs?: number
   /** PostgreSQL: connections for reading. Changes use one more. */
@@ -36,7 +34,6 @@ const readConnectionsMaxDefault = 4
  */
 export function openStorage({
   url,
-  mustExist = false,
   timeoutMs = timeoutMsDefault,
   readConnectionsMax = readConnectionsMaxDefault,
   onCommit,
@@ -44,7 +41,7 @@ export function openStorage({
   ...given
 }: StorageOptions): Promise<Storage> {
   const limits = { ...defaultGroupCommitLimits, ...given }
-  return withEngine({ url, mustExist }, engine =>
+  return withEngine(url, engine =>
     engine.open({ limits, timeoutMs, readConnectionsMax, onCommit, onStateChange }),
   )
 }
@@ -61,12 +58,12 @@ export async function attachStorage(shared: SharedStorage, observer: StorageObse
 
 /** Opens a store to load and read it as a whole while servers use it. Otherwise like {@link openStorage}. */
 export function openArchive(url: string): Promise<PlantArchive & AsyncDisposable> {
-  return withEngine({ url, mustExist: false }, engine => engine.archive())
+  return withEngine(url, engine => engine.archive())
 }
 
 /** Opens all plants as of now. Changes nothing. Rejects if there is no readable store. */
 export function openSnapshot(url: string): Promise<StoreSnapshot> {
-  return withEngine({ url, mustExist: true }, engine => engine.snapshot())
+  return withExisting(url, engine => engine.snapshot())
 }
 
 /**
@@ -84,7 +81,7 @@ export async function openSalvage(url: string): Promise<Salvage> {
  * damaged, or a newer release wrote it.
  */
 export function inspectStore(url: string): Promise<StoreReport> {
-  return withEngine({ url, mustExist: true }, async engine => ({
+  return withExisting(url, async engine => ({
     store: storageName(url),
     ...(await engine.inspect()),
   }))
@@ -117,14 +114,15 @@ export async function restoreStore(
   return (await import('./sqlite/backup.ts')).restoreSqlite(resolve(fileOf(url)), backup, options)
 }
 
-/** @throws Error that names the store if it cannot be opened */
-async function withEngine<Opened>(
-  { url, mustExist }: { readonly url: string; readonly mustExist: boolean },
-  open: (engine: Engine) => Promise<Opened>,
-): Promise<Opened> {
+async function withExisting<Opened>(url: string, open: (engine: Engine) => Promise<Opened>): Promise<Opened> {
   const location = parseStoreUrl(url)
-  if (mustExist && location.kind === 'file') existing(location.file)
-  return engineOf(location)
+  if (location.kind === 'file') existing(location.file)
+  return withEngine(url, open)
+}
+
+/** @throws Error that names the store if it cannot be opened */
+async function withEngine<Opened>(url: string, open: (engine: Engine) => Promise<Opened>): Promise<Opened> {
+  return engineOf(parseStoreUrl(url))
     .then(open)
     .catch(cause => {
       throw new Error(`the store ${storageName(url)} cannot be opened: ${cause.message}`, { cause })
