@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import { AccessError } from '@plant-store/access'
 import { assertFailure, createClient, createRecorder, held } from '@plant-store/contract'
@@ -5,6 +6,7 @@ import { type AddOptions, DomainError, type Plant, parsePlant, plantIdMin } from
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
 import { drain } from '@plant-store/http/server'
 import { expect, test } from 'vitest'
+import { readChunks } from '../src/routes/batch-chunks.ts'
 import { type MemoryServiceOptions, startMemoryService } from './memory-service.ts'
 
 /** What a batch meets that no single request does: long lives, slow or broken senders, and others beside it. */
@@ -101,6 +103,11 @@ test('a hundred thousand lines that are refused make a small answer', async () =
   expect(answer.body.length).toBeLessThan(40_000)
 }, 60_000)
 
+test('a defect while a line is judged ends the batch, and is no fault of the line', async () => {
+  const noBytes = {} as Buffer
+  await expect(readChunks([[noBytes]]).next()).rejects.toThrow(TypeError)
+})
+
 test('a batch is logged with its counts', async () => {
   await using service = await start()
   using batch = await service.begin(...lines(3), line(1), line(1, 'other'))
@@ -135,6 +142,27 @@ test('a token that is revoked meanwhile ends it with 401, and what it had create
   expect(service.answered.at(-1)).toMatchObject({ status: 401, error: 40102 })
   expect(await service.plants.find(plantId((created as number) - 1))).toBeDefined()
   expect(await service.plants.find(plantId(created as number))).toBeUndefined()
+})
+
+test('a body that breaks is told once the plants under way are created, and the log counts them', async () => {
+  const [begun, letGo] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const insert = async () => {
+    begun.resolve()
+    await letGo.promise
+    return 'inserted' as const
+  }
+  await using service = await start({ plants: { insert } })
+  // One chunk, and the beginning of another.
+  using batch = await service.begin(...lines(200))
+  await begun.promise
+  const broken = once(service.server.server, 'clientError')
+  batch.sendRaw('no size\r\n')
+  await broken
+  for (let n = 0; n < 10; n++) await service.client.ask('GET', '/healthz')
+  letGo.resolve()
+  assertFailure(await batch.answer(), 40000, mayHaveCreated)
+  const logged = () => service.answered.find(({ method }) => method === 'POST')
+  await expect.poll(logged).toMatchObject({ status: 400, created: expect.toSatisfy(count => count > 0) })
 })
 
 test('a store that fails meanwhile ends it with its failure', async () => {

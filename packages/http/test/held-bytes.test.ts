@@ -14,7 +14,7 @@ import {
 import type { Plant, PlantRepository } from '@plant-store/domain'
 import { longPlant, plant } from '@plant-store/domain/testing'
 import { defaultServerLimits } from '@plant-store/http/server'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { countHeldBytes, holdBody } from '../src/request/held-bytes.ts'
 import { heapUsed } from './heap-used.ts'
 import { startMemoryService } from './memory-service.ts'
@@ -185,6 +185,19 @@ test('what still comes of a body that was refused is not counted', () => {
   }
   holdBody(request, {} as ServerResponse, { hold } as never)
   expect(() => request.emit('data', Buffer.alloc(100_000))).not.toThrow()
+})
+
+test('the reader of a body that is refused gets the error once', () => {
+  const request = new PassThrough() as unknown as IncomingMessage
+  request.headers = {}
+  const failed = vi.fn()
+  request.on('error', failed)
+  const hold = () => {
+    throw new Error('too much is held')
+  }
+  holdBody(request, {} as ServerResponse, { hold } as never)
+  for (let n = 0; n < 2; n++) request.emit('data', Buffer.alloc(1))
+  expect(failed).toHaveBeenCalledTimes(1)
 })
 
 const newResponse = () => new ServerResponse(new IncomingMessage(new Socket()))

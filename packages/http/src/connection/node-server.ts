@@ -126,23 +126,22 @@ function waitInTurn(
     // The connection was closed.
     if (next === undefined) return
     connections.waitingRequests--
-    if (waiting.length <= waitingRequestsMax) holdBack(connection, false)
+    holdBack(connection)
     next()
   })
-  if (waiting.length <= waitingRequestsMax) return
-  if (connections.waitingRequests <= allWaitingRequestsMax) {
-    holdBack(connection, true)
-  } else {
+  holdBack(connection)
+  if (connection.isHeldBack && connections.waitingRequests > allWaitingRequestsMax) {
     connection.isFailed = true
     socket.destroy()
   }
 }
 
 /**
- * Pauses or resumes reading. Node undoes `socket.pause()` at each request, but does not read while the answers that
- * wait exceed the socket's buffer. So it is told of one that does.
+ * Pauses or resumes reading, by the number of waiting requests. Node undoes `socket.pause()` at each request, but does
+ * not read while the answers that wait exceed the socket's buffer. So it is told of one that does.
  */
-function holdBack(connection: Connection, isHeldBack: boolean): void {
+function holdBack(connection: Connection): void {
+  const isHeldBack = connection.waiting.length > waitingRequestsMax
   if (connection.isHeldBack === isHeldBack) return
   connection.isHeldBack = isHeldBack
   const { lastResponse, socket } = connection

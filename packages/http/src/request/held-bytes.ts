@@ -57,8 +57,8 @@ export function countHeldBytes({ heldBytesMax, pageTextBytesMax }: ServerLimits)
 
 /** Counts a body as it arrives, twice because the answer may repeat it. At the limit its reader gets the error. */
 export function holdBody(request: IncomingMessage, response: ServerResponse, { hold }: HeldBytes): void {
-  const { 'content-length': length = '0', 'transfer-encoding': coding } = request.headers
-  if (coding === undefined && Number(length) < countedBytesMin) return
+  // Not a number in chunks.
+  if (Number(request.headers['content-length']) < countedBytesMin) return
   const count = (chunk: Buffer) => {
     // The request was refused, and the rest of its body is discarded.
     if (request.listenerCount('error') === 0) return
