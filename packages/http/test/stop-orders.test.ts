@@ -2,9 +2,13 @@ import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { assertSuccess, createClient, createRecorder, plantRequest } from '@plant-store/contract'
+import type { PlantRepository, PlantVersion } from '@plant-store/domain'
+import { longPlant } from '@plant-store/domain/testing'
 import { drain, stopListening } from '@plant-store/http/server'
 import fc from 'fast-check'
 import { afterEach, expect, test, vi } from 'vitest'
+import { connectionsOf } from '../src/connection/node-server.ts'
 import { startMemoryService } from './memory-service.ts'
 
 const connectionsMax = 4
@@ -37,6 +41,120 @@ const step = fc.oneof(
 )
 
 afterEach(() => void vi.useRealTimers())
+
+const request = 'GET /healthz HTTP/1.1\r\nhost: h\r\n\r\n'
+const asked = { method: 'GET', target: '/healthz' }
+
+async function start(plants: Partial<PlantRepository> = {}) {
+  const service = await startMemoryService({ plants })
+  const client = createClient(service, createRecorder(await service.description()))
+  const { server } = service.server
+  const { open } = connectionsOf(server)
+  return {
+    client,
+    open,
+    /** Resolves once the server has stopped listening, to the promise of `drain`. */
+    async drain(timeoutMs: number) {
+      const drained = drain(server, timeoutMs)
+      await until('the server has stopped listening', () => !server.listening)
+      await nextTurn()
+      return { drained }
+    },
+    async [Symbol.asyncDispose]() {
+      vi.useRealTimers()
+      client.close()
+      await service[Symbol.asyncDispose]()
+    },
+  }
+}
+
+/** A repository whose inserts wait until they are let go. */
+function held() {
+  const [begun, letGo] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const insert = async () => {
+    begun.resolve()
+    await letGo.promise
+    return 'inserted' as const
+  }
+  return { insert, begun: begun.promise, letGo: letGo.resolve }
+}
+
+test('a connection without a request stays open for half a second, for a request on its way', async () => {
+  const { insert, begun, letGo } = held()
+  await using server = await start({ insert })
+  const { client, open } = server
+  using busy = await client.open()
+  busy.send(plantRequest(client, '{"id":1,"name":"n"}'))
+  await begun
+  using silent = await client.open()
+  using idle = await client.open()
+  using late = await client.open()
+  for (const wire of [idle, late]) {
+    wire.send(request)
+    assertSuccess(await wire.answer(asked), { status: 'ok' })
+  }
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] })
+  const { drained } = await server.drain(2 ** 31 - 1)
+  letGo()
+  const answer = await busy.answer({ method: 'POST', target: '/plants' })
+  expect(answer.headers.get('connection')).toBe('close')
+  vi.advanceTimersByTime(450)
+  const kept = [...open.keys()].filter(({ destroyed }) => !destroyed)
+  expect(kept.length).toBeGreaterThanOrEqual(3)
+  late.send(request)
+  expect((await late.answer(asked)).headers.get('connection')).toBe('close')
+  vi.advanceTimersByTime(100)
+  for (const wire of [silent, idle]) expect(await wire.closed()).toHaveLength(0)
+  expect(await drained).toBe(0)
+})
+
+test('a client that reads slowly gets its whole answer', async () => {
+  const bytes = 8 * 2 ** 20
+  const find = async () => ({ plant: longPlant(1n, bytes), version: '1' as PlantVersion })
+  await using server = await start({ find })
+  const { client } = server
+  const { hostname, port } = new URL(client.store.url)
+  const socket = connect({ host: hostname, port: Number(port) })
+  socket.write(
+    `GET /plants/1 HTTP/1.1\r\nhost: h\r\nauthorization: Bearer ${client.store.tokens.full}\r\n\r\n`,
+  )
+  await once(socket, 'readable')
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] })
+  const { drained } = await server.drain(2 ** 31 - 1)
+  vi.advanceTimersByTime(idleStepMs)
+  const pieces: Buffer[] = await socket.toArray()
+  expect(Buffer.concat(pieces).length).toBeGreaterThan(bytes)
+  vi.advanceTimersByTime(idleStepMs)
+  expect(await drained).toBe(0)
+})
+
+test('after its time it cuts the rest, and counts the requests that had arrived whole', async () => {
+  const { insert, begun, letGo } = held()
+  await using server = await start({ insert })
+  const { client, open } = server
+  const post = plantRequest(client, '{"id":1,"name":"n"}')
+  using idle = await client.open()
+  idle.send(request)
+  assertSuccess(await idle.answer(asked), { status: 'ok' })
+  const { hostname, port } = new URL(client.store.url)
+  const gone = connect({ host: hostname, port: Number(port) })
+  await once(gone, 'connect')
+  const left = [...open.keys()].at(-1) as Socket
+  gone.write(post)
+  using whole = await client.open()
+  whole.send(post)
+  using half = await client.open()
+  half.send(post.subarray(0, -1))
+  await begun
+  const arrived = () => [...open.values()].filter(({ lastResponse }) => lastResponse !== undefined)
+  await expect.poll(() => arrived().length).toBeGreaterThanOrEqual(4)
+  const { drained } = await server.drain(300)
+  gone.resetAndDestroy()
+  await new Promise(resolve => left.once('close', resolve))
+  expect(await drained).toBe(1)
+  for (const wire of [idle, whole, half]) expect(await wire.closed()).toHaveLength(0)
+  letGo()
+})
 
 test('a server that stops answers each request that arrived, once and in order, and then closes', async () => {
   const property = fc.asyncProperty(
