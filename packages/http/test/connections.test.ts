@@ -12,10 +12,12 @@ import {
 } from '@plant-store/contract'
 import { DomainError, type PlantRepository } from '@plant-store/domain'
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
-import { describe, expect, test, vi } from 'vitest'
+import { afterEach, describe, expect, test, vi } from 'vitest'
 import { connectionsOf } from '../src/connection/node-server.ts'
 import { heapUsed } from './heap-used.ts'
 import { type MemoryServiceOptions, startMemoryService } from './memory-service.ts'
+
+afterEach(() => void vi.useRealTimers())
 
 async function start(options: MemoryServiceOptions = {}) {
   const service = await startMemoryService(options)
@@ -220,17 +222,22 @@ describe('a connection', () => {
     }
   })
 
-  test('that was refused is cut, though the client keeps its end open', async () => {
+  test('that was refused is cut after a second, though the client keeps its end open', async () => {
     await using server = await start()
-    const others = await connections(server.service)
-    const { hostname, port } = new URL(server.service.url)
-    const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true })
-    socket.write('rubbish\r\n\r\n')
-    socket.resume()
-    await once(socket, 'end')
-    expect(socket.writable).toBe(true)
-    await expect.poll(() => connections(server.service)).toBe(others)
-    socket.destroy()
+    const [refused, closed] = await watchedRefusal(server.service)
+    expect(refused.writable).toBe(true)
+    vi.advanceTimersByTime(1_000)
+    await closed
+    refused.destroy()
+  })
+
+  test('that was refused is watched no longer once the client has closed it', async () => {
+    await using server = await start()
+    const [refused, closed] = await watchedRefusal(server.service)
+    expect(vi.getTimerCount()).toBe(1)
+    refused.destroy()
+    await closed
+    expect(vi.getTimerCount()).toBe(0)
   })
 
   test('with a request under way is answered when the server stops, and told that it is not ready any more', async () => {
@@ -343,6 +350,11 @@ describe('a client that sends requests without waiting for answers', () => {
     modest.send(plantRequest(client, plant))
     for (let n = 0; n < 10; n++) modest.send('GET /healthz HTTP/1.1\r\nhost: h\r\n\r\n')
     const heapBefore = heapUsed()
+    const all = connectionsOf(service.server.server)
+    let waitingMost = 0
+    service.server.server.on('request', () => {
+      waitingMost = Math.max(waitingMost, all.waitingRequests)
+    })
     const count = 50
     const sockets = await Promise.all(
       Array.from({ length: count }, async () => {
@@ -357,6 +369,8 @@ describe('a client that sends requests without waiting for answers', () => {
     for (let turn = 0; turn < turns; turn++) await client.ask('GET', '/healthz')
     expect(sockets.filter(({ closed }) => closed).length).toBeGreaterThan(count / 2)
     expect(heapUsed() - heapBefore).toBeLessThan(80 * 2 ** 20)
+    // Of one that is cut, the rest of the packet waits no more.
+    expect(waitingMost).toBeLessThan(11_000)
     for (const socket of sockets) socket.destroy()
     letGo()
     assertSuccess(await modest.answer(server.asked('POST', '/plants')), { name: 'n' })
@@ -380,6 +394,19 @@ describe('a client that sends requests without waiting for answers', () => {
     expect(requests).toBe(0)
   })
 })
+
+/** Returns a client's socket whose request was refused, and when the server's is closed. The time stands still. */
+async function watchedRefusal(service: Service) {
+  const accepted = nextConnection(service)
+  const socket = connectTo(service)
+  const closed = accepted.then(served => new Promise(resolve => served.once('close', resolve)))
+  await accepted
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  socket.write('rubbish\r\n\r\n')
+  socket.resume()
+  await once(socket, 'end')
+  return [socket, closed] as const
+}
 
 const nextConnection = ({ server }: Service) =>
   new Promise<Socket>(resolve => server.server.once('connection', resolve))
