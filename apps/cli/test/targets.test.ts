@@ -188,6 +188,17 @@ test('what came while the copy was made is not replaced by chance', async () => 
   expect(readdirSync(place.folder).sort()).toEqual(['backup', 'data', 'export'])
 })
 
+test('a copy that is interrupted leaves nothing of it', async () => {
+  await place.load(100, 60_000)
+  for (const command of ['backup', 'export']) {
+    const { running } = await stoppedWhileWriting([command, command], place.folder)
+    running.process.kill('SIGTERM')
+    running.process.kill('SIGCONT')
+    expect(await running.result).toEqual({ code: 130, stdout: '', stderr: 'plant-store: interrupted\n' })
+  }
+  expect(readdirSync(place.folder)).toEqual(['data'])
+})
+
 const parts = (folder: string) => readdirSync(folder).filter(name => name.includes('.part'))
 
 /** Starts a command and stops it (SIGSTOP) once there is a part of what it writes. */
@@ -269,8 +280,7 @@ describe('a restore', () => {
       code: 0,
       stdout: expect.stringMatching(
         new RegExp(
-          `^${place.path('new/plants.db')}: 20 plants .*\\nThere was no store before\\. Start the server with this DATABASE_URL\\.\n$`,
-          's',
+          `^${place.path('new/plants.db')}: 20 plants .* restored from backup\\.db\\nThere was no store before\\. Start the server with this DATABASE_URL\\.\n$`,
         ),
       ),
     })
@@ -290,6 +300,18 @@ describe('a restore', () => {
     await place.run(['token', 'revoke', 'kept'])
     const third = await place.run(['restore', 'backup.db', '--force', '--json'])
     expect(JSON.parse(third.stdout)).toMatchObject({ revokedTokens: ['kept'] })
+  })
+
+  test('over a store that cannot be read says that tokens may be valid again', async () => {
+    await place.run(['backup', 'backup.db'])
+    const damage = () => writeFileSync(place.store, 'damaged '.repeat(1_000))
+    damage()
+    expect((await place.run(['restore', 'backup.db', '--force'])).stdout).toMatch(
+      /restored from backup\.db\nThe replaced store could not be read: .*\nStart the server\.\n$/,
+    )
+    damage()
+    const { stdout } = await place.run(['restore', 'backup.db', '--force', '--json'])
+    expect(JSON.parse(stdout)).toMatchObject({ plants: 20, revokedTokens: null, lostTokens: null })
   })
 
   test("refuses a backup that has another's log beside it", async () => {
