@@ -37,7 +37,15 @@ test('a token is printed once, alone, and is in no list', async () => {
 
 test('scopes and expiry are as asked for', async () => {
   const create = async (...options: string[]) => {
-    const { stdout } = await place.run(['token', 'create', '--name', options.join(' '), ...options, '--json'])
+    const { stdout, stderr } = await place.run([
+      'token',
+      'create',
+      '--name',
+      options.join(' '),
+      ...options,
+      '--json',
+    ])
+    expect(stderr).toBe('')
     const { scopes, createdAt, expiresAt } = JSON.parse(stdout)
     return {
       scopes,
@@ -77,7 +85,11 @@ test('a name is taken until its token is revoked', async () => {
     stdout: '',
     stderr: 'plant-store: a token named shop already exists: revoke it, or choose another name\n',
   })
-  expect(await place.run(['token', 'revoke', 'shop'])).toMatchObject({ code: 0, stderr: '' })
+  expect(await place.run(['token', 'revoke', 'shop'])).toEqual({
+    code: 0,
+    stdout: 'shop is revoked; servers refuse it within 5 s.\n',
+    stderr: '',
+  })
   expect(await place.run(['token', 'revoke', 'shop'])).toEqual({
     code: 1,
     stdout: '',
@@ -89,6 +101,8 @@ test('a name is taken until its token is revoked', async () => {
     stderr: '{"error":"there is no token named shop"}\n',
   })
   expect((await place.run(['token', 'create', '--name', 'shop'])).code).toBe(0)
+  const again = await place.run(['token', 'revoke', 'shop', '--json'])
+  expect(JSON.parse(again.stdout)).toEqual({ revoked: 'shop' })
 })
 
 test.each([
