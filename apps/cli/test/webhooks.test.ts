@@ -2,6 +2,14 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { until } from '@plant-store/harness'
+import { openStorage } from '@plant-store/persistence'
+import {
+  type Claim,
+  type Delivery,
+  type FailedAttempt,
+  mintSecret,
+  mintWebhookId,
+} from '@plant-store/webhooks'
 import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest'
 import { Place } from './place.ts'
 
@@ -89,7 +97,8 @@ test.each(['remove', 'pause', 'resume', 'retry', 'rotate', 'log'])(
 
 test('wrong usage is told in one line', async () => {
   await place.fails(['webhook', 'rotate', 'wh_0', '--overlap', 'soon'], 2, /must be a time from now/)
-  await place.fails(['webhook', 'log', 'wh_0', '--limit', '0'], 2, /must be a number from 1 to 9999/)
+  for (const limit of ['0', '10000', 'x1', '1x'])
+    await place.fails(['webhook', 'log', 'wh_0', '--limit', limit], 2, /must be a number from 1 to 9999/)
   await place.fails(['courier', 'now'], 2, /too many arguments/)
 })
 
@@ -118,6 +127,73 @@ test('while a server runs: what fails is logged, paused, resumed, retried and re
   expect(listener.got.map(({ length }) => length)).toEqual([1, 2])
   expect((await place.run(['webhook', 'remove', id])).stdout).toBe(`${id} is removed.\n`)
   expect(await json('list')).toMatchObject([{ id: guarded.id }])
+})
+
+test('what was given up, what waits and what was missed is listed', async () => {
+  const { id } = await json('add', 'https://shop.example/')
+  await place.load(1, 3)
+  {
+    await using storage = await openStorage({ url: place.url })
+    const fail = async (failed: Omit<FailedAttempt, 'id'>) => {
+      const claim = await storage.outbox.claim({ leaseMs: 60_000, rowsMax: 1, textBytesMax: 1_000 })
+      const [first] = claim?.deliveries ?? []
+      await storage.outbox.settle(claim as Claim, {
+        delivered: [],
+        failed: { ...failed, id: (first as Delivery).id },
+      })
+    }
+    await fail({ reason: 'answered 410', claimInMs: 0 })
+    await fail({ reason: 'answered 500', retryInMs: 3_600_000, claimInMs: 0 })
+    await storage.outbox.setFull(id, true)
+  }
+  await place.load(4, 1)
+
+  expect((await place.run(['webhook', 'list'])).stdout).toMatch(
+    new RegExp(`\n${id} +active, full +2 +1 +1 +\\d+s +\\S{10} \\S+Z +https://shop.example/\n$`),
+  )
+  expect(await json('list')).toMatchObject([
+    {
+      ...{ isFull: true, waiting: 2, givenUp: 1, missed: 1, failures: 2 },
+      ...{ failingSince: expect.stringMatching(/^\d{4}-/), oldestSeconds: expect.any(Number) },
+    },
+  ])
+  const [{ oldestSeconds }] = await json('list')
+  expect(oldestSeconds).toBeLessThan(60)
+  const { stdout } = await place.run(['webhook', 'log', id])
+  const minute = '\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\dZ'
+  expect(stdout.trimEnd().split('\n').slice(1)).toEqual([
+    expect.stringMatching(`^1 +${minute} +1 +given up +answered 410$`),
+    expect.stringMatching(`^2 +${minute} +1 +${minute} +answered 500$`),
+    expect.stringMatching(`^3 +${minute} +0 +${minute} +-$`),
+  ])
+  const [first, ...others] = await json('log', id, '--limit', '1')
+  const addedAt = expect.stringMatching(/^\d{4}-/)
+  expect(first).toEqual({ plant: '1', addedAt, attempts: 1, nextAttemptAt: null, reason: 'answered 410' })
+  expect(others).toEqual([])
+})
+
+test('there may be 100 webhooks', async () => {
+  {
+    await using storage = await openStorage({ url: place.url })
+    for (let n = 1; n < 100; n++) {
+      const webhook = { id: mintWebhookId(), url: 'https://shop.example/', allowsPrivate: false }
+      await storage.webhooks.add({ ...webhook, createdAt: new Date() }, mintSecret())
+    }
+  }
+  await json('add', 'https://shop.example/')
+  await place.fails(['webhook', 'add', 'https://shop.example/'], 1, /there are 100 webhooks already/)
+})
+
+test('an old secret signs until the overlap ends', async () => {
+  const { id } = await json('add', 'https://shop.example/')
+  await json('rotate', id, '--overlap', '1s')
+  await place.load(1, 1)
+  await using storage = await openStorage({ url: place.url })
+  await until('only the new one signs', async () => {
+    const claim = await storage.outbox.claim({ leaseMs: 60_000, rowsMax: 1, textBytesMax: 1_000 })
+    await storage.outbox.settle(claim as Claim, { delivered: [] })
+    return claim?.secrets.length === 1
+  })
 })
 
 test('a courier of its own delivers until it is stopped', async () => {
