@@ -12,7 +12,6 @@ export const exitCodes = {
 
 /** An error whose message is complete in one line. */
 export class Failure extends Error {
-  override readonly name = 'Failure'
   readonly exitCode: number
 
   constructor(message: string, exitCode: number = exitCodes.failed, options?: ErrorOptions) {

@@ -1,4 +1,6 @@
-import { linkSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { linkSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { gzipSync } from 'node:zlib'
@@ -46,6 +48,19 @@ describe('a file to read', () => {
     await expect(openInput(cut).then(({ chunks }) => buffer(chunks))).rejects.toThrow(`${cut}: `)
     await expect(openInput(join(folder, 'none'))).rejects.toThrow('none: no such file or folder')
     await expect(openInput(folder)).rejects.toThrow(`${folder}: it is a folder`)
+  })
+
+  test('may be a pipe that is removed as soon as it is open', async () => {
+    const path = join(temporaryFolder(), 'pipe')
+    execFileSync('mkfifo', [path])
+    const opening = openInput(path)
+    const writer = await open(path, 'w')
+    rmSync(path)
+    await writer.writeFile('content')
+    await writer.close()
+    const { chunks, bytes } = await opening
+    expect(`${await buffer(chunks)}`).toBe('content')
+    expect(bytes).toBe(0)
   })
 
   test('is left with the reason of the signal', async () => {

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { fileFailure } from '../src/failure.ts'
 import { counted, duration, minute, rate, table } from '../src/terminal/output.ts'
+import { timeMs } from '../src/terminal/time.ts'
 
 test('counts, durations and rates are in words', () => {
   expect([0, 1, 2, 999, 1_000, 12_345, 1_234_567].map(count => counted(count, 'plant'))).toEqual([
@@ -43,4 +44,12 @@ test('a table has its cells below each other, and nothing after the last', () =>
     'ID        STATE\nlong one  -\nx\ny',
   )
   expect(minute(new Date('2026-01-02T03:04:59.999Z'))).toBe('2026-01-02 03:04Z')
+})
+
+test('a time is a number with its unit, and nothing else', () => {
+  expect(['1s', '2min', '3h', '10d', '1w', '999999s'].map(timeMs)).toEqual([
+    ...[1_000, 120_000, 10_800_000, 864_000_000, 604_800_000, 999_999_000],
+  ])
+  for (const text of ['', '1', 's', '0s', '01s', '1m', '1000000s', '1.5h', 'x1s', '1sx', '-1s'])
+    expect(() => timeMs(text), text).toThrow('must be a time from now')
 })
