@@ -104,7 +104,12 @@ test('says in one line why it cannot', async () => {
     2,
     expect.stringMatching(/--to .* cannot be used .*--replace/),
   ])
-  expect(await failing(['--to', 'localhost:3000'])).toEqual([2, expect.stringContaining('http or https URL')])
+  for (const url of ['localhost:3000', 'localhost'])
+    expect(await failing(['--to', url])).toEqual([2, expect.stringContaining('http or https URL')])
   await server.end()
-  expect(await failing(to)).toEqual([1, expect.stringMatching(/connection failed.*\(nothing was imported\)/)])
+  const https = ['--to', server.url.replace('http:', 'https:')]
+  expect(await failing(https)).toEqual([
+    1,
+    expect.stringMatching(/connection failed.*\(nothing was imported\)/),
+  ])
 }, 60_000)

@@ -197,6 +197,10 @@ test('a copy that is interrupted leaves nothing of it', async () => {
     expect(await running.result).toEqual({ code: 130, stdout: '', stderr: 'plant-store: interrupted\n' })
   }
   expect(readdirSync(place.folder)).toEqual(['data'])
+  // A second signal ends it at once.
+  const { running } = await stoppedWhileWriting(['export', 'export'], place.folder)
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGCONT'] as const) running.process.kill(signal)
+  expect(await running.result).toEqual({ code: 130, stdout: '', stderr: '' })
 })
 
 const parts = (folder: string) => readdirSync(folder).filter(name => name.includes('.part'))

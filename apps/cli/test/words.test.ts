@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { fileFailure } from '../src/failure.ts'
 import { counted, duration, minute, rate, table } from '../src/terminal/output.ts'
+import { describeProgress } from '../src/terminal/progress.ts'
 import { timeMs } from '../src/terminal/time.ts'
 
 test('counts, durations and rates are in words', () => {
@@ -52,4 +53,13 @@ test('a time is a number with its unit, and nothing else', () => {
   ])
   for (const text of ['', '1', 's', '0s', '01s', '1m', '1000000s', '1.5h', 'x1s', '1sx', '-1s'])
     expect(() => timeMs(text), text).toThrow('must be a time from now')
+})
+
+test('progress says how much, how fast, and how long it will take or has taken', () => {
+  const done = { count: 3_000, what: 'plant', value: 25, total: 100, seconds: 2 }
+  expect(describeProgress(done)).toBe(' 25%  3,000 plants  1,500/s  6s left')
+  expect(describeProgress({ ...done, count: 1, value: 0 })).toBe('  0%  1 plant  1/s  ? left')
+  expect(describeProgress({ ...done, value: 99.9 })).toBe(' 99%  3,000 plants  1,500/s  0s left')
+  expect(describeProgress({ ...done, value: 100 })).toBe('100%  3,000 plants  1,500/s  0s left')
+  expect(describeProgress({ ...done, total: 0 })).toBe('3,000 plants  1,500/s  2s')
 })

@@ -64,7 +64,7 @@ function lineLimit(text: string): number {
 
 function serverUrl(text: string): URL {
   const url = URL.parse(text)
-  if (url !== null && /^https?:$/.test(url.protocol)) return url
+  if (url !== null && ['http:', 'https:'].includes(url.protocol)) return url
   throw new InvalidArgumentError('It must be an http or https URL.')
 }
 

@@ -20,11 +20,8 @@ export async function showProgress(what: string, isShown: boolean): Promise<Prog
     {
       format(options, { progress, startTime, total, value }, { count }) {
         const seconds = (Date.now() - startTime) / 1000
-        const speed = `${counted(count, what)}  ${rate(count, seconds)}`
-        if (total === 0) return `${speed}  ${duration(seconds)}${stage}`
-        const left = value > 0 ? duration((seconds * (total - value)) / value) : '?'
-        const percentage = `${Math.floor(progress * 100)}%`.padStart(4)
-        return `${Format.BarFormat(progress, options)} ${percentage}  ${speed}  ${left} left${stage}`
+        const words = describeProgress({ count, what, value, total, seconds }) + stage
+        return total === 0 ? words : `${Format.BarFormat(progress, options)} ${words}`
       },
       stream: process.stderr,
       barsize: 30,
@@ -48,4 +45,21 @@ export async function showProgress(what: string, isShown: boolean): Promise<Prog
     },
     [Symbol.dispose]: () => bar.stop(),
   }
+}
+
+interface Done {
+  readonly count: number
+  readonly what: string
+  readonly value: number
+  readonly total: number
+  readonly seconds: number
+}
+
+/** Returns what stands beside the bar, or alone if the total is unknown. */
+export function describeProgress({ count, what, value, total, seconds }: Done): string {
+  const speed = `${counted(count, what)}  ${rate(count, seconds)}`
+  if (total === 0) return `${speed}  ${duration(seconds)}`
+  const left = value > 0 ? duration((seconds * (total - value)) / value) : '?'
+  const percentage = `${Math.floor((100 * value) / total)}%`.padStart(4)
+  return `${percentage}  ${speed}  ${left} left`
 }
