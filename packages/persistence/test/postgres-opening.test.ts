@@ -4,8 +4,10 @@ import { type AccessError, createGate, hashToken } from '@plant-store/access'
 import { startPostgres } from '@plant-store/harness/postgres'
 import { createTestDatabase } from '@plant-store/harness/vitest'
 import { openStorage, storageName } from '@plant-store/persistence'
+import pg from 'pg'
 import { describe, expect, inject, test } from 'vitest'
 import type { Contest } from './contender.ts'
+import { earlierStore } from './earlier-schemas.ts'
 
 /** @throws Error when the process ends without one */
 async function nextMessage(contender: ChildProcess): Promise<unknown> {
@@ -42,18 +44,25 @@ describe('several processes on one database', () => {
     expect(await Promise.all(exits)).toEqual(contenders.map(() => [0, null]))
   })
 
-  // Of a table that another process makes at the same moment, the type may be there before the table is seen.
-  test('one that finds only half of what another makes tries again', async () => {
+  test('a migration that the server rolls back is tried again', async () => {
     await using database = await createTestDatabase()
-    await database.query(`create type migration_lock as enum ('half')`)
+    const { pathname } = new URL(database.url)
+    await database.query(earlierStore('postgres', 1))
+    await database.query(`alter database ${pathname.slice(1)} set deadlock_timeout = '2s'`)
+    const other = new pg.Client({ connectionString: database.url })
+    await other.connect()
+    await other.query("set deadlock_timeout = '60s'; begin; lock table access_tokens")
     const opening = openStorage({ url: database.url })
     opening.catch(() => {})
-    const refused = `select pid from pg_stat_activity
-      where datname = current_database() and state = 'idle' and query like 'create table%migration_lock%'`
-    await expect.poll(() => database.query(refused), { interval: 10, timeout: 5_000 }).toHaveLength(1)
-    await database.query('drop type migration_lock')
+    const waiting = `select 1 from pg_stat_activity
+      where datname = current_database() and wait_event_type = 'Lock' and query like 'alter table "access_tokens"%'`
+    await expect.poll(() => database.query(waiting), { interval: 10, timeout: 5_000 }).toHaveLength(1)
+    // Each now has a lock that the other waits for. The server gives up the one whose timeout is shorter.
+    await other.query('lock table schema_version')
+    await other.query('rollback')
     await using storage = await opening
     await storage.check()
+    await other.end()
   })
 
   test('a token revoked in one stops working in another', { timeout: 10_000 }, async () => {
