@@ -97,18 +97,17 @@ function findPlants(connection: Database.Database) {
   refuseNewer(connection)
   const names = connection.prepare("select name from pragma_table_info('plants')").pluck().all()
   const columns = names.filter((name): name is keyof VersionedRow => rowColumns.some(known => known === name))
-  if (columns[0] !== 'id' || columns.length < names.length)
+  if (columns.length < names.length)
     throw new Error('its plants have columns that this version does not know')
   return { root: Number(rootOf.get('plants')), columns }
 }
 
 function refuseNewer(connection: Database.Database): void {
-  let version: number
+  let version = Number.NaN
   try {
     version = versionOf(connection)
   } catch {
     // It is on a page of its own, which may be damaged.
-    return
   }
   if (Number.isInteger(version)) knownVersion(version)
 }
@@ -136,8 +135,8 @@ function countInIndex(connection: Database.Database): number | undefined {
 }
 
 function compareTags(a: Buffer | null, b: Buffer | null): number {
-  if (a === null || b === null) return Number(a !== null) - Number(b !== null)
-  return Buffer.compare(a, b)
+  if (a === null) return b === null ? 0 : -1
+  return b === null ? 1 : Buffer.compare(a, b)
 }
 
 /** A page of rows and the range of its ids: greater than `above`, up to `end`. */
@@ -157,7 +156,6 @@ function findLeaves(pages: Pages, root: number, read: ReadPlant) {
     uses[page] = Math.min((uses[page] as number) + 1, 2)
   }
   const take = (leaf: Leaf) => {
-    use(leaf.page)
     leaves.push(leaf)
     for (const row of rowsOf(pages, leaf.page) ?? []) pages.overflowPages(row)?.forEach(use)
   }
@@ -165,17 +163,21 @@ function findLeaves(pages: Pages, root: number, read: ReadPlant) {
     const found = pages.tablePage(page)
     const ids = found?.kind === 'leaf' ? idsOf(found.rows) : found?.children.map(child => child.upTo)
     const isInPlace = uses[page] === 0 && ids?.every(id => id > above && id <= upTo)
-    if (found === undefined || !isInPlace) damaged.push({ page, above, upTo })
-    else if (found.kind === 'leaf') take({ page, above, upTo })
-    else {
-      use(page)
-      let from = above
-      for (const child of found.children) {
-        visit({ ...child, above: from })
-        from = child.upTo
-      }
-      visit({ page: found.last, above: from, upTo })
+    if (found === undefined || !isInPlace) {
+      damaged.push({ page, above, upTo })
+      return
     }
+    use(page)
+    if (found.kind === 'leaf') {
+      take({ page, above, upTo })
+      return
+    }
+    let from = above
+    for (const child of found.children) {
+      visit({ ...child, above: from })
+      from = child.upTo
+    }
+    visit({ page: found.last, above: from, upTo })
   }
   visit({ page: root, above: plantIdMin - 1n, upTo: plantIdMax })
 
