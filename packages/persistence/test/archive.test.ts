@@ -1,8 +1,8 @@
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Plant, parsePlant, plantIdMax } from '@plant-store/domain'
-import { openArchive, openStorage } from '@plant-store/persistence'
+import { openArchive, openSnapshot, openStorage } from '@plant-store/persistence'
 import { plantArchiveContract } from '@plant-store/persistence/testing'
 import Database from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -33,6 +33,8 @@ describe('an archive beside a server, on SQLite', () => {
       await using archive = await openArchive(url)
       await using _snapshot = await archive.snapshot()
       await archive.load(many(10), 'keep')
+      await using staged = await archive.stage('keep')
+      await staged.add(many(20))
     }
     expect(readdirSync(folder)).toEqual(['store.db'])
   })
@@ -64,6 +66,36 @@ describe('an archive beside a server, on SQLite', () => {
     await expect(staged.keep()).rejects.toMatchObject(failure)
     await using snapshot = await archive.snapshot()
     expect(snapshot.count).toBe(10)
+  })
+
+  test('says why it cannot stage or be read once a folder is in its place', async () => {
+    await using archive = await openArchive(url)
+    const staged = await archive.stage('keep')
+    await staged[Symbol.asyncDispose]()
+    const closed = {
+      code: 'store-unavailable',
+      message: expect.stringMatching(/^the store could not stage the plants: ./),
+    }
+    await expect(staged.add(many(1))).rejects.toMatchObject(closed)
+    rmSync(`${folder}/store.db`)
+    mkdirSync(`${folder}/store.db`)
+    const failure = (failed: string) => ({
+      code: 'store-unavailable',
+      message: `the store ${failed}: the file cannot be opened`,
+    })
+    await expect(archive.stage('keep')).rejects.toMatchObject(failure('could not stage the plants'))
+    await expect(archive.snapshot()).rejects.toMatchObject(failure('cannot be read'))
+  })
+
+  test('is not read from a database that is empty, which stays so', async () => {
+    const database = new Database(`${folder}/store.db`)
+    database.pragma('user_version = 1')
+    database.close()
+    const before = readFileSync(`${folder}/store.db`)
+    await expect(openSnapshot(url)).rejects.toThrow(
+      /cannot be opened: the store cannot be read: it is empty$/,
+    )
+    expect(readFileSync(`${folder}/store.db`).equals(before)).toBe(true)
   })
 
   test('lets a server write while plants are staged', async () => {
