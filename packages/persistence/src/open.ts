@@ -149,6 +149,6 @@ function fileOf(url: string): string {
 }
 
 function existing(file: string): string {
-  if (!existsSync(file)) throw new Error(`there is no store at ${file}`)
+  if (!existsSync(file)) throw new Error(`there is no store at ${resolve(file)}`)
   return file
 }

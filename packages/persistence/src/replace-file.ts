@@ -13,6 +13,7 @@ import {
 } from 'node:fs'
 import { hostname } from 'node:os'
 import { basename, dirname, join, resolve } from 'node:path'
+import { isDamage } from './outage.ts'
 import { StoreInUseError } from './storage.ts'
 import { logSuffixes } from './store-url.ts'
 
@@ -100,10 +101,11 @@ async function refuseUsed(file: string): Promise<void> {
 
 /**
  * Every connection in WAL mode holds a shared lock, so only a single one gets the exclusive lock, and with it removes
- * the log. Returns `undefined` for a file that is not a store and has no log: a store in use has one.
+ * the log. Returns `undefined` for a file that cannot be read and has no log: a store in use has one.
  */
 async function takeAlone(file: string): Promise<TakenStore | undefined> {
   const { default: Database } = await import('better-sqlite3')
+  const hasLog = logSuffixes.some(suffix => existsSync(file + suffix))
   const connection = new Database(file, { fileMustExist: true, timeout: 0 })
   try {
     connection.pragma('locking_mode = exclusive')
@@ -126,7 +128,8 @@ async function takeAlone(file: string): Promise<TakenStore | undefined> {
     if (code.startsWith('SQLITE_BUSY')) {
       throw new StoreInUseError(`the store ${file} is in use: stop the server first`, { cause })
     }
-    if (code === 'SQLITE_NOTADB' && !logSuffixes.some(suffix => existsSync(file + suffix))) return undefined
+    const isUnreadable = code === 'SQLITE_NOTADB' || isDamage(cause)
+    if (isUnreadable && !hasLog) return undefined
     // Without the cause: it would look like damage of the file that is copied.
     throw new Error(
       `${file} cannot be read (${message}), and a server may be using it: stop the server, move ${file} and its -wal away, and try again`,

@@ -346,26 +346,26 @@ test('damage of a file that a backup replaces is not taken for damage of the sto
 })
 
 test.each([
-  ['a log beside it', true],
-  ['no log', false],
-])(
-  'a store that cannot be read and has %s is replaced only if no server can have it open',
-  async (_, hasLog) => {
-    await load(0, 100)
-    await backUpStore(url, backup)
-    writeFileSync(file, 'no database any more, for whatever reason'.repeat(100))
-    if (hasLog) writeFileSync(`${file}-wal`, '')
-    const before = readFileSync(file)
-    const restoring = restoreStore(url, backup, { force: true })
-    if (hasLog) {
-      await expect(restoring).rejects.toThrow(/move .*store\.db and its -wal away, and try again$/)
-      expect(readFileSync(file)).toEqual(before)
-    } else {
-      expect(await restoring).toMatchObject({ revokedTokens: undefined, lostTokens: undefined })
-      expect(await count()).toBe(100)
-    }
-  },
-)
+  ['is no database and has a log beside it', true, 'no database any more, for whatever reason'.repeat(100)],
+  ['is no database and has no log', false, 'no database any more, for whatever reason'.repeat(100)],
+  ['is cut off and has a log beside it', true, undefined],
+  ['is cut off and has no log', false, undefined],
+])('a store that %s is replaced only if no server can have it open', async (_, hasLog, content) => {
+  await load(0, 100)
+  await backUpStore(url, backup)
+  if (content === undefined) truncateSync(file, 4096)
+  else writeFileSync(file, content)
+  if (hasLog) writeFileSync(`${file}-wal`, '')
+  const before = readFileSync(file)
+  const restoring = restoreStore(url, backup, { force: true })
+  if (hasLog) {
+    await expect(restoring).rejects.toThrow(/move .*store\.db and its -wal away, and try again$/)
+    expect(readFileSync(file)).toEqual(before)
+  } else {
+    expect(await restoring).toMatchObject({ revokedTokens: undefined, lostTokens: undefined })
+    expect(await count()).toBe(100)
+  }
+})
 
 test('a store that a newer SQLite may write and this one may not is not replaced', async () => {
   await load(0, 100)
