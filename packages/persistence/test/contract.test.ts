@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { tokenRepositoryContract } from '@plant-store/access/testing'
 import { plantRepositoryContract } from '@plant-store/domain/testing'
-import { openStorage } from '@plant-store/persistence'
+import { type Commit, openStorage } from '@plant-store/persistence'
 import { describe, expect, test } from 'vitest'
 import { plant, plantId, temporaryFolder } from './store-folder.ts'
 
@@ -32,6 +32,16 @@ describe.each([
     expect((await storage.plants.find(plantId(1)))?.plant).toEqual(plant(1))
     expect(await storage.tokens.find(hash)).toEqual(token)
   })
+})
+
+test('a store in memory reports its commits', async () => {
+  const begunMs = performance.now()
+  const commits: Commit[] = []
+  await using storage = await openStorage({ url: 'file::memory:', onCommit: commit => commits.push(commit) })
+  await Promise.all([storage.plants.insert(plant(1)), storage.plants.insert(plant(2))])
+  expect(commits).toEqual([{ changes: 2, ms: expect.any(Number) }])
+  expect(commits[0]?.ms).toBeGreaterThanOrEqual(0)
+  expect(commits[0]?.ms).toBeLessThanOrEqual(performance.now() - begunMs)
 })
 
 test('two stores in memory are two stores', async () => {

@@ -1,6 +1,8 @@
+import { once } from 'node:events'
 import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { MessageChannel } from 'node:worker_threads'
 import { tokenRepositoryContract } from '@plant-store/access/testing'
 import { plantRepositoryContract } from '@plant-store/domain/testing'
 import {
@@ -9,9 +11,11 @@ import {
   openStorage,
   type SharedStorage,
   type Storage,
+  transferListOf,
 } from '@plant-store/persistence'
 import Database from 'better-sqlite3'
 import { describe, expect, test } from 'vitest'
+import { defaultGroupCommitLimits } from '../src/group-commit.ts'
 import { plant, plantId, temporaryFolder } from './store-folder.ts'
 
 const open = () => openStorage({ url: `file:${join(temporaryFolder(), 'plants.db')}`, batchRowsMax: 3 })
@@ -160,6 +164,39 @@ test('a store is closed whole while others still have an end of it', async () =>
   await storage.plants.insert(plant(1))
   await storage[Symbol.asyncDispose]()
   expect(readdirSync(folder)).toEqual(['plants.db'])
+})
+
+test('a thread that is sent a store can write to it, with many plants too', async () => {
+  await using storage = await open()
+  const { port1: here, port2: there } = new MessageChannel()
+  const shared = storage.share?.() as SharedStorage
+  here.postMessage(shared, transferListOf(shared))
+  const [sent] = await once(there, 'message')
+  here.close()
+  await using other = await attachStorage(sent)
+  expect(await other.plants.insert(plant(1))).toBe('inserted')
+  expect(await other.plants.insertAll?.([plant(1), plant(2)])).toEqual(['id-taken', 'inserted'])
+})
+
+test('a thread that leaves a store holds no port to it', async () => {
+  await using storage = await open()
+  const ports = () => process.getActiveResourcesInfo().filter(each => each === 'MessagePort').length
+  const before = ports()
+  const other = await joined(storage)
+  expect(ports()).toBeGreaterThan(before)
+  await other[Symbol.asyncDispose]()
+  await expect.poll(ports).toBe(before)
+})
+
+test('a store on PostgreSQL is sent as it is', () => {
+  const server = { hosts: ['postgres://a'], timeoutMs: 1_000 }
+  const shared = {
+    kind: 'postgres',
+    server,
+    readConnectionsMax: 1,
+    limits: defaultGroupCommitLimits,
+  } as const
+  expect(structuredClone(shared, { transfer: transferListOf(shared) })).toEqual(shared)
 })
 
 test('a store in memory cannot be joined', async () => {

@@ -59,7 +59,11 @@ test.for([
   while (performance.now() <= seenUntilMs) await nextTurn()
   expect(await refusalOf(store.plants)).toBe('store-unavailable')
   expect(await failing.promise).toEqual({ ready: false, reason: expect.stringContaining('removed, moved') })
-  await expect(store.check()).rejects.toMatchObject({ code: 'store-unavailable' })
+  await expect(store.check()).rejects.toMatchObject({
+    code: 'store-unavailable',
+    message: 'the store cannot write',
+    cause: { message: expect.stringContaining('removed, moved') },
+  })
 })
 
 test('a store whose file is removed is not ready, also if nothing is changed', async () => {
@@ -102,7 +106,13 @@ test('what is asked of a store that is closed is refused, and not reported', asy
   const states: StoreState[] = []
   const storage = await openStorage({ url: 'file::memory:', onStateChange: state => states.push(state) })
   await storage[Symbol.asyncDispose]()
-  await expect(storage.check()).rejects.toMatchObject({ code: 'store-unavailable' })
+  const closed = {
+    code: 'store-unavailable',
+    message: 'the store could not be read',
+    cause: { message: expect.stringContaining('not open') },
+  }
+  await expect(storage.check()).rejects.toMatchObject(closed)
+  await expect(storage.plants.page({ limit: 1 })).rejects.toMatchObject(closed)
   expect(states).toEqual([])
 })
 

@@ -142,7 +142,11 @@ describe('an archive beside a server, on PostgreSQL', () => {
       await expect.poll(count).toBe(20)
       proxy.cut()
       expect(await unknown).toBeInstanceOf(OutcomeUnknownError)
-      expect(await unknown).toMatchObject({ code: 'store-unavailable' })
+      expect(await unknown).toMatchObject({
+        code: 'store-unavailable',
+        message: expect.stringMatching(/^the store did not say whether it kept the plants: ./),
+        cause: expect.any(Error),
+      })
     } finally {
       await database.query('drop trigger wait on plants; drop function wait')
     }

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { inspectStore, openArchive, openSnapshot, openStorage } from '@plant-store/persistence'
 import Database from 'better-sqlite3'
 import { describe, expect, test } from 'vitest'
+import { isDamage } from '../src/outage.ts'
 import { snapshot, temporaryFolder } from './store-folder.ts'
 
 test.each(['x', 'xy', 'SQLite format 3\0', 'x'.repeat(99)])(
@@ -54,7 +55,12 @@ describe.runIf(process.platform === 'linux').each(refusals)(
       const url = `file:${file}`
       await (await openStorage({ url }))[Symbol.asyncDispose]()
       spoil(file)
-      await expect(open(url)).rejects.toThrow()
+      const error: Error = await open(url).then(
+        () => Promise.reject(new Error('it was opened')),
+        (error: Error) => error,
+      )
+      expect(error.message).toMatch(/^the store .* cannot be opened: /)
+      expect(isDamage(error)).toBe(spoil === damagePlants)
       const leaked = readdirSync('/proc/self/fd')
         .map(targetOf)
         .filter(target => target.startsWith(file))

@@ -7,14 +7,18 @@ interface Path {
     readonly callee?: { readonly name?: string }
     readonly id?: { readonly name?: string }
     readonly param?: { readonly name?: string }
+    readonly handler?: { readonly param?: { readonly name?: string } } | null
+    readonly finalizer?: unknown
   }
   readonly parentPath: Path | null
 }
 
 function shouldIgnore(path: Path): string | undefined {
   const { type, id, param } = path.node
+  const parent = path.parentPath?.node
   if (/^(String|Template)Literal$/.test(type) && isInError(path)) return 'the words of an error'
-  if (/^e_\d+$/.test(param?.name ?? '') || /^env_\d+$/.test(id?.name ?? ''))
+  const isDisposing = parent?.finalizer === path.node && /^e_\d+$/.test(parent?.handler?.param?.name ?? '')
+  if (isDisposing || /^e_\d+$/.test(param?.name ?? '') || /^env_\d+$/.test(id?.name ?? ''))
     return "the compiler's, for `using`"
   return undefined
 }
