@@ -222,6 +222,17 @@ describe('a connection', () => {
     }
   })
 
+  test('ends with the answer to a request whose body is broken, also if nobody reads the body', async () => {
+    await using server = await start()
+    using socket = connectTo(server.service)
+    await once(socket, 'connect')
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    const head = 'GET /healthz HTTP/1.1\r\nhost: h\r\ntransfer-encoding: chunked\r\n\r\n'
+    socket.write(`${head}no size\r\n`)
+    const pieces: Buffer[] = await socket.toArray()
+    expect(`${Buffer.concat(pieces)}`).toMatch(/^HTTP\/1\.1 200 OK\r\n/)
+  })
+
   test('that was refused is cut after a second, though the client keeps its end open', async () => {
     await using server = await start()
     const [refused, closed] = await watchedRefusal(server.service)

@@ -65,7 +65,7 @@ export function refuseUnroutable(
       socket.destroy()
       return
     }
-    const [code, message] = parserFailures[error.code ?? ''] ?? [
+    const [code, message] = parserFailures[`${error.code}`] ?? [
       'bad-request',
       'the request is not well-formed HTTP',
     ]
@@ -92,7 +92,7 @@ function failInTurn(connection: Connection, error: RequestError, answer: () => v
   if (last.req.listenerCount('error') > 0) last.req.emit('error', error)
   else tellNextListener(last.req, error)
   afterFinish(last, () => {
-    if (socket.writable) socket.end()
+    socket.end()
     linger(socket)
   })
 }
