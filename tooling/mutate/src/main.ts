@@ -56,15 +56,10 @@ process.on('exit', () => {
   const { timedOut, summary } = judge(mutants, equivalents)
   for (const { source, line, change } of timedOut) console.log(`timed out ${source}:${line}  ${change}`)
   const tried = [...new Set(mutants.map(({ source }) => source))]
-  for (const source of tried.length > 1 ? tried : [])
-    console.log(
-      `${source}: ${
-        judge(
-          mutants.filter(each => each.source === source),
-          equivalents,
-        ).summary
-      }`,
-    )
+  for (const source of tried.length > 1 ? tried : []) {
+    const own = mutants.filter(each => each.source === source)
+    console.log(`${source}: ${judge(own, equivalents).summary}`)
+  }
   console.log(`${name}: ${summary}`)
   for (const left of globSync('stryker-setup-*.js')) rmSync(left)
   build(folder)

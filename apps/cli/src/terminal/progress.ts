@@ -55,7 +55,7 @@ interface Done {
   readonly seconds: number
 }
 
-/** Returns what stands beside the bar, or alone if the total is unknown. */
+/** Returns the words beside the bar. They are shown alone if the total is unknown. */
 export function describeProgress({ count, what, value, total, seconds }: Done): string {
   const speed = `${counted(count, what)}  ${rate(count, seconds)}`
   if (total === 0) return `${speed}  ${duration(seconds)}`
