@@ -373,13 +373,20 @@ describe('an import', () => {
     expect(await place.count()).toBe(100_000 + created)
   })
 
+  test('takes a limit of 1 KiB to 256 MiB for a line', async () => {
+    const run = async (limit: string) => (await place.run(['import', '-', '--line-limit', limit])).code
+    expect(await Promise.all(['1024', '268435456'].map(run))).toEqual([0, 0])
+    const others = ['1023', '268435457', 'x1024', '1024x']
+    expect(await Promise.all(others.map(run))).toEqual([2, 2, 2, 2])
+  })
+
   test.each([
     [['import'], 2, /missing required argument/],
     [['import', 'missing.csv'], 1, /^plant-store: missing.csv: no such file or folder\n$/],
     [['import', '.'], 1, /^plant-store: \.: it is a folder\n$/],
     [['import', '-', '--format', 'xml'], 2, /Allowed choices are ndjson, csv/],
-    [['import', '-', '--line-limit', '1'], 2, /must be a number of bytes/],
     [['import', 'plants', '--rejects', './plants'], 2, /is the file to import/],
+    [['import', '-', '--rejects', '-'], 2, /^plant-store: - is the file to import/],
     [['import', 'array'], 1, /must be one object a line, not a JSON array/],
     [['import', 'utf16'], 1, /: must be UTF-8, not UTF-16/],
     [

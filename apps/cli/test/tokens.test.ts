@@ -153,7 +153,11 @@ describe('tokens from another store', () => {
     ['a hash in a list', line({ hash: [entry.hash] }), /line 2: hash must be a SHA-256 in hexadecimal \(/],
     ['a hash too long', line({ hash: `${entry.hash}0` }), /line 2: hash must be a SHA-256 in hexadecimal \(/],
     ['a hash of more', line({ hash: `x${entry.hash}` }), /line 2: hash must be a SHA-256 in hexadecimal \(/],
-    ['a scope of a newer version', line({ scopes: ['all'] }), /line 2: scopes must be a list of scopes \(/],
+    [
+      'a scope of a newer version',
+      line({ scopes: ['plants:read', 'all'] }),
+      /line 2: scopes must be a list of scopes \(/,
+    ],
     ['a member of a newer version', line({ networks: [] }), /line 2: networks is unknown \(/],
     [
       'times of no day',

@@ -74,7 +74,7 @@ async function runImport(from: string, options: ReturnType<typeof importPlants.o
   const signal = onInterrupt()
   const input = await openInput(from, signal)
   const format = detectFormat(input.beginning, from, options.format)
-  if (from !== '-' && isSameFile(from, rejectsPath)) {
+  if (isSameFile(from, rejectsPath)) {
     throw new Failure(
       `${rejectsPath} is the file to import: name another file with --rejects`,
       exitCodes.usage,
