@@ -376,7 +376,7 @@ describe('an import', () => {
   test('takes a limit of 1 KiB to 256 MiB for a line', async () => {
     const run = async (limit: string) => (await place.run(['import', '-', '--line-limit', limit])).code
     expect(await Promise.all(['1024', '268435456'].map(run))).toEqual([0, 0])
-    const others = ['1023', '268435457', 'x1024', '1024x']
+    const others = ['1023', '268435457', '2e3', '1024.5']
     expect(await Promise.all(others.map(run))).toEqual([2, 2, 2, 2])
   })
 

@@ -87,7 +87,7 @@ async function runImport(from: string, options: ReturnType<typeof importPlants.o
   const writeRejects = createRejectsFile(rejectsPath)
   const counts = new ImportCounts()
   const startedMs = performance.now()
-  let interrupted = false
+  let interrupted: boolean
   {
     using progress = await showProgress('plant', !json)
     let kept = 'nothing was imported'
