@@ -13,5 +13,5 @@ export function adviseOnBackup(error: Error): never {
 
 function withAdvice(error: Error, advice: string): never {
   if (!isDamage(error)) throw error
-  throw new Failure(`${explain(error)}: ${advice}`, undefined, { cause: error })
+  throw new Failure(`${explain(error)}: ${advice}`)
 }

@@ -14,13 +14,13 @@ export const exitCodes = {
 export class Failure extends Error {
   readonly exitCode: number
 
-  constructor(message: string, exitCode: number = exitCodes.failed, options?: ErrorOptions) {
-    super(message, options)
+  constructor(message: string, exitCode: number = exitCodes.failed) {
+    super(message)
     this.exitCode = exitCode
   }
 }
 
 /** Returns a failure that says in plain words why the system refused a file. */
 export function fileFailure(file: string, cause: unknown): Failure {
-  return new Failure(`${file}: ${fileReason(cause)}`, undefined, { cause })
+  return new Failure(`${file}: ${fileReason(cause)}`)
 }

@@ -94,7 +94,6 @@ async function runImport(from: string, options: ReturnType<typeof importPlants.o
     try {
       const entries = formats[format].read(wholeLines(input.chunks, lineLimit), lineLimit)
       for await (const batch of inBatches(entries, signal)) {
-        if (strict) signal.throwIfAborted()
         const loaded = await target.add(batch.flatMap(entry => ('value' in entry ? [entry.value] : [])))
         const last = batch.at(-1)
         if (last && !strict) kept = `the lines before line ${last.line + 1} were imported`
@@ -113,7 +112,7 @@ async function runImport(from: string, options: ReturnType<typeof importPlants.o
     } catch (cause) {
       const rest = cause instanceof OutcomeUnknownError ? 'import it again' : kept
       const exitCode = cause instanceof Failure ? cause.exitCode : exitCodes.failed
-      throw new Failure(`${(cause as Error).message} (${rest})`, exitCode, { cause })
+      throw new Failure(`${(cause as Error).message} (${rest})`, exitCode)
     }
   }
 
