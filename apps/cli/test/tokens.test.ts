@@ -103,6 +103,7 @@ test('a name is taken until its token is revoked', async () => {
   expect((await place.run(['token', 'create', '--name', 'shop'])).code).toBe(0)
   const again = await place.run(['token', 'revoke', 'shop', '--json'])
   expect(JSON.parse(again.stdout)).toEqual({ revoked: 'shop' })
+  expect((await place.run(['token', 'list'])).stdout).toBe('There are no tokens.\n')
 })
 
 test.each([

@@ -180,7 +180,10 @@ test('there may be 100 webhooks', async () => {
       await storage.webhooks.add({ ...webhook, createdAt: new Date() }, mintSecret())
     }
   }
-  await json('add', 'https://shop.example/')
+  expect(await json('add', 'https://shop.example/')).toEqual({
+    ...{ id: expect.stringMatching(/^wh_/), url: 'https://shop.example/', allowPrivate: false },
+    secret: expect.stringMatching(/^whsec_/),
+  })
   await place.fails(['webhook', 'add', 'https://shop.example/'], 1, /there are 100 webhooks already/)
 })
 
