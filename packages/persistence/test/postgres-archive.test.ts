@@ -153,6 +153,46 @@ describe('an archive beside a server, on PostgreSQL', () => {
   })
 })
 
+test('a load that cannot be staged leaves no connection behind', async () => {
+  await using archive = await openArchive(database.url)
+  await database.query('alter table plants rename to elsewhere')
+  try {
+    await expect(archive.stage('keep')).rejects.toThrow(/could not stage the plants: .*"plants"/)
+  } finally {
+    await database.query('alter table elsewhere rename to plants')
+  }
+  const staging = `select pid from pg_stat_activity where datname = current_database() and query like '%staged%'
+    and pid <> pg_backend_pid()`
+  await expect.poll(() => database.query(staging)).toEqual([])
+})
+
+test('a staged load sees what others store meanwhile, whatever isolation the server has by default', async () => {
+  const setDefault = (level: string) =>
+    database.query(`alter database ${new URL(database.url).pathname.slice(1)} ${level}`)
+  await setDefault(`set default_transaction_isolation = 'repeatable read'`)
+  try {
+    await using archive = await openArchive(database.url)
+    await using staged = await archive.stage('keep')
+    await staged.add(many(10))
+    await database.query(`insert into plants values (5, 'meanwhile')`)
+    expect(await staged.keep()).toEqual({ takenMeanwhile: 5n })
+  } finally {
+    await setDefault('reset default_transaction_isolation')
+  }
+})
+
+test('an archive says why it cannot stage or be read', async () => {
+  const proxy = await startProxy(database.url)
+  await using archive = await openArchive(proxy.url)
+  await proxy[Symbol.asyncDispose]()
+  const failure = (failed: string) => ({
+    code: 'store-unavailable',
+    message: expect.stringMatching(`^the store ${failed}: .*ECONNREFUSED`),
+  })
+  await expect(archive.stage('keep')).rejects.toMatchObject(failure('could not stage the plants'))
+  await expect(archive.snapshot()).rejects.toMatchObject(failure('cannot be read'))
+})
+
 describe('what is told of a database', () => {
   test('what is in it, all of one moment', async () => {
     await using storage = await openStorage({ url: database.url })
