@@ -153,6 +153,18 @@ describe('an archive beside a server, on PostgreSQL', () => {
   })
 })
 
+test('a load locks plants in the order of their ids, so that several cannot block each other', async () => {
+  await using archive = await openArchive(database.url)
+  await archive.load([plant(1), plant(2)], 'keep')
+  await using other = await session()
+  await other.query('begin; select 1 from plants where id = 1 for update')
+  const outcome = archive.load([plant(2, 'ours'), plant(1, 'ours')], 'replace')
+  await waitsForLock()
+  const { rowCount } = await other.query('select 1 from plants where id = 2 for update nowait')
+  await other.query('rollback')
+  expect([rowCount, await outcome]).toEqual([1, ['replaced', 'replaced']])
+})
+
 test('a load that cannot be staged leaves no connection behind', async () => {
   await using archive = await openArchive(database.url)
   await database.query('alter table plants rename to elsewhere')
@@ -184,7 +196,17 @@ test('a staged load sees what others store meanwhile, whatever isolation the ser
 test('an archive says why it cannot stage or be read', async () => {
   const proxy = await startProxy(database.url)
   await using archive = await openArchive(proxy.url)
+  await using staged = await archive.stage('keep')
+  await using snapshot = await archive.snapshot()
   await proxy[Symbol.asyncDispose]()
+  await expect(snapshot.plants()[Symbol.asyncIterator]().next()).rejects.toMatchObject({
+    code: 'store-unavailable',
+    message: expect.stringMatching(/^the store cannot be read: ./),
+  })
+  await expect(staged.add(many(1))).rejects.toMatchObject({
+    code: 'store-unavailable',
+    message: expect.stringMatching(/^the store could not stage the plants: ./),
+  })
   const failure = (failed: string) => ({
     code: 'store-unavailable',
     message: expect.stringMatching(`^the store ${failed}: .*ECONNREFUSED`),
