@@ -78,7 +78,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
     // Requests sent before the shutdown are still answered.
     return503OnClosing: false,
     routerOptions: { maxParamLength: limits.headerBytesMax, querystringParser: () => ({}) },
-    rewriteUrl: ({ url = '/' }) => originForm(url),
+    rewriteUrl: ({ url }) => originForm(url as string),
     // No hook has seen a target that cannot be routed.
     frameworkErrors: (error, request, reply) => {
       logOnceAnswered(request, reply, logRequest)
@@ -131,5 +131,5 @@ const withoutLastSlash = (text: string) => text.replace(/\/$/, '')
 /** Removes the server's name, which a target may include (RFC 9112, 3.2.2). */
 function originForm(target: string): string {
   if (target.startsWith('/')) return target
-  return /^https?:\/\/[^/?#]*(\/.*)$/i.exec(target)?.[1] ?? `/${target}`
+  return /^https?:\/\/[^/?#]*(\/.*)/i.exec(target)?.[1] ?? `/${target}`
 }

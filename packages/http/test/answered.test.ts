@@ -157,6 +157,13 @@ test.each([
   await expect.poll(() => server.service.answered.map(({ reqId }) => reqId)).toEqual([name])
 })
 
+test('of proxies in a row that are trusted, sixteen are believed', async () => {
+  await using server = await start({ trustedProxies: ['127.0.0.1', '10.0.0.0/8'] })
+  const forwarded = Array.from({ length: 40 }, (_, n) => `10.0.0.${n + 1}`).join(', ')
+  await server.client.ask('GET', '/healthz', { headers: { 'x-forwarded-for': forwarded } })
+  await expect.poll(() => server.service.answered).toMatchObject([{ client: '10.0.0.25' }])
+})
+
 test('a request is answered within its trace, which ends with what was answered', async () => {
   const current = new AsyncLocalStorage<string>()
   const memory = createMemoryPlantRepository()

@@ -123,8 +123,14 @@ describe('a store that fails', () => {
       expect(`${answer.body}`).not.toContain('fire')
     }
     assertSuccess(await client.ask('GET', '/healthz', { token: null }), { status: 'ok' })
-    // As often as clients ask: the line of the request is all.
+    assertFailure(await client.ask('GET', '/plants/x'), 40004)
+    // As often as clients ask: above the level debug, the line of the request is all.
     expect(server.service.logged).toEqual([])
+    const reasons = answers.map(([{ headers }]) => ({
+      reqId: headers.get('x-request-id'),
+      err: expect.any(DomainError),
+    }))
+    expect(server.service.debugged).toEqual(reasons)
   })
 
   test('is told as 500 when it is a defect, with the reason in the log only', async () => {

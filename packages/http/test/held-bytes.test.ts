@@ -252,15 +252,21 @@ test('a response that has left or cannot leave any more holds nothing', async ()
   held.hold(newResponse(), 9)
 })
 
-test('bodies below 16 KiB are not counted', async () => {
-  await using store = await start({ heldBytesMax: 100_000 })
+test('bodies and answers below 16 KiB are not counted', async () => {
+  await using store = await start({ heldBytesMax: 190_000, pageTextBytesMax: 1_000 })
   const { client } = store
+  const nameBytes = 16 * 1024 - toJson({ id: 2n, name: '' }).length
+  await store.create(plant(2n, 'x'.repeat(nameBytes - 1)))
+  await store.create(plant(3n, 'x'.repeat(nameBytes)))
   using wire = await client.open()
   const head = plantRequest(client, '', [`content-length: ${mib}`]).toString('latin1')
   wire.send(head.replace('content-length: 0\r\n', ''), ' '.repeat(90_000))
+  // Counted twice.
   await expect.poll(() => Math.max(...store.bytesRead())).toBeGreaterThan(90_000)
   const post = (bytes: number) =>
     client.ask('POST', '/plants', { body: toJson(plant(1n, 'n')).padEnd(bytes) })
   expect((await post(16 * 1024 - 1)).status).toBe(200)
   assertFailure(await post(16 * 1024), 50305)
+  expect((await client.ask('GET', '/plants/2')).status).toBe(200)
+  assertFailure(await client.ask('GET', '/plants/3'), 50305)
 })

@@ -59,6 +59,7 @@ export async function startMemoryService(options: MemoryServiceOptions = {}) {
   const logged: Logged[] = []
   const answered: LoggedRequest[] = []
   const counted: AnsweredRequest[] = []
+  const debugged: unknown[] = []
   // The cases send wrong tokens by the hundred.
   const limits = { ...defaultServerLimits, wrongTokensMax: 1_000_000, ...options.limits }
   // Who replaces `insert` replaces it for many plants too.
@@ -67,12 +68,12 @@ export async function startMemoryService(options: MemoryServiceOptions = {}) {
     store: createPlantStore({ plants: { ...oneByOne, ...options.plants } }),
     gate: options.gate ?? createGate({ tokens: repository }),
     check: options.check ?? (async () => {}),
-    logger: createLogger(logged, answered),
+    logger: createLogger(logged, answered, debugged),
     onAnswer: each => void counted.push(each),
     metrics: async () => '# HELP http_requests_total Requests\n',
     limits,
-    trustedProxies: options.trustedProxies ?? [],
-    corsOrigins: options.corsOrigins ?? [],
+    ...(options.trustedProxies && { trustedProxies: options.trustedProxies }),
+    ...(options.corsOrigins && { corsOrigins: options.corsOrigins }),
     ...(options.wrongTokenCounts && { wrongTokenCounts: options.wrongTokenCounts }),
     ...(options.traceRequest && { traceRequest: options.traceRequest }),
     ...(options.baseUrl && { baseUrl: options.baseUrl }),
@@ -89,12 +90,14 @@ export async function startMemoryService(options: MemoryServiceOptions = {}) {
     /** The log's line of each request. */
     answered,
     counted,
+    /** The details of lines at the level `debug`. */
+    debugged,
     server,
     [Symbol.asyncDispose]: () => server.close(),
   }
 }
 
-function createLogger(logged: Logged[], answered: LoggedRequest[]) {
+function createLogger(logged: Logged[], answered: LoggedRequest[], debugged: unknown[]) {
   const keep =
     (level: Logged[0]) =>
     (details: unknown, message = '') => {
@@ -110,7 +113,7 @@ function createLogger(logged: Logged[], answered: LoggedRequest[]) {
     info: (details: unknown, message?: string) => {
       if (message === 'answered') answered.push(details as LoggedRequest)
     },
-    debug: ignore,
+    debug: (details: unknown) => void debugged.push(details),
     trace: ignore,
     silent: ignore,
     child: () => logger,
