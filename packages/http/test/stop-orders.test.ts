@@ -108,6 +108,20 @@ test('a connection without a request stays open for half a second, for a request
   expect(await drained).toBe(0)
 })
 
+test('connections that the system has accepted are served, however many', async () => {
+  await using service = await startMemoryService()
+  const { server } = service.server
+  let accepted = 0
+  server.on('connection', () => accepted++)
+  const listeners = server.listenerCount('connection')
+  const { port } = server.address() as AddressInfo
+  const clients = Array.from({ length: 20 }, () => connect({ port, host: '127.0.0.1' }))
+  await stopListening(server)
+  expect(accepted).toBe(clients.length)
+  expect(server.listenerCount('connection')).toBe(listeners)
+  for (const client of clients) client.destroy()
+})
+
 test('a client that reads slowly gets its whole answer', async () => {
   const bytes = 8 * 2 ** 20
   const find = async () => ({ plant: longPlant(1n, bytes), version: '1' as PlantVersion })
