@@ -121,7 +121,7 @@ test.each([
 ])('wrong usage %j is told in one line, and nothing is made', async (args, message) => {
   const { code, stdout, stderr } = await place.run(args)
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
-  expect(stderr).toMatch(/^plant-store: .*\n$/)
+  expect(stderr).toMatch(/^plant-store: (?!error).*\n$/)
   expect(stderr).toMatch(message)
   expect(existsSync(place.store)).toBe(false)
 })

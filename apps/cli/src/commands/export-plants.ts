@@ -75,7 +75,10 @@ async function exportDamaged(url: string, target: Target): Promise<void> {
 }
 
 /** Returns the number of missing plants, or `null` if a damaged index makes counting impossible. */
-function unreadPlants({ count, unreadable }: Salvage, exported: number): number | null {
+export function unreadPlants(
+  { count, unreadable }: Pick<Salvage, 'count' | 'unreadable'>,
+  exported: number,
+): number | null {
   const { pages, plants } = unreadable()
   const isSound = pages === 0 && plants === 0
   if (count === undefined) return isSound ? 0 : null
