@@ -96,6 +96,17 @@ test('what waits between two commits is written before the store closes', async 
   expect(await Promise.all(others)).toEqual(Array(25).fill('inserted'))
 })
 
+test('refuses a read while ten thousand are pending, and answers those', async () => {
+  await using own = await openStorage({ url: database.url })
+  const { id } = plant(1, 'a')
+  await own.plants.insert(plant(1, 'a'))
+  const reads = Array.from({ length: 10_000 }, () => own.plants.find(id))
+  await expect(own.plants.find(id)).rejects.toMatchObject({ code: 'store-busy' })
+  const found = await Promise.all(reads)
+  expect(found.filter(each => each?.plant.id === id)).toHaveLength(10_000)
+  expect((await own.plants.find(id))?.plant.id).toBe(id)
+})
+
 type Change = (on: Storage['plants']) => Promise<unknown>
 
 /** Integers from 0 that are below a bound, the same for the same seed (mulberry32). */
