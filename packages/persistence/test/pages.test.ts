@@ -162,10 +162,12 @@ describe('a page is refused', () => {
 
   test('if a row lies within the pointers, and all else would fit', () => {
     const page = find('leaf', () => true)
-    const header: Bytes = [0, 0x0d, 0, 20, 0, 1, 0, 9, 0]
-    const pointerAndRow: Bytes = [8, 0, 9, 1]
-    const freeBlock: Bytes = [20, 0, 0, (pageBytes - 20) >> 8, (pageBytes - 20) & 0xff]
-    const found = withBytes(page, [header, pointerAndRow, freeBlock], () => pages.tablePage(page))
+    const header: Bytes = [0, 0x0d, 0, 22, 0, 2, 0, 11, 0]
+    // Its size is the last byte of the second pointer.
+    const pointersAndRow: Bytes = [8, 0, 11, 265 >> 8, 265 & 0xff, 1]
+    const freeBlock: Bytes = [22, 0, 0, 0, 265 - 22]
+    const secondRow: Bytes = [265, 0x81, 244 - 128, 2]
+    const found = withBytes(page, [header, pointersAndRow, freeBlock, secondRow], () => pages.tablePage(page))
     expect(found).toBeUndefined()
   })
 
