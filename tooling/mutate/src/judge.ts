@@ -44,7 +44,7 @@ export function judge(mutants: readonly Mutant[], equivalents: Equivalents): Jud
   return {
     unnoticed,
     timedOut,
-    summary: `${score.toFixed(1)} %: ${killed} killed, ${timedOut.length} timed out, ${survived} survived, ${notCovered} without a test, ${equivalent} equivalent`,
+    summary: `${score.toFixed(1)} %: ${killed} killed, ${timedOut.length} timed out, ${survived} survived, ${notCovered} without a test, ${equivalent} equivalent, ${of('RuntimeError').length} not judged`,
     useless: useless.map(({ source, change }) => `${source}: ${change}`),
   }
 }

@@ -13,13 +13,17 @@ const mutants = [
 
 test('the score is of the mutants that could be tried', () => {
   const { summary, unnoticed } = judge(mutants, {})
-  expect(summary).toBe('60.0 %: 2 killed, 1 timed out, 1 survived, 1 without a test, 0 equivalent')
+  expect(summary).toBe(
+    '60.0 %: 2 killed, 1 timed out, 1 survived, 1 without a test, 0 equivalent, 1 not judged',
+  )
   expect(unnoticed.map(({ change }) => change)).toEqual(['d', 'e'])
 })
 
 test('equivalent mutants do not count', () => {
   const { summary, unnoticed, useless } = judge(mutants, { 'src/a.ts': { d: 'the same' } })
-  expect(summary).toBe('75.0 %: 2 killed, 1 timed out, 0 survived, 1 without a test, 1 equivalent')
+  expect(summary).toBe(
+    '75.0 %: 2 killed, 1 timed out, 0 survived, 1 without a test, 1 equivalent, 1 not judged',
+  )
   expect(unnoticed.map(({ change }) => change)).toEqual(['e'])
   expect(useless).toEqual([])
 })
