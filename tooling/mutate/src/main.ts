@@ -43,9 +43,12 @@ const code = new Map(changed.map(file => [resolve(file), readFileSync(file, 'utf
 const list = join(import.meta.dirname, '../equivalent', `${name}.json`)
 const equivalents = existsSync(list) ? JSON.parse(readFileSync(list, 'utf8')) : {}
 const mutants: Mutant[] = []
-tested.on('mutant', ({ fileName, location, replacement, status }) => {
+tested.on('mutant', ({ fileName, location, replacement, status: given, statusReason = '' }) => {
   const { source, line } = sourceOf(fileName)(location.start.line, location.start.column)
   const change = describeChange(code.get(fileName) as string, { location, replacement })
+  // A file of tests that fails while it is loaded fails the run.
+  const isNoticed = given === 'RuntimeError' && statusReason.startsWith('An error occurred outside of a test')
+  const status = isNoticed ? 'Killed' : given
   const mutant = { source, line, change, status }
   mutants.push(mutant)
   const [unnoticed] = judge([mutant], equivalents).unnoticed
