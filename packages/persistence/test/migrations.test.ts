@@ -137,8 +137,14 @@ describe.each(Object.entries(subjects))('on %s', (_, make) => {
     expect(await store.fingerprint()).toBe(before)
   })
 
-  test("another program's database is refused and left untouched", async () => {
-    await store.run('create table notes (line text)')
+  test.each([
+    ['of its own', 'create table notes (line text)'],
+    [
+      'that are named like ours',
+      'create table schema_version (version integer); create table plants (id integer)',
+    ],
+  ])("another program's database, with tables %s, is refused and left untouched", async (_, tables) => {
+    await store.run(tables)
     const before = await store.fingerprint()
     const refusal = /it contains tables of another program$/
     await expect(openStorage({ url: store.url })).rejects.toThrow(refusal)
