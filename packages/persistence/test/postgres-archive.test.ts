@@ -95,6 +95,29 @@ describe('an archive beside a server, on PostgreSQL', () => {
     expect(await outcome).toBe('kept')
   })
 
+  test('tries again while ids are taken and free again, up to ten times', async () => {
+    await using archive = await openArchive(database.url)
+    await database.query(`
+      create sequence tries;
+      create function take() returns trigger language plpgsql as
+        'begin if nextval(''tries'') <> 3 then raise unique_violation; end if; return null; end';
+      create trigger take before insert on plants execute function take()`)
+    try {
+      {
+        await using staged = await archive.stage('keep')
+        await staged.add(many(2))
+        expect(await staged.keep()).toBe('kept')
+      }
+      await using staged = await archive.stage('keep')
+      await staged.add([plant(5)])
+      await expect(staged.keep()).rejects.toThrow('insert and remove plants with these ids: try again')
+      expect(await database.query('select last_value::int from tries')).toEqual([{ last_value: 3 + 10 }])
+    } finally {
+      await database.query('drop trigger take on plants; drop function take; drop sequence tries')
+    }
+    expect(await count()).toBe(2)
+  })
+
   test('tries again what the server takes back', async () => {
     const archive = await openArchive(database.url)
     await archive.load([plant(1)], 'keep')

@@ -111,7 +111,7 @@ async function stage(client: Connection, onTaken: OnTaken, adding?: AddOptions):
     return outcomesOf(plants, taken, onTaken)
   }
   const keep = async () => {
-    while (true) {
+    for (let attempts = 1; ; attempts++) {
       try {
         await step(() => inSilence(client, adding, () => client.query(statements.staged[onTaken])))
         await commit(client)
@@ -119,8 +119,10 @@ async function stage(client: Connection, onTaken: OnTaken, adding?: AddOptions):
       } catch (error) {
         if ((error as { code?: string }).code !== uniqueViolation) throw error
         const [taken] = await idsFrom(client, { text: statements.staged.taken })
-        // None if it has been removed since.
         if (taken !== undefined) return { takenMeanwhile: taken }
+        // It has been removed since.
+        if (attempts === keepAttemptsMax)
+          throw new Error('other programs insert and remove plants with these ids: try again', { cause: error })
       }
     }
   }
@@ -134,6 +136,7 @@ async function stage(client: Connection, onTaken: OnTaken, adding?: AddOptions):
 }
 
 const uniqueViolation = '23505'
+const keepAttemptsMax = 10
 
 /**
  * Returns one plant for each id, as a statement cannot change a row twice: the last if taken ids are replaced,
