@@ -1,5 +1,5 @@
 import { createHash, randomFillSync } from 'node:crypto'
-import {
+import fs, {
   closeSync,
   openSync,
   readdirSync,
@@ -8,6 +8,7 @@ import {
   writeFileSync,
   writeSync,
 } from 'node:fs'
+import { syncBuiltinESMExports } from 'node:module'
 import { dirname, join } from 'node:path'
 import { hashToken } from '@plant-store/access'
 import { type Plant, parsePlant, plantIdMax, plantIdMin } from '@plant-store/domain'
@@ -17,7 +18,7 @@ import { anySeed, createRandom } from '@plant-store/harness/random'
 import { isThorough } from '@plant-store/harness/vitest'
 import { openSalvage, openStorage, StoreInUseError } from '@plant-store/persistence'
 import Database from 'better-sqlite3'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { plant, temporaryFolder } from './store-folder.ts'
 
 /** Small, so that few plants need two levels of pages. */
@@ -426,11 +427,23 @@ test('two plants whose texts go on in the same page are not read, as one of them
   expect(await salvaged(file)).toEqual({ read: [plant(2, 'c'.repeat(2_000))], count: 3, pages: 0, plants: 2 })
 })
 
-test.runIf(process.platform === 'linux')('a store that was read is closed', async () => {
+test.runIf(process.platform === 'linux')('a store that was read is closed, also if the disk fails', async () => {
   const file = damagedFile([])
   const openFiles = () => readdirSync('/proc/self/fd').length
   const before = openFiles()
   await salvaged(file)
+  expect(openFiles()).toBe(before)
+
+  const failing = vi.spyOn(fs, 'readSync').mockImplementation(() => {
+    throw new Error('the disk fails')
+  })
+  syncBuiltinESMExports()
+  try {
+    await expect(openSalvage(`file:${file}`)).rejects.toThrow(/can be read: the disk fails$/)
+  } finally {
+    failing.mockRestore()
+    syncBuiltinESMExports()
+  }
   expect(openFiles()).toBe(before)
 })
 

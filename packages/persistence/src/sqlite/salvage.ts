@@ -16,21 +16,27 @@ import { openPages, type Pages, type StoredRow } from './pages.ts'
  */
 export function openSqliteSalvage(file: string): Salvage {
   try {
-    return closeOnError(openAlone(file), connection => salvage(file, connection))
+    return salvage(file)
   } catch (cause) {
     if (cause instanceof StoreInUseError) throw cause
     throw new Error(`nothing in the store ${file} can be read: ${reasonOf(cause)}`, { cause })
   }
 }
 
-function salvage(file: string, connection: Database.Database): Salvage {
+function salvage(file: string): Salvage {
+  const connection = openAlone(file)
+  const descriptor = closeOnError(connection, () => openSync(file, 'r'))
+  using opening = new DisposableStack()
+  opening.adopt(descriptor, closeSync)
+  // Closed first: closing any descriptor of a file drops the process's locks on it.
+  opening.defer(() => connection.close())
   const { root, columns } = findPlants(connection)
   const count = countInIndex(connection)
-  const descriptor = openSync(file, 'r')
   const pages = openPages(descriptor, fstatSync(descriptor).size)
   const read: ReadPlant = (row, overflow) => readPlant(pages, columns, row, overflow)
   const { leaves, uses, damagedPages } = findLeaves(pages, root, read)
   const unreadable = { pages: damagedPages, plants: 0 }
+  const opened = opening.move()
 
   return {
     count,
@@ -55,9 +61,7 @@ function salvage(file: string, connection: Database.Database): Salvage {
       }
     },
     async [Symbol.asyncDispose]() {
-      // In this order: closing any descriptor of a file drops the process's locks on it.
-      connection.close()
-      closeSync(descriptor)
+      opened.dispose()
     },
   }
 }
