@@ -12,6 +12,7 @@ import type { TestDatabase } from '@plant-store/harness/postgres'
 import { createTestDatabase } from '@plant-store/harness/vitest'
 import { openStorage, type Storage } from '@plant-store/persistence'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { type Connection, createReconnectingConnection } from '../src/postgres/connection.ts'
 
 let database: TestDatabase
 let storage: Storage
@@ -149,4 +150,19 @@ test('lists tokens in the order of their names, which is not that of a language'
     await storage.tokens.insert({ name, scopes: [], createdAt: new Date(0) }, hashToken(name))
   }
   expect((await storage.tokens.list()).map(({ name }) => name)).toEqual(['B', 'Z', 'a', 'b', 'ä'])
+})
+
+test('a connection that ends while nothing uses it is reopened for the next use', async () => {
+  const connection = createReconnectingConnection({ hosts: [database.url], timeoutMs: 10_000 })
+  const ended = Promise.withResolvers<void>()
+  const processOf = async (client: Connection) => {
+    client.once('end', ended.resolve)
+    return (await client.query<{ id: number }>('select pg_backend_pid() as id')).rows[0]?.id
+  }
+  const first = await connection.use(processOf)
+  expect(await connection.use(processOf)).toBe(first)
+  await database.query(`select pg_terminate_backend(${first})`)
+  await ended.promise
+  expect(await connection.use(processOf)).not.toBe(first)
+  await connection.close()
 })

@@ -42,7 +42,8 @@ export function createReconnectingConnection(options: ServerOptions): Reconnecti
     if (connection === undefined) {
       const attempt = connect(options)
       attempt.then(
-        client => client.once('error', () => forget(attempt)).once('end', () => forget(attempt)),
+        // pg reports every end that was not asked for as an error first.
+        client => client.once('error', () => forget(attempt)),
         () => setTimeout(() => forget(attempt), reconnectAfterMs).unref(),
       )
       connection = attempt
