@@ -122,7 +122,9 @@ async function stage(client: Connection, onTaken: OnTaken, adding?: AddOptions):
         if (taken !== undefined) return { takenMeanwhile: taken }
         // It has been removed since.
         if (attempts === keepAttemptsMax)
-          throw new Error('other programs insert and remove plants with these ids: try again', { cause: error })
+          throw new Error('other programs insert and remove plants with these ids: try again', {
+            cause: error,
+          })
       }
     }
   }
