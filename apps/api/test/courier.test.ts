@@ -56,10 +56,9 @@ test('every plant that is added is delivered once, in the order as added, with e
   expect(listener.received).toEqual(expected)
   const settled = async () => (await place.storage.outbox.figures())[0]?.waiting === 0
   await until('nothing waits', settled)
-  const text = await place.metrics()
-  expect(text).toContain(`plant_store_announcements_waiting{webhook="${listener.id}"} 0`)
-  const counted = `plant_store_deliveries_total{webhook="${listener.id}",outcome="received"} ${expected.length}`
-  expect(text).toContain(counted)
+  const counted = `plant_store_deliveries_total{webhook="${listener.id}",outcome="received"} ${expected.length}\n`
+  await until('all are counted', async () => (await place.metrics()).includes(counted))
+  expect(await place.metrics()).toContain(`plant_store_announcements_waiting{webhook="${listener.id}"} 0`)
   expect(place.server.warnings()).toEqual([])
 })
 
