@@ -117,6 +117,15 @@ test('a batch is logged with its counts', async () => {
   await expect.poll(() => service.answered.at(-1)).toMatchObject(counts)
 })
 
+test('a request after a batch has its own time again', async () => {
+  await using service = await start({ limits: { headersTimeoutMs: 200 } })
+  using batch = await service.begin(line(1))
+  batch.end()
+  expect(held(await batch.answer())).toMatchObject({ created: 1n })
+  batch.sendRaw('GET /healthz HTTP/1.1\r\nhost: ')
+  assertFailure(await batch.answer(), 40801)
+})
+
 test('a token that is revoked meanwhile ends it with 401, and what it had created stays', async () => {
   let isRevoked = false
   await using service = await start({

@@ -169,6 +169,8 @@ describe('a connection', () => {
     assertSuccess(await wire.answer(server.asked('POST', '/plants')), { name: 'n' })
     assertFailure(await wire.answer(undefined), 40000)
     expect(`${await wire.closed()}`).toBe('')
+    const statuses = () => server.service.answered.map(({ status }) => status).sort()
+    await expect.poll(statuses).toEqual([200, 200, 400])
   })
 
   test('that is cut in the middle of a body is no defect of the server', async () => {
@@ -181,6 +183,21 @@ describe('a connection', () => {
     wire[Symbol.dispose]()
     await expect.poll(() => connections(service)).toBe(others)
     await nextTurn()
+    expect(service.logged).toEqual([])
+  })
+
+  test('that is reset between two requests leaves nothing in the log', async () => {
+    await using server = await start()
+    const { service } = server
+    const accepted = nextConnection(service)
+    using socket = connectTo(service)
+    const served = await accepted
+    socket.write('GET /healthz HTTP/1.1\r\nhost: h\r\n\r\n')
+    await once(socket, 'data')
+    await expect.poll(() => service.answered).toHaveLength(2)
+    socket.resetAndDestroy()
+    await new Promise(resolve => served.once('close', resolve))
+    expect(service.answered).toHaveLength(2)
     expect(service.logged).toEqual([])
   })
 
@@ -228,6 +245,21 @@ describe('a connection', () => {
     }
   })
 
+  test('whose client sends more after its last request gives the answer, and none to the rest', async () => {
+    await using server = await start()
+    const { service, client } = server
+    using socket = connectTo(service)
+    const failed = vi.fn()
+    socket.on('error', failed)
+    const last = plantRequest(client, plant, ['connection: close'])
+    socket.write(Buffer.concat([last, Buffer.alloc(2 ** 20, 'x')]))
+    const pieces: Buffer[] = await socket.toArray()
+    expect(`${Buffer.concat(pieces)}`.match(/^HTTP.*/gm)).toEqual(['HTTP/1.1 200 OK'])
+    expect(failed).not.toHaveBeenCalled()
+    await expect.poll(() => service.answered.at(-1)).toMatchObject({ method: 'POST', status: 200 })
+    expect(service.answered.filter(({ status }) => status !== 200)).toEqual([])
+  })
+
   test('ends with the answer to a request whose body is broken, also if nobody reads the body', async () => {
     await using server = await start()
     using socket = connectTo(server.service)
@@ -239,18 +271,28 @@ describe('a connection', () => {
     expect(`${Buffer.concat(pieces)}`).toMatch(/^HTTP\/1\.1 200 OK\r\n/)
   })
 
-  test('that was refused is cut after a second, though the client keeps its end open', async () => {
+  test.each([
+    ['was refused', rubbish],
+    ['had its last answer', 'GET /healthz HTTP/1.1\r\nhost: h\r\nconnection: close\r\n\r\n'],
+    [
+      'sent a broken body',
+      'GET /healthz HTTP/1.1\r\nhost: h\r\ntransfer-encoding: chunked\r\n\r\nno size\r\n',
+    ],
+  ])('that %s is cut after a second, though the client keeps its end open', async (_, sent) => {
     await using server = await start()
-    const [refused, closed] = await watchedRefusal(server.service)
-    expect(refused.writable).toBe(true)
-    vi.advanceTimersByTime(1_000)
+    const [ended, closed] = await watchedEnd(server.service, sent)
+    expect(ended.writable).toBe(true)
+    vi.advanceTimersByTime(999)
+    await nextTurn()
+    expect(connectionsOf(server.service.server.server).open.size).toBe(2)
+    vi.advanceTimersByTime(1)
     await closed
-    refused.destroy()
+    ended.destroy()
   })
 
   test('that was refused is watched no longer once the client has closed it', async () => {
     await using server = await start()
-    const [refused, closed] = await watchedRefusal(server.service)
+    const [refused, closed] = await watchedEnd(server.service, rubbish)
     expect(vi.getTimerCount()).toBe(1)
     refused.destroy()
     await closed
@@ -427,14 +469,16 @@ describe('a client that sends requests without waiting for answers', () => {
   })
 })
 
-/** Returns a client's socket whose request was refused, and when the server's is closed. The time stands still. */
-async function watchedRefusal(service: Service) {
+const rubbish = 'rubbish\r\n\r\n'
+
+/** Returns a client's socket that the server has ended, and when the server's is closed. The time stands still. */
+async function watchedEnd(service: Service, sent: string) {
   const accepted = nextConnection(service)
   const socket = connectTo(service)
   const closed = accepted.then(served => new Promise(resolve => served.once('close', resolve)))
   await accepted
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-  socket.write('rubbish\r\n\r\n')
+  socket.write(sent)
   socket.resume()
   await once(socket, 'end')
   return [socket, closed] as const

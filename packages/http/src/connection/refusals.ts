@@ -42,13 +42,8 @@ export function refuseUnroutable(
     })
   }
   server.on('connection', (socket: Socket) => {
-    const destroySoon = socket.destroySoon.bind(socket)
-    // Node's way to close after the last answer. A body may still be arriving then.
-    socket.destroySoon = () => {
-      if (open.get(socket)?.lastResponse?.req.complete !== false) return destroySoon()
-      socket.end()
-      linger(socket)
-    }
+    // Node closes with it after the last answer, and would do so at once.
+    socket.destroySoon = () => endAndLinger(socket)
     if (open.size <= connectionsMax) return
     const message = 'the server is at its connection limit: try again later'
     refuse(open.get(socket) as Connection, new RequestError('too-many-connections', message))
@@ -58,13 +53,9 @@ export function refuseUnroutable(
     refuse(open.get(request.socket) as Connection, error, request)
   })
   server.on('clientError', (error: Error & { code?: string }, socket: Socket) => {
-    const connection = open.get(socket)
-    // Each further packet is another parser error.
-    if (connection?.isFailed) return
-    if (connection === undefined || error.code === 'ECONNRESET' || !socket.writable) {
-      socket.destroy()
-      return
-    }
+    const connection = open.get(socket) as Connection
+    // Each further packet is another parser error, and what follows the last request gets no answer.
+    if (connection.isFailed || !socket.writable || error.code === 'HPE_CLOSED_CONNECTION') return
     const [code, message] = parserFailures[`${error.code}`] ?? [
       'bad-request',
       'the request is not well-formed HTTP',
@@ -84,17 +75,14 @@ function failInTurn(connection: Connection, error: RequestError, answer: () => v
   if (last === undefined || last.req.complete) {
     afterFinish(last, () => {
       answer()
-      linger(socket)
+      endAndLinger(socket)
     })
     return
   }
   // The body of the last request is broken, so its reader answers.
   if (last.req.listenerCount('error') > 0) last.req.emit('error', error)
   else tellNextListener(last.req, error)
-  afterFinish(last, () => {
-    socket.end()
-    linger(socket)
-  })
+  afterFinish(last, () => endAndLinger(socket))
 }
 
 /** Fails a body that is not read yet, because the request waits for its turn or for a token lookup. */
@@ -124,11 +112,12 @@ function writeFailureTo(socket: Socket, { status, headers, body }: Failure, reqI
     connection: 'close',
   }
   const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`)
-  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${content}`)
+  socket.write(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${content}`)
 }
 
-/** Discards what still arrives: closing with unread bytes could lose the answer. */
-function linger(socket: Socket): void {
+/** Discards what still arrives until the client closes: closing with unread bytes could lose the answer. */
+function endAndLinger(socket: Socket): void {
+  socket.end()
   // Node's parser would make requests of it that wait forever.
   socket.removeAllListeners('data')
   socket.on('data', () => {})
