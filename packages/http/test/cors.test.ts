@@ -5,11 +5,11 @@ const origin = 'https://plants.example'
 const preflight = { 'access-control-request-method': 'POST' }
 
 async function ask(
-  corsOrigins: readonly string[],
+  corsOrigins: readonly string[] | undefined,
   method: string,
   headers: Record<string, string>,
 ): Promise<[status: number, fields: Record<string, string>]> {
-  await using service = await startMemoryService({ corsOrigins })
+  await using service = await startMemoryService(corsOrigins && { corsOrigins })
   const { status, headers: answered } = await fetch(`${service.url}/plants`, { method, headers })
   const fields = [...answered].filter(([name]) => name.startsWith('access-control-') || name === 'vary')
   return [status, Object.fromEntries(fields)]
@@ -22,8 +22,11 @@ const exposed = {
   'access-control-expose-headers': 'etag, link, www-authenticate, retry-after, allow, x-request-id',
 }
 
-test.each<[string, readonly string[], string, Record<string, string>, number, Record<string, string>]>([
+test.each<
+  [string, readonly string[] | undefined, string, Record<string, string>, number, Record<string, string>]
+>([
   ['nobody is allowed', [], 'GET', { origin }, 401, {}],
+  ['nothing is said of others', undefined, 'GET', { origin }, 401, {}],
   ['nobody is allowed, to a preflight', [], 'OPTIONS', { origin, ...preflight }, 401, {}],
   ['its origin is allowed', ['http://a', origin], 'GET', { origin }, 401, exposed],
   ['another is allowed', [origin], 'GET', { origin: 'https://other.example' }, 401, { vary }],

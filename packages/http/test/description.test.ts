@@ -58,6 +58,14 @@ test('the whole description is as it was last read through', async () => {
   await expect(lines).toMatchFileSnapshot('description.snapshot')
 })
 
+test.each([
+  ['https://plants.example/', 'https://plants.example'],
+  ['https://plants.example/green/', 'https://plants.example/green'],
+])('at %s it names the public URL, without a last slash', async (baseUrl, url) => {
+  await using published = await startMemoryService({ baseUrl: new URL(baseUrl) })
+  expect(JSON.parse(await published.description()).servers).toEqual([{ url }])
+})
+
 test('Spectral finds nothing, by its own rules, those of OWASP and ours', async () => {
   await using published = await startMemoryService({ baseUrl: new URL('https://plants.example') })
   expect(await lint(await published.description(), 'spectral.yaml')).toMatch(/^No results/)

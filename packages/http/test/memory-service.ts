@@ -25,8 +25,8 @@ export interface MemoryServiceOptions {
   readonly corsOrigins?: readonly string[]
 }
 
-/** What the server logged above the level `info`. */
-export type Logged = readonly [level: 'warn' | 'error' | 'fatal', message: string]
+/** What the server logged beside its requests, from the level `info` on. */
+export type Logged = readonly [level: 'info' | 'warn' | 'error' | 'fatal', message: string]
 
 /** The log's line of a request. */
 interface LoggedRequest {
@@ -102,21 +102,24 @@ function createLogger(logged: Logged[], answered: LoggedRequest[], debugged: unk
     (level: Logged[0]) =>
     (details: unknown, message = '') => {
       const { err } = details as { err?: Error }
-      logged.push([level, `${message}${err ? `: ${err.stack}` : ''}`])
+      logged.push([level, `${message || details}${err ? `: ${err.stack}` : ''}`])
     }
   const ignore = () => {}
-  const logger = {
+  return {
     level: 'info',
     fatal: keep('fatal'),
     error: keep('error'),
     warn: keep('warn'),
     info: (details: unknown, message?: string) => {
       if (message === 'answered') answered.push(details as LoggedRequest)
+      else keep('info')(details, message)
     },
     debug: (details: unknown) => void debugged.push(details),
     trace: ignore,
     silent: ignore,
-    child: () => logger,
+    // As pino's inherits from it.
+    child() {
+      return this
+    },
   }
-  return logger
 }
