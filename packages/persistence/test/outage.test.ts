@@ -74,19 +74,40 @@ test('a store whose file is removed is not ready, also if nothing is changed', a
   await vi.waitFor(() => expect(store.check()).rejects.toThrow(), 10_000)
 })
 
-test('a store whose folder moves away works again once it is back, each time', async () => {
+test('a store whose folder moves away works again once it is back, each time, and writes nothing unasked', async () => {
   const folder = temporaryFolder()
-  const [place, elsewhere] = [join(folder, 'data'), join(folder, 'moved')]
-  mkdirSync(place)
-  await using store = await openStorage({ url: `file:${join(place, 'plants.db')}` })
-  for (const id of [2n, 3n]) {
-    renameSync(place, elsewhere)
-    await expect.poll(() => refusalOf(store.plants)).toBe('store-unavailable')
-    renameSync(elsewhere, place)
-    await vi.waitFor(() => store.check(), 10_000)
-    await store.plants.save(plant(id))
+  await using stores = new AsyncDisposableStack()
+  const open = async (name: string) => {
+    const place = join(folder, name)
+    mkdirSync(place)
+    const file = join(place, 'plants.db')
+    const store = stores.use(await openStorage({ url: `file:${file}` }))
+    return { store, place, file }
   }
+  const moveAndReturn = async ({ store, place }: Awaited<ReturnType<typeof open>>) => {
+    renameSync(place, `${place}-moved`)
+    await expect.poll(() => refusalOf(store.plants)).toBe('store-unavailable')
+    renameSync(`${place}-moved`, place)
+    await vi.waitFor(() => store.check(), 10_000)
+    await store.plants.save(plant(2n))
+  }
+  const one = await open('one')
+  const other = await open('other')
+  await moveAndReturn(one)
+  const recovered = recoveriesOf(one.file)
+  expect(recovered).toBeGreaterThan(0)
+  // Between the ends of two outages the writer of each store looks at its files.
+  for (let n = 0; n < 2; n++) await moveAndReturn(other)
+  expect(recoveriesOf(one.file)).toBe(recovered)
 })
+
+/** The writer counts its attempts to recover there. */
+function recoveriesOf(file: string): number {
+  const database = new Database(file, { readonly: true })
+  const count = database.pragma('user_version', { simple: true })
+  database.close()
+  return Number(count)
+}
 
 /** A change in these milliseconds may still be answered: looking at the files each time would cost too much. */
 const filesSeenMaxAgeMs = 10

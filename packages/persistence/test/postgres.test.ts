@@ -11,8 +11,12 @@ import { createMemoryPlantRepository, plantRepositoryContract } from '@plant-sto
 import type { TestDatabase } from '@plant-store/harness/postgres'
 import { createTestDatabase } from '@plant-store/harness/vitest'
 import { openStorage, type Storage } from '@plant-store/persistence'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { type Connection, createReconnectingConnection } from '../src/postgres/connection.ts'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import {
+  type Connection,
+  createReconnectingConnection,
+  type ReconnectingConnection,
+} from '../src/postgres/connection.ts'
 
 let database: TestDatabase
 let storage: Storage
@@ -152,17 +156,40 @@ test('lists tokens in the order of their names, which is not that of a language'
   expect((await storage.tokens.list()).map(({ name }) => name)).toEqual(['B', 'Z', 'a', 'b', 'ä'])
 })
 
-test('a connection that ends while nothing uses it is reopened for the next use', async () => {
-  const connection = createReconnectingConnection({ hosts: [database.url], timeoutMs: 10_000 })
-  const ended = Promise.withResolvers<void>()
-  const processOf = async (client: Connection) => {
-    client.once('end', ended.resolve)
-    return (await client.query<{ id: number }>('select pg_backend_pid() as id')).rows[0]?.id
-  }
-  const first = await connection.use(processOf)
-  expect(await connection.use(processOf)).toBe(first)
-  await database.query(`select pg_terminate_backend(${first})`)
-  await ended.promise
-  expect(await connection.use(processOf)).not.toBe(first)
-  await connection.close()
+describe('a connection that reconnects', () => {
+  let connection: ReconnectingConnection
+  beforeEach(() => {
+    connection = createReconnectingConnection({ hosts: [database.url], timeoutMs: 10_000 })
+  })
+  afterEach(() => connection.close())
+  const client = () => connection.use(async client => client)
+  const isStill = async (earlier: Connection) => (await client()) === earlier
+  const endOf = (client: Connection) => new Promise(resolve => client.once('end', resolve))
+
+  test('is opened again after it ended while nothing used it', async () => {
+    const first = await client()
+    const ended = endOf(first)
+    const { rows } = await first.query('select pg_backend_pid() as pid')
+    await database.query(`select pg_terminate_backend(${rows[0].pid})`)
+    await ended
+    expect(await isStill(first)).toBe(false)
+  })
+
+  test('is replaced after a failure, once, and kept after a transaction that was rolled back', async () => {
+    const failWith = (error: unknown) => connection.use(() => Promise.reject(error)).catch(() => {})
+    const first = await client()
+    await failWith({ code: '40001' })
+    expect(await isStill(first)).toBe(true)
+
+    const late = Promise.withResolvers<never>()
+    const lateUse = connection.use(() => late.promise).catch(() => {})
+    const ended = endOf(first)
+    await failWith(new Error('the connection fails'))
+    await ended
+    const second = await client()
+    expect(second === first).toBe(false)
+    late.reject(new Error('the connection fails'))
+    await lateUse
+    expect(await isStill(second)).toBe(true)
+  })
 })

@@ -22,7 +22,6 @@ import type { WriterAnswer, WriterCommand, WriterData, WriterLane } from './writ
 // SQLite goes on writing to a file that was removed, where everything is lost. So a transaction succeeds only if the
 // files were seen in their place after it, or a few milliseconds before.
 
-const recoverEveryMs = 1_000
 const lookAtFilesEveryMs = 1_000
 /** The same while there are changes. Looking after every transaction would cost 6 % of the creates. */
 const filesSeenMaxAgeMs = 10
@@ -39,10 +38,11 @@ let filesSeenMs = performance.now()
 const ports = new Map<MessagePort, WriterLane>()
 const collect = createCollector(ports, batchRowsMax)
 let wasShared = false
-let recovery: NodeJS.Timeout | undefined
+let isInOutage = false
 
 setInterval(() => {
   if (!areFilesInPlace()) beginOutage(displaced)
+  else if (isInOutage && recover()) endOutage()
 }, lookAtFilesEveryMs).unref()
 
 owner.on('message', (command: WriterCommand) => {
@@ -128,13 +128,11 @@ function recover(): boolean {
 }
 
 function beginOutage(reason: string): void {
+  isInOutage = true
   for (const port of ports.keys()) answer(port, { outage: reason })
-  recovery ??= setInterval(endOutage, recoverEveryMs).unref()
 }
 
 function endOutage(): void {
-  if (!recover()) return
-  clearInterval(recovery)
-  recovery = undefined
+  isInOutage = false
   for (const port of ports.keys()) answer(port, { outage: undefined })
 }
