@@ -11,9 +11,21 @@ import { createMemoryPlantRepository, plantRepositoryContract } from '@plant-sto
 import type { TestDatabase } from '@plant-store/harness/postgres'
 import { createTestDatabase } from '@plant-store/harness/vitest'
 import { openStorage, type Storage } from '@plant-store/persistence'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import pg from 'pg'
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  onTestFinished,
+  test,
+  vi,
+} from 'vitest'
 import {
   type Connection,
+  connect,
   createReconnectingConnection,
   type ReconnectingConnection,
 } from '../src/postgres/connection.ts'
@@ -191,5 +203,21 @@ describe('a connection that reconnects', () => {
     late.reject(new Error('the connection fails'))
     await lateUse
     expect(await isStill(second)).toBe(true)
+  })
+
+  test('is of the first host that takes writes, and the others are closed', async () => {
+    const end = vi.spyOn(pg.Client.prototype, 'end')
+    onTestFinished(() => end.mockRestore())
+    await using client = await connect({ hosts: [database.url, database.url], timeoutMs: 10_000 })
+    await vi.waitFor(() => expect(end).toHaveBeenCalled())
+    expect(end.mock.contexts.map(each => each === client)).toEqual([false])
+    expect((await client.query('select 1 as one')).rows).toEqual([{ one: 1 }])
+  })
+
+  test('is refused with the reason of each host, once', async () => {
+    const hosts = ['postgres://127.0.0.1:1/a', 'postgres://127.0.0.1:1/b', 'postgres://127.0.0.1:2/a']
+    const error = await connect({ hosts, timeoutMs: 10_000 }).catch(error => error)
+    expect(error.message).toBe('connect ECONNREFUSED 127.0.0.1:1; connect ECONNREFUSED 127.0.0.1:2')
+    expect(error.cause).toBeInstanceOf(AggregateError)
   })
 })
