@@ -1,5 +1,8 @@
 import { join } from 'node:path'
 
+// Node would strip the types of our sources again for each thread and process that a test starts.
+process.env['NODE_COMPILE_CACHE'] ??= join(import.meta.dirname, '../node_modules/.cache/node')
+
 /**
  * The configuration of all tests. They import our sources, so that no test checks an old build. Processes and threads
  * that a test starts get the condition with `process.execArgv`.
