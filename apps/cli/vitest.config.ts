@@ -1,7 +1,26 @@
 import { mergeConfig } from 'vitest/config'
 import shared, { freshBuild } from '../../tooling/vitest.config.ts'
 
-// Every test starts programs, some of them several times; that takes its time on a busy machine.
+/** They start no program. */
+const ofParts = ['formats', 'help', 'import-parts', 'shared-parts', 'words'].map(
+  name => `test/${name}.test.ts`,
+)
+
 export default mergeConfig(shared, {
-  test: { testTimeout: 180_000, globalSetup: [freshBuild, '@plant-store/harness/postgres-setup'] },
+  test: {
+    projects: [
+      { extends: true, test: { name: 'parts', include: ofParts } },
+      {
+        extends: true,
+        test: {
+          name: 'program',
+          include: ['test/*.test.ts'],
+          exclude: ofParts,
+          // Every test starts programs, some of them several times; that takes its time on a busy machine.
+          testTimeout: 180_000,
+          globalSetup: [freshBuild, '@plant-store/harness/postgres-setup'],
+        },
+      },
+    ],
+  },
 })

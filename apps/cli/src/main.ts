@@ -1,4 +1,4 @@
 #!/usr/bin/env node
 import '@plant-store/bundle/require-node'
 
-await import('./program.ts')
+await import('./run.ts')

@@ -1,5 +1,5 @@
-import { Command, CommanderError, type CommandUnknownOpts } from '@commander-js/extra-typings'
-import { defaultStoreUrl, explain, StoreInUseError } from '@plant-store/persistence'
+import { Command } from '@commander-js/extra-typings'
+import { defaultStoreUrl } from '@plant-store/persistence'
 import manifest from '../package.json' with { type: 'json' }
 import { backup, check, restore } from './commands/backups.ts'
 import { courier } from './commands/courier.ts'
@@ -9,7 +9,6 @@ import { serve } from './commands/serve.ts'
 import { exportTokens, importTokens } from './commands/token-file.ts'
 import { createToken, listTokens, revokeToken } from './commands/tokens.ts'
 import { webhook } from './commands/webhooks.ts'
-import { exitCodes, Failure } from './failure.ts'
 
 const token = new Command('token')
   .description('Create, list, revoke and move access tokens.')
@@ -19,7 +18,7 @@ const token = new Command('token')
   .addCommand(exportTokens)
   .addCommand(importTokens)
 
-const program = new Command('plant-store')
+export const program = new Command('plant-store')
   .version(manifest.version)
   .description('Serve a plant store, and manage its access tokens, plants and files.')
   .enablePositionalOptions()
@@ -57,37 +56,3 @@ Examples:
   $ plant-store export | gzip > plants.ndjson.gz
   $ plant-store backup /backup/plants-$(date +%F).backup`,
   )
-
-process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (error.code === 'EPIPE') process.exit(exitCodes.outputClosed)
-})
-try {
-  quietly(program)
-  await program.parseAsync()
-} catch (error) {
-  process.exitCode = report(error)
-}
-
-/** Makes commander throw, so that one place ends the process. */
-function quietly(command: CommandUnknownOpts): void {
-  command.exitOverride().configureOutput({
-    outputError: (text, write) => {
-      write(`plant-store: ${oneLine(text).replace(/^error: /, '')} (see --help)\n`)
-    },
-  })
-  for (const each of command.commands) quietly(each)
-}
-
-function report(error: unknown): number {
-  // Commander has printed its message, and help is not an error.
-  if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.done : exitCodes.usage
-  const message = oneLine(explain(error as Error))
-  const json = process.argv.includes('--json')
-  process.stderr.write(json ? `${JSON.stringify({ error: message })}\n` : `plant-store: ${message}\n`)
-  if (error instanceof StoreInUseError) return exitCodes.inUse
-  return error instanceof Failure ? error.exitCode : exitCodes.failed
-}
-
-function oneLine(text: string): string {
-  return text.trim().replaceAll(/\s*\n\s*/g, ' ')
-}

@@ -101,12 +101,16 @@ test('a record of CSV that is longer than the limit spoils its first line only, 
   const file = bytes('id,name\n1,"two\n2,short\nor\nlines"\n3,"a\nb"\n')
   for (let pieceBytes = 1; pieceBytes <= file.length; pieceBytes++) {
     expect(await read('csv', file, pieceBytes, 10), `in pieces of ${pieceBytes}`).toEqual([
-      [2, 'a quote is opened that is never closed', '1,"two'],
+      [2, 'the record is longer than 10 bytes, or a quote is never closed', '1,"two'],
       [3, { id: 2n, name: 'short' }],
       [4, 'there is 1 field, and 2 columns', 'or'],
       [5, 'there is a quote in a field that does not begin with one', 'lines"'],
       [6, { id: 3n, name: 'a\nb' }],
     ])
+    const [, open] = await read('csv', bytes('id,name\n1,a\n2,"45678\n9'), pieceBytes, 10)
+    expect(open).toEqual([3, 'a quote is opened that is never closed', '2,"45678'])
+    const [, , longer] = await read('csv', bytes('id,name\n1,a\n2,b\n3,"456789\n1'), pieceBytes, 10)
+    expect(longer).toEqual([4, 'the record is longer than 10 bytes, or a quote is never closed', '3,"456789'])
   }
 })
 

@@ -184,7 +184,11 @@ describe('CSV', () => {
     )
     expect(result).toMatchObject({ code: 3, inserted: 60_000, rejected: 1 })
     expect(rejects('r')).toEqual([
-      { line: 2, raw: '-1,"open,tag', reason: 'a quote is opened that is never closed' },
+      {
+        line: 2,
+        raw: '-1,"open,tag',
+        reason: 'the record is longer than 100000 bytes, or a quote is never closed',
+      },
     ])
   })
 

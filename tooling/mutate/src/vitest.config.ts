@@ -2,7 +2,7 @@ import { existsSync, globSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { configDefaults, mergeConfig, type ViteUserConfig } from 'vitest/config'
-import { BaseSequencer, type TestSpecification } from 'vitest/node'
+import { BaseSequencer, type InlineConfig, type TestSpecification } from 'vitest/node'
 import { freshBuild } from '../../vitest.config.ts'
 
 /** Runs quick tests first: they notice most mutants, and the first failure ends a run. */
@@ -20,12 +20,18 @@ const own: ViteUserConfig = existsSync(ownFile) ? (await import(pathToFileURL(ow
 const { TESTS } = process.env
 const only = TESTS ? TESTS.split(',') : undefined
 
+/** Nothing is built again, as the build contains the changes. */
+const globalSetup = ({ globalSetup = [] }: Pick<InlineConfig, 'globalSetup'> = {}) =>
+  [globalSetup].flat().filter(file => file !== freshBuild)
+
 /** A project has files of its own: of those, the ones that are asked for. */
 const projects = own.test?.projects?.flatMap(project => {
-  if (only === undefined || typeof project !== 'object' || !('test' in project)) return [project]
-  const files = globSync(project.test?.include ?? [], { exclude: project.test?.exclude ?? [] })
+  if (typeof project !== 'object' || !('test' in project)) return [project]
+  const test = { ...project.test, globalSetup: globalSetup(project.test) }
+  if (only === undefined) return [{ ...project, test }]
+  const files = globSync(test.include ?? [], { exclude: test.exclude ?? [] })
   const include = files.filter(file => only.includes(file))
-  return include.length > 0 ? [{ ...project, test: { ...project.test, include } }] : []
+  return include.length > 0 ? [{ ...project, test: { ...test, include } }] : []
 })
 
 /** Leads imports of sources to the build, which contains the changes. */
@@ -42,14 +48,14 @@ const built = {
   },
 }
 
-/** Tests the build, which contains the changes: no source is imported, and nothing is built again. */
+/** Tests the build: no source is imported. */
 const onBuilt: ViteUserConfig = {
   ...own,
   ssr: {},
   test: {
     ...own.test,
     ...(projects && { projects }),
-    globalSetup: [own.test?.globalSetup ?? []].flat().filter(file => file !== freshBuild),
+    globalSetup: globalSetup(own.test),
   },
 }
 

@@ -63,7 +63,7 @@ async function* readCsv(pieces: AsyncIterable<Buffer>, lineBytesMax: number): As
       if (record === undefined && !isLast && !(at === 0 && bytes.length > lineBytesMax)) break
       const end = record?.end ?? endOfLine(text, at)
       const raw = withoutLineEnd(text.slice(at, end))
-      const fields = record?.fields ?? 'a quote is opened that is never closed'
+      const fields = record?.fields ?? unfinished(text.slice(at), rules)
       if (columns === undefined) {
         if (isTooLong(raw, rules)) throw new Error('the first line is too long to be a header')
         columns = readHeader(fields)
@@ -135,6 +135,13 @@ interface CsvRecord {
 }
 
 const separator = /,|\r?\n|\r?$/g
+
+/** Returns the fault of a record for which {@link recordAt} returns `undefined`. */
+function unfinished(rest: string, rules: LineRules): string {
+  return isTooLong(rest, rules)
+    ? `the record is longer than ${rules.lineBytesMax} bytes, or a quote is never closed`
+    : 'a quote is opened that is never closed'
+}
 
 /** Returns `undefined` if the text ends inside quotes, or if a record with quotes is too long to be held. */
 function recordAt(text: string, start: number, rules: LineRules): CsvRecord | undefined {
