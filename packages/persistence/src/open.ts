@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { PlantArchive } from './archive.ts'
 import { defaultGroupCommitLimits, type GroupCommitLimits } from './group-commit.ts'
@@ -150,5 +150,6 @@ function fileOf(url: string): string {
 
 function existing(file: string): string {
   if (!existsSync(file)) throw new Error(`there is no store at ${resolve(file)}`)
+  if (statSync(file).isDirectory()) throw new Error(`${resolve(file)} is a folder`)
   return file
 }

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'nod
 import { join, relative } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { hashToken } from '@plant-store/access'
-import { openStorage, storageName } from '@plant-store/persistence'
+import { inspectStore, openStorage, storageName } from '@plant-store/persistence'
 import Database from 'better-sqlite3'
 import { describe, expect, test } from 'vitest'
 import { detailedReasonOf, openWriterConnection, reasonOf } from '../src/sqlite/connection.ts'
@@ -203,6 +203,9 @@ describe('what is no store of ours is refused in one line, and left as it was:',
     mkdirSync(join(folder, 'plants.db'))
     expect(await refusal(`file:${join(folder, 'plants.db')}`)).toMatch(
       /^the store .* cannot be opened: [^\n]+$/,
+    )
+    await expect(inspectStore(`file:${join(folder, 'plants.db')}`)).rejects.toThrow(
+      /^\/.*\/plants\.db is a folder$/,
     )
     expect(readdirSync(join(folder, 'plants.db'))).toEqual([])
   })

@@ -1,0 +1,174 @@
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Writable } from 'node:stream'
+import { stripVTControlCharacters } from 'node:util'
+import { temporaryFolder } from '@plant-store/harness/vitest'
+import { defaultStoreUrl } from '@plant-store/persistence'
+import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { advise, adviseOnBackup } from '../src/damage.ts'
+import { refuseStore, writeOutput } from '../src/files/output-file.ts'
+import { existingStoreUrl, storeUrl } from '../src/store-in-environment.ts'
+import { onInterrupt } from '../src/terminal/interrupt.ts'
+import { showProgress } from '../src/terminal/progress.ts'
+
+// What the commands share and what needs no process.
+
+afterEach(() => {
+  vi.unstubAllEnvs()
+  vi.restoreAllMocks()
+})
+
+describe('the store in the environment', () => {
+  test.each([undefined, ''])('is that of the server if DATABASE_URL is %j', url => {
+    vi.stubEnv('DATABASE_URL', url)
+    expect(storeUrl()).toBe(defaultStoreUrl)
+  })
+
+  test('may be a database, which is not looked for, or a file, which must exist', () => {
+    const file = join(temporaryFolder(), 'store.db')
+    for (const url of ['postgres://a@localhost/b', `file:${file}`]) {
+      vi.stubEnv('DATABASE_URL', url)
+      expect(storeUrl()).toBe(url)
+    }
+    expect(existingStoreUrl).toThrow(
+      expect.objectContaining({ message: expect.stringContaining(`no store at ${file}: `), exitCode: 1 }),
+    )
+    writeFileSync(file, '')
+    expect(existingStoreUrl()).toBe(`file:${file}`)
+    vi.stubEnv('DATABASE_URL', 'postgres://a@localhost/b')
+    expect(existingStoreUrl()).toBe('postgres://a@localhost/b')
+  })
+
+  test.each(['data/store.db', 'file::memory:'])('cannot be %s', url => {
+    vi.stubEnv('DATABASE_URL', url)
+    for (const read of [storeUrl, existingStoreUrl])
+      expect(read).toThrow(
+        expect.objectContaining({ message: expect.stringMatching(/^DATABASE_URL must /), exitCode: 2 }),
+      )
+  })
+})
+
+test('only an error of a damaged store comes with advice: of a backup, to use an older one', () => {
+  const damage = Object.assign(new Error('it is damaged'), { code: 'SQLITE_CORRUPT' })
+  const other = new Error('the disk is full')
+  expect(() => advise(damage)).toThrow(/^it is damaged: restore a backup, or .* export --damaged$/)
+  expect(() => adviseOnBackup(damage)).toThrow(/^it is damaged: use an older backup$/)
+  for (const each of [advise, adviseOnBackup]) expect(() => each(other)).toThrow(other)
+})
+
+const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+
+test.each(signals)('the first %s asks the work to end, and the second one ends the process', name => {
+  const before = signals.flatMap(each => process.listeners(each))
+  onTestFinished(() => {
+    for (const each of signals)
+      for (const listener of process.listeners(each))
+        if (!before.includes(listener)) process.off(each, listener)
+  })
+  const exit = vi.spyOn(process, 'exit').mockReturnValue(undefined as never)
+  const signal = onInterrupt()
+  expect(signal.aborted).toBe(false)
+  process.emit(name)
+  expect(signal.reason).toMatchObject({ message: 'interrupted', exitCode: 130 })
+  expect(exit).not.toHaveBeenCalled()
+  process.emit(name)
+  expect(exit).toHaveBeenCalledExactlyOnceWith(130)
+})
+
+describe('a file that is written', () => {
+  test('is complete, for the owner only if asked, and not replaced unless forced', async () => {
+    const folder = temporaryFolder()
+    const file = join(folder, 'file')
+    await writeOutput(file, { mode: 0o600 }, ['a', 'b'])
+    expect(readFileSync(file, 'utf8')).toBe('ab')
+    expect(statSync(file).mode & 0o777).toBe(0o600)
+    await expect(writeOutput(file, {}, ['c'])).rejects.toThrow(`${file} already exists: use --force`)
+    expect(readFileSync(file, 'utf8')).toBe('ab')
+    await writeOutput(file, { force: true }, ['c'])
+    expect(readFileSync(file, 'utf8')).toBe('c')
+    expect(readdirSync(folder)).toEqual(['file'])
+  })
+
+  test('may be one that others may read', async () => {
+    const file = join(temporaryFolder(), 'file')
+    await writeOutput(file, {}, ['a'])
+    expect(statSync(file).mode & 0o777).toBe(0o666 & ~process.umask())
+  })
+
+  test('is not there if its content fails, and the error is that of the content', async () => {
+    const folder = temporaryFolder()
+    const broken = new Error('broken')
+    async function* failing() {
+      yield 'a'
+      throw broken
+    }
+    await expect(writeOutput(join(folder, 'file'), {}, failing())).rejects.toBe(broken)
+    expect(readdirSync(folder)).toEqual([])
+  })
+
+  test('is refused in plain words where the system refuses it', async () => {
+    const file = join(temporaryFolder(), 'none', 'file')
+    await expect(writeOutput(file, {}, ['a'])).rejects.toThrow(
+      expect.objectContaining({ message: `${file}: no such file or folder`, exitCode: 1 }),
+    )
+  })
+
+  test('is not the store or part of it', () => {
+    const folder = temporaryFolder()
+    const url = `file:${join(folder, 'store.db')}`
+    for (const name of ['store.db', 'store.db-wal', './store.db-shm'])
+      expect(() => refuseStore(`${folder}/${name}`, url)).toThrow('is the store itself')
+    refuseStore(join(folder, 'other.db'), url)
+    refuseStore(join(folder, 'store.db'), 'postgres://a@localhost/b')
+    expect(existsSync(join(folder, 'store.db'))).toBe(false)
+  })
+})
+
+describe('progress', () => {
+  /** A terminal, and what it was sent since it was last looked at. */
+  function terminal(isTTY: boolean) {
+    let text = ''
+    const write = (chunk: Buffer, _: string, done: () => void) => {
+      text += chunk
+      done()
+    }
+    const stream = Object.assign(new Writable({ write }), { isTTY, columns: 120 })
+    vi.spyOn(process, 'stderr', 'get').mockReturnValue(stream as never)
+    return () => {
+      const shown = stripVTControlCharacters(text)
+      text = ''
+      return shown
+    }
+  }
+
+  test('is shown on a terminal only, and only if it is asked for', async () => {
+    for (const [isTTY, isShown] of [
+      [false, true],
+      [true, false],
+    ] as const) {
+      const shown = terminal(isTTY)
+      using progress = await showProgress('plant', isShown)
+      progress.update(1, 1, 2)
+      progress.note('checking')
+      expect(shown()).toBe('')
+    }
+  })
+
+  test('is a bar with words, and the words alone if the total is unknown', async () => {
+    const shown = terminal(true)
+    {
+      using progress = await showProgress('plant', true)
+      shown()
+      progress.update(3, 1, 4)
+      progress.note('checking')
+      expect(shown()).toMatch(/^.*█{7,8}░{22,23} +25% {2}3 plants .* left {2}checking$/)
+      // More than was expected.
+      progress.update(1_000, 5, 4)
+      progress.note('storing')
+      expect(shown()).toMatch(/█{30} +100% {2}1,000 plants .* {2}storing$/)
+      progress.update(7, 7, 0)
+      progress.note('counting')
+      expect(shown()).toMatch(/^[^█%]*7 plants {2}[\d,]+\/s {2}\ds {2}counting$/)
+    }
+  })
+})
