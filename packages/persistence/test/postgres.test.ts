@@ -211,7 +211,34 @@ describe('a connection that reconnects', () => {
     await using client = await connect({ hosts: [database.url, database.url], timeoutMs: 10_000 })
     await vi.waitFor(() => expect(end).toHaveBeenCalled())
     expect(end.mock.contexts.map(each => each === client)).toEqual([false])
+    const { rows } = await client.query("select current_setting('application_name') as name")
+    expect(rows).toEqual([{ name: 'plant-store' }])
+  })
+
+  test('is closed if the server takes no writes', async () => {
+    const end = vi.spyOn(pg.Client.prototype, 'end')
+    onTestFinished(() => end.mockRestore())
+    const host = `${database.url}?options=-c%20default_transaction_read_only%3Don`
+    await expect(connect({ hosts: [host], timeoutMs: 10_000 })).rejects.toThrow('does not accept writes')
+    expect(end).toHaveBeenCalledOnce()
+  })
+
+  test('waits for the server to end a statement that takes too long, and is kept', async () => {
+    await using client = await connect({
+      hosts: [database.url],
+      timeoutMs: 10_000,
+      statementTimeoutMs: 200,
+    })
+    await expect(client.query('select pg_sleep(10)')).rejects.toThrow('due to statement timeout')
     expect((await client.query('select 1 as one')).rows).toEqual([{ one: 1 }])
+  })
+
+  test('is not tried again at once after it was refused', async () => {
+    const refused = createReconnectingConnection({ hosts: ['postgres://127.0.0.1:1/a'], timeoutMs: 10_000 })
+    const failure = () => refused.use(async () => {}).catch(error => error)
+    const first = await failure()
+    expect((await failure()) === first).toBe(true)
+    await expect.poll(async () => (await failure()) === first).toBe(false)
   })
 
   test('is refused with the reason of each host, once', async () => {
