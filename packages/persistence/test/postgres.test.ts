@@ -203,6 +203,10 @@ describe('a connection that reconnects', () => {
     late.reject(new Error('the connection fails'))
     await lateUse
     expect(await isStill(second)).toBe(true)
+
+    const closed = endOf(second)
+    await connection.close()
+    await closed
   })
 
   test('is of the first host that takes writes, and the others are closed', async () => {
