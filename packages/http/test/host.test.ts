@@ -107,10 +107,9 @@ test('it describes our operations under its prefix, beside its own', async () =>
     '/t/{tenant}/plants/batch',
     '/t/{tenant}/plants/{id}',
   ])
-  const parametersOf = (path: string) =>
-    (paths[path] as { parameters: { name: string }[] }).parameters.map(({ name }) => name)
-  expect(parametersOf('/t/{tenant}/plants')).toEqual(['tenant'])
-  expect(parametersOf('/t/{tenant}/plants/{id}')).toEqual(['tenant', 'id'])
+  const tenant = { name: 'tenant', in: 'path', required: true, schema: { type: 'string' } }
+  expect(paths['/t/{tenant}/plants']).toMatchObject({ parameters: [tenant] })
+  expect(paths['/t/{tenant}/plants/{id}']).toMatchObject({ parameters: [tenant, { name: 'id' }] })
   const written = JSON.stringify({ paths, components })
   expect(written).toContain(`"minimum":${-(2n ** 63n)},"maximum":${2n ** 63n - 1n}`)
   // Each with its own, as the whole document may not ask for a token.

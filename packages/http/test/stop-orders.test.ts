@@ -122,6 +122,30 @@ test('connections that the system has accepted are served, however many', async 
   for (const client of clients) client.destroy()
 })
 
+test('connections that never end coming delay the stop by half a second at most', async () => {
+  await using service = await startMemoryService()
+  const { server } = service.server
+  const { port } = server.address() as AddressInfo
+  const clients: Socket[] = []
+  const knock = () => void clients.push(connect({ port, host: '127.0.0.1' }).on('error', () => {}))
+  const pass = async (turns: number) => {
+    for (let turn = 0; turn < turns; turn++) await nextTurn()
+  }
+  vi.useFakeTimers({ toFake: ['performance'] })
+  server.on('connection', knock)
+  knock()
+  const stopped = stopListening(server)
+  await pass(20)
+  vi.advanceTimersByTime(499)
+  await pass(20)
+  expect(server.listening).toBe(true)
+  vi.advanceTimersByTime(1)
+  await stopped
+  expect(server.listening).toBe(false)
+  expect(clients.length).toBeGreaterThan(20)
+  for (const client of clients) client.destroy()
+})
+
 test('a client that reads slowly gets its whole answer', async () => {
   const bytes = 8 * 2 ** 20
   const find = async () => ({ plant: longPlant(1n, bytes), version: '1' as PlantVersion })
