@@ -161,10 +161,12 @@ describe('a connection', () => {
     using wire = await server.client.open()
     wire.send(plantRequest(server.client, plant))
     await begun
-    wire.send('rubbish\r\n\r\n')
     // Every packet is one more error to Node's parser.
-    await refusedBy(server.service)
-    wire.send('more rubbish\r\n\r\n')
+    for (const rubbish of ['rubbish', 'more rubbish']) {
+      const refused = refusedBy(server.service)
+      wire.send(`${rubbish}\r\n\r\n`)
+      await refused
+    }
     letGo()
     assertSuccess(await wire.answer(server.asked('POST', '/plants')), { name: 'n' })
     assertFailure(await wire.answer(undefined), 40000)
