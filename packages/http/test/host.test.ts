@@ -102,6 +102,7 @@ test('it describes our operations under its prefix, beside its own', async () =>
   app.register(plantRoutes, { prefix: '/t/:tenant', store: newStore(), gate })
   await app.ready()
   const { paths, components } = describe()
+  expect(describe()).toMatchObject({ servers: [{ url: '/' }] })
   expect(Object.keys(paths).sort()).toEqual([
     '/t/{tenant}/plants',
     '/t/{tenant}/plants/batch',
