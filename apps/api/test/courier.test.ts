@@ -139,7 +139,7 @@ test('what waits is delivered after a restart; while COURIER is off it is only l
   await until('it is delivered', () => listener.received.length === 1)
 })
 
-test('many deliveries to one listener take little time: 10,000 of them less than a minute', {
+test('many deliveries to one listener take at most 6 ms each: 10,000 of them a minute', {
   timeout: 120_000,
 }, async () => {
   const count = isThorough ? 10_000 : 2_000
@@ -148,7 +148,7 @@ test('many deliveries to one listener take little time: 10,000 of them less than
   const lines = Array.from({ length: count }, (_, id) => `{"id":${id},"name":"plant ${id}"}\n`).join('')
   const began = performance.now()
   expect((await place.ask('POST', '/plants/batch', lines, 'application/x-ndjson')).status).toBe(200)
-  await until('all are delivered', () => listener.received.length === count, 60_000)
+  await until('all are delivered', () => listener.received.length === count, 6 * count)
   console.log(`${count} deliveries in ${Math.round(performance.now() - began)} ms`)
   expect(new Set(listener.received).size).toBe(count)
 })
