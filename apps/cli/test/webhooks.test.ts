@@ -11,11 +11,11 @@ import {
   mintWebhookId,
 } from '@plant-store/webhooks'
 import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest'
-import { Place } from './place.ts'
+import { NearPlace } from './near-place.ts'
 
-let place: Place
+let place: NearPlace
 beforeEach(() => {
-  place = new Place()
+  place = new NearPlace()
 })
 afterEach(() => place[Symbol.asyncDispose]())
 
