@@ -20,15 +20,16 @@ import { parsePlant } from '@plant-store/domain'
 import type { StartedCommand } from '@plant-store/harness'
 import { openArchive } from '@plant-store/persistence'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { Place } from './place.ts'
+import { NearPlace } from './near-place.ts'
+import type { Place } from './place.ts'
 
 // What can be at the path that something is written to: a store, open or not, its log, a link, what a killed run left.
 
-let place: Place
+let place: NearPlace
 let other: Place
 beforeEach(async () => {
-  place = new Place()
-  other = new Place()
+  place = new NearPlace()
+  other = new NearPlace()
   await place.load(0, 20)
 })
 afterEach(async () => {
