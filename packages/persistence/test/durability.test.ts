@@ -119,6 +119,7 @@ test('as long as the disk fails the store is unavailable, and it recovers', asyn
   const tracer = await trace(store.process.pid as number, 'fsync,fdatasync:error=EIO')
   if (tracer === undefined) return context.skip(noTracer)
   for (const id of ids(2, 5)) expect(await store.insert([id])).toEqual(['store-unavailable'])
+  expect(await store.check()).toEqual(['store-unavailable'])
   expect(await store.list()).toEqual([1n])
   await tracer.detach()
 

@@ -8,6 +8,7 @@ export interface StoreProcess {
   readonly process: ChildProcess
   insert(ids: readonly bigint[], name?: string): Promise<readonly string[]>
   list(): Promise<readonly bigint[]>
+  check(): Promise<readonly string[]>
   /** Resolves once the store is closed and the process is gone. */
   close(): Promise<void>
   kill(): Promise<void>
@@ -40,6 +41,7 @@ export async function startStoreProcess(url: string): Promise<StoreProcess> {
     process: child,
     insert: async (ids, name = 'a') => (await give<{ outcomes: string[] }>({ insert: ids, name })).outcomes,
     list: async () => (await give<{ ids: bigint[] }>({ list: true })).ids,
+    check: async () => (await give<{ outcomes: string[] }>({ check: true })).outcomes,
     async close() {
       await give({ close: true })
       await exited

@@ -10,6 +10,8 @@ export type Order =
   | { readonly insert: readonly bigint[]; readonly name: string }
   /** Answers with every id there is, as this process reads it. */
   | { readonly list: true }
+  /** Answers with the outcome of a check. */
+  | { readonly check: true }
   /** Inserts from 1 on, so many under way at a time, telling each id once it is inserted; until it is killed. */
   | { readonly flood: number }
   | { readonly close: true }
@@ -44,6 +46,8 @@ process.on('message', async (order: Order) => {
     answer({ outcomes: await Promise.all(attempts) })
   } else if ('list' in order) {
     answer({ ids: (await storage.plants.page({ limit: 1_000_000 })).map(({ id }) => id) })
+  } else if ('check' in order) {
+    answer({ outcomes: [await outcomeOf(storage.check().then(() => 'ready'))] })
   } else if ('flood' in order) {
     await flood(order.flood)
   } else {
