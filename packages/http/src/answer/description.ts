@@ -234,7 +234,7 @@ function mapValues<Value, Result>(
   return Object.fromEntries(Object.entries(record).map(([key, value]) => [key, map(value, key)]))
 }
 
-const titles = new Set(Object.values(schemas).map(({ title }) => title))
+const titles: ReadonlySet<unknown> = new Set(Object.values(schemas).map(({ title }) => title))
 
 type Revive = (name: string, value: unknown, context: { readonly source: string }) => unknown
 
@@ -249,14 +249,14 @@ const { rawJSON, parse: parseJson } = JSON as JSON & {
  */
 function withReferences(_key: string, value: unknown): unknown {
   if (typeof value === 'bigint') return rawJSON(`${value}`)
-  if (typeof value !== 'object' || value === null) return value
+  if (typeof value !== 'object') return value
   const {
     title,
     format,
     minimum = rawJSON(`${plantIdMin}`),
     maximum = rawJSON(`${plantIdMax}`),
   } = value as Partial<Record<'title' | 'format' | 'minimum' | 'maximum', unknown>>
-  if (typeof title === 'string' && titles.has(title)) return { $ref: `#/components/schemas/${title}` }
+  if (titles.has(title)) return { $ref: `#/components/schemas/${title}` }
   if (format !== 'int64') return value
   return { ...value, minimum, maximum }
 }
