@@ -4,7 +4,7 @@ import type { FastifyInstance, RouteOptions } from 'fastify'
 /** Adds every method that Node parses to the router, so that a path can answer 405. */
 export function knowAllMethods(app: FastifyInstance): void {
   for (const method of METHODS) {
-    if (method !== 'CONNECT' && !app.supportedMethods.includes(method)) app.addHttpMethod(method)
+    if (!app.supportedMethods.includes(method)) app.addHttpMethod(method)
   }
 }
 
