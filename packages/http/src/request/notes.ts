@@ -18,7 +18,7 @@ export interface LineCounts {
 declare module 'fastify' {
   interface FastifyRequest {
     [trace]?: RequestTrace | undefined
-    /** The name of the admitted holder. Empty or `undefined` before. */
+    /** The name of the admitted holder. */
     [tokenName]?: string
     [plantId]?: PlantId
     [errorNumber]?: number

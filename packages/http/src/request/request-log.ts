@@ -53,8 +53,8 @@ export function createRequestLog(
 
 /** Names, traces and logs every request. */
 export function logRequests(app: FastifyInstance, logRequest: RequestLog, begin?: RequestTracer): void {
-  for (const noted of [trace, plantId, errorNumber, lineCounts]) app.decorateRequest(noted, undefined)
-  app.decorateRequest(tokenName, '')
+  for (const noted of [trace, tokenName, plantId, errorNumber, lineCounts])
+    app.decorateRequest(noted, undefined)
   app.addHook('onRequest', (request, reply, done) => {
     request[trace] = begin?.(request)
     reply.header(requestIdField, request.id)
