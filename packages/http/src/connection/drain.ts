@@ -23,7 +23,6 @@ export function announceStop(server: Server): void {
   connectionsOf(server).isDraining = true
   // For answers whose headers have left without `Connection: close`.
   server.keepAliveTimeout = 1
-  server.keepAliveTimeoutBuffer = 0
 }
 
 /**
