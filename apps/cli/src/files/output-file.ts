@@ -1,4 +1,5 @@
-import { createWriteStream, existsSync, realpathSync, statSync } from 'node:fs'
+import { existsSync, realpathSync, statSync } from 'node:fs'
+import { open } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { Option } from '@commander-js/extra-typings'
@@ -38,10 +39,12 @@ export async function writeOutput(
 ): Promise<void> {
   if (file === '-') return pipeline(pieces, process.stdout, { end: false })
   try {
-    // The next buffer is filled while this one is written.
-    await replaceFile(file, { force }, partial =>
-      pipeline(pieces, createWriteStream(partial, { flags: 'wx', mode, highWaterMark: bufferBytes })),
-    )
+    await replaceFile(file, { force }, async partial => {
+      // A stream that is destroyed while it opens its file would still make it, after it was removed.
+      await using handle = await open(partial, 'wx', mode)
+      // The next buffer is filled while this one is written.
+      await pipeline(pieces, handle.createWriteStream({ highWaterMark: bufferBytes }))
+    })
   } catch (error) {
     throw (error as NodeJS.ErrnoException).syscall === undefined ? error : fileFailure(file, error)
   }
