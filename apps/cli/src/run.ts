@@ -6,16 +6,11 @@ import { program } from './program.ts'
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(exitCodes.outputClosed)
 })
-quietly(program)
-
-/** Runs a command, and resolves to its exit code. Prints its failure. */
-export async function run(args: readonly string[]): Promise<number> {
-  try {
-    await program.parseAsync(args, { from: 'user' })
-    return exitCodes.done
-  } catch (error) {
-    return report(error, args.includes('--json'))
-  }
+try {
+  quietly(program)
+  await program.parseAsync()
+} catch (error) {
+  process.exitCode = report(error)
 }
 
 /** Makes commander throw, so that one place ends the process. */
@@ -28,10 +23,11 @@ function quietly(command: CommandUnknownOpts): void {
   for (const each of command.commands) quietly(each)
 }
 
-function report(error: unknown, json: boolean): number {
+function report(error: unknown): number {
   // Commander has printed its message, and help is not an error.
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.done : exitCodes.usage
   const message = oneLine(explain(error as Error))
+  const json = process.argv.includes('--json')
   process.stderr.write(json ? `${JSON.stringify({ error: message })}\n` : `plant-store: ${message}\n`)
   if (error instanceof StoreInUseError) return exitCodes.inUse
   return error instanceof Failure ? error.exitCode : exitCodes.failed

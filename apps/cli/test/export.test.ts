@@ -10,11 +10,11 @@ import { parse } from 'csv-parse/sync'
 import { stringify } from 'csv-stringify/sync'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { anyPlants } from './any-plants.ts'
-import { NearPlace } from './near-place.ts'
+import { Place } from './place.ts'
 
-let place: NearPlace
+let place: Place
 beforeEach(() => {
-  place = new NearPlace()
+  place = new Place()
 })
 afterEach(() => place[Symbol.asyncDispose]())
 
@@ -42,7 +42,7 @@ describe(`what is exported (seed ${seed})`, () => {
   ])('as %s is the same store once it is imported, and the same %s', async (first, second) => {
     await load(anyPlants(seed, 3_000))
     const { stdout: whole } = await place.run(['export', '--format', first])
-    await using other = new NearPlace()
+    await using other = new Place()
     expect(await other.run(['import', '-', '--json', '--strict'], whole)).toMatchObject({
       code: 0,
       stderr: '',
@@ -82,7 +82,7 @@ describe(`what is exported (seed ${seed})`, () => {
     }
     await load(plants)
     const { stdout } = await place.run(['export'])
-    await using other = new NearPlace()
+    await using other = new Place()
     expect((await other.run(['import', '-', '--strict'], stringify(rows, options))).stderr).toBe('')
     expect((await other.run(['export'])).stdout).toBe(stdout)
   })
@@ -159,7 +159,7 @@ test('a reader that has enough ends it without a word', async () => {
 test('an export while a server writes is of one moment', async () => {
   await load(some)
   const server = await place.serve()
-  const exporting = place.start(['export']).result
+  const exporting = place.run(['export'])
   let ended = false
   exporting.finally(() => {
     ended = true

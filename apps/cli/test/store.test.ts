@@ -8,13 +8,13 @@ import { openSnapshot } from '@plant-store/persistence'
 import { schemaVersion } from '@plant-store/persistence/testing'
 import Database from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { NearPlace } from './near-place.ts'
+import { Place } from './place.ts'
 
 const cli = fileURLToPath(new URL('../dist/main.js', import.meta.url))
 
-let place: NearPlace
+let place: Place
 beforeEach(() => {
-  place = new NearPlace()
+  place = new Place()
 })
 afterEach(() => place[Symbol.asyncDispose]())
 
@@ -45,7 +45,7 @@ test('a backup under load opens, passes the check, and holds every create answer
   })
   for (const name of ['first.db', 'second.db']) {
     const before = [...answered]
-    const { code, stdout, stderr } = await place.start(['backup', name, '--json']).result
+    const { code, stdout, stderr } = await place.run(['backup', name, '--json'])
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     const duringOrBefore = answered.length
     const ids = await idsIn(`file:${place.path(name)}`)
@@ -343,7 +343,7 @@ describe('from a damaged store', () => {
       unread: missing,
       damagedPages: 3,
     })
-    await using other = new NearPlace()
+    await using other = new Place()
     await other.run(['import', '-', '--strict'], readFileSync(place.path('plants.ndjson')))
     expect(await other.count()).toBe(lines.length)
   })

@@ -20,16 +20,15 @@ import { parsePlant } from '@plant-store/domain'
 import type { StartedCommand } from '@plant-store/harness'
 import { openArchive } from '@plant-store/persistence'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { NearPlace } from './near-place.ts'
-import type { Place } from './place.ts'
+import { Place } from './place.ts'
 
 // What can be at the path that something is written to: a store, open or not, its log, a link, what a killed run left.
 
-let place: NearPlace
+let place: Place
 let other: Place
 beforeEach(async () => {
-  place = new NearPlace()
-  other = new NearPlace()
+  place = new Place()
+  other = new Place()
   await place.load(0, 20)
 })
 afterEach(async () => {

@@ -11,11 +11,11 @@ import {
   mintWebhookId,
 } from '@plant-store/webhooks'
 import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest'
-import { NearPlace } from './near-place.ts'
+import { Place } from './place.ts'
 
-let place: NearPlace
+let place: Place
 beforeEach(() => {
-  place = new NearPlace()
+  place = new Place()
 })
 afterEach(() => place[Symbol.asyncDispose]())
 
