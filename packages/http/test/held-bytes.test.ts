@@ -153,6 +153,20 @@ test('a page ends where its texts reach the bound, and Link goes on behind it', 
   expect(pages).toEqual([[1n, 2n, 3n], [4n], [5n, 6n, 7n], []])
 })
 
+test('what may be long is not even read while there is no room for it', async () => {
+  const read = vi.fn()
+  const page = async () => read() ?? []
+  const find = async () => read()
+  await using store = await start({ heldBytesMax: mib, pageTextBytesMax: mib / 2 }, { page, find })
+  const { client } = store
+  using wire = await client.open()
+  const head = plantRequest(client, '', [`content-length: ${mib}`]).toString('latin1')
+  wire.send(head.replace('content-length: 0\r\n', ''), ' '.repeat(300_000))
+  await expect.poll(() => Math.max(...store.bytesRead())).toBeGreaterThan(300_000)
+  for (const path of ['/plants', '/plants/1']) assertFailure(await client.ask('GET', path), 50305)
+  expect(read).not.toHaveBeenCalled()
+})
+
 test('a body that was refused, and then broken, breaks nothing else', async () => {
   const letGo = Promise.withResolvers<void>()
   const page: PlantRepository['page'] = async () => {

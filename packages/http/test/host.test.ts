@@ -1,5 +1,5 @@
 import { AccessError, type Gate } from '@plant-store/access'
-import { createPlantStore, DomainError, isDomainError, plantIdMax } from '@plant-store/domain'
+import { createPlantStore, DomainError, isDomainError, parsePlant, plantIdMax } from '@plant-store/domain'
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
 import {
   answerFailure,
@@ -92,6 +92,15 @@ test('it counts wrong tokens, although the host passes only one throttle', async
   expect([await guess('/north'), await guess('/south')]).toEqual([40102, 40102])
   expect([await guess('/north'), await guess('/south'), await guess('/open')]).toEqual([42901, 42901, 40102])
   expect((await app.inject({ url: '/north/plants', headers })).statusCode).toBe(200)
+})
+
+test('it keeps to the limits that the host passes', async () => {
+  const app = fastify()
+  const store = newStore()
+  for (const id of [1n, 2n]) await store.create(parsePlant({ id, name: 'n' }))
+  app.register(plantRoutes, { store, gate, limits: { pageTextBytesMax: 1 } })
+  const page = await app.inject({ url: '/plants', headers })
+  expect(page.json()).toEqual([{ id: 1, name: 'n' }])
 })
 
 test('it describes our operations under its prefix, beside its own', async () => {
