@@ -53,6 +53,7 @@ async function start(plants: Partial<PlantRepository> = {}) {
   return {
     client,
     open,
+    server,
     /** Resolves once the server has stopped listening, to the promise of `drain`. */
     async drain(timeoutMs: number) {
       const drained = drain(server, timeoutMs)
@@ -120,6 +121,26 @@ test('connections that the system has accepted are served, however many', async 
   expect(accepted).toBe(clients.length)
   expect(server.listenerCount('connection')).toBe(listeners)
   for (const client of clients) client.destroy()
+})
+
+test('a request that arrives between both steps of a stop waits, and its answer is the last', async () => {
+  await using server = await start()
+  const { client, open } = server
+  using wire = await client.open()
+  wire.send(request)
+  assertSuccess(await wire.answer(asked), { status: 'ok' })
+  await stopListening(server.server)
+  const arrived = once(server.server, 'request')
+  wire.send(request)
+  const [, response] = await arrived
+  for (let turn = 0; turn < 20; turn++) await nextTurn()
+  expect(response.headersSent).toBe(false)
+  const drained = drain(server.server, patienceMs)
+  const answer = await wire.answer(asked)
+  assertSuccess(answer, { status: 'ok' })
+  expect(answer.headers.get('connection')).toBe('close')
+  wire[Symbol.dispose]()
+  expect([await drained, open.size]).toEqual([0, 0])
 })
 
 test('connections that never end coming delay the stop by half a second at most', async () => {
