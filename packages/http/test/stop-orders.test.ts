@@ -141,6 +141,7 @@ test('a request that arrives between both steps of a stop waits, and its answer 
   expect(answer.headers.get('connection')).toBe('close')
   wire[Symbol.dispose]()
   expect([await drained, open.size]).toEqual([0, 0])
+  expect(await drain(server.server, patienceMs)).toBe(0)
 })
 
 test('connections that never end coming delay the stop by half a second at most', async () => {
