@@ -107,6 +107,7 @@ test('a connection without a request stays open for half a second, for a request
   vi.advanceTimersByTime(100)
   for (const wire of [silent, idle]) expect(await wire.closed()).toHaveLength(0)
   expect(await drained).toBe(0)
+  expect(vi.getTimerCount()).toBe(0)
 })
 
 test('connections that the system has accepted are served, however many', async () => {
