@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { DomainError, type Plant, parsePlant } from '@plant-store/domain'
 import {
   createDatabase,
@@ -130,6 +130,13 @@ test('does not wait longer than it may for a lock, and goes on when it is free',
   const answers = Array.from({ length: 200 }, (_, n) =>
     unavailable(n % 2 === 0 ? storage.plants.find(plant(1n).id) : storage.plants.insert(plant(BigInt(n)))),
   )
+  await nextTurn()
+  // It would have its turn only after those, and as much time as they had.
+  const late = storage.plants.insert(plant(1_000n))
+  await expect(late).rejects.toMatchObject({
+    code: 'store-unavailable',
+    message: 'the store did not answer in time',
+  })
   await Promise.all(answers)
   await other.query('rollback')
   expect((await eventually(() => storage.plants.find(plant(1n).id)))?.plant).toEqual(plant(1n))

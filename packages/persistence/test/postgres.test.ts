@@ -10,7 +10,14 @@ import {
 import { createMemoryPlantRepository, plantRepositoryContract } from '@plant-store/domain/testing'
 import type { TestDatabase } from '@plant-store/harness/postgres'
 import { createTestDatabase } from '@plant-store/harness/vitest'
-import { openStorage, type Storage } from '@plant-store/persistence'
+import {
+  attachStorage,
+  type Commit,
+  openStorage,
+  type SharedStorage,
+  type Storage,
+  type StoreState,
+} from '@plant-store/persistence'
 import pg from 'pg'
 import {
   afterAll,
@@ -23,6 +30,7 @@ import {
   test,
   vi,
 } from 'vitest'
+import { defaultGroupCommitLimits } from '../src/group-commit.ts'
 import {
   type Connection,
   connect,
@@ -111,6 +119,57 @@ test('what waits between two commits is written before the store closes', async 
   await first
   await own[Symbol.asyncDispose]()
   expect(await Promise.all(others)).toEqual(Array(25).fill('inserted'))
+})
+
+test('a store that is joined has the same plants, reports its own commits, and closes its connections', async () => {
+  await using own = await createTestDatabase()
+  const begunMs = performance.now()
+  const store = await openStorage({ url: own.url })
+  const commits: Commit[] = []
+  const onCommit = (commit: Commit) => void commits.push(commit)
+  const joined = await attachStorage(store.share?.() as SharedStorage, { onCommit })
+  await store.plants.insert(plant(1, 'a'))
+  expect(await joined.plants.insert(plant(2, 'b'))).toBe('inserted')
+  expect((await store.plants.find(plant(2, '').id))?.plant).toEqual(plant(2, 'b'))
+  expect(commits).toEqual([{ changes: 1, ms: expect.any(Number) }])
+  expect(commits[0]?.ms).toBeLessThan(performance.now() - begunMs)
+  await joined[Symbol.asyncDispose]()
+  await store[Symbol.asyncDispose]()
+  const others = `select pid from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`
+  await expect.poll(() => own.query(others)).toEqual([])
+})
+
+test('a server that is gone is an outage with its reason, and nothing looks for it once the store is closed', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const states: StoreState[] = []
+  const server = { hosts: ['postgres://127.0.0.1:1/a'], timeoutMs: 10_000 }
+  const gone = await attachStorage(
+    { kind: 'postgres', server, readConnectionsMax: 1, limits: defaultGroupCommitLimits },
+    { onStateChange: state => states.push(state) },
+  )
+  const reason = 'connect ECONNREFUSED 127.0.0.1:1'
+  await expect(gone.plants.find(plant(1, '').id)).rejects.toMatchObject({
+    code: 'store-unavailable',
+    message: 'the store is unavailable',
+    cause: { message: reason },
+  })
+  expect(states).toEqual([{ ready: false, reason }])
+  // Past the pause before the next attempt to connect, and before the next check.
+  await vi.advanceTimersByTimeAsync(500)
+  expect(vi.getTimerCount()).toBe(1)
+  await gone[Symbol.asyncDispose]()
+  expect(vi.getTimerCount()).toBe(0)
+})
+
+test('refuses a change while too many are pending, which is no outage', async () => {
+  const states: StoreState[] = []
+  const onStateChange = (state: StoreState) => void states.push(state)
+  await using own = await openStorage({ url: database.url, queueRowsMax: 1, onStateChange })
+  const first = own.plants.insert(plant(1, 'a'))
+  await expect(own.plants.insert(plant(2, 'b'))).rejects.toMatchObject({ code: 'store-busy' })
+  expect(await first).toBe('inserted')
+  expect(states).toEqual([])
 })
 
 test('refuses a read while ten thousand are pending, and answers those', async () => {

@@ -103,9 +103,9 @@ export function attachPostgres(
 
 /** The statements of requests on no rows: the check needs the same rights and a writable server. */
 const changesOfNoRows: readonly pg.QueryConfig[] = [
-  { name: 'savePlant', text: statements.change.savePlant, values: rowColumns.map(() => []) },
-  { name: 'removePlant', text: statements.change.removePlant, values: [[]] },
-  { name: 'markTokenUsed', text: statements.change.markTokenUsed, values: [[], []] },
+  { text: statements.change.savePlant, values: rowColumns.map(() => []) },
+  { text: statements.change.removePlant, values: [[]] },
+  { text: statements.change.markTokenUsed, values: [[], []] },
 ]
 
 /** Rejects with a DomainError after this time. The work continues, and a late change may be kept. */
