@@ -129,6 +129,8 @@ describe('a file that is written', () => {
 })
 
 describe('progress', () => {
+  const [hidesCursor, showsCursor, clearsLine] = ['\u001B[?25l', '\u001B[?25h', '\u001B[2K']
+
   /** A terminal, and what it was sent since it was last looked at. */
   function terminal(isTTY: boolean) {
     let text = ''
@@ -139,7 +141,7 @@ describe('progress', () => {
     const stream = Object.assign(new Writable({ write }), { isTTY, columns: 120 })
     vi.spyOn(process, 'stderr', 'get').mockReturnValue(stream as never)
     return () => {
-      const shown = stripVTControlCharacters(text)
+      const shown = text
       text = ''
       return shown
     }
@@ -160,19 +162,27 @@ describe('progress', () => {
 
   test('is a bar with words, and the words alone if the total is unknown', async () => {
     const shown = terminal(true)
+    const words = () => stripVTControlCharacters(shown())
+    const signals = process.listenerCount('SIGINT')
     {
       using progress = await showProgress('plant', true)
-      shown()
+      const [, atFirst] = shown().split(hidesCursor)
+      expect(stripVTControlCharacters(atFirst ?? '')).toBe('0 plants  0/s  0s')
       progress.update(3, 1, 4)
       progress.note('checking')
-      expect(shown()).toMatch(/^.*█{7,8}░{22,23} +25% {2}3 plants .* left {2}checking$/)
+      expect(words()).toMatch(/^.*█{7,8}░{22,23} +25% {2}3 plants .* left {2}checking$/)
       // More than was expected.
       progress.update(1_000, 5, 4)
       progress.note('storing')
-      expect(shown()).toMatch(/█{30} +100% {2}1,000 plants .* {2}storing$/)
+      expect(words()).toMatch(/█{30} +100% {2}1,000 plants .* {2}storing$/)
       progress.update(7, 7, 0)
       progress.note('counting')
-      expect(shown()).toMatch(/^[^█%]*7 plants {2}[\d,]+\/s {2}\ds {2}counting$/)
+      expect(words()).toMatch(/^[^█%]*7 plants {2}[\d,]+\/s {2}\ds {2}counting$/)
+      // The command ends, and with it the bar.
+      expect(process.listenerCount('SIGINT')).toBe(signals)
     }
+    const atLast = shown()
+    expect(atLast).toContain(showsCursor)
+    expect(atLast.endsWith(clearsLine)).toBe(true)
   })
 })

@@ -53,7 +53,9 @@ test('a secret is printed once, alone, and is in no list', async () => {
   const [, id] = /(wh_\w+)/.exec(added.stderr) as RegExpExecArray
   const listed = await place.run(['webhook', 'list'])
   expect(listed.stdout).toMatch(
-    new RegExp(`^ID +STATE +WAITING .* URL\n${id} +active +0 +0 +0 +- +- +https://shop.example/plants\n$`),
+    new RegExp(
+      `^ID +STATE +WAITING +GIVEN UP +MISSED +OLDEST +FAILING SINCE +URL\n${id} +active +0 +0 +0 +- +- +https://shop.example/plants\n$`,
+    ),
   )
   expect(await json('list')).toEqual([
     {
@@ -72,6 +74,8 @@ test('a secret is printed once, alone, and is in no list', async () => {
     },
   ])
   expect(await place.run(['webhook', 'log', `${id}`])).toMatchObject({ stdout: `Nothing waits for ${id}.\n` })
+  await json('remove', `${id}`)
+  expect(await place.run(['webhook', 'list'])).toMatchObject({ stdout: 'There are no webhooks.\n' })
 })
 
 test.each([
@@ -127,7 +131,9 @@ test('while a server runs: what fails is logged, paused, resumed, retried and re
     },
   ])
   const { stdout } = await place.run(['webhook', 'log', id])
-  expect(stdout).toMatch(/^PLANT +ADDED .*\n-9223372036854775808 +\S+ \S+ +\d+ +\S+ \S+ +answered 500\n$/)
+  expect(stdout).toMatch(
+    /^PLANT +ADDED +FAILED +NEXT ATTEMPT +REASON\n-9223372036854775808 +\S+ \S+ +\d+ +\S+ \S+ +answered 500\n$/,
+  )
   expect(await json('list')).toMatchObject([
     { id, state: 'paused', waiting: 1, failures: tried },
     { waiting: 1 },

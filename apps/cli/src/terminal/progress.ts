@@ -29,7 +29,6 @@ export async function showProgress(what: string, isShown: boolean): Promise<Prog
       hideCursor: true,
       clearOnComplete: true,
       gracefulExit: false,
-      forceRedraw: true,
     },
     Presets.shades_classic,
   )
