@@ -205,6 +205,7 @@ test('after its time it cuts the rest, and counts the requests that had arrived 
   gone.write(post)
   using whole = await client.open()
   whole.send(post)
+  using silent = await client.open()
   using half = await client.open()
   half.send(post.subarray(0, -1))
   await begun
@@ -214,7 +215,7 @@ test('after its time it cuts the rest, and counts the requests that had arrived 
   gone.resetAndDestroy()
   await new Promise(resolve => left.once('close', resolve))
   expect(await drained).toBe(1)
-  for (const wire of [idle, whole, half]) expect(await wire.closed()).toHaveLength(0)
+  for (const wire of [idle, whole, half, silent]) expect(await wire.closed()).toHaveLength(0)
   letGo()
 })
 
