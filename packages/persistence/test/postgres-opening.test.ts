@@ -44,6 +44,32 @@ describe('several processes on one database', () => {
     expect(await Promise.all(exits)).toEqual(contenders.map(() => [0, null]))
   })
 
+  test('of two that wait for their turn to migrate one does, and later ones do not wait', {
+    timeout: 20_000,
+  }, async () => {
+    await using database = await createTestDatabase()
+    const other = new pg.Client({ connectionString: database.url })
+    await other.connect()
+    // The same number in every release.
+    await other.query('select pg_advisory_lock(4815162342)')
+    const opening = [1, 2].map(() => openStorage({ url: database.url }))
+    const waiting = `select 1 from pg_locks join pg_database on pg_database.oid = database
+      where datname = current_database() and locktype = 'advisory' and not granted`
+    await expect.poll(() => database.query(waiting)).toHaveLength(2)
+    await other.query('select pg_advisory_unlock(4815162342)')
+    await using first = await opening[0]
+    await using second = await opening[1]
+    await Promise.all([first?.check(), second?.check()])
+    // Each migration writes the row at its next place.
+    expect(await database.query('select ctid::text as place from schema_version')).toEqual([
+      { place: '(0,2)' },
+    ])
+    await other.query('select pg_advisory_lock(4815162342)')
+    await using third = await openStorage({ url: database.url })
+    await third.check()
+    await other.end()
+  })
+
   test('a migration that the server rolls back is tried again', async () => {
     await using database = await createTestDatabase()
     const { pathname } = new URL(database.url)
