@@ -57,6 +57,11 @@ test('a server starts with any two time limits, also with one that Node holds ag
   assertFailure(await wire.answer(undefined), 40801)
 })
 
+test('an id of any length in a path is judged as one', async () => {
+  await using server = await start()
+  assertFailure(await server.client.askBare(`GET /plants/${'9'.repeat(1_000)}`), 40004, 'id')
+})
+
 test('connections beyond twice the limit are closed at once', async () => {
   await using server = await start({ limits: { connectionsMax: 3 } })
   const { service } = server

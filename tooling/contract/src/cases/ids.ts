@@ -100,7 +100,7 @@ export const idCases: readonly ContractCase[] = [
       const id = ownId()
       await create(client, { id, name: 'n' })
       assertSuccess(await client.ask('GET', `/plants/%3${`${id}`[0]}${`${id}`.slice(1)}`), { id, name: 'n' })
-      for (const path of [...refusedInPaths, '9'.repeat(1_000), `${id}%00`, `${id}%20`])
+      for (const path of [...refusedInPaths, `${id}%00`, `${id}%20`])
         assertFailure(await client.askBare(`GET /plants/${path}`), 40004, 'id')
     },
   }),
