@@ -3,7 +3,8 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { PassThrough } from 'node:stream'
 import { gzipSync } from 'node:zlib'
 import { until } from '@plant-store/harness'
-import { openSnapshot } from '@plant-store/persistence'
+import { openSnapshot, openStorage } from '@plant-store/persistence'
+import { mintSecret, type WebhookId } from '@plant-store/webhooks'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { Place } from './place.ts'
 
@@ -229,6 +230,16 @@ describe('what gzip compressed', () => {
 })
 
 describe('an import', () => {
+  test('announces what it imports, unless it is told not to', async () => {
+    await using storage = await openStorage({ url: place.url })
+    const webhook = { id: 'w' as WebhookId, url: 'https://a.example/', allowsPrivate: false }
+    await storage.webhooks.add({ ...webhook, createdAt: new Date() }, mintSecret())
+    await imported('{"id":1,"name":"n"}\n')
+    await imported('{"id":2,"name":"n"}\n', '--no-announce')
+    const log = await storage.outbox.log(webhook.id, 10)
+    expect(log.map(({ event }) => event.plant.id)).toEqual([1n])
+  })
+
   test('of nothing is none', async () => {
     expect(await imported('')).toMatchObject({ code: 0, read: 0 })
     expect(await imported(' \n\n')).toMatchObject({ code: 0, read: 0 })

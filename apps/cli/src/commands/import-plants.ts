@@ -13,7 +13,7 @@ import { jsonOption, print } from '../terminal/output.ts'
 import { showProgress } from '../terminal/progress.ts'
 import { inBatches } from './import-batches.ts'
 import { ImportCounts } from './import-counts.ts'
-import { openServer, openStore } from './import-target.ts'
+import { openTarget } from './import-target.ts'
 
 export const importPlants = new Command('import')
   .description('Import plants from NDJSON (one JSON object a line, as in POST /plants) or CSV.')
@@ -25,11 +25,6 @@ export const importPlants = new Command('import')
   )
   .option('--replace', 'replace plants whose ids are taken, instead of rejecting the lines')
   .option('--strict', 'stop at the first line that would be rejected, and keep nothing')
-  .addOption(
-    new Option('--to <url>', 'import into the store of a server, with the token in PLANT_STORE_TOKEN')
-      .argParser(serverUrl)
-      .conflicts(['replace', 'strict']),
-  )
   .option('--no-announce', 'send no webhooks for these plants')
   .option('--rejects <file>', 'the file for rejected lines (by default FILE.rejects.ndjson)')
   .option('--line-limit <bytes>', 'reject longer lines', lineLimit, lineBytesMaxDefault)
@@ -47,9 +42,6 @@ An optional member with nothing between the commas is absent. "" is an empty tex
 Plants are stored 20,000 at a time. After an interruption, run the import again: plants already stored are counted as
 such, or written again with --replace.
 
---to imports through a running server, which still serves other clients. URL is the part before /plants, such as
-http://127.0.0.1:3000. The server's body limit (1 MiB) applies to each line.
-
 --strict collects the plants beside the store (in the folder for temporary files, or in a temporary table of PostgreSQL)
 and stores them in one transaction at the end. A million plants take some seconds, in which servers cannot write to a
 store in a file and answer 503 after 5 s. On PostgreSQL only changes to the same plants wait.`,
@@ -62,14 +54,8 @@ function lineLimit(text: string): number {
   throw new InvalidArgumentError('It must be a number of bytes from 1024 to 268435456.')
 }
 
-function serverUrl(text: string): URL {
-  const url = URL.parse(text)
-  if (url !== null && ['http:', 'https:'].includes(url.protocol)) return url
-  throw new InvalidArgumentError('It must be an http or https URL.')
-}
-
 async function runImport(from: string, options: ReturnType<typeof importPlants.opts>): Promise<void> {
-  const { to, replace, strict = false, announce, lineLimit, json } = options
+  const { replace, strict = false, announce, lineLimit, json } = options
   const rejectsPath = options.rejects ?? `${from === '-' ? 'plant-store' : from}.rejects.ndjson`
   const signal = onInterrupt()
   const input = await openInput(from, signal)
@@ -80,10 +66,9 @@ async function runImport(from: string, options: ReturnType<typeof importPlants.o
       exitCodes.usage,
     )
   }
-  await using target =
-    to === undefined
-      ? await openStore(storeBeside(rejectsPath), replace ? 'replace' : 'keep', { strict, announce })
-      : openServer(to, serverToken(), { announce })
+  const url = storeUrl()
+  refuseStore(rejectsPath, url)
+  await using target = await openTarget(url, replace ? 'replace' : 'keep', { strict, announce })
   const writeRejects = createRejectsFile(rejectsPath)
   const counts = new ImportCounts()
   const startedMs = performance.now()
@@ -122,17 +107,4 @@ async function runImport(from: string, options: ReturnType<typeof importPlants.o
   if (interrupted)
     throw new Failure('interrupted: the plants counted above are stored', exitCodes.interrupted)
   if (counts.rejected > 0) process.exitCode = exitCodes.incomplete
-}
-
-/** @throws Failure if the file is part of the store */
-function storeBeside(file: string): string {
-  const url = storeUrl()
-  refuseStore(file, url)
-  return url
-}
-
-function serverToken(): string {
-  const { PLANT_STORE_TOKEN: token } = process.env
-  if (token) return token
-  throw new Failure('PLANT_STORE_TOKEN must be an access token of the server', exitCodes.usage)
 }

@@ -1,4 +1,3 @@
-import { createPlantClient } from '@plant-store/client'
 import { type AddOptions, idTaken, type Plant, type PlantId } from '@plant-store/domain'
 import { type LoadOutcome, type OnTaken, openArchive } from '@plant-store/persistence'
 
@@ -17,8 +16,8 @@ export interface Loaded {
   readonly reasons: ReadonlyMap<number, string>
 }
 
-/** Opens the store itself. Plants are stored batch by batch, or all at the end of a strict import. */
-export async function openStore(
+/** Opens the store. Plants are stored batch by batch, or all at the end of a strict import. */
+export async function openTarget(
   url: string,
   onTaken: OnTaken,
   { strict, ...adding }: AddOptions & { readonly strict: boolean },
@@ -45,23 +44,5 @@ function summed(plants: readonly Plant[], outcomes: readonly LoadOutcome[]): Loa
     replaced: countOf('replaced'),
     alreadyThere: countOf('already-there'),
     reasons: new Map(taken.map(([index, { id }]) => [index, idTaken(id).message])),
-  }
-}
-
-/** Long enough for a slow connection. */
-const timeoutMs = 60_000
-
-/** Opens a server, through `POST /plants/batch`. */
-export function openServer(baseUrl: URL, token: string, adding: AddOptions): ImportTarget {
-  const client = createPlantClient({ baseUrl, token, timeoutMs })
-  return {
-    async add(plants) {
-      const options = { ...adding, faultsMax: plants.length }
-      const { created, existing, faults } = await client.createMany(plants, options)
-      const reasons = new Map(faults.map(({ index, message }) => [index, message]))
-      return { inserted: created, replaced: 0, alreadyThere: existing, reasons }
-    },
-    keep: async () => 'kept',
-    async [Symbol.asyncDispose]() {},
   }
 }
