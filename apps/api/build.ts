@@ -7,7 +7,6 @@ await bundle(
   {
     main: 'src/main.ts',
     'http-thread': 'src/http-thread.ts',
-    'courier-thread': 'src/courier/courier-thread.ts',
     'writer-thread': fileURLToPath(import.meta.resolve('@plant-store/persistence/writer')),
   },
   { docs: join(http, '../docs') },

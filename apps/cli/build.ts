@@ -7,7 +7,6 @@ await bundle(
   {
     main: 'src/main.ts',
     'http-thread': fileURLToPath(import.meta.resolve('@plant-store/api/http-thread')),
-    'courier-thread': fileURLToPath(import.meta.resolve('@plant-store/api/courier-thread')),
     'writer-thread': fileURLToPath(import.meta.resolve('@plant-store/persistence/writer')),
   },
   { docs: join(http, '../docs') },

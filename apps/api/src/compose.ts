@@ -12,9 +12,6 @@ import { createStoreLog } from './store-log.ts'
 /** The share of the shutdown timeout for deliveries in progress, while requests are answered. */
 const courierStopShare = 0.5
 
-/** The number of its thread. HTTP threads count from 1. */
-const courierThread = -1
-
 export interface RunningService extends AsyncDisposable {
   /** The listening URL, with the base path of every route. */
   readonly url: string
@@ -34,7 +31,7 @@ export async function startService(
 ): Promise<RunningService> {
   const { logger, write: writeLog } = log
   await using starting = new AsyncDisposableStack()
-  const parts = await startAllButHttp(config, log, config.courier === 'on', starting)
+  const parts = await startAllButHttp(config, log, starting)
   const { storage, storeLog, counters, threads, metrics, courier } = parts
 
   await using _claim = await claimStart(config)
@@ -56,7 +53,7 @@ export async function startService(
     await threads.listen()
   }
   // Begins while requests are still answered. `startAllButHttp` waits for its end, before it closes the store.
-  starting.defer(() => void courier?.stop())
+  starting.defer(() => void courier.stop())
 
   const usesStoredTokens = config.accessTokens.length === 0
   // Last, as nobody would see the token of a failed start.
@@ -75,21 +72,8 @@ export async function startService(
   }
 }
 
-/** Starts a courier without an HTTP server. */
-export async function startCourierAlone(config: Config, log: ProcessLog): Promise<AsyncDisposable> {
-  await using starting = new AsyncDisposableStack()
-  const { courier } = await startAllButHttp(config, log, true, starting)
-  if (courier === undefined) throw new Error('DATABASE_URL: a store in memory is for one process')
-  return starting.move()
-}
-
 /** Opens the store, and starts the courier and the metrics port. The HTTP threads are left to the caller to start. */
-async function startAllButHttp(
-  config: Config,
-  { logger }: ProcessLog,
-  delivers: boolean,
-  starting: AsyncDisposableStack,
-) {
+async function startAllButHttp(config: Config, { logger }: ProcessLog, starting: AsyncDisposableStack) {
   const counters = createCounters(0)
   const storeLog = createStoreLog(logger, storageName(config.databaseUrl))
   const storage = starting.use(
@@ -106,14 +90,8 @@ async function startAllButHttp(
   )
 
   const threads = createHttpThreads()
-  const courier =
-    storage.share &&
-    startCourier(storage, storage.share, logger, {
-      delivers,
-      stopTimeoutMs: config.shutdownTimeoutMs * courierStopShare,
-      onStateChange: state => storeLog.note(courierThread, state),
-    })
-  starting.defer(() => courier?.stop())
+  const courier = startCourier(storage, logger, config.shutdownTimeoutMs * courierStopShare)
+  starting.defer(() => courier.stop())
   const metrics = createScrape(config.databaseUrl, storage, storeLog, counters, threads, courier)
   if (config.metricsPort !== undefined) {
     const { serveMetrics } = await import('./metrics-port.ts')

@@ -61,7 +61,6 @@ const readSettings = (read: Read) => ({
   } satisfies ServerLimits,
   trustedProxies: read('TRUST_PROXY', '', networkList),
   queueRowsMax: read('QUEUE_LIMIT', '10000', integer(1, 1_000_000)),
-  courier: read('COURIER', 'on', oneOf(['on', 'off'])),
   shutdownTimeoutMs: read('SHUTDOWN_TIMEOUT', '10s', duration),
   metricsPort: read('METRICS_PORT', '', optional(integer(1, 65_535))),
   tracesEndpoint: read('OTEL_EXPORTER_OTLP_ENDPOINT', '', optional(httpUrl)),

@@ -14,14 +14,14 @@ export function createScrape(
   storeLog: StoreLog,
   counters: Counters,
   threads: HttpThreads,
-  courier: Courier | undefined,
+  courier: Courier,
 ): () => Promise<string> {
   const scrape = async () => {
     // Loaded on the first scrape, which many processes never see.
-    const [{ default: prometheus }, figures, ofCourier = {}] = await Promise.all([
+    const [{ default: prometheus }, figures, ofCourier] = await Promise.all([
       import('prom-client'),
       threads.figures(),
-      courier?.figures(),
+      courier.figures(),
       // Without requests a failing store would go unnoticed. Its observer records what the check finds.
       withinScrapeTime(storage.check().catch(() => {})),
     ])

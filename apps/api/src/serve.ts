@@ -1,37 +1,13 @@
 import { explain, storageName } from '@plant-store/persistence'
-import { startCourierAlone, startService } from './compose.ts'
-import { type Config, readConfig } from './config.ts'
+import { startService } from './compose.ts'
+import { readConfig } from './config.ts'
 import { showFirstToken } from './first-token.ts'
-import { openLog, type ProcessLog } from './log.ts'
+import { openLog } from './log.ts'
 
 /** Runs the service that the environment describes until a signal arrives. Exits with 1 if that fails. */
-export function serve(): Promise<void> {
-  return run(async (config, log) => {
-    const service = await startService(config, log, process.stderr.isTTY === true)
-    log.logger.info({ url: service.url, database: storageName(config.databaseUrl) }, 'listening')
-    if (service.firstToken !== undefined) {
-      // The line that names the URL comes first.
-      await log.written()
-      showFirstToken(service.firstToken, service.url)
-    }
-    return service
-  })
-}
-
-/** Runs the courier until a signal arrives. Otherwise like {@link serve}. */
-export function runCourier(): Promise<void> {
-  return run(async (config, log) => {
-    const courier = await startCourierAlone(config, log)
-    log.logger.info({ database: storageName(config.databaseUrl) }, 'delivering')
-    return courier
-  })
-}
-
-type Start = (config: Config, log: ProcessLog) => Promise<AsyncDisposable>
-
-async function run(start: Start): Promise<void> {
+export async function serve(): Promise<void> {
   try {
-    await runUntilSignal(start)
+    await serveUntilSignal()
   } catch (error) {
     process.stderr.write(`plant-store: ${explain(error as Error).replaceAll('\n', '\nplant-store: ')}\n`)
     // Also if something cannot be closed.
@@ -39,7 +15,7 @@ async function run(start: Start): Promise<void> {
   }
 }
 
-async function runUntilSignal(start: Start): Promise<void> {
+async function serveUntilSignal(): Promise<void> {
   const config = readConfig(process.env)
   const pretty = config.logFormat === 'pretty' ? (await import('./pretty-log.ts')).prettyLines : undefined
   const log = openLog(config.logLevel, pretty)
@@ -57,9 +33,15 @@ async function runUntilSignal(start: Start): Promise<void> {
     log.exit(1)
   })
 
-  const running = await start(config, log)
+  const service = await startService(config, log, process.stderr.isTTY === true)
+  logger.info({ url: service.url, database: storageName(config.databaseUrl) }, 'listening')
+  if (service.firstToken !== undefined) {
+    // The line that names the URL comes first.
+    await log.written()
+    showFirstToken(service.firstToken, service.url)
+  }
   await stop
-  await running[Symbol.asyncDispose]()
+  await service[Symbol.asyncDispose]()
   logger.info('stopped')
 }
 

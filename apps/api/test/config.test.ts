@@ -47,7 +47,6 @@ const defaults = {
   },
   trustedProxies: [],
   queueRowsMax: 10_000,
-  courier: 'on',
   shutdownTimeoutMs: 10_000,
 }
 
@@ -116,7 +115,6 @@ describe('a right value is taken:', () => {
     ['HTTP_THREADS', '1', { httpThreads: 1 }],
     ['HTTP_THREADS', '64', { httpThreads: 64 }],
     ['QUEUE_LIMIT', '1', { queueRowsMax: 1 }],
-    ['COURIER', 'off', { courier: 'off' }],
     ['SHUTDOWN_TIMEOUT', '500ms', { shutdownTimeoutMs: 500 }],
     ['SHUTDOWN_TIMEOUT', '86400s', { shutdownTimeoutMs: 86_400_000 }],
   ])('%s=%s', (name, value, expected) => {
@@ -290,7 +288,6 @@ describe('a wrong value is refused, with the variable named:', () => {
       ],
     ],
     ['QUEUE_LIMIT', ['0', '1000001', 'many']],
-    ['COURIER', ['no', 'OFF', '0']],
     ['SHUTDOWN_TIMEOUT', ['0s', '10', 'never']],
   ])('%s', (name, values) => {
     for (const value of values) expect(wrongVariables({ [name]: value }), `${name}=${value}`).toEqual([name])

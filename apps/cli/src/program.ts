@@ -2,7 +2,6 @@ import { Command } from '@commander-js/extra-typings'
 import { defaultStoreUrl } from '@plant-store/persistence'
 import manifest from '../package.json' with { type: 'json' }
 import { backup, check, restore } from './commands/backups.ts'
-import { courier } from './commands/courier.ts'
 import { exportPlants } from './commands/export-plants.ts'
 import { importPlants } from './commands/import-plants.ts'
 import { serve } from './commands/serve.ts'
@@ -25,7 +24,6 @@ export const program = new Command('plant-store')
   .addCommand(serve)
   .addCommand(token)
   .addCommand(webhook)
-  .addCommand(courier)
   .addCommand(importPlants)
   .addCommand(exportPlants)
   .addCommand(backup)

@@ -9,6 +9,7 @@ import {
   type FailedAttempt,
   mintSecret,
   mintWebhookId,
+  signedHeaders,
 } from '@plant-store/webhooks'
 import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest'
 import { Place } from './place.ts'
@@ -28,19 +29,21 @@ async function json(...args: readonly string[]) {
   return JSON.parse(stdout)
 }
 
-/** Answers every request with this status, and keeps the header fields. */
-async function listen(status: number) {
-  const got: (readonly string[])[] = []
-  const server = createServer((request, response) => {
-    got.push(`${request.headers['webhook-signature']}`.split(' '))
-    response.writeHead(status).end()
+/** Fails as long as `status` is 500, and keeps what it got. */
+async function listen() {
+  const listener = { status: 500, got: [] as { body: string; headers: Record<string, string> }[] }
+  const server = createServer(async (request, response) => {
+    let body = ''
+    for await (const chunk of request.setEncoding('utf8')) body += chunk
+    listener.got.push({ body, headers: request.headers as Record<string, string> })
+    response.writeHead(listener.status).end()
   })
   await once(server.listen(0, '127.0.0.1'), 'listening')
   onTestFinished(() => {
     server.close()
     server.closeAllConnections()
   })
-  return { got, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/` }
+  return Object.assign(listener, { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/` })
 }
 
 test('a secret is printed once, alone, and is in no list', async () => {
@@ -87,27 +90,18 @@ test.each([
   await place.fails(['webhook', 'list'], 1, /no store/)
 })
 
-test.each(['remove', 'pause', 'resume', 'retry', 'rotate', 'log'])(
-  '%s knows no webhook by another name',
-  async command => {
-    await json('add', 'https://shop.example/')
-    await place.fails(
-      ['webhook', command, 'wh_0'],
-      1,
-      /there is no webhook wh_0: see plant-store webhook list/,
-    )
-  },
-)
-
-test('wrong usage is told in one line', async () => {
-  await place.fails(['webhook', 'rotate', 'wh_0', '--overlap', 'soon'], 2, /must be a time from now/)
-  for (const limit of ['0', '10000', 'x1', '1x'])
-    await place.fails(['webhook', 'log', 'wh_0', '--limit', limit], 2, /must be a number from 1 to 9999/)
-  await place.fails(['courier', 'now'], 2, /too many arguments/)
+test.each(['remove', 'retry', 'rotate', 'log'])('%s knows no webhook by another name', async command => {
+  await json('add', 'https://shop.example/')
+  await place.fails(['webhook', command, 'wh_0'], 1, /there is no webhook wh_0: see plant-store webhook list/)
 })
 
-test('while a server runs: what fails is logged, paused, resumed, retried and removed', async () => {
-  const listener = await listen(500)
+test('wrong usage is told in one line', async () => {
+  for (const limit of ['0', '10000', 'x1', '1x'])
+    await place.fails(['webhook', 'log', 'wh_0', '--limit', limit], 2, /must be a number from 1 to 9999/)
+})
+
+test('while a server runs: what fails is logged, retried and removed', async () => {
+  const listener = await listen()
   const server = await place.serve()
   const { id } = await json('add', listener.url, '--allow-private')
   const guarded = await json('add', listener.url.replace('http:', 'https:'))
@@ -116,34 +110,25 @@ test('while a server runs: what fails is logged, paused, resumed, retried and re
   await until('it was refused', async () => (await json('log', guarded.id))[0].reason === private_)
   await until('it failed', async () => (await json('log', id))[0].attempts > 0)
 
-  expect(await json('pause', id)).toEqual({ paused: id })
-  await until(
-    'the last attempt ends',
-    async () => (await json('log', id))[0].attempts === listener.got.length,
-  )
-  const tried = listener.got.length
   expect(await json('log', id)).toMatchObject([
-    {
-      plant: '-9223372036854775808',
-      attempts: tried,
-      reason: 'answered 500',
-      nextAttemptAt: expect.any(String),
-    },
+    { plant: '-9223372036854775808', reason: 'answered 500', nextAttemptAt: expect.any(String) },
   ])
   const { stdout } = await place.run(['webhook', 'log', id])
   expect(stdout).toMatch(
     /^PLANT +ADDED +FAILED +NEXT ATTEMPT +REASON\n-9223372036854775808 +\S+ \S+ +\d+ +\S+ \S+ +answered 500\n$/,
   )
   expect(await json('list')).toMatchObject([
-    { id, state: 'paused', waiting: 1, failures: tried },
+    { id, state: 'active', waiting: 1, failures: expect.any(Number) },
     { waiting: 1 },
   ])
-  expect(await json('rotate', id)).toEqual({ id, secret: expect.stringMatching(/^whsec_/) })
+  const rotated = await json('rotate', id)
+  expect(rotated).toEqual({ id, secret: expect.stringMatching(/^whsec_/) })
+  listener.status = 200
   expect(await json('retry', id)).toEqual({ retried: id })
-  expect(listener.got).toHaveLength(tried)
-  expect(await json('resume', id)).toEqual({ resumed: id })
-  await until('it is tried again', () => listener.got.length > tried)
-  expect([listener.got[0]?.length, listener.got[tried]?.length]).toEqual([1, 2])
+  await until('it is received', async () => (await json('list'))[0].waiting === 0)
+  const { body, headers } = listener.got.at(-1) as (typeof listener.got)[number]
+  const sentAtMs = Number(headers['webhook-timestamp']) * 1000
+  expect(headers).toMatchObject(signedHeaders(`${headers['webhook-id']}`, sentAtMs, body, rotated.secret))
   expect((await place.run(['webhook', 'remove', id])).stdout).toBe(`${id} is removed.\n`)
   expect(await json('list')).toMatchObject([{ id: guarded.id }])
 })
@@ -206,35 +191,16 @@ test('there may be 100 webhooks', async () => {
   await place.fails(['webhook', 'add', 'https://shop.example/'], 1, /there are 100 webhooks already/)
 })
 
-test('an old secret signs until the overlap ends', async () => {
+test('a retry ends a pause', async () => {
   const { id } = await json('add', 'https://shop.example/')
-  await json('rotate', id, '--overlap', '1s')
   await place.load(1, 1)
-  await using storage = await openStorage({ url: place.url })
-  await until('only the new one signs', async () => {
-    const claim = await storage.outbox.claim({ leaseMs: 60_000, rowsMax: 1, textBytesMax: 1_000 })
-    await storage.outbox.settle(claim as Claim, { delivered: [] })
-    return claim?.secrets.length === 1
-  })
-})
-
-test('a courier of its own delivers until it is stopped', async () => {
-  const listener = await listen(204)
-  await json('add', listener.url, '--allow-private')
-  await place.load(1, 3)
-  const courier = place.start(['courier'])
-  await until('all are delivered', () => listener.got.length === 3)
-  courier.process.kill('SIGTERM')
-  const { code, stdout } = await courier.result
-  expect(code).toBe(0)
-  const messages = stdout
-    .trim()
-    .split('\n')
-    .map(line => JSON.parse(line).msg)
-  expect(messages).toEqual(['delivering', 'stopping', 'stopped'])
-})
-
-test('a courier has nothing to do for a store in memory', async () => {
-  const { code, stderr } = await place.start(['courier'], { env: { DATABASE_URL: 'file::memory:' } }).result
-  expect([code, stderr]).toEqual([1, 'plant-store: DATABASE_URL: a store in memory is for one process\n'])
+  {
+    await using storage = await openStorage({ url: place.url })
+    const claim = (await storage.outbox.claim({ leaseMs: 60_000, rowsMax: 1, textBytesMax: 1 })) as Claim
+    const [first] = claim.deliveries as readonly [Delivery]
+    await storage.outbox.settle(claim, { delivered: [], failed: { id: first.id, reason: 'answered 500' } })
+  }
+  expect(await json('list')).toMatchObject([{ state: 'paused', givenUp: 1 }])
+  expect((await place.run(['webhook', 'retry', id])).stdout).toBe(`${id} is retried.\n`)
+  expect(await json('list')).toMatchObject([{ state: 'active', waiting: 1, failures: 0, failingSince: null }])
 })

@@ -95,6 +95,10 @@ export const migrations: readonly Migration[] = [
       .modifyEnd(tableOptions)
       .execute()
   },
+  async db => {
+    for (const column of ['former_secret', 'former_secret_until'])
+      await db.schema.alterTable('webhooks').dropColumn(column).execute()
+  },
 ]
 
 export const schemaVersion = migrations.length

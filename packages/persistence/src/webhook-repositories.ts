@@ -17,8 +17,6 @@ interface WebhookRow {
   allows_private: bigint
   created_at: bigint
   secret: WebhookSecret
-  /** Only while it is valid. */
-  former_secret: WebhookSecret | null
   is_paused: bigint
   failures: bigint
   failing_since: bigint | null
@@ -69,9 +67,7 @@ export function createWebhookRepositories({
         }
         return false
       },
-      pause: id => change('pauseWebhook', id),
-      resume: id => change('resumeWebhook', id),
-      rotate: (id, secret, overlapMs) => change('rotateSecret', id, secret, BigInt(overlapMs)),
+      rotate: (id, secret) => change('rotateSecret', id, secret),
       async retry(id) {
         while (await change('retryDeliveries', id));
         return change('retryWebhook', id)
@@ -87,9 +83,9 @@ export function createWebhookRepositories({
             await submit(release(row.id, lease, { delivered: [] }))
             continue
           }
-          const secrets = row.former_secret === null ? [row.secret] : [row.secret, row.former_secret]
-          const failingForMs = Number(row.failing_for_ms)
-          return { webhook: toWebhook(row), failingForMs, secrets, lease, deliveries: due.map(toDelivery) }
+          const { secret, failing_for_ms } = row
+          const claim = { webhook: toWebhook(row), failingForMs: Number(failing_for_ms), secret, lease }
+          return { ...claim, deliveries: due.map(toDelivery) }
         }
         return undefined
       },

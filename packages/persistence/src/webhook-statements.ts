@@ -37,8 +37,7 @@ export function webhookStatements(db: Kysely<Tables>, { now, announce, given, af
   }
   const webhooks = sql`
     select id, url, allows_private, created_at, secret, is_paused, failures, failing_since, lease,
-      coalesce(${now} - failing_since, 0) as failing_for_ms,
-      case when former_secret_until > ${now} then former_secret end as former_secret
+      coalesce(${now} - failing_since, 0) as failing_for_ms
     from webhooks`
   const due = sql`next_at <= ${now}`
   const deliveries = sql`select position, version, id, name, tag, added_at, attempts, next_at, reason from outbox`
@@ -90,16 +89,8 @@ export function webhookStatements(db: Kysely<Tables>, { now, announce, given, af
         from ${given({ id: 'text', url: 'text', allows_private: 'bigint', created_at: 'bigint', secret: 'text' })}
         where true on conflict do nothing ${affected('id')}`,
       removeWebhook: sql`delete from webhooks where id in (select id from ${webhook}) ${affected('id')}`,
-      pauseWebhook: update(sql`is_paused = 1`, webhook),
-      resumeWebhook: update(
-        sql`is_paused = 0, failures = 0, failing_since = null, next_claim_at = 0`,
-        webhook,
-      ),
       fillWebhook: update(sql`is_full = given.is_full`, given({ id: 'text', is_full: 'bigint' })),
-      rotateSecret: update(
-        sql`former_secret = webhooks.secret, former_secret_until = ${now} + given.overlap_ms, secret = given.secret`,
-        given({ id: 'text', secret: 'text', overlap_ms: 'bigint' }),
-      ),
+      rotateSecret: update(sql`secret = given.secret`, given({ id: 'text', secret: 'text' })),
       /** Only if the webhook is unchanged since it was read. */
       leaseWebhook: update(
         sql`lease = given.lease, leased_at = ${now}, leased_until = ${now} + given.lease_ms`,
@@ -123,7 +114,10 @@ export function webhookStatements(db: Kysely<Tables>, { now, announce, given, af
         }),
         isLeased,
       ),
-      retryWebhook: update(sql`next_claim_at = 0`, webhook),
+      retryWebhook: update(
+        sql`is_paused = 0, failures = 0, failing_since = null, next_claim_at = 0`,
+        webhook,
+      ),
       retryDeliveries: sql`
         update outbox set attempts = 0, next_at = 0 where position in (
           with named as (select id from ${webhook})

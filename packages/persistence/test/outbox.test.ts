@@ -231,7 +231,6 @@ test('a webhook that has nothing left to deliver once it is leased is released, 
     allows_private: 0n,
     created_at: 0n,
     secret: 's',
-    former_secret: null,
   }
   const state = { is_paused: 0n, failures: 0n, failing_since: null, failing_for_ms: 0n }
   const answers: Record<string, readonly object[]> = {

@@ -113,10 +113,10 @@ export function createCourier({
     if (failed !== undefined) reportFailure(claim, failed)
   }
 
-  const attempt = async ({ webhook, secrets }: Claim, { event }: Delivery, signal: AbortSignal) => {
+  const attempt = async ({ webhook, secret }: Claim, { event }: Delivery, signal: AbortSignal) => {
     const { url, allowsPrivate } = webhook
     const body = writeJsonRecord(event.plant)
-    const headers = signedHeaders(`added_${event.version}`, now(), body, secrets)
+    const headers = signedHeaders(`added_${event.version}`, now(), body, secret)
     try {
       const status = await post({ url, allowsPrivate, headers, body, signal })
       if (status >= 200 && status < 300) return 'received'

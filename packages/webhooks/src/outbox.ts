@@ -35,8 +35,7 @@ export interface Claim {
   readonly webhook: Webhook
   /** Since the first of its failures, or 0 without one. */
   readonly failingForMs: number
-  /** The valid secrets, newest first. */
-  readonly secrets: readonly WebhookSecret[]
+  readonly secret: WebhookSecret
   /** The unique name of this lease. */
   readonly lease: string
   /** The due deliveries in order of creation, at least one. */

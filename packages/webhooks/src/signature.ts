@@ -10,7 +10,7 @@ export function mintSecret(): WebhookSecret {
 }
 
 /**
- * Returns the header fields of a delivery (Standard Webhooks), with a signature for each secret.
+ * Returns the header fields of a signed delivery (Standard Webhooks).
  *
  * @param id the same in every attempt
  * @param body exactly the bytes sent
@@ -19,12 +19,10 @@ export function signedHeaders(
   id: string,
   sentAtMs: number,
   body: string,
-  secrets: readonly WebhookSecret[],
+  secret: WebhookSecret,
 ): Record<string, string> {
   const timestamp = `${Math.floor(sentAtMs / 1000)}`
-  const signatures = secrets.map(secret => {
-    const key = Buffer.from(secret.slice(prefix.length), 'base64')
-    return `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64')}`
-  })
-  return { 'webhook-id': id, 'webhook-timestamp': timestamp, 'webhook-signature': signatures.join(' ') }
+  const key = Buffer.from(secret.slice(prefix.length), 'base64')
+  const signature = createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64')
+  return { 'webhook-id': id, 'webhook-timestamp': timestamp, 'webhook-signature': `v1,${signature}` }
 }

@@ -12,11 +12,8 @@ export interface WebhookRepository {
   list(): Promise<readonly Webhook[]>
   /** Removes its pending deliveries too. */
   remove(id: WebhookId): Promise<boolean>
-  pause(id: WebhookId): Promise<boolean>
-  /** Ends a pause, and resets the number of failures. */
-  resume(id: WebhookId): Promise<boolean>
-  /** Sets a secret. The previous one also signs for this long, older ones no more. */
-  rotate(id: WebhookId, secret: WebhookSecret, overlapMs: number): Promise<boolean>
-  /** Makes every delivery that waits or was given up due at once, with no failed attempts. */
+  /** Replaces the secret. */
+  rotate(id: WebhookId, secret: WebhookSecret): Promise<boolean>
+  /** Makes every delivery that waits or was given up due at once, with no failed attempts. Ends a pause. */
   retry(id: WebhookId): Promise<boolean>
 }

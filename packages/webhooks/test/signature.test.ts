@@ -3,25 +3,23 @@ import fc from 'fast-check'
 import { Webhook } from 'standardwebhooks'
 import { expect, test } from 'vitest'
 
-test('the verifier of Standard Webhooks accepts every body, by the secret before a rotation and by the new one', () => {
-  const secrets = [mintSecret(), mintSecret()]
+test('the verifier of Standard Webhooks accepts every body', () => {
+  const secret = mintSecret()
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), fc.string({ minLength: 1 }), (text, id) => {
       const body = JSON.stringify({ id, name: text })
-      const headers = signedHeaders(id, Date.now(), body, secrets)
-      for (const secret of secrets)
-        expect(new Webhook(secret).verify(body, headers)).toEqual(JSON.parse(body))
+      const headers = signedHeaders(id, Date.now(), body, secret)
+      expect(new Webhook(secret).verify(body, headers)).toEqual(JSON.parse(body))
       expect(() => new Webhook(mintSecret()).verify(body, headers)).toThrow()
-      expect(() => new Webhook(secrets[0] as string).verify(`${body} `, headers)).toThrow()
+      expect(() => new Webhook(secret).verify(`${body} `, headers)).toThrow()
     }),
   )
 })
 
 test('the signature is the one that the standard gives as an example', () => {
   const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw' as never
-  const headers = signedHeaders('msg_p5jXN8AQM9LWM0D4loKWxJek', 1_614_265_330_999, '{"test": 2432232314}', [
-    secret,
-  ])
+  const body = '{"test": 2432232314}'
+  const headers = signedHeaders('msg_p5jXN8AQM9LWM0D4loKWxJek', 1_614_265_330_999, body, secret)
   expect(headers).toEqual({
     'webhook-id': 'msg_p5jXN8AQM9LWM0D4loKWxJek',
     'webhook-timestamp': '1614265330',

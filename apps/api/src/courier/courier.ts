@@ -1,15 +1,18 @@
-import { once } from 'node:events'
 import { setTimeout } from 'node:timers/promises'
-import { Worker } from 'node:worker_threads'
-import { type SharedStorage, type Storage, type StoreState, transferListOf } from '@plant-store/persistence'
-import type { CourierReport, WebhookFigures } from '@plant-store/webhooks'
+import type { Storage } from '@plant-store/persistence'
+import {
+  type CourierReport,
+  courierLimits,
+  createCourier,
+  type Post,
+  type WebhookFigures,
+} from '@plant-store/webhooks'
 import type { Logger } from 'pino'
 import { withinScrapeTime } from '../http-threads.ts'
 import { type Samples, sample } from '../metrics.ts'
-import type { CourierMessage, CourierThreadData } from './courier-thread.ts'
 
-/** The interval of looking for the first webhook. */
-const lookEveryMs = 1_000
+/** After a defect. */
+const restartDelayMs = 1_000
 
 export interface Courier {
   /** Resolves once deliveries in progress have ended and every lease is returned. */
@@ -17,22 +20,17 @@ export interface Courier {
   figures(): Promise<Samples>
 }
 
-export interface CourierOptions extends Omit<CourierThreadData, 'shared'> {
-  readonly onStateChange: (state: StoreState) => void
-}
-
-/** Starts the courier's thread, once a webhook exists. */
-export function startCourier(
-  storage: Storage,
-  share: () => SharedStorage,
-  logger: Logger,
-  { onStateChange, ...options }: CourierOptions,
-): Courier {
+/**
+ * Starts to deliver to the webhooks, on this thread.
+ *
+ * @param stopTimeoutMs for deliveries in progress during the stop
+ */
+export function startCourier(storage: Storage, logger: Logger, stopTimeoutMs: number): Courier {
   const stopping = new AbortController()
+  const aborting = new AbortController()
+  const signals = { stop: stopping.signal, abort: aborting.signal }
   const deliveries = new Map<string, number>()
-  const onMessage = (message: CourierMessage) => {
-    if (message.event === 'store') return onStateChange(message.state)
-    const { event, ...about } = message
+  const report = ({ event, ...about }: CourierReport) => {
     const [level, words] = lines[event]
     logger[level](about, words)
     const outcome = outcomes[event]
@@ -40,19 +38,15 @@ export function startCourier(
     const key = JSON.stringify({ webhook: about.webhook, outcome })
     deliveries.set(key, (deliveries.get(key) ?? 0) + ('count' in about ? about.count : 1))
   }
+  const { outbox, webhooks } = storage
+  const run = createCourier({ outbox, webhooks, post: createLazyPost(), report })
 
-  const { signal } = stopping
   const running = (async () => {
-    for (;;) {
-      await setTimeout(lookEveryMs, undefined, { signal }).catch(() => {})
-      if (signal.aborted) return
-      // The store reports its own failures.
-      const webhooks = await storage.webhooks.list().catch(() => [])
-      if (webhooks.length === 0) continue
-      const data = { shared: share(), ...options }
-      await runThread(data, onMessage, signal).catch(error => {
+    while (!stopping.signal.aborted) {
+      await run(signals).catch(async error => {
         // Requests are still answered.
         logger.error({ err: error }, 'the courier ended by a defect, and starts again')
+        await setTimeout(restartDelayMs, undefined, { signal: stopping.signal }).catch(() => {})
       })
     }
   })()
@@ -61,6 +55,7 @@ export function startCourier(
   return {
     stop() {
       stopping.abort()
+      setTimeout(stopTimeoutMs, undefined, { ref: false }).then(() => aborting.abort())
       return running
     },
     async figures() {
@@ -71,6 +66,15 @@ export function startCourier(
       const counted = [...deliveries].map(([key, count]) => sample(count, JSON.parse(key)))
       return { ...waiting, plant_store_deliveries_total: counted }
     },
+  }
+}
+
+/** Returns a `post` that loads the client for HTTP with the first delivery: many stores have no webhook. */
+function createLazyPost(): (post: Post) => Promise<number> {
+  let loading: Promise<(post: Post) => Promise<number>> | undefined
+  return async post => {
+    loading ??= import('./post.ts').then(({ createPost }) => createPost(courierLimits))
+    return (await loading)(post)
   }
 }
 
@@ -86,23 +90,6 @@ async function samplesOfOutbox({ outbox }: Storage): Promise<Samples> {
   }
 }
 
-/** Resolves when the thread has ended. Rejects with the error that ended it. */
-async function runThread(
-  data: CourierThreadData,
-  onMessage: (message: CourierMessage) => void,
-  signal: AbortSignal,
-): Promise<void> {
-  const worker = new Worker(new URL('./courier-thread.js', import.meta.url), {
-    workerData: data,
-    transferList: transferListOf(data.shared),
-  })
-  worker.on('message', onMessage)
-  const stop = () => worker.postMessage('stop')
-  if (signal.aborted) stop()
-  else signal.addEventListener('abort', stop)
-  await once(worker, 'exit')
-}
-
 /** Of the deliveries that a report is about, if any. */
 const outcomes: { readonly [Event in CourierReport['event']]?: string } = {
   delivered: 'received',
@@ -114,7 +101,7 @@ const lines = {
   delivered: ['debug', 'plants were announced'],
   'attempt-failed': ['warn', 'an announcement failed, and is tried again'],
   'given-up': ['error', 'an announcement was given up: see plant-store webhook log'],
-  paused: ['error', 'a webhook has failed for days and is paused: see plant-store webhook resume'],
+  paused: ['error', 'a webhook has failed for days and is paused: see plant-store webhook retry'],
   removed: ['warn', 'a webhook answered 410 and was removed'],
   full: ['error', 'too much waits for a webhook: new plants are not announced to it'],
   'no-longer-full': ['info', 'new plants are announced to the webhook again'],

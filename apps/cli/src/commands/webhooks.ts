@@ -4,7 +4,6 @@ import { mintSecret, mintWebhookId, parseWebhookUrl, type WebhookId } from '@pla
 import { exitCodes, Failure } from '../failure.ts'
 import { existingStoreUrl, storeUrl } from '../store-in-environment.ts'
 import { duration, grouped, jsonOption, minute, print, table } from '../terminal/output.ts'
-import { timeMs } from '../terminal/time.ts'
 
 /** Each costs a row for every new plant. */
 const webhooksMax = 100
@@ -77,17 +76,16 @@ const logWebhook = new Command('log')
   })
 
 const rotateSecret = new Command('rotate')
-  .description('Give a webhook a new secret and print it. The old one signs as well until the overlap ends.')
+  .description('Give a webhook a new secret and print it. The old one no longer signs.')
   .argument('<id>', 'of the webhook')
-  .option('--overlap <time>', 'such as 30min or 7d (by default 24h)', timeMs)
   .addOption(jsonOption)
-  .action(async (id, { overlap = timeMs('24h'), json }) => {
+  .action(async (id, { json }) => {
     const secret = mintSecret()
-    await change(id, webhooks => webhooks.rotate(id as WebhookId, secret, overlap))
+    await change(id, webhooks => webhooks.rotate(id as WebhookId, secret))
     print({ json }, { id, secret }, secret)
   })
 
-const simple = (name: 'remove' | 'pause' | 'resume' | 'retry', description: string, done: string) =>
+const simple = (name: 'remove' | 'retry', description: string, done: string) =>
   new Command(name)
     .description(description)
     .argument('<id>', 'of the webhook')
@@ -102,9 +100,7 @@ export const webhook = new Command('webhook')
   .addCommand(addWebhook)
   .addCommand(listWebhooks)
   .addCommand(simple('remove', 'Remove a webhook and all that waits for it.', 'removed'))
-  .addCommand(simple('pause', 'Deliver nothing for now. What is added waits.', 'paused'))
-  .addCommand(simple('resume', 'Deliver again what waits.', 'resumed'))
-  .addCommand(simple('retry', 'Try at once what failed, also what was given up.', 'retried'))
+  .addCommand(simple('retry', 'Try at once what failed, also what was given up. Ends a pause.', 'retried'))
   .addCommand(rotateSecret)
   .addCommand(logWebhook)
 

@@ -12,7 +12,7 @@ export interface MemoryOutbox extends Outbox {
 
 interface Kept {
   webhook: Webhook
-  secrets: readonly { readonly secret: WebhookSecret; readonly untilMs: number }[]
+  secret: WebhookSecret
   nextClaimMs: number
   leasedAtMs: number
   leasedUntilMs: number
@@ -51,7 +51,7 @@ export function createMemoryOutbox(now: () => number = Date.now): MemoryOutbox {
       async add(webhook, secret) {
         all.set(webhook.id, {
           webhook: { ...webhook, state: 'active', failures: 0 },
-          secrets: [{ secret, untilMs: Number.POSITIVE_INFINITY }],
+          secret,
           nextClaimMs: 0,
           leasedAtMs: 0,
           leasedUntilMs: 0,
@@ -63,21 +63,11 @@ export function createMemoryOutbox(now: () => number = Date.now): MemoryOutbox {
       },
       list: async () => [...all.values()].map(({ webhook }) => webhook),
       remove: async id => all.delete(id),
-      pause: changing(kept => {
-        kept.webhook = { ...kept.webhook, state: 'paused' }
-      }),
-      resume: changing(kept => {
-        kept.webhook = { ...restarted(kept.webhook), state: 'active' }
-        kept.nextClaimMs = 0
-      }),
-      rotate: changing((kept, secret: WebhookSecret, overlapMs: number) => {
-        const former = kept.secrets[0]?.secret as WebhookSecret
-        kept.secrets = [
-          { secret, untilMs: Number.POSITIVE_INFINITY },
-          { secret: former, untilMs: now() + overlapMs },
-        ]
+      rotate: changing((kept, secret: WebhookSecret) => {
+        kept.secret = secret
       }),
       retry: changing(kept => {
+        kept.webhook = { ...restarted(kept.webhook), state: 'active' }
         kept.nextClaimMs = 0
         for (const row of kept.rows) Object.assign(row, { attempts: 0, nextAttemptMs: now() })
       }),
@@ -102,10 +92,9 @@ export function createMemoryOutbox(now: () => number = Date.now): MemoryOutbox {
         bytes += textBytes(row.event.plant)
         if (bytes >= textBytesMax) break
       }
-      const secrets = kept.secrets.filter(({ untilMs }) => untilMs > now()).map(({ secret }) => secret)
-      const { webhook, lease } = kept
+      const { webhook, lease, secret } = kept
       const failingForMs = now() - (webhook.failingSince?.getTime() ?? now())
-      return { webhook, failingForMs, secrets, lease, deliveries }
+      return { webhook, failingForMs, secret, lease, deliveries }
     },
     async settle({ webhook, lease }: Claim, { delivered, failed }) {
       const kept = all.get(webhook.id)
