@@ -72,7 +72,7 @@ export async function startService(
   }
 }
 
-/** Opens the store, and starts the courier and the metrics port. The HTTP threads are left to the caller to start. */
+/** Opens the store, and starts the courier. The HTTP threads are left to the caller to start. */
 async function startAllButHttp(config: Config, { logger }: ProcessLog, starting: AsyncDisposableStack) {
   const counters = createCounters(0)
   const storeLog = createStoreLog(logger, storageName(config.databaseUrl))
@@ -93,10 +93,5 @@ async function startAllButHttp(config: Config, { logger }: ProcessLog, starting:
   const courier = startCourier(storage, logger, config.shutdownTimeoutMs * courierStopShare)
   starting.defer(() => courier.stop())
   const metrics = createScrape(config.databaseUrl, storage, storeLog, counters, threads, courier)
-  if (config.metricsPort !== undefined) {
-    const { serveMetrics } = await import('./metrics-port.ts')
-    starting.use(await serveMetrics(config, config.metricsPort, metrics))
-  }
-
   return { storage, storeLog, counters, threads, metrics, courier }
 }

@@ -62,7 +62,6 @@ const readSettings = (read: Read) => ({
   trustedProxies: read('TRUST_PROXY', '', networkList),
   queueRowsMax: read('QUEUE_LIMIT', '10000', integer(1, 1_000_000)),
   shutdownTimeoutMs: read('SHUTDOWN_TIMEOUT', '10s', duration),
-  metricsPort: read('METRICS_PORT', '', optional(integer(1, 65_535))),
   tracesEndpoint: read('OTEL_EXPORTER_OTLP_ENDPOINT', '', optional(httpUrl)),
 })
 
@@ -97,9 +96,6 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
   ) {
     const consequence = 'otherwise a request that waits for the database is closed without an answer'
     faults.push(`INACTIVITY_TIMEOUT must be longer than DATABASE_TIMEOUT: ${consequence}`)
-  }
-  if (config.metricsPort !== undefined && config.metricsPort === config.port) {
-    faults.push('METRICS_PORT must differ from PORT')
   }
   const { jwksUrl } = config.jwt
   const missing = jwtTogether.filter(name => !environment[name])

@@ -97,8 +97,6 @@ describe('a right value is taken:', () => {
     ['BASE_URL', 'https://example.org', { baseUrl: 'https://example.org/' }],
     ['BASE_URL', 'http://example.org:8080/store/', { baseUrl: 'http://example.org:8080/store/' }],
     ['BASE_URL', 'http://[::1]:8080/a-b_c.d~e/', { baseUrl: 'http://[::1]:8080/a-b_c.d~e/' }],
-    ['METRICS_PORT', '1', { metricsPort: 1 }],
-    ['METRICS_PORT', '65535', { metricsPort: 65_535 }],
     ['CORS_ORIGINS', 'https://example.org', { corsOrigins: ['https://example.org'] }],
     [
       'CORS_ORIGINS',
@@ -241,7 +239,6 @@ describe('a wrong value is refused, with the variable named:', () => {
         'http://:pass@a/',
       ],
     ],
-    ['METRICS_PORT', ['0', '65536', 'x', '9090.5']],
     [
       'CORS_ORIGINS',
       [
@@ -332,12 +329,6 @@ test('every wrong variable is named at once, a line each, with what it should be
   const lines = faultsOf(wrong)
   expect(lines.map(line => line.split(' ')[0]).sort()).toEqual(Object.keys(wrong).sort())
   for (const line of lines) expect(line).toMatch(/^[A-Z_]+ must be .{10,}$/)
-})
-
-test('the figures cannot have the port of the service', () => {
-  expect(faultsOf({ METRICS_PORT: '3000' })).toEqual(['METRICS_PORT must differ from PORT'])
-  expect(wrongVariables({ PORT: '80', METRICS_PORT: '80' })).toEqual(['METRICS_PORT'])
-  expect(readConfig({ PORT: '80', METRICS_PORT: '3000' })).toMatchObject({ port: 80, metricsPort: 3000 })
 })
 
 test('a refused token is not repeated in the message, which a log may keep', () => {

@@ -10,7 +10,7 @@ import {
   writeSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { freePort, type LogLine, type Server, startServer } from '@plant-store/harness'
+import { type LogLine, type Server, startServer } from '@plant-store/harness'
 import { startPostgres } from '@plant-store/harness/postgres'
 import { mayNotMount, temporaryFolder } from '@plant-store/harness/vitest'
 import { expect, onTestFinished, test } from 'vitest'
@@ -138,16 +138,15 @@ test('the figures are told although the files of the store cannot be looked at',
   const folder = temporaryFolder()
   const place = join(folder, 'data')
   mkdirSync(place)
-  const metricsPort = await freePort()
   await using server = await startServer({
     databaseUrl: `file:${join(place, 'store.db')}`,
-    environment: { ACCESS_TOKENS: token, METRICS_PORT: `${metricsPort}` },
+    environment: { ACCESS_TOKENS: token },
   })
   const moved = join(folder, 'moved')
   renameSync(place, moved)
   // A link to itself: to look behind it is an error, and not the absence of a file.
   symlinkSync(place, place)
-  const answer = await fetch(`http://127.0.0.1:${metricsPort}/metrics`)
+  const answer = await fetch(`${server.url}/metrics`, { headers: { authorization: `Bearer ${token}` } })
   expect(answer.status).toBe(200)
   expect(await answer.text()).not.toMatch(/^plant_store_size_bytes \d/m)
   await expect.poll(() => create(server, 1)).toEqual([503])

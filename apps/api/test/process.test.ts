@@ -195,18 +195,8 @@ test.each([
     async () => ({ PORT: `${await portTakenForTest()}` }),
     /^plant-store: cannot listen on PORT: address already in use 127/,
   ],
-  [
-    "a port for the figures that is another program's",
-    async () => ({ METRICS_PORT: `${await portTakenForTest()}` }),
-    /^plant-store: cannot listen on METRICS_PORT: address already in use 127/,
-  ],
   // TEST-NET-1 (RFC 5737) is nobody's address.
   ['an address that is not here', async () => ({ HOST: '192.0.2.1' }), notOurs],
-  [
-    'an address that is not here, for the figures',
-    async () => ({ HOST: '192.0.2.1', METRICS_PORT: '1' }),
-    notOurs,
-  ],
   ['a host that nobody knows', async () => ({ HOST: 'no-such-host.invalid' }), notOurs],
   ['a host with a port', async () => ({ HOST: 'localhost:3000' }), notOurs],
   ['a path of a socket', async () => ({ HOST: './plants.socket' }), notOurs],

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { Agent, request } from 'node:http'
 import { dirname, join } from 'node:path'
-import { freePort, startServer } from '@plant-store/harness'
+import { startServer } from '@plant-store/harness'
 import { expect, test } from 'vitest'
 import { prepareDatabase } from './database.ts'
 import { connectRaw, rawPost } from './raw-client.ts'
@@ -29,17 +29,13 @@ function samplesIn(text: string): Map<string, number> {
   return samples
 }
 
-test('the figures are those of all threads together, with a token or on a port of their own', async () => {
+test('the figures are those of all threads together', async () => {
   await using database = await prepareDatabase()
-  const metricsPort = await freePort()
   const file = database.url.replace(/^file:/, '')
   await using program = await startServer({
     databaseUrl: database.url,
-    environment: {
-      HTTP_THREADS: '3',
-      METRICS_PORT: `${metricsPort}`, // Of a token in the store it would be written down that it was used: a change as well.
-      ACCESS_TOKENS: token,
-    },
+    // Of a token in the store it would be written down that it was used: a change as well.
+    environment: { HTTP_THREADS: '3', ACCESS_TOKENS: token },
   })
   // The system spreads connections over the threads by their ports: with this many, none is left out.
   const clients = await Promise.all(Array.from({ length: 40 }, () => connectRaw(program.url)))
@@ -52,54 +48,49 @@ test('the figures are those of all threads together, with a token or on a port o
     }),
   )
 
-  const withToken = await fetch(`${program.url}/metrics`, { headers: { authorization: `Bearer ${token}` } })
-  expect(withToken.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8')
-  const onItsPort = await fetch(`http://127.0.0.1:${metricsPort}/metrics`)
-  expect(onItsPort.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8')
-  for (const text of [await withToken.text(), await onItsPort.text()]) {
-    const samples = samplesIn(text)
-    const created = 'method="POST",route="/plants",status="200"'
-    const refused = 'method="POST",route="/plants",status="400"'
-    expect(samples.get(`http_requests_total{${created}}`)).toBe(80)
-    expect(samples.get(`http_requests_total{${refused}}`)).toBe(40)
-    expect(samples.get(`http_request_duration_seconds_count{${created}}`)).toBe(80)
-    expect(samples.get(`http_request_duration_seconds_bucket{${created},le="+Inf"}`)).toBe(80)
-    expect(samples.get(`http_request_duration_seconds_sum{${created}}`)).toBeGreaterThan(0)
-    const buckets = [...samples].filter(([name]) =>
-      name.startsWith(`http_request_duration_seconds_bucket{${created}`),
-    )
-    expect(buckets.length).toBeGreaterThan(10)
-    const counts = buckets.map(([, count]) => count)
-    expect(counts).toEqual([...counts].sort((a, b) => a - b))
-    expect(samples.get('plant_store_waiting_changes')).toBe(0)
-    const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
-    expect(samples.get(`plant_store_build_info{version="${version}"}`)).toBe(1)
-    expect(samples.get('plant_store_ready')).toBe(1)
-    // The clients', and those that ask for the figures.
-    expect(samples.get('http_connections_open')).toBeGreaterThanOrEqual(40)
-    expect(samples.get('http_connections_open')).toBeLessThanOrEqual(44)
-    const files = readdirSync(dirname(file)).map(name => statSync(join(dirname(file), name)).size)
-    expect(samples.get('plant_store_size_bytes')).toBe(files.reduce((sum, size) => sum + size))
-    // Each change was in exactly one commit, whichever threads shared it.
-    expect(samples.get('plant_store_commit_changes_sum')).toBe(120)
-    expect(samples.get('plant_store_commit_seconds_count')).toBe(
-      samples.get('plant_store_commit_changes_count'),
-    )
-    expect(samples.get('plant_store_commit_seconds_sum')).toBeGreaterThan(0)
-    for (const thread of [0, 1, 2, 3]) {
-      expect(samples.get(`nodejs_eventloop_lag_max_seconds{thread="${thread}"}`)).toBeGreaterThanOrEqual(0)
-    }
-    expect(samples.get('process_cpu_user_seconds_total')).toBeGreaterThan(0)
-    expect(samples.get('process_resident_memory_bytes')).toBeGreaterThan(10_000_000)
-    expect(Math.abs(Date.now() / 1000 - (samples.get('process_start_time_seconds') ?? 0))).toBeLessThan(60)
+  const figures = () => fetch(`${program.url}/metrics`, { headers: { authorization: `Bearer ${token}` } })
+  const answer = await figures()
+  expect(answer.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8')
+  const samples = samplesIn(await answer.text())
+  const created = 'method="POST",route="/plants",status="200"'
+  const refused = 'method="POST",route="/plants",status="400"'
+  expect(samples.get(`http_requests_total{${created}}`)).toBe(80)
+  expect(samples.get(`http_requests_total{${refused}}`)).toBe(40)
+  expect(samples.get(`http_request_duration_seconds_count{${created}}`)).toBe(80)
+  expect(samples.get(`http_request_duration_seconds_bucket{${created},le="+Inf"}`)).toBe(80)
+  expect(samples.get(`http_request_duration_seconds_sum{${created}}`)).toBeGreaterThan(0)
+  const buckets = [...samples].filter(([name]) =>
+    name.startsWith(`http_request_duration_seconds_bucket{${created}`),
+  )
+  expect(buckets.length).toBeGreaterThan(10)
+  const counts = buckets.map(([, count]) => count)
+  expect(counts).toEqual([...counts].sort((a, b) => a - b))
+  expect(samples.get('plant_store_waiting_changes')).toBe(0)
+  const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
+  expect(samples.get(`plant_store_build_info{version="${version}"}`)).toBe(1)
+  expect(samples.get('plant_store_ready')).toBe(1)
+  // The clients', and those that ask for the figures.
+  expect(samples.get('http_connections_open')).toBeGreaterThanOrEqual(40)
+  expect(samples.get('http_connections_open')).toBeLessThanOrEqual(44)
+  const files = readdirSync(dirname(file)).map(name => statSync(join(dirname(file), name)).size)
+  expect(samples.get('plant_store_size_bytes')).toBe(files.reduce((sum, size) => sum + size))
+  // Each change was in exactly one commit, whichever threads shared it.
+  expect(samples.get('plant_store_commit_changes_sum')).toBe(120)
+  expect(samples.get('plant_store_commit_seconds_count')).toBe(
+    samples.get('plant_store_commit_changes_count'),
+  )
+  expect(samples.get('plant_store_commit_seconds_sum')).toBeGreaterThan(0)
+  for (const thread of [0, 1, 2, 3]) {
+    expect(samples.get(`nodejs_eventloop_lag_max_seconds{thread="${thread}"}`)).toBeGreaterThanOrEqual(0)
   }
+  expect(samples.get('process_cpu_user_seconds_total')).toBeGreaterThan(0)
+  expect(samples.get('process_resident_memory_bytes')).toBeGreaterThan(10_000_000)
+  expect(Math.abs(Date.now() / 1000 - (samples.get('process_start_time_seconds') ?? 0))).toBeLessThan(60)
 
   expect((await fetch(`${program.url}/metrics`)).status).toBe(401)
-  expect((await fetch(`http://127.0.0.1:${metricsPort}/plants`)).status).toBe(404)
-  expect((await fetch(`http://127.0.0.1:${metricsPort}/metrics`, { method: 'POST' })).status).toBe(405)
   for (const client of clients) client.socket.destroy()
   const open = async () => {
-    const text = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text()
+    const text = await (await figures()).text()
     return samplesIn(text).get('http_connections_open')
   }
   await expect.poll(open).toBeLessThanOrEqual(4)
