@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest'
-import { unreadPlants } from '../src/commands/export-plants.ts'
 import { fileFailure } from '../src/failure.ts'
 import { counted, duration, minute, rate, table } from '../src/terminal/output.ts'
 import { describeProgress } from '../src/terminal/progress.ts'
@@ -64,21 +63,3 @@ test('progress says how much, how fast, and how long it will take or has taken',
   expect(describeProgress({ ...done, value: 100 })).toBe('100%  3,000 plants  1,500/s  0s left')
   expect(describeProgress({ ...done, total: 0 })).toBe('3,000 plants  1,500/s  2s')
 })
-
-test.each([
-  [{ count: 10, pages: 0, plants: 0 }, 10, 0],
-  // The count comes from an index, which may itself be damaged.
-  [{ count: 8, pages: 0, plants: 0 }, 10, 0],
-  [{ count: 10, pages: 0, plants: 0 }, 7, 3],
-  [{ count: undefined, pages: 0, plants: 0 }, 10, 0],
-  [{ count: undefined, pages: 1, plants: 0 }, 10, null],
-  [{ count: undefined, pages: 0, plants: 1 }, 10, null],
-  [{ count: 10, pages: 1, plants: 2 }, 7, 3],
-  [{ count: 10, pages: 1, plants: 2 }, 8, 2],
-  [{ count: 10, pages: 1, plants: 2 }, 9, null],
-])(
-  'of a damaged store with %j, %i exported plants leave out %j',
-  ({ count, pages, plants }, exported, unread) => {
-    expect(unreadPlants({ count, unreadable: () => ({ pages, plants }) }, exported)).toBe(unread)
-  },
-)

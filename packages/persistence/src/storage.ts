@@ -100,10 +100,10 @@ export interface StoreSnapshot extends PlantSnapshot {
 export interface Salvage extends AsyncDisposable {
   /** The number of plants in the index of tags, or `undefined` if it is damaged too. */
   readonly count: number | undefined
-  /** Yields every plant on sound pages, in order of id. */
+  /** Yields every plant that can be read, in order of id. */
   plants(): AsyncIterable<readonly Plant[]>
-  /** Returns what `plants()` could not read so far: pages, and plants on sound pages with damaged overflow pages. */
-  unreadable(): { readonly pages: number; readonly plants: number }
+  /** Returns how many plants `plants()` could not read so far, or `undefined` if that is unknown. */
+  unread(): number | undefined
 }
 
 export interface RestoreReport extends StoreReport {

@@ -1,6 +1,6 @@
 import { Command, Option } from '@commander-js/extra-typings'
 import type { Plant } from '@plant-store/domain'
-import { openSalvage, openSnapshot, type Salvage } from '@plant-store/persistence'
+import { openSalvage, openSnapshot } from '@plant-store/persistence'
 import { advise } from '../damage.ts'
 import { exitCodes, Failure } from '../failure.ts'
 import { forceOption, refuseStore, writeOutput } from '../files/output-file.ts'
@@ -25,7 +25,7 @@ exporting that store writes the same bytes, on SQLite and PostgreSQL alike. Acce
 with token export and token import. While an export runs, the log of a file cannot shrink and PostgreSQL cannot vacuum:
 do not leave it waiting.
 
---damaged reads around damaged pages. The exit code is 3 if any plant could not be read. Import what it wrote into a new
+--damaged goes on after damaged pages. The exit code is 3 if any plant could not be read. Import what it wrote into a new
 store.`,
   )
   .action(async (file, { damaged, ...flags }) => {
@@ -60,31 +60,14 @@ async function exportAll(url: string, target: Target): Promise<void> {
 async function exportDamaged(url: string, target: Target): Promise<void> {
   await using salvage = await openSalvage(url)
   const { exported, seconds } = await write(salvage, target)
-  const { pages } = salvage.unreadable()
-  const unread = unreadPlants(salvage, exported)
+  const unread = salvage.unread() ?? null
   const words = `${counted(exported, 'plant')} exported in ${duration(seconds)}`
   if (unread === 0 || target.json) {
-    report(target, { exported, unread, damagedPages: pages, seconds }, `${words}; none missing`)
+    report(target, { exported, unread, seconds }, `${words}; none missing`)
   }
   if (unread === 0) return
   const others = unread === null ? 'an unknown number of others' : counted(unread, 'other')
-  throw new Failure(
-    `${words}; ${others} could not be read (${counted(pages, 'damaged page')})`,
-    exitCodes.incomplete,
-  )
-}
-
-/** Returns the number of missing plants, or `null` if a damaged index makes counting impossible. */
-export function unreadPlants(
-  { count, unreadable }: Pick<Salvage, 'count' | 'unreadable'>,
-  exported: number,
-): number | null {
-  const { pages, plants } = unreadable()
-  const isSound = pages === 0 && plants === 0
-  if (count === undefined) return isSound ? 0 : null
-  const others = count - exported
-  if (isSound) return Math.max(others, 0)
-  return others >= plants ? others : null
+  throw new Failure(`${words}; ${others} could not be read`, exitCodes.incomplete)
 }
 
 function report({ json, file, format }: Target, result: object, words: string): void {

@@ -1,7 +1,7 @@
 import Database from 'better-sqlite3'
 import { fileReason } from '../file-reason.ts'
 import { isDamage } from '../outage.ts'
-import { StoreDamagedError } from '../storage.ts'
+import { StoreDamagedError, StoreInUseError } from '../storage.ts'
 
 /** How long a connection waits for another's lock. */
 const busyTimeoutMs = 5_000
@@ -10,7 +10,7 @@ const busyTimeoutMs = 5_000
 export const inMemory = ':memory:'
 
 export function openConnection(file: string, options: Database.Options = {}): Database.Database {
-  const connection = new Database(file, { ...options, timeout: busyTimeoutMs })
+  const connection = new Database(file, { timeout: busyTimeoutMs, ...options })
   connection.defaultSafeIntegers(true)
   return connection
 }
@@ -28,6 +28,29 @@ export function openWriterConnection(file: string): Database.Database {
     // before the commit, and perhaps again.
     connection.pragma('cache_size = -16384')
     connection.pragma('journal_size_limit = 67108864')
+    return connection
+  })
+}
+
+/**
+ * Opens a store that may be damaged, takes its log into the file, and keeps other processes out until it is closed.
+ *
+ * @throws StoreInUseError if another process has it open
+ */
+export function openAlone(file: string): Database.Database {
+  return closeOnError(openConnection(file, { fileMustExist: true, timeout: 0 }), connection => {
+    connection.unsafeMode()
+    // Lets SQLite open a file that is shorter than its header says.
+    connection.pragma('writable_schema = on')
+    connection.pragma('locking_mode = exclusive')
+    try {
+      // Every connection with a log holds a shared lock, so only a single one gets the exclusive lock.
+      connection.pragma('wal_checkpoint(truncate)')
+      connection.exec('begin exclusive')
+    } catch (cause) {
+      if (!isBusy(cause)) throw cause
+      throw new StoreInUseError(`the store ${file} is in use: stop the server first`, { cause })
+    }
     return connection
   })
 }
@@ -67,11 +90,15 @@ function waitForLock(act: () => void): void {
       act()
       return
     } catch (error) {
-      const isBusy = (error as { code?: unknown }).code === 'SQLITE_BUSY'
-      if (!isBusy || performance.now() > until) throw error
+      if (!isBusy(error) || performance.now() > until) throw error
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, retryEveryMs)
     }
   }
+}
+
+/** Returns whether another process held the lock, so that nothing was written. */
+export function isBusy(error: unknown): boolean {
+  return `${(error as { code?: unknown }).code}`.startsWith('SQLITE_BUSY')
 }
 
 /** Returns the reason of SQLite or the system, in words that follow "because" or a colon. */

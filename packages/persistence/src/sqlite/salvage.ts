@@ -1,240 +1,142 @@
-import { closeSync, fstatSync, openSync } from 'node:fs'
 import { type Plant, parsePlant, plantIdMax, plantIdMin } from '@plant-store/domain'
 import type Database from 'better-sqlite3'
-import { isStore, knownVersion } from '../migrations.ts'
+import { isStore } from '../migrations.ts'
 import { type Salvage, StoreInUseError } from '../storage.ts'
-import { rowColumns, toPlant, type VersionedRow } from '../tables.ts'
-import { closeOnError, openConnection, reasonOf } from './connection.ts'
-import { versionOf } from './migrate.ts'
-import { openPages, type Pages, type StoredRow } from './pages.ts'
+import { type PlantRow, plantColumns, rowColumns, toPlant, typeOf } from '../tables.ts'
+import { closeOnError, openAlone, reasonOf } from './connection.ts'
 
 /**
- * Opens a damaged store exclusively, to read every plant on sound pages. The first page, which locates the tables, must
- * be sound.
+ * Opens a damaged store exclusively, to read every plant that SQLite can find. After a damaged page it goes on with the
+ * next id from which SQLite can read.
  *
  * @throws StoreInUseError, or Error
  */
 export function openSqliteSalvage(file: string): Salvage {
   try {
-    return salvage(file)
+    return closeOnError(openAlone(file), salvage)
   } catch (cause) {
     if (cause instanceof StoreInUseError) throw cause
     throw new Error(`nothing in the store ${file} can be read: ${reasonOf(cause)}`, { cause })
   }
 }
 
-function salvage(file: string): Salvage {
-  const connection = openAlone(file)
-  const descriptor = closeOnError(connection, () => openSync(file, 'r'))
-  using opening = new DisposableStack()
-  opening.adopt(descriptor, closeSync)
-  // Closed first: closing any descriptor of a file drops the process's locks on it.
-  opening.defer(() => connection.close())
-  const { root, columns } = findPlants(connection)
+/** Rows that are read ahead, to see which ids are out of order. A page of the usual size has fewer. */
+const aheadRows = 500
+
+/** Texts are bytes, as SQLite does not check that they are UTF-8. */
+type Row = Readonly<Record<string, unknown>> & { readonly id: bigint }
+
+function salvage(connection: Database.Database): Salvage {
+  const rowsFrom = connection.prepare<[bigint], Row>(
+    `select ${columnsIn(connection)} from plants where id >= ? order by id limit ${2 * aheadRows}`,
+  )
   const count = countInIndex(connection)
-  const pages = openPages(descriptor, fstatSync(descriptor).size)
-  const read: ReadPlant = (row, overflow) => readPlant(pages, columns, row, overflow)
-  const { leaves, uses, damagedPages } = findLeaves(pages, root, read)
-  const unreadable = { pages: damagedPages, plants: 0 }
-  const opened = opening.move()
+  let read = 0
+  let faults = 0
+
+  const isReadable = (id: bigint) =>
+    id > plantIdMax || unlessDamaged(() => (rowsFrom.get(id)?.id ?? id) >= id) === true
+  /**
+   * Returns the next id from which SQLite can read. Growing steps find one, and bisection the first. Steps that double
+   * would pass over more of what lies between damaged pages.
+   */
+  const readableAfter = (id: bigint) => {
+    let [below, above] = [id, id + 1n]
+    while (!isReadable(above)) [below, above] = [above, above + (above - id) / 4n + 1n]
+    while (above - below > 1n) {
+      const middle = (below + above) / 2n
+      if (isReadable(middle)) above = middle
+      else below = middle
+    }
+    return above
+  }
 
   return {
     count,
-    unreadable: () => unreadable,
+    unread() {
+      const others = (count ?? read) - read
+      if (faults === 0) return Math.max(others, 0)
+      return count === undefined || others < 0 ? undefined : others
+    },
     async *plants() {
-      for (const { page } of leaves) {
+      for (let from: bigint = plantIdMin; from <= plantIdMax; ) {
         // A reader faster than the disk would delay signals and timers.
         await new Promise(setImmediate)
-        const rows = rowsOf(pages, page)
-        // It was readable a moment ago: the disk fails.
-        if (rows === undefined) unreadable.pages++
-        const plants: Plant[] = []
-        for (const row of rows ?? []) {
-          const overflow = pages.overflowPages(row)
-          // If two rows point to a page, one of them is wrong, and both look alike.
-          const isItsOwn = overflow?.every(each => uses[each] === 1)
-          const plant = isItsOwn ? read(row, overflow) : undefined
-          if (plant === undefined) unreadable.plants++
-          else plants.push(plant)
-        }
+        const rows: Row[] = []
+        const isWhole = unlessDamaged(() => {
+          for (const row of rowsFrom.iterate(from)) rows.push(row)
+          return true
+        })
+        const isLast = rows.length < 2 * aheadRows
+        const ordered = inOrder(rows, from)
+        const sure = isLast || ordered.length <= aheadRows ? ordered : ordered.slice(0, -aheadRows)
+        const plants = sure.flatMap(row => unlessDamaged(() => parseRow(row)) ?? [])
+        if (!isWhole || ordered.length < rows.length || plants.length < sure.length) faults++
+        read += plants.length
         yield plants
+        if (isWhole && isLast) return
+        const last = sure.at(-1)?.id
+        from = isWhole && last !== undefined ? last + 1n : readableAfter(last ?? from)
       }
     },
     async [Symbol.asyncDispose]() {
-      opened.dispose()
+      connection.close()
     },
   }
 }
 
-/** Keeps other processes out, and checkpoints the log, so that the file has every page. */
-function openAlone(file: string): Database.Database {
-  return closeOnError(openConnection(file, { fileMustExist: true }), connection => {
-    connection.unsafeMode()
-    // Lets SQLite open a file that is shorter than its header says.
-    connection.pragma('writable_schema = on')
-    connection.pragma('busy_timeout = 0')
-    connection.pragma('locking_mode = exclusive')
-    try {
-      connection.pragma('wal_checkpoint(truncate)')
-      connection.exec('begin exclusive')
-    } catch (cause) {
-      if (!`${(cause as { code?: string }).code}`.startsWith('SQLITE_BUSY')) throw cause
-      throw new StoreInUseError(`the store ${file} is in use: stop the server first`, { cause })
-    }
-    return connection
-  })
-}
-
 /**
- * Returns the root page of the plants, and their columns.
+ * Returns the columns of a plant in SQL.
  *
  * @throws Error if the file is not a store, or a newer one
  */
-function findPlants(connection: Database.Database) {
-  const rootOf = new Map(
-    connection
-      .prepare<[], [string, bigint]>("select name, rootpage from sqlite_schema where type = 'table'")
-      .raw()
-      .all(),
-  )
-  if (!isStore([...rootOf.keys()])) throw new Error('it is empty')
-  refuseNewer(connection)
-  const names = connection.prepare("select name from pragma_table_info('plants')").pluck().all()
-  const columns = names.filter((name): name is keyof VersionedRow => rowColumns.some(known => known === name))
-  if (columns.length < names.length)
+function columnsIn(connection: Database.Database): string {
+  const namesOf = (sql: string) => connection.prepare(sql).pluck().all() as string[]
+  if (!isStore(namesOf("select name from sqlite_schema where type = 'table'"))) throw new Error('it is empty')
+  const found = namesOf("select name from pragma_table_info('plants')")
+  if (found.some(name => !rowColumns.some(known => known === name)))
     throw new Error('its plants have columns that this version does not know')
-  return { root: Number(rootOf.get('plants')), columns }
-}
-
-function refuseNewer(connection: Database.Database): void {
-  let version = Number.NaN
-  try {
-    version = versionOf(connection)
-  } catch {
-    // It is on a page of its own, which may be damaged.
-  }
-  if (Number.isInteger(version)) knownVersion(version)
+  const selected = plantColumns.map(column => {
+    if (!found.includes(column)) return `null as "${column}"`
+    return typeOf[column] === 'text' ? `cast("${column}" as blob) as "${column}"` : `"${column}"`
+  })
+  return selected.join(', ')
 }
 
 /** Returns the number of plants in the index of tags, or `undefined` if it is damaged too. */
 function countInIndex(connection: Database.Database): number | undefined {
-  type Entry = readonly [tag: Buffer | null, id: bigint]
-  let count = 0
-  let last: Entry = [null, plantIdMin - 1n]
-  try {
-    const entries = connection.prepare<[], Entry>(
-      'select cast(tag as blob), id from plants indexed by plants_by_tag order by tag, id',
-    )
-    for (const entry of entries.raw().iterate()) {
-      const order = compareTags(entry[0], last[0])
-      // Otherwise one page has replaced another.
-      if (order < 0 || (order === 0 && entry[1] <= last[1])) return undefined
-      last = entry
-      count++
-    }
-    return count
-  } catch {
-    return undefined
-  }
+  const sql = 'select count(*) as rows, count(distinct id) as ids from plants indexed by plants_by_tag'
+  const found = unlessDamaged(() => connection.prepare<[], { rows: bigint; ids: bigint }>(sql).get())
+  // If they differ, one page of the index is in the place of another.
+  return found && found.rows === found.ids ? Number(found.rows) : undefined
 }
 
-function compareTags(a: Buffer | null, b: Buffer | null): number {
-  if (a === null) return b === null ? 0 : -1
-  return b === null ? 1 : Buffer.compare(a, b)
+/** Drops rows whose id is too low or too high: their page is in the place of another. */
+function inOrder(rows: readonly Row[], from: bigint): Row[] {
+  let next = plantIdMax + 1n
+  const kept: Row[] = []
+  for (const row of rows.toReversed()) {
+    if (row.id < from || row.id >= next) continue
+    next = row.id
+    kept.push(row)
+  }
+  return kept.reverse()
 }
 
-/** A page of rows and the range of its ids: greater than `above`, up to `end`. */
-interface Leaf {
-  readonly page: number
-  readonly above: bigint
-  readonly upTo: bigint
-}
-
-/** Finds the pages of rows in order of id, including those that only a damaged page points to. */
-function findLeaves(pages: Pages, root: number, read: ReadPlant) {
-  const leaves: Leaf[] = []
-  const damaged: Leaf[] = []
-  /** The number of pointers to each page, up to two. */
-  const uses = new Uint8Array(pages.count + 1)
-  const use = (page: number) => {
-    uses[page] = Math.min((uses[page] as number) + 1, 2)
-  }
-  const take = (leaf: Leaf) => {
-    leaves.push(leaf)
-    for (const row of rowsOf(pages, leaf.page) ?? []) pages.overflowPages(row)?.forEach(use)
-  }
-  const visit = ({ page, above, upTo }: Leaf): void => {
-    const found = pages.tablePage(page)
-    const ids = found?.kind === 'leaf' ? idsOf(found.rows) : found?.children.map(child => child.upTo)
-    const isInPlace = uses[page] === 0 && ids?.every(id => id > above && id <= upTo)
-    if (found === undefined || !isInPlace) {
-      damaged.push({ page, above, upTo })
-      return
-    }
-    use(page)
-    if (found.kind === 'leaf') {
-      take({ page, above, upTo })
-      return
-    }
-    let from = above
-    for (const child of found.children) {
-      visit({ ...child, above: from })
-      from = child.upTo
-    }
-    visit({ page: found.last, above: from, upTo })
-  }
-  visit({ page: root, above: plantIdMin - 1n, upTo: plantIdMax })
-
-  let end = plantIdMin - 1n
-  for (const leaf of damaged.length > 0 ? orphans(pages, uses, read) : []) {
-    const isMissing = damaged.some(({ above, upTo }) => leaf.above >= above && leaf.upTo <= upTo)
-    // Of two pages with the same ids, the second is a copy.
-    if (!isMissing || leaf.above < end) continue
-    take(leaf)
-    end = leaf.upTo
-  }
-  return { leaves: leaves.sort(inOrder), uses, damagedPages: damaged.length }
-}
-
-/** Returns pages of plants that no sound page points to. Returns none if freed pages cannot be told from them. */
-function orphans(pages: Pages, uses: Uint8Array, read: ReadPlant): Leaf[] {
-  const free = pages.freePages()
-  if (free === undefined) return []
-  const found: Leaf[] = []
-  for (const [page, count] of uses.entries()) {
-    if (count > 0 || free.has(page)) continue
-    const rows = rowsOf(pages, page) ?? []
-    const [first, last] = [rows[0], rows.at(-1)]
-    const isOfPlants = rows.some(row => read(row, pages.overflowPages(row)) !== undefined)
-    if (first && last && isOfPlants) found.push({ page, above: first.id - 1n, upTo: last.id })
-  }
-  return found.sort(inOrder)
-}
-
-const inOrder = (a: Leaf, b: Leaf) => (a.above < b.above ? -1 : 1)
-const idsOf = (rows: readonly StoredRow[]) => rows.map(({ id }) => id)
-
-function rowsOf(pages: Pages, page: number): readonly StoredRow[] | undefined {
-  const found = pages.tablePage(page)
-  return found?.kind === 'leaf' ? found.rows : undefined
-}
-
-type ReadPlant = (row: StoredRow, overflow: readonly number[] | undefined) => Plant | undefined
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /** Parses the plant like outside input, as its row may be anything. */
-function readPlant(
-  pages: Pages,
-  columns: readonly (keyof VersionedRow)[],
-  ...[row, overflow]: Parameters<ReadPlant>
-): Plant | undefined {
-  const values = overflow && pages.columns(row, overflow)
-  // A row older than a column is shorter.
-  if (values === undefined || values.length > columns.length || values[0] !== null) return undefined
-  const stored = columns.map((column, n) => [column, n === 0 ? row.id : (values[n] ?? null)])
-  const { version, ...plant } = Object.fromEntries(stored)
-  if (typeof version === 'string') return undefined
+function parseRow(row: Row): Plant {
+  const values = Object.entries(row).map(([column, value]) => [
+    column,
+    value instanceof Uint8Array ? utf8.decode(value) : value,
+  ])
+  return parsePlant(toPlant(Object.fromEntries(values) as PlantRow))
+}
+
+function unlessDamaged<Result>(read: () => Result): Result | undefined {
   try {
-    return parsePlant(toPlant(plant))
+    return read()
   } catch {
     return undefined
   }

@@ -7,6 +7,7 @@ import {
   checkpointPages,
   closeOnError,
   detailedReasonOf,
+  isBusy,
   openWriterConnection,
 } from './connection.ts'
 import { prepareTransaction } from './transaction.ts'
@@ -83,7 +84,7 @@ function runTogether(first: MessagePort, batch: readonly Change[]): void {
     }
   } catch (error) {
     const reason = detailedReasonOf(error)
-    if (!isLockedOut(error) && !recover()) {
+    if (!isBusy(error) && !recover()) {
       beginOutage(reason)
     }
     for (const { port, changes } of taken) answer(port, { reason, changes })
@@ -92,11 +93,6 @@ function runTogether(first: MessagePort, batch: readonly Change[]): void {
 
 function answer(port: MessagePort, message: WriterAnswer): void {
   port.postMessage(message)
-}
-
-/** Returns whether another process held the lock throughout, so that nothing was written. */
-function isLockedOut(error: unknown): boolean {
-  return `${(error as { code?: unknown }).code}`.startsWith('SQLITE_BUSY')
 }
 
 const displaced = 'its file was removed, moved or replaced: put it back, or stop the server'
