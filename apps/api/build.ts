@@ -6,7 +6,7 @@ const http = fileURLToPath(import.meta.resolve('@plant-store/http/server'))
 await bundle(
   {
     main: 'src/main.ts',
-    'http-thread': 'src/http-thread.ts',
+    'http-thread': 'src/http/http-thread.ts',
     'writer-thread': fileURLToPath(import.meta.resolve('@plant-store/persistence/writer')),
   },
   { docs: join(http, '../docs') },

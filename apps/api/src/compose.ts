@@ -1,13 +1,13 @@
 import { openStorage, storageName } from '@plant-store/persistence'
 import type { Config } from './config.ts'
-import { createCounters } from './counters.ts'
 import { startCourier } from './courier/courier.ts'
 import { makeFirstToken } from './first-token.ts'
-import { createHttpThreads } from './http-threads.ts'
-import { claimStart, findPort, listeningUrl } from './listening.ts'
-import type { ProcessLog } from './log.ts'
-import { createScrape } from './scrape.ts'
-import { createStoreLog } from './store-log.ts'
+import { startHttpThreads } from './http/http-threads.ts'
+import { claimStart, findPort, listeningUrl } from './http/listening.ts'
+import { createCounters } from './signals/counters.ts'
+import type { ProcessLog } from './signals/log.ts'
+import { createScrape } from './signals/scrape.ts'
+import { createStoreLog } from './signals/store-log.ts'
 
 /** The share of the shutdown timeout for deliveries in progress, while requests are answered. */
 const courierStopShare = 0.5
@@ -26,34 +26,47 @@ export interface RunningService extends AsyncDisposable {
  */
 export async function startService(
   config: Config,
-  log: ProcessLog,
+  { logger, write: writeLog }: ProcessLog,
   showsToken: boolean,
 ): Promise<RunningService> {
-  const { logger, write: writeLog } = log
   await using starting = new AsyncDisposableStack()
-  const parts = await startAllButHttp(config, log, starting)
-  const { storage, storeLog, counters, threads, metrics, courier } = parts
 
+  // The store, on SQLite with its writer thread.
+  const counters = createCounters(0)
+  const storeLog = createStoreLog(logger, storageName(config.databaseUrl))
+  const storage = starting.use(
+    await openStorage({
+      url: config.databaseUrl,
+      timeoutMs: config.databaseTimeoutMs,
+      readConnectionsMax: config.databasePoolMax,
+      queueRowsMax: config.queueRowsMax,
+      onCommit: counters.onCommit,
+      onStateChange: state => storeLog.note(0, state),
+    }).catch(cause => {
+      throw new Error(`DATABASE_URL: ${cause.message}`, { cause })
+    }),
+  )
+  const courier = starting.use(startCourier(storage, logger, config.shutdownTimeoutMs * courierStopShare))
+
+  // The threads that answer requests. This one only supervises, so it reacts to a signal at once.
   await using _claim = await claimStart(config)
   const listening = { ...config, port: await findPort(config) }
-  if (storage.share === undefined) {
-    // Imported only if needed: with HTTP threads, this thread does without Fastify.
-    const { openThreadServer } = await import('./thread-server.ts')
-    const alone = { ...listening, httpThreads: 1 }
-    const server = starting.use(await openThreadServer(alone, storage, logger, counters, metrics))
-    await server.listen()
-  } else {
-    // This thread only supervises, so it reacts to a signal at once.
-    starting.use(threads)
-    await threads.start(listening, storage.share, thread => ({
-      metrics,
+  const threads = starting.use(
+    await startHttpThreads(listening, storage, thread => ({
+      // Called once the thread listens.
+      metrics: () => scrape(),
       writeLog,
       onStateChange: state => storeLog.note(thread, state),
-    }))
-    await threads.listen()
-  }
-  // Begins while requests are still answered. `startAllButHttp` waits for its end, before it closes the store.
-  starting.defer(() => void courier.stop())
+    })),
+  )
+  const scrape = createScrape(config.databaseUrl, storeLog, {
+    check: storage.check,
+    own: () => counters.read(storage.pending()),
+    others: [courier.figures, ...threads.figures],
+  })
+  await threads.listen()
+  // The courier's stop begins while requests are still answered.
+  starting.defer(() => courier.stop())
 
   const usesStoredTokens = config.accessTokens.length === 0
   // Last, as nobody would see the token of a failed start.
@@ -70,28 +83,4 @@ export async function startService(
     firstToken,
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   }
-}
-
-/** Opens the store, and starts the courier. The HTTP threads are left to the caller to start. */
-async function startAllButHttp(config: Config, { logger }: ProcessLog, starting: AsyncDisposableStack) {
-  const counters = createCounters(0)
-  const storeLog = createStoreLog(logger, storageName(config.databaseUrl))
-  const storage = starting.use(
-    await openStorage({
-      url: config.databaseUrl,
-      timeoutMs: config.databaseTimeoutMs,
-      readConnectionsMax: config.databasePoolMax,
-      queueRowsMax: config.queueRowsMax,
-      onCommit: counters.onCommit,
-      onStateChange: state => storeLog.note(0, state),
-    }).catch(cause => {
-      throw new Error(`DATABASE_URL: ${cause.message}`, { cause })
-    }),
-  )
-
-  const threads = createHttpThreads()
-  const courier = startCourier(storage, logger, config.shutdownTimeoutMs * courierStopShare)
-  starting.defer(() => courier.stop())
-  const metrics = createScrape(config.databaseUrl, storage, storeLog, counters, threads, courier)
-  return { storage, storeLog, counters, threads, metrics, courier }
 }

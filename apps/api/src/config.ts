@@ -4,7 +4,7 @@ import { isatty } from 'node:tty'
 import { isBearerToken } from '@plant-store/access'
 import type { ServerLimits } from '@plant-store/http/server'
 import { type JwtAlgorithm, jwtAlgorithms, parseJwksUrl } from '@plant-store/jwt/settings'
-import { defaultStoreUrl, parseStoreUrl, type StoreLocation } from '@plant-store/persistence'
+import { defaultStoreUrl, parseStoreUrl } from '@plant-store/persistence'
 import ipaddr from 'ipaddr.js'
 
 /** Its message has one line for each invalid variable. */
@@ -91,7 +91,7 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
   const { inactivityTimeoutMs, connectionsMax } = config.serverLimits
   if (
     faults.length === 0 &&
-    hasTimeout[parseStoreUrl(config.databaseUrl).kind] &&
+    parseStoreUrl(config.databaseUrl).kind === 'postgres' &&
     inactivityTimeoutMs <= config.databaseTimeoutMs
   ) {
     const consequence = 'otherwise a request that waits for the database is closed without an answer'
@@ -114,13 +114,6 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
 
 const jwtTogether = ['JWT_ISSUER', 'JWT_AUDIENCE', 'JWT_JWKS_URL']
 const jwtAlone = ['JWT_ALGORITHMS', 'JWT_CLOCK_SKEW']
-
-/** The stores to which DATABASE_TIMEOUT applies. */
-const hasTimeout: Readonly<Record<StoreLocation['kind'], boolean>> = {
-  file: false,
-  memory: false,
-  postgres: true,
-}
 
 const optional =
   <Value>(parse: (text: string) => Value) =>

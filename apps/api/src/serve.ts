@@ -1,8 +1,9 @@
+import { setFlagsFromString } from 'node:v8'
 import { explain, storageName } from '@plant-store/persistence'
 import { startService } from './compose.ts'
 import { readConfig } from './config.ts'
 import { showFirstToken } from './first-token.ts'
-import { openLog } from './log.ts'
+import { openLog } from './signals/log.ts'
 
 /** Runs the service that the environment describes until a signal arrives. Exits with 1 if that fails. */
 export async function serve(): Promise<void> {
@@ -16,8 +17,12 @@ export async function serve(): Promise<void> {
 }
 
 async function serveUntilSignal(): Promise<void> {
+  // For the threads. With V8's defaults, pages of long texts pile up to several times the memory in use.
+  setFlagsFromString('--initial-old-space-size=32')
+  setFlagsFromString('--heap-growing-percent=50')
   const config = readConfig(process.env)
-  const pretty = config.logFormat === 'pretty' ? (await import('./pretty-log.ts')).prettyLines : undefined
+  const pretty =
+    config.logFormat === 'pretty' ? (await import('./signals/pretty-log.ts')).prettyLines : undefined
   const log = openLog(config.logLevel, pretty)
   const { logger } = log
   const stop = firstSignal().then(signal => {

@@ -31,7 +31,6 @@ const names = new Set<string>()
 
 beforeAll(async () => {
   await using server = await startServer({
-    databaseUrl: 'file::memory:',
     environment: { ACCESS_TOKENS: 'token' },
   })
   const headers = { authorization: 'Bearer token', 'content-type': 'application/json' }

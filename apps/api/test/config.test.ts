@@ -82,7 +82,6 @@ describe('a right value is taken:', () => {
     ['HOST', '[::1]', { host: '::1' }],
     ['PORT', '0', { port: 0 }],
     ['PORT', '65535', { port: 65_535 }],
-    ['DATABASE_URL', 'file::memory:', { databaseUrl: 'file::memory:' }],
     ['DATABASE_URL', 'file:/var/lib/plants.db', { databaseUrl: 'file:/var/lib/plants.db' }],
     ['DATABASE_URL', 'file:///var/lib/plants.db', { databaseUrl: 'file:///var/lib/plants.db' }],
     ['DATABASE_URL', 'file:///var/lib/50%25%3F.db', { databaseUrl: 'file:///var/lib/50%25%3F.db' }],

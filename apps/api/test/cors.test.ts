@@ -9,7 +9,7 @@ import { connectRaw } from './raw-client.ts'
 
 const token = 'given-by-configuration'
 const start = (more: Record<string, string>) =>
-  startServer({ databaseUrl: 'file::memory:', environment: { ACCESS_TOKENS: token, ...more } })
+  startServer({ environment: { ACCESS_TOKENS: token, ...more } })
 const corsHeaders = (answer: Response) =>
   [...answer.headers.keys()].filter(name => name.startsWith('access-control-'))
 const preflight = {

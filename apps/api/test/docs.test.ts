@@ -76,7 +76,6 @@ function lightness(color: string): number {
 
 const openService = (baseUrl = '') =>
   startServer({
-    databaseUrl: 'file::memory:',
     environment: { ACCESS_TOKENS: token, BASE_URL: baseUrl },
   })
 

@@ -3,7 +3,6 @@ import { expect, test } from 'vitest'
 
 test('a program whose log nobody reads any more stops when it is told to', async () => {
   await using server = await startServer({
-    databaseUrl: 'file::memory:',
     environment: { ACCESS_TOKENS: 'given' },
   })
   server.process.stdout.destroy()

@@ -298,21 +298,6 @@ test('the tokens of ACCESS_TOKENS work, no other does, none is made and none is 
   expect(without.output()).toContain(noToken)
 })
 
-test('a store in memory makes no file and is empty again after a restart', async () => {
-  const folder = temporaryFolder()
-  for (let start = 0; start < 2; start++) {
-    await using program = await startServer({
-      folder,
-      environment: { DATABASE_URL: 'file::memory:', ACCESS_TOKENS: 'secret' },
-    })
-    const { url } = program
-    expect((await post(url, 'secret', { id: 1, name: 'a' })).status).toBe(200)
-    expect((await post(url, 'secret', { id: 1, name: 'a' })).status).toBe(400)
-    expect(await program.end()).toBe(0)
-    expect(readdirSync(folder)).toEqual([])
-  }
-})
-
 test('DATABASE_URL says where the store is, from where the program was started', async () => {
   const folder = temporaryFolder()
   await using program = await startServer({

@@ -14,7 +14,6 @@ interface RequestLine {
 
 async function startLogged(environment: Record<string, string> = {}) {
   const program = await startServer({
-    databaseUrl: 'file::memory:',
     environment: { ACCESS_TOKENS: token, ...environment },
   })
   return {

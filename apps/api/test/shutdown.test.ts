@@ -5,7 +5,7 @@ import { parsePlantId } from '@plant-store/domain'
 import { type Server, startServer } from '@plant-store/harness'
 import { isThorough } from '@plant-store/harness/vitest'
 import { openStorage } from '@plant-store/persistence'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { prepareDatabase } from './database.ts'
 import { connectRaw, rawPost } from './raw-client.ts'
 
@@ -120,106 +120,101 @@ test('a client that reconnects when its connection is closed is answered or refu
   expect(cut).toEqual([])
 })
 
-describe.each([
-  ['a file, on two threads', async () => prepareDatabase()],
-  ['memory, on one thread', async () => ({ url: 'file::memory:', [Symbol.asyncDispose]: async () => {} })],
-])('a store in %s', (_name, prepare) => {
-  const start = (database: { url: string }, more: Record<string, string> = {}) =>
-    startServer({
-      databaseUrl: database.url,
-      environment: { ACCESS_TOKENS: token, HTTP_THREADS: '2', ...more },
-    })
-
-  test('what is under way is finished, readiness says so, and everyone else is turned away', async () => {
-    await using database = await prepare()
-    await using program = await start(database)
-    const silent = await connectRaw(program.url)
-    const idle = await connectRaw(program.url)
-    idle.send('GET /readyz HTTP/1.1\r\nHost: h\r\n\r\n')
-    expect(await idle.answer()).toMatchObject({ status: 200, body: '{"status":"ready"}' })
-    const posting = await connectRaw(program.url)
-    const post = rawPost(token, '{"id": 1, "name": "slow"}')
-    posting.send(post.slice(0, -10))
-    const asking = await connectRaw(program.url)
-    asking.send('GET /readyz HTTP/1.1\r\nHost: h\r\n')
-    // A round trip later the server has seen all of the above.
-    const other = await connectRaw(program.url)
-    other.send('GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n')
-    expect(await other.answer()).toMatchObject({ status: 200 })
-
-    const ended = program.end('SIGTERM')
-    await refusesConnections(program)
-    expect(await silent.answer()).toBeUndefined()
-    expect(await idle.answer()).toBeUndefined()
-    // Those of a terminal and of a package manager that passes it on.
-    void program.end('SIGTERM')
-    void program.end('SIGINT')
-
-    asking.send('\r\n')
-    const readiness = await asking.answer()
-    expect(readiness).toMatchObject({ status: 503 })
-    expect(JSON.parse(readiness?.body ?? '')).toMatchObject({ error: 50303 })
-    expect(readiness?.headers.get('connection')).toBe('close')
-    posting.send(post.slice(-10))
-    const created = await posting.answer()
-    expect(created).toMatchObject({ status: 200, body: '{"name":"slow"}' })
-    expect(created?.headers.get('connection')).toBe('close')
-    expect(await asking.answer()).toBeUndefined()
-    expect(await posting.answer()).toBeUndefined()
-    expect(await ended).toEqual(endedWell)
+const start = (database: { url: string }, more: Record<string, string> = {}) =>
+  startServer({
+    databaseUrl: database.url,
+    environment: { ACCESS_TOKENS: token, HTTP_THREADS: '2', ...more },
   })
 
-  test('requests sent one behind the other are all answered, and only the last says that it is', async () => {
-    await using database = await prepare()
-    await using program = await start(database)
-    const client = await connectRaw(program.url)
-    const first = rawPost(token, '{"id": 1, "name": "first"}')
-    client.send(first.slice(0, -1))
-    const ended = program.end('SIGTERM')
-    await refusesConnections(program)
-    client.send(`${first.slice(-1)}${rawPost(token, '{"id": 2, "name": "second"}')}`)
-    expect(await client.answer()).toMatchObject({ status: 200, body: '{"name":"first"}' })
-    const second = await client.answer()
-    expect(second).toMatchObject({ status: 200, body: '{"name":"second"}' })
-    expect(second?.headers.get('connection')).toBe('close')
-    expect(await ended).toEqual(endedWell)
-  })
+test('what is under way is finished, readiness says so, and everyone else is turned away', async () => {
+  await using database = await prepareDatabase()
+  await using program = await start(database)
+  const silent = await connectRaw(program.url)
+  const idle = await connectRaw(program.url)
+  idle.send('GET /readyz HTTP/1.1\r\nHost: h\r\n\r\n')
+  expect(await idle.answer()).toMatchObject({ status: 200, body: '{"status":"ready"}' })
+  const posting = await connectRaw(program.url)
+  const post = rawPost(token, '{"id": 1, "name": "slow"}')
+  posting.send(post.slice(0, -10))
+  const asking = await connectRaw(program.url)
+  asking.send('GET /readyz HTTP/1.1\r\nHost: h\r\n')
+  // A round trip later the server has seen all of the above.
+  const other = await connectRaw(program.url)
+  other.send('GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n')
+  expect(await other.answer()).toMatchObject({ status: 200 })
 
-  test('a request that never arrives whole does not keep it for longer than allowed, and counts for nothing', async () => {
-    await using database = await prepare()
-    await using program = await start(database, { SHUTDOWN_TIMEOUT: '3s' })
-    const halves = ['GET /readyz HTT', rawPost(token, '{"id": 1, "name": "half"}').slice(0, -1)]
-    const clients = await Promise.all(
-      halves.map(async half => {
-        const client = await connectRaw(program.url)
-        client.send(half)
-        return client
-      }),
-    )
-    // It would end with 1 after the time.
-    expect(await program.end('SIGTERM')).toEqual(endedWell)
-    for (const client of clients) expect(await client.answer()).toBeUndefined()
-    expect(program.log.at(-1)?.msg).toBe('stopped')
-  })
+  const ended = program.end('SIGTERM')
+  await refusesConnections(program)
+  expect(await silent.answer()).toBeUndefined()
+  expect(await idle.answer()).toBeUndefined()
+  // Those of a terminal and of a package manager that passes it on.
+  void program.end('SIGTERM')
+  void program.end('SIGINT')
 
-  test('an answer that nobody takes is cut in the end, and the exit code reports it', async () => {
-    await using database = await prepare()
-    await using program = await start(database, { SHUTDOWN_TIMEOUT: '10s', PAGE_LIMIT: '64MiB' })
-    const client = await connectRaw(program.url)
-    // More than the sockets of both sides hold between them.
-    const name = 'n'.repeat(1_000_000)
-    for (let id = 1; id <= 30; id++) {
-      client.send(rawPost(token, `{"id": ${id}, "name": "${name}"}`))
-      expect(await client.answer()).toMatchObject({ status: 200 })
-    }
-    client.socket.pause()
-    client.send(`GET /plants HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer ${token}\r\n\r\n`)
-    const other = await connectRaw(program.url)
-    other.send('GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n')
-    expect(await other.answer()).toMatchObject({ status: 200 })
-    expect(await program.end('SIGTERM')).toBe(1)
-    expect(program.log.map(({ msg }) => msg)).toContain('connections closed with a request unanswered')
-    expect(program.log.at(-1)?.msg).toBe('stopped')
-    client.socket.destroy()
-  })
+  asking.send('\r\n')
+  const readiness = await asking.answer()
+  expect(readiness).toMatchObject({ status: 503 })
+  expect(JSON.parse(readiness?.body ?? '')).toMatchObject({ error: 50303 })
+  expect(readiness?.headers.get('connection')).toBe('close')
+  posting.send(post.slice(-10))
+  const created = await posting.answer()
+  expect(created).toMatchObject({ status: 200, body: '{"name":"slow"}' })
+  expect(created?.headers.get('connection')).toBe('close')
+  expect(await asking.answer()).toBeUndefined()
+  expect(await posting.answer()).toBeUndefined()
+  expect(await ended).toEqual(endedWell)
+})
+
+test('requests sent one behind the other are all answered, and only the last says that it is', async () => {
+  await using database = await prepareDatabase()
+  await using program = await start(database)
+  const client = await connectRaw(program.url)
+  const first = rawPost(token, '{"id": 1, "name": "first"}')
+  client.send(first.slice(0, -1))
+  const ended = program.end('SIGTERM')
+  await refusesConnections(program)
+  client.send(`${first.slice(-1)}${rawPost(token, '{"id": 2, "name": "second"}')}`)
+  expect(await client.answer()).toMatchObject({ status: 200, body: '{"name":"first"}' })
+  const second = await client.answer()
+  expect(second).toMatchObject({ status: 200, body: '{"name":"second"}' })
+  expect(second?.headers.get('connection')).toBe('close')
+  expect(await ended).toEqual(endedWell)
+})
+
+test('a request that never arrives whole does not keep it for longer than allowed, and counts for nothing', async () => {
+  await using database = await prepareDatabase()
+  await using program = await start(database, { SHUTDOWN_TIMEOUT: '3s' })
+  const halves = ['GET /readyz HTT', rawPost(token, '{"id": 1, "name": "half"}').slice(0, -1)]
+  const clients = await Promise.all(
+    halves.map(async half => {
+      const client = await connectRaw(program.url)
+      client.send(half)
+      return client
+    }),
+  )
+  // It would end with 1 after the time.
+  expect(await program.end('SIGTERM')).toEqual(endedWell)
+  for (const client of clients) expect(await client.answer()).toBeUndefined()
+  expect(program.log.at(-1)?.msg).toBe('stopped')
+})
+
+test('an answer that nobody takes is cut in the end, and the exit code reports it', async () => {
+  await using database = await prepareDatabase()
+  await using program = await start(database, { SHUTDOWN_TIMEOUT: '10s', PAGE_LIMIT: '64MiB' })
+  const client = await connectRaw(program.url)
+  // More than the sockets of both sides hold between them.
+  const name = 'n'.repeat(1_000_000)
+  for (let id = 1; id <= 30; id++) {
+    client.send(rawPost(token, `{"id": ${id}, "name": "${name}"}`))
+    expect(await client.answer()).toMatchObject({ status: 200 })
+  }
+  client.socket.pause()
+  client.send(`GET /plants HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer ${token}\r\n\r\n`)
+  const other = await connectRaw(program.url)
+  other.send('GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n')
+  expect(await other.answer()).toMatchObject({ status: 200 })
+  expect(await program.end('SIGTERM')).toBe(1)
+  expect(program.log.map(({ msg }) => msg)).toContain('connections closed with a request unanswered')
+  expect(program.log.at(-1)?.msg).toBe('stopped')
+  client.socket.destroy()
 })

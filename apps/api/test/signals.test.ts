@@ -97,24 +97,8 @@ test('the figures are those of all threads together', async () => {
   expect(await program.end('SIGTERM')).toBe(0)
 })
 
-test('the figures of a store in memory are there as well', async () => {
-  await using program = await startServer({
-    databaseUrl: 'file::memory:',
-    environment: { ACCESS_TOKENS: token },
-  })
-  const client = await connectRaw(program.url)
-  client.send(rawPost(token, '{"id": 1, "name": "n"}'))
-  expect(await client.answer()).toMatchObject({ status: 200 })
-  const answer = await fetch(`${program.url}/metrics`, { headers: { authorization: `Bearer ${token}` } })
-  const samples = samplesIn(await answer.text())
-  expect(samples.get('http_requests_total{method="POST",route="/plants",status="200"}')).toBe(1)
-  expect(samples.get('plant_store_commit_changes_sum')).toBe(1)
-  client.socket.destroy()
-})
-
 test('every answer names its request: as its sender does where that is fit to be repeated, and else in its own way', async () => {
   await using program = await startServer({
-    databaseUrl: 'file::memory:',
     environment: { ACCESS_TOKENS: token },
   })
   const send = async (start: string, more = '') => {

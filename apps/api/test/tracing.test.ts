@@ -123,7 +123,6 @@ test('each request is a span with its route and status, in the trace of its call
 
 test('a collector that is not there costs no request, and does not keep it from stopping', async () => {
   await using program = await startServer({
-    databaseUrl: 'file::memory:',
     environment: { ACCESS_TOKENS: token, OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1' },
   })
   expect((await fetch(`${program.url}/healthz`)).status).toBe(200)

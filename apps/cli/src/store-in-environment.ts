@@ -8,8 +8,7 @@ export function storeUrl(): string {
   const { DATABASE_URL } = process.env
   const url = DATABASE_URL || defaultStoreUrl
   try {
-    if (parseStoreUrl(url).kind === 'memory')
-      throw new Error('must not be a store in the memory of one process')
+    parseStoreUrl(url)
   } catch (error) {
     throw new Failure(`DATABASE_URL ${(error as Error).message}`, exitCodes.usage)
   }

@@ -19,6 +19,7 @@ export {
   OutcomeUnknownError,
   type RestoreReport,
   type Salvage,
+  type ShareableStorage,
   type SharedStorage,
   type Storage,
   type StorageObserver,

@@ -7,6 +7,7 @@ import type {
   Engine,
   RestoreReport,
   Salvage,
+  ShareableStorage,
   SharedStorage,
   Storage,
   StorageObserver,
@@ -39,7 +40,7 @@ export function openStorage({
   onCommit,
   onStateChange,
   ...given
-}: StorageOptions): Promise<Storage> {
+}: StorageOptions): Promise<ShareableStorage> {
   const limits = { ...defaultGroupCommitLimits, ...given }
   return withEngine(url, engine =>
     engine.open({ limits, timeoutMs, readConnectionsMax, onCommit, onStateChange }),
@@ -134,8 +135,6 @@ async function engineOf(location: StoreLocation): Promise<Engine> {
   switch (location.kind) {
     case 'file':
       return (await import('./sqlite/engine.ts')).createSqliteEngine(location.file)
-    case 'memory':
-      return (await import('./sqlite/engine.ts')).createMemoryEngine()
     case 'postgres':
       return (await import('./postgres/engine.ts')).createPostgresEngine(location.hosts, timeoutMsDefault)
   }
@@ -144,8 +143,7 @@ async function engineOf(location: StoreLocation): Promise<Engine> {
 function fileOf(url: string): string {
   const location = parseStoreUrl(url)
   if (location.kind === 'file') return location.file
-  const advice = location.kind === 'postgres' ? ': use pg_dump to back it up, and pg_restore' : ''
-  throw new Error(`${storageName(url)} is not a file${advice}`)
+  throw new Error(`${storageName(url)} is not a file: use pg_dump to back it up, and pg_restore`)
 }
 
 function existing(file: string): string {

@@ -9,7 +9,7 @@ import type { Commit, GroupCommitLimits } from './group-commit.ts'
 
 /** What this package needs of a database. */
 export interface Engine {
-  open(options: EngineOptions): Promise<Storage>
+  open(options: EngineOptions): Promise<ShareableStorage>
   archive(): Promise<PlantArchive & AsyncDisposable>
   snapshot(): Promise<StoreSnapshot>
   inspect(): Promise<Omit<StoreReport, 'store'>>
@@ -40,8 +40,11 @@ export interface Storage extends AsyncDisposable {
   check(): Promise<void>
   /** Returns the number of pending changes. */
   pending(): number
-  /** Shares the storage with another thread, which attaches to it. Absent for a store in memory. */
-  readonly share?: () => SharedStorage
+}
+
+export interface ShareableStorage extends Storage {
+  /** Shares the storage with another thread, which attaches to it. */
+  share(): SharedStorage
 }
 
 /** Plain data and MessagePorts, for `postMessage` with {@link transferListOf}. */

@@ -3,7 +3,6 @@ import { fileURLToPath } from 'node:url'
 
 export type StoreLocation =
   | { readonly kind: 'file'; readonly file: string }
-  | { readonly kind: 'memory' }
   /** A URL for each host of the database. */
   | { readonly kind: 'postgres'; readonly hosts: readonly string[] }
 
@@ -14,20 +13,21 @@ export const defaultStoreUrl = 'file:data/plant-store.db'
 export const logSuffixes = ['-wal', '-shm', '-journal'] as const
 
 /**
- * @param url `file:` and a path (relative to the working directory, or `file:///` and an absolute one), `file::memory:`,
- *   or `postgres://user:password@host:port/database` with one or more hosts, separated by commas
+ * @param url `file:` and a path (relative to the working directory, or `file:///` and an absolute one), or
+ *   `postgres://user:password@host:port/database` with one or more hosts, separated by commas
  * @throws Error that completes "DATABASE_URL …"
  */
 export function parseStoreUrl(url: string): StoreLocation {
   if (/^postgres(ql)?:/.test(url)) return { kind: 'postgres', hosts: parseHosts(url) }
   const path = /^file:([^?#]+)$/.exec(url)?.[1]
-  if (path === undefined || /^\/\/(?!\/)/.test(path)) {
-    throw new Error(
-      'must be file: and a path (with %3F for ? and %23 for #), such as file:data/plant-store.db, or like postgres://user:password@host:5432/database',
-    )
+  if (path !== undefined && !/^\/\/(?!\/)/.test(path)) {
+    const file = path.startsWith('///') ? fileURLToPath(url) : decodeURIComponent(path)
+    // SQLite would open a database in memory.
+    if (!['', ':memory:'].includes(file.trim())) return { kind: 'file', file }
   }
-  if (path === ':memory:') return { kind: 'memory' }
-  return { kind: 'file', file: path.startsWith('///') ? fileURLToPath(url) : decodeURIComponent(path) }
+  throw new Error(
+    'must be file: and a path (with %3F for ? and %23 for #), such as file:data/plant-store.db, or like postgres://user:password@host:5432/database',
+  )
 }
 
 /** Parses several hosts in one URL, which libpq allows and the URL standard does not. */
@@ -51,7 +51,6 @@ function parseHosts(url: string): string[] {
 export function storageName(url: string): string {
   const location = parseStoreUrl(url)
   if (location.kind === 'file') return resolve(location.file)
-  if (location.kind === 'memory') return ':memory:'
   const hosts = location.hosts.map(host => new URL(host))
   const { username = '', pathname = '' } = hosts[0] ?? {}
   return `postgres://${username && `${username}@`}${hosts.map(({ host }) => host).join(',')}${pathname}`

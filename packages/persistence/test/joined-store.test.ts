@@ -9,7 +9,7 @@ import {
   attachStorage,
   type Commit,
   openStorage,
-  type SharedStorage,
+  type ShareableStorage,
   type Storage,
   transferListOf,
 } from '@plant-store/persistence'
@@ -20,10 +20,7 @@ import { plant, plantId, temporaryFolder } from './store-folder.ts'
 
 const open = () => openStorage({ url: `file:${join(temporaryFolder(), 'plants.db')}`, batchRowsMax: 3 })
 
-async function joined(storage: Storage): Promise<Storage> {
-  if (storage.share === undefined) throw new Error('it cannot be shared')
-  return attachStorage(storage.share())
-}
+const joined = (storage: ShareableStorage) => attachStorage(storage.share())
 
 describe('a store that is joined keeps the contract', () => {
   test.each(plantRepositoryContract)('plants: $name', async ({ run }) => {
@@ -63,7 +60,7 @@ async function gather(batchRowsMax: number, refused = '') {
   const commits: number[] = []
   const onCommit = ({ changes }: Commit) => void commits.push(changes)
   await using storage = await openStorage({ url: `file:${file}`, batchRowsMax, onCommit })
-  await using other = await attachStorage((storage as Required<Storage>).share(), { onCommit })
+  await using other = await attachStorage(storage.share(), { onCommit })
   await storage.plants.insert(plant(-1))
   const another = new Database(file)
   another.exec(refused)
@@ -139,7 +136,7 @@ test('what several ends send while a commit is under way shares the next one', a
   const onCommit = (commit: Commit) => commits.push(commit)
   const file = join(temporaryFolder(), 'plants.db')
   await using storage = await openStorage({ url: `file:${file}`, onCommit })
-  await using other = await attachStorage(storage.share?.() as SharedStorage, { onCommit })
+  await using other = await attachStorage(storage.share(), { onCommit })
   const locking = new Database(file)
   locking.exec('begin immediate')
   const inserted: Promise<string>[] = []
@@ -160,7 +157,7 @@ test('what several ends send while a commit is under way shares the next one', a
 test('a store is closed whole while others still have an end of it', async () => {
   const folder = temporaryFolder()
   const storage = await openStorage({ url: `file:${join(folder, 'plants.db')}` })
-  storage.share?.()
+  storage.share()
   await storage.plants.insert(plant(1))
   await storage[Symbol.asyncDispose]()
   expect(readdirSync(folder)).toEqual(['plants.db'])
@@ -169,7 +166,7 @@ test('a store is closed whole while others still have an end of it', async () =>
 test('a thread that is sent a store can write to it, with many plants too', async () => {
   await using storage = await open()
   const { port1: here, port2: there } = new MessageChannel()
-  const shared = storage.share?.() as SharedStorage
+  const shared = storage.share()
   here.postMessage(shared, transferListOf(shared))
   const [sent] = await once(there, 'message')
   here.close()
@@ -199,18 +196,13 @@ test('a store on PostgreSQL is sent as it is', () => {
   expect(structuredClone(shared, { transfer: transferListOf(shared) })).toEqual(shared)
 })
 
-test('a store in memory cannot be joined', async () => {
-  await using storage = await openStorage({ url: 'file::memory:' })
-  expect(storage.share).toBeUndefined()
-})
-
 /** Sends many plants at once from both ends while another program keeps the store locked, so that they gather. */
 async function gatherMany(single: boolean) {
   const file = join(temporaryFolder(), 'plants.db')
   const commits: number[] = []
   const onCommit = ({ changes }: Commit) => void commits.push(changes)
   await using storage = await openStorage({ url: `file:${file}`, onCommit })
-  await using other = await attachStorage(storage.share?.() as SharedStorage, { onCommit })
+  await using other = await attachStorage(storage.share(), { onCommit })
   const another = new Database(file)
   another.exec('begin immediate')
   const sent: (Promise<unknown> | undefined)[] = []

@@ -133,7 +133,10 @@ function copyOf(file: string): string {
 
 test('what is asked of a store that is closed is refused, and not reported', async () => {
   const states: StoreState[] = []
-  const storage = await openStorage({ url: 'file::memory:', onStateChange: state => states.push(state) })
+  const storage = await openStorage({
+    url: `file:${join(temporaryFolder(), 'plants.db')}`,
+    onStateChange: state => states.push(state),
+  })
   await storage[Symbol.asyncDispose]()
   const closed = {
     code: 'store-unavailable',

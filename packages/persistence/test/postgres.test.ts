@@ -14,7 +14,6 @@ import {
   attachStorage,
   type Commit,
   openStorage,
-  type SharedStorage,
   type Storage,
   type StoreState,
 } from '@plant-store/persistence'
@@ -127,7 +126,7 @@ test('a store that is joined has the same plants, reports its own commits, and c
   const store = await openStorage({ url: own.url })
   const commits: Commit[] = []
   const onCommit = (commit: Commit) => void commits.push(commit)
-  const joined = await attachStorage(store.share?.() as SharedStorage, { onCommit })
+  const joined = await attachStorage(store.share(), { onCommit })
   await store.plants.insert(plant(1, 'a'))
   expect(await joined.plants.insert(plant(2, 'b'))).toBe('inserted')
   expect((await store.plants.find(plant(2, '').id))?.plant).toEqual(plant(2, 'b'))

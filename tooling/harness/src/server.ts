@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { type Ending, launch, type Program } from './program.ts'
+import { temporaryFolder } from './temporary-folder.ts'
 
 /** The file that starts our server. */
 export const serverProgram = fileURLToPath(new URL('../../../apps/api/dist/main.js', import.meta.url))
@@ -17,7 +18,7 @@ export interface ServerOptions {
   readonly environment?: Readonly<Record<string, string>>
   /** What is run; {@link serverProgram} unless given. */
   readonly command?: Command
-  /** Where it is started: its relative paths begin there. */
+  /** Where it is started: its relative paths begin there. Unless it or the database is given, a temporary one. */
   readonly folder?: string
   /** A module that is loaded before the program, in each of its threads. */
   readonly preload?: string | undefined
@@ -71,8 +72,9 @@ export function launchServer(options: ServerOptions = {}): LaunchedServer {
   const { command: [file, ...args] = [process.execPath, serverProgram] } = options
   const command: Command = preload === undefined ? [file, ...args] : [file, '--import', preload, ...args]
   const { PATH } = process.env
+  const temporary = folder === undefined && databaseUrl === undefined ? temporaryFolder() : undefined
   const program = launch(within(command, onTerminal, filesMax), {
-    folder,
+    folder: folder ?? temporary?.path,
     environment: {
       PORT: '0',
       // One thread starts in two thirds of the time. The published program keeps its default.
@@ -84,6 +86,7 @@ export function launchServer(options: ServerOptions = {}): LaunchedServer {
     },
     keepsOutput: !keepsOnlyWarnings,
   })
+  if (temporary) program.ended.finally(() => temporary[Symbol.dispose]()).catch(() => {})
   const log: LogLine[] = []
   const lines = createInterface(program.process.stdout).on('line', text => {
     if (keepsOnlyWarnings && text.startsWith('{"level":30,') && !text.includes('"msg":"listening"')) return

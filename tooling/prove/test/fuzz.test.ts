@@ -8,7 +8,7 @@ const seed = anySeed()
 console.log(`seed ${seed}`)
 
 async function fuzzProgram(runs: number, preload?: string) {
-  await using program = await startProgram({ databaseUrl: 'file::memory:', preload })
+  await using program = await startProgram({ preload })
   return { ...(await fuzz(program, { seed, runs })), defects: program.defects() }
 }
 

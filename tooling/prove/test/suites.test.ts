@@ -4,7 +4,7 @@ import { runJsonSuite } from '../src/json-suite.ts'
 import { runNaughtyStrings } from '../src/naughty.ts'
 import { startProgram } from '../src/program.ts'
 
-const program = await startProgram({ databaseUrl: 'file::memory:' })
+const program = await startProgram()
 const { client } = program
 afterAll(() => program[Symbol.asyncDispose]())
 

@@ -8,15 +8,15 @@ import {
   type WebhookFigures,
 } from '@plant-store/webhooks'
 import type { Logger } from 'pino'
-import { withinScrapeTime } from '../http-threads.ts'
-import { type Samples, sample } from '../metrics.ts'
+import { type Samples, sample } from '../signals/metrics.ts'
 
 /** After a defect. */
 const restartDelayMs = 1_000
 
-export interface Courier {
-  /** Resolves once deliveries in progress have ended and every lease is returned. */
-  stop(): Promise<void>
+/** Its disposal resolves once deliveries in progress have ended and every lease is returned. */
+export interface Courier extends AsyncDisposable {
+  /** Begins to stop. */
+  stop(): void
   figures(): Promise<Samples>
 }
 
@@ -51,20 +51,21 @@ export function startCourier(storage: Storage, logger: Logger, stopTimeoutMs: nu
     }
   })()
 
-  let waiting: Samples = {}
+  const stop = () => {
+    if (stopping.signal.aborted) return
+    stopping.abort()
+    setTimeout(stopTimeoutMs, undefined, { ref: false }).then(() => aborting.abort())
+  }
   return {
-    stop() {
-      stopping.abort()
-      setTimeout(stopTimeoutMs, undefined, { ref: false }).then(() => aborting.abort())
-      return running
-    },
+    stop,
     async figures() {
-      const asked = samplesOfOutbox(storage).then(samples => {
-        waiting = samples
-      })
-      await withinScrapeTime(asked.catch(() => {}))
+      const waiting = await samplesOfOutbox(storage)
       const counted = [...deliveries].map(([key, count]) => sample(count, JSON.parse(key)))
       return { ...waiting, plant_store_deliveries_total: counted }
+    },
+    [Symbol.asyncDispose]() {
+      stop()
+      return running
     },
   }
 }

@@ -8,7 +8,7 @@ export const serve = new Command('serve')
     `
 Settings come from the environment, among them:
   HOST, PORT     the address to listen on (127.0.0.1, 3000)
-  DATABASE_URL   the store (${defaultStoreUrl}): file:PATH, file::memory: or postgres://…
+  DATABASE_URL   the store (${defaultStoreUrl}): file:PATH or postgres://…
   BASE_URL       the URL for clients, behind a proxy
   TRUST_PROXY    the proxies whose X-Forwarded-For is trusted
   LOG_LEVEL      fatal, error, warn, info, debug, trace or silent (info)

@@ -6,9 +6,6 @@ import { StoreDamagedError, StoreInUseError } from '../storage.ts'
 /** How long a connection waits for another's lock. */
 const busyTimeoutMs = 5_000
 
-/** The name of a store in memory. */
-export const inMemory = ':memory:'
-
 export function openConnection(file: string, options: Database.Options = {}): Database.Database {
   const connection = new Database(file, { timeout: busyTimeoutMs, ...options })
   connection.defaultSafeIntegers(true)

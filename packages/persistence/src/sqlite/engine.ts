@@ -2,14 +2,21 @@ import type Database from 'better-sqlite3'
 import { createStorage, rowsWithin } from '../create-storage.ts'
 import type { GroupCommitLimits } from '../group-commit.ts'
 import type { StatementRunner } from '../repositories.ts'
-import type { Engine, EngineOptions, SharedSqlite, Storage, StorageObserver } from '../storage.ts'
+import type {
+  Engine,
+  EngineOptions,
+  ShareableStorage,
+  SharedSqlite,
+  Storage,
+  StorageObserver,
+} from '../storage.ts'
 import type { PlantRow } from '../tables.ts'
 import { openSqliteArchive, openSqliteSnapshot } from './archive.ts'
 import { inspectSqlite } from './backup.ts'
-import { closeOnError, detailedReasonOf, inMemory, openConnection } from './connection.ts'
-import { bringUpToDate, migrateSqlite } from './migrate.ts'
+import { closeOnError, detailedReasonOf, openConnection } from './connection.ts'
+import { migrateSqlite } from './migrate.ts'
 import { statements } from './statements.ts'
-import { prepareAll, prepareTransaction } from './transaction.ts'
+import { prepareAll } from './transaction.ts'
 import { connectToWriter, startWriter, unavailable, type Writer, type WriterLane } from './writer.ts'
 
 export function createSqliteEngine(file: string): Engine {
@@ -21,7 +28,7 @@ export function createSqliteEngine(file: string): Engine {
   }
 }
 
-async function openSqlite(file: string, { limits, ...observer }: EngineOptions): Promise<Storage> {
+async function openSqlite(file: string, { limits, ...observer }: EngineOptions): Promise<ShareableStorage> {
   await migrateSqlite(file)
   await using opening = new AsyncDisposableStack()
   // Closed last: only a connection that may write checkpoints the log and removes it.
@@ -52,32 +59,6 @@ export function attachSqlite(
       onStateChange,
     ),
   )
-}
-
-/** Returns a store that ends with its process. It has one connection and no disk to wait for. */
-export function createMemoryEngine(): Engine {
-  const refuse = () => Promise.reject(new Error('it exists only in the memory of one process'))
-  return {
-    async open({ limits, onCommit = () => {}, onStateChange }) {
-      const connection = openConnection(inMemory)
-      await bringUpToDate(connection)
-      const runTransaction = prepareTransaction(connection, statements.change)
-      const writer: Writer = {
-        async write(batch) {
-          const begun = performance.now()
-          const affectedRows = runTransaction([batch]).flat()
-          onCommit({ changes: batch.length, ms: performance.now() - begun })
-          return affectedRows
-        },
-        outage: () => undefined,
-        close: () => {},
-      }
-      return storageOn(connection, { single: writer, bulk: writer }, limits, onStateChange)
-    },
-    archive: refuse,
-    snapshot: refuse,
-    inspect: refuse,
-  }
 }
 
 function storageOn(

@@ -28,7 +28,7 @@ let lastTurn: Promise<void> = Promise.resolve()
 export function bringUpToDate(connection: Database.Database): Promise<void> {
   const turn = lastTurn.then(async () => {
     // SQLite would take such a file for an empty one, and overwrite it.
-    if (!connection.memory && statSync(connection.name).size === 1)
+    if (statSync(connection.name).size === 1)
       throw new Database.SqliteError('file is not a database', 'SQLITE_NOTADB')
     // Even if nothing is to be done, so that a lock of another process is noticed now and not at the first
     // change.

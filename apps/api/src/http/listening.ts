@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
-import type { Config } from './config.ts'
+import type { Config } from '../config.ts'
 
 /**
  * Returns the port, or a free one for port 0, if nothing listens on it. The threads cannot notice that: SO_REUSEPORT

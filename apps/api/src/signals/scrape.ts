@@ -1,34 +1,39 @@
 import { statSync } from 'node:fs'
-import { type Storage, storeFiles } from '@plant-store/persistence'
-import manifest from '../package.json' with { type: 'json' }
-import type { Counters } from './counters.ts'
-import type { Courier } from './courier/courier.ts'
-import { type HttpThreads, withinScrapeTime } from './http-threads.ts'
+import { setTimeout } from 'node:timers/promises'
+import { storeFiles } from '@plant-store/persistence'
+import manifest from '../../package.json' with { type: 'json' }
 import { metrics, type Samples, sample } from './metrics.ts'
 import type { StoreLog } from './store-log.ts'
+
+/** A source that takes longer, or fails, is counted with its previous figures. */
+const scrapeTimeoutMs = 1_000
+
+export interface Sources {
+  /** Rejects while the store fails. */
+  readonly check: () => Promise<void>
+  /** Of this thread. */
+  readonly own: () => Samples
+  readonly others: readonly (() => Promise<Samples>)[]
+}
 
 /** Returns a function that writes the metrics of the process for Prometheus. Concurrent calls share one text. */
 export function createScrape(
   databaseUrl: string,
-  storage: Storage,
   storeLog: StoreLog,
-  counters: Counters,
-  threads: HttpThreads,
-  courier: Courier,
+  { check, own, others }: Sources,
 ): () => Promise<string> {
+  // Without requests a failing store would go unnoticed. Its observer records what the check finds.
+  const checked = inTime(() => check().then(() => ({})))
+  const figures = [checked, ...others.map(inTime)]
   const scrape = async () => {
     // Loaded on the first scrape, which many processes never see.
-    const [{ default: prometheus }, figures, ofCourier] = await Promise.all([
+    const [{ default: prometheus }, ...ofOthers] = await Promise.all([
       import('prom-client'),
-      threads.figures(),
-      courier.figures(),
-      // Without requests a failing store would go unnoticed. Its observer records what the check finds.
-      withinScrapeTime(storage.check().catch(() => {})),
+      ...figures.map(read => read()),
     ])
     const ofProcess = samplesOfProcess(storeLog.reason(), sizeOf(storeFiles(databaseUrl)))
-    const all: Samples[] = [ofProcess, counters.read(storage.pending()), ofCourier, ...figures]
     // Adds up the samples of several threads with the same labels.
-    return prometheus.AggregatorRegistry.aggregate(all.map(withHelp)).metrics()
+    return prometheus.AggregatorRegistry.aggregate([ofProcess, own(), ...ofOthers].map(withHelp)).metrics()
   }
   let underWay: Promise<string> | undefined
   return () => {
@@ -36,6 +41,20 @@ export function createScrape(
       underWay = undefined
     })
     return underWay
+  }
+}
+
+function inTime(read: () => Promise<Samples>): () => Promise<Samples> {
+  let latest: Samples = {}
+  return async () => {
+    const reading = read().then(
+      samples => {
+        latest = samples
+      },
+      () => {},
+    )
+    await Promise.race([reading, setTimeout(scrapeTimeoutMs, undefined, { ref: false })])
+    return latest
   }
 }
 

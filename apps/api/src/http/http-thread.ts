@@ -1,0 +1,112 @@
+import { parentPort, workerData } from 'node:worker_threads'
+import { createPlantStore } from '@plant-store/domain'
+import { createServer, drain, type ServerLimits, stopListening } from '@plant-store/http/server'
+import { attachStorage, type SharedStorage, type StoreState } from '@plant-store/persistence'
+import { createBirpc } from 'birpc'
+import type { Config } from '../config.ts'
+import { createCounters } from '../signals/counters.ts'
+import { gatherLog } from '../signals/log.ts'
+import type { Samples } from '../signals/metrics.ts'
+import { openGate } from './gate.ts'
+
+export interface HttpThreadData {
+  /** From 1. */
+  readonly thread: number
+  readonly config: Config
+  readonly shared: SharedStorage
+  readonly wrongTokenCounts: SharedArrayBuffer
+}
+
+/** The calls from the main thread to this one. */
+export interface HttpThread {
+  /** Resolves once the thread can listen. */
+  ready(): Promise<void>
+  listen(): Promise<void>
+  /** Accepts no new connections. Open ones are still served. */
+  stopListening(): Promise<void>
+  figures(): Samples
+  /** Answers the requests that have arrived and ends the thread. If one cannot be answered in time, with code 1. */
+  stop(): void
+}
+
+/** The calls from this thread to the main one. */
+export interface HttpThreadOwner {
+  /** Returns the metrics of the whole process. */
+  metrics(): Promise<string>
+  writeLog(lines: string): void
+  onStateChange(state: StoreState): void
+}
+
+/** The share of the shutdown timeout for draining. The rest is for pending changes and for closing the store. */
+const drainShare = 0.8
+
+const port = parentPort
+if (port === null) throw new Error('http-thread.js must run as a worker thread')
+const { thread, config, shared, wrongTokenCounts } = workerData as HttpThreadData
+const { httpThreads, tracesEndpoint, baseUrl, shutdownTimeoutMs } = config
+const address = { host: config.host, port: config.port, reusePort: httpThreads > 1 }
+
+const counters = createCounters(thread)
+const ready = Promise.withResolvers<void>()
+const stopped = Promise.withResolvers<void>()
+const owner = createBirpc<HttpThreadOwner, HttpThread>(
+  {
+    ready: () => ready.promise,
+    // The rest is called once the thread is ready, so that the store and the server below exist.
+    listen: async () => void (await server.listen(address)),
+    stopListening: () => stopListening(server.server),
+    figures: () => counters.read(storage.pending()),
+    stop: () => stopped.resolve(),
+  },
+  {
+    post: message => port.postMessage(message),
+    on: listener => void port.on('message', listener),
+    timeout: -1,
+  },
+)
+const logger = gatherLog(config.logLevel, owner.writeLog.asEvent)
+
+await using storage = await attachStorage(shared, {
+  onCommit: counters.onCommit,
+  onStateChange: owner.onStateChange.asEvent,
+})
+await using tracing =
+  tracesEndpoint === undefined ? undefined : (await import('../signals/traces.ts')).startTracing()
+const stopping = new AbortController()
+const store = createPlantStore({ plants: storage.plants })
+const server = createServer({
+  store: tracing?.traced(store) ?? store,
+  gate: await openGate(config, storage.tokens, { logger, signal: stopping.signal }),
+  check: storage.check,
+  logger,
+  metrics: owner.metrics,
+  corsOrigins: config.corsOrigins,
+  onAnswer: counters.onAnswer,
+  ...(tracing && { traceRequest: tracing.traceRequest }),
+  ...(baseUrl && { baseUrl: new URL(baseUrl) }),
+  limits: forOneThread(config.serverLimits),
+  trustedProxies: config.trustedProxies,
+  wrongTokenCounts,
+})
+server.server.on('connection', counters.onConnection)
+await server.ready()
+ready.resolve()
+
+await stopped.promise
+stopping.abort()
+const unanswered = await drain(server.server, shutdownTimeoutMs * drainShare)
+if (unanswered > 0) {
+  logger.error({ connections: unanswered }, 'connections closed with a request unanswered')
+  process.exitCode = 1
+}
+await server.close()
+port.unref()
+
+/** Returns one thread's share of the limits: the kernel spreads connections about evenly. */
+function forOneThread(limits: ServerLimits): ServerLimits {
+  return {
+    ...limits,
+    connectionsMax: Math.ceil(limits.connectionsMax / httpThreads),
+    heldBytesMax: Math.ceil(limits.heldBytesMax / httpThreads),
+  }
+}

@@ -1,0 +1,93 @@
+import { once } from 'node:events'
+import { Worker } from 'node:worker_threads'
+import { type ShareableStorage, transferListOf } from '@plant-store/persistence'
+import { createBirpc } from 'birpc'
+import type { Config } from '../config.ts'
+import type { Samples } from '../signals/metrics.ts'
+import type { HttpThread, HttpThreadData, HttpThreadOwner } from './http-thread.ts'
+
+/** The threads that answer requests, on one port and one store. Their disposal answers what has arrived. */
+export interface HttpThreads extends AsyncDisposable {
+  listen(): Promise<void>
+  /** Of each thread. */
+  readonly figures: readonly (() => Promise<Samples>)[]
+}
+
+/** Separate counters for some 8,000 networks. */
+const wrongTokenCountsBytes = 64 * 1024
+
+/** A small young generation: V8's default doubles the memory and gains nothing. */
+const youngGenerationMb = 12
+
+/**
+ * Resolves once all threads can listen.
+ *
+ * @param ownerOf takes the number of a thread, from 1
+ */
+export async function startHttpThreads(
+  config: Config,
+  storage: ShareableStorage,
+  ownerOf: (thread: number) => HttpThreadOwner,
+): Promise<HttpThreads> {
+  await using starting = new AsyncDisposableStack()
+  const started: RunningThread[] = []
+  starting.defer(async () => {
+    // All threads, before one closes a connection: its client reconnects, and a thread that closes would
+    // reset it.
+    await Promise.all(started.map(thread => thread.stopListening()))
+    await Promise.all(started.map(thread => thread.stop()))
+  })
+  const wrongTokenCounts = new SharedArrayBuffer(wrongTokenCountsBytes)
+  const starts = Array.from({ length: config.httpThreads }, async (_, index) => {
+    const thread = index + 1
+    const data = { thread, config, shared: storage.share(), wrongTokenCounts }
+    started.push(await startHttpThread(data, ownerOf(thread)))
+  })
+  await all(starts)
+
+  const running = starting.move()
+  return {
+    // Concurrently. Otherwise the first clients would all connect to the first thread, and stay there.
+    listen: () => all(started.map(thread => thread.listen())),
+    figures: started.map(thread => thread.figures),
+    [Symbol.asyncDispose]: () => running.disposeAsync(),
+  }
+}
+
+/** Rejects only after the last step has ended, so that the others can be undone. */
+async function all(steps: readonly Promise<void>[]): Promise<void> {
+  await Promise.allSettled(steps)
+  await Promise.all(steps)
+}
+
+type RunningThread = Awaited<ReturnType<typeof startHttpThread>>
+
+async function startHttpThread(data: HttpThreadData, owner: HttpThreadOwner) {
+  const worker = new Worker(new URL('./http-thread.js', import.meta.url), {
+    workerData: data,
+    transferList: transferListOf(data.shared),
+    resourceLimits: { maxYoungGenerationSizeMb: youngGenerationMb },
+  })
+  const thread = createBirpc<HttpThread, HttpThreadOwner>(owner, {
+    post: message => worker.postMessage(message),
+    on: listener => void worker.on('message', listener),
+    timeout: -1,
+  })
+  const exited = once(worker, 'exit')
+  await Promise.race([thread.ready(), exited])
+  // Rejects with the error that ended the thread. Before `stop` that is unhandled and ends the process
+  // (serve.ts).
+  const ended = exited.then(([code]) => {
+    if (code !== 0) process.exitCode = 1
+  })
+
+  return {
+    listen: thread.listen,
+    stopListening: thread.stopListening,
+    figures: () => thread.figures(),
+    async stop() {
+      await thread.stop.asEvent()
+      await ended
+    },
+  }
+}
