@@ -1,28 +1,15 @@
-import { type AddOptions, isDomainError, parsePlant } from '@plant-store/domain'
-import type { CallOptions, PlantInput } from './client.ts'
+import { isDomainError, parsePlant } from '@plant-store/domain'
+import { writeJsonRecord } from '@plant-store/json'
 import { errorNumbers } from './error-numbers.ts'
 import { RefusedError } from './errors.ts'
-import { toNumber, writeExactJson } from './exact-json.ts'
-import type { Send } from './send.ts'
+import { toNumber } from './send.ts'
 
-export interface CreateManyOptions extends CallOptions, AddOptions {
-  /** Called after each request with the counts so far. */
-  readonly onProgress?: ((counts: CreatedCounts) => void) | undefined
-  /** The faults to keep, by default 100. The others are only counted. */
-  readonly faultsMax?: number | undefined
-}
-
-export interface CreatedCounts {
+export interface ManyCreated {
   readonly created: number
-  /**
-   * Plants that the store already had, exactly equal. Includes those created by an earlier attempt without an answer.
-   */
+  /** The store already had them, exactly equal. An earlier attempt without an answer may have created them. */
   readonly existing: number
   readonly refused: number
-}
-
-export interface ManyCreated extends CreatedCounts {
-  /** The first refused plants, in order. */
+  /** The first 100 refused plants, in order. */
   readonly faults: readonly PlantFault[]
 }
 
@@ -37,142 +24,70 @@ export interface PlantFault {
 /** Browsers cannot stream a request over HTTP/1.1, so the plants are sent in parts. */
 const partPlantsMax = 5_000
 const partLengthMax = 1024 * 1024
-
-/** The most faults in one answer of the store. */
-const answeredFaultsMax = 100
-
-interface Line {
-  readonly index: number
-  readonly json: string
-}
-
-interface Part {
-  readonly lines: Line[]
-  /** Faults of plants that are not sent. */
-  readonly faults: PlantFault[]
-  length: number
-}
-
-type Ask = (lines: readonly Line[]) => Promise<ManyCreated>
+const faultsMax = 100
 
 export async function createMany(
-  send: Send,
-  batchUrl: URL,
-  plants: AsyncIterable<PlantInput> | Iterable<PlantInput>,
-  { onProgress, faultsMax = answeredFaultsMax, announce = true, ...options }: CreateManyOptions = {},
+  plants: AsyncIterable<unknown> | Iterable<unknown>,
+  sendBatch: (body: string, read: (answer: unknown) => ManyCreated) => Promise<ManyCreated>,
 ): Promise<ManyCreated> {
-  const url = announce ? batchUrl : new URL('?announce=false', batchUrl)
-  const counts = { created: 0, existing: 0, refused: 0 }
-  const faults: PlantFault[] = []
-  const ask: Ask = lines => {
-    const body = lines.map(({ json }) => json).join('\n')
-    const read = (answer: unknown) => readAnswer(answer, lines)
-    return send({
-      method: 'POST',
-      url,
-      body,
-      mediaType: 'application/x-ndjson',
-      mayRepeat: true,
-      options,
-      read,
-    })
-  }
-  const sendPart = async ({ lines, faults: invalid }: Part) => {
-    const answered = lines.length === 0 ? nothing : await askForAll(ask, lines, faultsMax - faults.length)
-    counts.created += answered.created
-    counts.existing += answered.existing
-    counts.refused += answered.refused + invalid.length
-    const refused = [...invalid, ...answered.faults].sort((a, b) => a.index - b.index)
-    faults.push(...refused.slice(0, faultsMax - faults.length))
-    onProgress?.({ ...counts })
-  }
-
-  let sending = Promise.resolve()
-  for await (const part of partsOf(plants)) {
-    // The next part is prepared while this one is sent.
-    await sending
-    sending = sendPart(part)
-    // Handled where the promise is awaited.
-    sending.catch(() => {})
-  }
-  await sending
-  return { ...counts, faults }
-}
-
-async function* partsOf(
-  plants: AsyncIterable<PlantInput> | Iterable<PlantInput>,
-): AsyncGenerator<Part, void, void> {
-  const begin = (): Part => ({ lines: [], faults: [], length: 0 })
-  let part = begin()
-  let index = 0
-  for await (const plant of plants) {
+  const sendLines = async (lines: readonly string[], firstIndex: number): Promise<ManyCreated> => {
     try {
-      const json = writeExactJson(parsePlant(plant))
-      part.lines.push({ index, json })
-      part.length += json.length
+      return await sendBatch(lines.join('\n'), answer => readAnswer(answer, firstIndex))
+    } catch (error) {
+      if (!(error instanceof RefusedError) || error.number !== errorNumbers['body-too-large']) throw error
+      // One of the lines is longer than the store accepts.
+      if (lines.length === 1) return refusing(firstIndex, error.number, error.message)
+      const middle = Math.ceil(lines.length / 2)
+      const before = await sendLines(lines.slice(0, middle), firstIndex)
+      return sum(before, await sendLines(lines.slice(middle), firstIndex + middle))
+    }
+  }
+
+  let outcome: ManyCreated = { created: 0, existing: 0, refused: 0, faults: [] }
+  let lines: string[] = []
+  let [firstIndex, length] = [0, 0]
+  for await (const plant of plants) {
+    let line = ''
+    try {
+      line = writeJsonRecord(parsePlant(plant))
     } catch (error) {
       if (!isDomainError(error)) throw error
-      part.faults.push({ index, error: errorNumbers['invalid-plant'], message: error.message })
+      // The store ignores the empty line, and counts it.
+      const index = firstIndex + lines.length
+      outcome = sum(outcome, refusing(index, errorNumbers['invalid-plant'], error.message))
     }
-    index++
-    const { lines, faults, length } = part
-    if (lines.length + faults.length < partPlantsMax && length < partLengthMax) continue
-    yield part
-    part = begin()
+    lines.push(line)
+    length += line.length
+    if (lines.length < partPlantsMax && length < partLengthMax) continue
+    outcome = sum(outcome, await sendLines(lines, firstIndex))
+    firstIndex += lines.length
+    lines = []
+    length = 0
   }
-  yield part
+  return lines.length === 0 ? outcome : sum(outcome, await sendLines(lines, firstIndex))
 }
 
-const nothing: ManyCreated = { created: 0, existing: 0, refused: 0, faults: [] }
-
-/** Sends lines and resolves to their outcome, with the first `faultsMax` faults. */
-async function askForAll(ask: Ask, lines: readonly Line[], faultsMax: number): Promise<ManyCreated> {
-  let answered: ManyCreated
-  try {
-    answered = await ask(lines)
-  } catch (error) {
-    if (!(error instanceof RefusedError) || error.number !== errorNumbers['body-too-large']) throw error
-    // One of the lines is longer than the store accepts.
-    const [{ index }, ...others] = lines as [Line, ...Line[]]
-    const fault = { index, error: error.number, message: error.message }
-    if (others.length === 0) return { ...nothing, refused: 1, faults: [fault] }
-    const middle = Math.ceil(lines.length / 2)
-    const first = await askForAll(ask, lines.slice(0, middle), faultsMax)
-    const second = await askForAll(ask, lines.slice(middle), faultsMax - first.faults.length)
-    return {
-      created: first.created + second.created,
-      existing: first.existing + second.existing,
-      refused: first.refused + second.refused,
-      faults: [...first.faults, ...second.faults],
-    }
-  }
-
-  // The answer holds only the first faults. Sending the remaining lines again changes nothing and returns
-  // theirs.
-  const faults = [...answered.faults]
-  const lastIndex = faults.at(-1)?.index ?? Number.POSITIVE_INFINITY
-  let rest = lines.filter(({ index }) => index > lastIndex)
-  while (faults.length < Math.min(answered.refused, faultsMax) && rest.length > 0) {
-    faults.push(...(await ask(rest.slice(0, answeredFaultsMax))).faults)
-    rest = rest.slice(answeredFaultsMax)
-  }
-  return { ...answered, faults }
+function refusing(index: number, error: number, message: string): ManyCreated {
+  return { created: 0, existing: 0, refused: 1, faults: [{ index, error, message }] }
 }
 
-type Answer = Readonly<Record<'created' | 'existing' | 'refused', unknown>> & {
-  readonly faults: readonly LineFault[]
+function sum(one: ManyCreated, other: ManyCreated): ManyCreated {
+  return {
+    created: one.created + other.created,
+    existing: one.existing + other.existing,
+    refused: one.refused + other.refused,
+    faults: [...one.faults, ...other.faults].sort((a, b) => a.index - b.index).slice(0, faultsMax),
+  }
 }
-type LineFault = Readonly<Record<'line' | 'error' | 'message', unknown>>
 
-function readAnswer(answer: unknown, lines: readonly Line[]): ManyCreated {
-  const { created, existing, refused, faults } = answer as Answer
+function readAnswer(answer: unknown, firstIndex: number): ManyCreated {
+  const { created, existing, refused, faults } = answer as Record<keyof ManyCreated, unknown>
   return {
     created: toNumber(created),
     existing: toNumber(existing),
     refused: toNumber(refused),
-    faults: faults.map(({ line, error, message }) => {
-      const { index } = lines[toNumber(line) - 1] as Line
-      return { index, error: toNumber(error), message: `${message}` }
+    faults: (faults as Record<'line' | 'error' | 'message', unknown>[]).map(({ line, error, message }) => {
+      return { index: firstIndex + toNumber(line) - 1, error: toNumber(error), message: `${message}` }
     }),
   }
 }

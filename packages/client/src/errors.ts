@@ -1,57 +1,38 @@
 /** The store refused the request. */
 export class RefusedError extends Error {
   override readonly name = 'RefusedError'
-  readonly status: number
+  declare readonly status: number
   /** The body's `error`: one of `errorNumbers`, or of a newer store. */
-  readonly number: number
+  declare readonly number: number
   /** Whether this attempt or an earlier one may have made the change all the same. */
-  readonly mayHaveChanged: boolean
+  declare readonly mayHaveChanged: boolean
   /** The time to wait before the next request (`Retry-After`), if given. */
-  readonly retryAfterMs: number | undefined
+  declare readonly retryAfterMs: number | undefined
 
-  constructor(
-    refusal: Pick<RefusedError, 'status' | 'number' | 'retryAfterMs' | 'message'>,
-    mayHaveChanged: boolean,
-  ) {
-    super(refusal.message)
-    this.status = refusal.status
-    this.number = refusal.number
-    this.retryAfterMs = refusal.retryAfterMs
-    this.mayHaveChanged = mayHaveChanged
+  constructor(message: string, details: Omit<RefusedError, keyof Error>) {
+    super(message)
+    Object.assign(this, details)
   }
 }
-
-export type NoAnswerReason =
-  /** No complete answer arrived within `timeoutMs`. */
-  | 'timed-out'
-  /** The connection failed, or broke before the answer was complete. */
-  | 'connection-failed'
-  /** Something other than a plant store answered, such as a proxy, or an incompatible version. */
-  | 'unreadable-answer'
 
 /** No answer says whether the request succeeded. */
 export class NoAnswerError extends Error {
   override readonly name = 'NoAnswerError'
-  readonly reason: NoAnswerReason
+  /**
+   * `timed-out`: no complete answer arrived within `timeoutMs`. `connection-failed`: the connection failed, or broke
+   * before the answer was complete. `unreadable-answer`: something other than a plant store answered, such as a proxy.
+   */
+  declare readonly reason: 'timed-out' | 'connection-failed' | 'unreadable-answer'
   /** Whether the change may have been made. False if it certainly was not. */
-  readonly mayHaveChanged: boolean
+  declare readonly mayHaveChanged: boolean
   /** The status of the unreadable answer. */
-  readonly status: number | undefined
-  readonly retryAfterMs: number | undefined
+  declare readonly status?: number
+  declare readonly retryAfterMs?: number | undefined
 
-  constructor(
-    reason: NoAnswerReason,
-    message: string,
-    mayHaveChanged: boolean,
-    details: { status?: number; retryAfterMs?: number | undefined; cause?: unknown } = {},
-  ) {
-    super(
-      mayHaveChanged ? `${message}; it is unknown whether the change was made` : message,
-      'cause' in details ? { cause: details.cause } : undefined,
-    )
-    this.reason = reason
-    this.mayHaveChanged = mayHaveChanged
-    this.status = details.status
-    this.retryAfterMs = details.retryAfterMs
+  constructor(message: string, details: Omit<NoAnswerError, keyof Error>, cause: unknown) {
+    super(`${message}${details.mayHaveChanged ? '; it is unknown whether the change was made' : ''}`, {
+      cause,
+    })
+    Object.assign(this, details)
   }
 }

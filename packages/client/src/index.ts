@@ -1,23 +1,8 @@
-export {
-  DomainError,
-  isDomainError,
-  isPlantVersion,
-  type Plant,
-  type PlantId,
-  type PlantPage,
-  type PlantVersion,
-  type VersionedPlant,
-} from '@plant-store/domain'
-export {
-  type CallOptions,
-  createPlantClient,
-  type PlantClient,
-  type PlantClientOptions,
-  type PlantInput,
-  type PlantListQuery,
-  type RemoveOptions,
-  type ReplaceOptions,
-} from './client.ts'
-export type { CreatedCounts, CreateManyOptions, ManyCreated, PlantFault } from './create-many.ts'
+export type { Plant, PlantId, PlantPage, PlantVersion, VersionedPlant } from '@plant-store/domain'
+export { DomainError, isDomainError, isPlantVersion } from '@plant-store/domain'
+export type { CallOptions, ChangeOptions, PlantInput, PlantListQuery } from './client.ts'
+export { createPlantClient, type PlantClient } from './client.ts'
+export type { ManyCreated, PlantFault } from './create-many.ts'
 export { errorNumbers } from './error-numbers.ts'
-export { NoAnswerError, type NoAnswerReason, RefusedError } from './errors.ts'
+export { NoAnswerError, RefusedError } from './errors.ts'
+export type { PlantClientOptions } from './send.ts'

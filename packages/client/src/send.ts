@@ -1,47 +1,45 @@
-import { errorNumbers } from './error-numbers.ts'
+import { parseJsonRecord } from '@plant-store/json'
 import { NoAnswerError, RefusedError } from './errors.ts'
-import { parseExactJson, toNumber } from './exact-json.ts'
-import { type RetryLimits, readRetryAfter, wait, waitBeforeRetry } from './retry.ts'
+
+export interface PlantClientOptions {
+  /** The part before `/plants`. */
+  readonly baseUrl: string | URL
+  /** The access token, or a function that returns the current one. */
+  readonly token: string | (() => string | Promise<string>)
+  readonly fetch?: typeof globalThis.fetch
+  /** For each attempt, from fetching the token to the last byte, by default 10,000. */
+  readonly timeoutMs?: number
+  /** Includes the first attempt. By default 4. */
+  readonly attemptsMax?: number
+}
+
+/** The longest wait before the second attempt. It doubles for each further one. */
+const backOffMs = 100
+const backOffMsMax = 5_000
+/** A longer `Retry-After` ends the call. */
+const retryAfterMsMax = 30_000
 
 /** A request of one operation, and how to read its answer. */
 export interface Call<Result> {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
-  readonly url: URL
+  readonly url: string | URL
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
-  /** Of the body, by default application/json. */
-  readonly mediaType?: string
   /** Allows a POST to be repeated. Each failed attempt may have made part of the change. */
   readonly mayRepeat?: boolean
-  readonly options: { readonly signal?: AbortSignal | undefined } | undefined
+  readonly signal: AbortSignal | undefined
   /** @throws if the body is not an answer of the operation */
   readonly read: (body: unknown, headers: Headers) => Result
-  /**
-   * Takes a refusal that follows an attempt without an answer. Resolves to the result if that attempt seems to have
-   * made the change, and otherwise to a falsy value.
-   */
-  readonly settle?: (refusal: RefusedError) => Promise<Result | false | undefined>
 }
 
-export interface SendOptions extends RetryLimits {
-  /** The access token, or a function that returns the current one. */
-  readonly token: string | (() => string | Promise<string>)
-  /** For each attempt, from fetching the token to the last byte, by default 10,000. */
-  readonly timeoutMs: number
-  readonly fetch: typeof globalThis.fetch
-}
-
-/** The status of success. */
-const done = { GET: 200, POST: 200, PUT: 200, DELETE: 204 }
-
-/** Sends a request until it has an answer or must not be repeated. */
-export type Send = <Result>(call: Call<Result>) => Promise<Result>
-
-export function createSend(options: SendOptions): Send {
+/**
+ * Returns a function that sends a request until it has an answer or must not be repeated. Creating is not idempotent: a
+ * repeated create would find the id taken by its own plant. It is repeated only if nothing was changed.
+ */
+export function createSend(options: PlantClientOptions): <Result>(call: Call<Result>) => Promise<Result> {
+  const { attemptsMax = 4 } = options
   return async call => {
-    const signal = call.options?.signal
-    const { method, mayRepeat = false } = call
-    const isRepeatable = method !== 'POST' || mayRepeat
+    const { method, signal, mayRepeat = false } = call
     let mayHaveChanged = mayRepeat
     for (let attempt = 1; ; attempt++) {
       signal?.throwIfAborted()
@@ -49,132 +47,116 @@ export function createSend(options: SendOptions): Send {
         return understand(call, await exchange(call, options, mayHaveChanged), mayHaveChanged)
       } catch (error) {
         signal?.throwIfAborted()
-        if (mayHaveChanged && error instanceof RefusedError) {
-          const settled = await call.settle?.(error)
-          if (settled) return settled
-          signal?.throwIfAborted()
-        }
-        const waitMs = waitBeforeRetry(error, { attempt, isRepeatable, limits: options })
-        if (waitMs === undefined) throw error
-        mayHaveChanged = (error as RefusedError | NoAnswerError).mayHaveChanged
-        await wait(waitMs, signal)
+        if (!(error instanceof RefusedError || error instanceof NoAnswerError)) throw error
+        mayHaveChanged = error.mayHaveChanged
+        const { status = 503, retryAfterMs = 0 } = error
+        if (![429, 502, 503, 504].includes(status) || retryAfterMs > retryAfterMsMax) throw error
+        if ((mayHaveChanged && method === 'POST' && !mayRepeat) || attempt >= attemptsMax) throw error
+        // Jitter over the whole time, so that clients that failed together do not return together.
+        const jitterMs = Math.random() * Math.min(backOffMsMax, backOffMs * 2 ** (attempt - 1))
+        await within(retryAfterMs + jitterMs, signal, aborted).catch(() => {})
       }
     }
   }
 }
 
-interface Answer extends Pick<Response, 'status' | 'headers'> {
-  readonly text: string
-}
+type Run<Result> = (signal: AbortSignal) => Promise<Result>
 
-/** @param mayHaveChanged whether an earlier attempt may have made the change */
-async function exchange(
-  { method, url, headers: given, body, mediaType = 'application/json', options }: Call<unknown>,
-  { token, fetch, timeoutMs }: SendOptions,
-  mayHaveChanged: boolean,
-): Promise<Answer> {
-  const caller = options?.signal
-  // AbortSignal.timeout and AbortSignal.any would keep each call in memory until the time is over.
-  const attempt = new AbortController()
-  const giveUp = () => attempt.abort()
-  let timedOut = false
-  const timer = setTimeout(() => {
-    timedOut = true
-    attempt.abort()
-  }, timeoutMs)
-  caller?.addEventListener('abort', giveUp)
-  const { signal } = attempt
-  let isSent = false
+/** Runs until a time. AbortSignal.timeout and AbortSignal.any would keep each call in memory until then. */
+async function within<Result>(
+  ms: number,
+  caller: AbortSignal | undefined,
+  run: Run<Result>,
+): Promise<Result> {
+  const controller = new AbortController()
+  const abort = () => controller.abort()
+  const timer = setTimeout(abort, ms)
+  caller?.addEventListener('abort', abort)
   try {
-    const headers = new Headers({
-      ...given,
-      accept: 'application/json',
-      authorization: `Bearer ${typeof token === 'string' ? token : await unlessAborted(token, signal)}`,
-      ...(body !== undefined && { 'content-type': mediaType }),
-    })
-    isSent = true
-    // A redirect could leak the token or drop the body.
-    const redirect = 'manual'
-    const response = await fetch(url, { method, headers, body: body ?? null, redirect, signal })
-    return { status: response.status, headers: response.headers, text: await response.text() }
-  } catch (cause) {
-    const unknown = mayHaveChanged || (isSent && method !== 'GET' && !neverConnected(cause))
-    if (timedOut) {
-      const message = `no ${isSent ? 'answer' : 'access token'} within ${timeoutMs} ms`
-      throw new NoAnswerError('timed-out', message, unknown, { cause })
-    }
-    if (!isSent) throw cause
-    throw new NoAnswerError('connection-failed', 'no answer: the connection failed', unknown, { cause })
+    return await run(controller.signal)
   } finally {
     clearTimeout(timer)
-    caller?.removeEventListener('abort', giveUp)
+    caller?.removeEventListener('abort', abort)
   }
 }
 
-/** Rejects with the signal's reason once it is aborted, even if the value never arrives. */
-function unlessAborted<Value>(get: () => Value | Promise<Value>, signal: AbortSignal): Promise<Value> {
-  return new Promise((resolve, reject) => {
-    signal.addEventListener('abort', () => reject(signal.reason))
-    Promise.resolve(get()).then(resolve, reject)
+/** Rejects once the signal is aborted. */
+function aborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+}
+
+/** @param changedBefore whether an earlier attempt may have made the change */
+function exchange(
+  { method, url, headers: given, body, signal: caller }: Call<unknown>,
+  { token, fetch = globalThis.fetch, timeoutMs = 10_000 }: PlantClientOptions,
+  changedBefore: boolean,
+) {
+  return within(timeoutMs, caller, async signal => {
+    let isSent = false
+    try {
+      const bearer = typeof token === 'string' ? token : await Promise.race([token(), aborted(signal)])
+      const headers = new Headers({ accept: 'application/json', authorization: `Bearer ${bearer}`, ...given })
+      if (body !== undefined && !headers.has('content-type')) headers.set('content-type', 'application/json')
+      isSent = true
+      // A redirect could leak the token or drop the body.
+      const response = await fetch(url, { method, headers, body: body ?? null, redirect: 'manual', signal })
+      return { status: response.status, headers: response.headers, text: await response.text() }
+    } catch (cause) {
+      const mayHaveChanged = changedBefore || (isSent && method !== 'GET' && !neverConnected(cause))
+      if (signal.aborted) {
+        const message = `no ${isSent ? 'answer' : 'access token'} within ${timeoutMs} ms`
+        throw new NoAnswerError(message, { reason: 'timed-out', mayHaveChanged }, cause)
+      }
+      if (!isSent) throw cause
+      const details = { reason: 'connection-failed', mayHaveChanged } as const
+      throw new NoAnswerError('no answer: the connection failed', details, cause)
+    }
   })
 }
 
 function understand<Result>(
-  call: Call<Result>,
-  { status, headers, text }: Answer,
-  unknownBefore: boolean,
+  { method, read }: Call<Result>,
+  { status, headers, text }: Awaited<ReturnType<typeof exchange>>,
+  changedBefore: boolean,
 ): Result {
-  const changes = call.method !== 'GET'
   const retryAfterMs = readRetryAfter(headers.get('retry-after'))
-  let cause: unknown
   try {
-    const body = text === '' ? undefined : parseExactJson(text)
-    if (status === done[call.method]) return call.read(body, headers)
-    const refusal = readRefusal(status, body)
-    if (refusal !== undefined) {
-      const mayHaveChanged = unknownBefore || (changes && status >= 500 && !unchanged.has(refusal.number))
-      throw new RefusedError({ status, retryAfterMs, ...refusal }, mayHaveChanged)
-    }
-  } catch (error) {
-    if (error instanceof RefusedError) throw error
-    cause = error
+    const body = text === '' ? undefined : parseJsonRecord(text)
+    if (status === (method === 'DELETE' ? 204 : 200)) return read(body, headers)
+    const { error, message } = (body ?? {}) as { error?: unknown; message?: unknown }
+    if (status < 400 || typeof message !== 'string') throw new TypeError('the answer must be a refusal')
+    const number = toNumber(error)
+    const mayHaveChanged = changedBefore || (method !== 'GET' && status >= 500 && !unchanged.has(number))
+    throw new RefusedError(message, { status, number, mayHaveChanged, retryAfterMs })
+  } catch (cause) {
+    if (cause instanceof RefusedError) throw cause
+    const mayHaveChanged = changedBefore || (method !== 'GET' && (status < 400 || status >= 500))
+    const details = { reason: 'unreadable-answer', status, mayHaveChanged, retryAfterMs } as const
+    throw new NoAnswerError(`the answer with status ${status} is not from a plant store`, details, cause)
   }
-  const isClientsFault = status >= 400 && status < 500
-  const mayHaveChanged = unknownBefore || (changes && !isClientsFault)
-  const message = `the answer with status ${status} is not from a plant store`
-  throw new NoAnswerError('unreadable-answer', message, mayHaveChanged, { status, retryAfterMs, cause })
 }
 
-function readRefusal(status: number, body: unknown): { number: number; message: string } | undefined {
-  const { error, message } = (body ?? {}) as { error?: unknown; message?: unknown }
-  return status >= 400 && typeof message === 'string' ? { number: toNumber(error), message } : undefined
+/** Sent before the request is handled: the store is busy, stopping, at a limit, or cannot check access. */
+const unchanged = new Set([50301, 50303, 50304, 50305, 50306])
+
+/** Returns the milliseconds of a Retry-After field, in seconds or as a date (RFC 9110, 10.2.3). */
+function readRetryAfter(field: string | null): number | undefined {
+  const ms = /^\d+$/.test(field ?? '') ? Number(field) * 1000 : Date.parse(field ?? '') - Date.now()
+  return Number.isNaN(ms) ? undefined : Math.max(0, ms)
 }
 
-/** Errors from 50000 on that are sent before the request is handled, so nothing was changed. */
-const unchanged = new Set<number>([
-  errorNumbers['store-busy'],
-  errorNumbers.draining,
-  errorNumbers['too-many-connections'],
-  errorNumbers['too-many-bytes'],
-  errorNumbers['access-unavailable'],
-])
+/** @throws TypeError if the value is not an integer that a JavaScript number holds exactly */
+export function toNumber(value: unknown): number {
+  const number = Number(value)
+  if ((typeof value === 'bigint' || typeof value === 'number') && Number.isSafeInteger(number)) return number
+  throw new TypeError('an integer up to 2^53 is expected')
+}
 
-/** Codes of Node and Bun for a connection that was never established. Browsers give none. */
-const neverConnectedCodes = new Set<unknown>([
-  'ECONNREFUSED',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'UND_ERR_CONNECT_TIMEOUT',
-  'ConnectionRefused',
-])
-
-/** Deno has only a message (as of 2.9.6). */
-const neverConnectedOnDeno = /: client error \(Connect\): /
+/** What Node, Bun and Deno say of a connection that was never established. Browsers say nothing. */
+const neverEstablished =
+  /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|ConnectionRefused):|: client error \(Connect\): /
 
 function neverConnected(error: unknown): boolean {
   const { code, message, cause } = error as { code?: unknown; message?: unknown; cause?: unknown }
-  if (neverConnectedCodes.has(code) || neverConnectedOnDeno.test(`${message}`)) return true
-  return Boolean(cause) && neverConnected(cause)
+  return neverEstablished.test(`${code}: ${message}`) || (Boolean(cause) && neverConnected(cause))
 }

@@ -64,9 +64,10 @@ const goodBodies = {
 const methodOf = ({ operationId }: Operation) =>
   (operationId === 'createPlants' ? 'createMany' : operationId.replace(/Plants?$/, '')) as keyof PlantClient
 
-test('the client names every number that the server publishes', () => {
-  const published = Object.entries(failures).map(([name, [number]]) => [name, number])
-  expect(errorNumbers).toEqual(Object.fromEntries(published))
+test('the numbers that the client names are those that the server publishes', () => {
+  for (const [name, number] of Object.entries(errorNumbers)) {
+    expect(failures[name as keyof typeof errorNumbers][0], name).toBe(number)
+  }
 })
 
 test('the client has a method for every operation on plants, and no other', () => {

@@ -4,11 +4,10 @@ import { runInNewContext } from 'node:vm'
 import {
   createPlantClient,
   NoAnswerError,
-  type PlantClient,
   type PlantClientOptions,
   type PlantVersion,
 } from '@plant-store/client'
-import { expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import {
   answer,
   breakOff,
@@ -20,6 +19,10 @@ import {
   startScriptedStore,
   unavailable,
 } from './scripted-store.ts'
+
+// No random part of a wait is waited for.
+beforeEach(() => void vi.spyOn(Math, 'random').mockReturnValue(0))
+afterEach(() => void vi.restoreAllMocks())
 
 const plant = { id: 1n, name: 'Ficus' }
 const stored = answer(200, '{"id":1,"name":"Ficus"}')
@@ -38,7 +41,7 @@ const html = (status: number) => answer(status, '<h1>Bad Gateway</h1>', { 'conte
 
 async function scripted(script: readonly Step[], options: Partial<PlantClientOptions> = {}) {
   const store = await startScriptedStore(script)
-  const client = createPlantClient({ baseUrl: store.baseUrl, token: 't', backOffMs: 1, ...options })
+  const client = createPlantClient({ baseUrl: store.baseUrl, token: 't', ...options })
   return { ...store, client }
 }
 
@@ -133,7 +136,6 @@ test('a store that nobody listens at was never asked', async () => {
   const client = createPlantClient({
     baseUrl: `http://127.0.0.1:${port}`,
     token: () => `${attempts.push('attempt')}`,
-    backOffMs: 1,
     attemptsMax: 3,
   })
   await expect(client.create(plant)).rejects.toMatchObject({
@@ -156,7 +158,6 @@ test.each([
   const client = createPlantClient({
     baseUrl: 'http://plants.example',
     token: 't',
-    backOffMs: 1,
     attemptsMax: 2,
     fetch: url => {
       attempts.push(`${url}`)
@@ -182,7 +183,6 @@ test('creating succeeds once the store listens', async () => {
       failed = true
       return 't'
     },
-    backOffMs: 1,
   })
   let failed = false
   expect(await client.create(plant)).toEqual(plant)
@@ -310,7 +310,7 @@ test('what is no version is not sent', async () => {
 test.each([50301, 50303, 50304, 50305, 50306])(
   'a create that is refused with %i before it is handled is sent again',
   async error => {
-    await using store = await scripted([answer(503, { error, message: 'busy' }), stored], { backOffMs: 1 })
+    await using store = await scripted([answer(503, { error, message: 'busy' }), stored])
     expect(await store.client.create(plant)).toEqual(plant)
     expect(store.requests).toHaveLength(2)
   },
@@ -410,7 +410,7 @@ test('a signal and the time-out hold while the token is fetched too', async () =
     asked.push('token')
     return never
   }
-  const client = createPlantClient({ baseUrl: store.baseUrl, token, backOffMs: 1 })
+  const client = createPlantClient({ baseUrl: store.baseUrl, token })
   const reason = new Error('the caller has gone')
   const leaving = new AbortController()
   const reading = client.read(1n, { signal: leaving.signal })
@@ -421,7 +421,6 @@ test('a signal and the time-out hold while the token is fetched too', async () =
   const hurried = createPlantClient({
     baseUrl: store.baseUrl,
     token,
-    backOffMs: 1,
     timeoutMs: 50,
     attemptsMax: 2,
   })
@@ -443,51 +442,14 @@ test('what the token is refused with comes through, and nothing is sent', async 
   expect(store.requests).toHaveLength(0)
 })
 
-test.each([
-  ['<', ''],
-  ['<>"', ''],
-  ['<>;rel="', ''],
-  ['<>; ', ''],
-  ['<>;rel=" ', 'x"'],
-  ['<>;rel="next ', 'x"'],
-  [';rel=', ''],
-  ['<>;rel=" ', '"'],
-  ['<" ', ''],
-])('a link field of %j over and over is read in linear time', async (piece, end) => {
-  // As much as no plain link takes, and as Node's fetch would not let through: it reads no more than 16 KiB.
-  const link = `</plants?after=1>; title="${' '.repeat(9)}"; rel="prev", ${piece.repeat(200_000 / piece.length)}${end}`
-  const client = createPlantClient({
-    baseUrl: 'http://127.0.0.1:1',
-    token: 't',
-    fetch: async () => new Response('[{"id":1,"name":"Ficus"}]', { headers: { link } }),
-  })
-  const startedMs = performance.now()
-  await client.list()
-  expect(performance.now() - startedMs).toBeLessThan(1_000)
-})
-
-test('the token never follows a link to another origin', async () => {
-  await using elsewhere = await startScriptedStore([])
-  const link = `<${elsewhere.baseUrl}/plants?after=1>; rel="next"`
-  await using store = await scripted([answer(200, '[{"id":1,"name":"Ficus"}]', { link })])
-  await expect(allPages(store.client)).rejects.toMatchObject({
-    reason: 'unreadable-answer',
-    cause: { message: `the next page must not be at ${elsewhere.baseUrl}` },
-  })
-  expect(elsewhere.requests).toHaveLength(0)
-})
-
-test.each([
-  ['</plants?after=1>; rel=next', 2],
-  ['</plants?x=,>; title="a, b"; rel="prev", </plants?after=1>; title="x; y"; rel="last next"', 2],
-  ['</plants?after=1>;rel="next last"', 2],
-  ['</plants?after=1>; rel="prev"', 1],
-  ['</plants?after=1>; title="rel=next"', 1],
-])('the link %s leads to %i pages', async (link, pages) => {
-  const page = answer(200, '[{"id":1,"name":"Ficus"}]', { link })
-  await using store = await scripted([page, answer(200, '[]')])
-  expect(await allPages(store.client)).toHaveLength(pages)
-  if (pages === 2) expect(store.requests[1]?.url).toBe('/plants?after=1')
+test('only a link to a next page leads to one, wherever it points', async () => {
+  const page = (link: string) => answer(200, '[{"id":1,"name":"Ficus"}]', { link })
+  const next = page('<https://elsewhere.example/plants>; rel="prev", <//elsewhere.example>; rel="next"')
+  await using store = await scripted([next, page('</plants?after=1>; rel="prev"')])
+  const pages = []
+  for await (const plants of store.client.pages()) pages.push(plants)
+  expect(pages).toHaveLength(2)
+  expect(store.requests.map(({ url }) => url)).toEqual(['/plants?limit=100', '/plants?limit=100&after=1'])
 })
 
 test('a list that has no plants has no next page, whatever its link says', async () => {
@@ -499,15 +461,9 @@ test('a body that is no list is no page of plants', async () => {
   await using store = await scripted([answer(200, '{"plants":[]}')])
   await expect(store.client.list()).rejects.toMatchObject({
     name: 'NoAnswerError',
-    cause: { message: 'a page of plants must be an array' },
+    reason: 'unreadable-answer',
   })
 })
-
-async function allPages(client: PlantClient) {
-  const pages = []
-  for await (const page of client.pages()) pages.push(page)
-  return pages
-}
 
 async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')

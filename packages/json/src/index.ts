@@ -1,19 +1,20 @@
 /**
- * Parses a JSON text (RFC 8259) that holds a record, without two losses of `JSON.parse`. An integer of at most 19
- * digits in the record itself becomes an exact bigint (`11.0` and `1e3` are integers too). A name that occurs twice in
- * an object, at any depth, is refused (RFC 7493, 2.3). Any other number is the nearest JavaScript number.
+ * Parses a JSON text (RFC 8259) that holds a record or an array of records, without two losses of `JSON.parse`. An
+ * integer of at most 19 digits that is a member of such a record becomes an exact bigint (`11.0` and `1e3` are integers
+ * too). A name that occurs twice in an object, at any depth, is refused (RFC 7493, 2.3). Any other number is the nearest
+ * JavaScript number.
  *
  * V8 checks the syntax, so the second pass only looks for what V8 lost.
  *
  * @throws SyntaxError with what is wrong and where
  */
 export function parseJsonRecord(text: string): unknown {
-  const value = JSON.parse(text) as Record<string, unknown>
+  const value: unknown = JSON.parse(text)
   const escapedNames = restoreLosses(text, value)
   if (escapedNames.length === 0) return value
-  const record = readWithPlainNames(text, escapedNames)
-  restoreLosses(text, record)
-  return record
+  const reread = readWithPlainNames(text, escapedNames)
+  restoreLosses(text, reread)
+  return reread
 }
 
 /** Writes a record of plain values and bigints, which {@link parseJsonRecord} reads back. Leaves out `undefined`. */
@@ -48,8 +49,10 @@ interface EscapedName {
   readonly end: number
 }
 
-/** @param record stays unchanged if the text holds no record */
-function restoreLosses(text: string, record: Record<string, unknown>): EscapedName[] {
+function restoreLosses(text: string, value: unknown): EscapedName[] {
+  const records = Array.isArray(value) ? value : [value]
+  const recordDepth = Array.isArray(value) ? 2 : 1
+  let record = 0
   const escapedNames: EscapedName[] = []
   const enclosing: (Names | typeof array)[] = []
   let names: Names | typeof array
@@ -81,10 +84,12 @@ function restoreLosses(text: string, record: Record<string, unknown>): EscapedNa
       depth--
     } else if (code === comma) {
       nameExpected = names !== array
+      if (depth < recordDepth) record++
     } else if (code === minus || (code >= zero && code <= nine)) {
       const end = endOfNumber(text, at)
-      if (depth === 1 && names !== array) {
-        record[name] = exactInteger(text.slice(at, end)) ?? record[name]
+      if (depth === recordDepth && names !== array) {
+        const members = records[record] as Record<string, unknown>
+        members[name] = exactInteger(text.slice(at, end)) ?? members[name]
       }
       at = end - 1
     }
@@ -96,7 +101,7 @@ function restoreLosses(text: string, record: Record<string, unknown>): EscapedNa
  * Parses with stand-ins for the escaped names. V8 can mistake an escaped name for one from an earlier text
  * (github.com/nodejs/node/issues/63785), so one sender could decide how another sender's text is read.
  */
-function readWithPlainNames(text: string, escapedNames: readonly EscapedName[]): Record<string, unknown> {
+function readWithPlainNames(text: string, escapedNames: readonly EscapedName[]): unknown {
   let mark: string
   do mark = Math.random().toString(36)
   while (text.includes(mark))
@@ -106,9 +111,9 @@ function readWithPlainNames(text: string, escapedNames: readonly EscapedName[]):
     plain += `${text.slice(rest, start)}"${mark}${index}"`
     rest = end
   }
-  const record = JSON.parse(plain + text.slice(rest)) as Record<string, unknown>
+  const reread = JSON.parse(plain + text.slice(rest)) as Record<string, unknown>
 
-  const holders = [record]
+  const holders = [reread]
   for (const holder of holders) {
     for (const [key, value] of Object.entries(holder)) {
       if (typeof value === 'object' && value !== null) holders.push(value as Record<string, unknown>)
@@ -119,7 +124,7 @@ function readWithPlainNames(text: string, escapedNames: readonly EscapedName[]):
       Object.defineProperty(holder, name, { value, writable: true, enumerable: true, configurable: true })
     }
   }
-  return record
+  return reread
 }
 
 function endOfString(text: string, start: number): number {

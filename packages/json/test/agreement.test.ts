@@ -90,15 +90,16 @@ test('reads what JSON.parse reads, but for the integers of the record', () => {
     fc.property(fc.jsonValue({ maxDepth: 4 }), fc.constantFrom(0, 1, '\t'), (value, indent) => {
       const text = JSON.stringify(value, null, indent)
       const read = parseJsonRecord(text)
-      const asNumbers =
-        typeof read === 'object' && read !== null && !Array.isArray(read)
+      const plain = (each: unknown) =>
+        typeof each === 'object' && each !== null && !Array.isArray(each)
           ? Object.fromEntries(
-              Object.entries(read).map(([key, member]) => [
+              Object.entries(each).map(([key, member]) => [
                 key,
                 typeof member === 'bigint' ? Number(member) : member,
               ]),
             )
-          : read
+          : each
+      const asNumbers = Array.isArray(read) ? read.map(plain) : plain(read)
       expect(asNumbers).toEqual(JSON.parse(text))
     }),
     { numRuns: 2_000 },

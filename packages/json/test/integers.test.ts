@@ -110,13 +110,18 @@ test('returns every int64 from its digits', () => {
   )
 })
 
-test('leaves numbers that are not members of the record itself as JavaScript reads them', () => {
+test('restores integers of a record, or of each record in an array, and leaves others as JavaScript reads them', () => {
   expect(parseJsonRecord('{"a":[1,2.5],"b":{"c":3,"d":[{"e":4}]},"f":5}')).toEqual({
     a: [1, 2.5],
     b: { c: 3, d: [{ e: 4 }] },
     f: 5n,
   })
-  expect(parseJsonRecord('[1,{"a":2}]')).toEqual([1, { a: 2 }])
+  expect(parseJsonRecord('[1,{"a":2,"b":[3,4]},[5,{"a":6}],{"c":{"d":7},"e":8}]')).toEqual([
+    1,
+    { a: 2n, b: [3, 4] },
+    [5, { a: 6 }],
+    { c: { d: 7 }, e: 8n },
+  ])
   for (const value of [7, 'a', null, true]) expect(parseJsonRecord(JSON.stringify(value))).toBe(value)
   expect(parseJsonRecord('"\\u0061"')).toBe('a')
 })

@@ -4,7 +4,7 @@
  */
 export class RepeatedMember extends Error {}
 
-/** An integer of at most 19 digits is a bigint where the record itself has it, as every int64 has so few. */
+/** An integer of at most 19 digits is a bigint where it is a member of a record, as every int64 has so few. */
 export function exactMember(source: string): bigint | number {
   const [mantissa = '', power = '0'] = source.toLowerCase().split('e')
   const [whole = '', fraction = ''] = mantissa.split('.')
@@ -30,7 +30,8 @@ export function readJson(text: string): unknown {
     while (text[at] !== '"') at += text[at] === '\\' ? 2 : 1
     return JSON.parse(text.slice(start, ++at)) as string
   }
-  const readValue = (depth: number): unknown => {
+  const readValue = (place: 'outermost' | 'element' | 'member' | 'below'): unknown => {
+    const isOutermost = place === 'outermost'
     skipSpace()
     const first = text[at] as string
     if (first === '"') return readString()
@@ -44,7 +45,7 @@ export function readJson(text: string): unknown {
         if (members.has(name)) throw new RepeatedMember(name)
         skipSpace()
         at++
-        members.set(name, readValue(depth + 1))
+        members.set(name, readValue(isOutermost || place === 'element' ? 'member' : 'below'))
       }
       at++
       return Object.fromEntries(members)
@@ -54,7 +55,7 @@ export function readJson(text: string): unknown {
       const elements: unknown[] = []
       for (skipSpace(); text[at] !== ']'; skipSpace()) {
         if (text[at] === ',') at++
-        elements.push(readValue(Number.POSITIVE_INFINITY))
+        elements.push(readValue(isOutermost ? 'element' : 'below'))
       }
       at++
       return elements
@@ -64,7 +65,7 @@ export function readJson(text: string): unknown {
     const word = text.slice(start, at)
     if (word === 'true' || word === 'false') return word === 'true'
     if (word === 'null') return null
-    return depth === 1 ? exactMember(word) : Number(word)
+    return place === 'member' ? exactMember(word) : Number(word)
   }
-  return readValue(0)
+  return readValue('outermost')
 }

@@ -60,7 +60,7 @@ test('the client keeps its promises on Bun', bun, async () => {
     join(folder, 'refused.js'),
     `
 import { createPlantClient } from '@plant-store/client'
-const client = createPlantClient({ baseUrl: 'http://127.0.0.1:1', token: 't', attemptsMax: 2, backOffMs: 1 })
+const client = createPlantClient({ baseUrl: 'http://127.0.0.1:1', token: 't', attemptsMax: 2 })
 const failure = await client.create({ id: 1n, name: '' }).catch(error => error)
 console.log(failure.reason, failure.mayHaveChanged)
 `,
