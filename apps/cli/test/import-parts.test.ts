@@ -148,14 +148,15 @@ describe('batches', () => {
 test('an import counts what became of its lines, and says what it rejected and why', () => {
   const counts = new ImportCounts()
   const unreadable = { line: 2, raw: 'no json', reason: 'not JSON' }
-  const reasons = new Map([[1, 'id 1 is already taken']])
-  const loaded = { inserted: 1, replaced: 2, alreadyThere: 3, reasons }
+  const batch = [entry(1), unreadable, entry(3), entry(4), entry(5), entry(6)]
   const rejected = [unreadable, { line: 3, raw: 'x', reason: 'id 1 is already taken' }]
-  expect(counts.add([entry(1), unreadable, entry(3), entry(4)], loaded)).toEqual(rejected)
+  const outcomes = ['inserted', 'id-taken', 'replaced', 'already-there', 'inserted'] as const
+  expect(counts.add(batch, outcomes)).toEqual(rejected)
   expect(counts.summary('r', 1)).toBe(
-    '3 plants imported in 1s (3/s), 2 of them replacing others, 3 already stored; 2 lines rejected, see r',
+    '3 plants imported in 1s (3/s), 1 of them replacing others, 1 already stored; 2 lines rejected, see r',
   )
-  counts.add([entry(5)], { ...loaded, replaced: 1_000, reasons: new Map() })
-  expect({ ...counts }).toEqual({ read: 5, inserted: 2, replaced: 1_002, alreadyThere: 6, rejected: 2 })
+  counts.add([entry(7), entry(8)], ['replaced', 'replaced'])
+  expect({ ...counts }).toEqual({ read: 8, inserted: 2, replaced: 3, alreadyThere: 1, rejected: 2 })
+  expect(counts.verdict('r')).toBe('6 valid plants; 2 lines rejected, see r; nothing was stored')
   expect(new ImportCounts().summary('r', 1)).toBe('0 plants imported in 1s (0/s)')
 })

@@ -9,7 +9,7 @@ import {
   startServer,
   temporaryFolder,
 } from '@plant-store/harness'
-import { openArchive, openSnapshot } from '@plant-store/persistence'
+import { openSnapshot, openStorage } from '@plant-store/persistence'
 import { expect } from 'vitest'
 
 /** A folder with a store, or for one in a database, and the programs run in it as their users would. */
@@ -55,11 +55,11 @@ export class Place implements AsyncDisposable {
 
   /** Stores plants of some 120 bytes, with ids from `from` on. */
   async load(from: number, count: number): Promise<void> {
-    await using archive = await openArchive(this.url)
+    await using storage = await openStorage({ url: this.url })
     const plants = Array.from({ length: count }, (_, n) =>
       parsePlant({ id: BigInt(from + n), name: `plant ${from + n} ${'x'.repeat(100)}` }),
     )
-    await archive.load(plants, 'keep')
+    await storage.plants.insertAll?.(plants)
   }
 
   async count(): Promise<number> {

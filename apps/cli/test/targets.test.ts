@@ -18,7 +18,7 @@ import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { parsePlant } from '@plant-store/domain'
 import type { StartedCommand } from '@plant-store/harness'
-import { openArchive } from '@plant-store/persistence'
+import { openStorage } from '@plant-store/persistence'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { Place } from './place.ts'
 
@@ -39,10 +39,9 @@ afterEach(async () => {
 /** A store of 300 plants as a killed server leaves it: 200 of them are in its log only. */
 async function crashedStore(file: string) {
   await other.load(1_000, 100)
-  await using archive = await openArchive(other.url)
-  await archive.load(
+  await using storage = await openStorage({ url: other.url })
+  await storage.plants.insertAll?.(
     Array.from({ length: 200 }, (_, n) => parsePlant({ id: BigInt(1_100 + n), name: 'in the log' })),
-    'keep',
   )
   copyFileSync(other.store, file)
   copyFileSync(`${other.store}-wal`, `${file}-wal`)

@@ -22,6 +22,8 @@ export interface PlantRepository {
   page(query: PlantPageQuery): Promise<readonly Plant[]>
   /** Creates or replaces. Resolves to the new version, even if the plant is the same as before. */
   save(plant: Plant): Promise<PlantVersion>
+  /** Does the same as one `save` for each plant, in order. Without this method the plants are saved one by one. */
+  saveAll?(plants: readonly Plant[], options?: AddOptions): Promise<readonly PlantVersion[]>
   /**
    * Saves the plant if the stored one has the expected version, or with `undefined` if none is stored. Resolves to the
    * new version, or to `undefined` if nothing was changed. Of several such changes of one version, racing or not, at

@@ -33,6 +33,8 @@ export interface PlantStore {
    * @throws DomainError `condition-failed`
    */
   replace(plant: Plant, condition?: PlantCondition): Promise<PlantVersion>
+  /** Creates or replaces each plant, in order. Rejects like {@link createAll}. */
+  replaceAll(all: readonly Plant[], options?: AddOptions): Promise<readonly ('inserted' | 'replaced')[]>
   /** @throws DomainError `condition-failed`, or `plant-not-found` if the condition allows a missing plant */
   remove(id: PlantId, condition?: PlantCondition): Promise<void>
 }
@@ -53,6 +55,8 @@ export const pageLimitDefault = 100
 export function createPlantStore({ plants }: { plants: PlantRepository }): PlantStore {
   const insertAll = (all: readonly Plant[], options?: AddOptions) =>
     plants.insertAll?.(all, options) ?? Promise.all(all.map(plant => plants.insert(plant)))
+  const saveAll = (all: readonly Plant[], options?: AddOptions) =>
+    plants.saveAll?.(all, options) ?? Promise.all(all.map(plant => plants.save(plant)))
 
   const compareWithTaken = async (plant: Plant, options?: AddOptions): Promise<CreateOutcome> => {
     for (let attempt = 1; attempt <= attemptsMax; attempt++) {
@@ -70,10 +74,12 @@ export function createPlantStore({ plants }: { plants: PlantRepository }): Plant
     },
     async createAll(all, options) {
       const outcomes: CreateOutcome[] = [...(await insertAll(all, options))]
-      const compare = async (plant: Plant, index: number) => {
-        if (outcomes[index] === 'id-taken') outcomes[index] = await compareWithTaken(plant, options)
+      const compare = async (index: number) => {
+        outcomes[index] = await compareWithTaken(all[index] as Plant, options)
       }
-      if (outcomes.includes('id-taken')) await Promise.all(all.map(compare))
+      const taken = [...all.keys()].filter(index => outcomes[index] === 'id-taken')
+      for (let from = 0; from < taken.length; from += comparisonsMax)
+        await Promise.all(taken.slice(from, from + comparisonsMax).map(compare))
       return outcomes
     },
     async find(id, condition = {}) {
@@ -94,6 +100,13 @@ export function createPlantStore({ plants }: { plants: PlantRepository }): Plant
       if (condition === undefined) return plants.save(plant)
       return changeIf(plants, plant.id, condition, expected => plants.saveIf(plant, expected))
     },
+    async replaceAll(all, options) {
+      // Saving does not tell a new plant from a replaced one.
+      const outcomes = await insertAll(all, options)
+      const taken = all.filter((_, index) => outcomes[index] === 'id-taken')
+      if (taken.length > 0) await saveAll(taken, options)
+      return outcomes.map(outcome => (outcome === 'id-taken' ? 'replaced' : outcome))
+    },
     async remove(id, condition) {
       if (condition === undefined) {
         if (!(await plants.remove(id))) notFound(id)
@@ -103,6 +116,9 @@ export function createPlantStore({ plants }: { plants: PlantRepository }): Plant
     },
   }
 }
+
+/** Plants that `createAll` compares with the stored ones at the same time. */
+const comparisonsMax = 1_000
 
 /** Each attempt fails only because another change of the same plant succeeded. */
 const attemptsMax = 100

@@ -14,7 +14,7 @@ describe('the repository in memory keeps the contract', () => {
 })
 
 test.each(plantRepositoryContract)('a repository with the required methods alone: $name', ({ run }) => {
-  const { insertAll: _, ...required } = createMemoryPlantRepository()
+  const { insertAll: _, saveAll: __, ...required } = createMemoryPlantRepository()
   return run(required)
 })
 
@@ -138,6 +138,15 @@ const broken: Record<string, Break> = {
   },
   'returns the outcomes of many together in another order': right => ({
     insertAll: async all => (await Promise.all(all.map(right.insert))).reverse(),
+  }),
+  'returns the versions of many together in another order': right => ({
+    saveAll: async all => (await right.saveAll?.(all))?.toReversed() ?? [],
+  }),
+  'saves the first of many with one id': right => ({
+    async saveAll(all) {
+      const versions = await right.saveAll?.(all.toReversed())
+      return versions?.toReversed() ?? []
+    },
   }),
   'answers before the change is made': right => ({
     async save(plant) {

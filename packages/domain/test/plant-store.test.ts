@@ -96,7 +96,7 @@ describe('the use cases', () => {
 describe('creating many', () => {
   /** Without what an adapter may lack. */
   const oneByOne = (): PlantRepository => {
-    const { insertAll: _, ...plants } = createMemoryPlantRepository()
+    const { insertAll: _, saveAll: __, ...plants } = createMemoryPlantRepository()
     return plants
   }
 
@@ -173,6 +173,73 @@ describe('creating many', () => {
     })
     const all = Array.from({ length: 100 }, (_, n) => plant(BigInt(n)))
     expect(await store.createAll(all)).toEqual(all.map(() => 'inserted'))
+  })
+
+  test('compares at most a thousand at the same time', async () => {
+    const plants = createMemoryPlantRepository()
+    const all = Array.from({ length: 2_500 }, (_, n) => plant(BigInt(n)))
+    await plants.insertAll?.(all)
+    let comparing = 0
+    let most = 0
+    const store = createPlantStore({
+      plants: {
+        ...plants,
+        async find(id) {
+          most = Math.max(most, ++comparing)
+          await new Promise(setImmediate)
+          comparing--
+          return plants.find(id)
+        },
+      },
+    })
+    expect(await store.createAll(all)).toEqual(all.map(() => 'already-there'))
+    expect(most).toBe(1_000)
+  })
+})
+
+describe('replacing many', () => {
+  const all = [plant(1n), plant(2n, 'new'), plant(1n, 'last'), plant(2n, 'newest', 't')]
+
+  test.each([
+    ['together', createMemoryPlantRepository],
+    [
+      'one by one',
+      () => {
+        const { insertAll: _, saveAll: __, ...plants } = createMemoryPlantRepository()
+        return plants
+      },
+    ],
+  ])('%s reports which were there, and the last one wins', async (_, openRepository) => {
+    const store = createPlantStore({ plants: openRepository() })
+    await store.create(plant(2n, 'known', 't'))
+    expect(await store.replaceAll(all)).toEqual(['inserted', 'replaced', 'replaced', 'replaced'])
+    expect((await store.list({ limit: 10 })).plants).toEqual([plant(1n, 'last'), plant(2n, 'newest', 't')])
+    expect(await store.replaceAll([])).toEqual([])
+  })
+
+  test('passes on whether to announce them, and saves only those that were there', async () => {
+    const given: unknown[] = []
+    const plants = createMemoryPlantRepository()
+    const store = createPlantStore({
+      plants: {
+        ...plants,
+        insertAll(all, options) {
+          given.push(['insert', all.length, options])
+          return plants.insertAll?.(all) ?? Promise.resolve([])
+        },
+        saveAll(all, options) {
+          given.push(['save', all.length, options])
+          return plants.saveAll?.(all) ?? Promise.resolve([])
+        },
+      },
+    })
+    await store.replaceAll([plant(1n), plant(2n)])
+    await store.replaceAll([plant(1n), plant(2n), plant(3n)], { announce: false })
+    expect(given).toEqual([
+      ['insert', 2, undefined],
+      ['insert', 3, { announce: false }],
+      ['save', 2, { announce: false }],
+    ])
   })
 })
 

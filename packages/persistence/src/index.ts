@@ -1,11 +1,9 @@
-export type { LoadOutcome, OnTaken, PlantArchive, PlantSnapshot, StagedLoad } from './archive.ts'
 export { fileReason } from './file-reason.ts'
 export type { Commit, GroupCommitLimits } from './group-commit.ts'
 export {
   attachStorage,
   backUpStore,
   inspectStore,
-  openArchive,
   openSalvage,
   openSnapshot,
   openStorage,
@@ -16,7 +14,6 @@ export { explain, isDamage } from './outage.ts'
 export { replaceFile } from './replace-file.ts'
 export {
   type CopyOptions,
-  OutcomeUnknownError,
   type RestoreReport,
   type Salvage,
   type ShareableStorage,

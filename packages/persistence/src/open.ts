@@ -1,6 +1,5 @@
 import { existsSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
-import type { PlantArchive } from './archive.ts'
 import { defaultGroupCommitLimits, type GroupCommitLimits } from './group-commit.ts'
 import type {
   CopyOptions,
@@ -21,11 +20,14 @@ export interface StorageOptions extends Partial<GroupCommitLimits>, StorageObser
   readonly url: string
   /** PostgreSQL: after this time any operation is `store-unavailable`. */
   readonly timeoutMs?: number
+  /** SQLite: after this time a change that waits for the lock of another process is `store-unavailable`. */
+  readonly lockTimeoutMs?: number
   /** PostgreSQL: connections for reading. Changes use one more. */
   readonly readConnectionsMax?: number
 }
 
 const timeoutMsDefault = 5_000
+const lockTimeoutMsDefault = 5_000
 const readConnectionsMaxDefault = 4
 
 /**
@@ -36,6 +38,7 @@ const readConnectionsMaxDefault = 4
 export function openStorage({
   url,
   timeoutMs = timeoutMsDefault,
+  lockTimeoutMs = lockTimeoutMsDefault,
   readConnectionsMax = readConnectionsMaxDefault,
   onCommit,
   onStateChange,
@@ -43,7 +46,7 @@ export function openStorage({
 }: StorageOptions): Promise<ShareableStorage> {
   const limits = { ...defaultGroupCommitLimits, ...given }
   return withEngine(url, engine =>
-    engine.open({ limits, timeoutMs, readConnectionsMax, onCommit, onStateChange }),
+    engine.open({ limits, timeoutMs, lockTimeoutMs, readConnectionsMax, onCommit, onStateChange }),
   )
 }
 
@@ -55,11 +58,6 @@ export async function attachStorage(shared: SharedStorage, observer: StorageObse
     case 'postgres':
       return (await import('./postgres/engine.ts')).attachPostgres(shared, observer)
   }
-}
-
-/** Opens a store to load and read it as a whole while servers use it. Otherwise like {@link openStorage}. */
-export function openArchive(url: string): Promise<PlantArchive & AsyncDisposable> {
-  return withEngine(url, engine => engine.archive())
 }
 
 /** Opens all plants as of now. Changes nothing. Rejects if there is no readable store. */

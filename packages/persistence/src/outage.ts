@@ -76,7 +76,7 @@ function reasonOf({ message, cause }: DomainError): string {
 /** Returns the message of an error with its reason, for operators. The ports keep reasons from clients. */
 export function explain(error: Error): string {
   const { message } = error
-  // The archive's messages contain the reason.
+  // A snapshot's messages contain the reason.
   if (!isDomainError(error) || !(error.cause instanceof Error) || message.includes(': ')) return message
   return `${message}: ${error.cause.message}`
 }

@@ -1,5 +1,5 @@
 import type { AccessToken, TokenHash, TokenRepository } from '@plant-store/access'
-import { type PlantRepository, plantIdMax, plantIdMin } from '@plant-store/domain'
+import { type AddOptions, type PlantRepository, plantIdMax, plantIdMin } from '@plant-store/domain'
 import type { Outbox, WebhookRepository } from '@plant-store/webhooks'
 import type { Change, GroupCommit } from './group-commit.ts'
 import type { Statements } from './shared-statements.ts'
@@ -41,6 +41,11 @@ export function createRepositories({ submit, submitAll, read, readPage }: Statem
   readonly webhooks: WebhookRepository
   readonly outbox: Outbox
 } {
+  /** Submits changes together, without announcing if so asked. */
+  const submitAdded = async (changes: readonly Change[], { announce = true }: AddOptions = {}) =>
+    announce
+      ? submitAll(changes)
+      : (await submitAll([['beginSilence'], ...changes, ['endSilence']])).slice(1, -1)
   const hadAny = async () => (await read('anyToken')).length > 0
   // Sorted here, as databases sort text differently.
   const tokenRows = async () => {
@@ -54,11 +59,9 @@ export function createRepositories({ submit, submitAll, read, readPage }: Statem
       async insert(plant) {
         return (await submit(['insertPlant', ...fromPlant(plant)])) === 1 ? 'inserted' : 'id-taken'
       },
-      async insertAll(plants, { announce = true } = {}) {
+      async insertAll(plants, options) {
         const inserts = plants.map((plant): Change => ['insertPlant', ...fromPlant(plant)])
-        const affectedRows = announce
-          ? await submitAll(inserts)
-          : (await submitAll([['beginSilence'], ...inserts, ['endSilence']])).slice(1, -1)
+        const affectedRows = await submitAdded(inserts, options)
         return affectedRows.map(rows => (rows === 1 ? 'inserted' : 'id-taken'))
       },
       async find(id) {
@@ -77,6 +80,12 @@ export function createRepositories({ submit, submitAll, read, readPage }: Statem
         const version = newVersion()
         await submit(['savePlant', ...fromPlant(plant, version)])
         return toVersion(version)
+      },
+      async saveAll(plants, options) {
+        const versions = plants.map(() => newVersion())
+        const changes = plants.map((plant, n): Change => ['savePlant', ...fromPlant(plant, versions[n])])
+        await submitAdded(changes, options)
+        return versions.map(toVersion)
       },
       async saveIf(plant, expected) {
         const version = newVersion()

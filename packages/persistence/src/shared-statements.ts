@@ -35,9 +35,6 @@ export function createStatements(db: Kysely<Tables>, webhookDialect = sqliteWebh
   const expected = [...rowColumns, 'expected'].map(column => sql`${0n} as ${sql.ref(column)}`)
   const expectedPlaceholders = sql<ExpectedRow>`(select ${sql.join(expected)})`
   const usePlaceholders = db.selectNoFrom(({ val }) => [val('').as('hash'), val(0n).as('used_at')]).as('used')
-  // `where true` lets SQLite tell the conflict clause from a join.
-  const staged = db.selectFrom('staged').select(rowColumns).where(sql<boolean>`true`).orderBy('id')
-  const keepStaged = db.insertInto('plants').columns(rowColumns).expression(staged)
 
   return {
     read: {
@@ -55,16 +52,6 @@ export function createStatements(db: Kysely<Tables>, webhookDialect = sqliteWebh
         anyToken: db.selectFrom('access_tokens').select('name').limit(sql.lit(1)),
       }),
     },
-    staged: compiled({
-      stage: db.insertInto('staged').values(plantPlaceholders).onConflict(replacePlant),
-      keep: keepStaged,
-      replace: keepStaged.onConflict(replacePlant),
-      taken: db
-        .selectFrom('staged')
-        .innerJoin('plants', 'plants.id', 'staged.id')
-        .select('staged.id')
-        .limit(sql.lit(1)),
-    }),
     change: {
       ...webhooks.change,
       ...compiled({
@@ -107,10 +94,8 @@ export function ignoreRow<Table extends keyof Tables>(conflict: OnConflictBuilde
   return conflict.doNothing()
 }
 
-export function replacePlant<Table extends 'plants' | 'staged'>(conflict: OnConflictBuilder<Tables, Table>) {
-  return (conflict as unknown as OnConflictBuilder<Tables, 'plants'>)
-    .column('id')
-    .doUpdateSet(columnsOf('excluded'))
+export function replacePlant(conflict: OnConflictBuilder<Tables, 'plants'>) {
+  return conflict.column('id').doUpdateSet(columnsOf('excluded'))
 }
 
 /** The new values of a plant, and its expected version. */

@@ -1,8 +1,7 @@
 import type { MessagePort } from 'node:worker_threads'
 import type { TokenRepository } from '@plant-store/access'
-import { DomainError, type Plant, type PlantRepository } from '@plant-store/domain'
+import type { Plant, PlantRepository } from '@plant-store/domain'
 import type { Outbox, WebhookRepository } from '@plant-store/webhooks'
-import type { PlantArchive, PlantSnapshot } from './archive.ts'
 import type { Commit, GroupCommitLimits } from './group-commit.ts'
 
 // Without the drivers' types: importers of this package do not have them.
@@ -10,7 +9,6 @@ import type { Commit, GroupCommitLimits } from './group-commit.ts'
 /** What this package needs of a database. */
 export interface Engine {
   open(options: EngineOptions): Promise<ShareableStorage>
-  archive(): Promise<PlantArchive & AsyncDisposable>
   snapshot(): Promise<StoreSnapshot>
   inspect(): Promise<Omit<StoreReport, 'store'>>
 }
@@ -18,6 +16,7 @@ export interface Engine {
 export interface EngineOptions extends StorageObserver {
   readonly limits: GroupCommitLimits
   readonly timeoutMs: number
+  readonly lockTimeoutMs: number
   readonly readConnectionsMax: number
 }
 
@@ -94,9 +93,18 @@ export interface StoreReport {
   readonly tokens: number
 }
 
-export interface StoreSnapshot extends PlantSnapshot {
+/** A store as of one moment, unaffected by later changes, until it is disposed of. */
+export interface StoreSnapshot extends AsyncDisposable {
+  readonly schemaVersion: number
+  /** The number of plants. */
+  readonly count: number
   /** The number of access tokens, which are not in the snapshot. */
   readonly tokens: number
+  /**
+   * Yields all plants in ascending numeric order of id, a few at a time, in constant memory. Rejects with DomainError
+   * `store-unavailable`.
+   */
+  plants(): AsyncIterable<readonly Plant[]>
 }
 
 /** The readable part of a damaged store, closed to other processes. */
@@ -134,13 +142,4 @@ export class StoreInUseError extends Error {
 /** A file of a store is damaged. */
 export class StoreDamagedError extends Error {
   override readonly name = 'StoreDamagedError'
-}
-
-/** The connection ended before the server reported the commit: either all plants were kept, or none. */
-export class OutcomeUnknownError extends DomainError {
-  constructor(cause: Error) {
-    super('store-unavailable', `the store did not say whether it kept the plants: ${cause.message}`, {
-      cause,
-    })
-  }
 }

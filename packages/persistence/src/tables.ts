@@ -7,8 +7,6 @@ import type { Plant, PlantVersion } from '@plant-store/domain'
  */
 export interface Tables {
   plants: VersionedRow
-  /** A temporary table of a staged load. */
-  staged: VersionedRow
   access_tokens: TokenRow
   schema_version: { version: number }
 }

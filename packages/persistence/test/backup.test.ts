@@ -29,7 +29,6 @@ import {
   backUpStore,
   inspectStore,
   isDamage,
-  openArchive,
   openSnapshot,
   openStorage,
   restoreStore,
@@ -57,8 +56,8 @@ const many = (from: number, count: number) =>
     parsePlant({ id: BigInt(from + n), name: `plant ${from + n} ${'x'.repeat(200)}` }),
   )
 async function load(from: number, count: number) {
-  await using archive = await openArchive(url)
-  await archive.load(many(from, count), 'keep')
+  await using storage = await openStorage({ url })
+  await storage.plants.insertAll?.(many(from, count))
 }
 async function count() {
   await using snapshot = await openSnapshot(url)
@@ -194,7 +193,7 @@ test('a store that was cut off is reported as damaged', async () => {
   await load(0, 20_000)
   truncateSync(file, 100 * 4096)
   const message = `the store ${file} cannot be opened: it is damaged`
-  for (const open of [() => inspectStore(url), () => openStorage({ url }), () => openArchive(url)])
+  for (const open of [() => inspectStore(url), () => openStorage({ url })])
     await expect(open()).rejects.toThrow(expect.objectContaining({ message }))
   await expect(backUpStore(url, backup)).rejects.toThrow(/: it is damaged$/)
 })
@@ -214,8 +213,8 @@ test('a store is restored where none is, without the log of one that was', async
   await load(0, 1_000)
   await backUpStore(url, backup)
   {
-    await using archive = await openArchive(url)
-    await archive.load(many(5_000, 1_000), 'keep')
+    await using storage = await openStorage({ url })
+    await storage.plants.insertAll?.(many(5_000, 1_000))
     copyFileSync(`${file}-wal`, join(folder, 'stale-wal'))
   }
   rmSync(file)
@@ -235,8 +234,8 @@ test('a store with a log that nobody took in is replaced together with it', asyn
   // As a killed server leaves it.
   const crashed = join(folder, 'crashed.db')
   {
-    await using archive = await openArchive(url)
-    await archive.load(many(5_000, 1_000), 'keep')
+    await using storage = await openStorage({ url })
+    await storage.plants.insertAll?.(many(5_000, 1_000))
     copyFileSync(file, crashed)
     copyFileSync(`${file}-wal`, `${crashed}-wal`)
   }
@@ -524,8 +523,8 @@ test('a log beside a backup is not its own, and one beside a store that was kill
   if (hasProc) expect(openFiles()).toEqual([])
   const crashed = join(folder, 'crashed.db')
   {
-    await using archive = await openArchive(url)
-    await archive.load(many(5_000, 100), 'keep')
+    await using storage = await openStorage({ url })
+    await storage.plants.insertAll?.(many(5_000, 100))
     copyFileSync(file, crashed)
     copyFileSync(`${file}-wal`, `${crashed}-wal`)
   }

@@ -5,14 +5,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { hashToken } from '@plant-store/access'
 import type { Plant, VersionedPlant } from '@plant-store/domain'
-import {
-  backUpStore,
-  inspectStore,
-  openArchive,
-  openSnapshot,
-  openStorage,
-  restoreStore,
-} from '@plant-store/persistence'
+import { backUpStore, inspectStore, openSnapshot, openStorage, restoreStore } from '@plant-store/persistence'
 import { schemaVersion } from '@plant-store/persistence/testing'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { earlierVersions, statements } from './earlier-schemas.ts'
@@ -61,15 +54,6 @@ describe.each(Object.entries(subjects))('on %s', (_, make) => {
       expect(await inspectStore(store.url)).toMatchObject({ schemaVersion, plants: 3, tokens: 1 })
     },
   )
-
-  test('an import brings a store of version 1 up to date too', async () => {
-    await store.run(store.earlier(1))
-    {
-      await using archive = await openArchive(store.url)
-      expect(await archive.load([plant(1), plant(2n ** 63n - 1n)], 'keep')).toEqual(['inserted', 'id-taken'])
-    }
-    expect(await inspectStore(store.url)).toMatchObject({ schemaVersion, plants: 3, tokens: 1 })
-  })
 
   test.each(earlierVersions)('a store of version %i gets the schema of a new one', async version => {
     await store.run(store.earlier(version))
@@ -131,7 +115,6 @@ describe.each(Object.entries(subjects))('on %s', (_, make) => {
     const before = await store.fingerprint()
     const refusal = `has schema version ${newer}, but this release knows only versions up to ${schemaVersion}: run a newer one`
     await expect(openStorage({ url: store.url })).rejects.toThrow(refusal)
-    await expect(openArchive(store.url)).rejects.toThrow(refusal)
     await expect(openSnapshot(store.url)).rejects.toThrow(refusal)
     await expect(inspectStore(store.url)).rejects.toThrow(refusal)
     expect(await store.fingerprint()).toBe(before)
@@ -148,7 +131,6 @@ describe.each(Object.entries(subjects))('on %s', (_, make) => {
     const before = await store.fingerprint()
     const refusal = /it contains tables of another program$/
     await expect(openStorage({ url: store.url })).rejects.toThrow(refusal)
-    await expect(openArchive(store.url)).rejects.toThrow(refusal)
     await expect(openSnapshot(store.url)).rejects.toThrow(refusal)
     expect(await store.fingerprint()).toBe(before)
   })

@@ -15,6 +15,7 @@ test('a store that another program locks is reported once, however many changes 
   const works = Promise.withResolvers<void>()
   await using storage = await openStorage({
     url: `file:${file}`,
+    lockTimeoutMs: 100,
     onStateChange(state) {
       states.push(state)
       if (state.ready) works.resolve()
@@ -39,7 +40,7 @@ test('a store that another program locks is reported once, however many changes 
   expect(await insert([2, 3])).toEqual(Array(2).fill('inserted'))
   await works.promise
   expect(states).toEqual([failing, { ready: true }])
-}, 30_000)
+})
 
 test.for([
   ['is removed', (file: string) => unlinkSync(file)],

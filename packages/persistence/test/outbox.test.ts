@@ -1,4 +1,4 @@
-import { openArchive, openStorage, type Storage } from '@plant-store/persistence'
+import { openStorage, type Storage } from '@plant-store/persistence'
 import type { WebhookId } from '@plant-store/webhooks'
 import { outboxContract } from '@plant-store/webhooks/testing'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -48,29 +48,19 @@ describe.each(Object.entries(subjects).filter(([name]) => name !== 'SQLite with 
       await plants.saveIf(plant(4, 'of another version'), version)
       await plants.remove(plantId(4))
       await plants.save(plant(4, 'once more'))
-      {
-        await using archive = await openArchive(store.url)
-        await archive.load([plant(5, 'load'), plant(1, 'taken')], 'keep')
-        await archive.load([plant(6, 'load'), plant(1, 'replaced'), plant(3, 'replaced')], 'replace')
-        for (const onTaken of ['keep', 'replace'] as const) {
-          await using staged = await archive.stage(onTaken)
-          await staged.add([plant(onTaken === 'keep' ? 7 : 8, onTaken), plant(2, 'taken')])
-          expect(await announced(storage)).toHaveLength(onTaken === 'keep' ? 7 : 8)
-          expect(await staged.keep()).toBe('kept')
-        }
-        await using forgotten = await archive.stage('keep')
-        await forgotten.add([plant(9, 'not kept')])
-      }
+      await plants.saveAll?.([
+        plant(6, 'saveAll'),
+        plant(1, 'replaced'),
+        plant(3, 'replaced'),
+        plant(6, 'again'),
+      ])
       expect(await announced(storage)).toEqual([
         '1 insert',
         '2 insertAll',
         '3 save',
         '4 saveIf',
         '4 once more',
-        '5 load',
-        '6 load',
-        '7 keep',
-        '8 replace',
+        '6 saveAll',
       ])
     })
 
@@ -135,14 +125,8 @@ describe.each(Object.entries(subjects).filter(([name]) => name !== 'SQLite with 
       expect(outcomes[5]).toEqual([])
       await plants.remove(plantId(1))
       expect(await plants.insertAll?.([plant(1)], silent)).toEqual(['inserted'])
-      {
-        await using archive = await openArchive(store.url)
-        await archive.load([plant(10)], 'keep', silent)
-        await archive.load([plant(11)], 'keep')
-        await using staged = await archive.stage('replace', silent)
-        await staged.add([plant(12)])
-        expect(await staged.keep()).toBe('kept')
-      }
+      await plants.saveAll?.([plant(10), plant(3), plant(10)], silent)
+      await plants.saveAll?.([plant(11)])
       await plants.insert(plant(13))
       const ids = (await announced(storage)).map(each => Number(each.split(' ')[0]))
       // PostgreSQL makes changes of one kind together.
@@ -162,16 +146,9 @@ describe.each(Object.entries(subjects).filter(([name]) => name !== 'SQLite with 
       storage = await openStorage({ url: store.url })
       const { plants } = storage
       await expect(plants.insertAll?.([plant(1), plant(2)], { announce: false })).rejects.toThrow()
-      {
-        await using archive = await openArchive(store.url)
-        await expect(archive.load([plant(1), plant(2)], 'keep', { announce: false })).rejects.toThrow()
-        await using staged = await archive.stage('keep', { announce: false })
-        await staged.add([plant(1), plant(2)])
-        await expect(staged.keep()).rejects.toThrow()
-        await archive.load([plant(3)], 'keep')
-      }
+      await expect(plants.saveAll?.([plant(1), plant(2)], { announce: false })).rejects.toThrow()
       await plants.insert(plant(4))
-      expect(await announced(storage)).toEqual(['3 plant 3', '4 plant 4'])
+      expect(await announced(storage)).toEqual(['4 plant 4'])
     })
 
     test('several processes share the webhooks, and never have one at the same time', async () => {

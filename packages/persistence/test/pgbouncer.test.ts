@@ -1,5 +1,4 @@
 import { tokenRepositoryContract } from '@plant-store/access/testing'
-import { parsePlant } from '@plant-store/domain'
 import { plantRepositoryContract } from '@plant-store/domain/testing'
 import { hasPgbouncer, startPgbouncer } from '@plant-store/harness/pgbouncer'
 import {
@@ -9,8 +8,7 @@ import {
   type TestDatabase,
 } from '@plant-store/harness/postgres'
 import { needs } from '@plant-store/harness/vitest'
-import { openArchive, openSnapshot, openStorage, type Storage } from '@plant-store/persistence'
-import { plantArchiveContract } from '@plant-store/persistence/testing'
+import { openSnapshot, openStorage, type Storage } from '@plant-store/persistence'
 import pg from 'pg'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { plant } from './store-folder.ts'
@@ -26,7 +24,7 @@ beforeAll(async () => {
 afterAll(() => server[Symbol.asyncDispose]())
 
 describe.each([
-  // A session keeps one of the server's connections; the store has five, and the archive's cases a few more.
+  // A session keeps one of the server's connections; the store has five.
   { mode: 'session', size: '20' },
   { mode: 'transaction', size: '2' },
 ])('behind pgbouncer, pooling by $mode', pgbouncer, ({ mode, size }) => {
@@ -62,14 +60,6 @@ describe.each([
       await run(storage.tokens)
     }
   })
-
-  for (const { name, run } of plantArchiveContract) {
-    test(`the archive: ${name}`, async () => {
-      await using storage = await openStorage({ url })
-      await using archive = await openArchive(url)
-      await run({ archive, plants: storage.plants })
-    })
-  }
 
   test('no request of several stores fails for want of a connection', async () => {
     await using first = await openStorage({ url })
@@ -149,8 +139,7 @@ describe.each([
     await using storage = await open()
     await Promise.all(many(20).map(one => storage.plants.insert(one)))
     await storage.plants.page({ limit: 5 })
-    await using archive = await openArchive(url)
-    await archive.load(many(20, 100), 'replace')
+    await storage.plants.saveAll?.(many(20, 100))
     const own = `select pid, query from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`
     expect((await database.query(own)).length).toBeGreaterThan(0)
     for (let n = 0; n < 5; n++) {
@@ -165,8 +154,8 @@ describe.each([
   })
 
   test('a snapshot is of one moment while others write, and both can be had by several at once', async () => {
-    await using archive = await openArchive(url)
-    await archive.load(many(2_500), 'keep')
+    await using storage = await open()
+    await storage.plants.insertAll?.(many(2_500))
     await using snapshot = await openSnapshot(url)
     const pieces = snapshot.plants()[Symbol.asyncIterator]()
     const first = await pieces.next()
@@ -175,7 +164,7 @@ describe.each([
     for (let piece = await pieces.next(); !piece.done; piece = await pieces.next())
       count += piece.value.length
     expect([snapshot.count, count]).toEqual([2_500, 2_500])
-    await archive.load([parsePlant({ id: 5n, name: 'again' })], 'replace')
+    await storage.plants.save(plant(5, 'again'))
   })
 })
 

@@ -78,6 +78,7 @@ export function startTracing(): Tracing {
         find: (...given) => within('find', () => store.find(...given)),
         list: (...given) => within('list', () => store.list(...given)),
         replace: (...given) => within('replace', () => store.replace(...given)),
+        replaceAll: (...given) => within('replaceAll', () => store.replaceAll(...given)),
         remove: (...given) => within('remove', () => store.remove(...given)),
       }
     },

@@ -1,7 +1,8 @@
-import type { Plant } from '@plant-store/domain'
+import { type CreateOutcome, idTaken, type Plant } from '@plant-store/domain'
 import type { Entry, Rejected } from '../formats/lines.ts'
 import { counted, duration, grouped, rate } from '../terminal/output.ts'
-import type { Loaded } from './import-target.ts'
+
+export type Outcome = CreateOutcome | 'replaced'
 
 export class ImportCounts {
   read = 0
@@ -10,30 +11,45 @@ export class ImportCounts {
   alreadyThere = 0
   rejected = 0
 
-  /** @returns the rejected lines of the batch */
-  add(batch: readonly Entry<Plant>[], loaded: Loaded): readonly Rejected[] {
-    let index = 0
+  /**
+   * @param outcomes of the plants of the batch, or nothing if they were not stored
+   * @returns the rejected lines of the batch
+   */
+  add(batch: readonly Entry<Plant>[], outcomes: readonly Outcome[] = []): readonly Rejected[] {
+    let plants = 0
     const rejected = batch.flatMap(entry => {
       if ('reason' in entry) return [entry]
-      const reason = loaded.reasons.get(index++)
-      return reason === undefined ? [] : [{ line: entry.line, raw: entry.raw, reason }]
+      const { line, raw, value } = entry
+      const outcome = outcomes[plants++]
+      return outcome === 'id-taken' ? [{ line, raw, reason: idTaken(value.id).message }] : []
     })
+    const countOf = (wanted: Outcome) => outcomes.filter(outcome => outcome === wanted).length
     this.read += batch.length
-    this.inserted += loaded.inserted
-    this.replaced += loaded.replaced
-    this.alreadyThere += loaded.alreadyThere
+    this.inserted += countOf('inserted')
+    this.replaced += countOf('replaced')
+    this.alreadyThere += countOf('already-there')
     this.rejected += rejected.length
     return rejected
   }
 
   summary(rejectsPath: string, seconds: number): string {
-    const { inserted, replaced, alreadyThere, rejected } = this
+    const { inserted, replaced, alreadyThere } = this
     const imported = inserted + replaced
     return [
       `${counted(imported, 'plant')} imported in ${duration(seconds)} (${rate(imported, seconds)})`,
       replaced > 0 ? `, ${grouped(replaced)} of them replacing others` : '',
       alreadyThere > 0 ? `, ${grouped(alreadyThere)} already stored` : '',
-      rejected > 0 ? `; ${counted(rejected, 'line')} rejected, see ${rejectsPath}` : '',
+      this.#rejects(rejectsPath),
     ].join('')
+  }
+
+  /** Like {@link summary}, if nothing was stored. */
+  verdict(rejectsPath: string): string {
+    const valid = counted(this.read - this.rejected, 'valid plant')
+    return `${valid}${this.#rejects(rejectsPath)}; nothing was stored`
+  }
+
+  #rejects(path: string): string {
+    return this.rejected > 0 ? `; ${counted(this.rejected, 'line')} rejected, see ${path}` : ''
   }
 }

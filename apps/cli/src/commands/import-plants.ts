@@ -1,5 +1,6 @@
 import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
-import { OutcomeUnknownError } from '@plant-store/persistence'
+import { createPlantStore, isDomainError, type Plant } from '@plant-store/domain'
+import { explain, openStorage } from '@plant-store/persistence'
 import { exitCodes, Failure } from '../failure.ts'
 import { openInput } from '../files/input-file.ts'
 import { isSameFile, refuseStore } from '../files/output-file.ts'
@@ -13,7 +14,6 @@ import { jsonOption, print } from '../terminal/output.ts'
 import { showProgress } from '../terminal/progress.ts'
 import { inBatches } from './import-batches.ts'
 import { ImportCounts } from './import-counts.ts'
-import { openTarget } from './import-target.ts'
 
 export const importPlants = new Command('import')
   .description('Import plants from NDJSON (one JSON object a line, as in POST /plants) or CSV.')
@@ -24,7 +24,7 @@ export const importPlants = new Command('import')
     ),
   )
   .option('--replace', 'replace plants whose ids are taken, instead of rejecting the lines')
-  .option('--strict', 'stop at the first line that would be rejected, and keep nothing')
+  .option('--dry-run', 'judge every line, and store nothing')
   .option('--no-announce', 'send no webhooks for these plants')
   .option('--rejects <file>', 'the file for rejected lines (by default FILE.rejects.ndjson)')
   .option('--line-limit <bytes>', 'reject longer lines', lineLimit, lineBytesMaxDefault)
@@ -40,11 +40,7 @@ The first line of CSV names ${columnsInWords}, in any order.
 An optional member with nothing between the commas is absent. "" is an empty text.
 
 Plants are stored 20,000 at a time. After an interruption, run the import again: plants already stored are counted as
-such, or written again with --replace.
-
---strict collects the plants beside the store (in the folder for temporary files, or in a temporary table of PostgreSQL)
-and stores them in one transaction at the end. A million plants take some seconds, in which servers cannot write to a
-store in a file and answer 503 after 5 s. On PostgreSQL only changes to the same plants wait.`,
+such, or written again with --replace. --dry-run does not look for ids in the store.`,
   )
   .action(runImport)
 
@@ -54,8 +50,11 @@ function lineLimit(text: string): number {
   throw new InvalidArgumentError('It must be a number of bytes from 1024 to 268435456.')
 }
 
+/** How long it waits for another program's lock. */
+const timeoutMs = 30_000
+
 async function runImport(from: string, options: ReturnType<typeof importPlants.opts>): Promise<void> {
-  const { replace, strict = false, announce, lineLimit, json } = options
+  const { replace = false, dryRun = false, announce, lineLimit, json } = options
   const rejectsPath = options.rejects ?? `${from === '-' ? 'plant-store' : from}.rejects.ndjson`
   const signal = onInterrupt()
   const input = await openInput(from, signal)
@@ -68,7 +67,10 @@ async function runImport(from: string, options: ReturnType<typeof importPlants.o
   }
   const url = storeUrl()
   refuseStore(rejectsPath, url)
-  await using target = await openTarget(url, replace ? 'replace' : 'keep', { strict, announce })
+  await using storage = dryRun ? undefined : await openStorage({ url, timeoutMs })
+  const store = storage && createPlantStore(storage)
+  const add = (plants: readonly Plant[]) =>
+    replace ? store?.replaceAll(plants, { announce }) : store?.createAll(plants, { announce })
   const writeRejects = createRejectsFile(rejectsPath)
   const counts = new ImportCounts()
   const startedMs = performance.now()
@@ -79,32 +81,29 @@ async function runImport(from: string, options: ReturnType<typeof importPlants.o
     try {
       const entries = formats[format].read(wholeLines(input.chunks, lineLimit), lineLimit)
       for await (const batch of inBatches(entries, signal)) {
-        const loaded = await target.add(batch.flatMap(entry => ('value' in entry ? [entry.value] : [])))
+        // One at a time: while the next lines are parsed, servers can write to a store in a file.
+        const outcomes = await add(batch.flatMap(entry => ('value' in entry ? [entry.value] : [])))
         const last = batch.at(-1)
-        if (last && !strict) kept = `the lines before line ${last.line + 1} were imported`
-        const rejected = counts.add(batch, loaded)
-        if (strict && rejected[0]) throw new Failure(`line ${rejected[0].line}: ${rejected[0].reason}`)
-        writeRejects(rejected)
+        if (last && !dryRun) kept = `the lines before line ${last.line + 1} were imported`
+        writeRejects(counts.add(batch, outcomes))
         progress.update(counts.read, input.bytesRead(), input.bytes)
       }
       interrupted = signal.aborted
-      if (strict) {
-        signal.throwIfAborted()
-        progress.note('storing')
-      }
-      const outcome = await target.keep()
-      if (outcome !== 'kept') throw new Failure(`id ${outcome.takenMeanwhile} was taken during the import`)
     } catch (cause) {
-      const rest = cause instanceof OutcomeUnknownError ? 'import it again' : kept
       const exitCode = cause instanceof Failure ? cause.exitCode : exitCodes.failed
-      throw new Failure(`${(cause as Error).message} (${rest})`, exitCode)
+      // The store may have kept the last batch, or part of it, all the same.
+      const rest = isDomainError(cause) ? 'what is stored stays: run the import again' : kept
+      throw new Failure(`${explain(cause as Error)} (${rest})`, exitCode)
     }
   }
 
   const seconds = (performance.now() - startedMs) / 1000
   const result = { ...counts, rejects: counts.rejected > 0 ? rejectsPath : null, seconds, interrupted }
-  print({ json }, result, counts.summary(rejectsPath, seconds))
+  print({ json }, result, dryRun ? counts.verdict(rejectsPath) : counts.summary(rejectsPath, seconds))
   if (interrupted)
-    throw new Failure('interrupted: the plants counted above are stored', exitCodes.interrupted)
+    throw new Failure(
+      `interrupted: ${dryRun ? 'the rest was not judged' : 'the plants counted above are stored'}`,
+      exitCodes.interrupted,
+    )
   if (counts.rejected > 0) process.exitCode = exitCodes.incomplete
 }

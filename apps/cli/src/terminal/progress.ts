@@ -7,20 +7,17 @@ export interface Progress extends Disposable {
    * @param total 0 if unknown
    */
   update(count: number, value: number, total: number): void
-  /** Names a last stage of unknown length. */
-  note(stage: string): void
 }
 
 /** @param what is counted, such as `plant` */
 export async function showProgress(what: string, isShown: boolean): Promise<Progress> {
-  if (!isShown || !process.stderr.isTTY) return { update() {}, note() {}, [Symbol.dispose]() {} }
+  if (!isShown || !process.stderr.isTTY) return { update() {}, [Symbol.dispose]() {} }
   const { Format, Presets, SingleBar } = (await import('cli-progress')).default
-  let stage = ''
   const bar = new SingleBar(
     {
       format(options, { progress, startTime, total, value }, { count }) {
         const seconds = (Date.now() - startTime) / 1000
-        const words = describeProgress({ count, what, value, total, seconds }) + stage
+        const words = describeProgress({ count, what, value, total, seconds })
         return total === 0 ? words : `${Format.BarFormat(progress, options)} ${words}`
       },
       stream: process.stderr,
@@ -37,10 +34,6 @@ export async function showProgress(what: string, isShown: boolean): Promise<Prog
     update(count, value, total) {
       bar.setTotal(total)
       bar.update(Math.min(value, total), { count })
-    },
-    note(text) {
-      stage = `  ${text}`
-      bar.render()
     },
     [Symbol.dispose]: () => bar.stop(),
   }

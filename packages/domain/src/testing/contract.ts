@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { type Plant, plantIdMax, plantIdMin } from '../plant.ts'
 import type { PlantRepository } from '../plant-repository.ts'
 import { parsePlantPageQuery } from '../plant-store.ts'
+import type { PlantVersion } from '../plant-version.ts'
 import { edgeIds, fullPlant, idsOf, plant, texts } from './samples.ts'
 import { found, versionPromises } from './version-contract.ts'
 
@@ -78,6 +79,24 @@ const promises: Record<string, PlantRepositoryCase['run']> = {
     assert.deepEqual(await repository.insertAll([plant(2n), plant(4n)], silent), ['id-taken', 'inserted'])
     assert.equal(await repository.remove(plant(4n).id), true)
     assert.deepEqual(await repository.page(query({})), [plant(1n), plant(2n, 'was here'), plant(3n, 'first')])
+  },
+  'saves many together, where it can, as one after the other': async repository => {
+    if (repository.saveAll === undefined) return
+    const before = await repository.save(plant(2n, 'was here'))
+    const all = [plant(3n, 'first', 'a'), fullPlant(2n, 'replaced'), plant(1n), plant(3n, 'last')]
+    const [firstOf3, of2, of1, lastOf3] = (await repository.saveAll(all)) as PlantVersion[]
+    const stored = await Promise.all([1n, 2n, 3n].map(id => repository.find(plant(id).id)))
+    const expected = [
+      { plant: plant(1n), version: of1 },
+      { plant: fullPlant(2n, 'replaced'), version: of2 },
+      { plant: plant(3n, 'last'), version: lastOf3 },
+    ]
+    assert.deepEqual(stored, expected)
+    assert.equal(new Set([before, firstOf3, of2, of1, lastOf3]).size, 5)
+    assert.deepEqual(await repository.saveAll([]), [])
+    assert.equal((await repository.saveAll([plant(1n, 'again'), plant(4n)], { announce: false })).length, 2)
+    assert.deepEqual(await found(repository, 1n), plant(1n, 'again'))
+    assert.deepEqual(await found(repository, 4n), plant(4n))
   },
   'takes the changes that one caller makes in the order it makes them': async repository => {
     const outcomes = await Promise.all([

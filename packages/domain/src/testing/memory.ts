@@ -39,6 +39,7 @@ export function createMemoryPlantRepository(plants = new Map<PlantId, VersionedP
     async save(plant) {
       return save(plant)
     },
+    saveAll: async all => all.map(save),
     async saveIf(plant, expected) {
       return plants.get(plant.id)?.version === expected ? save(plant) : undefined
     },

@@ -6,17 +6,16 @@ import { createRepositories, type StatementRunner } from '../repositories.ts'
 import type { Statements } from '../shared-statements.ts'
 import type { Engine, SharedPostgres, Storage, StorageObserver } from '../storage.ts'
 import { rowColumns } from '../tables.ts'
-import { openPostgresArchive } from './archive.ts'
 import { createReconnectingConnection } from './connection.ts'
 import { migratePostgres } from './migrate.ts'
-import { inspectPostgres, openPostgresSnapshot } from './snapshot.ts'
+import { openPostgresSnapshot } from './snapshot.ts'
 import { statements } from './statements.ts'
 import { retrying, runTransaction, transact } from './transaction.ts'
 
 /** Reads in progress. Beyond it, `store-busy`. */
 const readsMax = 10_000
 
-/** @param bulkTimeoutMs for the archive, the snapshot and the inspection */
+/** @param bulkTimeoutMs for the snapshot and the inspection */
 export function createPostgresEngine(hosts: readonly string[], bulkTimeoutMs: number): Engine {
   const bulk = { hosts, timeoutMs: bulkTimeoutMs }
   return {
@@ -26,9 +25,12 @@ export function createPostgresEngine(hosts: readonly string[], bulkTimeoutMs: nu
       await migratePostgres(server)
       return { ...attachPostgres(shared, observer), share: () => shared }
     },
-    archive: () => openPostgresArchive(bulk),
     snapshot: () => openPostgresSnapshot(bulk),
-    inspect: () => inspectPostgres(bulk),
+    async inspect() {
+      await using snapshot = await openPostgresSnapshot(bulk)
+      const { schemaVersion, count, tokens } = snapshot
+      return { schemaVersion, plants: count, tokens }
+    },
   }
 }
 

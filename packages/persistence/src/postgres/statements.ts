@@ -86,12 +86,6 @@ export const statements: Statements = {
     /** A long tag does not fit into an index, which holds only its start. */
     pageOfTag: withinText(pageOfTag, '$4'),
   },
-  staged: {
-    ...shared.staged,
-    ...compiled({
-      stage: db.insertInto('staged').columns(rowColumns).expression(plantRows).onConflict(replacePlant),
-    }),
-  },
   /**
    * One statement for any number of rows with distinct keys. Each parameter is the array of a column, and the result is
    * the keys of the changed rows.

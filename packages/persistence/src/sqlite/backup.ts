@@ -11,9 +11,9 @@ import {
   type StoreReport,
 } from '../storage.ts'
 import { tokensHeld } from '../tables.ts'
-import { openReadOnly } from './archive.ts'
 import { reasonOf, throwPlainly } from './connection.ts'
 import { createFolder, privateMode, versionOf } from './migrate.ts'
+import { openReadOnly } from './snapshot.ts'
 
 /** Pages in one turn of the event loop: a few milliseconds. */
 const copyPages = 1_000

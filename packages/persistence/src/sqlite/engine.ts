@@ -11,10 +11,10 @@ import type {
   StorageObserver,
 } from '../storage.ts'
 import type { PlantRow } from '../tables.ts'
-import { openSqliteArchive, openSqliteSnapshot } from './archive.ts'
 import { inspectSqlite } from './backup.ts'
 import { closeOnError, detailedReasonOf, openConnection } from './connection.ts'
 import { migrateSqlite } from './migrate.ts'
+import { openSqliteSnapshot } from './snapshot.ts'
 import { statements } from './statements.ts'
 import { prepareAll } from './transaction.ts'
 import { connectToWriter, startWriter, unavailable, type Writer, type WriterLane } from './writer.ts'
@@ -22,18 +22,22 @@ import { connectToWriter, startWriter, unavailable, type Writer, type WriterLane
 export function createSqliteEngine(file: string): Engine {
   return {
     open: options => openSqlite(file, options),
-    archive: () => openSqliteArchive(file),
     snapshot: () => openSqliteSnapshot(file),
     inspect: async () => inspectSqlite(file),
   }
 }
 
-async function openSqlite(file: string, { limits, ...observer }: EngineOptions): Promise<ShareableStorage> {
+async function openSqlite(
+  file: string,
+  { limits, lockTimeoutMs, ...observer }: EngineOptions,
+): Promise<ShareableStorage> {
   await migrateSqlite(file)
   await using opening = new AsyncDisposableStack()
   // Closed last: only a connection that may write checkpoints the log and removes it.
   const { batchRowsMax } = limits
-  const writer = opening.use(await startWriter({ file, batchRowsMax, statements: statements.change }))
+  const writer = opening.use(
+    await startWriter({ file, lockTimeoutMs, batchRowsMax, statements: statements.change }),
+  )
   const share = (): SharedSqlite => ({
     kind: 'file',
     file,

@@ -28,8 +28,9 @@ const lookAtFilesEveryMs = 1_000
 const filesSeenMaxAgeMs = 10
 
 const owner = parentPort as MessagePort
-const { file, batchRowsMax, statements } = workerData as WriterData
+const { file, lockTimeoutMs, batchRowsMax, statements } = workerData as WriterData
 const connection = openWriterConnection(file)
+connection.pragma(`busy_timeout = ${lockTimeoutMs}`)
 const runTransaction = closeOnError(connection, () => prepareTransaction(connection, statements))
 // Reading it also opens the log, while the store is still in its place.
 let userVersion = connection.pragma('user_version', { simple: true }) as bigint

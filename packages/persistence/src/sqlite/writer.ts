@@ -7,6 +7,7 @@ import type { Statements } from '../shared-statements.ts'
 
 export interface WriterData {
   readonly file: string
+  readonly lockTimeoutMs: number
   /** A transaction with this many single changes takes no further batch of them. */
   readonly batchRowsMax: number
   /** Compiled by the thread that has loaded Kysely, so that the writer need not. */

@@ -34,8 +34,7 @@ export async function importAndExport({ plantsInFile, signal, ...effort }: Effor
     if (Number(output) !== plantsInFile) throw new Error(`there are ${output} plants, not ${plantsInFile}`)
     return result
   }
-  const imported = (name: string, ...options: string[]) =>
-    intoEmptyStore(() => plantStore('import', file(name), ...options))
+  const imported = (name: string) => intoEmptyStore(() => plantStore('import', file(name)))
   const exported = async (format: string) => {
     const run = await plantStore('export', file('exported'), '--force', '--format', format)
     if (!readFileSync(file('exported')).equals(readFileSync(file(`plants.${format}`))))
@@ -52,14 +51,13 @@ export async function importAndExport({ plantsInFile, signal, ...effort }: Effor
     ],
     ['plant-store import, CSV', 0, () => imported('plants.csv')],
     ['plant-store import, NDJSON', 0, () => imported('plants.ndjson')],
-    ['plant-store import --strict, NDJSON', 0, () => imported('plants.ndjson', '--strict')],
     [
       'sqlite3: select, CSV',
-      4,
+      3,
       () => shell('.mode csv', `.once ${file('shell.csv')}`, 'select id, name, tag from plants order by id'),
     ],
-    ['plant-store export, CSV', 4, () => exported('csv')],
-    ['plant-store export, NDJSON', 4, () => exported('ndjson')],
+    ['plant-store export, CSV', 3, () => exported('csv')],
+    ['plant-store export, NDJSON', 3, () => exported('ndjson')],
   ]
 
   await writePlants(file, plantsInFile)

@@ -1,0 +1,147 @@
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { hashToken } from '@plant-store/access'
+import { type Plant, plantIdMax, plantIdMin } from '@plant-store/domain'
+import { edgeIds, fullPlant, texts } from '@plant-store/domain/testing'
+import { createTestDatabase } from '@plant-store/harness/vitest'
+import { inspectStore, openSnapshot, openStorage, type StoreSnapshot } from '@plant-store/persistence'
+import { schemaVersion } from '@plant-store/persistence/testing'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { startProxy } from './proxy.ts'
+import { plant, plantId, temporaryFolder } from './store-folder.ts'
+import { type Subject, subjects } from './store-subjects.ts'
+
+async function plantsIn(snapshot: StoreSnapshot): Promise<Plant[]> {
+  const plants: Plant[] = []
+  for await (const some of snapshot.plants()) plants.push(...some)
+  return plants
+}
+
+const many = (count: number, name = 'before') => Array.from({ length: count }, (_, n) => plant(n, name))
+
+describe.each(Object.entries(subjects))('a snapshot of a store on %s', (_, make) => {
+  let store: Subject
+  beforeEach(async () => {
+    store = await make()
+  })
+  afterEach(() => store[Symbol.asyncDispose]())
+
+  async function fill(plants: readonly Plant[]) {
+    await using storage = await openStorage({ url: store.url })
+    await storage.plants.insertAll?.(plants)
+  }
+
+  test('has every id and text exactly, in numeric order', async () => {
+    const plants = edgeIds.map((id, n) => {
+      const text = texts[n % texts.length] as string
+      return n % 3 === 0 ? plant(id, text) : fullPlant(id, text)
+    })
+    await fill(plants.toReversed())
+    await using snapshot = await openSnapshot(store.url)
+    expect(await plantsIn(snapshot)).toEqual(plants)
+    expect(snapshot).toMatchObject({ schemaVersion, count: plants.length, tokens: 0 })
+  })
+
+  test('of an empty store has no plant', async () => {
+    await fill([])
+    await using snapshot = await openSnapshot(store.url)
+    expect([snapshot.count, await plantsIn(snapshot)]).toEqual([0, []])
+  })
+
+  test('reaches from the least id to the greatest, where pages begin and end with them', async () => {
+    const ids = [...Array(1_000).keys()].map(BigInt)
+    const plants = [...ids.map(n => plant(plantIdMin + n)), ...ids.map(n => plant(plantIdMax - 999n + n))]
+    await fill(plants)
+    await using snapshot = await openSnapshot(store.url)
+    expect(await plantsIn(snapshot)).toEqual(plants)
+  })
+
+  test('is of one moment, whatever is changed meanwhile, and is read a few plants at a time', async () => {
+    await using storage = await openStorage({ url: store.url })
+    await storage.plants.insertAll?.(many(5_000))
+    const token = { name: 'shop', scopes: ['plants:read'], createdAt: new Date(0) } as const
+    await storage.tokens.insert(token, hashToken('secret'))
+    await using snapshot = await openSnapshot(store.url)
+    await storage.plants.remove(plantId(0))
+    const read: Plant[] = []
+    for await (const some of snapshot.plants()) {
+      if (read.length === 0) {
+        await storage.plants.insert(plant(10_000, 'after'))
+        await storage.plants.save(plant(4_999, 'after'))
+      }
+      expect(some.length).toBeLessThanOrEqual(2_000)
+      read.push(...some)
+    }
+    expect(read).toEqual(many(5_000))
+    expect(snapshot).toMatchObject({ count: 5_000, tokens: 1 })
+    await using later = await openSnapshot(store.url)
+    expect((await plantsIn(later)).slice(-2)).toEqual([plant(4_999, 'after'), plant(10_000, 'after')])
+  })
+
+  test('is refused by an empty database, which stays so', async () => {
+    await store.run(...(store.url.startsWith('file:') ? ['pragma user_version = 1'] : ['select 1']))
+    const before = await store.fingerprint()
+    await expect(openSnapshot(store.url)).rejects.toThrow(/cannot be opened: it is empty$/)
+    await expect(inspectStore(store.url)).rejects.toThrow(/cannot be opened: it is empty$/)
+    expect(await store.fingerprint()).toBe(before)
+  })
+})
+
+test('one file remains when a storage and a snapshot of it are closed', async () => {
+  const folder = temporaryFolder()
+  const url = `file:${folder}/store.db`
+  {
+    await using storage = await openStorage({ url })
+    await storage.plants.insertAll?.(many(10))
+    await using _snapshot = await openSnapshot(url)
+  }
+  expect(readdirSync(folder)).toEqual(['store.db'])
+})
+
+test('a snapshot that meets damage says so', async () => {
+  const file = join(temporaryFolder(), 'store.db')
+  const url = `file:${file}`
+  {
+    await using storage = await openStorage({ url })
+    await storage.plants.insertAll?.(many(5_000))
+  }
+  await using snapshot = await openSnapshot(url)
+  const pages = snapshot.plants()[Symbol.asyncIterator]()
+  await pages.next()
+  const bytes = readFileSync(file)
+  writeFileSync(file, bytes.fill(0xff, bytes.length / 4))
+  await expect(pages.next()).rejects.toMatchObject({
+    code: 'store-unavailable',
+    message: 'the store cannot be read: it is damaged',
+  })
+})
+
+test('a snapshot of a server that is gone says so, and leaves no connection', async () => {
+  await using database = await createTestDatabase()
+  await (await openStorage({ url: database.url }))[Symbol.asyncDispose]()
+  const proxy = await startProxy(database.url)
+  {
+    await using snapshot = await openSnapshot(proxy.url)
+    await proxy[Symbol.asyncDispose]()
+    await expect(plantsIn(snapshot)).rejects.toMatchObject({
+      code: 'store-unavailable',
+      message: expect.stringMatching(/^the store cannot be read: ./),
+    })
+  }
+  await expect(openSnapshot(proxy.url)).rejects.toThrow(/^the store .* cannot be opened: .*ECONNREFUSED/)
+  const others = `select pid from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`
+  await expect.poll(() => database.query(others)).toEqual([])
+})
+
+test('an inspection of a database counts what it has, as of one moment', async () => {
+  await using database = await createTestDatabase()
+  await using storage = await openStorage({ url: database.url })
+  await storage.plants.insert(plant(1))
+  const { username, host, pathname } = new URL(database.url)
+  expect(await inspectStore(database.url)).toEqual({
+    store: `postgres://${username}@${host}${pathname}`,
+    schemaVersion,
+    plants: 1,
+    tokens: 0,
+  })
+})
