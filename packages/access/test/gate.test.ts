@@ -8,8 +8,8 @@ import {
   type Scope,
   scopes,
 } from '@plant-store/access'
-import { createMemoryTokenRepository } from '@plant-store/access/testing'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { createMemoryTokens } from './memory-tokens.ts'
 
 /** The gate reads a monotonic clock for what it remembers, and the time of day for what has expired. */
 beforeEach(() => {
@@ -20,7 +20,7 @@ beforeEach(() => {
 afterEach(() => void vi.useRealTimers())
 
 async function setUp(given: Partial<AccessToken> = {}) {
-  const tokens = createMemoryTokenRepository()
+  const tokens = createMemoryTokens()
   const find = vi.fn(tokens.find)
   const token = mintToken()
   const holder: AccessToken = { name: 'holder', scopes, createdAt: new Date(), ...given }

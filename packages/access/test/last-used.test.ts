@@ -1,11 +1,11 @@
 import { type AccessToken, createGate, hashToken, isTokenName } from '@plant-store/access'
-import { createMemoryTokenRepository } from '@plant-store/access/testing'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { createMemoryTokens } from './memory-tokens.ts'
 
 const token: AccessToken = { name: 'shop', scopes: ['plants:read'], createdAt: new Date(0) }
 
 async function shop() {
-  const tokens = createMemoryTokenRepository()
+  const tokens = createMemoryTokens()
   await tokens.insert(token, hashToken('secret'))
   return tokens
 }

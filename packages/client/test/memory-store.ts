@@ -1,5 +1,4 @@
 import { createGate, hashToken, mintToken } from '@plant-store/access'
-import { createMemoryTokenRepository } from '@plant-store/access/testing'
 import { createPlantStore, type PlantRepository } from '@plant-store/domain'
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
 import { createServer } from '@plant-store/http/server'
@@ -12,14 +11,13 @@ export async function startMemoryStore({
   path?: string
   plants?: Partial<PlantRepository>
 } = {}) {
-  const tokens = createMemoryTokenRepository()
   const token = mintToken()
   const scopes = ['plants:read', 'plants:write'] as const
-  await tokens.insert({ name: 'client', scopes, createdAt: new Date() }, hashToken(token))
+  const stored = new Map([[hashToken(token), { name: 'client', scopes, createdAt: new Date() }]])
   const logger = { level: 'silent', child: () => logger, ...silence }
   const server = createServer({
     store: createPlantStore({ plants: { ...createMemoryPlantRepository(), ...plants } }),
-    gate: createGate({ tokens }),
+    gate: createGate({ tokens: { find: async hash => stored.get(hash), markUsed: async () => {} } }),
     check: async () => {},
     metrics: async () => '',
     logger,

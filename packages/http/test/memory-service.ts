@@ -1,5 +1,11 @@
-import { createGate, type Gate, hashToken, mintToken, type Scope } from '@plant-store/access'
-import { createMemoryTokenRepository } from '@plant-store/access/testing'
+import {
+  type AccessToken,
+  createGate,
+  type Gate,
+  hashToken,
+  mintToken,
+  type Scope,
+} from '@plant-store/access'
 import { createPlantStore, type PlantRepository } from '@plant-store/domain'
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
 import {
@@ -41,20 +47,20 @@ interface LoggedRequest {
 
 /** The HTTP adapter on real sockets, over repositories that forget with the process. */
 export async function startMemoryService(options: MemoryServiceOptions = {}) {
-  const repository = createMemoryTokenRepository()
-  const token = async (name: string, scopes: readonly Scope[], expiresAt?: Date) => {
+  const stored = new Map<string, AccessToken>()
+  const token = (name: string, scopes: readonly Scope[], expiresAt?: Date) => {
     const minted = mintToken()
     const kept = { name, scopes, createdAt: new Date(), ...(expiresAt && { expiresAt }) }
-    await repository.insert(kept, hashToken(minted))
+    stored.set(hashToken(minted), kept)
     return minted
   }
   const all = ['plants:read', 'plants:write'] as const
   const tokens = {
-    full: await token('full', all),
-    readOnly: await token('read only', ['plants:read']),
-    writeOnly: await token('write only', ['plants:write']),
-    expired: await token('expired', all, new Date(Date.now() - 1)),
-    metrics: await token('metrics', ['metrics:read']),
+    full: token('full', all),
+    readOnly: token('read only', ['plants:read']),
+    writeOnly: token('write only', ['plants:write']),
+    expired: token('expired', all, new Date(Date.now() - 1)),
+    metrics: token('metrics', ['metrics:read']),
   }
   const logged: Logged[] = []
   const answered: LoggedRequest[] = []
@@ -66,7 +72,9 @@ export async function startMemoryService(options: MemoryServiceOptions = {}) {
   const { insertAll: _, ...oneByOne } = createMemoryPlantRepository()
   const server = createServer({
     store: createPlantStore({ plants: { ...oneByOne, ...options.plants } }),
-    gate: options.gate ?? createGate({ tokens: repository }),
+    gate:
+      options.gate ??
+      createGate({ tokens: { find: async hash => stored.get(hash), markUsed: async () => {} } }),
     check: options.check ?? (async () => {}),
     logger: createLogger(logged, answered, debugged),
     onAnswer: each => void counted.push(each),

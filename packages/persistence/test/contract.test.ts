@@ -1,9 +1,9 @@
 import { join } from 'node:path'
-import { tokenRepositoryContract } from '@plant-store/access/testing'
 import { plantRepositoryContract } from '@plant-store/domain/testing'
 import { openStorage } from '@plant-store/persistence'
 import { describe, expect, test } from 'vitest'
 import { plant, plantId, temporaryFolder } from './store-folder.ts'
+import { tokenRepositoryContract } from './token-repository-contract.ts'
 
 const url = () => `file:${join(temporaryFolder(), 'plants.db')}`
 

@@ -3,7 +3,6 @@ import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { MessageChannel } from 'node:worker_threads'
-import { tokenRepositoryContract } from '@plant-store/access/testing'
 import { plantRepositoryContract } from '@plant-store/domain/testing'
 import {
   attachStorage,
@@ -17,6 +16,7 @@ import Database from 'better-sqlite3'
 import { describe, expect, test } from 'vitest'
 import { defaultGroupCommitLimits } from '../src/group-commit.ts'
 import { plant, plantId, temporaryFolder } from './store-folder.ts'
+import { tokenRepositoryContract } from './token-repository-contract.ts'
 
 const open = () => openStorage({ url: `file:${join(temporaryFolder(), 'plants.db')}`, batchRowsMax: 3 })
 

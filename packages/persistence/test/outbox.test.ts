@@ -1,11 +1,11 @@
 import { openStorage, type Storage } from '@plant-store/persistence'
 import type { WebhookId } from '@plant-store/webhooks'
-import { outboxContract } from '@plant-store/webhooks/testing'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Change } from '../src/group-commit.ts'
 import { statements as postgresStatements } from '../src/postgres/statements.ts'
 import { statements as sqliteStatements } from '../src/sqlite/statements.ts'
 import { createWebhookRepositories } from '../src/webhook-repositories.ts'
+import { outboxContract } from './outbox-contract.ts'
 import { addWebhook, plant, plantId } from './store-folder.ts'
 import { type Subject, subjects } from './store-subjects.ts'
 

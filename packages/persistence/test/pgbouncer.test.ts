@@ -1,4 +1,3 @@
-import { tokenRepositoryContract } from '@plant-store/access/testing'
 import { plantRepositoryContract } from '@plant-store/domain/testing'
 import { hasPgbouncer, startPgbouncer } from '@plant-store/harness/pgbouncer'
 import {
@@ -12,6 +11,7 @@ import { openSnapshot, openStorage, type Storage } from '@plant-store/persistenc
 import pg from 'pg'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { plant } from './store-folder.ts'
+import { tokenRepositoryContract } from './token-repository-contract.ts'
 
 const timeoutMs = 1_000
 const pgbouncer = needs('pgbouncer', hasPgbouncer)

@@ -1,5 +1,4 @@
 import { hashToken } from '@plant-store/access'
-import { tokenRepositoryContract } from '@plant-store/access/testing'
 import {
   type Plant,
   type PlantRepository,
@@ -36,6 +35,7 @@ import {
   createReconnectingConnection,
   type ReconnectingConnection,
 } from '../src/postgres/connection.ts'
+import { tokenRepositoryContract } from './token-repository-contract.ts'
 
 let database: TestDatabase
 let storage: Storage

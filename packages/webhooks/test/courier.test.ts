@@ -1,8 +1,8 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { createCourier, mintSecret, signedHeaders } from '@plant-store/webhooks'
-import { createMemoryOutbox } from '@plant-store/webhooks/testing'
 import { Webhook as Verifier } from 'standardwebhooks'
 import { expect, test } from 'vitest'
+import { createMemoryOutbox } from './memory-outbox.ts'
 import { added, createVirtualWorld, dayMs, minuteMs, outage } from './virtual.ts'
 
 const plants = (count: number, from = 1) => Array.from({ length: count }, (_, n) => BigInt(from + n))

@@ -1,8 +1,8 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { createCourier, mintSecret, type Outbox, type WebhookId } from '@plant-store/webhooks'
-import { createMemoryOutbox } from '@plant-store/webhooks/testing'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { createMemoryOutbox } from './memory-outbox.ts'
 import { added, minuteMs, outage } from './virtual.ts'
 
 /** `pnpm prove` runs more of them. */

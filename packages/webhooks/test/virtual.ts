@@ -10,7 +10,7 @@ import {
   type Webhook,
   type WebhookId,
 } from '@plant-store/webhooks'
-import { createMemoryOutbox } from '@plant-store/webhooks/testing'
+import { createMemoryOutbox } from './memory-outbox.ts'
 
 export const minuteMs = 60_000
 export const dayMs = 24 * 60 * minuteMs

@@ -28,7 +28,6 @@ const forbidden = [
   ['packages/access/src', "import { readFileSync } from 'node:fs'"],
   ['packages/webhooks/src', "import { request } from 'node:https'"],
   ['packages/webhooks/src', "import type { Storage } from '@plant-store/persistence'"],
-  ['packages/webhooks/src/testing', "import { createHmac } from 'node:crypto'"],
   ['packages/jwt/src', "import { createServer } from 'node:http'"],
   ['packages/client/src', "import { createServer } from 'node:http'"],
   ['packages/http/src', "import type { Storage } from '@plant-store/persistence'"],

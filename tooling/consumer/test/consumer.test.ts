@@ -101,13 +101,11 @@ test.concurrent.each(
 /** What does not show Node, and what it needs besides the language: http shows Fastify, and so Node. */
 const withoutNode = {
   access: [],
-  'access/testing': [],
   client: ['dom'],
   domain: [],
   'domain/testing': [],
   json: [],
   webhooks: ['dom'],
-  'webhooks/testing': [],
 }
 
 test.each(compilers)(

@@ -9,12 +9,10 @@ import { DatabaseSync } from 'node:sqlite'
 import { after, before, describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { createGate, hashToken, mintToken } from '@plant-store/access'
-import { tokenRepositoryContract } from '@plant-store/access/testing'
 import { createPlantStore, isDomainError, parsePlantId } from '@plant-store/domain'
 import { plantRepositoryContract } from '@plant-store/domain/testing'
 import { plantRoutes } from '@plant-store/http'
 import { openStorage } from '@plant-store/persistence'
-import { outboxContract } from '@plant-store/webhooks/testing'
 import fastify from 'fastify'
 import { openNodeSqlite } from './node-sqlite.ts'
 
@@ -26,23 +24,11 @@ before(async () => {
 })
 after(() => rm(folder, { recursive: true }))
 
-describe("a store on Node's own SQLite keeps the contracts", () => {
+describe("a store on Node's own SQLite keeps the contract", () => {
   for (const { name, run } of plantRepositoryContract) {
     test(`plants: ${name}`, async () => {
       await using storage = await openNodeSqlite(newFile())
       await run(storage.plants)
-    })
-  }
-  for (const { name, run } of tokenRepositoryContract) {
-    test(`tokens: ${name}`, async () => {
-      await using storage = await openNodeSqlite(newFile())
-      await run(storage.tokens)
-    })
-  }
-  for (const { name, run } of outboxContract) {
-    test(`outbox: ${name}`, async () => {
-      await using storage = await openNodeSqlite(newFile())
-      await run({ ...storage, add: storage.plants.insert })
     })
   }
 })

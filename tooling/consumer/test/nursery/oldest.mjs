@@ -6,13 +6,11 @@ import { createServer } from 'node:http'
 const uses = {
   async access() {
     const { createGate, hashToken, mintToken } = await import('@plant-store/access')
-    const { createMemoryTokenRepository, tokenRepositoryContract } = await import(
-      '@plant-store/access/testing'
-    )
-    for (const { run } of tokenRepositoryContract) await run(createMemoryTokenRepository())
-    const [tokens, token] = [createMemoryTokenRepository(), mintToken()]
-    await tokens.insert({ name: 'flora', scopes: ['plants:read'], createdAt: new Date() }, hashToken(token))
-    assert.equal((await createGate({ tokens })({ token }, 'plants:read')).name, 'flora')
+    const token = mintToken()
+    const flora = { name: 'flora', scopes: ['plants:read'], createdAt: new Date() }
+    const find = async hash => (hash === hashToken(token) ? flora : undefined)
+    const gate = createGate({ tokens: { find, markUsed: async () => {} } })
+    assert.equal((await gate({ token }, 'plants:read')).name, 'flora')
   },
   async client() {
     const { createPlantClient } = await import('@plant-store/client')
@@ -61,16 +59,10 @@ const uses = {
     assert.throws(() => parseJsonRecord('{"id": 1, "id": 2}'), SyntaxError)
   },
   async webhooks() {
-    const { mintSecret, mintWebhookId, parseWebhookUrl, signedHeaders } = await import(
-      '@plant-store/webhooks'
-    )
-    const { createMemoryOutbox } = await import('@plant-store/webhooks/testing')
-    const { webhooks } = createMemoryOutbox()
-    const url = parseWebhookUrl('https://shop.example/plants', false)
-    const webhook = { id: mintWebhookId(), url, allowsPrivate: false, createdAt: new Date() }
-    await webhooks.add(webhook, mintSecret())
-    assert.equal((await webhooks.list())[0].url, url)
-    assert.match(signedHeaders('1', 0, '', [mintSecret()])['webhook-signature'], /^v1,/)
+    const { mintSecret, parseWebhookUrl, signedHeaders } = await import('@plant-store/webhooks')
+    const url = 'https://shop.example/plants'
+    assert.equal(parseWebhookUrl(url, false), url)
+    assert.match(signedHeaders('1', 0, '', mintSecret())['webhook-signature'], /^v1,/)
   },
 }
 await uses[process.argv[2]]()

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
-import { type AccessToken, hashToken } from '../token.ts'
-import type { TokenRepository } from '../token-repository.ts'
+import { type AccessToken, hashToken, type TokenRepository } from '@plant-store/access'
 
 /** One promise of the port. `run` takes an empty repository and rejects if it breaks the promise. */
 export interface TokenRepositoryCase {

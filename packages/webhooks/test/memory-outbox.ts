@@ -1,8 +1,12 @@
 import { type PlantAdded, textBytes } from '@plant-store/domain'
-import type { Claim, Outbox } from '../outbox.ts'
-import type { WebhookSecret } from '../signature.ts'
-import type { Webhook, WebhookId } from '../webhook.ts'
-import type { WebhookRepository } from '../webhook-repository.ts'
+import type {
+  Claim,
+  Outbox,
+  Webhook,
+  WebhookId,
+  WebhookRepository,
+  WebhookSecret,
+} from '@plant-store/webhooks'
 
 export interface MemoryOutbox extends Outbox {
   readonly webhooks: WebhookRepository
@@ -31,7 +35,7 @@ interface Row {
   reason?: string
 }
 
-/** Returns an outbox in memory, for tests. */
+/** Returns an outbox in memory, on a clock that a test moves. */
 export function createMemoryOutbox(now: () => number = Date.now): MemoryOutbox {
   const all = new Map<WebhookId, Kept>()
   let count = 0n

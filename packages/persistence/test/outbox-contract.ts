@@ -1,10 +1,14 @@
 import assert from 'node:assert/strict'
 import type { Plant } from '@plant-store/domain'
 import { edgeIds, fullPlant, plant, texts } from '@plant-store/domain/testing'
-import type { Claim, ClaimOutcome, Outbox } from '../outbox.ts'
-import { mintSecret } from '../signature.ts'
-import type { WebhookId } from '../webhook.ts'
-import type { WebhookRepository } from '../webhook-repository.ts'
+import {
+  type Claim,
+  type ClaimOutcome,
+  mintSecret,
+  type Outbox,
+  type WebhookId,
+  type WebhookRepository,
+} from '@plant-store/webhooks'
 
 /** An outbox, its webhooks, and a way to add plants to the same store. */
 export interface AnnouncingStore {

@@ -1,2 +1,0 @@
-export { type TokenRepositoryCase, tokenRepositoryContract } from './contract.ts'
-export { createMemoryTokenRepository } from './memory.ts'
