@@ -3,13 +3,12 @@ import { globSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { temporaryFolder } from '@plant-store/harness'
 import type { TestProject } from 'vitest/node'
+import { platform } from './folder.ts'
 import { run } from './run.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /**
-     * The folder of this machine's release, and `unpacked`, the content of its archive. Absent where none can be made.
-     */
+    /** The folder of a release, and `unpacked`, the content of its archive. Absent where none can be made. */
     out: string | undefined
   }
 }
@@ -19,14 +18,14 @@ const isInstalled = (program: string) => spawnSync(program, ['--version']).statu
 /** Whether the image can be made and read. */
 export const hasUmoci = isInstalled('umoci')
 
-/** Makes the release for this machine. */
+/** Makes a release. */
 export function buildRelease(out: string, ...options: readonly string[]): void {
   run(process.execPath, join(import.meta.dirname, 'main.ts'), '--out', out, ...options)
 }
 
 /** For `globalSetup`. */
 export default function setUp(project: TestProject): (() => void) | undefined {
-  if (process.platform !== 'linux' || !isInstalled('dpkg-query')) {
+  if (`${process.platform}-${process.arch}` !== platform || !isInstalled('dpkg-query')) {
     project.provide('out', undefined)
     return
   }

@@ -4,6 +4,7 @@ import {
   cpSync,
   globSync,
   mkdirSync,
+  readdirSync,
   readFileSync,
   rmSync,
   writeFileSync,
@@ -13,7 +14,6 @@ import { dirname, join } from 'node:path'
 import { temporaryFolder } from '@plant-store/harness'
 import { bundledParts, npmPart, type Part, toSbom, toTerms } from './inventory.ts'
 import { debianPackageOf, librariesOf } from './libraries.ts'
-import { type Platform, unpackNode } from './node.ts'
 import { run, runPnpm } from './run.ts'
 
 const root = join(import.meta.dirname, '../../..')
@@ -22,6 +22,9 @@ const sqlite = folderOf('better-sqlite3', packageFolder)
 /** Of the reference page. */
 const swaggerUi = folderOf('swagger-ui-dist', join(root, 'packages/http'))
 
+/** The platform of a release. */
+export const platform = 'linux-x64'
+
 export interface Release {
   /** With the version and the platform. */
   readonly name: string
@@ -29,11 +32,11 @@ export interface Release {
 }
 
 /**
- * Makes the folder of a platform inside another one. It contains the published package `plant-store`.
+ * Makes the folder inside another one. It contains the published package `plant-store`.
  *
  * @param place must exist
  */
-export function makeFolder(platform: Platform, place: string): Release {
+export function makeFolder(place: string): Release {
   const { version } = JSON.parse(readFileSync(join(packageFolder, 'package.json'), 'utf8'))
   const name = `plant-store-${version}-${platform}`
   const folder = join(place, name)
@@ -42,9 +45,9 @@ export function makeFolder(platform: Platform, place: string): Release {
   mkdirSync(lib, { recursive: true })
 
   unpackPackage(join(lib, 'plant-store'))
-  copySqlite(platform, join(lib, 'plant-store/node_modules/better-sqlite3'))
-  unpackNode(platform, lib)
-  const parts = [...partsOf(lib), ...copyLibatomic(platform, lib)]
+  copySqlite(join(lib, 'plant-store/node_modules/better-sqlite3'))
+  unpackNode(lib)
+  const parts = [...partsOf(lib), ...copyLibatomic(lib)]
   rmSync(join(lib, 'LICENSE'))
 
   mkdirSync(join(folder, 'bin'))
@@ -70,8 +73,18 @@ function unpackPackage(folder: string): void {
   run('tar', '-xzf', join(packed.path, tarball), '-C', folder, '--strip-components=1')
 }
 
+/** Unpacks the running version of Node and its LICENSE into a folder. npm verifies its hash. */
+function unpackNode(folder: string): void {
+  using download = temporaryFolder()
+  const wanted = `node-${platform}@${process.versions.node}`
+  run('npm', 'pack', wanted, '--pack-destination', download.path, '--prefer-offline', '--loglevel=error')
+  const [tarball = ''] = readdirSync(download.path)
+  const files = ['package/bin/node', 'package/LICENSE']
+  run('tar', '-xzf', join(download.path, tarball), '-C', folder, '--transform=s|.*/||', ...files)
+}
+
 /** Copies what SQLite needs, without its sources and other platforms' files. */
-function copySqlite(platform: Platform, folder: string): void {
+function copySqlite(folder: string): void {
   for (const path of ['package.json', 'LICENSE', 'lib', `prebuilds/${platform}.node`])
     cpSync(join(sqlite, path), join(folder, path), { recursive: true })
 }
@@ -101,11 +114,10 @@ function partsOf(lib: string): readonly Part[] {
 }
 
 /**
- * Copies libatomic, which Node needs and small systems lack. It comes from Debian's package for this machine's
- * platform, and needs a much older glibc than Node does.
+ * Copies libatomic, which Node needs and small systems lack. It comes from Debian's package, and needs a much older
+ * glibc than Node does.
  */
-function copyLibatomic(platform: Platform, lib: string): readonly Part[] {
-  if (platform !== `${process.platform}-${process.arch}`) return []
+function copyLibatomic(lib: string): readonly Part[] {
   const library = librariesOf(join(lib, 'node')).find(path => path.endsWith('/libatomic.so.1'))
   if (library === undefined) return []
   copyFileSync(library, join(lib, 'libatomic.so.1'))

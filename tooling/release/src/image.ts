@@ -14,7 +14,7 @@ const program = '#!/opt/plant-store/lib/node\nimport("/opt/plant-store/lib/plant
  * Makes the file system of a container from the release folder: that folder and the libraries it loads, without a
  * shell.
  *
- * @param release the folder, of the platform of this machine
+ * @param release the folder
  */
 export function makeRoot(release: string, root: string): void {
   rmSync(root, { recursive: true, force: true })

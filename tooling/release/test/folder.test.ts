@@ -5,6 +5,7 @@ import { temporaryFolder as disposableFolder, launch, startServer } from '@plant
 import { needs, temporaryFolder } from '@plant-store/harness/vitest'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { buildRelease } from '../src/build.ts'
+import { platform } from '../src/folder.ts'
 import { librariesOf } from '../src/libraries.ts'
 import {
   canRelease,
@@ -19,7 +20,6 @@ import {
 } from './machine.ts'
 
 const sha256 = (file: string) => createHash('sha256').update(readFileSync(file)).digest('hex')
-const platform = `${process.platform}-${process.arch}`
 
 describe('the released folder', needs('Debian (dpkg-query)', canRelease), () => {
   let folder: string
