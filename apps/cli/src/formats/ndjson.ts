@@ -1,5 +1,5 @@
 import { parsePlant } from '@plant-store/domain'
-import { parseJsonRecord } from '@plant-store/json'
+import { parseJsonRecord, writeJsonRecord } from '@plant-store/json'
 import { decode, type Entry, endOfLine, type Format, judge, withoutLineEnd } from './lines.ts'
 
 /** One JSON object a line, as in POST /plants. */
@@ -7,14 +7,7 @@ export const ndjson: Format = {
   header: '',
   read: (pieces, lineBytesMax) =>
     readJsonLines(pieces, lineBytesMax, text => parsePlant(parseJsonRecord(text))),
-  write(plants) {
-    let text = ''
-    for (const { id, name, tag } of plants) {
-      text += `{"id":${id},"name":${JSON.stringify(name)}`
-      text += tag === undefined ? '}\n' : `,"tag":${JSON.stringify(tag)}}\n`
-    }
-    return text
-  },
+  write: plants => plants.map(plant => `${writeJsonRecord(plant)}\n`).join(''),
 }
 
 /** Reads a value from each line that is not blank. */
