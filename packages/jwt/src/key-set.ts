@@ -1,6 +1,14 @@
-import { setTimeout } from 'node:timers/promises'
 import { AccessError } from '@plant-store/access'
-import { createLocalJWKSet, errors, type JWTVerifyGetKey } from 'jose'
+import {
+  createLocalJWKSet,
+  createRemoteJWKSet,
+  customFetch,
+  type ExportedJWKSCache,
+  type FetchImplementation,
+  type JWKSCacheInput,
+  type JWTVerifyGetKey,
+  jwksCache,
+} from 'jose'
 import type { JwtLimits } from './limits.ts'
 
 export type KeySetState = { readonly ready: true } | { readonly ready: false; readonly reason: string }
@@ -12,17 +20,10 @@ export interface KeySetOptions {
   readonly onStateChange: (state: KeySetState) => void
 }
 
-/** The provider's public keys as of one fetch. */
-interface Keys {
-  readonly find: JWTVerifyGetKey
-  readonly fetchedAtMs: number
-  /** The fetch's number, from 1. */
-  readonly fetch: number
-}
-
+/** The provider's public keys. */
 export interface KeySet {
-  /** Returns the keys while they may be used, and refreshes them when they get old. */
-  current(): Keys | undefined
+  /** Returns the keys of the latest fetch while they may be used, and refreshes them when they get old. */
+  current(): object | undefined
   /**
    * Finds the key of a token. Rejects with `access-unavailable` if that needs a fetch and the provider does not answer.
    */
@@ -32,12 +33,8 @@ export interface KeySet {
 }
 
 export function openKeySet({ url, limits, signal, onStateChange }: KeySetOptions): KeySet {
-  let latest: Keys | undefined
-  let fetches = 0
-  let attemptedAtMs = Number.NEGATIVE_INFINITY
+  let failedAtMs = Number.NEGATIVE_INFINITY
   let isFailing = false
-  let pending: Promise<Keys> | undefined
-
   const fail = (error: Error) => {
     // Reported once, however often it fails.
     if (!isFailing) onStateChange({ ready: false, reason: reasonOf(error) })
@@ -45,61 +42,42 @@ export function openKeySet({ url, limits, signal, onStateChange }: KeySetOptions
     return unavailable()
   }
 
-  /** Concurrent callers share one fetch. */
-  const fetchAgain = () => {
-    pending ??= fetchInTurn().finally(() => {
-      pending = undefined
-    })
-    return pending
-  }
-
-  const fetchInTurn = async () => {
-    const waitMs = attemptedAtMs + limits.cooldownMs - performance.now()
-    if (waitMs > 0) {
-      if (isFailing) throw unavailable()
-      // The provider may have a new key, so an immediate refusal could be wrong.
-      await setTimeout(waitMs, undefined, { signal }).catch(() => {
-        throw unavailable()
-      })
-    }
-    attemptedAtMs = performance.now()
-    fetches++
+  const fetchKeys: FetchImplementation = async (href, options) => {
+    // jose waits between fetches that succeed, not after one that fails.
+    if (performance.now() - failedAtMs < limits.cooldownMs) throw unavailable()
     try {
-      const find = await fetchKeys(url, limits, signal)
-      latest = { find, fetchedAtMs: attemptedAtMs, fetch: fetches }
+      const ended = signal === undefined ? options.signal : AbortSignal.any([options.signal, signal])
+      const keys = await readKeys(await fetch(href, { ...options, signal: ended }), limits)
+      if (isFailing) onStateChange({ ready: true })
+      isFailing = false
+      return Response.json(keys)
     } catch (error) {
+      failedAtMs = performance.now()
       throw fail(error as Error)
     }
-    if (isFailing) onStateChange({ ready: true })
-    isFailing = false
-    return latest
-  }
-  const fetchBesides = () => void fetchAgain().catch(() => {})
-
-  const current = () => {
-    if (latest === undefined) return undefined
-    const ageMs = performance.now() - latest.fetchedAtMs
-    if (ageMs >= limits.refreshAfterMs) fetchBesides()
-    return ageMs < limits.staleMaxMs ? latest : undefined
   }
 
-  fetchBesides()
+  // jose writes the keys and the time of each fetch into it.
+  const cache: Partial<ExportedJWKSCache> = {}
+  const find = createRemoteJWKSet(url, {
+    cacheMaxAge: limits.staleMaxMs,
+    cooldownDuration: limits.cooldownMs,
+    timeoutDuration: limits.fetchTimeoutMs,
+    [customFetch]: fetchKeys,
+    [jwksCache]: cache as JWKSCacheInput,
+  })
+  const refresh = () => void find.reload().catch(() => {})
+
+  refresh()
   return {
-    current,
-    fail,
-    async find(header, token) {
-      const before = fetches
-      let keys = current() ?? (await fetchAgain())
-      while (true) {
-        try {
-          return await keys.find(header, token)
-        } catch (error) {
-          // A fetch that began after the request did not have the key either.
-          if (!(error instanceof errors.JWKSNoMatchingKey) || keys.fetch > before) throw error
-        }
-        keys = await fetchAgain()
-      }
+    current() {
+      const ageMs = Date.now() - (cache.uat ?? 0)
+      // Negative if the clock was set back.
+      if (ageMs >= limits.refreshAfterMs || ageMs < 0) refresh()
+      return find.fresh ? cache.jwks : undefined
     },
+    find,
+    fail,
   }
 }
 
@@ -109,38 +87,28 @@ const unavailable = () =>
     'the access token cannot be checked: the identity provider is unavailable',
   )
 
-async function fetchKeys(
-  url: URL,
-  { fetchTimeoutMs, keySetBytesMax }: JwtLimits,
-  signal: AbortSignal | undefined,
-): Promise<JWTVerifyGetKey> {
-  const timeout = AbortSignal.timeout(fetchTimeoutMs)
-  const response = await fetch(url, {
-    // A redirect could lead anywhere.
-    redirect: 'manual',
-    headers: { accept: 'application/jwk-set+json, application/json' },
-    signal: signal === undefined ? timeout : AbortSignal.any([timeout, signal]),
-  })
-  if (response.status !== 200) {
-    await response.body?.cancel()
-    throw new Error(`it answered ${response.status}`)
+async function readKeys(
+  { status, body }: Response,
+  { keySetBytesMax, keysMax }: JwtLimits,
+): Promise<unknown> {
+  if (status !== 200) {
+    await body?.cancel()
+    throw new Error(`it answered ${status}`)
   }
-  const keySet = JSON.parse(await readText(response, keySetBytesMax))
-  const find = createLocalJWKSet(keySet)
-  if (keySet.keys.length === 0) throw new Error('it has no keys')
-  return find
-}
-
-async function readText({ body }: Response, bytesMax: number): Promise<string> {
   const decoder = new TextDecoder()
   let bytes = 0
   let text = ''
   for await (const chunk of body ?? []) {
     bytes += chunk.length
-    if (bytes > bytesMax) throw new Error(`its answer is longer than ${bytesMax} bytes`)
+    if (bytes > keySetBytesMax) throw new Error(`its answer is longer than ${keySetBytesMax} bytes`)
     text += decoder.decode(chunk, { stream: true })
   }
-  return text
+  const keySet = JSON.parse(text)
+  createLocalJWKSet(keySet)
+  const count = keySet.keys.length
+  if (count === 0) throw new Error('it has no keys')
+  if (count > keysMax) throw new Error(`it has more than ${keysMax} keys`)
+  return keySet
 }
 
 /** The message of `fetch` says only that it failed. Its cause has the reason. */
