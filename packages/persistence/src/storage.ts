@@ -137,6 +137,10 @@ export interface CopyOptions {
 /** Another process has the store open. */
 export class StoreInUseError extends Error {
   override readonly name = 'StoreInUseError'
+
+  constructor(file: string, options?: ErrorOptions) {
+    super(`the store ${file} is in use: stop the server first`, options)
+  }
 }
 
 /** A file of a store is damaged. */

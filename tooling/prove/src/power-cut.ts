@@ -16,6 +16,7 @@ import {
 import { commandProgram } from '@plant-store/harness/command'
 import { createRandom, type Random } from '@plant-store/harness/random'
 import { inspectStore, openSnapshot, openStorage } from '@plant-store/persistence'
+import Database from 'better-sqlite3'
 import { type Circumstances, type Finding, figure, type Part } from './part.ts'
 import { connect, token } from './program.ts'
 import { type Image, parseCalls, RecordedDisk, recording } from './recorded-disk.ts'
@@ -46,8 +47,8 @@ interface Scene {
   readonly use?: (program: Program) => Promise<void>
   /** @throws Error if it is damaged */
   readonly read: (file: string) => Promise<string> | string
-  /** Returns what is wrong with a content, given the program's output so far. */
-  readonly judge: (content: Content, said: string) => string | undefined
+  /** Returns what is wrong with a content, or why it cannot be read, given the program's output so far. */
+  readonly judge: (content: Content | Error, said: string) => string | undefined
 }
 
 interface Tally {
@@ -63,19 +64,21 @@ export function cutServer({ preload, scale, ...rest }: Circumstances): Promise<F
 }
 
 type CopyCommand = 'backup' | 'restore' | 'export'
+/** What is in the place of the copy. A damaged store has a log, which must not be applied to the new one. */
+type Old = 'nothing' | 'an old file' | 'a damaged store'
 
 /** The commands that write a file completely or not at all, with and without an old file. */
 export function cutCopies(
   { preload, ...rest }: Circumstances,
-  replacing: readonly boolean[] = [false, true],
+  olds: readonly Old[] = ['nothing', 'an old file', 'a damaged store'],
   commands: readonly CopyCommand[] = ['backup', 'restore', 'export'],
 ): Promise<Finding> {
   return cutPower(rest, async folder => {
     const scenes: Scene[] = []
     for (const command of commands) {
-      for (const replaces of replacing) {
-        const place = join(folder, `${command}-${replaces}`)
-        scenes.push(await copying(command, place, preload, replaces))
+      for (const old of olds) {
+        if (old === 'a damaged store' && command !== 'restore') continue
+        scenes.push(await copying(command, join(folder, `${command}-${old}`), preload, old))
       }
     }
     return scenes
@@ -133,6 +136,7 @@ function serving(folder: string, preload: string | undefined, scale: number): Sc
     },
     read: readStore,
     judge(content, said) {
+      if (content instanceof Error) return isDamaged(content)
       const found = new Map(
         (content || undefined)?.split('\n').map(line => line.split(' ') as [string, string]),
       )
@@ -156,7 +160,7 @@ async function copying(
   command: CopyCommand,
   folder: string,
   preload: string | undefined,
-  replaces: boolean,
+  old: Old,
 ): Promise<Scene> {
   const target = join(folder, 'target')
   mkdirSync(target, { recursive: true })
@@ -168,14 +172,18 @@ async function copying(
       ? (await runCommand(['export'], { databaseUrl: `file:${store}` })).stdout
       : await readStore(store)
   let before: Content
-  if (replaces) {
+  if (old !== 'nothing') {
     before = 'old'
     if (command === 'export') writeFileSync(file, before)
-    else before = await readStore(await makeStore(target, 'old', 'copy'))
+    else {
+      await makeStore(target, 'old', 'copy')
+      before = await readStore(await makeStore(join(folder, 'old'), 'old'))
+    }
+    if (old === 'a damaged store') damage(file)
   }
   const [url, argument] = command === 'restore' ? [file, store] : [store, file]
   return {
-    name: `${command}${replaces ? ' that replaces' : ''}`,
+    name: `${command} in the place of ${old}`,
     command: [
       'env',
       `DATABASE_URL=file:${url}`,
@@ -190,11 +198,14 @@ async function copying(
     judge(content, said) {
       if (content === written) return
       if (said.includes('exit 0')) return 'what it said to have written is lost'
+      if (content instanceof Error) return old === 'a damaged store' ? undefined : isDamaged(content)
       if (content !== before) return `what was there is lost: ${content?.slice(0, 200)}`
       return
     },
   }
 }
+
+const isDamaged = ({ message }: Error) => `it is damaged: ${message}`
 
 /** Makes a store like that of a killed server, whose last changes are only in its log. */
 async function makeStore(folder: string, name: string, file = 'plants.db'): Promise<string> {
@@ -206,6 +217,17 @@ async function makeStore(folder: string, name: string, file = 'plants.db'): Prom
   mkdirSync(folder, { recursive: true })
   for (const each of ['', '-wal']) copyFileSync(source + each, join(folder, file + each))
   return join(folder, file)
+}
+
+/** Overwrites the first page. The log has pages of plants, and not the first, with which SQLite could open the store. */
+function damage(file: string): void {
+  const database = new Database(file)
+  database.pragma('wal_checkpoint(truncate)')
+  database.exec("update plants set name = replace(name, 'old', 'odd')")
+  const files = ['', '-wal'].map(suffix => [file + suffix, readFileSync(file + suffix)] as const)
+  database.close()
+  for (const [path, content] of files)
+    writeFileSync(path, path === file ? content.fill('?', 0, 4096) : content)
 }
 
 /** Opens the store with the program: a server that starts, and `check`. */
@@ -252,8 +274,7 @@ async function cutScene(scene: Scene, random: Random, tally: Tally): Promise<voi
     for (const image of imagesOf(disk, random)) {
       const content = await readOnce(scene, image, contents)
       tally.judged++
-      const wrong =
-        content instanceof Error ? `it is damaged: ${content.message}` : scene.judge(content, said)
+      const wrong = scene.judge(content, said)
       if (wrong) tally.failures.push(`${scene.name}, power cut at fsync ${boundaries}: ${wrong}`)
     }
   }

@@ -1,8 +1,16 @@
-import { chmodSync, chownSync, closeSync, existsSync, openSync, readSync, statSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  closeSync,
+  existsSync,
+  openSync,
+  readSync,
+  realpathSync,
+  statSync,
+} from 'node:fs'
 import { dirname } from 'node:path'
 import Database from 'better-sqlite3'
-import { isDamage } from '../outage.ts'
-import { replaceFile } from '../replace-file.ts'
+import { replaceFile, syncFile } from '../replace-file.ts'
 import {
   type CopyOptions,
   type RestoreReport,
@@ -11,12 +19,9 @@ import {
   type StoreReport,
 } from '../storage.ts'
 import { tokensHeld } from '../tables.ts'
-import { reasonOf, throwPlainly } from './connection.ts'
-import { createFolder, privateMode, versionOf } from './migrate.ts'
+import { closeOnError, isUnreadable, openAloneIfReadable, reasonOf, throwPlainly } from './connection.ts'
+import { createFolder, hideFromOthers, privateMode, versionOf } from './migrate.ts'
 import { openReadOnly } from './snapshot.ts'
-
-/** Pages in one turn of the event loop: a few milliseconds. */
-const copyPages = 1_000
 
 type Contents = Pick<StoreReport, 'schemaVersion' | 'plants' | 'tokens'>
 type FileReport = Omit<StoreReport, 'store'>
@@ -24,63 +29,194 @@ type FileReport = Omit<StoreReport, 'store'>
 /** Checks a store and counts its plants and tokens as of one moment, while others change it. */
 export function inspectSqlite(file: string): FileReport {
   try {
-    return inspect(file)
+    using source = openSource(file)
+    checkPages(source.connection)
+    return { bytes: statSync(file).size, ...source.contents }
   } catch (cause) {
     throwPlainly(cause)
   }
 }
 
-function inspect(file: string): FileReport {
-  const connection = openReadOnly(file)
-  try {
-    connection.exec('begin')
-    const found = connection.prepare('pragma integrity_check(10)').pluck().all() as string[]
-    if (found[0] !== 'ok')
-      throw new StoreDamagedError(`it is damaged: ${found.join('; ').replaceAll('\n', ' ')}`)
-    return { bytes: statSync(file).size, ...contentsOf(connection) }
-  } finally {
-    connection.close()
-  }
-}
-
 export async function backUpSqlite(file: string, target: string, options: CopyOptions): Promise<StoreReport> {
-  const copy = (partial: string) => copyFor(target, file, partial, options)
-  const report = await replaceFile(target, options, copy).catch(
-    failed(`the store ${file} could not be backed up to ${target}`),
-  )
-  return { ...report, store: target }
-}
-
-export function restoreSqlite(store: string, backup: string, options: CopyOptions): Promise<RestoreReport> {
-  return restore(store, backup, options).catch(
-    failed(`the store ${store} could not be restored from ${backup}`),
-  )
-}
-
-function failed(what: string): (cause: unknown) => never {
-  return cause => {
-    if (cause instanceof StoreInUseError) throw cause
-    throw new Error(`${what}: ${reasonOf(cause)}`, { cause })
+  try {
+    using source = openSource(file)
+    const report = await replaceFile(target, options, partial => copyTo(partial, source, target, options))
+    return { ...report, store: target }
+  } catch (cause) {
+    throw failure(`the store ${file} could not be backed up to ${target}`, cause)
   }
 }
 
-/** Makes and checks the copy beside the store, which may still be in use then. */
-async function restore(store: string, backup: string, options: CopyOptions): Promise<RestoreReport> {
+export async function restoreSqlite(
+  store: string,
+  backup: string,
+  options: CopyOptions,
+): Promise<RestoreReport> {
+  try {
+    return { ...(await restore(store, backup, options)), store }
+  } catch (cause) {
+    throw failure(`the store ${store} could not be restored from ${backup}`, cause)
+  }
+}
+
+function failure(what: string, cause: unknown): Error {
+  return cause instanceof StoreInUseError ? cause : new Error(`${what}: ${reasonOf(cause)}`, { cause })
+}
+
+/** Copies a backup into the store, or in the place of a file that SQLite cannot read. */
+async function restore(
+  named: string,
+  backup: string,
+  options: CopyOptions,
+): Promise<Omit<RestoreReport, 'store'>> {
   if (!existsSync(backup)) throw new Error('there is no such file')
   refuseForeignLog(backup)
-  createFolder(dirname(store))
-  const isNew = !existsSync(store)
-  const loss = ' and lose the changes since the backup'
-  return replaceFile(store, { ...options, loss }, async partial => {
-    const likeness = isNew ? dirname(store) : store
-    const report = await copyFor(likeness, backup, partial, options).catch(adviseAnother)
-    return { ...report, store, isNew, ...tokenChanges(partial, store) }
+  createFolder(dirname(named))
+  const isNew = !existsSync(named)
+  const store = isNew ? named : realpathSync(named)
+  // Before the long check, so that a store in use is refused at once.
+  const old = isNew ? undefined : openAloneIfReadable(store)
+  using stack = new DisposableStack()
+  stack.defer(() => old?.close())
+  if (!isNew && !options.force)
+    throw new Error(
+      `${named} already exists: use --force to replace it and lose the changes since the backup`,
+    )
+  const source = stack.use(openBackup(backup))
+  const tokens = isNew ? { revokedTokens: [], lostTokens: [] } : tokenChanges(source.connection, old)
+  const likeness = isNew ? dirname(store) : store
+  const report =
+    (old && (await copyInto(store, source, old, options))) ??
+    (await replaceFile(store, options, partial => copyTo(partial, source, likeness, options)))
+  return { ...report, isNew, ...tokens }
+}
+
+/**
+ * Copies a database into a store, which no other process can open meanwhile, in one transaction of SQLite. Returns
+ * `undefined` for a store so damaged that nothing can be copied into it.
+ *
+ * @param old the exclusive connection to the store, which is closed
+ */
+async function copyInto(
+  store: string,
+  source: Source,
+  old: Database.Database,
+  options: CopyOptions,
+): Promise<FileReport | undefined> {
+  // Without a log, the copy keeps others out. With one, it would share the store with a server that starts meanwhile.
+  old.exec('rollback')
+  old.pragma('journal_mode = delete')
+  old.close()
+  try {
+    await copyPages(source, store, options, () => {
+      if (existsSync(`${store}-wal`)) throw new StoreInUseError(store)
+    })
+  } catch (error) {
+    if (isUnreadable(error)) return undefined
+    throw error
+  }
+  // A power cut could bring the journal back, which undoes the copy.
+  syncFile(store)
+  syncFile(dirname(store))
+  hideFromOthers(store)
+  using copy = openSource(store)
+  refuseIncomplete(copy.contents, source.contents)
+  return { bytes: statSync(store).size, ...copy.contents }
+}
+
+/**
+ * Copies a database into a new file, checked and without a log. It gets the owner of `likeness`, and the mode of a
+ * file, but is never world-readable.
+ */
+async function copyTo(
+  file: string,
+  source: Source,
+  likeness: string,
+  options: CopyOptions,
+): Promise<FileReport> {
+  closeSync(openSync(file, 'wx', privateMode))
+  await copyPages(source, file, options)
+  options.signal?.throwIfAborted()
+  const copy = new Database(file)
+  copy.pragma('journal_mode = delete')
+  copy.close()
+  const report = inspectSqlite(file)
+  refuseIncomplete(report, source.contents)
+  const stat = statSync(likeness, { throwIfNoEntry: false })
+  try {
+    if (stat) chownSync(file, stat.uid, stat.gid)
+    if (stat?.isFile()) chmodSync(file, stat.mode & 0o660)
+  } catch {
+    // Only root may give a file away. The copy stays with this user.
+  }
+  return report
+}
+
+/** Pages in one turn of the event loop: a few milliseconds. */
+const turnPages = 1_000
+
+/** @param onTurn called while the target is locked */
+async function copyPages(
+  { connection }: Source,
+  target: string,
+  { onProgress, signal }: CopyOptions,
+  onTurn = () => {},
+): Promise<void> {
+  const { totalPages: copied } = await connection.backup(target, {
+    progress({ totalPages, remainingPages }) {
+      signal?.throwIfAborted()
+      onTurn()
+      onProgress?.({ pages: totalPages - remainingPages, ofPages: totalPages })
+      return turnPages
+    },
+  })
+  // better-sqlite3 takes a target that another process has locked for a copy without pages.
+  if (copied === 0) throw new StoreInUseError(target)
+}
+
+function refuseIncomplete(copy: Contents, source: Contents): void {
+  const isWhole =
+    copy.schemaVersion === source.schemaVersion &&
+    copy.plants === source.plants &&
+    copy.tokens === source.tokens
+  if (!isWhole) throw new Error('the copy is incomplete')
+}
+
+/** A store or backup as of one moment, whatever others change. */
+interface Source extends Disposable {
+  readonly connection: Database.Database
+  readonly contents: Contents
+}
+
+function openSource(file: string): Source {
+  return closeOnError(openReadOnly(file), connection => {
+    // Held until the copy is complete: every change by others would restart it.
+    connection.exec('begin')
+    const count = (table: string) => Number(connection.prepare(`select count(*) from ${table}`).pluck().get())
+    const contents = {
+      schemaVersion: versionOf(connection),
+      plants: count('plants'),
+      tokens: count(tokensHeld),
+    }
+    return { connection, contents, [Symbol.dispose]: () => connection.close() }
   })
 }
 
-function adviseAnother(cause: Error & { code?: string }): never {
-  const isUseless = isDamage(cause) || cause.code === 'SQLITE_NOTADB'
-  throw isUseless ? new Error(`${reasonOf(cause)}: try another backup`, { cause }) : cause
+function openBackup(file: string): Source {
+  try {
+    const backup = openSource(file)
+    closeOnError(backup.connection, checkPages)
+    return backup
+  } catch (cause) {
+    if (isUnreadable(cause)) throw new Error(`${reasonOf(cause)}: try another backup`, { cause })
+    throw cause
+  }
+}
+
+function checkPages(connection: Database.Database): void {
+  const found = connection.prepare('pragma integrity_check(10)').pluck().all() as string[]
+  if (found[0] !== 'ok')
+    throw new StoreDamagedError(`it is damaged: ${found.join('; ').replaceAll('\n', ' ')}`)
 }
 
 /**
@@ -98,77 +234,28 @@ function refuseForeignLog(file: string): void {
 }
 
 /** Compares the tokens of a backup with those of the store. Both are `undefined` if the store's cannot be read. */
-function tokenChanges(backup: string, store: string): Pick<RestoreReport, 'revokedTokens' | 'lostTokens'> {
-  const connection = openReadOnly(backup)
+function tokenChanges(
+  backup: Database.Database,
+  store: Database.Database | undefined,
+): Pick<RestoreReport, 'revokedTokens' | 'lostTokens'> {
   try {
-    if (!existsSync(store)) return { revokedTokens: [], lostTokens: [] }
-    connection.prepare('attach ? as store').run(store)
-    const onlyIn = (database: string, other: string) => {
-      const names = connection.prepare(
-        `select name from ${database}.${tokensHeld} and hash not in (select hash from ${other}.access_tokens) order by name`,
-      )
-      return names.pluck().all() as string[]
-    }
-    return { revokedTokens: onlyIn('main', 'store'), lostTokens: onlyIn('store', 'main') }
+    const [kept, old] = [backup, store as Database.Database].map(tokensOf) as [Tokens, Tokens]
+    return { revokedTokens: namesWithout(kept, old), lostTokens: namesWithout(old, kept) }
   } catch {
     return { revokedTokens: undefined, lostTokens: undefined }
-  } finally {
-    connection.close()
   }
 }
 
-/**
- * Like {@link copyWhole}, with the owner of `likeness`: the replaced file, or the folder of a new store. Also with the
- * mode of a replaced file, but never world-readable.
- */
-async function copyFor(
-  likeness: string,
-  from: string,
-  to: string,
-  options: CopyOptions,
-): Promise<FileReport> {
-  const report = await copyWhole(from, to, options)
-  const stat = statSync(likeness, { throwIfNoEntry: false })
-  try {
-    if (stat) chownSync(to, stat.uid, stat.gid)
-    if (stat?.isFile()) chmodSync(to, stat.mode & 0o660)
-  } catch {
-    // Only root may give a file away. The copy stays with this user.
-  }
-  return report
+/** Names by hash. */
+type Tokens = ReadonlyMap<string, string>
+
+function tokensOf(connection: Database.Database): Tokens {
+  const tokens = connection.prepare<[], [string, string]>(
+    `select hash, name from ${tokensHeld} order by name`,
+  )
+  return new Map(tokens.raw().all())
 }
 
-/** Copies a database as of now into a new file, checked, durable and without a log. */
-async function copyWhole(from: string, to: string, { onProgress, signal }: CopyOptions): Promise<FileReport> {
-  const source = openReadOnly(from)
-  try {
-    closeSync(openSync(to, 'wx', privateMode))
-    // Held until the copy is complete: every change by others would restart it.
-    source.exec('begin')
-    const { schemaVersion, plants, tokens } = contentsOf(source)
-    await source.backup(to, {
-      progress({ totalPages, remainingPages }) {
-        signal?.throwIfAborted()
-        onProgress?.({ pages: totalPages - remainingPages, ofPages: totalPages })
-        return copyPages
-      },
-    })
-    signal?.throwIfAborted()
-
-    const copied = new Database(to)
-    copied.pragma('journal_mode = delete')
-    copied.close()
-    const report = inspectSqlite(to)
-    const isWhole =
-      report.schemaVersion === schemaVersion && report.plants === plants && report.tokens === tokens
-    if (!isWhole) throw new Error('the copy is incomplete')
-    return report
-  } finally {
-    source.close()
-  }
-}
-
-function contentsOf(connection: Database.Database): Contents {
-  const count = (table: string) => Number(connection.prepare(`select count(*) from ${table}`).pluck().get())
-  return { schemaVersion: versionOf(connection), plants: count('plants'), tokens: count(tokensHeld) }
+function namesWithout(tokens: Tokens, others: Tokens): string[] {
+  return [...tokens].filter(([hash]) => !others.has(hash)).map(([, name]) => name)
 }

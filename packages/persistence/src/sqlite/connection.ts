@@ -46,10 +46,25 @@ export function openAlone(file: string): Database.Database {
       connection.exec('begin exclusive')
     } catch (cause) {
       if (!isBusy(cause)) throw cause
-      throw new StoreInUseError(`the store ${file} is in use: stop the server first`, { cause })
+      throw new StoreInUseError(file, { cause })
     }
     return connection
   })
+}
+
+/** Like {@link openAlone}. Returns `undefined` for a file that SQLite cannot read. */
+export function openAloneIfReadable(file: string): Database.Database | undefined {
+  try {
+    return openAlone(file)
+  } catch (error) {
+    if (isUnreadable(error)) return undefined
+    throw error
+  }
+}
+
+/** Returns whether a file is damaged, or no database. */
+export function isUnreadable(error: unknown): boolean {
+  return isDamage(error) || (error as { code?: unknown }).code === 'SQLITE_NOTADB'
 }
 
 /**

@@ -1,9 +1,10 @@
-import { closeSync, existsSync, mkdirSync, openSync, statSync } from 'node:fs'
+import { chmodSync, closeSync, existsSync, mkdirSync, openSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import Database from 'better-sqlite3'
 import { Kysely, SqliteDialect, sql } from 'kysely'
 import { type Dialect, isStore, knownVersion, migrate, schemaVersion } from '../migrations.ts'
 import { syncFile } from '../replace-file.ts'
+import { logSuffixes } from '../store-url.ts'
 import type { Tables } from '../tables.ts'
 import { openConnection, throwPlainly } from './connection.ts'
 
@@ -13,6 +14,7 @@ export const dialect: Dialect = { int64: 'integer', tableOptions: sql`strict`, p
 export async function migrateSqlite(file: string): Promise<void> {
   createFolder(dirname(resolve(file)))
   closeSync(openSync(file, 'a', privateMode))
+  hideFromOthers(file)
   const connection = openConnection(file)
   try {
     await bringUpToDate(connection).catch(throwPlainly)
@@ -61,6 +63,18 @@ export function versionOf(connection: Database.Database): number {
 
 /** Only for the server's user, as a store contains hashes of tokens. The log gets the same mode. */
 export const privateMode = 0o600
+
+/** Closes a store of an earlier version, or one restored from it, to everybody but its owner and group. */
+export function hideFromOthers(file: string): void {
+  for (const path of ['', ...logSuffixes].map(suffix => file + suffix).filter(each => existsSync(each))) {
+    const { mode } = statSync(path)
+    try {
+      if (mode & 0o007) chmodSync(path, mode & 0o770)
+    } catch {
+      // It belongs to another user, who has let this one write.
+    }
+  }
+}
 
 /** Creates a folder durably: a power cut can lose it unless its parent is fsynced. */
 export function createFolder(folder: string): void {
