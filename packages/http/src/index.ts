@@ -6,5 +6,5 @@ export {
 } from './answer/description.ts'
 export { type Failure, failures, toFailure } from './answer/failures.ts'
 export { createThrottle, type Throttle } from './auth/throttle.ts'
+export { tokenName } from './context.ts'
 export { type PlantRoutesOptions, plantRoutes } from './plugin.ts'
-export { tokenName } from './request/notes.ts'

@@ -4,7 +4,7 @@ const defaults = {
   headerBytesMax: 16 * 1024,
   /** UTF-8 bytes of the plants in one answer. A page ends there, with at least one plant. */
   pageTextBytesMax: 2 * 1024 * 1024,
-  /** Long bodies and answers, from the first byte until the answer has left. Beyond it, 503. */
+  /** Half for long bodies, half for long answers, from the first byte until the answer has left. Beyond it, 503. */
   heldBytesMax: 32 * 1024 * 1024,
   /** From the first byte to the last. In a batch, for each line. */
   requestTimeoutMs: 30_000,
@@ -14,6 +14,8 @@ const defaults = {
   keepAliveTimeoutMs: 72_000,
   /** Without a byte in either direction during a request. */
   inactivityTimeoutMs: 60_000,
+  /** For batches that are still arriving when the server stops. Then they are answered, complete or not. */
+  batchDrainMs: 4_000,
   /** Beyond it, 503. Beyond twice as many, connections are closed at once. */
   connectionsMax: 10_000,
   /** Per address and minute. */

@@ -3,13 +3,13 @@ import type { PlantStore } from '@plant-store/domain'
 import type { FastifyPluginCallback } from 'fastify'
 import { fastifyPlugin } from 'fastify-plugin'
 import { answerBySchemas } from './answer/answer.ts'
+import { createBudget } from './answer/budget.ts'
 import { createAuthentication } from './auth/authenticate.ts'
 import type { Throttle } from './auth/throttle.ts'
 import { defaultServerLimits, type ServerLimits } from './limits.ts'
-import { openDoor } from './request/door.ts'
-import { countHeldBytes } from './request/held-bytes.ts'
-import { addBatchRoute } from './routes/batch-route.ts'
-import { addPlantRoutes } from './routes/plant-routes.ts'
+import { checkRequests } from './request/checks.ts'
+import { addBatchRoute } from './routes/batch.ts'
+import { addPlantRoutes } from './routes/plants.ts'
 
 export interface PlantRoutesOptions {
   readonly store: PlantStore
@@ -17,18 +17,22 @@ export interface PlantRoutesOptions {
   /** Limits wrong tokens, such as one of {@link createThrottle}. By default there is no limit. */
   readonly throttle?: Throttle
   /** By default {@link defaultServerLimits}. */
-  readonly limits?: Partial<Pick<ServerLimits, 'heldBytesMax' | 'pageTextBytesMax' | 'requestTimeoutMs'>>
+  readonly limits?: Partial<
+    Pick<ServerLimits, 'heldBytesMax' | 'pageTextBytesMax' | 'requestTimeoutMs' | 'batchDrainMs'>
+  >
 }
 
 const addRoutes: FastifyPluginCallback<PlantRoutesOptions> = (app, options, done) => {
   const limits = { ...defaultServerLimits, ...options.limits }
   const { store, gate, throttle } = options
-  const held = countHeldBytes(limits)
   const authenticate = createAuthentication(gate, throttle)
+  // Apart, so that bodies that arrive slowly refuse no reader.
+  const bodies = createBudget(limits.heldBytesMax / 2)
+  const answers = createBudget(limits.heldBytesMax / 2)
   answerBySchemas(app)
-  openDoor(app, { authenticate, held })
-  addPlantRoutes(app, { store, held, pageTextBytesMax: limits.pageTextBytesMax })
-  addBatchRoute(app, { store, authenticate, held, lineTimeoutMs: limits.requestTimeoutMs })
+  checkRequests(app, authenticate, bodies)
+  addPlantRoutes(app, { store, answers, pageTextBytesMax: limits.pageTextBytesMax })
+  addBatchRoute(app, { store, authenticate, limits })
   done()
 }
 

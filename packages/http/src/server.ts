@@ -3,31 +3,30 @@ import type { Gate } from '@plant-store/access'
 import type { PlantStore } from '@plant-store/domain'
 import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from 'fastify'
 import { answerBySchemas, answerFailure } from './answer/answer.ts'
-import { allowOrigins, answerPreflights } from './answer/cors.ts'
 import { describeRoutes } from './answer/description.ts'
 import { createAuthentication } from './auth/authenticate.ts'
 import { createThrottle } from './auth/throttle.ts'
-import { announceStop } from './connection/drain.ts'
-import { connectionsOf, createNodeServer } from './connection/node-server.ts'
+import { allowOrigins, answerPreflights } from './connection/cors.ts'
+import { createNodeServer } from './connection/node-server.ts'
+import { announceStop } from './connection/stop.ts'
+import type { AnsweredRequest } from './context.ts'
 import { defaultServerLimits, type ServerLimits } from './limits.ts'
-import { openDoor } from './request/door.ts'
-import { countHeldBytes } from './request/held-bytes.ts'
+import { plantRoutes } from './plugin.ts'
+import { checkHeaders, checkRequests } from './request/checks.ts'
 import {
-  type AnsweredRequest,
   createRequestLog,
   logOnceAnswered,
   logRequests,
   type RequestTracer,
   requestId,
-} from './request/request-log.ts'
-import { addBatchRoute } from './routes/batch-route.ts'
+} from './request/log.ts'
 import { knowAllMethods } from './routes/other-methods.ts'
-import { addPlantRoutes } from './routes/plant-routes.ts'
-import { addServiceRoutes } from './routes/service-routes.ts'
+import { serviceRoutes } from './routes/service.ts'
 
-export { drain, stopListening } from './connection/drain.ts'
+export { stopServer } from './connection/stop.ts'
+export type { AnsweredRequest, RequestTrace } from './context.ts'
 export { defaultServerLimits, type ServerLimits } from './limits.ts'
-export type { AnsweredRequest, RequestTrace, RequestTracer } from './request/request-log.ts'
+export type { RequestTracer } from './request/log.ts'
 
 export interface ServerOptions {
   readonly store: PlantStore
@@ -58,9 +57,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
   const limits = { ...defaultServerLimits, ...options.limits }
   const prefix = withoutLastSlash(baseUrl?.pathname ?? '')
   const serverUrl = baseUrl === undefined ? '/' : withoutLastSlash(baseUrl.href)
-  const held = countHeldBytes(limits)
   const throttle = createThrottle(limits.wrongTokensMax, options.wrongTokenCounts)
-  const authenticate = createAuthentication(gate, throttle)
   const logRequest = createRequestLog(logger, onAnswer)
   const app = fastify({
     // At this level Fastify logs only that it listens, once in each thread.
@@ -82,39 +79,38 @@ export function createServer(options: ServerOptions): FastifyInstance {
     // No hook has seen a target that cannot be routed.
     frameworkErrors: (error, request, reply) => {
       logOnceAnswered(request, reply, logRequest)
-      answerFailure(error, request, reply)
+      answerFailure(error, request, reply.header('connection', 'close'))
     },
   })
-  app.addHook('preClose', async () => announceStop(app.server))
+  let isDraining = false
+  app.addHook('preClose', async () => {
+    isDraining = true
+    await announceStop(app.server)
+  })
   knowAllMethods(app)
   answerBySchemas(app)
-
   logRequests(app, logRequest, options.traceRequest)
   if (corsOrigins.length > 0) answerPreflights(app)
-  openDoor(app, { authenticate, held, isWholeServer: true })
+  checkHeaders(app)
 
   const description = describeRoutes(app, serverUrl)
-  app.register(
-    async routes => {
-      addServiceRoutes(routes, {
-        check,
-        isDraining: () => connectionsOf(app.server).isDraining,
-        description,
-        metrics,
-        // Written by the build. The path is right for the sources and for a bundle.
-        docsFolder: new URL('../dist/docs/', import.meta.url),
-      })
-      addPlantRoutes(routes, { store, held, pageTextBytesMax: limits.pageTextBytesMax })
-      addBatchRoute(routes, {
-        store,
-        authenticate,
-        held,
-        lineTimeoutMs: limits.requestTimeoutMs,
-        ending: connectionsOf(app.server).ending.signal,
-      })
-    },
-    { prefix },
-  )
+  app.register((rest, _options, done) => {
+    checkRequests(rest, createAuthentication(gate, throttle))
+    rest.setNotFoundHandler(() => {
+      throw new Error('`checkRequests` must answer')
+    })
+    rest.register(serviceRoutes, {
+      prefix,
+      check,
+      isDraining: () => isDraining,
+      description,
+      metrics,
+      // Written by the build. The path is right for the sources and for a bundle.
+      docsFolder: new URL('../dist/docs/', import.meta.url),
+    })
+    done()
+  })
+  app.register(plantRoutes, { prefix, store, gate, throttle, limits })
   return app
 }
 

@@ -4,7 +4,7 @@ import { AccessError } from '@plant-store/access'
 import { assertFailure, createClient, createRecorder, held } from '@plant-store/contract'
 import { type AddOptions, DomainError, type Plant, parsePlant, plantIdMin } from '@plant-store/domain'
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
-import { drain } from '@plant-store/http/server'
+import { stopServer } from '@plant-store/http/server'
 import { expect, test } from 'vitest'
 import { readChunks } from '../src/routes/batch-chunks.ts'
 import { type MemoryServiceOptions, startMemoryService } from './memory-service.ts'
@@ -64,7 +64,7 @@ test('a line that comes in pieces of one byte is refused once it is too long', a
 })
 
 test('a client that leaves in the middle of a line leaves nothing behind, and is no defect', async () => {
-  await using service = await start({ limits: { heldBytesMax: 1_000_000 } })
+  await using service = await start({ limits: { heldBytesMax: 2_000_000 } })
   for (let n = 0; n < 5; n++) {
     const batch = await service.begin(...lines(10), 'x'.repeat(300_000))
     await expect.poll(() => service.sockets.at(-1)?.bytesRead).toBeGreaterThan(300_000)
@@ -80,7 +80,7 @@ test('a client that leaves in the middle of a line leaves nothing behind, and is
 })
 
 test('lines that wait for their end are held, and too many of them are refused', async () => {
-  await using service = await start({ limits: { heldBytesMax: 1_000_000 } })
+  await using service = await start({ limits: { heldBytesMax: 2_000_000 } })
   using first = await service.begin(`{"id":1,"name":"n"`, ' '.repeat(600_000))
   await expect.poll(() => service.sockets.at(-1)?.bytesRead).toBeGreaterThan(600_000)
   using second = await service.begin(' '.repeat(600_000))
@@ -145,6 +145,7 @@ test('a token that is revoked meanwhile ends it with 401, and what it had create
   const answer = await batch.answer()
   assertFailure(answer, 40102, mayHaveCreated)
   expect(answer.headers.get('connection')).toBe('close')
+  await expect.poll(() => service.answered.at(-1)).toMatchObject({ method: 'POST' })
   const { created } = service.answered.at(-1) as { created?: number }
   expect(created).toBeGreaterThan(0)
   expect(created).toBeLessThan(2 * manyLines)
@@ -295,12 +296,12 @@ test('the store is told whether to announce the plants of each chunk', async () 
   expect(given).toEqual([true, true, false])
 })
 
-test('a server that stops answers batches that are still arriving, once half of its time is over', async () => {
-  await using service = await start()
+test('a server that stops answers batches that are still arriving, once their time is over', async () => {
+  await using service = await start({ limits: { batchDrainMs: 1_000 } })
   using idle = await service.begin(...lines(manyLines), '{"id":')
   using quick = await service.begin(line(manyLines))
   await expect.poll(() => service.plants.find(plantId(0))).toBeDefined()
-  const stopped = drain(service.server.server, 2_000)
+  const stopped = stopServer(service.server, 20_000)
   quick.send(line(manyLines + 1))
   quick.end()
   const answer = await quick.answer()

@@ -1,19 +1,18 @@
 import { PassThrough } from 'node:stream'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { FastifyRequest } from 'fastify'
 import { expect, test, vi } from 'vitest'
 import { RequestError } from '../src/answer/failures.ts'
-import { readBody } from '../src/request/body.ts'
+import { readBody, receiveBody } from '../src/request/body.ts'
 
 const bodyLimit = 5
-/** What a stream of Node listens to itself. */
-const own = ['data', 'end', 'error'].map(event => new PassThrough().listenerCount(event))
 
 function begin(headers: object = {}) {
   const body = new PassThrough()
   const done = vi.fn()
+  receiveBody(body, body)
   readBody({ headers, routeOptions: { bodyLimit } } as unknown as FastifyRequest, body, done)
-  const listeners = () => ['data', 'end', 'error'].map(event => body.listenerCount(event))
-  return { body, done, listeners }
+  return { body, done }
 }
 
 test.each([
@@ -21,34 +20,88 @@ test.each([
   [['1', Buffer.from('é'), '45'], '1é45'],
   [[], ''],
 ])('the body in the pieces %j is read whole', (pieces, whole) => {
-  const { body, done, listeners } = begin({ 'content-length': '5' })
+  const { body, done } = begin({ 'content-length': '5' })
   for (const piece of pieces) body.emit('data', piece)
   body.emit('end')
   expect(done.mock.calls).toEqual([[null, Buffer.from(whole)]])
-  expect(listeners()).toEqual(own)
 })
 
 test('a body that exceeds the limit is refused once, and then ignored', () => {
-  const { body, done, listeners } = begin()
+  const { body, done } = begin()
   for (const piece of ['12345', '6', '7']) body.emit('data', piece)
   body.emit('end')
   expect(done.mock.calls).toEqual([[expect.objectContaining({ code: 'body-too-large' })]])
-  expect(listeners()).toEqual(own)
 })
 
 test('a body whose length exceeds the limit is refused before it arrives', () => {
-  const { done, listeners } = begin({ 'content-length': '6' })
+  const { done } = begin({ 'content-length': '6' })
   expect(done.mock.calls).toEqual([[expect.objectContaining({ code: 'body-too-large' })]])
-  expect(listeners()).toEqual(own)
 })
 
 test.each([
   ['a reset connection', new Error('aborted'), 'bad-request'],
   ['a refusal', new RequestError('too-many-bytes', 'full'), 'too-many-bytes'],
 ])('%s ends a body with its reason', (_, error, code) => {
-  const { body, done, listeners } = begin()
+  const { body, done } = begin()
   body.emit('data', '123')
   body.emit('error', error)
+  body.emit('error', error)
   expect(done.mock.calls).toEqual([[expect.objectContaining({ code })]])
-  expect(listeners()).toEqual(own)
+})
+
+test.each([[[1, 100, 3, 20_000, 5, 16_383, 16_384, 70_000, 1]], [[40_000]], [[]], [[10, 10]]])(
+  'pieces of %j bytes make one whole, whatever was taken before',
+  lengths => {
+    const stream = new PassThrough()
+    const body = receiveBody(stream, stream)
+    const given = lengths.map((length, n) => Buffer.alloc(length, n))
+    const whole = Buffer.concat(given)
+    for (const taken of [0, 1, whole.length]) {
+      for (const piece of given) stream.emit('data', piece)
+      expect(body.length).toBe(whole.length)
+      const first = body.take(Math.min(taken, whole.length))
+      expect(Buffer.concat([first, body.take(body.length)]).equals(whole)).toBe(true)
+    }
+    expect(body.length).toBe(0)
+  },
+)
+
+test('a body that is not admitted stops at 16 KiB and a packet, and goes on when it is read', async () => {
+  const stream = new PassThrough()
+  const source = { pause: vi.fn(), resume: vi.fn() }
+  const body = receiveBody(stream, source)
+  stream.emit('data', Buffer.alloc(16 * 1024))
+  await nextTurn()
+  expect(source.pause).not.toHaveBeenCalled()
+  stream.emit('data', Buffer.alloc(1))
+  await nextTurn()
+  expect([source.pause.mock.calls.length, source.resume.mock.calls.length]).toEqual([1, 0])
+  body.read(100_000, () => {})
+  expect(source.resume).toHaveBeenCalledTimes(1)
+})
+
+test('a long body is read once in a turn, also one that is discarded', async () => {
+  const stream = new PassThrough()
+  const source = { pause: vi.fn(), resume: vi.fn() }
+  const body = receiveBody(stream, source)
+  body.drop()
+  for (let n = 0; n < 3; n++) stream.emit('data', Buffer.alloc(20_000))
+  await nextTurn()
+  expect([body.length, source.pause.mock.calls.length, source.resume.mock.calls.length]).toEqual([0, 1, 1])
+})
+
+test('memory is counted twice from 16 KiB on, also what came before the request was admitted', () => {
+  const stream = new PassThrough()
+  const body = receiveBody(stream, stream)
+  const hold = vi.fn()
+  stream.emit('data', Buffer.alloc(16 * 1024))
+  body.admit(hold)
+  expect(hold).not.toHaveBeenCalled()
+  stream.emit('data', Buffer.alloc(1))
+  expect(hold.mock.calls).toEqual([[2 * (16 * 1024 + 1)]])
+  const late = new PassThrough()
+  const lateBody = receiveBody(late, late)
+  late.emit('data', Buffer.alloc(20_000))
+  lateBody.admit(hold)
+  expect(hold).toHaveBeenLastCalledWith(40_000)
 })

@@ -1,8 +1,7 @@
 import { getEventListeners } from 'node:events'
-import type { IncomingMessage } from 'node:http'
 import { PassThrough } from 'node:stream'
 import { afterEach, expect, test, vi } from 'vitest'
-import { createPieces } from '../src/request/body.ts'
+import { receiveBody } from '../src/request/body.ts'
 import { isEmptyLine, type LineLimits, readLines } from '../src/request/lines.ts'
 
 afterEach(() => void vi.useRealTimers())
@@ -10,18 +9,12 @@ afterEach(() => void vi.useRealTimers())
 /** Reads a body that is written piece by piece. */
 function begin(limits: Partial<LineLimits> = {}) {
   const body = new PassThrough()
-  const sizes: number[] = []
-  const lines = readLines(
-    body,
-    {} as IncomingMessage,
-    { lineBytesMax: 5, lineTimeoutMs: 1_000, ...limits },
-    bytes => sizes.push(bytes),
-  )
+  const lines = readLines(receiveBody(body, body), { lineBytesMax: 5, lineTimeoutMs: 1_000, ...limits })
   const next = async () => {
     const { value } = await lines.next()
     return value && [...value].map(String)
   }
-  return { body, sizes, next }
+  return { body, next }
 }
 
 async function readAll(pieces: readonly string[]): Promise<string[]> {
@@ -67,11 +60,10 @@ test.each([[['123456\n']], [['123456']], [['12345', '6\n']], [['12345\r\r\n']], 
 )
 
 test('the end of a line that is too long need not arrive', async () => {
-  const { body, next, sizes } = begin()
+  const { body, next } = begin()
   const read = next()
   body.write('12345\r\r')
   await expect(read).rejects.toMatchObject({ code: 'body-too-large' })
-  expect(sizes).toEqual([7])
 })
 
 test('each line has its time, in which the caller reads', async () => {
@@ -120,17 +112,3 @@ test.each([
 ])('whether %j is an empty line: %s', (line, isEmpty) => {
   expect(isEmptyLine(Buffer.from(line))).toBe(isEmpty)
 })
-
-test.each([[[1, 100, 3, 20_000, 5, 16_383, 16_384, 70_000, 1]], [[40_000]], [[]], [[10, 10]]])(
-  'pieces of %j bytes make one whole, again and again',
-  lengths => {
-    const pieces = createPieces()
-    for (const first of [0, 100]) {
-      const given = lengths.map((length, n) => Buffer.alloc(length, first + n))
-      for (const piece of given) pieces.add(piece)
-      expect(pieces.length()).toBe(Buffer.concat(given).length)
-      expect(pieces.take().equals(Buffer.concat(given))).toBe(true)
-    }
-    expect(pieces.length()).toBe(0)
-  },
-)

@@ -1,6 +1,6 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { createPlantStore } from '@plant-store/domain'
-import { createServer, drain, type ServerLimits, stopListening } from '@plant-store/http/server'
+import { createServer, type ServerLimits, stopServer } from '@plant-store/http/server'
 import { attachStorage, type SharedStorage, type StoreState } from '@plant-store/persistence'
 import { createBirpc } from 'birpc'
 import type { Config } from '../config.ts'
@@ -22,8 +22,6 @@ export interface HttpThread {
   /** Resolves once the thread can listen. */
   ready(): Promise<void>
   listen(): Promise<void>
-  /** Accepts no new connections. Open ones are still served. */
-  stopListening(): Promise<void>
   figures(): Samples
   /** Answers the requests that have arrived and ends the thread. If one cannot be answered in time, with code 1. */
   stop(): void
@@ -39,6 +37,8 @@ export interface HttpThreadOwner {
 
 /** The share of the shutdown timeout for draining. The rest is for pending changes and for closing the store. */
 const drainShare = 0.8
+/** The share for batches that are still arriving. */
+const batchShare = 0.4
 
 const port = parentPort
 if (port === null) throw new Error('http-thread.js must run as a worker thread')
@@ -54,7 +54,6 @@ const owner = createBirpc<HttpThreadOwner, HttpThread>(
     ready: () => ready.promise,
     // The rest is called once the thread is ready, so that the store and the server below exist.
     listen: async () => void (await server.listen(address)),
-    stopListening: () => stopListening(server.server),
     figures: () => counters.read(storage.pending()),
     stop: () => stopped.resolve(),
   },
@@ -94,19 +93,19 @@ ready.resolve()
 
 await stopped.promise
 stopping.abort()
-const unanswered = await drain(server.server, shutdownTimeoutMs * drainShare)
+const unanswered = await stopServer(server, shutdownTimeoutMs * drainShare)
 if (unanswered > 0) {
   logger.error({ connections: unanswered }, 'connections closed with a request unanswered')
   process.exitCode = 1
 }
-await server.close()
 port.unref()
 
 /** Returns one thread's share of the limits: the kernel spreads connections about evenly. */
-function forOneThread(limits: ServerLimits): ServerLimits {
+function forOneThread(limits: Config['serverLimits']): ServerLimits {
   return {
     ...limits,
     connectionsMax: Math.ceil(limits.connectionsMax / httpThreads),
     heldBytesMax: Math.ceil(limits.heldBytesMax / httpThreads),
+    batchDrainMs: shutdownTimeoutMs * batchShare,
   }
 }

@@ -1,9 +1,8 @@
 import { Readable } from 'node:stream'
 import fastJsonStringify from 'fast-json-stringify'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { countedBytesMin, type HeldBytes } from '../request/held-bytes.ts'
-import { errorNumber, lineCounts } from '../request/notes.ts'
-import { requestIdField } from '../request/request-log.ts'
+import { errorNumber, lineCounts, requestIdField } from '../context.ts'
+import { type Budget, countedBytesMin } from './budget.ts'
 import { toFailure } from './failures.ts'
 import { FailureBody } from './schemas.ts'
 
@@ -31,13 +30,17 @@ export function answer(reply: FastifyReply, value: unknown): FastifyReply {
 
 /**
  * Like {@link answer}, for a value that may be long.
+ *
  * @throws RequestError `too-many-bytes`
  */
-export function answerCounted(reply: FastifyReply, value: unknown, { hold }: HeldBytes): FastifyReply {
+export function answerCounted(reply: FastifyReply, value: unknown, budget: Budget): FastifyReply {
   const text = write(reply, value)
-  if (text.length < countedBytesMin) return answerText(reply, text)
+  if (text.length < countedBytesMin) {
+    budget.hold(reply.raw, 0)
+    return answerText(reply, text)
+  }
   const bytes = Buffer.from(text)
-  hold(reply.raw, bytes.length)
+  budget.hold(reply.raw, bytes.length)
   return reply.header('content-type', 'application/json').send(bytes)
 }
 

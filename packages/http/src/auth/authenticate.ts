@@ -4,7 +4,7 @@ import { isNativeError } from 'node:util/types'
 import { type Credentials, type Gate, type Holder, isAccessError, type Scope } from '@plant-store/access'
 import type { FastifyRequest } from 'fastify'
 import { RequestError } from '../answer/failures.ts'
-import { tokenName } from '../request/notes.ts'
+import { tokenName } from '../context.ts'
 import type { Throttle } from './throttle.ts'
 
 /** Passes a request that the gate has admitted, and calls `done` with a failure in every other case. */

@@ -1,46 +1,47 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
+import { writeFailure } from '../answer/answer.ts'
+import { RequestError, type RequestErrorCode, toFailure } from '../answer/failures.ts'
+import { requestIdField } from '../context.ts'
 import type { ServerLimits } from '../limits.ts'
-import type { RequestLog } from '../request/request-log.ts'
-import { refuseUnroutable } from './refusals.ts'
+import { bodyOf, receiveBody } from '../request/body.ts'
+import { type RequestLog, requestId } from '../request/log.ts'
+import type { Route } from './cors.ts'
 
-/** Pipelined requests that wait on one connection. Beyond it, reading pauses. */
-const waitingRequestsMax = 16
+/** Pipelined requests that may wait on any connection. */
+const waitingMin = 16
+/** On all connections, about 4 kB each. Beyond it, a connection with more than its share is closed: one packet may hold 2,400. */
+const waitingMax = 5_000
 
-/**
- * On all connections, about 4 kB each. Beyond it, a connection that sends more is closed: one packet may hold 2,400.
- */
-const allWaitingRequestsMax = 10_000
+/** For a client to read the last answer and close. */
+export const lingerTimeoutMs = 1_000
 
 export interface Connection {
   readonly socket: Socket
-  /** To the newest request. Answers leave in order, so once this one has left, all have. */
-  lastResponse: ServerResponse | undefined
-  /** Callbacks that route the requests still waiting for an earlier answer to leave. */
-  readonly waiting: (() => void)[]
-  isHeldBack: boolean
-  isFailed: boolean
+  /** Of the request that is being answered. */
+  current: ServerResponse | undefined
+  /** Of the requests behind it. */
+  readonly waiting: ServerResponse[]
+  /** Ends the connection, once all requests are answered. Further ones are not. */
+  refuse: (() => void) | undefined
 }
 
-export interface Connections {
-  readonly open: Map<Socket, Connection>
-  waitingRequests: number
-  /** While the server stops listening: callbacks that route the requests received since. Called once it drains. */
-  untilDrain: (() => void)[] | undefined
-  isDraining: boolean
-  /** Aborted to end batches that are still arriving, so that they are answered. */
-  readonly ending: AbortController
+const connectionsOfServers = new WeakMap<Server, ReadonlyMap<Socket, Connection>>()
+
+export function connectionsOf(server: Server): ReadonlyMap<Socket, Connection> {
+  return connectionsOfServers.get(server) ?? new Map()
 }
 
-export type Route = (request: IncomingMessage, response: ServerResponse) => void
-
-const ofServers = new WeakMap<Server, Connections>()
-
-export function connectionsOf(server: Server): Connections {
-  return ofServers.get(server) as Connections
+const parserFailures: Record<string, [RequestErrorCode, string]> = {
+  HPE_HEADER_OVERFLOW: ['headers-too-large', 'the header fields are too large'],
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: ['body-too-large', 'the chunk extensions of the body are too large'],
+  ERR_HTTP_REQUEST_TIMEOUT: ['request-timeout', 'the request did not arrive in time'],
 }
 
-/** Returns Node's server. It routes the requests of a connection one after another, and failures are an Error. */
+/**
+ * Returns Node's server. It routes the requests of a connection one after another, so that answers do not pile up, lets
+ * their bodies flow from their arrival, and answers what Node does not route.
+ */
 export function createNodeServer(limits: ServerLimits, logRequest: RequestLog, route: Route): Server {
   const requestTimeout = limits.requestTimeoutMs
   // Node refuses a longer timeout than the whole request's.
@@ -52,7 +53,8 @@ export function createNodeServer(limits: ServerLimits, logRequest: RequestLog, r
     // The delay until a timeout is noticed. Node's default is 30 seconds.
     connectionsCheckingInterval: Math.ceil(headersTimeout / 10),
     keepAliveTimeout: limits.keepAliveTimeoutMs,
-    // The door checks it.
+    optimizeEmptyRequests: true,
+    // `checkHeaders` does.
     requireHostHeader: false,
   })
   // Also applies to a client that does not read its answer.
@@ -62,90 +64,131 @@ export function createNodeServer(limits: ServerLimits, logRequest: RequestLog, r
   Object.assign(server, { httpAllowHalfOpen: true })
 
   const open = new Map<Socket, Connection>()
-  const connections: Connections = {
-    open,
-    waitingRequests: 0,
-    untilDrain: undefined,
-    isDraining: false,
-    ending: new AbortController(),
-  }
-  ofServers.set(server, connections)
-  server.on('connection', (socket: Socket) => {
-    const connection: Connection = {
-      socket,
-      lastResponse: undefined,
-      waiting: [],
-      isHeldBack: false,
-      isFailed: false,
+  connectionsOfServers.set(server, open)
+  let waiting = 0
+
+  const refuse = (connection: Connection, error: RequestError, request?: IncomingMessage) => {
+    if (connection.refuse !== undefined) return
+    const { socket, current } = connection
+    const last = connection.waiting.at(-1) ?? current
+    const isBodyBroken = last !== undefined && !last.req.complete
+    connection.refuse = () => {
+      if (isBodyBroken) endSocket(socket)
+      else refuseSocket(socket, error, request)
     }
+    // Its reader answers.
+    if (isBodyBroken) bodyOf(last.req)?.fail(error)
+    if (current === undefined) connection.refuse()
+  }
+  const refuseSocket = (socket: Socket, error: RequestError, request?: IncomingMessage) => {
+    const { status, headers, body } = toFailure(error)
+    const [reqId, client, content] = [requestId(request), socket.remoteAddress, writeFailure(body)]
+    const fields = {
+      date: new Date().toUTCString(),
+      ...headers,
+      [requestIdField]: reqId,
+      'content-type': 'application/json',
+      'content-length': Buffer.byteLength(content),
+      connection: 'close',
+    }
+    const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`)
+    endSocket(socket, `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${content}`)
+    logRequest({ reqId, client, method: request?.method, route: undefined, status, error: body.error, ms: 0 })
+  }
+
+  const begin = (connection: Connection, response: ServerResponse) => {
+    connection.current = response
+    response.on('close', answerNext)
+  }
+  function answerNext(this: ServerResponse): void {
+    const connection = open.get(this.req.socket)
+    if (connection === undefined) return
+    const next = connection.waiting.shift()
+    connection.current = undefined
+    if (next === undefined) {
+      connection.refuse?.()
+      return
+    }
+    waiting--
+    begin(connection, next)
+    // In a turn of its own, so that other connections have theirs.
+    setImmediate(() => {
+      if (!connection.socket.writable) return
+      readOn(connection)
+      route(next.req, next)
+    })
+  }
+  const readOn = ({ socket, waiting }: Connection) => {
+    if (waiting.length === 0) socket.resume()
+  }
+  const routeInTurn: Route = (request, response) => {
+    const { socket, headers } = request
+    const connection = open.get(socket)
+    if (connection === undefined || connection.refuse !== undefined) return
+    if (headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined)
+      receiveBody(request, {
+        pause: () => pause(socket),
+        resume: () => readOn(connection),
+      })
+    // What follows may be of another protocol, or be read as one request by a proxy and as two by Node (RFC 9112, 6.1).
+    if (headers.upgrade !== undefined || (headers['transfer-encoding'] && request.httpVersion === '1.0'))
+      response.setHeader('connection', 'close')
+    if (connection.current === undefined) {
+      begin(connection, response)
+      route(request, response)
+      return
+    }
+    waiting++
+    const ahead = connection.waiting.push(response)
+    if (ahead > waitingMin && waiting > waitingMax) socket.destroy()
+    else if (ahead === 1) pause(socket)
+  }
+  for (const event of ['request', 'checkContinue', 'checkExpectation']) server.on(event, routeInTurn)
+
+  server.on('connection', (socket: Socket) => {
+    const connection: Connection = { socket, current: undefined, waiting: [], refuse: undefined }
     open.set(socket, connection)
     socket.once('close', () => {
       open.delete(socket)
-      connections.waitingRequests -= connection.waiting.splice(0).length
+      waiting -= connection.waiting.length
     })
+    if (open.size > limits.connectionsMax)
+      refuse(
+        connection,
+        new RequestError('too-many-connections', 'the server is at its connection limit: try again later'),
+      )
   })
-
-  // Bound only when needed: a closure would cost every request.
-  const routeUnlessStopping: Route = (request, response) => {
-    if (connections.untilDrain === undefined) route(request, response)
-    else connections.untilDrain.push(route.bind(undefined, request, response))
-  }
-  const routeInTurn: Route = (request, response) => {
-    const connection = open.get(request.socket) as Connection
-    if (connection.isFailed) return
-    const before = connection.lastResponse
-    connection.lastResponse = response
-    if (connections.isDraining) {
-      // Only the last answer of a connection may announce the close. Requests after it would get no answer.
-      if (before !== undefined && !before.headersSent) before.shouldKeepAlive = true
-      response.shouldKeepAlive = false
-    }
-    if (before === undefined || before.writableFinished) routeUnlessStopping(request, response)
-    else waitInTurn(connections, connection, before, routeUnlessStopping.bind(undefined, request, response))
-  }
-  for (const event of ['request', 'checkContinue', 'checkExpectation']) server.on(event, routeInTurn)
-  refuseUnroutable(server, open, limits.connectionsMax, logRequest)
+  server.on('connect', (request: IncomingMessage, socket: Socket) => {
+    socket.on('error', () => {})
+    const error = new RequestError('method-not-allowed', 'this server is not a proxy', { allow: '' })
+    refuse(open.get(socket) as Connection, error, request)
+  })
+  server.on('clientError', ({ code }: Error & { code?: string }, socket: Socket) => {
+    const connection = open.get(socket)
+    // What follows the last request gets no answer.
+    if (connection === undefined || !socket.writable || code === 'HPE_CLOSED_CONNECTION') return
+    // Lines of a batch have a time limit each, and requests that wait are not late.
+    const { current, waiting } = connection
+    const isExcused = waiting.length > 0 || (current !== undefined && bodyOf(current.req)?.isTimed)
+    if (code === 'ERR_HTTP_REQUEST_TIMEOUT' && isExcused) return
+    const [failure, message] = parserFailures[`${code}`] ?? [
+      'bad-request',
+      'the request is not well-formed HTTP',
+    ]
+    refuse(connection, new RequestError(failure, message))
+  })
   return server
 }
 
-/**
- * Routes the requests of a connection one after another. Otherwise a client could fill the memory with answers that
- * wait for their turn, or that it does not read.
- */
-function waitInTurn(
-  connections: Connections,
-  connection: Connection,
-  before: ServerResponse,
-  route: () => void,
-): void {
-  const { waiting, socket } = connection
-  waiting.push(route)
-  connections.waitingRequests++
-  before.once('finish', () => {
-    const next = waiting.shift()
-    // The connection was closed.
-    if (next === undefined) return
-    connections.waitingRequests--
-    holdBack(connection)
-    next()
-  })
-  holdBack(connection)
-  if (connection.isHeldBack && connections.waitingRequests > allWaitingRequestsMax) {
-    connection.isFailed = true
-    socket.destroy()
-  }
+/** Ends a connection whose client may still send: closing with unread bytes at once could lose the answer. */
+function endSocket(socket: Socket, lastBytes = ''): void {
+  socket.end(lastBytes)
+  pause(socket)
+  const cut = setTimeout(() => socket.destroy(), lingerTimeoutMs)
+  socket.once('close', () => clearTimeout(cut))
 }
 
-/**
- * Pauses or resumes reading, by the number of waiting requests. Node undoes `socket.pause()` at each request, but does
- * not read while the answers that wait exceed the socket's buffer. So it is told of one that does.
- */
-function holdBack(connection: Connection): void {
-  const isHeldBack = connection.waiting.length > waitingRequestsMax
-  if (connection.isHeldBack === isHeldBack) return
-  connection.isHeldBack = isHeldBack
-  const { lastResponse, socket } = connection
-  const bytes = socket.writableHighWaterMark + 1
-  const { _onPendingData: notePending } = lastResponse as unknown as { _onPendingData(bytes: number): void }
-  notePending(isHeldBack ? bytes : -bytes)
+/** Stops reading. Node would read on at the next tick. */
+function pause(socket: Socket): void {
+  queueMicrotask(() => socket.pause())
 }

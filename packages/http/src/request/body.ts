@@ -1,97 +1,188 @@
 import type { Readable } from 'node:stream'
 import type { FastifyRequest } from 'fastify'
+import { countedBytesMin } from '../answer/budget.ts'
 import { failures, RequestError } from '../answer/failures.ts'
 
-/** Reads a whole body. */
+/** What stops and continues the arrival of a body: its stream, or the connection below it. */
+interface Source {
+  pause(): void
+  resume(): void
+}
+
+/** A property, as a WeakMap with an entry for each request would cost the garbage collector a fifth of the time. */
+const arriving = Symbol('body')
+
+type Receiving = Readable & { [arriving]?: Body }
+
+/** Lets a body flow into a buffer, from its arrival. */
+export function receiveBody(stream: Receiving, source: Source): Body {
+  stream[arriving] = new Body(stream, source)
+  return stream[arriving]
+}
+
+/** Returns the body that flows from a stream. */
+export const bodyOf = (stream: Receiving): Body | undefined => stream[arriving]
+
+const nothing: Buffer = Buffer.alloc(0)
+
+/**
+ * A body on its way. It is copied into one buffer, because Node would keep each chunk as an object of 400 bytes, even if
+ * it has one. Before {@link admit} it stops at 16 KiB and a packet.
+ */
+export class Body {
+  /** Whether its reader limits its time. */
+  isTimed = false
+  readonly #source: Source
+  #bytes = nothing
+  #length = 0
+  #received = 0
+  #lengthMax = countedBytesMin
+  #error: RequestError | undefined
+  #isEnded = false
+  #isDropped = false
+  #isHeldBack = false
+  #held = 0
+  #hold: ((bytes: number) => void) | undefined
+  #changed: (() => void) | undefined
+
+  constructor(stream: Readable, source: Source) {
+    this.#source = source
+    stream
+      .on('data', (chunk: Buffer | string) => this.#add(chunk))
+      .on('end', () => {
+        this.#isEnded = true
+        this.#changed?.()
+      })
+      .on('error', error => this.fail(error))
+  }
+
+  /** The number of bytes that have arrived and were not taken. */
+  get length(): number {
+    return this.#length
+  }
+
+  /** Whether all has arrived. */
+  get isEnded(): boolean {
+    return this.#isEnded
+  }
+
+  /** @throws RequestError that ended the body */
+  check(): void {
+    if (this.#error !== undefined) throw this.#error
+  }
+
+  /** @param hold counts the memory for this body, twice because the answer may repeat it */
+  admit(hold: (bytes: number) => void): void {
+    this.#hold = hold
+    this.#count()
+  }
+
+  /** Reads on, up to this length and a packet. Calls back at each chunk, at the end and at an error. */
+  read(lengthMax: number, changed: () => void): void {
+    this.#lengthMax = lengthMax
+    this.#changed = changed
+    this.#readOn()
+  }
+
+  /** Ends the body with an error, such as that of a reset connection. */
+  fail(error: Error): void {
+    if (this.#isEnded || this.#error !== undefined) return
+    this.#error =
+      error instanceof RequestError ? error : new RequestError('bad-request', 'the body ended early')
+    this.#changed?.()
+  }
+
+  /** Discards what has arrived and what still arrives. */
+  drop(): void {
+    this.#isDropped = true
+    this.#bytes = nothing
+    this.#length = 0
+    this.#changed = undefined
+  }
+
+  /** Returns the length through the last such byte, 0 without one. */
+  lengthThrough(byte: number): number {
+    return this.#bytes.subarray(0, this.#length).lastIndexOf(byte) + 1
+  }
+
+  /** Removes and returns this many bytes. */
+  take(length: number): Buffer {
+    const taken = this.#bytes.subarray(0, length)
+    this.#length -= length
+    this.#bytes =
+      this.#length === 0 ? nothing : Buffer.from(this.#bytes.subarray(length, length + this.#length))
+    this.#readOn()
+    return taken
+  }
+
+  #add(chunk: Buffer | string): void {
+    // A stream that a hook of the host substituted may yield text.
+    const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk
+    this.#received += bytes.length
+    if (this.#received > countedBytesMin) this.#readLater()
+    if (this.#isDropped) return
+    const length = this.#length + bytes.length
+    // Most bodies have one chunk, and are not copied.
+    if (this.#length === 0) this.#bytes = bytes
+    else {
+      if (length > this.#bytes.length) {
+        const longer = Buffer.allocUnsafe(Math.max(length, 2 * this.#length))
+        this.#bytes.copy(longer, 0, 0, this.#length)
+        this.#bytes = longer
+      }
+      bytes.copy(this.#bytes, this.#length)
+    }
+    this.#length = length
+    this.#count()
+    this.#changed?.()
+  }
+
+  #count(): void {
+    const held = this.#length > countedBytesMin ? 2 * this.#length : 0
+    if (this.#hold === undefined || held === this.#held) return
+    try {
+      this.#hold(held)
+      this.#held = held
+    } catch (error) {
+      this.fail(error as RequestError)
+    }
+  }
+
+  /** Reads one packet of a long body in a turn of the event loop, so that other connections have theirs. */
+  #readLater(): void {
+    if (this.#isHeldBack) return
+    this.#isHeldBack = true
+    this.#source.pause()
+    setImmediate(() => {
+      this.#isHeldBack = false
+      this.#readOn()
+    })
+  }
+
+  #readOn(): void {
+    if (!this.#isHeldBack && this.#length <= this.#lengthMax) this.#source.resume()
+  }
+}
+
+/** Reads a whole body, as Fastify's parser. */
 export function readBody(
-  { headers, routeOptions }: FastifyRequest,
-  body: Readable,
+  { headers, routeOptions: { bodyLimit } }: FastifyRequest,
+  stream: Readable,
   done: (error: Error | null, body?: Buffer) => void,
 ): void {
-  const { bodyLimit } = routeOptions
-  const bytes = createPieces()
-  const end = (error?: Error | null) => {
-    body.off('data', add).off('end', end).off('error', end)
-    if (error) done(asRequestError(error))
-    else done(null, bytes.take())
-  }
-  const tooLarge = () => new RequestError('body-too-large', failures['body-too-large'][1])
-  const add = (piece: Buffer | string) => {
-    bytes.add(toBuffer(piece))
-    if (bytes.length() > bodyLimit) end(tooLarge())
-  }
-  if (Number(headers['content-length']) > bodyLimit) done(tooLarge())
-  else body.on('data', add).on('end', end).on('error', end)
-}
-
-/** Returns the error of a body, which may be the one that a reset connection leaves. */
-export function asRequestError(error: unknown): RequestError {
-  return error instanceof RequestError ? error : new RequestError('bad-request', 'the body ended early')
-}
-
-/** A stream that a hook of the host substituted may yield text. */
-export function toBuffer(piece: Buffer | string): Buffer {
-  return typeof piece === 'string' ? Buffer.from(piece) : piece
-}
-
-const blockBytesMax = 64 * 1024
-/** A piece as long as that is kept as it is: a copy would leave garbage of the same length. */
-const longPieceBytes = 16 * 1024
-
-const nothing = Buffer.alloc(0)
-
-/** Collects pieces, small ones in blocks. Each kept as it arrives takes 400 bytes of memory, even if it has one. */
-export function createPieces() {
-  /** Most bodies have no other, and are not copied. */
-  let first: Buffer | undefined
-  let parts: Buffer[] = []
-  let block = nothing
-  /** What is used of the block, and how much of that is among the parts. */
-  let used = 0
-  let kept = 0
-  let length = 0
-  const keepUsed = () => {
-    parts.push(block.subarray(kept, used))
-    kept = used
-  }
-  const addSmall = (piece: Buffer) => {
-    if (piece.length > block.length - used) {
-      keepUsed()
-      block = Buffer.allocUnsafe(Math.max(piece.length, Math.min(length, blockBytesMax)))
-      used = 0
-      kept = 0
+  const body = bodyOf(stream) as Body
+  const look = () => {
+    try {
+      body.check()
+      if (body.length > bodyLimit || Number(headers['content-length']) > bodyLimit)
+        throw new RequestError('body-too-large', failures['body-too-large'][1])
+    } catch (error) {
+      body.drop()
+      done(error as RequestError)
+      return
     }
-    used += piece.copy(block, used)
+    if (body.isEnded) done(null, body.take(body.length))
   }
-  const addAfter = (piece: Buffer) => {
-    if (piece.length < longPieceBytes) addSmall(piece)
-    else {
-      keepUsed()
-      parts.push(piece)
-    }
-  }
-  return {
-    add(piece: Buffer): void {
-      if (length === 0) first = piece
-      else {
-        if (first !== undefined) addAfter(first)
-        first = undefined
-        addAfter(piece)
-      }
-      length += piece.length
-    },
-    length: () => length,
-    /** Returns the collected bytes, and starts again. */
-    take(): Buffer {
-      keepUsed()
-      const whole = first ?? Buffer.concat(parts, length)
-      first = undefined
-      parts = []
-      block = nothing
-      used = 0
-      kept = 0
-      length = 0
-      return whole
-    },
-  }
+  body.read(Number.POSITIVE_INFINITY, look)
+  look()
 }

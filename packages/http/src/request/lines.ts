@@ -1,13 +1,5 @@
-import { on } from 'node:events'
-import type { IncomingMessage } from 'node:http'
-import type { Readable } from 'node:stream'
 import { RequestError } from '../answer/failures.ts'
-import { asRequestError, createPieces, toBuffer } from './body.ts'
-
-/**
- * Requests whose body {@link readLines} reads. It limits the time of each line, so nothing limits that of the whole.
- */
-export const timedByLine = new WeakSet<IncomingMessage>()
+import type { Body } from './body.ts'
 
 export interface LineLimits {
   readonly lineBytesMax: number
@@ -17,70 +9,58 @@ export interface LineLimits {
   readonly ending?: AbortSignal | undefined
 }
 
+/** What arrives while the caller is busy with the lines before. */
+const readAheadBytes = 64 * 1024
+
 const newline = 0x0a
 const carriageReturn = 0x0d
 
 /**
- * Yields the lines of a body as they arrive, several at a time. Reads only while the caller asks for lines. The last
- * newline is optional.
+ * Yields the lines of a body as they arrive, several at a time. The last newline is optional.
  *
- * @param onBytes receives the size of each chunk, and may throw
- * @throws RequestError `body-too-large` for a line, `request-timeout`, `draining`, `bad-request`, or the error of the
- *   body
+ * @throws RequestError `body-too-large` for a line, `request-timeout`, `draining`, or the error of the body
  */
 export async function* readLines(
-  body: Readable,
-  request: IncomingMessage,
+  body: Body,
   { lineBytesMax, lineTimeoutMs, ending }: LineLimits,
-  onBytes: (bytes: number) => void,
 ): AsyncGenerator<Iterable<Buffer>, void, void> {
-  const fail = (error: RequestError) => body.emit('error', error)
-  const late = () => fail(new RequestError('request-timeout', 'a line of the body did not arrive in time'))
-  const stop = () => fail(new RequestError('draining', 'the server is shutting down'))
-  timedByLine.add(request)
+  const late = () =>
+    body.fail(new RequestError('request-timeout', 'a line of the body did not arrive in time'))
+  const stop = () => body.fail(new RequestError('draining', 'the server is shutting down'))
+  body.isTimed = true
   let timer = setTimeout(late, lineTimeoutMs)
-  const open = createPieces()
-  const closed = (rest: Buffer) => {
-    if (open.length() === 0) return rest
-    open.add(rest)
-    return open.take()
-  }
-  const whole = (line: Buffer) => {
-    if (line.length > lineBytesMax + Number(line.at(-1) === carriageReturn)) throw tooLong(lineBytesMax)
-    return line
-  }
-  // One by one: a line that is not kept costs the garbage collector nothing.
-  function* linesIn(bytes: Buffer) {
-    let start = 0
-    for (let end = bytes.indexOf(newline); end !== -1; end = bytes.indexOf(newline, start)) {
-      yield whole(start === 0 ? closed(bytes.subarray(0, end)) : bytes.subarray(start, end))
-      start = end + 1
-    }
-  }
+  ending?.addEventListener('abort', stop)
+  if (ending?.aborted) stop()
   try {
-    const chunks = on(body, 'data', { close: ['end'], highWaterMark: 1 })
-    ending?.addEventListener('abort', stop)
-    if (ending?.aborted) stop()
-    for await (const [chunk] of chunks) {
-      const bytes = toBuffer(chunk)
-      onBytes(bytes.length)
-      const end = bytes.lastIndexOf(newline) + 1
-      if (end > 0) {
+    for (;;) {
+      const { promise: change, resolve: changed } = Promise.withResolvers<void>()
+      const length = body.isEnded ? body.length : body.lengthThrough(newline)
+      body.read(body.length - length + readAheadBytes, changed)
+      body.check()
+      if (length > 0) {
         clearTimeout(timer)
-        yield linesIn(bytes.subarray(0, end))
+        yield linesIn(body.take(length), lineBytesMax)
         timer = setTimeout(late, lineTimeoutMs)
-      }
-      open.add(bytes.subarray(end))
+      } else if (body.isEnded) return
       // One byte more may be a carriage return.
-      if (open.length() > lineBytesMax + 1) throw tooLong(lineBytesMax)
+      else if (body.length > lineBytesMax + 1) throw tooLong(lineBytesMax)
+      else await change
     }
-    const last = open.take()
-    if (last.length > 0) yield [whole(last)]
-  } catch (error) {
-    throw asRequestError(error)
   } finally {
     clearTimeout(timer)
     ending?.removeEventListener('abort', stop)
+  }
+}
+
+// One by one: a line that is not kept costs the garbage collector nothing.
+function* linesIn(bytes: Buffer, lineBytesMax: number): Generator<Buffer, void, void> {
+  let start = 0
+  while (start < bytes.length) {
+    const next = bytes.indexOf(newline, start)
+    const line = bytes.subarray(start, next === -1 ? bytes.length : next)
+    if (line.length > lineBytesMax + Number(line.at(-1) === carriageReturn)) throw tooLong(lineBytesMax)
+    yield line
+    start += line.length + 1
   }
 }
 

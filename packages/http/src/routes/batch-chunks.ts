@@ -16,7 +16,6 @@ export interface Chunk {
   /** The line of each plant. */
   readonly lines: number[]
   readonly faults: LineFault[]
-  bytes: number
   size: number
 }
 
@@ -31,13 +30,12 @@ export interface LineFault {
 export async function* readChunks(
   pieces: AsyncIterable<Iterable<Buffer>> | readonly Iterable<Buffer>[],
 ): AsyncGenerator<Chunk, void, void> {
-  const begin = (): Chunk => ({ plants: [], lines: [], faults: [], bytes: 0, size: 0 })
+  const begin = (): Chunk => ({ plants: [], lines: [], faults: [], size: 0 })
   let chunk = begin()
   let line = 0
   for await (const piece of pieces) {
     for (const bytes of piece) {
       line++
-      chunk.bytes += bytes.length + 1
       chunk.size += bytes.length + plantSize
       if (!isEmptyLine(bytes)) readPlant(bytes, line, chunk)
       if (chunk.size < chunkSizeMax) continue
@@ -71,5 +69,6 @@ export function faultsOf(
 function faultOf(line: number, error: unknown): LineFault {
   const { body, isDefect } = toFailure(error)
   if (isDefect) throw error
-  return { line, error: body.error, message: body.message.slice(0, messageLengthMax).toWellFormed() }
+  // A copy: a slice would keep the whole message in memory.
+  return { line, error: body.error, message: Buffer.from(body.message.slice(0, messageLengthMax)).toString() }
 }

@@ -1,16 +1,16 @@
 import type { Readable } from 'node:stream'
-import { setImmediate } from 'node:timers/promises'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { CreateOutcome, PlantStore } from '@plant-store/domain'
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
 import { answer } from '../answer/answer.ts'
 import { about, aroundBody, aroundRequest, failing, operation } from '../answer/description.ts'
 import * as wire from '../answer/schemas.ts'
 import type { Authenticate } from '../auth/authenticate.ts'
-import { faultsMax } from '../limits.ts'
-import type { HeldBytes } from '../request/held-bytes.ts'
+import { lineCounts } from '../context.ts'
+import { faultsMax, type ServerLimits } from '../limits.ts'
+import { bodyOf } from '../request/body.ts'
 import { readLines } from '../request/lines.ts'
-import { lineCounts } from '../request/notes.ts'
 import { readAnnounce } from '../request/query.ts'
 import { type Chunk, faultsOf, type LineFault, readChunks } from './batch-chunks.ts'
 import { failOtherMethods } from './other-methods.ts'
@@ -23,16 +23,18 @@ const underWaySizeMax = 1536 * 1024
 interface BatchRouteNeeds {
   readonly store: PlantStore
   readonly authenticate: Authenticate
-  readonly held: HeldBytes
-  /** For each line to arrive. */
-  readonly lineTimeoutMs: number
-  /** Ends batches that are still arriving, so that each gets an answer before the server stops. */
-  readonly ending?: AbortSignal
+  /** The time for each line to arrive, and for batches to arrive once the server stops. */
+  readonly limits: Pick<ServerLimits, 'requestTimeoutMs' | 'batchDrainMs'>
 }
 
 /** Adds POST /plants/batch: any number of plants in one request, in constant memory. */
 export function addBatchRoute(app: FastifyInstance, needs: BatchRouteNeeds): void {
-  const createLines = createLinesWith(needs)
+  const ending = new AbortController()
+  app.addHook('preClose', done => {
+    setTimeout(() => ending.abort(), needs.limits.batchDrainMs).unref()
+    done()
+  })
+  const createLines = createLinesWith(needs, ending.signal)
   app.addContentTypeParser(mediaType, (_request, body, parsed) => parsed(null, body))
   app.post<{ Body?: Readable }>(
     '/plants/batch',
@@ -59,23 +61,15 @@ export function addBatchRoute(app: FastifyInstance, needs: BatchRouteNeeds): voi
         },
       }),
     },
-    async (request, reply) => {
-      try {
-        return answer(reply, await createLines(request, reply))
-      } catch (error) {
-        const { complete, httpVersionMajor } = request.raw
-        if (!complete && httpVersionMajor === 1) reply.header('connection', 'close')
-        throw error
-      }
-    },
+    async (request, reply) => answer(reply, await createLines(request)),
   )
   failOtherMethods(app, '/plants/batch', ['POST'])
 }
 
-function createLinesWith({ store, authenticate, held, lineTimeoutMs, ending }: BatchRouteNeeds) {
+function createLinesWith({ store, authenticate, limits }: BatchRouteNeeds, ending: AbortSignal) {
   const room = createRoom(underWaySizeMax)
 
-  return async (request: FastifyRequest<{ Body?: Readable }>, reply: FastifyReply) => {
+  return async (request: FastifyRequest<{ Body?: Readable }>) => {
     const announce = readAnnounce(request.raw.url as string)
     const counts = { created: 0, existing: 0, refused: 0 }
     const faults: LineFault[] = []
@@ -84,7 +78,6 @@ function createLinesWith({ store, authenticate, held, lineTimeoutMs, ending }: B
         return await store.createAll(chunk.plants, { announce })
       } finally {
         room.leave(chunk.size)
-        held.release(reply.raw, chunk.bytes)
       }
     }
     const count = (chunk: Chunk, outcomes: readonly CreateOutcome[]) => {
@@ -95,10 +88,13 @@ function createLinesWith({ store, authenticate, held, lineTimeoutMs, ending }: B
       faults.push(...refused.slice(0, faultsMax - faults.length))
     }
 
-    const { body, raw, routeOptions } = request
-    const limits = { lineBytesMax: routeOptions.bodyLimit, lineTimeoutMs, ending }
-    const pieces =
-      body === undefined ? [] : readLines(body, raw, limits, bytes => held.hold(reply.raw, bytes))
+    const body = request.body && bodyOf(request.body)
+    const lines = {
+      lineBytesMax: request.routeOptions.bodyLimit,
+      lineTimeoutMs: limits.requestTimeoutMs,
+      ending,
+    }
+    const pieces = body === undefined ? [] : readLines(body, lines)
     let counted = Promise.resolve()
     let isFailed = false
     try {
@@ -115,7 +111,7 @@ function createLinesWith({ store, authenticate, held, lineTimeoutMs, ending }: B
           isFailed = true
         })
         // Lets other requests of this thread run.
-        await setImmediate()
+        await nextTurn()
       }
     } finally {
       await counted.catch(() => {})

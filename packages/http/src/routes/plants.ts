@@ -11,20 +11,20 @@ import {
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
 import { answer, answerCounted, answerNotModified } from '../answer/answer.ts'
+import { type Budget, countedBytesMin } from '../answer/budget.ts'
 import { about, aroundBody, aroundRequest, failing, operation } from '../answer/description.ts'
 import { RequestError } from '../answer/failures.ts'
 import * as wire from '../answer/schemas.ts'
+import { plantId } from '../context.ts'
 import { readBody } from '../request/body.ts'
 import { readCondition, toEntityTag } from '../request/conditions.ts'
-import type { HeldBytes } from '../request/held-bytes.ts'
 import { readJson } from '../request/json.ts'
-import { plantId } from '../request/notes.ts'
 import { nextPage, readInteger, readQuery } from '../request/query.ts'
 import { failOtherMethods } from './other-methods.ts'
 
 export function addPlantRoutes(
   app: FastifyInstance,
-  { store, held, pageTextBytesMax }: { store: PlantStore; held: HeldBytes; pageTextBytesMax: number },
+  { store, answers, pageTextBytesMax }: { store: PlantStore; answers: Budget; pageTextBytesMax: number },
 ): void {
   // Bodies reach the routes as bytes.
   app.removeAllContentTypeParsers()
@@ -80,12 +80,14 @@ export function addPlantRoutes(
       }),
     },
     async (request, reply) => {
-      held.checkRoom()
       const { limit, after, tag } = readQuery(request.raw.url as string, ['limit', 'after', 'tag'])
       const query = parsePlantPageQuery({ limit: readInteger(limit), after: readInteger(after), tag })
-      const page = await store.list({ ...query, textBytesMax: pageTextBytesMax })
+      // A page becomes shorter rather than refused.
+      const textBytesMax = Math.min(pageTextBytesMax, Math.max(countedBytesMin, answers.free() / 2))
+      if (textBytesMax > countedBytesMin) answers.hold(reply.raw, textBytesMax)
+      const page = await store.list({ ...query, textBytesMax })
       if (page.next !== undefined) reply.header('link', nextPage(request, page.next, query))
-      return answerCounted(reply, page.plants, held)
+      return answerCounted(reply, page.plants, answers)
     },
   )
 
@@ -110,13 +112,12 @@ export function addPlantRoutes(
       }),
     },
     async (request, reply) => {
-      held.checkRoom()
       const id = readId(request)
       const { matches, differs } = readCondition(request) ?? {}
       const { plant, version } = await store.find(id, { matches })
       reply.header('etag', toEntityTag(version))
       return isMet({ differs }, version)
-        ? answerCounted(reply, plant, held)
+        ? answerCounted(reply, plant, answers)
         : answerNotModified(request, reply)
     },
   )

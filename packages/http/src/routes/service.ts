@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyPluginCallback } from 'fastify'
 import { Type } from 'typebox'
 import { answer, answerText } from '../answer/answer.ts'
 import { about, aroundRequest, failing, operation } from '../answer/description.ts'
@@ -7,7 +7,7 @@ import { RequestError } from '../answer/failures.ts'
 import { Status } from '../answer/schemas.ts'
 import { failOtherMethods } from './other-methods.ts'
 
-interface ServiceRoutesNeeds {
+interface ServiceRoutesOptions {
   /** Rejects while the store cannot serve. */
   readonly check: () => Promise<void>
   readonly isDraining: () => boolean
@@ -20,10 +20,8 @@ interface ServiceRoutesNeeds {
 }
 
 /** Adds the service's own pages. Only the metrics need a token. */
-export function addServiceRoutes(
-  app: FastifyInstance,
-  { check, isDraining, description, metrics, docsFolder }: ServiceRoutesNeeds,
-): void {
+export const serviceRoutes: FastifyPluginCallback<ServiceRoutesOptions> = (app, options, done) => {
+  const { check, isDraining, description, metrics, docsFolder } = options
   app.get('/healthz', openPage('health', 'Liveness: the process responds', Status), (_request, reply) =>
     answer(reply, { status: 'ok' }),
   )
@@ -80,6 +78,7 @@ export function addServiceRoutes(
     '/metrics',
   ])
     failOtherMethods(app, url, ['GET', 'HEAD'], open)
+  done()
 }
 
 const open = { config: { tokenScope: null } } as const

@@ -1,18 +1,17 @@
 import { randomBytes } from 'node:crypto'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { errorNumber, type LineCounts, lineCounts, plantId, tokenName, trace } from './notes.ts'
-
-/** A request with an answer, failures included. */
-export interface AnsweredRequest {
-  /** `undefined` if the request could not be parsed. */
-  readonly method: string | undefined
-  /** The route's path pattern. `undefined` if no route matches. */
-  readonly route: string | undefined
-  readonly status: number
-  /** From the end of the header section until the answer is handed over. */
-  readonly ms: number
-}
+import {
+  type AnsweredRequest,
+  errorNumber,
+  type LineCounts,
+  lineCounts,
+  plantId,
+  type RequestTrace,
+  requestIdField,
+  tokenName,
+  trace,
+} from '../context.ts'
 
 /** A log line. Members that are `undefined` are left out. */
 interface LoggedRequest extends AnsweredRequest, Partial<LineCounts> {
@@ -33,13 +32,6 @@ export type RequestTracer = (request: {
   readonly method: string
   readonly headers: IncomingHttpHeaders
 }) => RequestTrace
-
-export interface RequestTrace {
-  readonly traceId?: string
-  /** Runs the handler within the trace. */
-  run(handle: () => void): void
-  end(answered: Omit<AnsweredRequest, 'ms'>): void
-}
 
 export function createRequestLog(
   logger: FastifyBaseLogger,
@@ -96,8 +88,6 @@ export function logOnceAnswered(request: FastifyRequest, reply: FastifyReply, lo
   if (reply.raw.destroyed) log()
   else reply.raw.on('close', log)
 }
-
-export const requestIdField = 'x-request-id'
 
 const prefix = randomBytes(8).toString('base64url')
 let count = 0

@@ -1,7 +1,8 @@
-import type { IncomingMessage } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { FastifyInstance } from 'fastify'
-import type { Route } from '../connection/node-server.ts'
-import { requestIdField } from '../request/request-log.ts'
+import { requestIdField } from '../context.ts'
+
+export type Route = (request: IncomingMessage, response: ServerResponse) => void
 
 const allowedMethods = 'GET, HEAD, POST, PUT, DELETE'
 const allowedHeaders = `authorization, content-type, if-match, if-none-match, ${requestIdField}, traceparent, tracestate`

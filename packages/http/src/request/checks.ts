@@ -1,10 +1,13 @@
 import { isIPv6 } from 'node:net'
+import type { Readable } from 'node:stream'
 import { isAccessError, type Scope } from '@plant-store/access'
 import { safeParse } from 'fast-content-type-parse'
 import type { FastifyContextConfig, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Budget } from '../answer/budget.ts'
 import { RequestError } from '../answer/failures.ts'
 import type { Authenticate } from '../auth/authenticate.ts'
-import { type HeldBytes, holdBody } from './held-bytes.ts'
+import { bodyOf, receiveBody } from './body.ts'
+import { endEarlyAnswers } from './early-answer.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -19,36 +22,37 @@ declare module 'fastify' {
   }
 }
 
-interface DoorOptions {
-  readonly authenticate: Authenticate
-  readonly held: HeldBytes
-  /** Whether to check the header section too. A mounted plugin leaves that to its host. */
-  readonly isWholeServer?: boolean
-}
-
-/** Throws a RequestError if the request must not pass. */
+/** Throws a RequestError if the request must be refused. */
 type Check = (request: FastifyRequest, config: FastifyContextConfig) => void
 
-/** The checks before the body is read, in order. The first failure is the answer. */
-const beforeToken: readonly Check[] = [checkVersion, checkFields, checkExpectation]
+/** The checks in their order. The first failure is the answer. */
+const headerChecks: readonly Check[] = [checkVersion, checkFields, checkFraming, checkExpectation]
 // The token is checked here.
-const afterToken: readonly Check[] = [checkPath, checkMethod, checkRange]
-const beforeBody: readonly Check[] = [checkContentCoding, checkTransferCoding, checkMediaType]
+const routeChecks: readonly Check[] = [checkPath, checkMethod, checkRange]
+const bodyChecks: readonly Check[] = [checkContentCoding, checkTransferCoding, checkMediaType]
 
-export function openDoor(
-  app: FastifyInstance,
-  { authenticate, held, isWholeServer = false }: DoorOptions,
-): void {
+/** Checks the header section of every request. A mounted plugin leaves that to its host. */
+export function checkHeaders(app: FastifyInstance): void {
+  app.addHook('onRequest', (request, _reply, done) => {
+    done(firstFailure(headerChecks, request, request.routeOptions.config))
+  })
+}
+
+/**
+ * Checks the token and everything else before the body, of the requests of this context.
+ *
+ * @param budget counts the bodies
+ */
+export function checkRequests(app: FastifyInstance, authenticate: Authenticate, budget?: Budget): void {
+  endEarlyAnswers(app)
   app.addHook('onRequest', (request, _reply, done) => {
     const { config } = request.routeOptions
     const { tokenScope = scopeOf(request.method) } = config
-    const failure = isWholeServer ? firstFailure(beforeToken, request, config) : undefined
-    if (failure !== undefined) return done(failure)
     const afterAuthentication = (refusal?: Error) => {
       // A path or method that does not exist is 404 or 405, whatever the scope.
       const isForScope = refusal && isAccessError(refusal) && refusal.code === 'insufficient-scope'
       const mayContinue = refusal === undefined || isForScope
-      done((mayContinue ? firstFailure(afterToken, request, config) : undefined) ?? refusal)
+      done((mayContinue ? firstFailure(routeChecks, request, config) : undefined) ?? refusal)
     }
     if (tokenScope === null) afterAuthentication()
     else authenticate(request, tokenScope, afterAuthentication)
@@ -56,11 +60,13 @@ export function openDoor(
   app.addHook('preParsing', (request, reply, payload, parse) => {
     const { config } = request.routeOptions
     if (hasBody(request, config)) {
-      const failure = firstFailure(beforeBody, request, config)
+      const failure = firstFailure(bodyChecks, request, config)
       if (failure !== undefined) return parse(failure)
       // Fastify 5.0 finds the parser only by the exact text.
       request.raw.headers['content-type'] = mediaTypeOf(config)
-      if (config.streamedMediaType === undefined) holdBody(request.raw, reply.raw, held)
+      // The server of a host has not received it.
+      const body = bodyOf(payload as Readable) ?? receiveBody(payload as Readable, payload as Readable)
+      body.admit(bytes => budget?.hold(reply.raw, bytes))
     } else {
       // Fastify needs a parser for every media type, even without a body.
       delete request.raw.headers['content-type']
@@ -118,6 +124,13 @@ function checkFields({ raw: { rawHeaders, httpVersion } }: FastifyRequest): void
   }
   if (!(seen & 1) && httpVersion !== '1.0')
     throw new RequestError('bad-host', 'the header field host is missing')
+}
+
+/** Otherwise nobody knows where the body ends (RFC 9112, 6.3). */
+function checkFraming({ raw: { headers } }: FastifyRequest): void {
+  const last = headers['transfer-encoding']?.split(',').at(-1)?.trim().toLowerCase()
+  if (last !== undefined && last !== 'chunked')
+    throw new RequestError('bad-request', 'chunked must be the last transfer coding', { connection: 'close' })
 }
 
 /** HTTP/1.0 has no expectations. */

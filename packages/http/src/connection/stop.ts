@@ -1,0 +1,58 @@
+import type { Server } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { FastifyInstance } from 'fastify'
+import { connectionsOf } from './node-server.ts'
+
+/**
+ * How long a connection without a request stays open. A client that sends another request in that time learns from the
+ * answer that it was the last. If the connection were closed at once, the client could not know whether the request was
+ * received.
+ */
+const idleGraceMs = 500
+
+/** For a client to read some of an answer that waits for it. */
+const stalledTimeoutMs = 1_000
+
+const lookEveryMs = 50
+
+/**
+ * Resolves once clients know that their connection ends: Fastify says so in every answer from now on. For a hook before
+ * the server closes.
+ */
+export async function announceStop(server: Server): Promise<void> {
+  // For answers whose header fields have left.
+  server.keepAliveTimeout = 1
+  server.keepAliveTimeoutBuffer = 0
+  const open = connectionsOf(server)
+  for (const { current } of open.values())
+    if (current?.headersSent === false) current.setHeader('connection', 'close')
+  const closeAt = performance.now() + idleGraceMs
+  while (open.size > 0 && performance.now() < closeAt) await sleep(lookEveryMs)
+  // Node waits for those that never sent anything.
+  for (const { socket } of open.values()) if (socket.bytesRead === 0) socket.destroy()
+}
+
+/**
+ * Closes a server: answers every request that has arrived, and closes each connection after its answer. Cuts clients
+ * that read nothing for a second, and all others after the timeout.
+ *
+ * @returns the number of connections closed with a request unanswered
+ */
+export async function stopServer(app: FastifyInstance, timeoutMs: number): Promise<number> {
+  const open = connectionsOf(app.server)
+  let unanswered = 0
+  const looking = setInterval(() => {
+    for (const { socket, current } of open.values())
+      if (current?.writableEnded && socket.timeout !== stalledTimeoutMs) socket.setTimeout(stalledTimeoutMs)
+  }, lookEveryMs)
+  const cutting = setTimeout(() => {
+    for (const { socket, current } of open.values()) {
+      if (current?.req.complete && !current.writableEnded) unanswered++
+      socket.destroy()
+    }
+  }, timeoutMs)
+  await app.close()
+  clearInterval(looking)
+  clearTimeout(cutting)
+  return unanswered
+}

@@ -1,0 +1,47 @@
+import type { PlantId } from '@plant-store/domain'
+
+/** What is known of a request, for its log line. Symbols avoid the names of the host's properties. */
+
+export const trace = Symbol('trace')
+export const tokenName = Symbol('tokenName')
+export const plantId = Symbol('plantId')
+export const errorNumber = Symbol('errorNumber')
+export const lineCounts = Symbol('lineCounts')
+
+export const requestIdField = 'x-request-id'
+
+export interface LineCounts {
+  readonly created: number
+  readonly existing: number
+  readonly refused: number
+}
+
+/** A request with an answer, failures included. */
+export interface AnsweredRequest {
+  /** `undefined` if the request could not be parsed. */
+  readonly method: string | undefined
+  /** The route's path pattern. `undefined` if no route matches. */
+  readonly route: string | undefined
+  readonly status: number
+  /** From the end of the header section until the answer is handed over. */
+  readonly ms: number
+}
+
+export interface RequestTrace {
+  readonly traceId?: string
+  /** Runs the handler within the trace. */
+  run(handle: () => void): void
+  end(answered: Omit<AnsweredRequest, 'ms'>): void
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    [trace]?: RequestTrace | undefined
+    /** The name of the admitted holder. */
+    [tokenName]?: string
+    [plantId]?: PlantId
+    [errorNumber]?: number
+    /** Of a batch. */
+    [lineCounts]?: LineCounts
+  }
+}

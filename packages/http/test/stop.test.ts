@@ -1,0 +1,115 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { assertSuccess, createClient, createRecorder, plantRequest } from '@plant-store/contract'
+import type { PlantRepository, PlantVersion } from '@plant-store/domain'
+import { longPlant } from '@plant-store/domain/testing'
+import { stopServer } from '@plant-store/http/server'
+import { expect, test } from 'vitest'
+import { connectionsOf } from '../src/connection/node-server.ts'
+import { startMemoryService } from './memory-service.ts'
+
+const request = 'GET /healthz HTTP/1.1\r\nhost: h\r\n\r\n'
+const asked = { method: 'GET', target: '/healthz' }
+const mib = 2 ** 20
+
+async function start(plants: Partial<PlantRepository> = {}) {
+  const service = await startMemoryService({ plants })
+  const client = createClient(service, createRecorder(await service.description()))
+  const { hostname, port } = new URL(service.url)
+  return {
+    client,
+    server: service.server,
+    connections: connectionsOf(service.server.server),
+    /** A client that has asked for a plant, and read the beginning of the answer. */
+    async beginReading() {
+      const socket = connect({ host: hostname, port: Number(port) })
+      socket.write(
+        `GET /plants/1 HTTP/1.1\r\nhost: h\r\nauthorization: Bearer ${service.tokens.full}\r\n\r\n`,
+      )
+      await once(socket, 'readable')
+      return socket
+    },
+    async [Symbol.asyncDispose]() {
+      client.close()
+      await service[Symbol.asyncDispose]()
+    },
+  }
+}
+
+/** A repository whose inserts wait until they are let go. */
+function held() {
+  const [begun, letGo] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const insert = async () => {
+    begun.resolve()
+    await letGo.promise
+    return 'inserted' as const
+  }
+  return { insert, begun: begun.promise, letGo: letGo.resolve }
+}
+
+test('a connection without a request stays open for a while, for a request on its way', async () => {
+  const { insert, begun, letGo } = held()
+  await using server = await start({ insert })
+  const { client } = server
+  using busy = await client.open()
+  busy.send(plantRequest(client, '{"id":1,"name":"n"}'))
+  await begun
+  using silent = await client.open()
+  using idle = await client.open()
+  using late = await client.open()
+  for (const wire of [idle, late]) {
+    wire.send(request)
+    assertSuccess(await wire.answer(asked), { status: 'ok' })
+  }
+  const beganAt = performance.now()
+  const stopped = stopServer(server.server, 60_000)
+  late.send(request)
+  expect((await late.answer(asked)).headers.get('connection')).toBe('close')
+  for (const wire of [silent, idle]) expect(await wire.closed()).toHaveLength(0)
+  expect(performance.now() - beganAt).toBeGreaterThan(450)
+  letGo()
+  const answer = await busy.answer({ method: 'POST', target: '/plants' })
+  expect(answer.headers.get('connection')).toBe('close')
+  expect(await stopped).toBe(0)
+})
+
+test('a client that reads slowly gets its whole answer', async () => {
+  const find = async () => ({ plant: longPlant(1n, 8 * mib), version: '1' as PlantVersion })
+  await using server = await start({ find })
+  const socket = await server.beginReading()
+  const stopped = stopServer(server.server, 60_000)
+  let bytes = 0
+  for await (const chunk of socket) {
+    bytes += chunk.length
+    await new Promise(resolve => setTimeout(resolve, 1))
+  }
+  expect(bytes).toBeGreaterThan(8 * mib)
+  expect(await stopped).toBe(0)
+})
+
+test('a client that reads nothing delays the stop by a second or two, and is not counted', async () => {
+  const find = async () => ({ plant: longPlant(1n, 8 * mib), version: '1' as PlantVersion })
+  await using server = await start({ find })
+  const socket = await server.beginReading()
+  const beganAt = performance.now()
+  expect(await stopServer(server.server, 60_000)).toBe(0)
+  expect(performance.now() - beganAt).toBeLessThan(10_000)
+  socket.destroy()
+})
+
+test('after its time it cuts the rest, and counts the requests that had arrived whole', async () => {
+  const { insert, begun, letGo } = held()
+  await using server = await start({ insert })
+  const { client, connections } = server
+  const post = plantRequest(client, '{"id":1,"name":"n"}')
+  using whole = await client.open()
+  whole.send(post)
+  await begun
+  using half = await client.open()
+  half.send(post.subarray(0, -1))
+  const received = () => [...connections.values()].filter(({ current }) => current !== undefined)
+  await expect.poll(received).toHaveLength(2)
+  expect(await stopServer(server.server, 700)).toBe(1)
+  for (const wire of [whole, half]) expect(await wire.closed()).toHaveLength(0)
+  letGo()
+})
