@@ -15,7 +15,7 @@ const courierStopShare = 0.5
 export interface RunningService extends AsyncDisposable {
   /** The listening URL, with the base path of every route. */
   readonly url: string
-  /** The access token that was created because the store never had one. Only its hash is stored. */
+  /** The access token that was created with the store. Only its hash is stored. */
   readonly firstToken: string | undefined
 }
 
@@ -30,6 +30,9 @@ export async function startService(
   showsToken: boolean,
 ): Promise<RunningService> {
   await using starting = new AsyncDisposableStack()
+  await using _claim = await claimStart(config)
+  // Before the store: a start that fails here creates none, and the next one still makes the first token.
+  await findPort(config)
 
   // The store, on SQLite with its writer thread.
   const counters = createCounters(0)
@@ -49,7 +52,6 @@ export async function startService(
   const courier = starting.use(startCourier(storage, logger, config.shutdownTimeoutMs * courierStopShare))
 
   // The threads that answer requests. This one only supervises, so it reacts to a signal at once.
-  await using _claim = await claimStart(config)
   const listening = { ...config, port: await findPort(config) }
   const threads = starting.use(
     await startHttpThreads(listening, storage, thread => ({
@@ -70,7 +72,9 @@ export async function startService(
 
   const usesStoredTokens = config.accessTokens.length === 0
   // Last, as nobody would see the token of a failed start.
-  const firstToken = usesStoredTokens && showsToken ? await makeFirstToken(storage.tokens) : undefined
+  const isNew = storage.versionBefore === undefined
+  const firstToken =
+    isNew && usesStoredTokens && showsToken ? await makeFirstToken(storage.tokens) : undefined
   if (usesStoredTokens && config.jwt === undefined && (await storage.tokens.list()).length === 0) {
     logger.warn(
       'there is no access token: create one with plant-store token create --name NAME --scope write',

@@ -1,11 +1,10 @@
 import { hashToken, mintToken, scopes, type TokenRepository } from '@plant-store/access'
 
-/** Returns a new token with every scope if the store never had a token. Stores only its hash. */
-export async function makeFirstToken(tokens: TokenRepository): Promise<string | undefined> {
-  if (await tokens.hadAny()) return undefined
+/** Returns a new token with every scope for a new store. Stores only its hash. */
+export async function makeFirstToken(tokens: TokenRepository): Promise<string> {
   const token = mintToken()
-  const outcome = await tokens.insert({ name: 'first', scopes, createdAt: new Date() }, hashToken(token))
-  return outcome === 'inserted' ? token : undefined
+  await tokens.insert({ name: 'first', scopes, createdAt: new Date() }, hashToken(token))
+  return token
 }
 
 /** Writes to the terminal, as others may read the log. */

@@ -5,17 +5,14 @@ import { backup, check, restore } from './commands/backups.ts'
 import { exportPlants } from './commands/export-plants.ts'
 import { importPlants } from './commands/import-plants.ts'
 import { serve } from './commands/serve.ts'
-import { exportTokens, importTokens } from './commands/token-file.ts'
 import { createToken, listTokens, revokeToken } from './commands/tokens.ts'
 import { webhook } from './commands/webhooks.ts'
 
 const token = new Command('token')
-  .description('Create, list, revoke and move access tokens.')
+  .description('Create, list and revoke access tokens.')
   .addCommand(createToken)
   .addCommand(listTokens)
   .addCommand(revokeToken)
-  .addCommand(exportTokens)
-  .addCommand(importTokens)
 
 export const program = new Command('plant-store')
   .version(manifest.version)

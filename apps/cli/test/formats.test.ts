@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import { parsePlant } from '@plant-store/domain'
 import { expect, test } from 'vitest'
 import { detectFormat, type FormatName, formats } from '../src/formats/format.ts'
@@ -18,16 +19,17 @@ async function read(
   for await (const entries of formats[format].read(wholeLines(pieces(), lineBytesMax), lineBytesMax)) {
     for (const entry of entries) {
       const { line, raw } = entry
-      // Of a long line, no more than what is shown is kept in memory.
-      if (typeof raw !== 'string') expect(raw.buffer.byteLength).toBeLessThan(100_000)
-      found.push('reason' in entry ? [line, entry.reason, textOf(raw)] : [line, entry.value])
+      // Of a line that is too long, no more than what is shown is kept in memory.
+      if ('reason' in entry && entry.reason.includes('of which'))
+        expect(raw.buffer.byteLength).toBeLessThan(100_000)
+      found.push('reason' in entry ? [line, entry.reason, textOf(raw)] : [line, entry.plant])
     }
   }
   return found
 }
 
 /** One character for each byte that is not part of a text. */
-const textOf = (raw: string | Buffer) => (typeof raw === 'string' ? raw : raw.toString('latin1'))
+const textOf = (raw: Buffer) => raw.toString(isUtf8(raw) ? 'utf8' : 'latin1')
 
 const bytes = (...parts: (string | number)[]) =>
   Buffer.concat(parts.map(part => (typeof part === 'string' ? Buffer.from(part) : Buffer.of(part))))
@@ -146,8 +148,10 @@ test.each([
   ['id,name,id\n', 'names the column id twice'],
   ['id,"name\n', 'is not a CSV header: a quote is opened that is never closed'],
   [`id,name${'x'.repeat(100)}\n`, 'is too long to be a header'],
+  [Buffer.from('\ufeffid,name\n', 'utf16le'), 'is not UTF-8'],
 ])('CSV that begins with %j is refused as a whole', async (header, reason) => {
-  await expect(read('csv', bytes(header, '1,a\n'), 1_000, 100)).rejects.toThrow(`the first line ${reason}`)
+  const file = Buffer.concat([Buffer.from(header), Buffer.from('1,a\n')])
+  await expect(read('csv', file, 1_000, 100)).rejects.toThrow(`the first line ${reason}`)
 })
 
 test('CSV has quotes only where they are needed', () => {
@@ -180,7 +184,7 @@ test.each(['csv', 'ndjson'] as const)(
         [first + 3, reason],
       ])
       const starts = [line(2n, 1), line(4n, 200_000)].map(each => Buffer.from(each).subarray(0, 1_024))
-      expect(found.flatMap(([, , raw]) => raw ?? [])).toEqual(starts.map(start => start.toString('latin1')))
+      expect(found.flatMap(([, , raw]) => raw ?? [])).toEqual(starts.map(textOf))
     }
   },
 )
@@ -197,11 +201,10 @@ test.each([
   expect(detectFormat(Buffer.from(beginning), 'plants', given)).toBe(expected)
 })
 
-test('a JSON array and UTF-16 are refused with what they must be', () => {
+test('a JSON array is refused, without advice to use a program that may round ids', () => {
+  const message = 'plants: must have one JSON object on each line, not a JSON array'
   for (const given of [undefined, 'ndjson'] as const)
-    expect(() => detectFormat(Buffer.from(' [1]'), 'plants', given)).toThrow(/^plants: .*not a JSON array/)
-  for (const mark of ['fffe', 'feff'])
-    expect(() => detectFormat(Buffer.from(`${mark}00`, 'hex'), 'plants', 'csv')).toThrow(
-      /^plants: .*not UTF-16/,
+    expect(() => detectFormat(Buffer.from(' [1]'), 'plants', given)).toThrow(
+      expect.objectContaining({ message }),
     )
 })

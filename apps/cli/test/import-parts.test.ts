@@ -94,28 +94,24 @@ test('rejected lines replace an earlier file, and those of the next batch follow
   write([])
   expect(readFileSync(path, 'utf8')).toBe('of an earlier import')
   write([
-    { line: 1, raw: 'no json', reason: 'a' },
+    { line: 1, raw: Buffer.from('no json'), reason: 'a' },
     { line: 2, raw: Buffer.of(0xff), reason: 'b' },
   ])
   write([{ line: 9, raw: Buffer.from('é'), reason: 'c' }])
   expect(readFileSync(path, 'utf8')).toBe(
     '{"line":1,"reason":"a","raw":"no json"}\n{"line":2,"reason":"b","rawBase64":"/w=="}\n{"line":9,"reason":"c","raw":"é"}\n',
   )
-  expect(() => createRejectsFile(join(path, 'below'))([{ line: 1, raw: '', reason: '' }])).toThrow(
+  expect(() => createRejectsFile(join(path, 'below'))([{ line: 1, raw: Buffer.of(), reason: '' }])).toThrow(
     `${path}/below: a part of the path is not a folder`,
   )
 })
 
 const plant = parsePlant({ id: 1n, name: 'a' })
-const entry = (line: number, textLength = 1): Entry<typeof plant> => ({
-  line,
-  raw: 'x'.repeat(textLength),
-  value: plant,
-})
+const entry = (line: number, bytes = 1): Entry => ({ line, raw: Buffer.alloc(bytes, 'x'), plant })
 
 describe('batches', () => {
   async function sizes(
-    pieces: AsyncIterable<readonly Entry<typeof plant>[]> | Iterable<readonly Entry<typeof plant>[]>,
+    pieces: AsyncIterable<readonly Entry[]> | Iterable<readonly Entry[]>,
     signal = new AbortController().signal,
   ) {
     async function* all() {
@@ -127,7 +123,7 @@ describe('batches', () => {
   }
   const lines = (count: number) => Array.from({ length: count }, (_, n) => entry(n))
 
-  test('have 20,000 lines, or 16 Mi characters, and the last one what is left', async () => {
+  test('have 20,000 lines, or 16 MiB, and the last one what is left', async () => {
     expect(await sizes([lines(19_999), lines(20_002)])).toEqual([20_000, 20_000, 1])
     expect(await sizes([lines(20_000)])).toEqual([20_000, 0])
     const half = entry(1, 8 * 1024 * 1024)
@@ -147,9 +143,9 @@ describe('batches', () => {
 
 test('an import counts what became of its lines, and says what it rejected and why', () => {
   const counts = new ImportCounts()
-  const unreadable = { line: 2, raw: 'no json', reason: 'not JSON' }
+  const unreadable = { line: 2, raw: Buffer.from('no json'), reason: 'not JSON' }
   const batch = [entry(1), unreadable, entry(3), entry(4), entry(5), entry(6)]
-  const rejected = [unreadable, { line: 3, raw: 'x', reason: 'id 1 is already taken' }]
+  const rejected = [unreadable, { line: 3, raw: Buffer.from('x'), reason: 'id 1 is already taken' }]
   const outcomes = ['inserted', 'id-taken', 'replaced', 'already-there', 'inserted'] as const
   expect(counts.add(batch, outcomes)).toEqual(rejected)
   expect(counts.summary('r', 1)).toBe(

@@ -364,8 +364,8 @@ describe('an import', () => {
     [['import', '-', '--format', 'xml'], 2, /Allowed choices are ndjson, csv/],
     [['import', 'plants', '--rejects', './plants'], 2, /is the file to import/],
     [['import', '-', '--rejects', '-'], 2, /^plant-store: - is the file to import/],
-    [['import', 'array'], 1, /must be one object a line, not a JSON array/],
-    [['import', 'utf16'], 1, /: must be UTF-8, not UTF-16/],
+    [['import', 'array'], 1, /must have one JSON object on each line, not a JSON array/],
+    [['import', 'utf16'], 1, /: the first line is not UTF-8 \(nothing was imported\)/],
     [
       ['import', 'bad', '--rejects', 'no/such/folder'],
       1,

@@ -77,23 +77,17 @@ test.each(signals)('the first %s asks the work to end, and the second one ends t
 })
 
 describe('a file that is written', () => {
-  test('is complete, for the owner only if asked, and not replaced unless forced', async () => {
+  test('is complete, and not replaced unless forced', async () => {
     const folder = temporaryFolder()
     const file = join(folder, 'file')
-    await writeOutput(file, { mode: 0o600 }, ['a', 'b'])
+    await writeOutput(file, {}, ['a', 'b'])
     expect(readFileSync(file, 'utf8')).toBe('ab')
-    expect(statSync(file).mode & 0o777).toBe(0o600)
+    expect(statSync(file).mode & 0o777).toBe(0o666 & ~process.umask())
     await expect(writeOutput(file, {}, ['c'])).rejects.toThrow(`${file} already exists: use --force`)
     expect(readFileSync(file, 'utf8')).toBe('ab')
     await writeOutput(file, { force: true }, ['c'])
     expect(readFileSync(file, 'utf8')).toBe('c')
     expect(readdirSync(folder)).toEqual(['file'])
-  })
-
-  test('may be one that others may read', async () => {
-    const file = join(temporaryFolder(), 'file')
-    await writeOutput(file, {}, ['a'])
-    expect(statSync(file).mode & 0o777).toBe(0o666 & ~process.umask())
   })
 
   test('is not there if its content fails, and the error is that of the content', async () => {

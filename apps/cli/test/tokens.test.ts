@@ -1,5 +1,7 @@
-import { existsSync, statSync } from 'node:fs'
+import { existsSync } from 'node:fs'
+import { hashToken } from '@plant-store/access'
 import { until } from '@plant-store/harness'
+import { openStorage } from '@plant-store/persistence'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { Place, type RunningServer } from './place.ts'
 
@@ -33,6 +35,19 @@ test('a token is printed once, alone, and is in no list', async () => {
       lastUsedAt: null,
     },
   ])
+})
+
+test('a list shows which tokens expired, and when each was last used', async () => {
+  {
+    await using storage = await openStorage({ url: place.url })
+    const createdAt = new Date('2026-01-02T03:04:05.678Z')
+    const expiresAt = new Date('2020-01-01T00:00:00.000Z')
+    await storage.tokens.insert({ name: 'old', scopes: [], createdAt, expiresAt }, hashToken('a'))
+    await storage.tokens.markUsed(hashToken('a'), createdAt)
+  }
+  expect((await place.run(['token', 'list'])).stdout).toMatch(
+    /\nold .* 2020-01-01 00:00Z \(expired\) +2026-01-02 03:04Z\n$/,
+  )
 })
 
 test('scopes and expiry are as asked for', async () => {
@@ -124,95 +139,6 @@ test.each([
   expect(stderr).toMatch(/^plant-store: (?!error).*\n$/)
   expect(stderr).toMatch(message)
   expect(existsSync(place.store)).toBe(false)
-})
-
-describe('tokens from another store', () => {
-  const entry = {
-    name: 'shop',
-    hash: 'a'.repeat(64),
-    scopes: ['plants:read'],
-    createdAt: '2026-01-02T03:04:05.678Z',
-    expiresAt: null,
-    lastUsedAt: null,
-  }
-  const line = (changes: object) => `${JSON.stringify({ ...entry, ...changes })}\n`
-  const other = { name: 'other', hash: 'b'.repeat(64) }
-
-  test.each([
-    ['no JSON', 'plants\n', /line 2: Unexpected token/],
-    [
-      'a plant',
-      '{"id":1,"name":"Monstera"}\n',
-      /line 2: id is unknown; hash must be .*; scopes must be .*; createdAt/,
-    ],
-    ['null', 'null\n', /line 2: name must be the name of a token; hash/],
-    [
-      'a token',
-      line({ hash: `plantstore_${'x'.repeat(43)}` }),
-      /line 2: hash must be a SHA-256 in hexadecimal \(/,
-    ],
-    ['a hash in a list', line({ hash: [entry.hash] }), /line 2: hash must be a SHA-256 in hexadecimal \(/],
-    ['a hash too long', line({ hash: `${entry.hash}0` }), /line 2: hash must be a SHA-256 in hexadecimal \(/],
-    ['a hash of more', line({ hash: `x${entry.hash}` }), /line 2: hash must be a SHA-256 in hexadecimal \(/],
-    [
-      'a scope of a newer version',
-      line({ scopes: ['plants:read', 'all'] }),
-      /line 2: scopes must be a list of scopes \(/,
-    ],
-    ['a member of a newer version', line({ networks: [] }), /line 2: networks is unknown \(/],
-    [
-      'times of no day',
-      line({ createdAt: '2026-02-30T00:00:00.000Z', expiresAt: 'soon', lastUsedAt: 1 }),
-      /line 2: createdAt .*; expiresAt .*; lastUsedAt/,
-    ],
-    ['a member given twice', line({}).replace('{', '{"name":"twice",'), /line 2: .*name/],
-    ['a name of another token', line({ name: 'other' }), /the name other or its token is already in use/],
-    ['a token of another name', line({ hash: other.hash }), /the name shop or its token is already in use/],
-    ['a name that the store has', line({ name: 'stored' }), /the name stored or its token is already in use/],
-  ])('are not stored where one is %s', async (_, second, message) => {
-    await place.run(['token', 'create', '--name', 'stored'])
-    const { code, stdout, stderr } = await place.run(['token', 'import', '-'], line(other) + second)
-    expect({ code, stdout, stderr }).toEqual({ code: 1, stdout: '', stderr: expect.stringMatching(message) })
-    expect(stderr).toMatch(/\(nothing was imported\)\n$/)
-    expect(JSON.parse((await place.run(['token', 'list', '--json'])).stdout)).toHaveLength(1)
-  })
-
-  test('are what they were, with blank lines and Windows ends of lines between them', async () => {
-    const used = { ...other, lastUsedAt: entry.createdAt, expiresAt: '2020-01-01T00:00:00.000Z' }
-    const content = `${line(entry)}\r\n\n${line(used).replace('\n', '\r\n')}`
-    expect((await place.run(['token', 'import', '-'], content)).stdout).toBe('2 tokens imported\n')
-    expect((await place.run(['token', 'list'])).stdout).toMatch(
-      /\nother .* 2020-01-01 00:00Z \(expired\) +2026-01-02 03:04Z\nshop .* never +never\n$/,
-    )
-    expect(await place.run(['token', 'export', 'tokens'])).toMatchObject({
-      code: 0,
-      stdout: '2 tokens exported\n',
-    })
-    expect(
-      (await place.run(['token', 'export'])).stdout.split('\n').map(text => text && JSON.parse(text)),
-    ).toEqual([{ ...entry, ...used }, entry, ''])
-    expect(await place.run(['token', 'export', 'tokens'])).toMatchObject({
-      code: 1,
-      stderr: 'plant-store: tokens already exists: use --force to replace it\n',
-    })
-    const replaced = await place.run(['token', 'export', 'tokens', '--force', '--json'])
-    expect(JSON.parse(replaced.stdout)).toEqual({ exported: 2, file: 'tokens' })
-    expect(statSync(place.path('tokens')).mode & 0o777).toBe(0o600)
-    const { stderr } = await place.run(['token', 'export', '--json'])
-    expect(JSON.parse(stderr)).toEqual({ exported: 2, file: null })
-    // Those of the store again, and another one twice.
-    const third = line({ name: 'third', hash: 'c'.repeat(64) })
-    const again = await place.run(['token', 'import', '-', '--json'], content + third + third)
-    expect(JSON.parse(again.stdout)).toEqual({ inserted: 1, alreadyThere: 3 })
-    expect((await place.run(['token', 'import', '-'], third)).stdout).toBe(
-      '0 tokens imported, 1 already stored\n',
-    )
-    expect(await place.run(['token', 'export', 'data/store.db', '--force'])).toMatchObject({ code: 1 })
-    expect(await place.run(['token', 'import', 'missing'])).toMatchObject({
-      code: 1,
-      stderr: 'plant-store: missing: no such file or folder\n',
-    })
-  })
 })
 
 describe('a running server', () => {

@@ -8,6 +8,7 @@ export {
   parsePlantId,
   plantIdMax,
   plantIdMin,
+  plantMembers,
   textBytes,
 } from './plant.ts'
 export type { PlantAdded } from './plant-added.ts'

@@ -22,6 +22,18 @@ export interface Plant {
   readonly tag?: PlantText
 }
 
+/** What each member of a plant holds, in their order. Omitting one is a compile error. */
+export const plantMembers: {
+  readonly [Member in keyof Required<Plant>]: {
+    readonly type: 'integer' | 'text'
+    readonly isRequired: boolean
+  }
+} = {
+  id: { type: 'integer', isRequired: true },
+  name: { type: 'text', isRequired: true },
+  tag: { type: 'text', isRequired: false },
+}
+
 /**
  * Returns the plant in an unknown value, the only way to a {@link Plant}. Ignores members that a plant does not have.
  *

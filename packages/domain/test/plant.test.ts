@@ -1,4 +1,12 @@
-import { DomainError, isSamePlant, parsePlant, parsePlantId, plantIdMax } from '@plant-store/domain'
+import {
+  DomainError,
+  isSamePlant,
+  parsePlant,
+  parsePlantId,
+  plantIdMax,
+  plantMembers,
+} from '@plant-store/domain'
+import { fullPlant } from '@plant-store/domain/testing'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 
@@ -131,4 +139,15 @@ test('two plants are the same when every member is', () => {
   for (const other of [{ id: 2n }, { name: 'Ficus' }, { tag: '' }, { tag: undefined }]) {
     expect(isSamePlant(plant, parsePlant({ ...members, ...other }))).toBe(false)
   }
+})
+
+test('the list of members has each with its kind, and with whether a plant needs it', () => {
+  const kinds = Object.entries(fullPlant(1n, 'text')).map(([member, value]) => [
+    member,
+    typeof value === 'bigint' ? 'integer' : 'text',
+  ])
+  const members = Object.entries(plantMembers)
+  expect(members.map(([member, { type }]) => [member, type])).toEqual(kinds)
+  const required = members.filter(([, { isRequired }]) => isRequired).map(([member]) => member)
+  expect(required).toEqual(faultyFields({}))
 })

@@ -98,6 +98,8 @@ export const migrations: readonly Migration[] = [
   async db => {
     for (const column of ['former_secret', 'former_secret_until'])
       await db.schema.alterTable('webhooks').dropColumn(column).execute()
+    // It recorded that there had been a token.
+    await db.deleteFrom('access_tokens').where('name', '=', sql.lit('')).execute()
   },
 ]
 

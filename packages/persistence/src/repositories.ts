@@ -1,4 +1,4 @@
-import type { AccessToken, TokenHash, TokenRepository } from '@plant-store/access'
+import type { TokenRepository } from '@plant-store/access'
 import { type AddOptions, type PlantRepository, plantIdMax, plantIdMin } from '@plant-store/domain'
 import type { Outbox, WebhookRepository } from '@plant-store/webhooks'
 import type { Change, GroupCommit } from './group-commit.ts'
@@ -46,12 +46,6 @@ export function createRepositories({ submit, submitAll, read, readPage }: Statem
     announce
       ? submitAll(changes)
       : (await submitAll([['beginSilence'], ...changes, ['endSilence']])).slice(1, -1)
-  const hadAny = async () => (await read('anyToken')).length > 0
-  // Sorted here, as databases sort text differently.
-  const tokenRows = async () => {
-    const rows = await read<TokenRow>('tokens')
-    return [...rows].sort((a, b) => (a.name < b.name ? -1 : 1))
-  }
 
   return {
     ...createWebhookRepositories({ submit, submitAll, read }),
@@ -110,20 +104,17 @@ export function createRepositories({ submit, submitAll, read, readPage }: Statem
       async insert(token, hash) {
         return (await submit(['insertToken', ...fromToken(token, hash)])) === 1 ? 'inserted' : 'name-taken'
       },
-      list: async () => (await tokenRows()).map(toToken),
-      entries: async () => (await tokenRows()).map(row => [toToken(row), row.hash as TokenHash]),
+      async list() {
+        const rows = await read<TokenRow>('tokens')
+        // Sorted here, as databases sort text differently.
+        return [...rows].sort((a, b) => (a.name < b.name ? -1 : 1)).map(toToken)
+      },
       async markUsed(hash, usedAt) {
         await submit(['markTokenUsed', hash, milliseconds(usedAt)])
       },
-      hadAny,
       async remove(name) {
-        if (name === '' || !(await hadAny())) return false
-        await submit(['insertToken', ...fromToken(formerToken, '' as TokenHash)])
         return (await submit(['removeToken', name])) === 1
       },
     },
   }
 }
-
-/** Written before a token is removed, to record that there was one: see `tokensHeld` in tables.ts. */
-const formerToken: AccessToken = { name: '', scopes: [], createdAt: new Date(0) }

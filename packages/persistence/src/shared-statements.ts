@@ -47,9 +47,7 @@ export function createStatements(db: Kysely<Tables>, webhookDialect = sqliteWebh
         pageBytes: bytesOf(db, page),
         pageOfTagBytes: bytesOf(db, pageOfTag),
         token: tokens.where('hash', '=', ''),
-        tokens: tokens.where('name', '<>', sql.lit('')).orderBy('name'),
-        /** A row if there ever was a token. */
-        anyToken: db.selectFrom('access_tokens').select('name').limit(sql.lit(1)),
+        tokens: tokens.orderBy('name'),
       }),
     },
     change: {

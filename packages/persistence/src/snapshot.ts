@@ -1,6 +1,6 @@
 import { DomainError, plantIdMax, plantIdMin } from '@plant-store/domain'
 import type { StoreSnapshot } from './storage.ts'
-import { type PlantRow, selectPlants, tokensHeld, toPlant } from './tables.ts'
+import { type PlantRow, selectPlants, toPlant } from './tables.ts'
 
 /** A read-only transaction on a store of any known version. */
 export interface SnapshotReader extends AsyncDisposable {
@@ -15,12 +15,12 @@ export async function createSnapshot(reader: SnapshotReader): Promise<StoreSnaps
   await using opening = new AsyncDisposableStack()
   opening.use(reader)
   const rowsOf = async <Row>(sql: string) => (await reader.query(sql)) as readonly Row[]
-  const countOf = async (rows: string) => {
-    const [counted] = await rowsOf<{ count: bigint }>(`select count(*) as count from ${rows}`)
+  const countOf = async (table: string) => {
+    const [counted] = await rowsOf<{ count: bigint }>(`select count(*) as count from ${table}`)
     return Number(counted?.count)
   }
   const count = await countOf('plants')
-  const tokens = await countOf(tokensHeld)
+  const tokens = await countOf('access_tokens')
   const [row = {}] = await reader.query('select * from plants limit 1')
   const select = selectPlants(Object.keys(row))
   const open = opening.move()

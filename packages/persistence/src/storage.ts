@@ -42,6 +42,8 @@ export interface Storage extends AsyncDisposable {
 }
 
 export interface ShareableStorage extends Storage {
+  /** The schema version before it was opened: `undefined` if opening it created the store. */
+  readonly versionBefore: number | undefined
   /** Shares the storage with another thread, which attaches to it. */
   share(): SharedStorage
 }

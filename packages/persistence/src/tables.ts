@@ -33,9 +33,6 @@ export interface TokenRow {
   last_used_at: bigint | null
 }
 
-/** The tokens in SQL. A row with an empty name, which no token can have, records that there was a token. */
-export const tokensHeld = "access_tokens where name <> ''"
-
 /** The column of each member of a plant. A forgotten one does not compile. */
 const columnOf = { id: 'id', name: 'name', tag: 'tag' } as const satisfies {
   readonly [Member in keyof Required<Plant>]: keyof PlantRow

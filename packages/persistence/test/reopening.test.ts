@@ -1,6 +1,6 @@
 import { join } from 'node:path'
-import { hashToken } from '@plant-store/access'
-import { inspectStore, openSnapshot, openStorage } from '@plant-store/persistence'
+import { openStorage } from '@plant-store/persistence'
+import { schemaVersion } from '@plant-store/persistence/testing'
 import { expect, test } from 'vitest'
 import { plant, plantId, temporaryFolder } from './store-folder.ts'
 import { subjects } from './store-subjects.ts'
@@ -23,23 +23,14 @@ test('opens a store several times at the same moment, also one that is not there
   for (const store of stores) expect((await store.plants.page({ limit: 10 })).length).toBe(stores.length)
 })
 
-test.each(Object.entries(subjects))(
-  'a store on %s whose only token was removed has none, and knows that it had one',
-  async (_, make) => {
-    await using store = await make()
-    {
-      await using storage = await openStorage({ url: store.url })
-      expect(await storage.tokens.hadAny()).toBe(false)
-      const token = { name: 'only', scopes: ['plants:read'], createdAt: new Date(0) } as const
-      await storage.tokens.insert(token, hashToken('secret'))
-      await storage.tokens.remove('only')
-    }
-    expect(await inspectStore(store.url)).toMatchObject({ tokens: 0 })
-    {
-      await using snapshot = await openSnapshot(store.url)
-      expect(snapshot.tokens).toBe(0)
-    }
-    await using storage = await openStorage({ url: store.url })
-    expect(await storage.tokens.hadAny()).toBe(true)
-  },
-)
+test.each(Object.entries(subjects))('a store on %s knows whether opening it created it', async (_, make) => {
+  await using created = await make()
+  await using earlier = await make()
+  await earlier.run(earlier.earlier(1))
+  const versions: unknown[] = []
+  for (const { url } of [created, created, earlier, earlier]) {
+    await using storage = await openStorage({ url })
+    versions.push(storage.versionBefore)
+  }
+  expect(versions).toEqual([undefined, schemaVersion, 1, schemaVersion])
+})

@@ -21,9 +21,8 @@ export const exportPlants = new Command('export')
     'after',
     `
 Changes during the export are not included. Importing the file into an empty store restores the same plants, and
-exporting that store writes the same bytes, on SQLite and PostgreSQL alike. Access tokens are not included: move them
-with token export and token import. While an export runs, the log of a file cannot shrink and PostgreSQL cannot vacuum:
-do not leave it waiting.
+exporting that store writes the same bytes, on SQLite and PostgreSQL alike. Access tokens are not included. While an
+export runs, the log of a file cannot shrink and PostgreSQL cannot vacuum: do not leave it waiting.
 
 --damaged goes on after damaged pages. The exit code is 3 if any plant could not be read. Import what it wrote into a new
 store.`,
@@ -48,8 +47,7 @@ async function exportAll(url: string, target: Target): Promise<void> {
   await using snapshot = await openSnapshot(url)
   const { tokens } = snapshot
   const { exported, seconds } = await write(snapshot, target)
-  const rest =
-    tokens === 0 ? '' : `; ${counted(tokens, 'access token')} not included: see plant-store token export`
+  const rest = tokens === 0 ? '' : `; ${counted(tokens, 'access token')} not included`
   report(
     target,
     { exported, withoutTokens: tokens, seconds },

@@ -1,28 +1,27 @@
-import type { Plant } from '@plant-store/domain'
 import type { Entry } from '../formats/lines.ts'
 
 /**
  * Plants in one transaction. It takes a few tenths of a second, in which nothing else can write to a store in a file.
  */
 const batchPlants = 20_000
-const batchTextMax = 16 * 1024 * 1024
+const batchBytesMax = 16 * 1024 * 1024
 
 /** Yields batches of lines. An interruption ends them with the lines read so far. */
 export async function* inBatches(
-  pieces: AsyncIterable<readonly Entry<Plant>[]>,
+  pieces: AsyncIterable<readonly Entry[]>,
   signal: AbortSignal,
-): AsyncGenerator<readonly Entry<Plant>[]> {
-  let batch: Entry<Plant>[] = []
-  let textLength = 0
+): AsyncGenerator<readonly Entry[]> {
+  let batch: Entry[] = []
+  let bytes = 0
   try {
     for await (const entries of pieces) {
       for (const entry of entries) {
         batch.push(entry)
-        textLength += entry.raw.length
-        if (batch.length < batchPlants && textLength < batchTextMax) continue
+        bytes += entry.raw.length
+        if (batch.length < batchPlants && bytes < batchBytesMax) continue
         yield batch
         batch = []
-        textLength = 0
+        bytes = 0
       }
     }
   } catch (error) {

@@ -1,4 +1,4 @@
-import { type CreateOutcome, idTaken, type Plant } from '@plant-store/domain'
+import { type CreateOutcome, idTaken } from '@plant-store/domain'
 import type { Entry, Rejected } from '../formats/lines.ts'
 import { counted, duration, grouped, rate } from '../terminal/output.ts'
 
@@ -15,13 +15,13 @@ export class ImportCounts {
    * @param outcomes of the plants of the batch, or nothing if they were not stored
    * @returns the rejected lines of the batch
    */
-  add(batch: readonly Entry<Plant>[], outcomes: readonly Outcome[] = []): readonly Rejected[] {
+  add(batch: readonly Entry[], outcomes: readonly Outcome[] = []): readonly Rejected[] {
     let plants = 0
     const rejected = batch.flatMap(entry => {
       if ('reason' in entry) return [entry]
-      const { line, raw, value } = entry
+      const { line, raw, plant } = entry
       const outcome = outcomes[plants++]
-      return outcome === 'id-taken' ? [{ line, raw, reason: idTaken(value.id).message }] : []
+      return outcome === 'id-taken' ? [{ line, raw, reason: idTaken(plant.id).message }] : []
     })
     const countOf = (wanted: Outcome) => outcomes.filter(outcome => outcome === wanted).length
     this.read += batch.length

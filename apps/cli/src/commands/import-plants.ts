@@ -82,7 +82,7 @@ async function runImport(from: string, options: ReturnType<typeof importPlants.o
       const entries = formats[format].read(wholeLines(input.chunks, lineLimit), lineLimit)
       for await (const batch of inBatches(entries, signal)) {
         // One at a time: while the next lines are parsed, servers can write to a store in a file.
-        const outcomes = await add(batch.flatMap(entry => ('value' in entry ? [entry.value] : [])))
+        const outcomes = await add(batch.flatMap(entry => ('plant' in entry ? [entry.plant] : [])))
         const last = batch.at(-1)
         if (last && !dryRun) kept = `the lines before line ${last.line + 1} were imported`
         writeRejects(counts.add(batch, outcomes))

@@ -77,7 +77,7 @@ function moment(text: string): Date {
   return new Date(Date.now() + timeMs(text))
 }
 
-export function toJson({ name, scopes, createdAt, expiresAt, lastUsedAt }: AccessToken) {
+function toJson({ name, scopes, createdAt, expiresAt, lastUsedAt }: AccessToken) {
   return { name, scopes, createdAt, expiresAt: expiresAt ?? null, lastUsedAt: lastUsedAt ?? null }
 }
 

@@ -34,14 +34,14 @@ const bufferBytes = 1024 * 1024
  */
 export async function writeOutput(
   file: string,
-  { force = false, mode = 0o666 }: { readonly force?: boolean | undefined; readonly mode?: number },
+  { force = false }: { readonly force?: boolean | undefined },
   pieces: AsyncIterable<string> | Iterable<string>,
 ): Promise<void> {
   if (file === '-') return pipeline(pieces, process.stdout, { end: false })
   try {
     await replaceFile(file, { force }, async partial => {
       // A stream that is destroyed while it opens its file would still make it, after it was removed.
-      await using handle = await open(partial, 'wx', mode)
+      await using handle = await open(partial, 'wx')
       // The next buffer is filled while this one is written.
       await pipeline(pieces, handle.createWriteStream({ highWaterMark: bufferBytes }))
     })

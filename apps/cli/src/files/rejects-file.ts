@@ -18,7 +18,6 @@ export function createRejectsFile(file: string): (rejected: readonly Rejected[])
 }
 
 function toLine({ line, reason, raw }: Rejected): string {
-  const content =
-    typeof raw === 'string' || isUtf8(raw) ? { raw: raw.toString() } : { rawBase64: raw.toString('base64') }
+  const content = isUtf8(raw) ? { raw: raw.toString() } : { rawBase64: raw.toString('base64') }
   return `${JSON.stringify({ line, reason, ...content })}\n`
 }

@@ -8,11 +8,8 @@ export const formatNames = Object.keys(formats) as FormatName[]
 
 /** Returns the given format, or the one that the first character indicates. */
 export function detectFormat(beginning: Buffer, from: string, given?: FormatName): FormatName {
-  const mark = beginning.subarray(0, 2).toString('hex')
-  if (mark === 'fffe' || mark === 'feff') throw new Failure(`${from}: must be UTF-8, not UTF-16`)
   const first = beginning.toString().trimStart()[0]
-  if (given !== 'csv' && first === '[') {
-    throw new Failure(`${from}: must be one object a line, not a JSON array (convert it with jq -c '.[]')`)
-  }
+  if (given !== 'csv' && first === '[')
+    throw new Failure(`${from}: must have one JSON object on each line, not a JSON array`)
   return given ?? (first === undefined || first === '{' ? 'ndjson' : 'csv')
 }

@@ -6,17 +6,17 @@ export interface Format {
   readonly header: string
   write(plants: readonly Plant[]): string
   /** Reads {@link wholeLines}. The memory depends only on the longest line. */
-  read(pieces: AsyncIterable<Buffer>, lineBytesMax: number): AsyncGenerator<Entry<Plant>[]>
+  read(pieces: AsyncIterable<Buffer>, lineBytesMax: number): AsyncGenerator<Entry[]>
 }
 
-/** A line of a file, or several lines of one quoted record: its value, or its fault. */
-export type Entry<Value> = { readonly line: number; readonly raw: string; readonly value: Value } | Rejected
+/** A line of a file, or several lines of one quoted record: its plant, or its fault. */
+export type Entry = { readonly line: number; readonly raw: Buffer; readonly plant: Plant } | Rejected
 
 export interface Rejected {
   /** From 1. Of several lines, the first. */
   readonly line: number
-  /** Bytes if they are not UTF-8, or only part of the line. */
-  readonly raw: string | Buffer
+  /** Without the line end. Only the beginning of a line that is too long. */
+  readonly raw: Buffer
   readonly reason: string
 }
 
@@ -24,6 +24,7 @@ export interface Rejected {
 export const lineBytesMaxDefault = 16 * 1024 * 1024
 
 const newline = 0x0a
+const carriageReturn = 0x0d
 
 /** Splits a file into pieces of whole lines. Drops the middle of a line that is too long, which bounds the memory. */
 export async function* wholeLines(
@@ -51,54 +52,30 @@ export async function* wholeLines(
   yield Buffer.concat(rest)
 }
 
-export type Encoding = 'utf8' | 'latin1'
-
-/** Returns lines as text: UTF-8, or else one character for each byte. */
-export function decode(bytes: Buffer): { text: string; encoding: Encoding } {
-  const encoding = isUtf8(bytes) ? 'utf8' : 'latin1'
-  return { text: bytes.toString(encoding), encoding }
+/** Returns the position after the line that begins here. */
+export function endOfLine(piece: Buffer, at: number): number {
+  const found = piece.indexOf(newline, at)
+  return found === -1 ? piece.length : found + 1
 }
 
-export function endOfLine(text: string, at: number): number {
-  const found = text.indexOf('\n', at)
-  return found === -1 ? text.length : found + 1
-}
-
-export function withoutLineEnd(line: string): string {
-  const end = line.endsWith('\n') ? line.length - 1 : line.length
-  return line.slice(0, line[end - 1] === '\r' ? end - 1 : end)
-}
-
-export interface LineRules {
-  readonly encoding: Encoding
-  readonly lineBytesMax: number
-}
-
-export function isTooLong(raw: string, { encoding, lineBytesMax }: LineRules): boolean {
-  return Buffer.byteLength(raw, encoding) > lineBytesMax
+export function withoutLineEnd(lines: Buffer): Buffer {
+  const end = lines.at(-1) === newline ? lines.length - 1 : lines.length
+  return lines.subarray(0, lines[end - 1] === carriageReturn ? end - 1 : end)
 }
 
 const shownBytesMax = 1024
 
-/** @param read returns the value of the line, or throws its fault */
-export function judge<Value>(
-  line: number,
-  raw: string,
-  rules: LineRules,
-  read: (text: string) => Value,
-): Entry<Value> {
-  const { encoding, lineBytesMax } = rules
-  if (isTooLong(raw, rules)) {
-    const shown = Buffer.from(raw.slice(0, shownBytesMax), encoding).subarray(0, shownBytesMax)
+/** @param read returns the plant in the line, or throws its fault */
+export function judge(line: number, raw: Buffer, lineBytesMax: number, read: () => Plant): Entry {
+  if (raw.length > lineBytesMax) {
     const reason = `the line is longer than ${lineBytesMax} bytes, of which these are the first`
-    return { line, raw: shown, reason }
+    // A copy, as the piece can be collected then.
+    return { line, raw: Buffer.from(raw.subarray(0, shownBytesMax)), reason }
   }
-  const bytes = encoding === 'latin1' ? Buffer.from(raw, encoding) : undefined
-  if (bytes && !isUtf8(bytes)) return { line, raw: bytes, reason: 'the line is not UTF-8' }
-  const text = bytes ? bytes.toString() : raw
+  if (!isUtf8(raw)) return { line, raw, reason: 'the line is not UTF-8' }
   try {
-    return { line, raw: text, value: read(text) }
+    return { line, raw, plant: read() }
   } catch (error) {
-    return { line, raw: text, reason: (error as Error).message }
+    return { line, raw, reason: (error as Error).message }
   }
 }

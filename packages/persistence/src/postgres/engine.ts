@@ -22,8 +22,8 @@ export function createPostgresEngine(hosts: readonly string[], bulkTimeoutMs: nu
     async open({ limits, timeoutMs, readConnectionsMax, ...observer }) {
       const server = { hosts, timeoutMs }
       const shared: SharedPostgres = { kind: 'postgres', server, readConnectionsMax, limits }
-      await migratePostgres(server)
-      return { ...attachPostgres(shared, observer), share: () => shared }
+      const versionBefore = await migratePostgres(server)
+      return { ...attachPostgres(shared, observer), versionBefore, share: () => shared }
     },
     snapshot: () => openPostgresSnapshot(bulk),
     async inspect() {

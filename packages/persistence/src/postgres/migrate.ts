@@ -19,18 +19,22 @@ const migrationTimeoutMs = 600_000
 /** Any number, the same in every release: PostgreSQL has one such lock for each number in each database. */
 const migrationLock = 4_815_162_342
 
-/** Creates or migrates the tables if needed. Of several processes that start together, one does it. */
-export async function migratePostgres(options: ServerOptions): Promise<void> {
+/**
+ * Creates or migrates the tables if needed. Of several processes that start together, one does it. Resolves to the
+ * version that it found, or to `undefined` if it created them.
+ */
+export async function migratePostgres(options: ServerOptions): Promise<number | undefined> {
   await using client = await connect(options)
   await checkServer(client)
   // First, so that an up-to-date store needs neither the lock nor the right to create tables.
-  if ((await findVersion(client)) === schemaVersion) return
-  await retrying(migrationTimeoutMs, () =>
+  const found = await findVersion(client)
+  if (found === schemaVersion) return found
+  return retrying(migrationTimeoutMs, () =>
     migrateOnce({ ...options, statementTimeoutMs: migrationTimeoutMs }),
   )
 }
 
-async function migrateOnce(options: ServerOptions): Promise<void> {
+async function migrateOnce(options: ServerOptions): Promise<number | undefined> {
   await using client = await connect(options)
   await client.query(client.begin())
   await client.query(`select pg_advisory_xact_lock(${migrationLock})`)
@@ -39,6 +43,7 @@ async function migrateOnce(options: ServerOptions): Promise<void> {
   // Releases before 1.1 locked a row of it.
   await client.query('drop table if exists migration_lock')
   await client.query('commit')
+  return found
 }
 
 /**

@@ -18,7 +18,6 @@ import {
   StoreInUseError,
   type StoreReport,
 } from '../storage.ts'
-import { tokensHeld } from '../tables.ts'
 import { closeOnError, isUnreadable, openAloneIfReadable, reasonOf, throwPlainly } from './connection.ts'
 import { createFolder, hideFromOthers, privateMode, versionOf } from './migrate.ts'
 import { openReadOnly } from './snapshot.ts'
@@ -196,7 +195,7 @@ function openSource(file: string): Source {
     const contents = {
       schemaVersion: versionOf(connection),
       plants: count('plants'),
-      tokens: count(tokensHeld),
+      tokens: count('access_tokens'),
     }
     return { connection, contents, [Symbol.dispose]: () => connection.close() }
   })
@@ -251,7 +250,7 @@ type Tokens = ReadonlyMap<string, string>
 
 function tokensOf(connection: Database.Database): Tokens {
   const tokens = connection.prepare<[], [string, string]>(
-    `select hash, name from ${tokensHeld} order by name`,
+    'select hash, name from access_tokens order by name',
   )
   return new Map(tokens.raw().all())
 }

@@ -31,7 +31,7 @@ async function openSqlite(
   file: string,
   { limits, lockTimeoutMs, ...observer }: EngineOptions,
 ): Promise<ShareableStorage> {
-  await migrateSqlite(file)
+  const versionBefore = await migrateSqlite(file)
   await using opening = new AsyncDisposableStack()
   // Closed last: only a connection that may write checkpoints the log and removes it.
   const { batchRowsMax } = limits
@@ -47,7 +47,7 @@ async function openSqlite(
   })
   const storage = opening.use(attachSqlite(share(), observer))
   const open = opening.move()
-  return { ...storage, share, [Symbol.asyncDispose]: () => open.disposeAsync() }
+  return { ...storage, versionBefore, share, [Symbol.asyncDispose]: () => open.disposeAsync() }
 }
 
 /** Attaches a thread: it reads on a connection of its own, and writes through the one writer. */

@@ -10,24 +10,28 @@ import { openConnection, throwPlainly } from './connection.ts'
 
 export const dialect: Dialect = { int64: 'integer', tableOptions: sql`strict`, plantsByTag: sql`tag, id` }
 
-/** Creates a store's file, folders and tables as needed. Throws like {@link bringUpToDate}. */
-export async function migrateSqlite(file: string): Promise<void> {
+/** Creates a store's file, folders and tables as needed. Resolves and throws like {@link bringUpToDate}. */
+export async function migrateSqlite(file: string): Promise<number | undefined> {
   createFolder(dirname(resolve(file)))
   closeSync(openSync(file, 'a', privateMode))
   hideFromOthers(file)
   const connection = openConnection(file)
   try {
-    await bringUpToDate(connection).catch(throwPlainly)
+    return await bringUpToDate(connection).catch(throwPlainly)
   } finally {
     connection.close()
   }
 }
 
 /** One migration at a time in this thread, as waiting for a lock blocks the thread. */
-let lastTurn: Promise<void> = Promise.resolve()
+let lastTurn: Promise<unknown> = Promise.resolve()
 
-/** @throws Error if the file is not a store, or a newer one; it is then unchanged */
-export function bringUpToDate(connection: Database.Database): Promise<void> {
+/**
+ * Resolves to the version that it found, or to `undefined` if it created the store.
+ *
+ * @throws Error if the file is not a store, or a newer one; it is then unchanged
+ */
+export function bringUpToDate(connection: Database.Database): Promise<number | undefined> {
   const turn = lastTurn.then(async () => {
     // SQLite would take such a file for an empty one, and overwrite it.
     if (statSync(connection.name).size === 1)
@@ -37,10 +41,11 @@ export function bringUpToDate(connection: Database.Database): Promise<void> {
     connection.exec('begin immediate')
     try {
       const found = findVersion(connection)
-      if (found === schemaVersion) return
+      if (found === schemaVersion) return found
       const db = new Kysely<Tables>({ dialect: new SqliteDialect({ database: connection }) })
       await migrate(db, dialect, found)
       connection.exec('commit')
+      return found
     } finally {
       if (connection.inTransaction) connection.exec('rollback')
     }

@@ -56,7 +56,7 @@ export async function openNodeSqlite(file: string): Promise<Storage> {
     runTransaction: batch =>
       transact(() => batch.map(([name, ...values]) => Number(changes[name].run(values).changes))),
     batchesMax: 1,
-    check: async () => void reads.anyToken.all([]),
+    check: async () => void reads.tokens.all([]),
     close: () => database.close(),
   })
 }
