@@ -6,6 +6,7 @@ import { startHttpThreads } from './http/http-threads.ts'
 import { claimStart, findPort, listeningUrl } from './http/listening.ts'
 import { createCounters } from './signals/counters.ts'
 import type { ProcessLog } from './signals/log.ts'
+import { sample } from './signals/metrics.ts'
 import { createScrape } from './signals/scrape.ts'
 import { createStoreLog } from './signals/store-log.ts'
 
@@ -26,7 +27,7 @@ export interface RunningService extends AsyncDisposable {
  */
 export async function startService(
   config: Config,
-  { logger, write: writeLog }: ProcessLog,
+  { logger, write: writeLog, lostLines }: ProcessLog,
   showsToken: boolean,
 ): Promise<RunningService> {
   await using starting = new AsyncDisposableStack()
@@ -63,7 +64,10 @@ export async function startService(
   )
   const scrape = createScrape(config.databaseUrl, storeLog, {
     check: storage.check,
-    own: () => counters.read(storage.pending()),
+    own: () => ({
+      ...counters.read(storage.pending()),
+      plant_store_log_lines_lost_total: [sample(lostLines())],
+    }),
     others: [courier.figures, ...threads.figures],
   })
   await threads.listen()

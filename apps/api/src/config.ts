@@ -14,7 +14,7 @@ export class ConfigError extends Error {
 
 const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']
 
-const logFormats = ['json', 'pretty']
+const logFormats = ['json', 'pretty', 'journal']
 
 const logFormatDefault = isatty(1) ? 'pretty' : 'json'
 

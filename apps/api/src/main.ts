@@ -1,4 +1,4 @@
-import '@plant-store/bundle/require-node'
+import '@plant-store/bundle/start'
 
 const { serve } = await import('./serve.ts')
 await serve()

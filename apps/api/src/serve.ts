@@ -1,29 +1,39 @@
 import { setFlagsFromString } from 'node:v8'
 import { explain, storageName } from '@plant-store/persistence'
+import type { Logger } from 'pino'
 import { startService } from './compose.ts'
-import { readConfig } from './config.ts'
+import { type Config, readConfig } from './config.ts'
 import { showFirstToken } from './first-token.ts'
-import { openLog } from './signals/log.ts'
+import { journalLines, openLog, type ProcessLog } from './signals/log.ts'
 
 /** Runs the service that the environment describes until a signal arrives. Exits with 1 if that fails. */
 export async function serve(): Promise<void> {
-  try {
-    await serveUntilSignal()
-  } catch (error) {
-    process.stderr.write(`plant-store: ${explain(error as Error).replaceAll('\n', '\nplant-store: ')}\n`)
-    // Also if something cannot be closed.
-    process.exit(1)
-  }
-}
-
-async function serveUntilSignal(): Promise<void> {
   // For the threads. With V8's defaults, pages of long texts pile up to several times the memory in use.
   setFlagsFromString('--initial-old-space-size=32')
   setFlagsFromString('--heap-growing-percent=50')
-  const config = readConfig(process.env)
-  const pretty =
-    config.logFormat === 'pretty' ? (await import('./signals/pretty-log.ts')).prettyLines : undefined
-  const log = openLog(config.logLevel, pretty)
+  let log: ProcessLog | undefined
+  try {
+    const config = readConfig(process.env)
+    log = await openLogOf(config)
+    await serveUntilSignal(config, log)
+  } catch (error) {
+    process.stderr.write(`plant-store: ${explain(error as Error).replaceAll('\n', '\nplant-store: ')}\n`)
+    await log?.written()
+    // Also if something cannot be closed.
+    process.exit(1)
+  }
+  // Otherwise the process ends when nothing is left to do.
+  if (!(await log.written())) process.exit()
+}
+
+async function openLogOf({ logLevel: level, logFormat }: Config): Promise<ProcessLog> {
+  if (logFormat === 'journal') return openLog({ level, toText: journalLines })
+  if (logFormat !== 'pretty') return openLog({ level })
+  const { prettyLines: toText } = await import('./signals/pretty-log.ts')
+  return openLog({ level, toText })
+}
+
+async function serveUntilSignal(config: Config, log: ProcessLog): Promise<void> {
   const { logger } = log
   const stop = firstSignal().then(signal => {
     logger.info({ signal }, 'stopping')
@@ -40,6 +50,7 @@ async function serveUntilSignal(): Promise<void> {
 
   const service = await startService(config, log, process.stderr.isTTY === true)
   logger.info({ url: service.url, database: storageName(config.databaseUrl) }, 'listening')
+  if (process.env['NOTIFY_SOCKET'] !== undefined) await notifySystemd(logger)
   if (service.firstToken !== undefined) {
     // The line that names the URL comes first.
     await log.written()
@@ -48,6 +59,14 @@ async function serveUntilSignal(): Promise<void> {
   await stop
   await service[Symbol.asyncDispose]()
   logger.info('stopped')
+}
+
+/** Reports to systemd that the service has started. Node cannot write to the datagram socket that it listens on. */
+async function notifySystemd(logger: Logger): Promise<void> {
+  const { execFile } = await import('node:child_process')
+  execFile('systemd-notify', ['--ready'], error => {
+    if (error !== null) logger.error({ err: error }, 'systemd cannot be notified of the start')
+  })
 }
 
 /** Waits for the first signal and ignores further ones: terminals and package managers send the same signal twice. */

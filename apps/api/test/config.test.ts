@@ -109,6 +109,7 @@ describe('a right value is taken:', () => {
     ['LOG_LEVEL', 'trace', { logLevel: 'trace' }],
     ['LOG_FORMAT', 'json', { logFormat: 'json' }],
     ['LOG_FORMAT', 'pretty', { logFormat: 'pretty' }],
+    ['LOG_FORMAT', 'journal', { logFormat: 'journal' }],
     ['HTTP_THREADS', '1', { httpThreads: 1 }],
     ['HTTP_THREADS', '64', { httpThreads: 64 }],
     ['QUEUE_LIMIT', '1', { queueRowsMax: 1 }],

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { promisify, stripVTControlCharacters } from 'node:util'
 import { hashToken } from '@plant-store/access'
-import { freePort, launchServer, type Program, startServer } from '@plant-store/harness'
+import { freePort, launchServer, type Program, startServer, until } from '@plant-store/harness'
 import { needs, portTakenForTest, temporaryFolder } from '@plant-store/harness/vitest'
 import { openStorage } from '@plant-store/persistence'
 import { describe, expect, test } from 'vitest'
@@ -185,6 +185,28 @@ test('without a terminal no token is made: the log says how to create one, until
   expect(await statusOf(second.url, 'secret')).toBe(200)
   expect(await second.end()).toBe(0)
   expect(second.output()).not.toContain(noToken)
+})
+
+test('SIGUSR1 opens no debugger, which would show every user of the machine its memory', async () => {
+  await using server = await startServer({ environment: { ACCESS_TOKENS: 'secret' } })
+  server.process.kill('SIGUSR1')
+  for (let n = 0; n < 20; n++) expect(await statusOf(server.url, 'secret')).toBe(200)
+  expect(await server.end()).toBe(0)
+  expect(server.errors()).toBe('')
+})
+
+test('systemd is notified once it serves', async () => {
+  const folder = temporaryFolder()
+  const notify = join(folder, 'systemd-notify')
+  writeFileSync(notify, '#!/bin/sh\necho "$NOTIFY_SOCKET $*" > notified\n', { mode: 0o700 })
+  await using server = await startServer({
+    folder,
+    environment: { ACCESS_TOKENS: 'secret', PATH: `${folder}:/bin`, NOTIFY_SOCKET: '/run/systemd/notify' },
+  })
+  await until('it is', () => existsSync(join(folder, 'notified')))
+  expect(readFileSync(join(folder, 'notified'), 'utf8')).toBe('/run/systemd/notify --ready\n')
+  expect(await server.end()).toBe(0)
+  expect(server.warnings()).toEqual([])
 })
 
 const notOurs = /^plant-store: HOST must be a name or an address of this machine: /
@@ -407,7 +429,7 @@ test('it ends with 1 when it cannot stop in time', async () => {
   expect(await unanswered).toBe('cut')
 })
 
-test.each(['json', 'pretty'])('LOG_FORMAT chooses %s without a terminal', async format => {
+test.each(['json', 'journal', 'pretty'])('LOG_FORMAT chooses %s without a terminal', async format => {
   const environment = { LOG_FORMAT: format, ACCESS_TOKENS: 'given', HTTP_THREADS: '2' }
   const folder = temporaryFolder()
   await using program = launchServer({ folder, environment })
@@ -421,6 +443,7 @@ test.each(['json', 'pretty'])('LOG_FORMAT chooses %s without a terminal', async 
       { msg: 'stopping' },
       { msg: 'stopped' },
     ])
+  else if (format === 'journal') for (const line of lines) expect(line).toMatch(/^<6>\{"level":30,.*\}$/)
   else {
     expect(program.output()).not.toContain('\x1b')
     expect(lines).toEqual([

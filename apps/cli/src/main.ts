@@ -1,4 +1,4 @@
 #!/usr/bin/env node
-import '@plant-store/bundle/require-node'
+import '@plant-store/bundle/start'
 
 await import('./run.ts')

@@ -1,58 +1,71 @@
 import { type Logger, pino } from 'pino'
+import { SonicBoom } from 'sonic-boom'
 
-/** Lines that wait for a slow reader. Beyond it lines are dropped, so that the reader never blocks the service. */
+/** Lines that wait for a slow reader or a full disk. Beyond it lines are lost, so that neither holds up the service. */
 const logBytesMax = 4 * 1024 * 1024
 
 /** How long lines are gathered into one write, and up to how many characters. */
 const gatherMs = 100
 const gatherCharsMax = 32 * 1024
 
+/** For what is left to write at the end. */
+const lastWriteMs = 1_000
+
 export interface ProcessLog {
   readonly logger: Logger
   /** Writes complete lines. */
   write(lines: string): void
-  /** Resolves to true once the log is written, or to false if its reader stalls for a second. */
+  /** Returns how many lines were lost because they could not be written in time. */
+  lostLines(): number
+  /** Resolves to true once the log is written, or to false if that fails or takes a second. */
   written(): Promise<boolean>
-  /** Ends the process once the log is written, or after a second if its reader stalls. */
+  /** Ends the process once the log is written, or after a second. */
   exit(code: number): void
 }
 
-const lastWriteMs = 1_000
+export interface LogOptions {
+  readonly level: string
+  /** Formats lines of JSON. */
+  readonly toText?: (lines: string) => string
+  /** The open file, by default standard output. */
+  readonly fd?: number
+}
 
-/**
- * Opens the log on standard output. Lines are at most twice {@link gatherMs} late, and written before the exit.
- *
- * @param toText formats lines of JSON
- */
-export function openLog(level: string, toText = (lines: string) => lines): ProcessLog {
-  const destination = pino.destination({
-    dest: 1,
-    sync: false,
+/** Opens the log. Lines are at most twice {@link gatherMs} late. */
+export function openLog({ level, toText = lines => lines, fd = 1 }: LogOptions): ProcessLog {
+  const destination = new SonicBoom({
+    fd,
     minLength: 4096,
     maxLength: logBytesMax,
     periodicFlush: gatherMs,
   })
-  let isStalled = false
-  // pino's own flush, at the exit or in `fatal`, would try forever to reach a reader that has gone.
-  process.once('beforeExit', () => destination.flush())
-  process.on('exit', () => isStalled || destination.flushSync())
+  let lostLines = 0
+  destination.on('drop', (lines: string) => {
+    lostLines += lines.split('\n').length - 1
+  })
+  // What could not be written waits for the next attempt.
+  destination.on('error', () => {})
   const write = (lines: string) => void destination.write(toText(lines))
   const written = () =>
     new Promise<boolean>(resolve => {
-      destination.flush(() => resolve(true))
+      destination.flush(error => resolve(!error))
       setTimeout(resolve, lastWriteMs, false).unref()
     })
   return {
     logger: pino({ level, base: null }, { write }),
     write,
+    lostLines: () => lostLines,
     written,
-    exit(code) {
-      written().then(isWritten => {
-        isStalled = !isWritten
-        process.exit(code)
-      })
-    },
+    exit: code => void written().then(() => process.exit(code)),
   }
+}
+
+/** The priorities of syslog, by pino's levels. */
+const priorities: Readonly<Record<string, number>> = { 60: 2, 50: 3, 40: 4, 30: 6, 20: 7, 10: 7 }
+
+/** Puts the priority before each line, as systemd's journal reads it (sd-daemon(3)). */
+export function journalLines(lines: string): string {
+  return lines.replaceAll(/^\{"level":(\d+)/gm, (start, level) => `<${priorities[level]}>${start}`)
 }
 
 /**

@@ -14,6 +14,7 @@ export const metrics = {
   plant_store_announcements_given_up: ['gauge', 'Those that failed for three days: kept for the operator.'],
   plant_store_announcements_missed_total: ['counter', 'Those never made because too many waited.'],
   plant_store_deliveries_total: ['counter', 'Attempts to deliver, by webhook and outcome.'],
+  plant_store_log_lines_lost_total: ['counter', 'Lines of the log that could not be written in time.'],
   nodejs_eventloop_lag_mean_seconds: ['gauge', 'Mean lateness of the event loop since the last scrape.'],
   nodejs_eventloop_lag_p99_seconds: ['gauge', '99th percentile of the same.'],
   nodejs_eventloop_lag_max_seconds: ['gauge', 'Maximum of the same.'],

@@ -12,7 +12,7 @@ Settings come from the environment, among them:
   BASE_URL       the URL for clients, behind a proxy
   TRUST_PROXY    the proxies whose X-Forwarded-For is trusted
   LOG_LEVEL      fatal, error, warn, info, debug, trace or silent (info)
-  LOG_FORMAT     json, or pretty (the default on a terminal)
+  LOG_FORMAT     json, pretty (the default on a terminal) or journal
 
 docs/settings.md in the repository lists all settings. Requests need an access token: see plant-store token create --help.`,
   )

@@ -1,0 +1,108 @@
+import { execFileSync } from 'node:child_process'
+import { once } from 'node:events'
+import { closeSync, constants, openSync, readSync } from 'node:fs'
+import { join } from 'node:path'
+import { freePort, launch, type Program, serverProgram, startServer, until } from '@plant-store/harness'
+import { temporaryFolder } from '@plant-store/harness/vitest'
+import { expect, onTestFinished, test } from 'vitest'
+import { journalLines, openLog } from '../src/signals/log.ts'
+
+const token = 'given-by-configuration'
+const headers = { authorization: `Bearer ${token}` }
+
+/** Starts our server, whose log nobody reads here, and waits until it serves. */
+async function serveUnread(redirection: string): Promise<Program & { url: string }> {
+  const port = await freePort()
+  const command = `exec "$0" "$@" ${redirection}`
+  const program = launch(['/bin/sh', '-c', command, process.execPath, serverProgram], {
+    folder: temporaryFolder(),
+    environment: { PORT: `${port}`, ACCESS_TOKENS: token, HTTP_THREADS: '1' },
+    keepsOutput: false,
+  })
+  const url = `http://127.0.0.1:${port}`
+  await until('it serves', async () => {
+    program.assertRunning()
+    return (await fetch(`${url}/healthz`)).ok
+  })
+  return { ...program, url }
+}
+
+async function ask(url: string, count: number): Promise<void> {
+  for (let asked = 0; asked < count; asked += 100)
+    await Promise.all(Array.from({ length: 100 }, () => fetch(`${url}/plants/1`, { headers })))
+}
+
+test.each([
+  ['on a full disk', '> /dev/full'],
+  ['that was closed', '>&-'],
+])('a log %s holds up neither a request nor a stop', async (_, redirection) => {
+  await using server = await serveUnread(redirection)
+  await ask(server.url, 100)
+  const begunAt = performance.now()
+  expect(await server.end()).toBe(0)
+  expect(performance.now() - begunAt).toBeLessThan(5_000)
+  expect(server.errors()).toBe('')
+})
+
+test('a log whose reader has gone holds up neither a request nor a stop', async () => {
+  await using server = await startServer({ environment: { ACCESS_TOKENS: token } })
+  server.process.stdout.destroy()
+  await ask(server.url, 100)
+  expect(await server.end()).toBe(0)
+  expect(server.errors()).toBe('')
+})
+
+test('a log whose reader stalls holds up neither a request nor a stop', async () => {
+  await using server = await serveUnread('')
+  await ask(server.url, 3_000)
+  const exited = once(server.process, 'exit')
+  server.process.kill('SIGTERM')
+  expect(await exited).toEqual([0, null])
+})
+
+test('lines that cannot be written wait, up to a bound, and are counted beyond it', async () => {
+  const fd = openSync('/dev/full', 'w')
+  onTestFinished(() => closeSync(fd))
+  const log = openLog({ level: 'info', fd })
+  const line = `${'x'.repeat(1023)}\n`
+  log.write(line.repeat(4096))
+  expect(log.lostLines()).toBe(0)
+  log.write(line.repeat(3))
+  log.logger.info('one more')
+  expect(log.lostLines()).toBe(4)
+  expect(await log.written()).toBe(false)
+})
+
+test('lines that could not be written are written once there is room', async () => {
+  const path = join(temporaryFolder(), 'pipe')
+  execFileSync('mkfifo', [path])
+  const reader = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
+  const fd = openSync(path, constants.O_WRONLY | constants.O_NONBLOCK)
+  onTestFinished(() => closeSync(fd))
+  closeSync(reader)
+  const log = openLog({ level: 'info', fd })
+  log.write('first\n')
+  expect(await log.written()).toBe(false)
+  const next = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
+  onTestFinished(() => closeSync(next))
+  log.write('second\n')
+  expect(await log.written()).toBe(true)
+  const read = Buffer.alloc(100)
+  expect(read.toString('utf8', 0, readSync(next, read))).toBe('first\nsecond\n')
+})
+
+test('the journal gets the priority of each line', () => {
+  const lines = [10, 20, 30, 40, 50, 60].map(level => `{"level":${level},"msg":"{\\"level\\":30"}\n`)
+  const written = journalLines(lines.join('')).split('\n')
+  expect(written.map(line => line.slice(0, 4))).toEqual(['<7>{', '<7>{', '<6>{', '<4>{', '<3>{', '<2>{', ''])
+  expect(written.map(line => `${line.slice(3)}\n`).slice(0, -1)).toEqual(lines)
+})
+
+test('a start that fails ends, although its log is on a full disk', async () => {
+  await using program = launch(
+    ['/bin/sh', '-c', 'exec "$0" "$@" > /dev/full', process.execPath, serverProgram],
+    { folder: temporaryFolder(), environment: { DATABASE_URL: 'postgres://127.0.0.1:1/plants' } },
+  )
+  expect(await program.ended).toBe(1)
+  expect(program.errors()).toMatch(/^plant-store: DATABASE_URL: [^\n]+\n$/)
+})
