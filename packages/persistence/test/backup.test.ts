@@ -32,9 +32,9 @@ import {
   restoreStore,
   StoreInUseError,
 } from '@plant-store/persistence'
-import { schemaVersion } from '@plant-store/persistence/testing'
 import Database from 'better-sqlite3'
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
+import { schemaVersion } from '../src/migrations.ts'
 
 let folder: string
 let file: string

@@ -1,18 +1,17 @@
 import { MessageChannel, type MessagePort } from 'node:worker_threads'
 import { onTestFinished, test, vi } from 'vitest'
 import type { Change } from '../src/group-commit.ts'
-import { createCollector } from '../src/sqlite/collector.ts'
-import type { WriterLane } from '../src/sqlite/writer.ts'
+import { type Collected, createCollector, type WriterQueue } from '../src/sqlite/collector.ts'
 
 const singleRowsMax = 10
 
-/** Returns a collector, and the two lanes of one thread to the writer. */
-function openLanes() {
-  const ports = new Map<MessagePort, WriterLane>()
-  const open = (lane: WriterLane) => {
+/** Returns a collector, and the two queues of one thread to the writer. */
+function openQueues() {
+  const ports = new Map<MessagePort, WriterQueue>()
+  const open = (queue: WriterQueue) => {
     const { port1: far, port2: near } = new MessageChannel()
     onTestFinished(() => far.close())
-    ports.set(near, lane)
+    ports.set(near, queue)
     return { near, send: (name: string, changes = 1) => far.postMessage(batchOf(name, changes)) }
   }
   return { bulk: open('bulk'), single: open('single'), collect: createCollector(ports, singleRowsMax) }
@@ -22,18 +21,20 @@ const batchOf = (name: string, changes = 1): Change[] =>
   Array.from({ length: changes }, () => ['removeToken', name])
 
 /** Goes through the batches as a transaction does, and returns their names. */
-function run(batches: Iterable<readonly Change[]>, meanwhile: (name: unknown) => void = () => {}): unknown[] {
-  return Array.from(batches, ([first]) => {
-    const name = first?.[1]
+function run({ next }: Pick<Collected, 'next'>, meanwhile: (name: unknown) => void = () => {}): unknown[] {
+  const names: unknown[] = []
+  for (let batch = next(); batch !== undefined; batch = next()) {
+    const name = batch[0]?.[1]
+    names.push(name)
     meanwhile(name)
-    return name
-  })
+  }
+  return names
 }
 
 test('a transaction takes what waits when it begins and what arrives during its statements', ({ expect }) => {
-  const { single, collect } = openLanes()
+  const { single, collect } = openQueues()
   single.send('waits')
-  const { batches, taken } = collect(single.near, batchOf('first'))
+  const { taken, ...batches } = collect(single.near, batchOf('first'))
   // Without a single step of the transaction: if it cannot begin, these fail with it.
   expect(taken).toHaveLength(2)
   single.send('arrives before')
@@ -44,23 +45,23 @@ test('a transaction takes what waits when it begins and what arrives during its 
   expect(taken).toEqual(names.map(() => ({ port: single.near, changes: 1 })))
   single.send('arrives during COMMIT')
   expect(taken).toHaveLength(4)
-  expect(run(collect(single.near, batchOf('next')).batches)).toEqual(['next', 'arrives during COMMIT'])
+  expect(run(collect(single.near, batchOf('next')))).toEqual(['next', 'arrives during COMMIT'])
 })
 
 test('single changes overtake bulk ones', ({ expect }) => {
-  const { bulk, single, collect } = openLanes()
+  const { bulk, single, collect } = openQueues()
   for (const name of ['bulk 1', 'bulk 2']) bulk.send(name)
   for (const name of ['single 1', 'single 2']) single.send(name)
-  const { batches } = collect(single.near, batchOf('first'))
+  const batches = collect(single.near, batchOf('first'))
   expect(run(batches)).toEqual(['first', 'single 1', 'single 2', 'bulk 1'])
 })
 
 test('a full transaction takes no further single changes, and still bulk ones', ({ expect }) => {
-  const { bulk, single, collect } = openLanes()
+  const { bulk, single, collect } = openQueues()
   single.send('last')
   single.send('too late')
   bulk.send('bulk')
-  const { batches } = collect(single.near, batchOf('first', singleRowsMax - 1))
+  const batches = collect(single.near, batchOf('first', singleRowsMax - 1))
   expect(run(batches)).toEqual(['first', 'last', 'bulk'])
 })
 
@@ -70,10 +71,10 @@ test('within a second of a single change a transaction takes one bulk batch, and
   let now = 0
   const clock = vi.spyOn(performance, 'now').mockImplementation(() => now)
   onTestFinished(() => clock.mockRestore())
-  const { bulk, single, collect } = openLanes()
+  const { bulk, single, collect } = openQueues()
   const takenWith = (port: MessagePort) => {
     for (let sent = 0; sent < 100; sent++) bulk.send('bulk', 100)
-    const { batches, taken, isShared } = collect(port, batchOf('first', 100))
+    const { taken, isShared, ...batches } = collect(port, batchOf('first', 100))
     run(batches)
     const rows = taken.reduce((sum, { changes }) => sum + changes, 0)
     return { rows, isShared }
@@ -86,5 +87,5 @@ test('within a second of a single change a transaction takes one bulk batch, and
   now += 1
   expect(takenWith(near)).toEqual({ rows: 8_000, isShared: false })
   now += 1_001
-  expect(run(collect(single.near, []).batches)).toEqual([undefined, 'bulk'])
+  expect(run(collect(single.near, []))).toEqual([undefined, 'bulk'])
 })

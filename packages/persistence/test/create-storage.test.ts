@@ -14,8 +14,8 @@ const database: StatementDatabase = {
   close() {},
 }
 
-/** A lane whose transactions end when they are released. */
-function lane() {
+/** A queue whose transactions end when they are released. */
+function queue() {
   const { promise, resolve } = Promise.withResolvers<void>()
   const run = async (batch: readonly unknown[]) => {
     await promise
@@ -24,8 +24,8 @@ function lane() {
   return { run, release: resolve }
 }
 
-test('changes of both lanes are pending until they have an outcome, and the database is closed after the last', async () => {
-  const [single, bulk] = [lane(), lane()]
+test('changes of both queues are pending until they have an outcome, and the database is closed after the last', async () => {
+  const [single, bulk] = [queue(), queue()]
   const events: string[] = []
   const close = () => void events.push('closed')
   const storage = createStorage({ ...database, runTransaction: single.run, runBulk: bulk.run, close })
@@ -46,8 +46,8 @@ test('changes of both lanes are pending until they have an outcome, and the data
   expect(storage.pending()).toBe(0)
 })
 
-test('a database without a bulk lane has one for all', async () => {
-  const single = lane()
+test('a database without a bulk queue has one for all', async () => {
+  const single = queue()
   const storage = createStorage({ ...database, runTransaction: single.run })
   const outcomes = [storage.plants.insert(plant(1)), storage.plants.insertAll?.([plant(2), plant(3)])]
   expect(storage.pending()).toBe(3)

@@ -3,7 +3,8 @@ import { MessageChannel, type MessagePort } from 'node:worker_threads'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { Change, Commit } from '../src/group-commit.ts'
-import { connectToWriter, type WriterAnswer } from '../src/sqlite/writer.ts'
+import type { WriterAnswer } from '../src/sqlite/writer.ts'
+import { connectToWriter } from '../src/sqlite/writer-client.ts'
 
 interface Waiting {
   readonly names: readonly number[]

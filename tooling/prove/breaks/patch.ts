@@ -19,9 +19,15 @@ export function patch(place: RegExp, replacement: string): void {
   }
   found.onmessage = ({ data }) => note(`${data}`)
   if (isMainThread) {
+    const nowhere = 'this break has no place in the program'
     setTimeout(() => {
-      if (modules.size === 0) throw new Error('this break has no place in the program')
+      if (modules.size === 0) throw new Error(nowhere)
     }, loadingMs).unref()
+    process.on('exit', () => {
+      if (modules.size > 0) return
+      console.error(nowhere)
+      process.exitCode = 1
+    })
   }
   registerHooks({
     load(url, context, nextLoad) {

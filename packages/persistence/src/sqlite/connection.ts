@@ -12,6 +12,14 @@ export function openConnection(file: string, options: Database.Options = {}): Da
   return connection
 }
 
+export function prepareAll<Name extends string>(
+  connection: Database.Database,
+  sqls: Readonly<Record<Name, string>>,
+): Record<Name, Database.Statement> {
+  const entries = Object.entries<string>(sqls).map(([name, sql]) => [name, connection.prepare(sql)])
+  return Object.fromEntries(entries)
+}
+
 /** Opens a connection whose every commit is fsynced. */
 export function openWriterConnection(file: string): Database.Database {
   return closeOnError(openConnection(file), connection => {

@@ -12,12 +12,12 @@ import type {
 } from '../storage.ts'
 import type { PlantRow } from '../tables.ts'
 import { inspectSqlite } from './backup.ts'
-import { closeOnError, detailedReasonOf, openConnection } from './connection.ts'
+import type { WriterQueue } from './collector.ts'
+import { closeOnError, detailedReasonOf, openConnection, prepareAll } from './connection.ts'
 import { migrateSqlite } from './migrate.ts'
 import { openSqliteSnapshot } from './snapshot.ts'
 import { statements } from './statements.ts'
-import { prepareAll } from './transaction.ts'
-import { connectToWriter, startWriter, unavailable, type Writer, type WriterLane } from './writer.ts'
+import { connectToWriter, startWriter, unavailable, type WriterClient } from './writer-client.ts'
 
 export function createSqliteEngine(file: string): Engine {
   return {
@@ -67,7 +67,7 @@ export function attachSqlite(
 
 function storageOn(
   reader: Database.Database,
-  { single, bulk }: Readonly<Record<WriterLane, Writer>>,
+  { single, bulk }: Readonly<Record<WriterQueue, WriterClient>>,
   limits: GroupCommitLimits,
   onStateChange: StorageObserver['onStateChange'],
 ): Storage {

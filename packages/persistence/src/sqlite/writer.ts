@@ -1,24 +1,17 @@
-import { once } from 'node:events'
-import { extname } from 'node:path'
-import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
-import { DomainError } from '@plant-store/domain'
+import { statSync } from 'node:fs'
+import type { MessagePort } from 'node:worker_threads'
+import type Database from 'better-sqlite3'
 import type { Change, Commit } from '../group-commit.ts'
 import type { Statements } from '../shared-statements.ts'
+import { type Collected, createCollector, type WriterQueue } from './collector.ts'
+import { checkpointAfter, checkpointPages, detailedReasonOf, isBusy, prepareAll } from './connection.ts'
 
-export interface WriterData {
-  readonly file: string
-  readonly lockTimeoutMs: number
+export interface WriterOptions {
   /** A transaction with this many single changes takes no further batch of them. */
   readonly batchRowsMax: number
   /** Compiled by the thread that has loaded Kysely, so that the writer need not. */
   readonly statements: Statements['change']
 }
-
-/** Sent by the thread that started the writer. */
-export type WriterCommand = { readonly connect: MessagePort; readonly lane: WriterLane } | 'close'
-
-/** Single changes overtake bulk ones, and wait for few of them. */
-export type WriterLane = 'single' | 'bulk'
 
 /** Sent to a MessagePort, batch by batch in order of arrival. */
 export type WriterAnswer =
@@ -29,93 +22,128 @@ export type WriterAnswer =
   /** To every MessagePort: why the writer cannot write, or `undefined` once it can again. */
   | { readonly outage: string | undefined }
 
-/** Starts the only thread that writes to a store. */
-export async function startWriter(
-  workerData: WriterData,
-): Promise<AsyncDisposable & { connect(lane: WriterLane): MessagePort }> {
-  // Its garbage is short-lived. V8's default is as much memory as for a thread that serves.
-  const resourceLimits = { maxYoungGenerationSizeMb: 8 }
-  // Tests run the sources. Threads of `apps/api` need no such choice, as programs are built first.
-  const thread = new Worker(new URL(`./writer-thread${extname(import.meta.url)}`, import.meta.url), {
-    workerData,
-    resourceLimits,
-  })
-  const tell = (command: WriterCommand, transfer: MessagePort[] = []) => thread.postMessage(command, transfer)
-  // Rejects with the reason why the thread could not open the store.
-  await once(thread, 'message')
-
-  return {
-    connect(lane) {
-      const { port1, port2 } = new MessageChannel()
-      tell({ connect: port2, lane }, [port2])
-      return port1
-    },
-    async [Symbol.asyncDispose]() {
-      const exited = once(thread, 'exit')
-      tell('close')
-      await exited
-    },
-  }
-}
-
-/** The writer as other threads use it. */
 export interface Writer {
-  /**
-   * Resolves to the affected rows once the changes are durable. If it rejects, all of them are stored, or none. Calls
-   * take effect in their order.
-   */
-  write(batch: readonly Change[]): Promise<readonly number[]>
-  /** Returns why nothing can be written, or `undefined`. */
-  outage(): string | undefined
+  /** Takes batches of changes from a MessagePort, and answers there. */
+  connect(port: MessagePort, queue: WriterQueue): void
+  /** Closes the connection and all MessagePorts. */
   close(): void
 }
 
-interface Batch extends PromiseWithResolvers<readonly number[]> {
-  readonly changes: number
-}
+const lookAtFilesEveryMs = 1_000
+/** The same while there are changes. Looking after every transaction would cost 6 % of the creates. */
+const filesSeenMaxAgeMs = 10
 
-export function connectToWriter(port: MessagePort, onCommit: (commit: Commit) => void = () => {}): Writer {
-  let outage: string | undefined
-  const batches: Batch[] = []
-  /** Batches of one transaction are answered together. */
-  const settle = (changes: number, outcome: (batch: Batch, from: number) => void) => {
-    for (let from = 0; from < changes; ) {
-      const batch = batches.shift() as Batch
-      outcome(batch, from)
-      from += batch.changes
+const displaced = 'its file was removed, moved or replaced: put it back, or stop the server'
+
+/**
+ * Returns the only writer of a store. Batches from all MessagePorts share a transaction: the more arrive, the less a
+ * change costs.
+ *
+ * After a failed transaction SQLite has rolled back its changes, but the log file may still hold all of them, and a
+ * crash would restore them. So the writer first commits a transaction of its own, which overwrites them. Until that
+ * succeeds, the store is in outage.
+ *
+ * SQLite goes on writing to a file that was removed, where everything is lost. So a transaction succeeds only if the
+ * files were seen in their place after it, or a few milliseconds before.
+ */
+export function createWriter(
+  connection: Database.Database,
+  { batchRowsMax, statements }: WriterOptions,
+): Writer {
+  const prepared = prepareAll(connection, statements)
+  // Reading it also opens the log, while the store is still in its place.
+  let userVersion = connection.pragma('user_version', { simple: true }) as bigint
+  const paths = [connection.name, `${connection.name}-wal`]
+  const openedFiles = paths.map(identify)
+  let filesSeenMs = performance.now()
+  const ports = new Map<MessagePort, WriterQueue>()
+  const collect = createCollector(ports, batchRowsMax)
+  let wasShared = false
+  let isInOutage = false
+
+  // Immediate: a transaction that begins with a read may be refused its first write without waiting for the lock.
+  const commit = connection.transaction(({ next }: Collected) => {
+    const affectedRows: number[][] = []
+    for (let batch = next(); batch !== undefined; batch = next())
+      affectedRows.push(
+        batch.map(([statement, ...parameters]) => prepared[statement].run(...parameters).changes),
+      )
+    return affectedRows
+  }).immediate
+
+  const answer = (port: MessagePort, message: WriterAnswer) => port.postMessage(message)
+
+  /** Commits a batch, and all that are collected with it, in one transaction. */
+  const write = (port: MessagePort, changes: readonly Change[]) => {
+    const collected = collect(port, changes)
+    const { taken, isShared } = collected
+    if (isShared !== wasShared) {
+      wasShared = isShared
+      checkpointAfter(connection, isShared ? checkpointPages.shared : checkpointPages.alone)
+    }
+    try {
+      const begun = performance.now()
+      const affectedRows = commit(collected)
+      const now = performance.now()
+      if (now - filesSeenMs > filesSeenMaxAgeMs && !areFilesInPlace()) throw new Error(displaced)
+      const changes = taken.reduce((sum, batch) => sum + batch.changes, 0)
+      for (const [index, { port }] of taken.entries()) {
+        const commit = index === 0 && { commit: { changes, ms: now - begun } }
+        answer(port, { affectedRows: affectedRows[index] as number[], ...commit })
+      }
+    } catch (error) {
+      const reason = detailedReasonOf(error)
+      if (!isBusy(error) && !recover()) setOutage(reason)
+      for (const { port, changes } of taken) answer(port, { reason, changes })
     }
   }
 
-  port.on('message', (answer: WriterAnswer) => {
-    if ('affectedRows' in answer) {
-      const { affectedRows, commit } = answer
-      if (commit !== undefined) onCommit(commit)
-      settle(affectedRows.length, (batch, from) =>
-        batch.resolve(affectedRows.slice(from, from + batch.changes)),
-      )
-    } else if ('reason' in answer) {
-      settle(answer.changes, batch => batch.reject(couldNotWrite(answer.reason)))
-    } else {
-      outage = answer.outage
+  const areFilesInPlace = () => {
+    const areInPlace = paths.every((path, index) => identify(path) === openedFiles[index])
+    if (areInPlace) filesSeenMs = performance.now()
+    return areInPlace
+  }
+
+  /** Commits a change of the one number that nothing else reads. Returns whether that worked. */
+  const recover = () => {
+    try {
+      userVersion = (userVersion + 1n) % 2n ** 31n
+      connection.pragma(`user_version = ${userVersion}`)
+      return areFilesInPlace()
+    } catch {
+      return false
     }
-  })
+  }
+
+  const setOutage = (reason: string | undefined) => {
+    isInOutage = reason !== undefined
+    for (const port of ports.keys()) answer(port, { outage: reason })
+  }
+
+  const looking = setInterval(() => {
+    if (!areFilesInPlace()) setOutage(displaced)
+    else if (isInOutage && recover()) setOutage(undefined)
+  }, lookAtFilesEveryMs).unref()
 
   return {
-    write(changes) {
-      if (outage !== undefined) return Promise.reject(couldNotWrite(outage))
-      const batch = { changes: changes.length, ...Promise.withResolvers<readonly number[]>() }
-      batches.push(batch)
-      port.postMessage(changes)
-      return batch.promise
+    connect(port, queue) {
+      ports.set(port, queue)
+      port.on('message', (changes: readonly Change[]) => write(port, changes))
+      port.on('close', () => ports.delete(port))
     },
-    outage: () => outage,
-    close: () => port.close(),
+    close() {
+      clearInterval(looking)
+      connection.close()
+      for (const port of ports.keys()) port.close()
+    },
   }
 }
 
-const couldNotWrite = (reason: string) => unavailable('the store could not write the change', reason)
-
-/** @param reason becomes the cause as an Error, since logs write out only errors */
-export function unavailable(message: string, reason: string): DomainError {
-  return new DomainError('store-unavailable', message, { cause: new Error(reason) })
+function identify(path: string): string | undefined {
+  try {
+    const { dev, ino } = statSync(path, { bigint: true })
+    return `${dev}:${ino}`
+  } catch {
+    return undefined
+  }
 }

@@ -1,0 +1,109 @@
+import { once } from 'node:events'
+import { extname } from 'node:path'
+import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
+import { DomainError } from '@plant-store/domain'
+import type { Change, Commit } from '../group-commit.ts'
+import type { WriterQueue } from './collector.ts'
+import type { WriterAnswer, WriterOptions } from './writer.ts'
+
+export interface WriterData extends WriterOptions {
+  readonly file: string
+  readonly lockTimeoutMs: number
+}
+
+/** Sent by the thread that started the writer. */
+export type WriterCommand = { readonly connect: MessagePort; readonly queue: WriterQueue } | 'close'
+
+/** Starts the only thread that writes to a store. */
+export async function startWriter(
+  workerData: WriterData,
+): Promise<AsyncDisposable & { connect(queue: WriterQueue): MessagePort }> {
+  // Its garbage is short-lived. V8's default is as much memory as for a thread that serves.
+  const resourceLimits = { maxYoungGenerationSizeMb: 8 }
+  // Tests run the sources. Threads of `apps/api` need no such choice, as programs are built first.
+  const thread = new Worker(new URL(`./writer-thread${extname(import.meta.url)}`, import.meta.url), {
+    workerData,
+    resourceLimits,
+  })
+  const tell = (command: WriterCommand, transfer: MessagePort[] = []) => thread.postMessage(command, transfer)
+  // Rejects with the reason why the thread could not open the store.
+  await once(thread, 'message')
+
+  return {
+    connect(queue) {
+      const { port1, port2 } = new MessageChannel()
+      tell({ connect: port2, queue }, [port2])
+      return port1
+    },
+    async [Symbol.asyncDispose]() {
+      const exited = once(thread, 'exit')
+      tell('close')
+      await exited
+    },
+  }
+}
+
+/** The writer as other threads use it. */
+export interface WriterClient {
+  /**
+   * Resolves to the affected rows once the changes are durable. If it rejects, all of them are stored, or none. Calls
+   * take effect in their order.
+   */
+  write(batch: readonly Change[]): Promise<readonly number[]>
+  /** Returns why nothing can be written, or `undefined`. */
+  outage(): string | undefined
+  close(): void
+}
+
+interface Batch extends PromiseWithResolvers<readonly number[]> {
+  readonly changes: number
+}
+
+export function connectToWriter(
+  port: MessagePort,
+  onCommit: (commit: Commit) => void = () => {},
+): WriterClient {
+  let outage: string | undefined
+  const batches: Batch[] = []
+  /** Batches of one transaction are answered together. */
+  const settle = (changes: number, outcome: (batch: Batch, from: number) => void) => {
+    for (let from = 0; from < changes; ) {
+      const batch = batches.shift() as Batch
+      outcome(batch, from)
+      from += batch.changes
+    }
+  }
+
+  port.on('message', (answer: WriterAnswer) => {
+    if ('affectedRows' in answer) {
+      const { affectedRows, commit } = answer
+      if (commit !== undefined) onCommit(commit)
+      settle(affectedRows.length, (batch, from) =>
+        batch.resolve(affectedRows.slice(from, from + batch.changes)),
+      )
+    } else if ('reason' in answer) {
+      settle(answer.changes, batch => batch.reject(couldNotWrite(answer.reason)))
+    } else {
+      outage = answer.outage
+    }
+  })
+
+  return {
+    write(changes) {
+      if (outage !== undefined) return Promise.reject(couldNotWrite(outage))
+      const batch = { changes: changes.length, ...Promise.withResolvers<readonly number[]>() }
+      batches.push(batch)
+      port.postMessage(changes)
+      return batch.promise
+    },
+    outage: () => outage,
+    close: () => port.close(),
+  }
+}
+
+const couldNotWrite = (reason: string) => unavailable('the store could not write the change', reason)
+
+/** @param reason becomes the cause as an Error, since logs write out only errors */
+export function unavailable(message: string, reason: string): DomainError {
+  return new DomainError('store-unavailable', message, { cause: new Error(reason) })
+}

@@ -1,1 +1,0 @@
-export { schemaVersion } from '../migrations.ts'

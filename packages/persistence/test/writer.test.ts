@@ -1,0 +1,82 @@
+import { once } from 'node:events'
+import { renameSync } from 'node:fs'
+import { join } from 'node:path'
+import { MessageChannel } from 'node:worker_threads'
+import { parsePlant } from '@plant-store/domain'
+import { openStorage } from '@plant-store/persistence'
+import { afterEach, expect, onTestFinished, test, vi } from 'vitest'
+import type { Change } from '../src/group-commit.ts'
+import { openWriterConnection } from '../src/sqlite/connection.ts'
+import { statements } from '../src/sqlite/statements.ts'
+import { createWriter } from '../src/sqlite/writer.ts'
+import { fromPlant } from '../src/tables.ts'
+import { temporaryFolder } from './store-folder.ts'
+
+afterEach(() => void vi.useRealTimers())
+
+/** A writer in this thread, and the far ends of two threads that send to it. */
+async function open() {
+  const file = join(temporaryFolder(), 'plants.db')
+  await (await openStorage({ url: `file:${file}` }))[Symbol.asyncDispose]()
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+  const connection = openWriterConnection(file)
+  const writer = createWriter(connection, { batchRowsMax: 10, statements: statements.change })
+  onTestFinished(() => writer.close())
+  const connect = () => {
+    const { port1: port, port2 } = new MessageChannel()
+    writer.connect(port2, 'single')
+    return {
+      send: (...ids: number[]) => port.postMessage(ids.map(insertOf)),
+      answer: async () => (await once(port, 'message'))[0],
+    }
+  }
+  return { file, connection, threads: [connect(), connect()] as const }
+}
+
+const insertOf = (id: number): Change => [
+  'insertPlant',
+  ...fromPlant(parsePlant({ id: BigInt(id), name: 'a' })),
+]
+
+test('batches that wait together share a commit, which one thread is told of', async () => {
+  const { threads } = await open()
+  const [one, other] = threads
+  one.send(1, 2)
+  other.send(2, 3)
+  const answers = await Promise.all([one.answer(), other.answer()])
+  expect(answers.map(({ affectedRows }) => affectedRows)).toEqual([
+    [1, 1],
+    [0, 1],
+  ])
+  expect(answers.filter(({ commit }) => commit).map(({ commit }) => commit.changes)).toEqual([4])
+})
+
+test('after a failure that cannot be overwritten there is an outage for every thread, until it can', async () => {
+  const { connection, threads } = await open()
+  const [one, other] = threads
+  connection.pragma('query_only = on')
+  one.send(1)
+  const outage = { outage: expect.stringContaining('SQLITE_READONLY') }
+  expect(await Promise.all([one.answer(), other.answer()])).toEqual([outage, outage])
+  expect(await one.answer()).toEqual({ reason: outage.outage, changes: 1 })
+
+  vi.advanceTimersByTime(1_000)
+  connection.pragma('query_only = off')
+  vi.advanceTimersByTime(1_000)
+  expect(await Promise.all([one.answer(), other.answer()])).toEqual([
+    { outage: undefined },
+    { outage: undefined },
+  ])
+  one.send(1)
+  expect(await one.answer()).toMatchObject({ affectedRows: [1] })
+})
+
+test('an outage begins when the file is moved, and ends when it is back', async () => {
+  const { file, threads } = await open()
+  renameSync(file, `${file}-moved`)
+  vi.advanceTimersByTime(1_000)
+  expect(await threads[1].answer()).toEqual({ outage: expect.stringContaining('removed, moved or replaced') })
+  renameSync(`${file}-moved`, file)
+  vi.advanceTimersByTime(1_000)
+  expect(await threads[1].answer()).toEqual({ outage: undefined })
+})
