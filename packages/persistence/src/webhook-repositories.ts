@@ -10,6 +10,7 @@ import type {
 import type { Change } from './group-commit.ts'
 import type { StatementRunner } from './repositories.ts'
 import { milliseconds, type PlantRow, toPlant, toVersion } from './tables.ts'
+import { setBackMsMin } from './webhook-statements.ts'
 
 interface WebhookRow {
   id: WebhookId
@@ -21,6 +22,8 @@ interface WebhookRow {
   failures: bigint
   failing_since: bigint | null
   failing_for_ms: bigint
+  /** Negative unless the clock was set back. */
+  set_back_ms: bigint
   lease: string
 }
 
@@ -76,6 +79,7 @@ export function createWebhookRepositories({
     outbox: {
       async claim({ leaseMs, rowsMax, textBytesMax }) {
         for (const row of await read<WebhookRow>('dueWebhooks')) {
+          if (row.set_back_ms > setBackMsMin) while (await change('hastenRetries', row.id));
           const lease = crypto.randomUUID()
           if (!(await change('leaseWebhook', row.id, row.lease, lease, BigInt(leaseMs)))) continue
           const due = await read<DeliveryRow>('dueDeliveries', row.id, rowsMax, textBytesMax)

@@ -26,6 +26,9 @@ export const sqliteWebhooks: WebhookDialect = {
 /** Rows in one step of a change without a natural limit, so that others can change the store in between. */
 const sweepRowsMax = 2_000
 
+/** A lease this far in the future shows that the clock was set back: times before that mean nothing. */
+export const setBackMsMin = 60_000
+
 /** Returns the statements of webhooks and deliveries. The values are placeholders, and each `given` names its own. */
 export function webhookStatements(db: Kysely<Tables>, { now, announce, given, affected }: WebhookDialect) {
   const compiled = <Name extends string>(statements: Record<Name, RawBuilder<unknown>>) => {
@@ -37,8 +40,10 @@ export function webhookStatements(db: Kysely<Tables>, { now, announce, given, af
   }
   const webhooks = sql`
     select id, url, allows_private, created_at, secret, is_paused, failures, failing_since, lease,
-      coalesce(${now} - failing_since, 0) as failing_for_ms
+      coalesce(${now} - failing_since, 0) as failing_for_ms, leased_at - ${now} as set_back_ms
     from webhooks`
+  const wasSetBack = sql`leased_at > ${now} + ${sql.lit(setBackMsMin)}`
+  const firstDue = sql`(select min(next_at) from outbox where webhook = webhooks.id and next_at >= 0)`
   const due = sql`next_at <= ${now}`
   const deliveries = sql`select position, version, id, name, tag, added_at, attempts, next_at, reason from outbox`
   const givenUpFirst = sql`order by next_at is not null, position`
@@ -55,8 +60,8 @@ export function webhookStatements(db: Kysely<Tables>, { now, announce, given, af
       /** Webhooks that may be leased now, the longest without a lease first. */
       dueWebhooks: sql`
         ${webhooks}
-        where is_paused = 0 and next_claim_at <= ${now} and leased_until <= ${now}
-          and (select min(next_at) from outbox where webhook = webhooks.id and next_at >= 0) <= ${now}
+        where is_paused = 0 and case when ${wasSetBack} then ${firstDue} is not null
+          else next_claim_at <= ${now} and leased_until <= ${now} and ${firstDue} <= ${now} end
         order by leased_at, created_at limit 10`,
       /** Retries first. Ends at the size in the last parameter. */
       dueDeliveries: sql`
@@ -95,7 +100,7 @@ export function webhookStatements(db: Kysely<Tables>, { now, announce, given, af
       leaseWebhook: update(
         sql`lease = given.lease, leased_at = ${now}, leased_until = ${now} + given.lease_ms`,
         given({ id: 'text', lease_before: 'text', lease: 'text', lease_ms: 'bigint' }),
-        sql`webhooks.lease = given.lease_before and is_paused = 0 and leased_until <= ${now}`,
+        sql`webhooks.lease = given.lease_before and is_paused = 0 and (leased_until <= ${now} or ${wasSetBack})`,
       ),
       releaseWebhook: update(
         sql`
@@ -123,6 +128,11 @@ export function webhookStatements(db: Kysely<Tables>, { now, announce, given, af
           with named as (select id from ${webhook})
           select position from outbox where webhook in (select id from named) and next_at > 0
           union all select position from outbox where webhook in (select id from named) and next_at is null
+          limit ${sql.lit(sweepRowsMax)}
+        ) ${affected('webhook')}`,
+      hastenRetries: sql`
+        update outbox set next_at = 0 where position in (
+          select position from outbox where webhook in (select id from ${webhook}) and next_at > 0
           limit ${sql.lit(sweepRowsMax)}
         ) ${affected('webhook')}`,
       removeDeliveries: sql`

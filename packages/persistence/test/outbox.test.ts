@@ -1,5 +1,5 @@
 import { openStorage, type Storage } from '@plant-store/persistence'
-import type { WebhookId } from '@plant-store/webhooks'
+import type { Claim, WebhookId } from '@plant-store/webhooks'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Change } from '../src/group-commit.ts'
 import { statements as postgresStatements } from '../src/postgres/statements.ts'
@@ -149,6 +149,52 @@ describe.each(Object.entries(subjects).filter(([name]) => name !== 'SQLite with 
       await expect(plants.saveAll?.([plant(1), plant(2)], { announce: false })).rejects.toThrow()
       await plants.insert(plant(4))
       expect(await announced(storage)).toEqual(['4 plant 4'])
+    })
+
+    test('a clock that is set back silences no webhook, and holds back nothing that failed', async () => {
+      await addWebhook(storage)
+      for (const n of [1, 2, 3]) await storage.plants.insert(plant(n))
+      const limits = { leaseMs: 60_000, rowsMax: 10, textBytesMax: 1_000 }
+      const claimed = async () => {
+        const claim = await storage.outbox.claim(limits)
+        return (
+          claim && {
+            claim,
+            plants: claim.deliveries.map(({ event, attempts }) => [event.plant.id, attempts]),
+          }
+        )
+      }
+      // As if the clock had been a day ahead until now.
+      const setBack = async () => {
+        const ahead = ['leased_at', 'leased_until', 'next_claim_at'].map(
+          each => `${each} = ${each} + 86400000`,
+        )
+        await store.ask(`update webhooks set ${ahead.join()} returning 1`)
+        await store.ask('update outbox set next_at = next_at + 86400000 where next_at > 0 returning 1')
+      }
+      const { claim } = (await claimed()) ?? {}
+      const [first, second] = claim?.deliveries ?? []
+      const failed = {
+        id: second?.id as bigint,
+        reason: 'answered 500',
+        retryInMs: 3_600_000,
+        claimInMs: 300_000,
+      }
+      await storage.outbox.settle(claim as Claim, { delivered: [first?.id as bigint], failed })
+      expect(await claimed()).toBeUndefined()
+      await setBack()
+      expect((await claimed())?.plants).toEqual([
+        [2n, 1],
+        [3n, 0],
+      ])
+      // A lease that nobody returned.
+      expect(await claimed()).toBeUndefined()
+      await setBack()
+      expect((await claimed())?.plants).toEqual([
+        [2n, 1],
+        [3n, 0],
+      ])
+      expect(await claimed()).toBeUndefined()
     })
 
     test('several processes share the webhooks, and never have one at the same time', async () => {

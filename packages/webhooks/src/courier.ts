@@ -1,5 +1,5 @@
 import { setTimeout } from 'node:timers/promises'
-import { isDomainError } from '@plant-store/domain'
+import { isDomainError, textBytes } from '@plant-store/domain'
 import { writeJsonRecord } from '@plant-store/json'
 import type { Claim, Delivery, FailedAttempt, Outbox } from './outbox.ts'
 import { signedHeaders } from './signature.ts'
@@ -16,8 +16,11 @@ export const courierLimits = {
   /** The last time in a claim to begin a delivery. */
   claimTimeMs: 15 * second,
   claimRowsMax: 100,
-  claimTextBytesMax: 1024 * 1024,
-  webhooksAtOnce: 16,
+  claimTextBytesMax: 64 * 1024,
+  /** Each has its own turn, so that none waits for one that hangs. */
+  webhooksMax: 100,
+  /** The texts of all claims under way. One claim can exceed it, by one plant. */
+  heldTextBytesMax: 16 * 1024 * 1024,
   /** After each failed attempt but the last: three days in total. */
   retryDelaysMs: [5 * second, 5 * minute, 30 * minute, ...[2, 5, 10, 14, 18, 24].map(hours => hours * hour)],
   /** The longest pause of a failing webhook. Pauses begin at a second and double. */
@@ -58,7 +61,10 @@ export interface CourierOptions {
   readonly post: (post: Post) => Promise<number>
   readonly report: (report: CourierReport) => void
   readonly limits?: Partial<CourierLimits>
+  /** The time of day, for signatures. */
   readonly now?: () => number
+  /** Milliseconds of a clock that nobody sets. */
+  readonly elapsed?: () => number
   /** Resolves after this time, or once the signal is aborted. */
   readonly wait?: (ms: number, signal: AbortSignal) => Promise<void>
 }
@@ -81,6 +87,7 @@ export function createCourier({
   post,
   report,
   now = Date.now,
+  elapsed = () => performance.now(),
   wait = (ms, signal) => setTimeout(ms, undefined, { signal }).catch(() => {}),
   ...given
 }: CourierOptions): (signals: CourierSignals) => Promise<void> {
@@ -96,7 +103,7 @@ export function createCourier({
     const delivered: bigint[] = []
     let failed: FailedAttempt | undefined
     for (const delivery of claim.deliveries) {
-      if (stop.aborted || now() - askedAt >= limits.claimTimeMs) break
+      if (stop.aborted || elapsed() - askedAt >= limits.claimTimeMs) break
       const outcome = await attempt(claim, delivery, abort)
       if (outcome === 'received') delivered.push(delivery.id)
       else if (outcome === 'gone') {
@@ -168,23 +175,29 @@ export function createCourier({
   return async signals => {
     const { stop } = signals
     const underWay = new Set<Promise<void>>()
-    let countAt = now()
+    let heldTextBytes = 0
+    let countAt = elapsed()
     while (!stop.aborted) {
-      if (now() >= countAt) {
-        countAt = now() + limits.countEveryMs
+      if (elapsed() >= countAt) {
+        countAt = elapsed() + limits.countEveryMs
         await limitOutbox().catch(passOverOutage)
       }
-      const isBusy = underWay.size >= limits.webhooksAtOnce
+      const isBusy = underWay.size >= limits.webhooksMax || heldTextBytes >= limits.heldTextBytesMax
       // The lease begins after this time, however late the claim arrives.
-      const askedAt = now()
+      const askedAt = elapsed()
       const claim = isBusy ? undefined : await outbox.claim(claimLimits).catch(passOverOutage)
       if (claim === undefined) {
         await Promise.race([wait(limits.pollMs, stop), ...underWay])
         continue
       }
+      const bytes = claim.deliveries.reduce((sum, { event }) => sum + textBytes(event.plant), 0)
+      heldTextBytes += bytes
       const round = deliver(claim, askedAt, signals)
         .catch(passOverOutage)
-        .finally(() => underWay.delete(round))
+        .finally(() => {
+          heldTextBytes -= bytes
+          underWay.delete(round)
+        })
       underWay.add(round)
     }
     await Promise.all(underWay)

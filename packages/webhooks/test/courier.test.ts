@@ -209,6 +209,50 @@ test('a listener that hangs holds up no other, and its webhook has one delivery 
   await running
 })
 
+test('many listeners that hang hold up no other', async () => {
+  const hang = Promise.withResolvers<number>()
+  const world = createVirtualWorld(url => (url.includes('hangs') ? hang.promise : 200))
+  for (let n = 0; n < 40; n++) await world.addWebhook(`hangs-${n}`)
+  await world.addWebhook('shop')
+  for (const plant of plants(3)) world.announce(added(plant))
+  const running = world.runUntil(() => world.clock.ms >= minuteMs)
+  while (world.clock.ms < secondMs) await turn()
+  expect(world.attempts.filter(({ url }) => url.includes('shop'))).toHaveLength(3)
+  hang.resolve(200)
+  await running
+})
+
+test('waits with further claims while those under way hold too much text', async () => {
+  const hang = Promise.withResolvers<number>()
+  const world = createVirtualWorld(() => hang.promise, { heldTextBytesMax: 14 })
+  for (const name of ['a', 'b', 'c']) await world.addWebhook(name)
+  // Of seven bytes.
+  world.announce(added(1n))
+  const running = world.runUntil(() => world.clock.ms >= 30 * secondMs)
+  while (world.clock.ms < 10 * secondMs) await turn()
+  expect(world.attempts).toHaveLength(2)
+  hang.resolve(200)
+  await running
+  expect(world.attempts).toHaveLength(3)
+})
+
+test('a clock that is set back keeps it neither from counting what waits nor from ending a claim', async () => {
+  const world = createVirtualWorld(
+    async () => {
+      world.clock.ms += 5 * secondMs
+      world.clock.aheadMs -= dayMs
+      return 200
+    },
+    { outboxRowsMax: 10 },
+  )
+  await world.addWebhook('shop')
+  for (const plant of plants(30)) world.announce(added(plant))
+  await world.runUntil(() => world.attempts.length === 30)
+  const counts = world.reports.flatMap(report => (report.event === 'delivered' ? [report.count] : []))
+  expect(counts).toEqual(Array(10).fill(3))
+  expect(world.reports.map(({ event }) => event)).toContain('no-longer-full')
+})
+
 test('serves its limit of webhooks at once, and no more', async () => {
   let underWay = 0
   let most = 0
@@ -219,7 +263,7 @@ test('serves its limit of webhooks at once, and no more', async () => {
       underWay--
       return 200
     },
-    { webhooksAtOnce: 3 },
+    { webhooksMax: 3 },
   )
   for (const name of ['a', 'b', 'c', 'd', 'e']) await world.addWebhook(name)
   for (const plant of plants(20)) world.announce(added(plant))

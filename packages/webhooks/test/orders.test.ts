@@ -62,7 +62,7 @@ test('every plant is delivered to every webhook, by one courier at a time, whate
         outbox: outboxOf(courier),
         webhooks: memory.webhooks,
         report: () => {},
-        now: () => clock.ms,
+        elapsed: () => clock.ms,
         async wait(ms) {
           await scheduler.schedule(Promise.resolve())
           if (dead.has(courier)) return never

@@ -51,6 +51,7 @@ export function createVirtualWorld(
     report: report => reports.push(report),
     limits,
     now: () => clock.ms + clock.aheadMs,
+    elapsed: () => clock.ms,
     async wait(ms) {
       await new Promise(setImmediate)
       if (until()) stop.abort()

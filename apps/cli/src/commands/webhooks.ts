@@ -1,12 +1,15 @@
 import { Command, InvalidArgumentError } from '@commander-js/extra-typings'
 import { openStorage, type Storage } from '@plant-store/persistence'
-import { mintSecret, mintWebhookId, parseWebhookUrl, type WebhookId } from '@plant-store/webhooks'
+import {
+  courierLimits,
+  mintSecret,
+  mintWebhookId,
+  parseWebhookUrl,
+  type WebhookId,
+} from '@plant-store/webhooks'
 import { exitCodes, Failure } from '../failure.ts'
 import { existingStoreUrl, storeUrl } from '../store-in-environment.ts'
 import { duration, grouped, jsonOption, minute, print, table } from '../terminal/output.ts'
-
-/** Each costs a row for every new plant. */
-const webhooksMax = 100
 
 const addWebhook = new Command('add')
   .description('Add a webhook and print its secret. This is the only time that it is shown.')
@@ -16,6 +19,7 @@ const addWebhook = new Command('add')
   .action(async (text, { allowPrivate, json }) => {
     const url = webhookUrl(text, allowPrivate)
     await using storage = await openStorage({ url: storeUrl() })
+    const { webhooksMax } = courierLimits
     if ((await storage.webhooks.list()).length >= webhooksMax)
       throw new Failure(`there are ${webhooksMax} webhooks already: remove one`)
     const [id, secret] = [mintWebhookId(), mintSecret()]
