@@ -1,6 +1,24 @@
 import { defineConfig } from 'vitest/config'
+import { freshBuild } from '../vitest.config.ts'
+
+const released = ['test/{folder,image,unit}.test.ts']
+const installed = ['test/{garden,packages,program}.test.ts']
+// They pack, install and build.
+const patient = { testTimeout: 240_000, hookTimeout: 180_000 }
 
 export default defineConfig({
-  // Makes a release.
-  test: { globalSetup: 'src/build.ts', testTimeout: 60_000, hookTimeout: 120_000 },
+  test: {
+    projects: [
+      { test: { ...patient, name: 'released', include: released, globalSetup: 'test/build.ts' } },
+      {
+        test: {
+          ...patient,
+          name: 'installed',
+          include: installed,
+          globalSetup: [freshBuild, 'test/install.ts'],
+        },
+      },
+      { test: { ...patient, name: 'sources', include: ['test/{clone,generators}.test.ts'] } },
+    ],
+  },
 })

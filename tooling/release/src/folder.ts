@@ -14,7 +14,7 @@ import { dirname, join } from 'node:path'
 import { temporaryFolder } from '@plant-store/harness'
 import { bundledParts, npmPart, type Part, toSbom, toTerms } from './inventory.ts'
 import { debianPackageOf, librariesOf } from './libraries.ts'
-import { run, runPnpm } from './run.ts'
+import { pnpmCommand, run } from './run.ts'
 
 const root = join(import.meta.dirname, '../../..')
 const packageFolder = join(root, 'apps/cli')
@@ -67,7 +67,8 @@ function folderOf(name: string, user: string): string {
 function unpackPackage(folder: string): void {
   using packed = temporaryFolder()
   // It is built already. Building again would overwrite files that other tests run.
-  runPnpm('--dir', packageFolder, '--config.ignore-scripts=true', 'pack', '--pack-destination', packed.path)
+  const pack = ['--config.ignore-scripts=true', 'pack', '--pack-destination', packed.path]
+  run(...pnpmCommand, '--dir', packageFolder, ...pack)
   const [tarball = ''] = globSync('*.tgz', { cwd: packed.path })
   mkdirSync(folder)
   run('tar', '-xzf', join(packed.path, tarball), '-C', folder, '--strip-components=1')

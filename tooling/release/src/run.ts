@@ -2,11 +2,22 @@ import { execFileSync } from 'node:child_process'
 
 /** Returns the standard output of a program. Its standard error is shown. */
 export function run(program: string, ...args: readonly string[]): string {
-  return execFileSync(program, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] })
+  return runIn('.', program, ...args)
 }
 
-/** Runs the pnpm that started this process, a program or a script. */
-export function runPnpm(...args: readonly string[]): string {
-  const { npm_execpath: pnpm = 'pnpm' } = process.env
-  return /\.[cm]?js$/.test(pnpm) ? run(process.execPath, pnpm, ...args) : run(pnpm, ...args)
+/** Returns the standard output of a program that runs in a folder. */
+export function runIn(folder: string, program: string, ...args: readonly string[]): string {
+  const maxBuffer = Number.POSITIVE_INFINITY
+  return execFileSync(program, args, {
+    cwd: folder,
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'inherit'],
+    maxBuffer,
+  })
 }
+
+const { npm_execpath: pnpm = 'pnpm' } = process.env
+/** The pnpm that started this process, a program or a script. */
+export const pnpmCommand: readonly [string, ...string[]] = /\.[cm]?js$/.test(pnpm)
+  ? [process.execPath, pnpm]
+  : [pnpm]

@@ -4,9 +4,9 @@ import { basename, join } from 'node:path'
 import { temporaryFolder as disposableFolder, launch, startServer } from '@plant-store/harness'
 import { needs, temporaryFolder } from '@plant-store/harness/vitest'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { buildRelease } from '../src/build.ts'
 import { platform } from '../src/folder.ts'
 import { librariesOf } from '../src/libraries.ts'
+import { buildRelease } from './build.ts'
 import {
   canRelease,
   copyInto,

@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { freePort, launch, startServer } from '@plant-store/harness'
 import { needs, temporaryFolder } from '@plant-store/harness/vitest'
 import { expect, test } from 'vitest'
-import { hasUmoci } from '../src/build.ts'
 import { run as runHere } from '../src/run.ts'
+import { hasUmoci } from './build.ts'
 import { canRelease, get, mayNotUnshare, mayUnshare, post, releasedFile } from './machine.ts'
 
 const uid = 10_001

@@ -136,7 +136,7 @@ describe('on a fresh clone', () => {
   })
 
   test('the server starts, without a registry, and stops when pnpm is told to', async () => {
-    const environment = { ...offline, PORT: '0' }
+    const environment = { ...offline, PORT: '0', DATABASE_URL: 'file:data/served.db' }
     const { child, written, ended } = startPnpm(['start'], folder, environment)
     while (!written.stdout.includes('"listening"')) {
       const next = await Promise.race([once(child.stdout, 'data'), ended])

@@ -1,14 +1,11 @@
-import { cp, readFile } from 'node:fs/promises'
-import { createRequire } from 'node:module'
+import { cpSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { contractCases, createClient, createRecorder, type StoreTokens } from '@plant-store/contract'
 import { launch, until } from '@plant-store/harness'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
-import { install } from '../src/install.ts'
+import { install, versionOf } from './install.ts'
 
 const { folder: nursery, packages } = inject('installed')
-const require = createRequire(import.meta.url)
-const versionOf = (name: string) => require(`${name}/package.json`).version as string
 
 /** What a service of others says once it listens (test/garden/garden.ts). */
 interface Garden {
@@ -41,9 +38,9 @@ describe.each(['fastify-oldest', 'fastify'])('in a service of others with %s', n
   let recorder: ReturnType<typeof createRecorder>
 
   beforeAll(async () => {
-    await cp(join(import.meta.dirname, 'garden'), folder, { recursive: true })
+    cpSync(join(import.meta.dirname, 'garden'), folder, { recursive: true })
     const mounted = ['@plant-store/access', '@plant-store/domain', '@plant-store/http', '@plant-store/json']
-    await install(
+    install(
       folder,
       packages.filter(each => mounted.includes(each.name)),
       {
@@ -67,7 +64,7 @@ describe.each(['fastify-oldest', 'fastify'])('in a service of others with %s', n
   })
 
   test('there is one Fastify, and it is the one that was asked for', async () => {
-    const lock = JSON.parse(await readFile(join(folder, 'package-lock.json'), 'utf8'))
+    const lock = JSON.parse(readFileSync(join(folder, 'package-lock.json'), 'utf8'))
     const copies = Object.entries<{ version: string }>(lock.packages).filter(([path]) =>
       /\/fastify$/.test(path),
     )

@@ -3,8 +3,8 @@ import { globSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { temporaryFolder } from '@plant-store/harness'
 import type { TestProject } from 'vitest/node'
-import { platform } from './folder.ts'
-import { run } from './run.ts'
+import { platform } from '../src/folder.ts'
+import { run } from '../src/run.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -20,7 +20,7 @@ export const hasUmoci = isInstalled('umoci')
 
 /** Makes a release. */
 export function buildRelease(out: string, ...options: readonly string[]): void {
-  run(process.execPath, join(import.meta.dirname, 'main.ts'), '--out', out, ...options)
+  run(process.execPath, join(import.meta.dirname, '../src/main.ts'), '--out', out, ...options)
 }
 
 /** For `globalSetup`. */

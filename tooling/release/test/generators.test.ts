@@ -5,7 +5,7 @@ import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
 
 const run = promisify(execFile)
-const folder = join(import.meta.dirname, '..', 'dist')
+const folder = join(import.meta.dirname, '../dist')
 const command = (name: string) => join(import.meta.dirname, '../node_modules/.bin', name)
 /** A test of the package compares it with what is served. */
 const description = join(import.meta.dirname, '../../../packages/http/test/description.snapshot')

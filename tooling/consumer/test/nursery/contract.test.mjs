@@ -1,3 +1,0 @@
-import { createMemoryPlantRepository, plantRepositoryContract } from '@plant-store/domain/testing'
-
-for (const { name, run } of plantRepositoryContract) test(name, () => run(createMemoryPlantRepository()))

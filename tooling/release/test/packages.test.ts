@@ -1,0 +1,177 @@
+import { existsSync, globSync, readFileSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import { hasBrowser, launchBrowser } from '@plant-store/harness/browser'
+import { bunProgram, fetchBun } from '@plant-store/harness/bun'
+import { fetchNode, nodeProgram } from '@plant-store/harness/nodes'
+import { needs } from '@plant-store/harness/vitest'
+import { build } from 'esbuild'
+import { publint } from 'publint'
+import { formatMessage } from 'publint/utils'
+import { describe, expect, inject, test } from 'vitest'
+import { runIn } from '../src/run.ts'
+
+const { folder, packages, program } = inject('installed')
+const require = createRequire(import.meta.url)
+const attw = join(import.meta.dirname, '../node_modules/.bin/attw')
+const readManifest = (path: string) => JSON.parse(readFileSync(join(path, 'package.json'), 'utf8'))
+const node = (...args: readonly string[]) => runIn(folder, process.execPath, ...args)
+// CI tests everything.
+const { CI } = process.env
+
+test.each([...packages, program])('$name is clean for publint', async ({ tarball }) => {
+  const bytes = new Uint8Array(readFileSync(tarball))
+  const { messages, pkg } = await publint({ strict: true, pack: { tarball: bytes.buffer } })
+  expect(messages.map(message => formatMessage(message, pkg, { color: false }))).toEqual([])
+})
+
+describe.each(packages)('$name', ({ name, source, tarball }) => {
+  const installed = join(folder, 'node_modules', name)
+  const manifest = readManifest(installed)
+
+  test('is clean for Are the types wrong', () => {
+    // `require` is for nobody.
+    const report = runIn(folder, attw, '--profile', 'esm-only', '--format', 'json', tarball)
+    const { analysis } = JSON.parse(report) as { analysis: { problems: { resolutionKind: string }[] } }
+    const kinds = analysis.problems.map(({ resolutionKind }) => resolutionKind)
+    expect(kinds.filter(kind => kind !== 'node10' && kind !== 'node16-cjs')).toEqual([])
+  })
+
+  test('ships its sources, what is built of them, and nothing else', () => {
+    const files = globSync('**/*.*', { cwd: installed, exclude: ['node_modules/**'] })
+    const sources = files.filter(file => file.startsWith('src/'))
+    const built = sources
+      .filter(file => !file.endsWith('.d.ts'))
+      .map(file => file.replace(/^src\//, 'dist/').replace(/\.ts$/, ''))
+      .flatMap(stem => ['.js', '.js.map', '.d.ts', '.d.ts.map'].map(ending => stem + ending))
+    // What a program serves and does not run.
+    const served = globSync('dist/docs/*', { cwd: source })
+    expect(files.sort()).toEqual(['README.md', 'package.json', ...sources, ...built, ...served].sort())
+    expect(existsSync(join(installed, 'LICENSE'))).toBe(true)
+
+    expect(JSON.stringify(manifest)).not.toMatch(/workspace:|catalog:/)
+    const { exports } = readManifest(source)
+    for (const paths of Object.values<Record<string, string>>(exports)) delete paths['plant-store-source']
+    expect(manifest).toMatchObject({ license: 'MIT', sideEffects: false, exports })
+    for (const [dependency, range] of Object.entries(manifest.dependencies ?? {}))
+      if (dependency.startsWith('@plant-store/')) expect(range, dependency).toMatch(/^\^/)
+    if (['domain', 'access', 'json'].includes(name.replace('@plant-store/', '')))
+      expect([manifest.dependencies, manifest.peerDependencies]).toEqual([undefined, undefined])
+  })
+
+  const oldest = `${manifest.engines.node.slice('>='.length)}.0.0`.split('.').slice(0, 3).join('.')
+  if (CI) fetchNode(oldest)
+  const fetched = needs('older versions of Node (CI fetches them)', existsSync(nodeProgram(oldest)))
+  test(`loads on Node ${oldest}, the oldest that it names`, fetched, () => {
+    const script = `await import('${name}'); console.log(process.version)`
+    expect(runIn(folder, nodeProgram(oldest), '--input-type=module', '-e', script)).toBe(`v${oldest}\n`)
+  })
+})
+
+const examples = [
+  ['plant-store', join(import.meta.dirname, '../../../README.md')] as const,
+  ...packages.map(({ name }) => [name, join(folder, 'node_modules', name, 'README.md')] as const),
+].flatMap(([name, readme]) =>
+  [...readFileSync(readme, 'utf8').matchAll(/^```ts\n(.*?)^```$/gms)].map(([, code = ''], n) => {
+    const file = code.includes('export async function openNodeSqlite')
+      ? 'node-sqlite.ts'
+      : `readme-${name.replace('@plant-store/', '')}-${n}.ts`
+    writeFileSync(join(folder, file), code)
+    return { name, file, code }
+  }),
+)
+
+test('every package has examples', () => {
+  expect(packages).toHaveLength(8)
+  expect(examples.map(({ name }) => name)).toEqual(expect.arrayContaining(packages.map(({ name }) => name)))
+})
+
+test.each(examples)('the example $file prints what it says', ({ file, code }) => {
+  const promised = [...code.matchAll(/\/\/ → (.*)$/gm)].map(([, line]) => line)
+  expect(node(file).trimEnd().split('\n').filter(Boolean)).toEqual(promised)
+})
+
+describe.each([
+  // The newest types of Node need a newer compiler.
+  { age: 'oldest', tsc: require.resolve('typescript-oldest/bin/tsc'), typeRoots: ['types-oldest'] },
+  { age: 'newest', tsc: join(import.meta.dirname, '../../../node_modules/typescript/bin/tsc') },
+])('with the $age TypeScript', ({ age, tsc, typeRoots }) => {
+  const strict = { target: 'es2022', module: 'nodenext', strict: true, noEmit: true }
+  const compile = (name: string, compilerOptions: object, files: readonly string[]) => {
+    const config = join(folder, `tsconfig.${age}.${name}.json`)
+    writeFileSync(config, JSON.stringify({ compilerOptions: { ...strict, ...compilerOptions }, files }))
+    return node(tsc, '-p', config)
+  }
+
+  test('every example compiles, and every declaration that it reaches', () => {
+    const lib = ['es2022', 'dom', 'dom.asynciterable']
+    const options = { lib, types: ['node'], typeRoots, allowImportingTsExtensions: true }
+    const files = examples.map(({ file }) => file)
+    expect(compile('examples', { ...options, exactOptionalPropertyTypes: true }, files)).toBe('')
+    writeFileSync(
+      join(folder, 'wrong.ts'),
+      "import { parsePlantId } from '@plant-store/domain'\nexport const id: number = parsePlantId(1n)\n",
+    )
+    expect(() => compile('wrong', { ...options, skipLibCheck: true }, ['wrong.ts'])).toThrow()
+  })
+
+  test.each([
+    ['access', []],
+    ['domain', []],
+    ['domain/testing', []],
+    ['json', []],
+    ['client', ['dom']],
+    ['webhooks', ['dom']],
+  ])('%s needs no types of Node, and nothing newer than es2022', (name, lib) => {
+    const file = `alone-${name.replace('/', '-')}`
+    writeFileSync(join(folder, `${file}.mts`), `export * from '@plant-store/${name}'\n`)
+    expect(compile(file, { lib: ['es2022', ...lib], types: [] }, [`${file}.mts`])).toBe('')
+  })
+})
+
+/** Takes a plant through the domain's rules, and through the client. */
+const trial = `
+import { parsePlant, plantIdMax } from '@plant-store/domain'
+import { createPlantClient } from '@plant-store/client'
+export async function tryOut() {
+  const plant = parsePlant({ id: plantIdMax, name: 'Monstera' })
+  const fetch = async () => new Response('[{"id":9007199254740993,"name":"Fern"}]')
+  const client = createPlantClient({ baseUrl: 'http://store.example/garden', token: 't', fetch })
+  const { plants } = await client.list()
+  return [plant, ...plants].map(({ id }) => String(id)).join()
+}
+`
+const outcome = '9223372036854775807,9007199254740993'
+
+if (CI) fetchBun()
+const bun = needs('Bun (`pnpm bench` fetches it)', existsSync(bunProgram))
+test('domain and client run on Bun', bun, () => {
+  writeFileSync(join(folder, 'bun.ts'), `${trial}console.log(await tryOut())\n`)
+  expect(runIn(folder, bunProgram, 'bun.ts')).toBe(`${outcome}\n`)
+})
+
+test('domain and client run in a browser', needs('chromium', hasBrowser), async () => {
+  await using browser = await launchBrowser()
+  const page = await browser.newPage()
+  await page.addScriptTag({ content: await minified(`${trial}globalThis.tryOut = tryOut`), type: 'module' })
+  await page.waitForFunction('globalThis.tryOut !== undefined')
+  expect(await page.evaluate('tryOut()')).toBe(outcome)
+})
+
+test.each([
+  ["export * from '@plant-store/domain'", 5_000],
+  ["export { parsePlantId } from '@plant-store/domain'", 1_000],
+  ["export * from '@plant-store/client'", 12_500],
+])('%s, minified for a browser, is small and needs nothing of Node', async (code, lengthMax) => {
+  const { length } = await minified(code)
+  console.log(`${code}: ${length} bytes`)
+  expect(length).toBeLessThan(lengthMax)
+})
+
+async function minified(contents: string): Promise<string> {
+  const { outputFiles } = await build({
+    stdin: { contents, resolveDir: folder },
+    ...{ bundle: true, minify: true, write: false, format: 'esm', platform: 'browser', target: 'es2022' },
+  })
+  return outputFiles[0]?.text as string
+}

@@ -1,0 +1,77 @@
+import { existsSync, globSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { launch, startServer } from '@plant-store/harness'
+import { fetchNode, nodeProgram } from '@plant-store/harness/nodes'
+import { needs, temporaryFolder } from '@plant-store/harness/vitest'
+import { beforeAll, expect, inject, test } from 'vitest'
+import { run, runIn } from '../src/run.ts'
+import { get, post } from './machine.ts'
+
+/** The packed program, which npm installs. */
+const { program } = inject('installed')
+const folder = join(inject('installed').folder, '../program')
+const main = join(folder, 'node_modules/plant-store/dist/main.js')
+beforeAll(() => {
+  run('npm', 'install', '--prefix', folder, '--no-audit', '--no-fund', '--loglevel=error', program.tarball)
+})
+
+test('npm installs three packages, and runs none of their scripts', () => {
+  const installed = globSync('node_modules/*/package.json', { cwd: folder }).map(path => {
+    const { name, scripts = {}, gypfile } = JSON.parse(readFileSync(join(folder, path), 'utf8'))
+    const isCompiled = existsSync(join(folder, path, '../binding.gyp')) && gypfile !== false
+    return { name, runs: isCompiled || Object.keys(scripts).some(each => /^(pre|post)?install$/.test(each)) }
+  })
+  expect(installed.sort((a, b) => (a.name < b.name ? -1 : 1))).toEqual([
+    { name: 'better-sqlite3', runs: false },
+    { name: 'node-addon-api', runs: false },
+    { name: 'plant-store', runs: false },
+  ])
+})
+
+test('it ships with its libraries, their terms, and nothing to install but SQLite', () => {
+  const { source, tarball } = program
+  const packed = run('tar', '-tzf', tarball).trim().split('\n')
+  const built = globSync('dist/**/*.*', { cwd: source }).filter(file => !file.endsWith('.map'))
+  expect(built).toContain('dist/docs/swagger-ui-bundle.js')
+  const expected = ['LICENSE', 'README.md', 'package.json', ...built]
+  expect(packed.map(file => file.replace('package/', '')).sort()).toEqual(expected.sort())
+  const manifest = JSON.parse(run('tar', '-xzOf', tarball, 'package/package.json'))
+  expect(Object.keys(manifest.dependencies)).toEqual(['better-sqlite3'])
+
+  // As esbuild notes where each part came from.
+  const code = built.filter(file => file.endsWith('.js') && !file.includes('docs/'))
+  const text = code.map(file => readFileSync(join(source, file), 'utf8')).join('\n')
+  const origins = text.matchAll(/^\/\/ .*\/node_modules\/((?:@[^/\n]+\/)?[^/\n]+)\//gm)
+  const libraries = new Set([...origins].map(([, name]) => name as string))
+  expect([...libraries]).toEqual(expect.arrayContaining(['commander', 'fastify', 'pg', 'pino']))
+  const terms = readFileSync(join(source, 'dist/third-party.txt'), 'utf8')
+  for (const name of libraries) expect(terms).toMatch(new RegExp(`^${name} \\d\\S* \\(\\S.*\\)$`, 'm'))
+})
+
+const [tooOld, oldest] = ['20.0.0', '24.0.0']
+if (process.env['CI']) for (const version of [tooOld, oldest]) fetchNode(version)
+const fetched = (version: string) =>
+  needs('older versions of Node (CI fetches them)', existsSync(nodeProgram(version)))
+
+test('a Node that is too old gets one line that says which one is needed', fetched(tooOld), async () => {
+  await using started = launch([nodeProgram(tooOld), main, 'serve'])
+  expect(await started.ended).toBe(1)
+  const stderr = `plant-store: Node ${tooOld} is too old; install Node 24 or later\n`
+  expect([started.output(), started.errors()]).toEqual(['', stderr])
+})
+
+test.for([
+  [process.versions.node, process.execPath],
+  [oldest, nodeProgram(oldest)],
+] as const)('it serves on Node %s', async ([, node], { skip }) => {
+  skip(!existsSync(node), 'older versions of Node are missing (CI fetches them)')
+  const place = temporaryFolder()
+  const token = runIn(place, node, main, 'token', 'create', '--name', 'shop').trim()
+  await using server = await startServer({ folder: place, command: [node, main, 'serve'] })
+  expect(await post(server.url, token, { id: 1, name: 'Monstera' })).toBe('200 {"name":"Monstera"}')
+  expect(await get(server.url, token, 1)).toBe('200 {"id":1,"name":"Monstera"}')
+  expect((await fetch(`${server.url}/docs/swagger-ui-bundle.js`)).status).toBe(200)
+  expect(runIn(place, node, main, 'export')).toBe('{"id":1,"name":"Monstera"}\n')
+  expect(await server.end()).toBe(0)
+  expect(server.errors()).toBe('')
+})
