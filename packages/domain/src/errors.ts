@@ -34,7 +34,7 @@ export class DomainError extends Error {
     message: string,
     options: { faults?: readonly Fault[]; cause?: unknown } = {},
   ) {
-    super(message, 'cause' in options ? { cause: options.cause } : undefined)
+    super(message, options)
     this.code = code
     this.faults = options.faults ?? []
   }
@@ -52,9 +52,12 @@ export function isDomainError(error: unknown): error is DomainError {
   return (error as { [brand]?: unknown } | null | undefined)?.[brand] === true
 }
 
-/** Returns the error of a value with faults. Its message names them all. */
-export function refusal(code: DomainErrorCode, faults: readonly Fault[]): DomainError {
-  return new DomainError(code, faults.map(({ field, problem }) => `${field} ${problem}`).join('; '), {
-    faults,
-  })
+/** The problem of each field that has one. */
+export type Problems<Field extends string = string> = Readonly<Record<Field, string | undefined>>
+
+/** Returns the error that names every problem. */
+export function refusal(code: DomainErrorCode, problems: Problems): DomainError {
+  const faults = Object.entries(problems).flatMap(([field, problem]) => (problem ? [{ field, problem }] : []))
+  const message = faults.map(({ field, problem }) => `${field} ${problem}`).join('; ')
+  return new DomainError(code, message, { faults })
 }

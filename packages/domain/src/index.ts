@@ -11,7 +11,6 @@ export {
   plantMembers,
   textBytes,
 } from './plant.ts'
-export type { PlantAdded } from './plant-added.ts'
 export type { AddOptions, PlantPageQuery, PlantRepository } from './plant-repository.ts'
 export {
   type CreateOutcome,
@@ -26,6 +25,7 @@ export {
 export {
   isMet,
   isPlantVersion,
+  type PlantAdded,
   type PlantCondition,
   type PlantVersion,
   type PlantVersions,

@@ -1,4 +1,4 @@
-import { DomainError, type DomainErrorCode, type Fault, refusal } from './errors.ts'
+import { DomainError, type DomainErrorCode, refusal } from './errors.ts'
 import {
   isPlantId,
   isSamePlant,
@@ -68,6 +68,26 @@ export function createPlantStore({ plants }: { plants: PlantRepository }): Plant
     return othersChange(plant.id)
   }
 
+  /**
+   * Changes a plant only in the version that met the condition, and judges again if another change came first.
+   *
+   * @param change takes that version and resolves to a falsy value if the plant has another one by then
+   */
+  const changeIf = async <Result>(
+    id: PlantId,
+    condition: PlantCondition,
+    change: (expected: PlantVersion | undefined) => Promise<Result>,
+  ): Promise<NonNullable<Result>> => {
+    let version = onlyVersion(condition) ?? (await plants.find(id))?.version
+    for (let attempt = 1; attempt <= attemptsMax; attempt++) {
+      if (!isMet(condition, version)) conditionFailed(id, condition, version)
+      const changed = await change(version)
+      if (changed) return changed
+      version = (await plants.find(id))?.version
+    }
+    return othersChange(id)
+  }
+
   return {
     async create(plant) {
       if ((await plants.insert(plant)) === 'id-taken') throw idTaken(plant.id)
@@ -98,7 +118,7 @@ export function createPlantStore({ plants }: { plants: PlantRepository }): Plant
     },
     replace(plant, condition) {
       if (condition === undefined) return plants.save(plant)
-      return changeIf(plants, plant.id, condition, expected => plants.saveIf(plant, expected))
+      return changeIf(plant.id, condition, expected => plants.saveIf(plant, expected))
     },
     async replaceAll(all, options) {
       // Saving does not tell a new plant from a replaced one.
@@ -112,7 +132,7 @@ export function createPlantStore({ plants }: { plants: PlantRepository }): Plant
         if (!(await plants.remove(id))) notFound(id)
         return
       }
-      await changeIf(plants, id, condition, expected => plants.removeIf(id, expected ?? notFound(id)))
+      await changeIf(id, condition, expected => plants.removeIf(id, expected ?? notFound(id)))
     },
   }
 }
@@ -123,27 +143,6 @@ const comparisonsMax = 1_000
 /** Each attempt fails only because another change of the same plant succeeded. */
 const attemptsMax = 100
 
-/**
- * Changes a plant only in the version that met the condition, and judges again if another change came first.
- *
- * @param change takes that version and resolves to a falsy value if the plant has another one by then
- */
-async function changeIf<Result>(
-  plants: PlantRepository,
-  id: PlantId,
-  condition: PlantCondition,
-  change: (expected: PlantVersion | undefined) => Promise<Result>,
-): Promise<NonNullable<Result>> {
-  let version = onlyVersion(condition) ?? (await plants.find(id))?.version
-  for (let attempt = 1; attempt <= attemptsMax; attempt++) {
-    if (!isMet(condition, version)) conditionFailed(id, condition, version)
-    const changed = await change(version)
-    if (changed) return changed
-    version = (await plants.find(id))?.version
-  }
-  return othersChange(id)
-}
-
 function othersChange(id: PlantId): never {
   throw new DomainError('store-busy', `plant ${id} keeps changing: try again later`)
 }
@@ -153,9 +152,8 @@ function onlyVersion({ matches }: PlantCondition): PlantVersion | undefined {
   return typeof matches === 'object' && matches.length === 1 ? matches[0] : undefined
 }
 
-function conditionFailed(id: PlantId, condition: PlantCondition, version: PlantVersion | undefined): never {
+function conditionFailed(id: PlantId, { matches, differs }: PlantCondition, version?: PlantVersion): never {
   if (version === undefined) notFound(id, 'condition-failed')
-  const { matches, differs } = condition
   const isOther = !isMet({ matches }, version)
   const state = differs === 'any' ? 'already exists' : 'still has the excluded version'
   const problem = isOther ? 'does not have the expected version: read it again' : state
@@ -183,15 +181,13 @@ export function parsePlantPageQuery(input: {
   tag?: unknown
 }): PlantPageQuery {
   const { limit = BigInt(pageLimitDefault), after, tag } = input
-  const faults: Fault[] = []
-  if (typeof limit !== 'bigint' || limit < 1n || limit > pageLimitMax) {
-    faults.push({ field: 'limit', problem: `must be an integer from 1 to ${pageLimitMax}` })
+  const isLimit = typeof limit === 'bigint' && limit >= 1n && limit <= pageLimitMax
+  const problems = {
+    limit: isLimit ? undefined : `must be an integer from 1 to ${pageLimitMax}`,
+    after: after === undefined || isPlantId(after) ? undefined : plantIdProblem,
+    tag: tag === undefined ? undefined : textProblem(tag),
   }
-  if (after !== undefined && !isPlantId(after)) faults.push({ field: 'after', problem: plantIdProblem })
-  const wrongTag = tag === undefined ? undefined : textProblem(tag)
-  if (wrongTag !== undefined) faults.push({ field: 'tag', problem: wrongTag })
-  if (faults.length > 0) throw refusal('invalid-plant-query', faults)
-
+  if (Object.values(problems).some(Boolean)) throw refusal('invalid-plant-query', problems)
   return {
     limit: Number(limit),
     ...(after === undefined ? {} : { after: after as PlantId }),

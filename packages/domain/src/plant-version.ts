@@ -13,6 +13,14 @@ export interface VersionedPlant {
   readonly version: PlantVersion
 }
 
+/**
+ * A plant was stored under an id that was free: created, alone or with others, saved as a new one, or imported. The
+ * version also names this event, and no other.
+ */
+export interface PlantAdded extends VersionedPlant {
+  readonly addedAt: Date
+}
+
 /** What a caller requires of the stored plant. */
 export interface PlantCondition {
   /** The plant has one of these versions. With `any`, the plant exists. */

@@ -1,4 +1,4 @@
-import { type Fault, refusal } from './errors.ts'
+import { type Problems, refusal } from './errors.ts'
 
 declare const plantId: unique symbol
 declare const plantText: unique symbol
@@ -43,19 +43,19 @@ export const plantMembers: {
  */
 export function parsePlant(input: unknown, id?: PlantId): Plant {
   if (typeof input !== 'object' || input === null || Array.isArray(input)) {
-    throw refusal('invalid-plant', [{ field: 'plant', problem: 'must be an object' }])
+    throw refusal('invalid-plant', { plant: 'must be an object' })
   }
   const given = member(input, 'id')
   const plantId = given === undefined ? id : given
   const name = member(input, 'name')
   const tag = member(input, 'tag')
 
-  const faults = faultsOf({
+  const problems: Problems<keyof Plant> = {
     id: idProblem(plantId, id),
     name: textProblem(name),
     tag: tag === undefined ? undefined : textProblem(tag),
-  })
-  if (faults.length > 0) throw refusal('invalid-plant', faults)
+  }
+  if (Object.values(problems).some(Boolean)) throw refusal('invalid-plant', problems)
   return (tag === undefined ? { id: plantId, name } : { id: plantId, name, tag }) as Plant
 }
 
@@ -67,7 +67,7 @@ export function parsePlant(input: unknown, id?: PlantId): Plant {
  * @throws DomainError `invalid-plant-id`
  */
 export function parsePlantId(value: unknown): PlantId {
-  if (!isPlantId(value)) throw refusal('invalid-plant-id', [{ field: 'id', problem: plantIdProblem }])
+  if (!isPlantId(value)) throw refusal('invalid-plant-id', { id: plantIdProblem })
   return value
 }
 
@@ -76,13 +76,6 @@ export function isPlantId(value: unknown): value is PlantId {
 }
 
 export const plantIdProblem = `must be an integer from ${plantIdMin} to ${plantIdMax}`
-
-/** @param problems by member, so that a forgotten one does not compile */
-function faultsOf(problems: { readonly [Member in keyof Required<Plant>]: string | undefined }): Fault[] {
-  return Object.entries(problems).flatMap(([field, problem]) =>
-    problem === undefined ? [] : [{ field, problem }],
-  )
-}
 
 /** Returns why the value is not a {@link PlantText}, or `undefined` if it is one. */
 export function textProblem(value: unknown): string | undefined {

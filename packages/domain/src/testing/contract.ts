@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type Plant, plantIdMax, plantIdMin } from '../plant.ts'
 import type { PlantRepository } from '../plant-repository.ts'
-import { parsePlantPageQuery } from '../plant-store.ts'
+import { parsePlantPageQuery as query } from '../plant-store.ts'
 import type { PlantVersion } from '../plant-version.ts'
 import { edgeIds, fullPlant, idsOf, plant, texts } from './samples.ts'
 import { found, versionPromises } from './version-contract.ts'
@@ -11,8 +11,6 @@ export interface PlantRepositoryCase {
   readonly name: string
   run(repository: PlantRepository): Promise<void>
 }
-
-const query = (input: { limit?: bigint; after?: bigint; tag?: string }) => parsePlantPageQuery(input)
 
 const promises: Record<string, PlantRepositoryCase['run']> = {
   'keeps the whole int64 range exactly and finds each id': async repository => {

@@ -18,9 +18,7 @@ export function createMemoryPlantRepository(plants = new Map<PlantId, VersionedP
   return {
     insert: async plant => insert(plant),
     insertAll: async all => all.map(insert),
-    async find(id) {
-      return plants.get(id)
-    },
+    find: async id => plants.get(id),
     async page({ limit, after, tag, textBytesMax = Number.POSITIVE_INFINITY }) {
       const page = [...plants.values()]
         .map(({ plant }) => plant)
@@ -36,18 +34,10 @@ export function createMemoryPlantRepository(plants = new Map<PlantId, VersionedP
       })
       return end === -1 ? page : page.slice(0, end + 1)
     },
-    async save(plant) {
-      return save(plant)
-    },
+    save: async plant => save(plant),
     saveAll: async all => all.map(save),
-    async saveIf(plant, expected) {
-      return plants.get(plant.id)?.version === expected ? save(plant) : undefined
-    },
-    async remove(id) {
-      return plants.delete(id)
-    },
-    async removeIf(id, expected) {
-      return plants.get(id)?.version === expected && plants.delete(id)
-    },
+    saveIf: async (plant, expected) => (plants.get(plant.id)?.version === expected ? save(plant) : undefined),
+    remove: async id => plants.delete(id),
+    removeIf: async (id, expected) => plants.get(id)?.version === expected && plants.delete(id),
   }
 }
