@@ -128,7 +128,8 @@ test('while a server runs: what fails is logged, retried and removed', async () 
   await until('it is received', async () => (await json('list'))[0].waiting === 0)
   const { body, headers } = listener.got.at(-1) as (typeof listener.got)[number]
   const sentAtMs = Number(headers['webhook-timestamp']) * 1000
-  expect(headers).toMatchObject(signedHeaders(`${headers['webhook-id']}`, sentAtMs, body, rotated.secret))
+  const message = { id: `${headers['webhook-id']}`, sentAtMs, body }
+  expect(headers).toMatchObject(signedHeaders(message, rotated.secret))
   expect((await place.run(['webhook', 'remove', id])).stdout).toBe(`${id} is removed.\n`)
   expect(await json('list')).toMatchObject([{ id: guarded.id }])
 })

@@ -62,9 +62,10 @@ export interface GateOptions {
   /** How long a token is admitted without another lookup, and so the longest that a revoked token still works. */
   readonly recheckAfterMs?: number
   readonly rememberedTokensMax?: number
-  /** The least time between two records of a token's use. */
-  readonly markUsedEveryMs?: number
 }
+
+/** The least time between two records of a token's use. */
+const markUsedEveryMs = 60_000
 
 interface Remembered {
   readonly hash: TokenHash
@@ -77,7 +78,6 @@ export function createGate({
   tokens,
   recheckAfterMs = 2000,
   rememberedTokensMax = 10_000,
-  markUsedEveryMs = 60_000,
 }: GateOptions): TokenGate {
   // The key is the token itself: hashing it would cost as much as reading the body. Map compares texts only
   // when their seeded hashes are equal, so timing reveals no token.
@@ -101,7 +101,7 @@ export function createGate({
     const token = admit(known.token, scope)
     if (nowMs - known.markedAtMs >= markUsedEveryMs) {
       known.markedAtMs = nowMs
-      // No request waits for this or fails with it. The next attempt follows within a minute.
+      // No request waits for this or fails with it. A later request tries again.
       tokens.markUsed(known.hash, new Date()).catch(() => {})
     }
     return token

@@ -8,8 +8,7 @@ import {
 } from '@plant-store/domain'
 import { writeJsonRecord } from '@plant-store/json'
 import { createMany, type ManyCreated } from './create-many.ts'
-import { errorNumbers } from './error-numbers.ts'
-import { RefusedError } from './errors.ts'
+import { errorNumbers, RefusedError } from './errors.ts'
 import { createSend, type PlantClientOptions } from './send.ts'
 
 /**

@@ -1,7 +1,6 @@
 import { isDomainError, parsePlant } from '@plant-store/domain'
 import { writeJsonRecord } from '@plant-store/json'
-import { errorNumbers } from './error-numbers.ts'
-import { RefusedError } from './errors.ts'
+import { errorNumbers, RefusedError } from './errors.ts'
 import { toNumber } from './send.ts'
 
 export interface ManyCreated {

@@ -60,13 +60,11 @@ export function createSend(options: PlantClientOptions): <Result>(call: Call<Res
   }
 }
 
-type Run<Result> = (signal: AbortSignal) => Promise<Result>
-
 /** Runs until a time. AbortSignal.timeout and AbortSignal.any would keep each call in memory until then. */
 async function within<Result>(
   ms: number,
   caller: AbortSignal | undefined,
-  run: Run<Result>,
+  run: (signal: AbortSignal) => Promise<Result>,
 ): Promise<Result> {
   const controller = new AbortController()
   const abort = () => controller.abort()

@@ -1,8 +1,13 @@
 import { AccessError, type Gate, type Holder, isAccessError, type Scope, scopes } from '@plant-store/access'
 import { decodeJwt, errors, type JWTPayload, jwtVerify } from 'jose'
 import { type KeySet, type KeySetState, openKeySet } from './key-set.ts'
-import { defaultJwtLimits, type JwtLimits } from './limits.ts'
-import { type JwtAlgorithm, jwtAlgorithms, parseJwksUrl } from './settings.ts'
+import {
+  defaultJwtLimits,
+  type JwtAlgorithm,
+  type JwtLimits,
+  jwtAlgorithms,
+  parseJwksUrl,
+} from './settings.ts'
 
 export interface JwtGateOptions {
   /** Must equal the claim `iss` exactly. */
@@ -67,14 +72,12 @@ export function createJwtGate(options: JwtGateOptions): Gate {
     })
     const verified = { ...toHolder(payload), keys }
     // It may have been verified with older keys.
-    if (keys !== undefined && keys === keySet.current()) remember(token, verified)
+    if (keys !== undefined && keys === keySet.current()) {
+      const [oldest] = remembered.keys()
+      if (remembered.size >= limits.rememberedTokensMax && oldest !== undefined) remembered.delete(oldest)
+      remembered.set(token, verified)
+    }
     return admit(verified, scope)
-  }
-
-  const remember = (token: string, verified: Verified) => {
-    const [oldest] = remembered.keys()
-    if (remembered.size >= limits.rememberedTokensMax && oldest !== undefined) remembered.delete(oldest)
-    remembered.set(token, verified)
   }
 
   return (credentials, scope) => {

@@ -9,7 +9,7 @@ import {
   type JWTVerifyGetKey,
   jwksCache,
 } from 'jose'
-import type { JwtLimits } from './limits.ts'
+import type { JwtLimits } from './settings.ts'
 
 export type KeySetState = { readonly ready: true } | { readonly ready: false; readonly reason: string }
 

@@ -99,7 +99,7 @@ export function createCourier({
   }
 
   const deliver = async (claim: Claim, askedAt: number, { stop, abort }: CourierSignals) => {
-    const { id } = claim.webhook
+    const webhook = claim.webhook.id
     const delivered: bigint[] = []
     let failed: FailedAttempt | undefined
     for (const delivery of claim.deliveries) {
@@ -107,23 +107,28 @@ export function createCourier({
       const outcome = await attempt(claim, delivery, abort)
       if (outcome === 'received') delivered.push(delivery.id)
       else if (outcome === 'gone') {
-        await webhooks.remove(id)
-        return report({ event: 'removed', webhook: id })
+        await webhooks.remove(webhook)
+        return report({ event: 'removed', webhook })
       } else {
-        if (outcome !== 'aborted') failed = fail(claim, delivery, outcome.reason, delivered.length > 0)
+        if (outcome !== 'aborted')
+          failed = { id: delivery.id, ...outcome, ...delaysAfter(claim, delivery, delivered.length > 0) }
         break
       }
     }
     await outbox.settle(claim, { delivered, ...(failed && { failed }) })
     // Only now, as the store may have refused the outcome.
-    if (delivered.length > 0) report({ event: 'delivered', webhook: id, count: delivered.length })
-    if (failed !== undefined) reportFailure(claim, failed)
+    if (delivered.length > 0) report({ event: 'delivered', webhook, count: delivered.length })
+    if (failed === undefined) return
+    const { event } = claim.deliveries[delivered.length] as Delivery
+    const about = { webhook, reason: failed.reason, plantId: `${event.plant.id}` }
+    report({ event: failed.retryInMs === undefined ? 'given-up' : 'attempt-failed', ...about })
+    if (failed.claimInMs === undefined) report({ event: 'paused', ...about })
   }
 
   const attempt = async ({ webhook, secret }: Claim, { event }: Delivery, signal: AbortSignal) => {
     const { url, allowsPrivate } = webhook
     const body = writeJsonRecord(event.plant)
-    const headers = signedHeaders(`added_${event.version}`, now(), body, secret)
+    const headers = signedHeaders({ id: `added_${event.version}`, sentAtMs: now(), body }, secret)
     try {
       const status = await post({ url, allowsPrivate, headers, body, signal })
       if (status >= 200 && status < 300) return 'received'
@@ -133,33 +138,20 @@ export function createCourier({
     }
   }
 
-  const fail = (
+  const delaysAfter = (
     { webhook, failingForMs }: Claim,
-    { id, attempts }: Delivery,
-    reason: string,
+    { attempts }: Delivery,
     hasDelivered: boolean,
-  ): FailedAttempt => {
+  ): Pick<FailedAttempt, 'retryInMs' | 'claimInMs'> => {
     const failures = hasDelivered ? 0 : webhook.failures
     const retryInMs = limits.retryDelaysMs[attempts]
     const isPaused = !hasDelivered && failingForMs >= limits.pauseAfterMs
     return {
-      id,
-      reason,
       ...(retryInMs !== undefined && { retryInMs: withJitter(retryInMs) }),
       ...(!isPaused && {
         claimInMs: withJitter(Math.min(second * 2 ** failures, limits.webhookDelayMaxMs)),
       }),
     }
-  }
-
-  const reportFailure = (
-    { webhook, deliveries }: Claim,
-    { id, reason, retryInMs, claimInMs }: FailedAttempt,
-  ) => {
-    const { event } = deliveries.find(delivery => delivery.id === id) as Delivery
-    const about = { webhook: webhook.id, reason, plantId: `${event.plant.id}` }
-    report({ event: retryInMs === undefined ? 'given-up' : 'attempt-failed', ...about })
-    if (claimInMs === undefined) report({ event: 'paused', ...about })
   }
 
   const limitOutbox = async () => {

@@ -18,5 +18,5 @@ export type {
   WebhookFigures,
 } from './outbox.ts'
 export { mintSecret, signedHeaders, type WebhookSecret } from './signature.ts'
-export { mintWebhookId, type NewWebhook, parseWebhookUrl, type Webhook, type WebhookId } from './webhook.ts'
+export { mintWebhookId, parseWebhookUrl, type Webhook, type WebhookId } from './webhook.ts'
 export type { WebhookRepository } from './webhook-repository.ts'

@@ -9,16 +9,17 @@ export function mintSecret(): WebhookSecret {
   return `${prefix}${randomBytes(32).toString('base64')}` as WebhookSecret
 }
 
-/**
- * Returns the header fields of a signed delivery (Standard Webhooks).
- *
- * @param id the same in every attempt
- * @param body exactly the bytes sent
- */
+interface Message {
+  /** The same in every attempt. */
+  readonly id: string
+  readonly sentAtMs: number
+  /** Exactly as it is sent. */
+  readonly body: string
+}
+
+/** Returns the header fields of a signed delivery (Standard Webhooks). */
 export function signedHeaders(
-  id: string,
-  sentAtMs: number,
-  body: string,
+  { id, sentAtMs, body }: Message,
   secret: WebhookSecret,
 ): Record<string, string> {
   const timestamp = `${Math.floor(sentAtMs / 1000)}`

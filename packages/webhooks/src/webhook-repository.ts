@@ -1,5 +1,5 @@
 import type { WebhookSecret } from './signature.ts'
-import type { NewWebhook, Webhook, WebhookId } from './webhook.ts'
+import type { Webhook, WebhookId } from './webhook.ts'
 
 /**
  * The port where webhooks are stored. A resolved change is durable and visible to every process on the store. A change
@@ -7,7 +7,10 @@ import type { NewWebhook, Webhook, WebhookId } from './webhook.ts'
  */
 export interface WebhookRepository {
   /** Adds a webhook. Every plant added from now on is announced to it. */
-  add(webhook: NewWebhook, secret: WebhookSecret): Promise<void>
+  add(
+    webhook: Pick<Webhook, 'id' | 'url' | 'allowsPrivate' | 'createdAt'>,
+    secret: WebhookSecret,
+  ): Promise<void>
   /** In order of creation. */
   list(): Promise<readonly Webhook[]>
   /** Removes its pending deliveries too. */

@@ -18,9 +18,6 @@ export interface Webhook {
   readonly failingSince?: Date
 }
 
-/** The members that are chosen when a webhook is added. */
-export type NewWebhook = Pick<Webhook, 'id' | 'url' | 'allowsPrivate' | 'createdAt'>
-
 export function mintWebhookId(): WebhookId {
   return `wh_${randomBytes(6).toString('hex')}` as WebhookId
 }

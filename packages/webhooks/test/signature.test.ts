@@ -8,7 +8,7 @@ test('the verifier of Standard Webhooks accepts every body', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), fc.string({ minLength: 1 }), (text, id) => {
       const body = JSON.stringify({ id, name: text })
-      const headers = signedHeaders(id, Date.now(), body, secret)
+      const headers = signedHeaders({ id, sentAtMs: Date.now(), body }, secret)
       expect(new Webhook(secret).verify(body, headers)).toEqual(JSON.parse(body))
       expect(() => new Webhook(mintSecret()).verify(body, headers)).toThrow()
       expect(() => new Webhook(secret).verify(`${body} `, headers)).toThrow()
@@ -19,7 +19,8 @@ test('the verifier of Standard Webhooks accepts every body', () => {
 test('the signature is the one that the standard gives as an example', () => {
   const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw' as never
   const body = '{"test": 2432232314}'
-  const headers = signedHeaders('msg_p5jXN8AQM9LWM0D4loKWxJek', 1_614_265_330_999, body, secret)
+  const message = { id: 'msg_p5jXN8AQM9LWM0D4loKWxJek', sentAtMs: 1_614_265_330_999, body }
+  const headers = signedHeaders(message, secret)
   expect(headers).toEqual({
     'webhook-id': 'msg_p5jXN8AQM9LWM0D4loKWxJek',
     'webhook-timestamp': '1614265330',
