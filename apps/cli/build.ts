@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { bundle } from '@plant-store/bundle'
+import { bundle } from '@plant-store/harness/bundle'
 
 const http = fileURLToPath(import.meta.resolve('@plant-store/http/server'))
 await bundle(

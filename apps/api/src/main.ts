@@ -1,4 +1,4 @@
-import '@plant-store/bundle/start'
+import './start.ts'
 
 const { serve } = await import('./serve.ts')
 await serve()

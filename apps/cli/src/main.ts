@@ -1,4 +1,4 @@
 #!/usr/bin/env node
-import '@plant-store/bundle/start'
+import '@plant-store/api/start'
 
 await import('./run.ts')

@@ -1,7 +1,7 @@
-import { cpSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { build } from 'esbuild'
-import { termsOf } from './terms.ts'
+import { build, type Metafile } from 'esbuild'
 
 /**
  * Bundles a program into `dist` of the working directory. Unbundled libraries would take several times the time and
@@ -37,4 +37,26 @@ export async function bundle(
   })
   for (const [name, folder] of Object.entries(folders)) cpSync(folder, `dist/${name}`, { recursive: true })
   writeFileSync('dist/third-party.txt', termsOf(metafile))
+}
+
+/**
+ * Returns the licence terms of every bundled library.
+ *
+ * @throws Error if one names no licence
+ */
+function termsOf({ outputs }: Metafile): string {
+  const files = Object.values(outputs).flatMap(({ inputs }) => Object.keys(inputs))
+  const folders = files.flatMap(file => /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+/.exec(file) ?? [])
+  return [...new Set(folders)]
+    .map(folder => {
+      const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+      const texts = readdirSync(folder)
+        .filter(file => /^(licen[cs]e|copying|notice)/i.test(file))
+        .map(file => readFileSync(join(folder, file), 'utf8').trim())
+      // Some contain no text. Then the licence's own text applies.
+      if (license === undefined) throw new Error(`${name} is bundled, and names no licence`)
+      return [`${name} ${version} (${license})`, ...texts, ''].join('\n\n')
+    })
+    .sort()
+    .join(`${'-'.repeat(80)}\n\n`)
 }
