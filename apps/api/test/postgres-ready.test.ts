@@ -37,7 +37,7 @@ test(
       pool_mode: 'transaction',
       default_pool_size: '2',
     })
-    const url = new URL(new URL(database.url).pathname, pooler.url).href
+    const url = new URL(`${new URL(database.url).pathname}?pool_mode=transaction`, pooler.url).href
     await using program = await startServer({ databaseUrl: url, environment: { ACCESS_TOKENS: 'secret' } })
     let next = 0
     const visitor = async () => {

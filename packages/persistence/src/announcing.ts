@@ -1,12 +1,15 @@
 import { type Kysely, sql } from 'kysely'
-import type { Dialect } from './migrations.ts'
-import type { Tables } from './tables.ts'
+import { plantColumns, type Tables } from './tables.ts'
 
 /** Milliseconds since 1970 by the database's clock, which all processes on a store share. */
 export const databaseTime = {
-  integer: sql`cast(unixepoch('subsec') * 1000 as integer)`,
-  bigint: sql`cast(extract(epoch from statement_timestamp()) * 1000 as bigint)`,
+  sqlite: sql<bigint>`cast(unixepoch('subsec') * 1000 as integer)`,
+  postgres: sql<bigint>`cast(extract(epoch from statement_timestamp()) * 1000 as bigint)`,
 }
+
+const columns = sql.raw(['webhook', 'version', ...plantColumns, 'added_at'].join(', '))
+const valuesOf = (added: string) =>
+  sql.raw(['version', ...plantColumns].map(each => `${added}.${each}`).join(', '))
 
 /**
  * Adds one delivery for each webhook with room, in the transaction that adds a plant, whatever statement adds it. An
@@ -18,8 +21,8 @@ export const announceOnSqlite = sql`
   create trigger if not exists announce_added_plant after insert on plants
   when exists (select 1 from webhooks) and not exists (select 1 from silence)
   begin
-    insert into outbox (webhook, version, id, name, tag, added_at)
-      select webhooks.id, new.version, new.id, new.name, new.tag, ${databaseTime.integer}
+    insert into outbox (${columns})
+      select webhooks.id, ${valuesOf('new')}, ${databaseTime.sqlite}
       from webhooks where is_full = 0;
     update webhooks set missed = missed + 1 where is_full = 1;
   end`
@@ -40,8 +43,8 @@ const announceOnPostgres = [
           update webhooks set missed = missed + (select count(*) from added)
           from webhook where webhooks.id = webhook.id and webhook.is_full = 1
         )
-        insert into outbox (webhook, version, id, name, tag, added_at)
-          select webhook.id, added.version, added.id, added.name, added.tag, ${databaseTime.bigint}
+        insert into outbox (${columns})
+          select webhook.id, ${valuesOf('added')}, ${databaseTime.postgres}
           from added cross join webhook where webhook.is_full = 0;
       end if;
       return null;
@@ -52,14 +55,13 @@ const announceOnPostgres = [
     for each statement execute function announce_added_plants()`,
 ]
 
-/** Every upgrade replaces the trigger, after its last migration. */
-export async function replaceTrigger(db: Kysely<Tables>, int64: Dialect['int64']): Promise<void> {
-  if (int64 === 'bigint') {
-    for (const statement of announceOnPostgres) await statement.execute(db)
-    return
-  }
+export async function replaceTriggerOnSqlite(db: Kysely<Tables>): Promise<void> {
   const { rows } = await sql`select 1 from sqlite_schema where name = 'announce_added_plant'`.execute(db)
   if (rows.length === 0) return
   await sql`drop trigger announce_added_plant`.execute(db)
   await announceOnSqlite.execute(db)
+}
+
+export async function replaceTriggerOnPostgres(db: Kysely<Tables>): Promise<void> {
+  for (const statement of announceOnPostgres) await statement.execute(db)
 }

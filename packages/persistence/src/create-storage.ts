@@ -1,16 +1,25 @@
 import { DomainError, isDomainError } from '@plant-store/domain'
 import { createGroupCommit, defaultGroupCommitLimits, type GroupCommitOptions } from './group-commit.ts'
 import { watchOutages } from './outage.ts'
-import { createRepositories, type StatementRunner } from './repositories.ts'
+import { createRepositories } from './repositories.ts'
+import { type Reads, type StatementRunner, type Statements, type Value, valuesOf } from './statements.ts'
 import type { Storage, StorageObserver } from './storage.ts'
 import { type PlantRow, textBytesOf } from './tables.ts'
 
 /** What a storage needs of a database. Its rejections become DomainError `store-unavailable`. */
-export interface StatementDatabase
-  extends Pick<StatementRunner, 'read' | 'readPage'>,
-    Pick<GroupCommitOptions, 'runTransaction' | 'batchesMax'> {
+export interface StatementDatabase extends Pick<GroupCommitOptions, 'runTransaction' | 'batchesMax'> {
+  readonly statements: Statements
+  read(name: keyof Reads, values: readonly Value[]): Promise<readonly object[]>
+  /** Ends with the row at which the texts reach this size in UTF-8. */
+  readPage(
+    name: 'page' | 'pageOfTag',
+    values: readonly Value[],
+    textBytesMax: number,
+  ): Promise<readonly PlantRow[]>
   /** Runs bulk changes, for which single ones need not wait. By default `runTransaction`. */
   readonly runBulk?: GroupCommitOptions['runTransaction']
+  /** The longest that anything may take, with its time in the queue. What is late may still be stored. */
+  readonly timeoutMs?: number
   /** Rejects while the database cannot be read or written. */
   check(): Promise<void>
   /** To be called once, after the last change has an outcome. */
@@ -23,39 +32,57 @@ export interface CreateStorageOptions extends Pick<StorageObserver, 'onStateChan
 
 /** Returns a storage on a database: concurrent changes share a commit, and outages are reported. */
 export function createStorage(
-  { runTransaction, runBulk, batchesMax, read, readPage, check, close }: StatementDatabase,
+  { statements, runTransaction, runBulk, batchesMax, timeoutMs, ...database }: StatementDatabase,
   { limits = defaultGroupCommitLimits, onStateChange }: CreateStorageOptions = {},
 ): Storage {
-  // `outages` is defined below, as it submits changes itself.
   const reporting = <Result>(work: Promise<Result>): Promise<Result> =>
-    work.catch(cause => outages.reportAndThrow(isDomainError(cause) ? cause : unusable(cause)))
-  const commitWith = (run: GroupCommitOptions['runTransaction']) =>
-    createGroupCommit({ runTransaction: batch => reporting(run(batch)), batchesMax, limits })
-  const single = commitWith(runTransaction)
-  const bulk = runBulk && commitWith(runBulk)
-  const { submit } = single
-  const { submitAll } = bulk ?? single
-  const outages = watchOutages(() => reporting(check()), submit, onStateChange)
+    (timeoutMs === undefined ? work : inTime(timeoutMs, work)).catch(cause =>
+      // Defined below, as it submits changes itself.
+      outages.reportAndThrow(isDomainError(cause) ? cause : unavailable('the store is unavailable', cause)),
+    )
+  const single = createGroupCommit({ runTransaction, batchesMax, limits })
+  const bulk = runBulk && createGroupCommit({ runTransaction: runBulk, batchesMax, limits })
+  const runner: StatementRunner = {
+    change: (name, ...given) => [name, ...valuesOf(statements.change[name], ...given)],
+    submit: change => reporting(single.submit(change)),
+    submitAll: changes => reporting((bulk ?? single).submitAll(changes)),
+    read: (name, ...given) =>
+      reporting(database.read(name, valuesOf(statements.read[name], ...given))) as Promise<never>,
+    readPage: (name, textBytesMax, ...given) =>
+      reporting(database.readPage(name, valuesOf(statements.read[name], ...given), textBytesMax)),
+  }
+  const check = () => reporting(database.check())
+  const outages = watchOutages(async () => {
+    await check()
+    // Changes nothing, as no hash is empty.
+    await runner.submit(runner.change('markTokenUsed', { hash: '', usedAt: 0n }))
+  }, onStateChange)
 
   return {
-    ...createRepositories({
-      submit,
-      submitAll,
-      read: (statement, ...parameters) => reporting(read(statement, ...parameters)),
-      readPage: (statement, ...parameters) => reporting(readPage(statement, ...parameters)),
-    }),
-    check: () => reporting(check()),
+    ...createRepositories(runner),
+    check,
     pending: () => single.pending() + (bulk?.pending() ?? 0),
     async [Symbol.asyncDispose]() {
       outages.end()
       await Promise.all([single.drain(), bulk?.drain()])
-      await close()
+      await database.close()
     },
   }
 }
 
-function unusable(cause: unknown): DomainError {
-  return new DomainError('store-unavailable', 'the store is unavailable', { cause })
+/** Rejects after this time. The work continues. */
+async function inTime<Result>(timeoutMs: number, work: Promise<Result>): Promise<Result> {
+  const { promise: late, reject } = Promise.withResolvers<never>()
+  const timer = setTimeout(() => reject(unavailable('the store did not answer in time')), timeoutMs)
+  try {
+    return await Promise.race([work, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+function unavailable(message: string, cause?: unknown): DomainError {
+  return new DomainError('store-unavailable', message, cause === undefined ? undefined : { cause })
 }
 
 /** Returns rows up to the one at which their texts reach this size in UTF-8. */

@@ -6,8 +6,9 @@ export {
   rowsWithin,
   type StatementDatabase,
 } from './create-storage.ts'
-export { type Change, defaultGroupCommitLimits, type GroupCommitLimits } from './group-commit.ts'
-export { bringUpToDate, type Dialect } from './migrations.ts'
-export { createStatements, type Statements } from './shared-statements.ts'
+export { type Dialect, postgresDialect, sqliteDialect } from './dialect.ts'
+export { defaultGroupCommitLimits, type GroupCommitLimits } from './group-commit.ts'
+export { bringUpToDate } from './migrations.ts'
+export { type Change, createStatements, type Statement, type Statements, type Value } from './statements.ts'
 export type { Storage, StorageObserver, StoreState } from './storage.ts'
 export type { PlantRow, Tables } from './tables.ts'

@@ -1,8 +1,5 @@
 import { DomainError } from '@plant-store/domain'
-import type { ChangeStatement } from './shared-statements.ts'
-
-/** One change: a statement and its parameters, as plain data that can cross threads. */
-export type Change = readonly [statement: ChangeStatement, ...parameters: (bigint | string | null)[]]
+import type { Change } from './statements.ts'
 
 export interface Commit {
   /** The changes in this commit. */
@@ -12,9 +9,11 @@ export interface Commit {
 }
 
 export interface GroupCommitLimits {
-  /** Pending changes. Beyond it, `store-busy`. */
+  /** Pending single changes. Beyond it, `store-busy`. */
   readonly queueRowsMax: number
-  /** Their text in UTF-16 code units. A single change may have more. */
+  /** The same for those of `submitAll`, if they are several calls. */
+  readonly bulkRowsMax: number
+  /** The text of all pending changes in UTF-16 code units. A single change may have more. */
   readonly queueTextMax: number
   /** Single changes that share one transaction. Those that were submitted together always do. */
   readonly batchRowsMax: number
@@ -22,37 +21,40 @@ export interface GroupCommitLimits {
 
 export const defaultGroupCommitLimits: GroupCommitLimits = {
   queueRowsMax: 10_000,
+  bulkRowsMax: 10_000,
   queueTextMax: 8 * 1024 * 1024,
   batchRowsMax: 1_000,
 }
 
-export interface GroupCommitOptions {
+export interface GroupCommitOptions<Item = Change, Outcome = number> {
   /**
    * Makes the changes of a batch in order in one transaction, which other batches may share. Resolves to the affected
    * rows of each once they are durable. If it rejects, all of them are stored, or none. Calls take effect in order.
    */
-  readonly runTransaction: (batch: readonly Change[]) => Promise<readonly number[]>
+  readonly runTransaction: (batch: readonly Item[]) => Promise<readonly Outcome[]>
   /** Batches under way, without an outcome. Beyond it, changes that arrive wait, and share the next one. */
   readonly batchesMax: number
   readonly limits: GroupCommitLimits
 }
 
-export interface GroupCommit {
+/** PostgreSQL's reads share transactions too. Their outcomes are rows. */
+export interface GroupCommit<Item = Change, Outcome = number> {
   /** Resolves to the affected rows once the change is durable. Rejects with `store-busy`, `store-unavailable`. */
-  submit(change: Change): Promise<number>
+  submit(change: Item): Promise<Outcome>
   /** Like `submit`, for changes in one transaction, in order. Costs much less than a call for each. */
-  submitAll(changes: readonly Change[]): Promise<readonly number[]>
+  submitAll(changes: readonly Item[]): Promise<readonly Outcome[]>
   /** Returns the number of pending changes. */
   pending(): number
   /** Refuses further changes, and resolves once all others have an outcome. */
   drain(): Promise<void>
 }
 
-interface Submitted {
-  readonly changes: readonly Change[]
+interface Submitted<Item, Outcome> {
+  readonly changes: readonly Item[]
   readonly text: number
+  readonly kind: 'single' | 'bulk'
   /** @param from the index of the first of these changes */
-  readonly resolve: (affectedRows: readonly number[], from: number) => void
+  readonly resolve: (outcomes: readonly Outcome[], from: number) => void
   readonly reject: (error: unknown) => void
 }
 
@@ -63,10 +65,15 @@ interface Submitted {
 const turnsAfterBatch = 2
 
 /** Makes changes that arrive together, or while `batchesMax` batches are under way, share a transaction. */
-export function createGroupCommit({ runTransaction, batchesMax, limits }: GroupCommitOptions): GroupCommit {
-  const queue: Submitted[] = []
+export function createGroupCommit<Item extends readonly unknown[] = Change, Outcome = number>({
+  runTransaction,
+  batchesMax,
+  limits,
+}: GroupCommitOptions<Item, Outcome>): GroupCommit<Item, Outcome> {
+  const queue: Submitted<Item, Outcome>[] = []
   const underWay = new Set<Promise<void>>()
-  let pending = 0
+  const rowsMax = { single: limits.queueRowsMax, bulk: limits.bulkRowsMax }
+  const pending = { single: 0, bulk: 0 }
   let pendingText = 0
   let isScheduled = false
   let isClosed = false
@@ -98,44 +105,58 @@ export function createGroupCommit({ runTransaction, batchesMax, limits }: GroupC
     return queue.splice(0, end === -1 ? queue.length : end)
   }
 
-  const runBatch = async (batch: readonly Submitted[]) => {
+  const runBatch = async (batch: readonly Submitted<Item, Outcome>[]) => {
     const [outcome] = await Promise.allSettled([runTransaction(batch.flatMap(({ changes }) => changes))])
     let from = 0
-    for (const { changes, text, resolve, reject } of batch) {
+    for (const { changes, text, kind, resolve, reject } of batch) {
+      pending[kind] -= changes.length
       pendingText -= text
       if (outcome.status === 'fulfilled') resolve(outcome.value, from)
       else reject(outcome.reason)
       from += changes.length
     }
-    pending -= from
   }
 
-  const push = (changes: readonly Change[], resolve: Submitted['resolve'], reject: Submitted['reject']) => {
+  const push = (submitted: Submitted<Item, Outcome>) => {
     if (isClosed) throw new DomainError('store-unavailable', 'the store is closed')
-    const text = textLength(changes)
+    const { kind, text } = submitted
+    const rows = submitted.changes.length
     const isTooMuch =
-      (pending > 0 && pending + changes.length > limits.queueRowsMax) ||
+      (pending[kind] > 0 && pending[kind] + rows > rowsMax[kind]) ||
       (pendingText > 0 && pendingText + text > limits.queueTextMax)
     if (isTooMuch) throw new DomainError('store-busy', 'too many changes are pending')
-    pending += changes.length
+    pending[kind] += rows
     pendingText += text
-    queue.push({ changes, text, resolve, reject })
+    queue.push(submitted)
     // Requests of the same turn share a transaction too.
     schedule(1)
   }
 
   return {
     submit: change =>
-      new Promise((resolve, reject) =>
-        push([change], (affectedRows, from) => resolve(affectedRows[from] as number), reject),
-      ),
+      new Promise((resolve, reject) => {
+        const changes = [change]
+        push({
+          kind: 'single',
+          changes,
+          text: textLength(changes),
+          resolve: (outcomes, from) => resolve(outcomes[from] as Outcome),
+          reject,
+        })
+      }),
     submitAll: changes =>
       new Promise((resolve, reject) => {
         const { length } = changes
-        if (length === 0) resolve([])
-        else push(changes, (affectedRows, from) => resolve(affectedRows.slice(from, from + length)), reject)
+        if (length === 0) return resolve([])
+        push({
+          kind: 'bulk',
+          changes,
+          text: textLength(changes),
+          resolve: (outcomes, from) => resolve(outcomes.slice(from, from + length)),
+          reject,
+        })
       }),
-    pending: () => pending,
+    pending: () => pending.single + pending.bulk,
     async drain() {
       isClosed = true
       runQueue()
@@ -149,7 +170,7 @@ function afterTurns(turns: number, act: () => void): void {
   setImmediate(() => (turns > 1 ? afterTurns(turns - 1, act) : act()))
 }
 
-function textLength(changes: readonly Change[]): number {
+function textLength(changes: readonly (readonly unknown[])[]): number {
   let length = 0
   for (const change of changes) for (const part of change) if (typeof part === 'string') length += part.length
   return length

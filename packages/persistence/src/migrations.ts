@@ -1,15 +1,6 @@
-import { type Kysely, type RawBuilder, sql } from 'kysely'
-import { replaceTrigger } from './announcing.ts'
+import { type Kysely, sql } from 'kysely'
+import type { Dialect } from './dialect.ts'
 import { newVersion, type Tables } from './tables.ts'
-
-/** The differences between the databases in table definitions. */
-export interface Dialect {
-  readonly int64: 'integer' | 'bigint'
-  /** Makes SQLite refuse values of another type than the column's. */
-  readonly tableOptions: RawBuilder<unknown>
-  /** The columns or expressions of the index on tags. */
-  readonly plantsByTag: RawBuilder<unknown>
-}
 
 type Migration = (db: Kysely<Tables>, dialect: Dialect) => Promise<void>
 
@@ -106,15 +97,12 @@ export const migrations: readonly Migration[] = [
 export const schemaVersion = migrations.length
 
 /**
- * Applies the missing migrations. The caller's transaction must exclude other writers.
- *
- * @param found the store's version, `undefined` if it is empty
+ * Creates or migrates the tables if needed, and resolves to the version that it found. The caller's transaction must
+ * exclude other writers. Resolves and throws like {@link findVersion}.
  */
-export async function migrate(
-  db: Kysely<Tables>,
-  dialect: Dialect,
-  found: number | undefined,
-): Promise<void> {
+export async function bringUpToDate(db: Kysely<Tables>, dialect: Dialect): Promise<number | undefined> {
+  const found = await findVersion(db, dialect)
+  if (found === schemaVersion) return found
   if (found === undefined) {
     await db.schema
       .createTable('schema_version')
@@ -124,22 +112,21 @@ export async function migrate(
     await db.insertInto('schema_version').values({ version: 0 }).execute()
   }
   for (const migration of migrations.slice(found)) await migration(db, dialect)
-  await replaceTrigger(db, dialect.int64)
+  await dialect.replaceTrigger(db)
   await db.updateTable('schema_version').set({ version: schemaVersion }).execute()
+  return found
 }
 
 /**
- * Creates or migrates the tables if needed. The caller's transaction must exclude other writers.
+ * Returns the version of a store, or `undefined` if the database is empty.
  *
  * @throws Error if the tables belong to another program or a newer release
  */
-export async function bringUpToDate(db: Kysely<Tables>, dialect: Dialect): Promise<void> {
-  const tables = await db.introspection.getTables()
-  const versions = db.selectFrom('schema_version').select('version')
-  const found = isStore(tables.map(({ name }) => name))
-    ? knownVersion(Number((await versions.executeTakeFirstOrThrow()).version))
-    : undefined
-  if (found !== schemaVersion) await migrate(db, dialect, found)
+export async function findVersion(db: Kysely<Tables>, dialect: Dialect): Promise<number | undefined> {
+  const { rows } = await dialect.tableNames.execute(db)
+  if (!isStore(rows.map(({ name }) => name))) return undefined
+  const { version } = await db.selectFrom('schema_version').select('version').executeTakeFirstOrThrow()
+  return knownVersion(Number(version))
 }
 
 /**

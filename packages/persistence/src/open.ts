@@ -134,7 +134,10 @@ async function engineOf(location: StoreLocation): Promise<Engine> {
     case 'file':
       return (await import('./sqlite/engine.ts')).createSqliteEngine(location.file)
     case 'postgres':
-      return (await import('./postgres/engine.ts')).createPostgresEngine(location.hosts, timeoutMsDefault)
+      return (await import('./postgres/engine.ts')).createPostgresEngine({
+        ...location,
+        timeoutMs: timeoutMsDefault,
+      })
   }
 }
 

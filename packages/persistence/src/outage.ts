@@ -1,12 +1,8 @@
 import { type DomainError, isDomainError } from '@plant-store/domain'
-import type { Change, GroupCommit } from './group-commit.ts'
 import { type StorageObserver, StoreDamagedError } from './storage.ts'
 
 /** The interval of checks while the store fails. */
 const checkEveryMs = 1_000
-
-/** Tests whether the store accepts changes. Changes nothing, as no hash is empty. */
-const noChange: Change = ['markTokenUsed', '', 0n]
 
 export interface OutageWatch {
   /** Reports an outage if the error is `store-unavailable`, and throws the error. */
@@ -18,10 +14,11 @@ export interface OutageWatch {
 /**
  * Reports when a store begins to fail, and when it has worked for a second. So a store that fails now and then is
  * reported at most twice a second.
+ *
+ * @param check rejects with a DomainError while the store cannot be read or written
  */
 export function watchOutages(
   check: () => Promise<void>,
-  submit: GroupCommit['submit'],
   onStateChange: StorageObserver['onStateChange'] = () => {},
 ): OutageWatch {
   let reported: string | undefined
@@ -36,12 +33,10 @@ export function watchOutages(
   const checkLater = () => {
     hasFailed = false
     checking = setTimeout(async () => {
-      const failure = await check()
-        .then(() => submit(noChange))
-        .then(
-          () => undefined,
-          (error: DomainError) => error,
-        )
+      const failure = await check().then(
+        () => undefined,
+        (error: DomainError) => error,
+      )
       if (isEnded) return
       // The first failure may have been a symptom. This one lasts.
       if (failure?.code === 'store-unavailable') report(reasonOf(failure))

@@ -3,6 +3,7 @@ import type { TokenRepository } from '@plant-store/access'
 import type { Plant, PlantRepository } from '@plant-store/domain'
 import type { Outbox, WebhookRepository } from '@plant-store/webhooks'
 import type { Commit, GroupCommitLimits } from './group-commit.ts'
+import type { PoolMode } from './store-url.ts'
 
 // Without the drivers' types: importers of this package do not have them.
 
@@ -70,6 +71,8 @@ export interface SharedPostgres {
 export interface ServerOptions {
   /** A URL for each host. Only the writable one is used. */
   readonly hosts: readonly string[]
+  /** Of a pooler in between. Without one, `session`. */
+  readonly poolMode: PoolMode
   /** For connecting, and by default for a statement. */
   readonly timeoutMs: number
   readonly statementTimeoutMs?: number

@@ -4,7 +4,10 @@ import { fileURLToPath } from 'node:url'
 export type StoreLocation =
   | { readonly kind: 'file'; readonly file: string }
   /** A URL for each host of the database. */
-  | { readonly kind: 'postgres'; readonly hosts: readonly string[] }
+  | { readonly kind: 'postgres'; readonly hosts: readonly string[]; readonly poolMode: PoolMode }
+
+/** How long a client of a pooler, such as pgbouncer, keeps a connection of the server. */
+export type PoolMode = 'session' | 'transaction'
 
 /** Relative to the working directory. */
 export const defaultStoreUrl = 'file:data/plant-store.db'
@@ -18,7 +21,7 @@ export const logSuffixes = ['-wal', '-shm', '-journal'] as const
  * @throws Error that completes "DATABASE_URL …"
  */
 export function parseStoreUrl(url: string): StoreLocation {
-  if (/^postgres(ql)?:/.test(url)) return { kind: 'postgres', hosts: parseHosts(url) }
+  if (/^postgres(ql)?:/.test(url)) return parseServerUrl(url)
   const path = /^file:([^?#]+)$/.exec(url)?.[1]
   if (path !== undefined && !/^\/\/(?!\/)/.test(path)) {
     const file = path.startsWith('///') ? fileURLToPath(url) : decodeURIComponent(path)
@@ -30,18 +33,43 @@ export function parseStoreUrl(url: string): StoreLocation {
   )
 }
 
+/** The names are libpq's, but for `pool_mode`, which is pgbouncer's. */
+const serverParameters = [
+  ...['host', 'port', 'user', 'password', 'application_name', 'options', 'pool_mode'],
+  ...['sslmode', 'sslrootcert', 'sslcert', 'sslkey', 'sslnegotiation'],
+]
+/** pg takes the middle ones for the last, and warns that it will not always. */
+const sslModes = ['disable', 'no-verify', 'require', 'verify-ca', 'verify-full']
+
 /** Parses several hosts in one URL, which libpq allows and the URL standard does not. */
-function parseHosts(url: string): string[] {
-  const [, credentials = '', hosts = '', rest = ''] =
-    /^postgres(?:ql)?:\/\/([^@/?#]*@)?([^@/?#]*)([/?][^#]*)?$/.exec(url) ?? []
-  const urls = hosts.split(',').map(host => `postgres://${credentials}${host}${rest}`)
-  const isSocket = hosts === '' && /[?&]host=./.test(rest)
+function parseServerUrl(url: string): StoreLocation {
+  const [, credentials = '', hosts = '', path = '', query = ''] =
+    /^postgres(?:ql)?:\/\/([^@/?#]*@)?([^@/?#]*)(\/[^?#]*)?(?:\?([^#]*))?$/.exec(url) ?? []
+  const parameters = Object.fromEntries(new URLSearchParams(query))
+  const { sslmode, pool_mode: poolMode = 'session', ...others } = parameters
+  for (const name of Object.keys(parameters)) {
+    // With an @ it may be a part of a password.
+    const shown = query.includes('@') ? '' : ` ${name}`
+    if (!serverParameters.includes(name))
+      throw new Error(`has an unknown parameter${shown}: it takes ${serverParameters.join(', ')}`)
+  }
+  if (sslmode !== undefined && !sslModes.includes(sslmode))
+    throw new Error(
+      'has an unknown sslmode: it must be disable, no-verify, require, verify-ca or verify-full',
+    )
+  if (poolMode !== 'session' && poolMode !== 'transaction')
+    throw new Error(`has an unknown pool_mode: it must be session or transaction`)
+
+  const isVerified = sslmode === 'require' || sslmode === 'verify-ca'
+  const rest = `${new URLSearchParams({ ...others, ...(sslmode && { sslmode: isVerified ? 'verify-full' : sslmode }) })}`
+  const urls = hosts.split(',').map(host => `postgres://${credentials}${host}${path}${rest && `?${rest}`}`)
+  const isSocket = hosts === '' && others['host']
   if (!(isSocket || hosts.split(',').every(Boolean)) || !urls.every(each => URL.canParse(each))) {
     throw new Error(
       'must be like postgres://user:password@host:5432/database, with special characters percent-encoded',
     )
   }
-  return urls
+  return { kind: 'postgres', hosts: urls, poolMode }
 }
 
 /**

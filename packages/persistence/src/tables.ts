@@ -33,24 +33,22 @@ export interface TokenRow {
   last_used_at: bigint | null
 }
 
-/** The column of each member of a plant. A forgotten one does not compile. */
-const columnOf = { id: 'id', name: 'name', tag: 'tag' } as const satisfies {
-  readonly [Member in keyof Required<Plant>]: keyof PlantRow
-}
-const plantMembers = Object.keys(columnOf) as readonly (keyof Plant)[]
-/** The columns of a plant, with the key first. */
-export const plantColumns: readonly (keyof PlantRow)[] = Object.values(columnOf)
-/** All columns, in the order of writing. */
-export const rowColumns: readonly (keyof VersionedRow)[] = [...plantColumns, 'version']
+export type NewTokenRow = Omit<TokenRow, 'last_used_at'>
 
-/** The type of each column on PostgreSQL. A forgotten one does not compile. */
+/**
+ * The type of each column on PostgreSQL, in the order of writing. A column of a plant has the name of its member.
+ * Omitting one is a compile error.
+ */
 export const typeOf: Readonly<Record<keyof VersionedRow, 'bigint' | 'text'>> = {
   id: 'bigint',
   name: 'text',
   tag: 'text',
   version: 'bigint',
-}
+} satisfies Record<keyof Plant | 'version', 'bigint' | 'text'>
 
+export const rowColumns = Object.keys(typeOf) as readonly (keyof VersionedRow)[]
+/** Without the version. */
+export const plantColumns = rowColumns.filter(column => column !== 'version')
 const textColumns = plantColumns.filter(column => typeOf[column] === 'text')
 
 /** The length of a plant's texts in UTF-8, which both databases know without reading them. */
@@ -67,14 +65,8 @@ export function selectPlants(found: readonly string[]): string {
   return `select ${columns.join(', ')} from plants`
 }
 
-/** Quotes names, whose capital letters PostgreSQL would fold. */
-export const quoted = (columns: readonly string[]) => columns.map(column => `"${column}"`)
-
-/** Returns the values of a row in the order of {@link rowColumns}. */
-export function fromPlant(plant: Plant, version = newVersion()): (bigint | string | null)[] {
-  const row: (bigint | string | null)[] = plantMembers.map(member => plant[member] ?? null)
-  row.push(version)
-  return row
+export function fromPlant({ id, name, tag }: Plant, version = newVersion()): VersionedRow {
+  return { id, name, tag: tag ?? null, version }
 }
 
 const versions = new BigInt64Array(1_024)
@@ -100,13 +92,15 @@ export function toPlant({ id, name, tag }: PlantRow): Plant {
   return (tag === null ? { id, name } : { id, name, tag }) as Plant
 }
 
-/** Returns the values of a token: name, hash, scopes, created_at, expires_at. */
-export function fromToken(
-  token: AccessToken,
-  hash: TokenHash,
-): [string, string, string, bigint, bigint | null] {
+export function fromToken(token: AccessToken, hash: TokenHash): NewTokenRow {
   const { name, scopes, createdAt, expiresAt } = token
-  return [name, hash, scopes.join(' '), milliseconds(createdAt), expiresAt ? milliseconds(expiresAt) : null]
+  return {
+    name,
+    hash,
+    scopes: scopes.join(' '),
+    created_at: milliseconds(createdAt),
+    expires_at: expiresAt ? milliseconds(expiresAt) : null,
+  }
 }
 
 export function toToken(row: Omit<TokenRow, 'hash'>): AccessToken {

@@ -5,89 +5,71 @@ import type {
   Webhook,
   WebhookId,
   WebhookRepository,
-  WebhookSecret,
 } from '@plant-store/webhooks'
-import type { Change } from './group-commit.ts'
-import type { StatementRunner } from './repositories.ts'
-import { milliseconds, type PlantRow, toPlant, toVersion } from './tables.ts'
-import { setBackMsMin } from './webhook-statements.ts'
-
-interface WebhookRow {
-  id: WebhookId
-  url: string
-  allows_private: bigint
-  created_at: bigint
-  secret: WebhookSecret
-  is_paused: bigint
-  failures: bigint
-  failing_since: bigint | null
-  failing_for_ms: bigint
-  /** Negative unless the clock was set back. */
-  set_back_ms: bigint
-  lease: string
-}
-
-interface DeliveryRow extends PlantRow {
-  position: bigint
-  version: bigint
-  added_at: bigint
-  attempts: bigint
-  /** 0 for a new delivery, `null` for one that was given up. */
-  next_at: bigint | null
-  reason: string | null
-}
-
-interface FiguresRow {
-  webhook: WebhookId
-  is_full: bigint
-  missed: bigint
-  waiting: bigint
-  given_up: bigint
-  oldest_ms: bigint | null
-}
+import type { Change, StatementRunner } from './statements.ts'
+import { milliseconds, toPlant, toVersion } from './tables.ts'
+import { type DeliveryRow, setBackMsMin, type WebhookRow } from './webhook-statements.ts'
 
 /** Returns the ports of the webhooks, on the tables of any database. */
 export function createWebhookRepositories({
+  change,
   submit,
   submitAll,
   read,
-}: Pick<StatementRunner, 'submit' | 'submitAll' | 'read'>): {
+}: Omit<StatementRunner, 'readPage'>): {
   readonly webhooks: WebhookRepository
   readonly outbox: Outbox
 } {
-  const change = async (...change: Change) => (await submit(change)) > 0
+  const affects = async (change: Change) => (await submit(change)) > 0
+  const release = (held: { id: WebhookId; lease: string }, { delivered, failed }: ClaimOutcome) =>
+    change('releaseWebhook', {
+      ...held,
+      delivered: flag(delivered.length > 0),
+      failed: flag(failed !== undefined),
+      pauses: flag(failed !== undefined && failed.claimInMs === undefined),
+      claimInMs: BigInt(failed?.claimInMs ?? 0),
+    })
+
   return {
     webhooks: {
       async add({ id, url, allowsPrivate, createdAt }, secret) {
-        const row = [id, url, flag(allowsPrivate), milliseconds(createdAt), secret] as const
-        await submitAll([['beginAnnouncing'], ['insertWebhook', ...row]])
+        const row = {
+          id,
+          url,
+          allows_private: flag(allowsPrivate),
+          created_at: milliseconds(createdAt),
+          secret,
+        }
+        await submitAll([change('beginAnnouncing'), change('insertWebhook', row)])
       },
-      list: async () => (await read<WebhookRow>('webhooks')).map(toWebhook),
+      list: async () => (await read('webhooks')).map(toWebhook),
       async remove(id) {
         // A full webhook gets no new deliveries. A courier may find room in it meanwhile.
-        while (await change('fillWebhook', id, 1n)) {
-          if (!(await change('removeDeliveries', id))) return change('removeWebhook', id)
+        while (await affects(change('fillWebhook', { id, isFull: 1n }))) {
+          if (!(await affects(change('removeDeliveries', { id }))))
+            return affects(change('removeWebhook', { id }))
         }
         return false
       },
-      rotate: (id, secret) => change('rotateSecret', id, secret),
+      rotate: (id, secret) => affects(change('rotateSecret', { id, secret })),
       async retry(id) {
-        while (await change('retryDeliveries', id));
-        return change('retryWebhook', id)
+        while (await affects(change('retryDeliveries', { id })));
+        return affects(change('retryWebhook', { id }))
       },
     },
     outbox: {
       async claim({ leaseMs, rowsMax, textBytesMax }) {
-        for (const row of await read<WebhookRow>('dueWebhooks')) {
-          if (row.set_back_ms > setBackMsMin) while (await change('hastenRetries', row.id));
+        for (const row of await read('dueWebhooks')) {
+          const { id, lease: before, secret, failing_for_ms } = row
+          if (row.set_back_ms > setBackMsMin) while (await affects(change('hastenRetries', { id })));
           const lease = crypto.randomUUID()
-          if (!(await change('leaseWebhook', row.id, row.lease, lease, BigInt(leaseMs)))) continue
-          const due = await read<DeliveryRow>('dueDeliveries', row.id, rowsMax, textBytesMax)
+          const leasing = change('leaseWebhook', { id, before, lease, leaseMs: BigInt(leaseMs) })
+          if (!(await affects(leasing))) continue
+          const due = await read('dueDeliveries', { id, rowsMax, textBytesMax })
           if (due.length === 0) {
-            await submit(release(row.id, lease, { delivered: [] }))
+            await submit(release({ id, lease }, { delivered: [] }))
             continue
           }
-          const { secret, failing_for_ms } = row
           const claim = { webhook: toWebhook(row), failingForMs: Number(failing_for_ms), secret, lease }
           return { ...claim, deliveries: due.map(toDelivery) }
         }
@@ -95,17 +77,19 @@ export function createWebhookRepositories({
       },
       async settle({ webhook, lease }, outcome) {
         const { delivered, failed } = outcome
-        const changes: Change[] = delivered.map(position => ['removeDelivery', position, lease])
+        const changes = delivered.map(position => change('removeDelivery', { position, lease }))
         if (failed !== undefined) {
-          changes.push(['failDelivery', failed.id, lease, failed.reason, bigintOrNull(failed.retryInMs)])
+          const { id: position, reason, retryInMs } = failed
+          const retry = { reason, retryInMs: retryInMs === undefined ? null : BigInt(retryInMs) }
+          changes.push(change('failDelivery', { position, lease, ...retry }))
         }
-        await submitAll([...changes, release(webhook.id, lease, outcome)])
+        await submitAll([...changes, release({ id: webhook.id, lease }, outcome)])
       },
       async setFull(id, isFull) {
-        await submit(['fillWebhook', id, flag(isFull)])
+        await submit(change('fillWebhook', { id, isFull: flag(isFull) }))
       },
       async figures() {
-        const rows = await read<FiguresRow>('webhookFigures')
+        const rows = await read('webhookFigures')
         return rows.map(({ webhook, is_full, missed, waiting, given_up, oldest_ms }) => ({
           webhook,
           isFull: is_full === 1n,
@@ -116,7 +100,7 @@ export function createWebhookRepositories({
         }))
       },
       async log(id, rowsMax) {
-        const rows = await read<DeliveryRow>('loggedDeliveries', id, rowsMax)
+        const rows = await read('loggedDeliveries', { id, rowsMax })
         return rows.map(row => ({
           ...toDelivery(row),
           ...(row.reason !== null && { reason: row.reason }),
@@ -126,12 +110,6 @@ export function createWebhookRepositories({
       },
     },
   }
-}
-
-function release(id: WebhookId, lease: string, { delivered, failed }: ClaimOutcome): Change {
-  const isPaused = failed !== undefined && failed.claimInMs === undefined
-  const flags = [delivered.length > 0, failed !== undefined, isPaused].map(flag)
-  return ['releaseWebhook', id, lease, ...flags, BigInt(failed?.claimInMs ?? 0)]
 }
 
 function toWebhook(row: WebhookRow): Webhook {
@@ -152,5 +130,4 @@ function toDelivery({ position, version, added_at, attempts, ...plant }: Deliver
 }
 
 const flag = (is: boolean) => (is ? 1n : 0n)
-const bigintOrNull = (value: number | undefined) => (value === undefined ? null : BigInt(value))
 const toDate = (milliseconds: bigint) => new Date(Number(milliseconds))

@@ -2,10 +2,12 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { DomainError } from '@plant-store/domain'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { createStorage, rowsWithin, type StatementDatabase } from '../src/create-storage.ts'
+import { statements } from '../src/sqlite/statements.ts'
 import type { StoreState } from '../src/storage.ts'
 import { plant, plantId } from './store-folder.ts'
 
 const database: StatementDatabase = {
+  statements,
   runTransaction: async batch => batch.map(() => 1),
   batchesMax: Number.POSITIVE_INFINITY,
   read: async () => [],

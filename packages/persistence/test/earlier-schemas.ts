@@ -7,15 +7,14 @@ import {
   SqliteIntrospector,
   SqliteQueryCompiler,
 } from 'kysely'
-import { type Dialect, migrations } from '../src/migrations.ts'
-import { dialect as postgres } from '../src/postgres/migrate.ts'
-import { dialect as sqlite } from '../src/sqlite/migrate.ts'
+import { type Dialect, postgresDialect, sqliteDialect } from '../src/dialect.ts'
+import { migrations } from '../src/migrations.ts'
 import type { Tables } from '../src/tables.ts'
 
 export const earlierVersions = migrations.slice(1).map((_, n) => n + 1)
 
 /** The statements of each migration. migrations.snapshot shows that those of a released one stay as they are. */
-export const statements = { sqlite: await compile(sqlite), postgres: await compile(postgres) }
+export const statements = { sqlite: await compile(sqliteDialect), postgres: await compile(postgresDialect) }
 
 async function compile(dialect: Dialect): Promise<readonly string[][]> {
   const compiled: string[][] = []
@@ -25,7 +24,7 @@ async function compile(dialect: Dialect): Promise<readonly string[][]> {
       createDriver: () => new DummyDriver(),
       createIntrospector: db => new SqliteIntrospector(db),
       createQueryCompiler: () =>
-        dialect === postgres ? new PostgresQueryCompiler() : new SqliteQueryCompiler(),
+        dialect === postgresDialect ? new PostgresQueryCompiler() : new SqliteQueryCompiler(),
     },
     log: ({ query }) => {
       compiled.at(-1)?.push(query.sql.trimEnd())

@@ -1,11 +1,12 @@
 import { setImmediate } from 'node:timers/promises'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { type Change, createGroupCommit } from '../src/group-commit.ts'
+import { createGroupCommit } from '../src/group-commit.ts'
+import type { Change } from '../src/statements.ts'
 
 const batchRowsMax = 3
-const fewRows = { queueRowsMax: 4, queueTextMax: 1_000, batchRowsMax }
-const littleText = { queueRowsMax: 20, queueTextMax: 75, batchRowsMax }
+const fewRows = { queueRowsMax: 4, bulkRowsMax: 4, queueTextMax: 1_000, batchRowsMax }
+const littleText = { queueRowsMax: 20, bulkRowsMax: 20, queueTextMax: 75, batchRowsMax }
 /** More turns of the event loop than a change waits for that no transaction keeps. */
 const idleTurnsMax = 10
 

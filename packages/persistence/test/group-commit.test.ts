@@ -43,12 +43,22 @@ describe('changes that come together', () => {
     expect(storage.pending()).toBe(0)
   })
   test('in one call are refused as one, with nothing of them done, unless nothing else waits', async () => {
-    await using storage = await openStorage({ url: onFile(), queueRowsMax: 3 })
+    await using storage = await openStorage({ url: onFile(), bulkRowsMax: 3 })
     const { plants } = storage
     const insertAll = (...ids: number[]) => plants.insertAll?.(ids.map(id => plant(id))) as Promise<unknown>
     const attempts = [insertAll(1), insertAll(2, 3, 4), insertAll(5, 6)]
     expect(await outcomes(attempts)).toEqual([['inserted'], 'store-busy', ['inserted', 'inserted']])
     expect(await insertAll(2, 3, 4, 7)).toEqual(Array(4).fill('inserted'))
+  })
+
+  test('in calls of many have a limit of their own: single ones and they do not refuse each other', async () => {
+    await using storage = await openStorage({ url: onFile(), queueRowsMax: 1 })
+    const { plants } = storage
+    const many = Array.from({ length: 50 }, (_, call) =>
+      plants.insertAll?.(Array.from({ length: 150 }, (_, n) => plant(call * 150 + n))),
+    )
+    expect(await plants.insert(plant(-1))).toBe('inserted')
+    expect((await Promise.all(many)).flat()).toEqual(Array(7_500).fill('inserted'))
   })
 
   test('take effect in the order they came in, of any kind', async () => {

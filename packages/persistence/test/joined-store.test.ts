@@ -186,7 +186,7 @@ test('a thread that leaves a store holds no port to it', async () => {
 })
 
 test('a store on PostgreSQL is sent as it is', () => {
-  const server = { hosts: ['postgres://a'], timeoutMs: 1_000 }
+  const server = { poolMode: 'session' as const, hosts: ['postgres://a'], timeoutMs: 1_000 }
   const shared = {
     kind: 'postgres',
     server,

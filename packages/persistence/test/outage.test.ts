@@ -164,8 +164,10 @@ function watch() {
     if (store[part]) throw store[part]
   }
   const { reportAndThrow, end } = watchOutages(
-    () => ask('check'),
-    () => ask('change').then(() => 0),
+    async () => {
+      await ask('check')
+      await ask('change')
+    },
     state => states.push(state.ready ? 'works' : state.reason),
   )
   return {

@@ -1,9 +1,9 @@
 import { openStorage, type Storage } from '@plant-store/persistence'
 import type { Claim, WebhookId } from '@plant-store/webhooks'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import type { Change } from '../src/group-commit.ts'
 import { statements as postgresStatements } from '../src/postgres/statements.ts'
 import { statements as sqliteStatements } from '../src/sqlite/statements.ts'
+import type { Change, Value } from '../src/statements.ts'
 import { createWebhookRepositories } from '../src/webhook-repositories.ts'
 import { outboxContract } from './outbox-contract.ts'
 import { addWebhook, plant, plantId } from './store-folder.ts'
@@ -238,7 +238,7 @@ describe.each(Object.entries(subjects).filter(([name]) => name !== 'SQLite with 
         name === 'SQLite' ? [sqliteStatements, 'explain query plan'] : [postgresStatements, 'explain']
       for (const statement of ['dueWebhooks', 'dueDeliveries'] as const) {
         const parameters = ["'webhook'", '100', '1000000']
-        const sql = read[statement].replaceAll(/\?|\$\d/g, () => parameters.shift() as string)
+        const sql = read[statement].sql.replaceAll(/\?|\$\d/g, () => parameters.shift() as string)
         const plan = (await store.ask(`${explain} ${sql}`)).flat().join('\n')
         expect(plan).toContain('outbox_due')
         expect(plan).not.toMatch(/\b(Seq Scan on|SCAN) outbox/)
@@ -262,13 +262,16 @@ test('a webhook that has nothing left to deliver once it is leased is released, 
     next: [{ position: 7n, version: 1n, added_at: 0n, attempts: 0n, id: 1n, name: 'a', tag: null }],
   }
   const { outbox } = createWebhookRepositories({
+    change: (name, ...[given]) => [name, ...Object.values<Value>({ ...given })],
     async submit(change) {
       submitted.push(change)
       return 1
     },
     submitAll: async changes => changes.map(() => 1),
-    read: async <Row>(statement: string, id: unknown) =>
-      answers[statement === 'dueDeliveries' ? `${id}` : statement] as Row[],
+    read: async (name: string, ...given: unknown[]) => {
+      const [{ id = name } = {}] = given as { id?: string }[]
+      return answers[id] as never
+    },
   })
   const claim = await outbox.claim({ leaseMs: 60_000, rowsMax: 5, textBytesMax: 1_000 })
   expect([claim?.webhook.id, claim?.deliveries.map(({ id }) => id)]).toEqual(['next', [7n]])

@@ -38,7 +38,7 @@ describe.each([
     const { pathname } = new URL(database.url)
     // A client that relies on the server's own settings loses changes, and waits for a lock for ever.
     await database.query(`alter database ${pathname.slice(1)} set synchronous_commit = off`)
-    url = new URL(pathname, pooler.url).href
+    url = new URL(`${pathname}?pool_mode=${mode}`, pooler.url).href
     await (await open())[Symbol.asyncDispose]()
   })
   beforeEach(() => empty())
@@ -177,7 +177,7 @@ test(
       pool_mode: 'transaction',
       default_pool_size: '1',
     })
-    const url = new URL(new URL(database.url).pathname, pooler.url).href
+    const url = new URL(`${new URL(database.url).pathname}?pool_mode=transaction`, pooler.url).href
     await using storage = await openStorage({ url, timeoutMs: 3_000 })
     await Promise.all(many(500).map(({ id }) => storage.plants.insert(plant(id, 'x'.repeat(2_000)))))
     let isOver = false
@@ -195,10 +195,27 @@ test(
   },
 )
 
-test('behind pgbouncer that pools by statement it is never ready', pgbouncer, async () => {
+test(
+  'behind pgbouncer that pools by session it is not ready without a connection for changes',
+  pgbouncer,
+  async () => {
+    await using database = await createDatabase(server.url)
+    await using pooler = await startPgbouncer(server.url, { pool_mode: 'session', default_pool_size: '1' })
+    await using storage = await openStorage({
+      url: new URL(new URL(database.url).pathname, pooler.url).href,
+      timeoutMs,
+    })
+    // Takes the only one.
+    expect(await storage.plants.find(plant(1).id)).toBeUndefined()
+    await expect(storage.check()).rejects.toMatchObject({ code: 'store-unavailable' })
+  },
+)
+
+test('behind pgbouncer that pools by statement it is refused', pgbouncer, async () => {
   await using database = await createDatabase(server.url)
   await (await openStorage({ url: database.url }))[Symbol.asyncDispose]()
   await using pooler = await startPgbouncer(server.url, { pool_mode: 'statement' })
-  await using storage = await openStorage({ url: new URL(new URL(database.url).pathname, pooler.url).href })
-  await expect(storage.check()).rejects.toMatchObject({ code: 'store-unavailable' })
+  await expect(
+    openStorage({ url: new URL(new URL(database.url).pathname, pooler.url).href }),
+  ).rejects.toThrow('transaction blocks not allowed in statement pooling mode')
 })

@@ -1,118 +1,84 @@
-import { EventEmitter } from 'node:events'
 import fc from 'fast-check'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import type { Change } from '../src/group-commit.ts'
-import type { Connection } from '../src/postgres/connection.ts'
+import { type ConnectionPool, retrying } from '../src/postgres/connection.ts'
 import { statements } from '../src/postgres/statements.ts'
-import { groupChanges, retrying, runTransaction } from '../src/postgres/transaction.ts'
+import { runTransaction, stepsOf } from '../src/postgres/transaction.ts'
+import type { Change } from '../src/statements.ts'
 
+const ofPlants = ['insertPlant', 'savePlant', 'removePlant'] as const
 const anyChange = fc.oneof(
-  { weight: 8, arbitrary: fc.tuple(fc.constantFrom('insertPlant', 'savePlant'), fc.bigInt(0n, 5n)) },
-  {
-    weight: 4,
-    arbitrary: fc.tuple(fc.constantFrom('insertToken', 'removeToken'), fc.constantFrom('a', 'b')),
-  },
-  { weight: 1, arbitrary: fc.constantFrom(['beginSilence'], ['endSilence']) },
+  { weight: 8, arbitrary: fc.tuple(fc.constantFrom(...ofPlants), fc.bigInt(0n, 5n)) },
+  { weight: 1, arbitrary: fc.constantFrom(['beginSilence'], ['removeToken', 'a'], ['removeDelivery', 1n]) },
 ) as fc.Arbitrary<Change>
 
-const isSilence = ([, key]: Change) => key === undefined
-const subjectOf = ([, key]: Change) => (typeof key === 'bigint' ? key : 'named')
+const isOfPlants = ([name]: Change) => (ofPlants as readonly string[]).includes(name)
 
-test('groups keep the order of each plant, of what has a name, and around a silence, and have as few statements as that takes', () => {
+test('steps keep the order of each plant and around other changes, lock rows in one order, and join new plants', () => {
   const property = fc.property(fc.array(anyChange, { maxLength: 20 }), batch => {
-    const groups = groupChanges(batch)
-    const groupOf = new Map(groups.flatMap(({ indexes }, group) => indexes.map(index => [index, group])))
-    expect(groupOf.size).toBe(batch.length)
-    expect(groups.flatMap(({ indexes }) => indexes)).toHaveLength(batch.length)
-    for (const { statement, indexes } of groups) {
-      const changes = indexes.map(index => batch[index] as Change)
-      expect(changes.map(([name]) => name)).toEqual(changes.map(() => statement))
-      const keys = changes.map(([, key]) => key as bigint | string)
-      expect(keys).toEqual([...new Set(keys)].sort((a, b) => (a < b ? -1 : 1)))
+    const steps = stepsOf(batch)
+    const stepOf = new Map(steps.flatMap((step, number) => step.map(index => [index, number])))
+    expect(steps.flat().toSorted((a, b) => a - b)).toEqual([...batch.keys()])
+    const changes = steps.map(step => step.map(index => batch[index] as Change))
+    for (const [step, [first, ...others]] of changes.entries()) {
+      if (others.length > 0)
+        expect([first, ...others].map(each => each?.[0])).toEqual(
+          others.concat(0 as never).map(() => 'insertPlant'),
+        )
+      const ids = (changes[step] as Change[]).map(([, id]) => id as bigint)
+      expect(ids).toEqual(ids.toSorted((a, b) => (a < b ? -1 : Number(a > b))))
     }
     for (const [later, change] of batch.entries()) {
-      const before = batch.slice(0, later).map((other, earlier) => ({ other, earlier }))
-      const ordered = before.filter(
-        ({ other }) => isSilence(change) || isSilence(other) || subjectOf(other) === subjectOf(change),
-      )
-      for (const { earlier } of ordered) expect(groupOf.get(earlier)).toBeLessThan(groupOf.get(later) ?? -1)
+      for (const [earlier, before] of batch.slice(0, later).entries()) {
+        const [a, b] = [stepOf.get(earlier) as number, stepOf.get(later) as number]
+        if (!isOfPlants(change) || !isOfPlants(before)) expect(a).toBeLessThan(b)
+        else if (change[1] === before[1]) {
+          const together = steps[a] as readonly number[]
+          expect(a < b || (a === b && together.indexOf(earlier) < together.indexOf(later))).toBe(true)
+        }
+      }
     }
   })
   fc.assert(property, { numRuns: 1_000 })
-  const created = [5n, 3n, 4n].map((id): Change => ['insertPlant', id])
-  const replaced = [3n, 5n].map((id): Change => ['savePlant', id])
-  expect(groupChanges([...created, ...replaced])).toEqual([
-    { statement: 'insertPlant', indexes: [1, 2, 0] },
-    { statement: 'savePlant', indexes: [3, 4] },
-  ])
+  const batch: Change[] = [
+    ['savePlant', 5n],
+    ['insertPlant', 4n],
+    ['removePlant', 3n],
+    ['insertPlant', 3n],
+    ['insertPlant', 2n],
+    ['endSilence'],
+    ['insertPlant', 1n],
+  ]
+  expect(stepsOf(batch)).toEqual([[4, 1], [2], [3], [0], [5], [6]])
 })
 
-/** A connection that answers each statement with the keys of the rows that it changed. */
-function connection({ isPooled = false, notice = '' } = {}) {
+test('each change has its own rows, and of two inserts of a plant only the first may have inserted it', async () => {
   const sent: unknown[] = []
-  const client = Object.assign(new EventEmitter(), {
-    isPooled,
-    lastTurn: Promise.resolve() as Promise<unknown>,
-    begin: () => 'begin',
-    async query(query: string | { name?: string; text: string; values: unknown[][]; rowMode: 'array' }) {
-      const isText = typeof query === 'string'
-      sent.push(isText ? query : { name: query.name, isKnown: query.text, values: query.values })
-      await new Promise(setImmediate)
-      if (query === 'commit' || (!isText && notice)) client.emit('notice', { code: notice })
-      if (!isText && query.values[0]?.includes(13n)) throw new Error('refused')
-      const keys = isText ? [] : (query.values[0] ?? []).filter(key => key !== 2n)
-      return { rows: keys.map(key => (!isText && query.rowMode === 'array' ? [key] : { key })) }
+  const pool = {
+    async run(queries: readonly { name: string; text: string; values: unknown[] }[]) {
+      sent.push(...queries)
+      return queries.map(({ name }) =>
+        name === 'insertPlant' ? { rows: [{ id: 1n }] } : { rows: [], rowCount: 7 },
+      )
     },
-  })
-  return { client: client as unknown as Connection, sent }
-}
-
-const query = (name: 'insertPlant' | 'removePlant', isNamed: boolean, ...values: unknown[]) => ({
-  name: isNamed ? name : undefined,
-  isKnown: statements.change[name],
-  values,
-})
-
-test('one kind of change is one statement, several are a transaction, and each change has its own rows', async () => {
-  const { client, sent } = connection()
-  const inserts: Change[] = [
-    ['insertPlant', 2n, 'b', null],
-    ['insertPlant', 1n, 'a', 'tag'],
-  ]
-  expect(await runTransaction(client, inserts)).toEqual([0, 1])
-  const insert = [
-    [1n, 2n],
-    ['a', 'b'],
-    ['tag', null],
-  ]
-  expect(sent.splice(0)).toEqual([query('insertPlant', true, ...insert)])
-  expect(await runTransaction(client, [...inserts, ['removePlant', 1n], ['removePlant', 2n]])).toEqual([
-    0, 1, 1, 0,
+  } as unknown as ConnectionPool
+  const outcome = await runTransaction(pool, [
+    ['insertPlant', 2n, 'b', null, 20n],
+    ['insertPlant', 1n, 'a', 'tag', 10n],
+    ['insertPlant', 1n, 'again', null, 11n],
+    ['removeDeliveries', 'webhook', 2_000],
   ])
-  const remove = query('removePlant', true, [1n, 2n])
-  expect(sent).toEqual(['begin', query('insertPlant', true, ...insert), remove, 'commit'])
-})
-
-test('behind a pooler transactions take turns, and prepare nothing', async () => {
-  const { client, sent } = connection({ isPooled: true })
-  const refused = runTransaction(client, [['removePlant', 13n]])
-  const next = runTransaction(client, [['removePlant', 1n]])
-  expect(await Promise.allSettled([refused, next])).toEqual([
-    { status: 'rejected', reason: new Error('refused') },
-    { status: 'fulfilled', value: [1] },
+  expect(outcome).toEqual([0, 1, 0, 7])
+  const columns = [
+    [1n, 1n, 2n],
+    ['a', 'again', 'b'],
+    ['tag', null, null],
+    [10n, 11n, 20n],
+  ]
+  expect(sent).toEqual([
+    { name: 'insertPlant', text: statements.change.insertPlant.sql, values: columns },
+    { name: 'removeDeliveries', text: statements.change.removeDeliveries.sql, values: ['webhook', 2_000] },
   ])
-  const turn = (id: bigint) => ['begin', query('removePlant', false, [id]), 'commit']
-  expect(sent).toEqual([...turn(13n), ...turn(1n)])
 })
-
-test('a commit that did not wait for its standby is no success, and a notice of another kind says nothing', async () => {
-  const change: Change = ['removePlant', 1n]
-  const warned = connection({ notice: '01000' }).client
-  await expect(runTransaction(warned, [change])).rejects.toThrow('did not wait for its standby')
-  expect(warned.listenerCount('notice')).toBe(0)
-  expect(await runTransaction(connection({ notice: '00000' }).client, [change])).toEqual([1])
-})
-
 const coded = (code?: string) => Object.assign(new Error('rolled back'), { code })
 
 test.each(['40001', '40P01'])(

@@ -16,25 +16,10 @@ import {
   type Storage,
   type StoreState,
 } from '@plant-store/persistence'
-import pg from 'pg'
-import {
-  afterAll,
-  afterEach,
-  beforeAll,
-  beforeEach,
-  describe,
-  expect,
-  onTestFinished,
-  test,
-  vi,
-} from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { defaultGroupCommitLimits } from '../src/group-commit.ts'
-import {
-  type Connection,
-  connect,
-  createReconnectingConnection,
-  type ReconnectingConnection,
-} from '../src/postgres/connection.ts'
+import { type ConnectionPool, createPool } from '../src/postgres/connection.ts'
+import type { ServerOptions } from '../src/storage.ts'
 import { tokenRepositoryContract } from './token-repository-contract.ts'
 
 let database: TestDatabase
@@ -142,7 +127,7 @@ test('a server that is gone is an outage with its reason, and nothing looks for 
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   onTestFinished(() => void vi.useRealTimers())
   const states: StoreState[] = []
-  const server = { hosts: ['postgres://127.0.0.1:1/a'], timeoutMs: 10_000 }
+  const server = { hosts: ['postgres://127.0.0.1:1/a'], poolMode: 'session', timeoutMs: 10_000 } as const
   const gone = await attachStorage(
     { kind: 'postgres', server, readConnectionsMax: 1, limits: defaultGroupCommitLimits },
     { onStateChange: state => states.push(state) },
@@ -226,87 +211,74 @@ test('lists tokens in the order of their names, which is not that of a language'
   expect((await storage.tokens.list()).map(({ name }) => name)).toEqual(['B', 'Z', 'a', 'b', 'ä'])
 })
 
-describe('a connection that reconnects', () => {
-  let connection: ReconnectingConnection
-  beforeEach(() => {
-    connection = createReconnectingConnection({ hosts: [database.url], timeoutMs: 10_000 })
-  })
-  afterEach(() => connection.close())
-  const client = () => connection.use(async client => client)
-  const isStill = async (earlier: Connection) => (await client()) === earlier
-  const endOf = (client: Connection) => new Promise(resolve => client.once('end', resolve))
+describe('a pool of connections', () => {
+  const open = (more: Partial<ServerOptions> = {}, connectionsMax = 1) => {
+    const pool = createPool(
+      { hosts: [database.url], poolMode: 'session', timeoutMs: 10_000, ...more },
+      connectionsMax,
+    )
+    onTestFinished(() => pool[Symbol.asyncDispose]())
+    return pool
+  }
+  const ask = async (pool: ConnectionPool, text: string) => {
+    const [result] = await pool.run([{ text }])
+    return result?.rows[0]
+  }
+  const idOf = async (pool: ConnectionPool) => (await ask(pool, 'select pg_backend_pid() as id')).id
+  const raise = (code: string) => `do $$ begin raise exception using errcode = '${code}'; end $$`
 
-  test('is opened again after it ended while nothing used it', async () => {
-    const first = await client()
-    const ended = endOf(first)
-    const { rows } = await first.query('select pg_backend_pid() as pid')
-    await database.query(`select pg_terminate_backend(${rows[0].pid})`)
-    await ended
-    expect(await isStill(first)).toBe(false)
-  })
-
-  test('is replaced after a failure, once, and kept after a transaction that was rolled back', async () => {
-    const failWith = (error: unknown) => connection.use(() => Promise.reject(error)).catch(() => {})
-    const first = await client()
-    await failWith({ code: '40001' })
-    expect(await isStill(first)).toBe(true)
-
-    const late = Promise.withResolvers<never>()
-    const lateUse = connection.use(() => late.promise).catch(() => {})
-    const ended = endOf(first)
-    await failWith(new Error('the connection fails'))
-    await ended
-    const second = await client()
-    expect(second === first).toBe(false)
-    late.reject(new Error('the connection fails'))
-    await lateUse
-    expect(await isStill(second)).toBe(true)
-
-    const closed = endOf(second)
-    await connection.close()
-    await closed
+  test('replaces a connection that ended while nothing used it', async () => {
+    const pool = open()
+    const first = await idOf(pool)
+    await database.query(`select pg_terminate_backend(${first})`)
+    await expect.poll(() => idOf(pool).catch(() => first)).not.toBe(first)
   })
 
-  test('is of the first host that takes writes, and the others are closed', async () => {
-    const end = vi.spyOn(pg.Client.prototype, 'end')
-    onTestFinished(() => end.mockRestore())
-    await using client = await connect({ hosts: [database.url, database.url], timeoutMs: 10_000 })
-    await vi.waitFor(() => expect(end).toHaveBeenCalled())
-    expect(end.mock.contexts.map(each => each === client)).toEqual([false])
-    const { rows } = await client.query("select current_setting('application_name') as name")
-    expect(rows).toEqual([{ name: 'plant-store' }])
-  })
-
-  test('is closed if the server takes no writes', async () => {
-    const end = vi.spyOn(pg.Client.prototype, 'end')
-    onTestFinished(() => end.mockRestore())
-    const host = `${database.url}?options=-c%20default_transaction_read_only%3Don`
-    await expect(connect({ hosts: [host], timeoutMs: 10_000 })).rejects.toThrow('does not accept writes')
-    expect(end).toHaveBeenCalledOnce()
-  })
-
-  test('waits for the server to end a statement that takes too long, and is kept', async () => {
-    await using client = await connect({
-      hosts: [database.url],
-      timeoutMs: 10_000,
-      statementTimeoutMs: 200,
+  test('replaces a connection after a failure, and keeps it after a transaction that was rolled back', async () => {
+    const pool = open()
+    const first = await idOf(pool)
+    const change = { text: 'select 1' }
+    await expect(pool.run([change, { text: raise('40001') }, change])).rejects.toMatchObject({
+      code: '40001',
     })
-    await expect(client.query('select pg_sleep(10)')).rejects.toThrow('due to statement timeout')
-    expect((await client.query('select 1 as one')).rows).toEqual([{ one: 1 }])
+    expect(await idOf(pool)).toBe(first)
+    await expect(pool.run([change, { text: raise('22000') }])).rejects.toMatchObject({ code: '22000' })
+    expect(await idOf(pool)).not.toBe(first)
   })
 
-  test('is not tried again at once after it was refused', async () => {
-    const refused = createReconnectingConnection({ hosts: ['postgres://127.0.0.1:1/a'], timeoutMs: 10_000 })
-    const failure = () => refused.use(async () => {}).catch(error => error)
+  test('is of a host that accepts writes, with a name that operators know', async () => {
+    const reader = `${database.url}?options=-c%20default_transaction_read_only%3Don`
+    const pool = open({ hosts: [reader, database.url, 'postgres://127.0.0.1:1/a'] })
+    expect(await ask(pool, "select current_setting('transaction_read_only') as read_only")).toEqual({
+      read_only: 'off',
+    })
+    expect(await ask(pool, "select current_setting('application_name') as name")).toEqual({
+      name: 'plant-store',
+    })
+  })
+
+  test('waits for the server to end a statement that takes too long', async () => {
+    await expect(ask(open({ statementTimeoutMs: 200 }), 'select pg_sleep(10)')).rejects.toThrow(
+      'due to statement timeout',
+    )
+  })
+
+  test('asks hosts that have refused again, but not at once', async () => {
+    const pool = open({ hosts: ['postgres://127.0.0.1:1/a'] })
+    const failure = () => idOf(pool).catch(error => error)
     const first = await failure()
     expect((await failure()) === first).toBe(true)
     await expect.poll(async () => (await failure()) === first).toBe(false)
   })
 
   test('is refused with the reason of each host, once', async () => {
-    const hosts = ['postgres://127.0.0.1:1/a', 'postgres://127.0.0.1:1/b', 'postgres://127.0.0.1:2/a']
-    const error = await connect({ hosts, timeoutMs: 10_000 }).catch(error => error)
-    expect(error.message).toBe('connect ECONNREFUSED 127.0.0.1:1; connect ECONNREFUSED 127.0.0.1:2')
+    const reader = `${database.url}?options=-c%20default_transaction_read_only%3Don`
+    const gone = ['postgres://127.0.0.1:1/a', 'postgres://127.0.0.1:1/b', 'postgres://127.0.0.1:2/a']
+    const error = await idOf(open({ hosts: [...gone, reader] })).catch(error => error)
+    const { host } = new URL(database.url)
+    expect(error.message).toBe(
+      `connect ECONNREFUSED 127.0.0.1:1; connect ECONNREFUSED 127.0.0.1:2; ${host} does not accept writes`,
+    )
     expect(error.cause).toBeInstanceOf(AggregateError)
   })
 })

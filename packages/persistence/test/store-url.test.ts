@@ -1,6 +1,8 @@
 import { defaultStoreUrl, parseStoreUrl, storageName, storeFiles } from '@plant-store/persistence'
 import { expect, test } from 'vitest'
 
+const onServer = (...hosts: string[]) => ({ kind: 'postgres', hosts, poolMode: 'session' })
+
 test.each([
   [defaultStoreUrl, { kind: 'file', file: 'data/plant-store.db' }, `${process.cwd()}/data/plant-store.db`],
   ['file:data/plants.db', { kind: 'file', file: 'data/plants.db' }, `${process.cwd()}/data/plants.db`],
@@ -9,29 +11,35 @@ test.each([
   ['file:a%20b%23', { kind: 'file', file: 'a b#' }, `${process.cwd()}/a b#`],
   [
     'postgres://flora:secret@db:5432/plants',
-    { kind: 'postgres', hosts: ['postgres://flora:secret@db:5432/plants'] },
+    onServer('postgres://flora:secret@db:5432/plants'),
     'postgres://flora@db:5432/plants',
   ],
   [
     'postgresql://flora:se%40cret@a,b:6432/plants?sslmode=require',
-    {
-      kind: 'postgres',
-      hosts: [
-        'postgres://flora:se%40cret@a/plants?sslmode=require',
-        'postgres://flora:se%40cret@b:6432/plants?sslmode=require',
-      ],
-    },
+    // pg's word for what it does, without its warning.
+    onServer(
+      'postgres://flora:se%40cret@a/plants?sslmode=verify-full',
+      'postgres://flora:se%40cret@b:6432/plants?sslmode=verify-full',
+    ),
     'postgres://flora@a,b:6432/plants',
   ],
-  ['postgres://db', { kind: 'postgres', hosts: ['postgres://db'] }, 'postgres://db'],
+  ['postgres://db', onServer('postgres://db'), 'postgres://db'],
+  [
+    'postgres://db/plants?pool_mode=transaction&sslmode=no-verify&options=-c%20search_path%3Da',
+    {
+      ...onServer('postgres://db/plants?options=-c+search_path%3Da&sslmode=no-verify'),
+      poolMode: 'transaction',
+    },
+    'postgres://db/plants',
+  ],
   [
     'postgres:///plants?host=/run/postgresql',
-    { kind: 'postgres', hosts: ['postgres:///plants?host=/run/postgresql'] },
+    onServer('postgres:///plants?host=%2Frun%2Fpostgresql'),
     'postgres:///plants',
   ],
   [
     'postgres:///plants?user=flora&host=/run',
-    { kind: 'postgres', hosts: ['postgres:///plants?user=flora&host=/run'] },
+    onServer('postgres:///plants?user=flora&host=%2Frun'),
     'postgres:///plants',
   ],
 ])('%s names a store', (url, location, name) => {
@@ -42,6 +50,8 @@ const fileForm =
   'must be file: and a path (with %3F for ? and %23 for #), such as file:data/plant-store.db, or like postgres://user:password@host:5432/database'
 const serverForm =
   'must be like postgres://user:password@host:5432/database, with special characters percent-encoded'
+const unknown = (name: string) =>
+  `has an unknown parameter${name}: it takes host, port, user, password, application_name, options, pool_mode, sslmode, sslrootcert, sslcert, sslkey, sslnegotiation`
 test.each([
   ['', fileForm],
   ['plants.db', fileForm],
@@ -67,6 +77,15 @@ test.each([
   ['postgres://u:p#ss@db/plants', serverForm],
   ['postgres://db:port/plants', serverForm],
   ['postgres://db/plants#a', serverForm],
+  ['postgres://db/plants?sslmod=verify-full', unknown(' sslmod')],
+  ['postgres://db/plants?sslmode=disable&query_timeout=1', unknown(' query_timeout')],
+  // It may be a password with special characters.
+  ['postgres://u:123?ss@db/plants', unknown('')],
+  [
+    'postgres://db/plants?sslmode=verify_full',
+    'has an unknown sslmode: it must be disable, no-verify, require, verify-ca or verify-full',
+  ],
+  ['postgres://db/plants?pool_mode=statement', 'has an unknown pool_mode: it must be session or transaction'],
 ])('%j names none', (url, message) => {
   for (const read of [parseStoreUrl, storageName, storeFiles])
     expect(() => read(url)).toThrow(expect.objectContaining({ message }))

@@ -5,10 +5,10 @@ import { MessageChannel } from 'node:worker_threads'
 import { parsePlant } from '@plant-store/domain'
 import { openStorage } from '@plant-store/persistence'
 import { afterEach, expect, onTestFinished, test, vi } from 'vitest'
-import type { Change } from '../src/group-commit.ts'
 import { openWriterConnection } from '../src/sqlite/connection.ts'
 import { statements } from '../src/sqlite/statements.ts'
 import { createWriter } from '../src/sqlite/writer.ts'
+import { type Change, valuesOf } from '../src/statements.ts'
 import { fromPlant } from '../src/tables.ts'
 import { temporaryFolder } from './store-folder.ts'
 
@@ -35,7 +35,7 @@ async function open() {
 
 const insertOf = (id: number): Change => [
   'insertPlant',
-  ...fromPlant(parsePlant({ id: BigInt(id), name: 'a' })),
+  ...valuesOf(statements.change.insertPlant, fromPlant(parsePlant({ id: BigInt(id), name: 'a' }))),
 ]
 
 test('batches that wait together share a commit, which one thread is told of', async () => {

@@ -1,166 +1,174 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import type { ServerOptions } from '../storage.ts'
-import { wasRolledBack } from './transaction.ts'
 
-/**
- * A connection to the server or to a pooler such as pgbouncer. Behind a pooler each transaction may use another
- * connection of the server, so settings and prepared statements do not last.
- */
-export type Connection = pg.Client &
-  AsyncDisposable & {
-    readonly isPooled: boolean
-    /** Returns `begin` with the settings that the connection cannot keep. */
-    begin(mode?: string): string
-    /** Settles after the last transaction of `transact`. */
-    lastTurn: Promise<unknown>
-  }
-
-/**
- * A connection that is opened at first use, and reopened at the next use after it broke. Any number of queries may be
- * in progress. The server handles them in the order sent.
- */
-export interface ReconnectingConnection {
-  /** The number of uses in progress. */
-  readonly inFlight: number
-  use<Result>(work: (client: Connection) => Promise<Result>): Promise<Result>
-  close(): Promise<void>
+/** Connections to the host that accepts writes. */
+export interface ConnectionPool extends AsyncDisposable {
+  /**
+   * Runs queries in one transaction and one round trip, and resolves to the result of each. If it rejects, the
+   * transaction may have been committed, unless {@link wasRolledBack}.
+   *
+   * @throws Error also if the server was told to stop waiting for its standby, and reported the commit all the same
+   */
+  run(queries: readonly pg.QueryConfig[]): Promise<readonly pg.QueryResult[]>
+  /** Begins a transaction, such as one that is `read only`, on a connection that ends with its disposal. */
+  begin(mode?: string): Promise<pg.PoolClient & AsyncDisposable>
 }
-
-/** Between a failure to connect and the next attempt. */
-const reconnectAfterMs = 100
 
 /** How much longer the client waits than the server, so that the server times out first and the connection survives. */
 const serverHeadStartMs = 500
+const idleTimeoutMs = 60_000
+/** Between a failure of all hosts and the next attempt. */
+const findAgainAfterMs = 100
 
+const warning = '01000'
 const int8 = 20
 
-export function createReconnectingConnection(options: ServerOptions): ReconnectingConnection {
-  let connection: Promise<Connection> | undefined
-  let inFlight = 0
+export function createPool(options: ServerOptions, connectionsMax: number): ConnectionPool {
+  const { statementTimeoutMs = options.timeoutMs, poolMode } = options
+  const pools = options.hosts.map(host => createPoolOfHost(host, options, connectionsMax))
+  let writable: Promise<pg.Pool> | undefined
+  // Behind a transaction pooler, neither settings nor prepared statements outlive a transaction.
+  const isPooled = poolMode === 'transaction'
+  const begin = (mode = '') =>
+    isPooled ? `begin ${mode}; ${set(statementTimeoutMs, true)}` : `begin ${mode}`
 
-  const connected = () => {
-    if (connection === undefined) {
-      const attempt = connect(options)
-      attempt.then(
-        // pg reports every end that was not asked for as an error first.
-        client => client.once('error', () => forget(attempt)),
-        () => setTimeout(() => forget(attempt), reconnectAfterMs).unref(),
-      )
-      connection = attempt
-    }
-    return connection
+  const find = () => {
+    const found = findWritable(pools)
+    found.catch(() => setTimeout(forget, findAgainAfterMs).unref())
+    return found
   }
-  const forget = (attempt: Promise<Connection>) => {
-    const isCurrent = connection === attempt
-    if (isCurrent) connection = undefined
-    return isCurrent
+  const forget = () => {
+    writable = undefined
+  }
+  const acquire = async () => {
+    writable ??= find()
+    const pool = await writable
+    return pool.connect().catch(error => {
+      forget()
+      throw error
+    })
+  }
+  const release = (client: pg.PoolClient, isSound: boolean) => {
+    client.release(!isSound)
+    // The server may have become read-only.
+    if (!isSound) forget()
+  }
+  const transact = async (client: pg.PoolClient, queries: readonly pg.QueryConfig[]) => {
+    // A single statement is a transaction.
+    if (queries.length === 1 && !isPooled) return send(client, queries)
+    const sent = isPooled ? queries.map(({ name, ...unnamed }) => unnamed) : queries
+    return (await send(client, [begin(), ...sent, 'commit'])).slice(1, -1)
   }
 
   return {
-    get inFlight() {
-      return inFlight
-    },
-    async use(work) {
-      inFlight++
+    async run(queries) {
+      const client = await acquire()
+      let isWarned = false
+      const onNotice = ({ code }: { code?: string | undefined }) => {
+        isWarned ||= code === warning
+      }
+      client.on('notice', onNotice)
+      let isSound = false
       try {
-        const attempt = connected()
-        const client = await attempt
-        try {
-          return await work(client)
-        } catch (error) {
-          // It may be broken, or lead to a server that became read-only. Reconnecting finds the writable one.
-          if (!wasRolledBack(error) && forget(attempt)) client.end().catch(() => {})
-          throw error
-        }
+        const results = await transact(client, queries)
+        if (isWarned) throw new Error('the server did not wait for its standby')
+        isSound = true
+        return results
+      } catch (error) {
+        isSound = wasRolledBack(error)
+        throw error
       } finally {
-        inFlight--
+        client.off('notice', onNotice)
+        release(client, isSound)
       }
     },
-    async close() {
-      await connection?.then(
-        client => client.end(),
-        () => {},
-      )
+    async begin(mode) {
+      const client = await acquire()
+      const connection = Object.assign(client, { [Symbol.asyncDispose]: async () => client.release(true) })
+      await using opening = new AsyncDisposableStack()
+      opening.use(connection)
+      await client.query(begin(mode))
+      opening.move()
+      return connection
+    },
+    async [Symbol.asyncDispose]() {
+      await Promise.all(pools.map(pool => pool.ending || pool.end()))
     },
   }
 }
 
-/** Connects to all hosts at once and keeps the first writable one, so that a dead host costs no time. */
-export async function connect(options: ServerOptions): Promise<Connection> {
-  const attempts = options.hosts.map(host => connectTo(host, options))
-  try {
-    const first = await Promise.any(attempts)
-    for (const attempt of attempts) {
-      attempt.then(
-        client => (client === first ? undefined : client.end()),
-        () => {},
-      )
-    }
-    return first
-  } catch (cause) {
-    const { errors } = cause as AggregateError
-    throw new Error([...new Set(errors.map(describe))].join('; '), { cause })
-  }
-}
-
-async function connectTo(
-  host: string,
-  { timeoutMs, statementTimeoutMs = timeoutMs }: ServerOptions,
-): Promise<Connection> {
-  const client = new pg.Client({
-    connectionString: host,
+function createPoolOfHost(
+  connectionString: string,
+  { timeoutMs, statementTimeoutMs = timeoutMs, poolMode }: ServerOptions,
+  connectionsMax: number,
+): pg.Pool {
+  const pool = new pg.Pool({
+    connectionString,
+    max: connectionsMax,
     fallback_application_name: 'plant-store',
     connectionTimeoutMillis: timeoutMs,
+    idleTimeoutMillis: idleTimeoutMs,
     query_timeout: statementTimeoutMs + serverHeadStartMs,
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
     pipeline: true,
     types: { getTypeParser },
+    async onConnect(client) {
+      // Queries in progress reject anyway. Without a listener the process would end.
+      client.on('error', () => {})
+      if (poolMode === 'session') await client.query(set(statementTimeoutMs, false))
+    },
   })
-  // Queries in progress reject anyway. Without a listener the process would end.
-  client.on('error', () => {})
-  try {
-    await client.connect()
-    // A pooler reports process numbers of its own.
-    const { processID } = client as unknown as { processID: number | null }
-    const isPooled = `pg_backend_pid() is distinct from ${processID}`
-    const { rows } = await client.query<{ read_only: string; is_pooled: boolean }>({
-      text: `
-        select
-          current_setting('transaction_read_only') as read_only,
-          ${isPooled} as is_pooled,
-          ${settings(statementTimeoutMs, isPooled)}`,
-      query_timeout: timeoutMs,
-    } as pg.QueryConfig)
-    const [session] = rows
-    if (session?.read_only !== 'off') throw new Error(`${client.host}:${client.port} does not accept writes`)
-    const perTransaction = session.is_pooled ? `; select ${settings(statementTimeoutMs, 'true')}` : ''
-    return Object.assign(client, {
-      isPooled: session.is_pooled,
-      begin: (mode = '') => `begin ${mode}${perTransaction}`,
-      lastTurn: Promise.resolve(),
-      [Symbol.asyncDispose]: () => client.end(),
-    })
-  } catch (error) {
-    client.end().catch(() => {})
-    // pg's message names only an internal detail.
-    if (!client.password && /password/.test((error as Error).message)) {
-      throw new Error(`${client.host}:${client.port} requires a password, and the URL has none`, {
-        cause: error,
-      })
+  pool.on('error', () => {})
+  return pool
+}
+
+/** Asks all hosts at once, so that a dead one costs no time, and returns the pool of the first that accepts writes. */
+async function findWritable(pools: readonly pg.Pool[]): Promise<pg.Pool> {
+  const attempts = pools.map(async pool => {
+    const client = await pool.connect()
+    try {
+      const { rows } = await client.query(
+        "select current_setting('transaction_read_only') = 'off' as is_writable",
+      )
+      if (!rows[0]?.is_writable) throw new Error(`${client.host}:${client.port} does not accept writes`)
+      return pool
+    } finally {
+      client.release()
     }
-    throw error
-  }
+  })
+  return Promise.any(attempts).catch((cause: AggregateError) => {
+    throw new Error([...new Set(cause.errors.map(describe))].join('; '), { cause })
+  })
+}
+
+function describe({ message, code }: Error & { code?: string }): string {
+  // pg names an internal detail.
+  if (/client password must be|^empty password/.test(message))
+    return 'it requires a password, and the URL has none'
+  // Node leaves the message empty if a name with several addresses fails.
+  return message || `${code}`
+}
+
+async function send(
+  client: pg.PoolClient,
+  queries: readonly (string | pg.QueryConfig)[],
+): Promise<readonly pg.QueryResult[]> {
+  const sent = queries.map(query => client.query(query))
+  // Waits for all, so that none is in progress when it throws.
+  await Promise.allSettled(sent)
+  return Promise.all(sent)
 }
 
 /**
- * With these settings a commit is on disk, and on the synchronous standbys, whatever the server's default. They last
- * only for the transaction if the SQL expression `isLocal` is true.
+ * With these settings a commit is on disk, and on the synchronous standbys, whatever the server's default.
+ *
+ * @param isLocal whether they last only for the transaction
  */
-function settings(statementTimeoutMs: number, isLocal: string): string {
+function set(statementTimeoutMs: number, isLocal: boolean): string {
   return `
-    set_config('statement_timeout', '${statementTimeoutMs}', ${isLocal}),
-    set_config(
+    select set_config('statement_timeout', '${statementTimeoutMs}', ${isLocal}), set_config(
       'synchronous_commit',
       case current_setting('synchronous_commit') when 'remote_apply' then 'remote_apply' else 'on' end,
       ${isLocal}
@@ -171,7 +179,27 @@ function getTypeParser(oid: number, format?: 'text' | 'binary') {
   return oid === int8 ? BigInt : pg.types.getTypeParser(oid, format as 'text')
 }
 
-/** Node leaves the message empty if a name with several addresses fails. */
-function describe(error: Error & { code?: string }): string {
-  return error.message || error.code || String(error)
+/** Returns whether the server kept nothing of the transaction, so that a retry may succeed. */
+export function wasRolledBack(error: unknown): boolean {
+  const { code } = error as { code?: unknown }
+  return code === serializationFailure || code === deadlock
+}
+
+const serializationFailure = '40001'
+const deadlock = '40P01'
+
+const attemptsMax = 10
+
+/** Retries a transaction that the server rolled back, until it succeeds or the time is over. */
+export async function retrying<Result>(timeoutMs: number, attempt: () => Promise<Result>): Promise<Result> {
+  const startedMs = performance.now()
+  for (let attempts = 1; ; attempts++) {
+    try {
+      return await attempt()
+    } catch (error) {
+      const isLate = performance.now() - startedMs > timeoutMs
+      if (!wasRolledBack(error) || isLate || attempts === attemptsMax) throw error
+      await sleep(Math.random() * 2 ** attempts)
+    }
+  }
 }

@@ -1,17 +1,10 @@
-import { Kysely, PostgresDialect, sql } from 'kysely'
+import { Kysely, PostgresDialect } from 'kysely'
 import type pg from 'pg'
-import { type Dialect, isStore, knownVersion, migrate, schemaVersion } from '../migrations.ts'
+import { postgresDialect } from '../dialect.ts'
+import { bringUpToDate, findVersion, schemaVersion } from '../migrations.ts'
 import type { ServerOptions } from '../storage.ts'
 import type { Tables } from '../tables.ts'
-import { connect } from './connection.ts'
-import { tagStart } from './statements.ts'
-import { retrying } from './transaction.ts'
-
-export const dialect: Dialect = {
-  int64: 'bigint',
-  tableOptions: sql``,
-  plantsByTag: sql`${tagStart(sql.ref('tag'))}, id`,
-}
+import { createPool, retrying } from './connection.ts'
 
 /** For a statement of a migration, and for migrations of other processes. */
 const migrationTimeoutMs = 600_000
@@ -24,39 +17,35 @@ const migrationLock = 4_815_162_342
  * version that it found, or to `undefined` if it created them.
  */
 export async function migratePostgres(options: ServerOptions): Promise<number | undefined> {
-  await using client = await connect(options)
-  await checkServer(client)
-  // First, so that an up-to-date store needs neither the lock nor the right to create tables.
-  const found = await findVersion(client)
+  const found = await checkedVersion(options)
   if (found === schemaVersion) return found
   return retrying(migrationTimeoutMs, () =>
     migrateOnce({ ...options, statementTimeoutMs: migrationTimeoutMs }),
   )
 }
 
+/** First, so that an up-to-date store needs neither the lock nor the right to create tables. */
+async function checkedVersion(options: ServerOptions): Promise<number | undefined> {
+  await using pool = createPool(options, 1)
+  await using client = await pool.begin('read only')
+  await checkServer(client)
+  return await findVersionOn(client)
+}
+
 async function migrateOnce(options: ServerOptions): Promise<number | undefined> {
-  await using client = await connect(options)
-  await client.query(client.begin())
+  await using pool = createPool(options, 1)
+  await using client = await pool.begin()
   await client.query(`select pg_advisory_xact_lock(${migrationLock})`)
-  const found = await findVersion(client)
-  if (found !== schemaVersion) await migrate(kyselyOn(client), dialect, found)
+  const found = await bringUpToDate(kyselyOn(client), postgresDialect)
   // Releases before 1.1 locked a row of it.
   await client.query('drop table if exists migration_lock')
   await client.query('commit')
   return found
 }
 
-/**
- * Returns the version of a store, or `undefined` if it is empty. Throws like {@link isStore} and {@link knownVersion}.
- */
-export async function findVersion(client: pg.Client): Promise<number | undefined> {
-  const { rows } = await client.query<{ table_name: string }>(`
-    select table_name from information_schema.tables
-    where table_schema = current_schema() and table_type = 'BASE TABLE'`)
-  if (!isStore(rows.map(({ table_name }) => table_name))) return undefined
-  const found = kyselyOn(client).selectFrom('schema_version').select('version')
-  const { version } = await found.executeTakeFirstOrThrow()
-  return knownVersion(Number(version))
+/** Throws like {@link findVersion}. */
+export function findVersionOn(client: pg.Client): Promise<number | undefined> {
+  return findVersion(kyselyOn(client), postgresDialect)
 }
 
 /** Returns Kysely on one connection, which the caller closes. */

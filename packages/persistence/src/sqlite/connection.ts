@@ -1,6 +1,7 @@
 import Database from 'better-sqlite3'
 import { fileReason } from '../file-reason.ts'
 import { isDamage } from '../outage.ts'
+import type { Statement } from '../statements.ts'
 import { StoreDamagedError, StoreInUseError } from '../storage.ts'
 
 /** How long a connection waits for another's lock. */
@@ -14,9 +15,12 @@ export function openConnection(file: string, options: Database.Options = {}): Da
 
 export function prepareAll<Name extends string>(
   connection: Database.Database,
-  sqls: Readonly<Record<Name, string>>,
+  statements: Readonly<Record<Name, Statement>>,
 ): Record<Name, Database.Statement> {
-  const entries = Object.entries<string>(sqls).map(([name, sql]) => [name, connection.prepare(sql)])
+  const entries = Object.entries<Statement>(statements).map(([name, { sql }]) => [
+    name,
+    connection.prepare(sql),
+  ])
   return Object.fromEntries(entries)
 }
 

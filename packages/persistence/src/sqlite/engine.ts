@@ -1,7 +1,4 @@
-import type Database from 'better-sqlite3'
-import { createStorage, rowsWithin } from '../create-storage.ts'
-import type { GroupCommitLimits } from '../group-commit.ts'
-import type { StatementRunner } from '../repositories.ts'
+import { createStorage, rowsWithin, type StatementDatabase } from '../create-storage.ts'
 import type {
   Engine,
   EngineOptions,
@@ -12,12 +9,11 @@ import type {
 } from '../storage.ts'
 import type { PlantRow } from '../tables.ts'
 import { inspectSqlite } from './backup.ts'
-import type { WriterQueue } from './collector.ts'
 import { closeOnError, detailedReasonOf, openConnection, prepareAll } from './connection.ts'
 import { migrateSqlite } from './migrate.ts'
 import { openSqliteSnapshot } from './snapshot.ts'
 import { statements } from './statements.ts'
-import { connectToWriter, startWriter, unavailable, type WriterClient } from './writer-client.ts'
+import { connectToWriter, startWriter, unavailable } from './writer-client.ts'
 
 export function createSqliteEngine(file: string): Engine {
   return {
@@ -55,58 +51,42 @@ export function attachSqlite(
   { file, writer, bulkWriter, limits }: SharedSqlite,
   { onCommit, onStateChange }: StorageObserver,
 ): Storage {
-  return closeOnError(openConnection(file, { readonly: true }), reader =>
-    storageOn(
-      reader,
-      { single: connectToWriter(writer, onCommit), bulk: connectToWriter(bulkWriter, onCommit) },
-      limits,
-      onStateChange,
-    ),
-  )
-}
-
-function storageOn(
-  reader: Database.Database,
-  { single, bulk }: Readonly<Record<WriterQueue, WriterClient>>,
-  limits: GroupCommitLimits,
-  onStateChange: StorageObserver['onStateChange'],
-): Storage {
-  const prepared = prepareAll(reader, statements.read)
-  const reading = async <Result>(work: () => unknown): Promise<Result> => {
-    try {
-      return work() as Result
-    } catch (cause) {
-      throw unavailable('the store could not be read', detailedReasonOf(cause))
-    }
-  }
-  const read: StatementRunner['read'] = (name, ...parameters) =>
-    reading(() => prepared[name].all(...parameters))
-  const readPage: StatementRunner['readPage'] = (name, textBytesMax, ...parameters) =>
-    reading(() => {
-      // Row by row takes twice as long, so only if the texts reach the limit.
-      const { bytes } = prepared[`${name}Bytes`].get(...parameters) as { bytes: bigint | null }
-      if ((bytes ?? 0n) < textBytesMax) return prepared[name].all(...parameters)
-      return rowsWithin(textBytesMax, prepared[name].iterate(...parameters) as Iterable<PlantRow>)
-    })
-
-  return createStorage(
-    {
+  return closeOnError(openConnection(file, { readonly: true }), reader => {
+    const prepared = prepareAll(reader, statements.read)
+    const single = connectToWriter(writer, onCommit)
+    const bulk = connectToWriter(bulkWriter, onCommit)
+    const database: StatementDatabase = {
+      statements,
       runTransaction: single.write,
       runBulk: bulk.write,
       batchesMax: Number.POSITIVE_INFINITY,
-      read,
-      readPage,
+      read: (name, values) => reading(() => prepared[name].all(values)),
+      readPage: (name, values, textBytesMax) =>
+        reading(() => {
+          // Row by row takes twice as long, so only if the texts reach the limit.
+          const { bytes } = prepared[`${name}Bytes`].get(values) as { bytes: bigint | null }
+          if ((bytes ?? 0n) < textBytesMax) return prepared[name].all(values)
+          return rowsWithin(textBytesMax, prepared[name].iterate(values) as Iterable<PlantRow>)
+        }),
       async check() {
         const reason = single.outage()
         if (reason !== undefined) throw unavailable('the store cannot write', reason)
-        await read('plant', 0n)
+        await reading(() => prepared.plant.all(0n))
       },
       close() {
         single.close()
         bulk.close()
         reader.close()
       },
-    },
-    { limits, onStateChange },
-  )
+    }
+    return createStorage(database, { limits, onStateChange })
+  })
+}
+
+async function reading<Result>(work: () => unknown): Promise<Result> {
+  try {
+    return work() as Result
+  } catch (cause) {
+    throw unavailable('the store could not be read', detailedReasonOf(cause))
+  }
 }

@@ -1,57 +1,47 @@
 import { chmodSync, closeSync, existsSync, mkdirSync, openSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import Database from 'better-sqlite3'
-import { Kysely, SqliteDialect, sql } from 'kysely'
-import { type Dialect, isStore, knownVersion, migrate, schemaVersion } from '../migrations.ts'
+import { Kysely, SqliteDialect } from 'kysely'
+import { sqliteDialect } from '../dialect.ts'
+import { bringUpToDate, isStore, knownVersion } from '../migrations.ts'
 import { syncFile } from '../replace-file.ts'
 import { logSuffixes } from '../store-url.ts'
 import type { Tables } from '../tables.ts'
 import { openConnection, throwPlainly } from './connection.ts'
 
-export const dialect: Dialect = { int64: 'integer', tableOptions: sql`strict`, plantsByTag: sql`tag, id` }
+/** One at a time in this thread, as waiting for a lock blocks the thread. */
+let lastTurn: Promise<unknown> = Promise.resolve()
 
-/** Creates a store's file, folders and tables as needed. Resolves and throws like {@link bringUpToDate}. */
+/**
+ * Creates a store's file, folders and tables as needed. Resolves like {@link bringUpToDate}.
+ *
+ * @throws Error if the file is not a store, or a newer one; it is then unchanged
+ */
 export async function migrateSqlite(file: string): Promise<number | undefined> {
   createFolder(dirname(resolve(file)))
   closeSync(openSync(file, 'a', privateMode))
   hideFromOthers(file)
-  const connection = openConnection(file)
-  try {
-    return await bringUpToDate(connection).catch(throwPlainly)
-  } finally {
-    connection.close()
-  }
+  const turn = lastTurn.then(() => migrateOnce(file))
+  lastTurn = turn.catch(() => {})
+  return turn.catch(throwPlainly)
 }
 
-/** One migration at a time in this thread, as waiting for a lock blocks the thread. */
-let lastTurn: Promise<unknown> = Promise.resolve()
-
-/**
- * Resolves to the version that it found, or to `undefined` if it created the store.
- *
- * @throws Error if the file is not a store, or a newer one; it is then unchanged
- */
-export function bringUpToDate(connection: Database.Database): Promise<number | undefined> {
-  const turn = lastTurn.then(async () => {
+async function migrateOnce(file: string): Promise<number | undefined> {
+  const connection = openConnection(file)
+  try {
     // SQLite would take such a file for an empty one, and overwrite it.
-    if (statSync(connection.name).size === 1)
-      throw new Database.SqliteError('file is not a database', 'SQLITE_NOTADB')
+    if (statSync(file).size === 1) throw new Database.SqliteError('file is not a database', 'SQLITE_NOTADB')
     // Even if nothing is to be done, so that a lock of another process is noticed now and not at the first
     // change.
     connection.exec('begin immediate')
-    try {
-      const found = findVersion(connection)
-      if (found === schemaVersion) return found
-      const db = new Kysely<Tables>({ dialect: new SqliteDialect({ database: connection }) })
-      await migrate(db, dialect, found)
-      connection.exec('commit')
-      return found
-    } finally {
-      if (connection.inTransaction) connection.exec('rollback')
-    }
-  })
-  lastTurn = turn.catch(() => {})
-  return turn
+    const db = new Kysely<Tables>({ dialect: new SqliteDialect({ database: connection }) })
+    const found = await bringUpToDate(db, sqliteDialect)
+    connection.exec('commit')
+    return found
+  } finally {
+    // Takes an open transaction back.
+    connection.close()
+  }
 }
 
 /**

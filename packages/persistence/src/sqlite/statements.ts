@@ -1,8 +1,9 @@
 import { DummyDriver, Kysely, SqliteAdapter, SqliteIntrospector, SqliteQueryCompiler } from 'kysely'
-import { createStatements } from '../shared-statements.ts'
+import { sqliteDialect } from '../dialect.ts'
+import { createStatements } from '../statements.ts'
 import type { Tables } from '../tables.ts'
 
-/** The SQL of every statement on SQLite, by name. Kysely only compiles them: better-sqlite3 prepares and runs them. */
+/** Kysely only compiles them: better-sqlite3 prepares and runs them. */
 export const statements = createStatements(
   new Kysely<Tables>({
     dialect: {
@@ -12,4 +13,5 @@ export const statements = createStatements(
       createQueryCompiler: () => new SqliteQueryCompiler(),
     },
   }),
+  sqliteDialect,
 )
