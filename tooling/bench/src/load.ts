@@ -1,12 +1,12 @@
-import { execFile } from 'node:child_process'
+import { execFile, execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
-import { fileURLToPath } from 'node:url'
+import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { type Running, type Server, token } from './contestants.ts'
-import { processorSeconds, residentMebibytes } from './process-figures.ts'
+import { type Running, token } from './contestants.ts'
+import { countPlants } from './plants.ts'
 
 export interface Load {
-  readonly title: string
   /** Creates plants, or gets this path with the id of a stored plant for `%s`. */
   readonly request: 'create' | `/${string}`
   readonly connections: number
@@ -28,70 +28,65 @@ const numbersPerLoad = 10_000_000
 let next = numbersPerLoad
 
 /**
- * Loads the servers of a contestant, with equal shares of the connections.
+ * Loads a server.
  *
  * @throws Error if an answer is missing or not 200, or if answered creates are not stored
  */
-export async function measure(running: Running, load: Load, seconds: number): Promise<Measured> {
-  const { contestant, servers, store } = running
-  const pids = servers.map(server => server.pid)
-  await store.flush()
-  const stored = await store.count()
-  const spent = sum(pids.map(processorSeconds))
-  const runs = await Promise.all(servers.map(server => runWrk(server, load, running, seconds)))
-  const requests = sum(runs.map(run => run.requests))
-  const measured = {
+export async function measure(running: Running, load: Load, seconds = 1): Promise<Measured> {
+  const { title, server, file } = running
+  // What another one left to write would slow this one down.
+  execFileSync('sync', { timeout: 60_000 })
+  const stored = countPlants(file)
+  const spent = processorSeconds(server.pid)
+  const { requests, microseconds, p50, p99, refused, broken } = await runWrk(running, load, seconds)
+  server.assertRunning()
+  if (requests === 0 || refused > 0 || broken > 0)
+    throw new Error(`${title}: ${refused} of ${requests} answers were not 200, and ${broken} are missing`)
+  const created = countPlants(file) - stored
+  if (load.request === 'create' && created < requests)
+    throw new Error(`${title}: ${requests} creates were answered with 200, and ${created} plants stored`)
+  return {
     requests,
-    perSecond: sum(runs.map(run => (run.requests / run.microseconds) * 1e6)),
-    p50Ms: Math.max(...runs.map(run => run.p50)) / 1_000,
-    p99Ms: Math.max(...runs.map(run => run.p99)) / 1_000,
-    processorMicros: ((sum(pids.map(processorSeconds)) - spent) / requests) * 1e6,
-    mebibytes: sum(pids.map(residentMebibytes)),
+    perSecond: (requests / microseconds) * 1e6,
+    p50Ms: p50 / 1_000,
+    p99Ms: p99 / 1_000,
+    processorMicros: ((processorSeconds(server.pid) - spent) / requests) * 1e6,
+    mebibytes: mebibytes(server.pid, 'VmRSS'),
   }
-  for (const server of servers) server.assertRunning()
-  const fail = (what: string) => {
-    throw new Error(`${contestant.title}, ${load.title}: ${what}`)
-  }
-  const [refused, broken] = [sum(runs.map(run => run.refused)), sum(runs.map(run => run.broken))]
-  if (requests === 0) fail('no answer at all')
-  if (refused > 0) fail(`${refused} answers were not 200`)
-  if (broken > 0) fail(`${broken} requests got no answer`)
-  const created = (await store.count()) - stored
-  if (load.request === 'create' && contestant.promised !== 'nothing kept' && created < requests)
-    fail(`${requests} creates were answered with 200, and ${created} plants stored`)
-  return measured
 }
 
-interface WrkRun {
-  readonly requests: number
-  readonly microseconds: number
-  /** Microseconds. */
-  readonly p50: number
-  readonly p99: number
-  readonly refused: number
-  readonly broken: number
-}
+/** The latencies are in microseconds. */
+type WrkRun = Readonly<Record<'requests' | 'microseconds' | 'p50' | 'p99' | 'refused' | 'broken', number>>
 
 /** wrk needs less of the machine than a generator in JavaScript. */
-async function runWrk(
-  server: Server,
-  load: Load,
-  { servers, store }: Running,
-  seconds: number,
-): Promise<WrkRun> {
-  const connections = load.connections / servers.length
+async function runWrk({ url, plants }: Running, { request, connections }: Load, seconds: number) {
   const threads = Math.min(connections, Math.ceil(availableParallelism() / 2), 4)
   next += numbersPerLoad
   const { stdout } = await promisify(execFile)(
     'wrk',
     [
       ...['-t', threads, '-c', connections, '-d', `${seconds}s`, '--timeout', '10s'],
-      ...['-s', fileURLToPath(new URL('./wrk.lua', import.meta.url)), server.url, '--'],
-      ...[load.request, store.plants, next, token],
+      ...['-s', join(import.meta.dirname, 'wrk.lua'), url, '--', request, plants, next, token],
     ].map(String),
     { timeout: (seconds + 30) * 1_000, killSignal: 'SIGKILL' },
   )
-  return JSON.parse(stdout.slice(stdout.lastIndexOf('\n{')))
+  return JSON.parse(stdout.slice(stdout.lastIndexOf('\n{'))) as WrkRun
 }
 
-const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0)
+/** Returns the processor time of all threads of a process. */
+function processorSeconds(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  // Linux counts hundredths of a second, whatever its clock rate.
+  return (Number(fields[11]) + Number(fields[12])) / 100
+}
+
+/** Returns the memory of a process, or its peak, and 0 for a process that has ended. */
+export function mebibytes(pid: number, figure: 'VmRSS' | 'VmHWM'): number {
+  try {
+    const status = readFileSync(`/proc/${pid}/status`, 'utf8')
+    return Number(new RegExp(`^${figure}:\\s+(\\d+) kB$`, 'm').exec(status)?.[1] ?? 0) / 1024
+  } catch {
+    return 0
+  }
+}

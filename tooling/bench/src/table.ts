@@ -5,26 +5,15 @@ export const formatDecimal = (value: number) => value.toFixed(value < 10 ? 2 : 1
 
 /** Returns a Markdown table. Every column but the first is of numbers. */
 export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const widths = head.map((_, column) => Math.max(...[head, ...rows].map(row => row[column]?.length ?? 0)))
-  const line = (cells: readonly string[]) => {
-    const padded = widths.map((width, column) =>
-      column === 0 ? (cells[0] ?? '').padEnd(width) : (cells[column] ?? '').padStart(width),
-    )
-    return `| ${padded.join(' | ')} |`
-  }
-  const rule = widths.map((width, column) =>
-    '-'.repeat(column === 0 ? width : width - 1).concat(column === 0 ? '' : ':'),
-  )
-  return [line(head), line(rule), ...rows.map(line)].join('\n')
+  const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`
+  const rule = head.map((_, column) => (column === 0 ? '---' : '---:'))
+  return [head, rule, ...rows].map(line).join('\n')
 }
 
-/** @throws Error for no values */
 export function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b)
-  const above = sorted[Math.floor(sorted.length / 2)]
-  const below = sorted[Math.ceil(sorted.length / 2) - 1]
-  if (above === undefined || below === undefined) throw new Error('no values')
-  return (above + below) / 2
+  const [below, above] = [Math.ceil(sorted.length / 2) - 1, Math.floor(sorted.length / 2)]
+  return ((sorted[below] ?? Number.NaN) + (sorted[above] ?? Number.NaN)) / 2
 }
 
 /** Returns the median of the rounds' ratios, in which noise common to a round cancels out. */

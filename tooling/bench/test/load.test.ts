@@ -1,39 +1,33 @@
 import { spawnSync } from 'node:child_process'
+import { cpSync } from 'node:fs'
 import { temporaryFolder } from '@plant-store/harness'
 import { needs } from '@plant-store/harness/vitest'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { creators, onNode, type Running, start, storeInFile, tryOut } from '../src/contestants.ts'
+import { contestants, type ours, type Running, start } from '../src/contestants.ts'
 import { type Load, measure } from '../src/load.ts'
+import { parts } from '../src/parts.ts'
+import { median, medianRatio } from '../src/table.ts'
 
-const folder = temporaryFolder()
 let peer: Running
-
 beforeAll(async () => {
-  const contestant = creators.find(({ title }) => title === 'Fastify + better-sqlite3, NORMAL')
-  if (!contestant) throw new Error('no such peer')
-  peer = await start(contestant, await storeInFile(folder.path, 500), folder.path)
+  peer = await start(contestants.find(({ title }) => title.startsWith('Fastify')) as typeof ours, 500)
 })
-
-afterAll(async () => {
-  await peer?.[Symbol.asyncDispose]()
-  folder[Symbol.dispose]()
-})
-
-test('a peer answers as ours would', () => tryOut(peer))
+afterAll(() => peer?.[Symbol.asyncDispose]())
 
 test('a server that ends is noticed, with what it said', async () => {
-  const command = () => [process.execPath, '--no-luck', '/dev/null'] as const
-  const started = start({ title: 'Gone', promised: 'durable', command }, peer.store, folder.path)
-  await expect(started).rejects.toThrow(/ended \(9\).*no-luck/s)
+  const command = () => [process.execPath, import.meta.dirname] as const
+  await expect(start({ title: 'Gone', command, environment: {} })).rejects.toThrow(
+    /ended \(1\).*Cannot find/s,
+  )
 })
 
 describe('under the load of wrk', needs('wrk', spawnSync('wrk').error === undefined), () => {
-  const load = (request: Load['request']): Load => ({ title: 'test', request, connections: 8 })
+  const load = (request: Load['request']): Load => ({ request, connections: 8 })
 
   test.each(['create', '/plants/%s', '/plants?limit=10&after=%s'] as const)(
     '%s is measured',
     async request => {
-      const { requests, p50Ms, p99Ms } = await measure(peer, load(request), 1)
+      const { requests, p50Ms, p99Ms } = await measure(peer, load(request))
       expect(requests).toBeGreaterThan(0)
       expect(p50Ms).toBeGreaterThan(0)
       expect(p99Ms).toBeGreaterThanOrEqual(p50Ms)
@@ -41,12 +35,26 @@ describe('under the load of wrk', needs('wrk', spawnSync('wrk').error === undefi
   )
 
   test('an answer that is not 200 fails the run', async () => {
-    await expect(measure(peer, load('/plants/%snowhere'), 1)).rejects.toThrow('answers were not 200')
+    await expect(measure(peer, load('/plants/%snowhere'))).rejects.toThrow('answers were not 200')
   })
 
   test('creates that are not in the store fail the run', async () => {
-    const liar = { title: 'Liar', promised: 'durable', command: onNode('node-http.ts') } as const
-    await using running = await start(liar, peer.store, folder.path)
-    await expect(measure(running, load('create'), 1)).rejects.toThrow('and 0 plants stored')
+    using folder = temporaryFolder()
+    const file = `${folder.path}/another.db`
+    cpSync(peer.file, file)
+    await expect(measure({ ...peer, file }, load('create'))).rejects.toThrow('and 0 plants stored')
   })
+
+  test('a part ends with a table', needs('sqlite3', spawnSync('sqlite3').error === undefined), async () => {
+    const effort = { rounds: 1, warmUpSeconds: 1, plantsInFile: 100 }
+    for (const name of ['import', 'batch']) {
+      const section = await parts[name]?.(effort)
+      expect(section?.text.match(/^\| \S.* \|$/gm)).toHaveLength({ import: 5, batch: 4 }[name] as number)
+    }
+  })
+})
+
+test('a median is the middle, or between the two in the middle, and a ratio is of rounds', () => {
+  expect([median([3, 1, 10]), median([4, 1, 3, 10])]).toEqual([3, 3.5])
+  expect(medianRatio([100, 10, 60], [50, 5, 20])).toBe(2)
 })

@@ -1,17 +1,25 @@
 import { fileURLToPath } from 'node:url'
 import Database from 'better-sqlite3'
 import Fastify from 'fastify'
-import { type Plant, plantAnswerSchema, plantSchema } from './schemas.ts'
+
+interface Plant {
+  id: number
+  name: string
+  tag?: string
+}
+const properties = { name: { type: 'string' }, tag: { type: 'string' } }
+const answer = { type: 'object', required: ['name'], properties }
+const plant = { ...answer, required: ['id', 'name'], properties: { id: { type: 'integer' }, ...properties } }
 
 const { PORT, DATABASE_URL = '', SYNCHRONOUS } = process.env
-const plants = SYNCHRONOUS === undefined ? undefined : openPlants(fileURLToPath(DATABASE_URL))
+const plants = openPlants(fileURLToPath(DATABASE_URL))
 const app = Fastify()
 
 app.post<{ Body: Plant }>(
   '/plants',
-  { schema: { body: plantSchema, response: { 200: plantAnswerSchema } } },
+  { schema: { body: plant, response: { 200: answer } } },
   async ({ body: { id, name, tag } }) => {
-    plants?.insert.run(id, name, tag ?? null)
+    plants.insert.run(id, name, tag ?? null)
     return { name, tag }
   },
 )
@@ -21,10 +29,10 @@ app.get<{ Params: { id: number } }>(
   {
     schema: {
       params: { type: 'object', properties: { id: { type: 'integer' } } },
-      response: { 200: plantSchema },
+      response: { 200: plant },
     },
   },
-  async ({ params }, reply) => plants?.find.get(params.id) ?? reply.callNotFound(),
+  async ({ params }, reply) => plants.find.get(params.id) ?? reply.callNotFound(),
 )
 
 app.get<{ Querystring: { limit: number; after: number } }>(
@@ -38,10 +46,10 @@ app.get<{ Querystring: { limit: number; after: number } }>(
           after: { type: 'integer', default: Number.MIN_SAFE_INTEGER },
         },
       },
-      response: { 200: { type: 'array', items: plantSchema } },
+      response: { 200: { type: 'array', items: plant } },
     },
   },
-  async ({ query }) => plants?.page.all(query.after, query.limit) ?? [],
+  async ({ query }) => plants.page.all(query.after, query.limit),
 )
 
 app.get('/readyz', async () => ({}))

@@ -1,0 +1,209 @@
+import { createReadStream, rmSync } from 'node:fs'
+import { request } from 'node:http'
+import { join } from 'node:path'
+import type { Readable } from 'node:stream'
+import { json } from 'node:stream/consumers'
+import { pipeline } from 'node:stream/promises'
+import { launch, type Program, startCommand, temporaryFolder, trace } from '@plant-store/harness'
+import { contestants, ours, type Running, start, startAll, token } from './contestants.ts'
+import { type Load, type Measured, measure, mebibytes } from './load.ts'
+import { countPlants, writeLines } from './plants.ts'
+import { formatDecimal, formatInteger, formatRatio, median, medianRatio, table } from './table.ts'
+
+/** The time for the measurements. */
+export interface Effort {
+  readonly rounds: number
+  /** V8 compiles for some seconds after a start. Shared among a contestant's loads. */
+  readonly warmUpSeconds: number
+  readonly plantsInFile: number
+}
+
+/** A part of the benchmark, with one table. */
+type Part = (effort: Effort) => Promise<{ readonly title: string; readonly text: string }>
+
+const storedPlants = 100_000
+
+export const parts: Readonly<Record<string, Part>> = {
+  creates: async effort => ({ title: 'Creates', text: await compared(effort, creates, 0) }),
+  reads: async effort => ({ title: 'Reads by id', text: await compared(effort, reads, storedPlants) }),
+  pages: async effort => ({ title: 'Pages of 100', text: await compared(effort, pages, storedPlants) }),
+  fsyncs,
+  import: importFiles,
+  batch,
+}
+
+const several = (request: Load['request']) => [1, 64].map(connections => ({ request, connections }))
+const creates = several('create')
+const reads = several('/plants/%s')
+const pages = several('/plants?limit=100&after=%s')
+
+/** Measures contestants in turns, so that noise affects all of them alike, and returns a table. */
+async function compared(effort: Effort, loads: readonly Load[], plants: number): Promise<string> {
+  // What is only read is as durable in one mode as in the other.
+  await using started = await startAll(contestants.slice(0, plants === 0 ? 5 : 3), plants)
+  const rows: string[][] = []
+  for (const one of started.running)
+    for (const load of loads) await measure(one, load, Math.ceil(effort.warmUpSeconds / loads.length))
+  for (const load of loads) {
+    const measured = started.running.map((): Measured[] => [])
+    for (let round = 1; round <= effort.rounds; round++) {
+      for (const [column, one] of started.running.entries()) {
+        const result = await measure(one, load)
+        measured[column]?.push(result)
+        console.error(
+          `${load.connections} connections: ${one.title}: ${formatInteger(result.perSecond)} a second`,
+        )
+      }
+    }
+    for (const [column, { title }] of started.running.entries()) {
+      const figures = (name: keyof Measured, of = column) => (measured[of] ?? []).map(each => each[name])
+      rows.push([
+        title,
+        `${load.connections}`,
+        formatInteger(median(figures('perSecond'))),
+        column === 0 ? '' : formatRatio(medianRatio(figures('perSecond', 0), figures('perSecond'))),
+        ...(['p50Ms', 'p99Ms', 'processorMicros'] as const).map(name => formatDecimal(median(figures(name)))),
+        formatInteger(median(figures('mebibytes'))),
+      ])
+    }
+  }
+  const head = ['a second', 'ours / theirs', 'p50 ms', 'p99 ms', 'processor µs', 'memory MiB']
+  return table(['', 'connections', ...head], rows)
+}
+
+/** @throws Error if a single client got an answer without an fsync of its own */
+async function fsyncs() {
+  await using running = await start(ours)
+  const rows: string[][] = []
+  for (const connections of [1, 64]) {
+    const tracer = await trace(running.server.pid)
+    if (tracer === undefined) throw new Error('strace may not attach to the server')
+    const { requests } = await measure(running, { request: 'create', connections })
+    // An interrupted call has a second line, which says "resumed" and names no file.
+    const calls = (await tracer.detach()).filter(call => / (fsync|fdatasync)\(\d+<[^>]*\.db/.test(call))
+    if (connections === 1 && calls.length < requests)
+      throw new Error(`${requests} creates were answered one after another, with ${calls.length} fsyncs`)
+    rows.push(
+      [connections, requests, calls.length].map(formatInteger).concat(formatDecimal(requests / calls.length)),
+    )
+  }
+  const words =
+    'Counted with strace, which slows the server down. A single client waits for an fsync each time. Many share theirs.'
+  return {
+    title: 'Fsyncs',
+    text: `${words}\n\n${table(['connections', 'creates', 'fsyncs', 'creates per fsync'], rows)}`,
+  }
+}
+
+const inARow = (number: number) => BigInt(number)
+const scattered = (number: number) => BigInt.asIntN(64, BigInt(number) * 0x9e3779b97f4a7c15n)
+const ndjson = (idOf: (number: number) => bigint) => (number: number) =>
+  `{"id":${idOf(number)},"name":"Plant ${number}","tag":"tag-${number % 500}"}`
+
+async function importFiles({ plantsInFile, ...effort }: Effort) {
+  const rounds = Math.min(effort.rounds, 3)
+  using folder = temporaryFolder()
+  const file = (name: string) => join(folder.path, name)
+  // For SQLite's shell: a row of the table has a version, which an import adds.
+  const csv = (number: number) => `${number},Plant ${number},tag-${number % 500}`
+  await writeLines(file('rows.csv'), plantsInFile, number => `${csv(number)},${number}`)
+  await writeLines(file('plants.csv'), plantsInFile + 1, number =>
+    number === 1 ? 'id,name,tag' : csv(number - 1),
+  )
+  await writeLines(file('plants.ndjson'), plantsInFile, ndjson(inARow))
+  await writeLines(file('scattered.ndjson'), plantsInFile, ndjson(scattered))
+  const store = file('store.db')
+  const { PATH } = process.env
+  const shell = ['pragma synchronous = full', `.import --csv ${file('rows.csv')} plants`]
+  const plantStore = (...args: string[]) => startCommand(args, { databaseUrl: `file:${store}` })
+  const turns: readonly [string, () => Program][] = [
+    [
+      "sqlite3's .import, CSV",
+      () => launch(['sqlite3', '-bail', store, ...shell], { environment: { PATH } }),
+    ],
+    ...['plants.csv', 'plants.ndjson', 'scattered.ndjson'].map(
+      name =>
+        [`plant-store import, ${name}`, () => plantStore('import', file(name))] as [string, () => Program],
+    ),
+  ]
+  const runs = turns.map((): { seconds: number; mebibytes: number }[] => [])
+  for (let round = 1; round <= rounds; round++) {
+    for (const [row, [title, run]] of turns.entries()) {
+      for (const suffix of ['', '-wal', '-shm']) rmSync(store + suffix, { force: true })
+      // Creates the tables.
+      await plantStore('token', 'create', '--name', 'bench').ended
+      const result = await timed(run())
+      if (countPlants(store) !== plantsInFile) throw new Error(`${title}: plants are missing`)
+      runs[row]?.push(result)
+      console.error(`${title}: ${formatDecimal(result.seconds)} s`)
+    }
+  }
+  const seconds = (row: number) => (runs[row] ?? []).map(run => run.seconds)
+  const rows = turns.map(([title], row) => [
+    title,
+    formatDecimal(median(seconds(row))),
+    row === 0 ? '' : formatRatio(medianRatio(seconds(row), seconds(0))),
+    formatInteger(Math.max(...(runs[row] ?? []).map(run => run.mebibytes))),
+  ])
+  const words = `${formatInteger(plantsInFile)} plants into an empty store, medians of ${rounds}:`
+  return { title: 'Import', text: `${words}\n\n${table(['', 's', 'ours / sqlite3', 'peak MiB'], rows)}` }
+}
+
+async function timed(program: Program) {
+  const startedMs = performance.now()
+  let peak = 0
+  const watch = setInterval(() => {
+    peak = Math.max(peak, mebibytes(program.pid, 'VmHWM'))
+  }, 50)
+  const ending = await program.ended
+  clearInterval(watch)
+  if (ending !== 0) throw new Error(`ended with ${ending}: ${program.errors()}`)
+  return { seconds: (performance.now() - startedMs) / 1000, mebibytes: peak }
+}
+
+async function batch({ plantsInFile, ...effort }: Effort) {
+  const rounds = Math.min(effort.rounds, 3)
+  using folder = temporaryFolder()
+  const [single, ...batches] = [
+    'single creates, 64 connections',
+    'a batch, ids in a row',
+    'a batch, scattered ids',
+  ]
+  const rates = new Map<string, number[]>([single as string, ...batches].map(title => [title, []]))
+  for (let round = 1; round <= rounds; round++) {
+    await using running = await start(ours)
+    rates
+      .get(single as string)
+      ?.push((await measure(running, { request: 'create', connections: 64 }, 3)).perSecond)
+    for (const [index, title] of batches.entries()) {
+      const file = join(folder.path, title)
+      if (round === 1) await writeLines(file, plantsInFile, ndjson(index === 0 ? inARow : scattered))
+      await using empty = await start(ours)
+      const startedMs = performance.now()
+      await send(empty, file, plantsInFile)
+      rates.get(title)?.push(plantsInFile / ((performance.now() - startedMs) / 1_000))
+    }
+  }
+  const of = (title = '') => rates.get(title) ?? []
+  const rows = [...rates.keys()].map(title => [
+    title,
+    formatInteger(median(of(title))),
+    title === single ? '' : formatRatio(medianRatio(of(title), of(single))),
+  ])
+  const words = `${formatInteger(plantsInFile)} plants in one request to an empty store, medians of ${rounds}:`
+  return {
+    title: 'Many plants in one request',
+    text: `${words}\n\n${table(['', 'a second', 'batch / single'], rows)}`,
+  }
+}
+
+async function send({ url }: Running, file: string, plants: number): Promise<void> {
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/x-ndjson' }
+  const outgoing = request(`${url}/plants/batch`, { method: 'POST', headers })
+  const answered = new Promise<Readable>((resolve, reject) => {
+    outgoing.on('response', resolve).on('error', reject)
+  })
+  await pipeline(createReadStream(file, { highWaterMark: 256 * 1024 }), outgoing)
+  const { created } = (await json(await answered)) as { created?: number }
+  if (created !== plants) throw new Error(`the batch created ${created} plants, not ${plants}`)
+}
