@@ -65,6 +65,15 @@ const readSettings = (read: Read) => ({
   tracesEndpoint: read('OTEL_EXPORTER_OTLP_ENDPOINT', '', optional(httpUrl)),
 })
 
+export function settingNames(): readonly string[] {
+  const names: string[] = []
+  readSettings((name, fallback, parse) => {
+    names.push(name)
+    return parse(fallback)
+  })
+  return names
+}
+
 type Settings = Readonly<ReturnType<typeof readSettings>>
 
 export interface Config extends Omit<Settings, 'jwt'> {
@@ -140,12 +149,14 @@ const bytes = (min: number, max: number) => (text: string) => {
   return value
 }
 
+const unitMs = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }
+
 /** Returns milliseconds. */
 const duration = (text: string) => {
-  const [, digits = 'none', unit] = /^(\d{1,7})(ms|s)$/.exec(text) ?? []
-  const value = Number(digits) * (unit === 's' ? 1000 : 1)
+  const [, digits = 'none', unit] = /^(\d{1,8})(ms|s|m|h)$/.exec(text) ?? []
+  const value = Number(digits) * unitMs[unit as keyof typeof unitMs]
   if (!(value >= 1 && value <= 86_400_000))
-    throw new Error('must be a time of at most a day, such as 500ms or 30s')
+    throw new Error('must be a time of at most a day, such as 500ms, 30s, 5m or 1h')
   return value
 }
 

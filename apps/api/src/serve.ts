@@ -1,10 +1,23 @@
 import { setFlagsFromString } from 'node:v8'
-import { explain, storageName } from '@plant-store/persistence'
+import { explain, openReader, storageName } from '@plant-store/persistence'
 import type { Logger } from 'pino'
 import { startService } from './compose.ts'
 import { type Config, readConfig } from './config.ts'
 import { showFirstToken } from './first-token.ts'
+import { misspeltSettings } from './misspelt-settings.ts'
 import { journalLines, openLog, type ProcessLog } from './signals/log.ts'
+
+/**
+ * Checks the settings in the environment, and the store if there is one. Changes nothing.
+ *
+ * @throws Error that says what is wrong
+ */
+export async function checkService(): Promise<{ misspelt: ReturnType<typeof misspeltSettings> }> {
+  const { databaseUrl } = readConfig(process.env)
+  const store = await openReader(databaseUrl)
+  await store?.[Symbol.asyncDispose]()
+  return { misspelt: misspeltSettings(process.env) }
+}
 
 /** Runs the service that the environment describes until a signal arrives. Exits with 1 if that fails. */
 export async function serve(): Promise<void> {
@@ -35,6 +48,8 @@ async function openLogOf({ logLevel: level, logFormat }: Config): Promise<Proces
 
 async function serveUntilSignal(config: Config, log: ProcessLog): Promise<void> {
   const { logger } = log
+  for (const misspelt of misspeltSettings(process.env))
+    logger.warn(misspelt, 'a variable is no setting, but resembles one')
   const stop = firstSignal().then(signal => {
     logger.info({ signal }, 'stopping')
     setTimeout(() => {

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { isatty } from 'node:tty'
 import { describe, expect, test } from 'vitest'
 import { ConfigError, readConfig } from '../src/config.ts'
+import { misspeltSettings } from '../src/misspelt-settings.ts'
 
 function faultsOf(environment: Record<string, string>): string[] {
   try {
@@ -129,7 +130,7 @@ describe('a right value is taken:', () => {
     ['HEADER_LIMIT', '1MiB', { headerBytesMax: 2 ** 20 }],
     ['REQUEST_TIMEOUT', '1ms', { requestTimeoutMs: 1 }],
     ['HEADERS_TIMEOUT', '5s', { headersTimeoutMs: 5000 }],
-    ['KEEP_ALIVE_TIMEOUT', '1s', { keepAliveTimeoutMs: 1000 }],
+    ['KEEP_ALIVE_TIMEOUT', '5m', { keepAliveTimeoutMs: 300_000 }],
     ['INACTIVITY_TIMEOUT', '1s', { inactivityTimeoutMs: 1000 }],
     ['MAX_CONNECTIONS', '50', { connectionsMax: 50 }],
     ['WRONG_TOKENS_LIMIT', '5', { wrongTokensMax: 5 }],
@@ -263,7 +264,7 @@ describe('a wrong value is refused, with the variable named:', () => {
     ['PAGE_LIMIT', ['0', '65MiB', 'long']],
     ['HELD_LIMIT', ['0', '4097MiB', 'all']],
     ['HEADER_LIMIT', ['1023', '0', '2MiB', 'x']],
-    ['REQUEST_TIMEOUT', ['0s', '0ms', '30', '30m', '-1s', '1.5s', '86401s', 's']],
+    ['REQUEST_TIMEOUT', ['0s', '0ms', '30', '30min', '-1s', '1.5s', '86401s', '25h', 's', 'm']],
     ['HEADERS_TIMEOUT', ['0s', '10']],
     ['KEEP_ALIVE_TIMEOUT', ['0s', '10']],
     ['INACTIVITY_TIMEOUT', ['0s', '10']],
@@ -299,6 +300,17 @@ test('limits that contradict each other are refused, and both are named', () => 
   ])
   expect(faultsOf({ ...both, INACTIVITY_TIMEOUT: '10001ms' })).toEqual([])
   expect(faultsOf({ ...both, DATABASE_URL: '' })).toEqual([])
+})
+
+test('a variable that resembles a setting is named with it, and no other', () => {
+  const misspelt = { DATABSE_URL: 'a', LOGLEVEL: 'b', TRUST_PROXYS: '', CORS_ORIGIN: 'c' }
+  const others = { HOME: '/', HOSTS: 'a', PATH: 'b', LOG_LEVEL: 'c', LEVEL: 'd', npm_config_port: '1' }
+  expect(misspeltSettings({ ...misspelt, ...others })).toEqual([
+    { variable: 'DATABSE_URL', setting: 'DATABASE_URL' },
+    { variable: 'LOGLEVEL', setting: 'LOG_LEVEL' },
+    { variable: 'TRUST_PROXYS', setting: 'TRUST_PROXY' },
+    { variable: 'CORS_ORIGIN', setting: 'CORS_ORIGINS' },
+  ])
 })
 
 test('there are not more threads than connections', () => {

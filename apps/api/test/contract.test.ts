@@ -77,7 +77,7 @@ describe('afterwards', () => {
     for (const each of [program, hurried]) {
       expect(await each.end('SIGTERM')).toBe(0)
       expect(each.log.at(-1)?.msg).toBe('stopped')
-      expect(each.log.filter(({ level }) => level > 30)).toEqual([])
+      expect(each.warnings()).toEqual([])
     }
   })
 })

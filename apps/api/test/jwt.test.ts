@@ -120,7 +120,7 @@ test('while the provider is down, opaque tokens are as good as ever, and JWTs ge
   expect(await ask(server, 'given', 'POST')).toBe(200)
   expect((await fetch(`${server.url}/readyz`)).status).toBe(200)
   const line = await server.logged("the identity provider's keys cannot be fetched")
-  expect(line).toMatchObject({ level: 50, jwksUrl: provider.url, reason: 'it answered 500' })
+  expect(line).toMatchObject({ level: 'error', jwksUrl: provider.url, reason: 'it answered 500' })
   expect(await server.end()).toBe(0)
 })
 

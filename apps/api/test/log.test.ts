@@ -92,7 +92,9 @@ test('lines that could not be written are written once there is room', async () 
 })
 
 test('the journal gets the priority of each line', () => {
-  const lines = [10, 20, 30, 40, 50, 60].map(level => `{"level":${level},"msg":"{\\"level\\":30"}\n`)
+  const lines = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'].map(
+    level => `{"level":"${level}","msg":"{\\"level\\":\\"info\\""}\n`,
+  )
   const written = journalLines(lines.join('')).split('\n')
   expect(written.map(line => line.slice(0, 4))).toEqual(['<7>{', '<7>{', '<6>{', '<4>{', '<3>{', '<2>{', ''])
   expect(written.map(line => `${line.slice(3)}\n`).slice(0, -1)).toEqual(lines)

@@ -16,8 +16,6 @@ import { mayNotMount, temporaryFolder } from '@plant-store/harness/vitest'
 import { expect, onTestFinished, test } from 'vitest'
 
 const token = 'given-by-configuration'
-const error = 50
-const info = 30
 
 let id = 0
 /** Creates plants, some at once, each over a connection of its own, so that every thread answers some. */
@@ -76,7 +74,7 @@ test('a disk that is full is one line in the log, with the reason, and one when 
   expect(new Set(refused)).toEqual(new Set([503]))
   await expect.poll(() => answered(program, 503).length).toBeGreaterThanOrEqual(500)
   expect(linesBesides(program)).toMatchObject([
-    { level: error, msg: 'the store is failing', reason: 'the disk is full (SQLITE_FULL)' },
+    { level: 'error', msg: 'the store is failing', reason: 'the disk is full (SQLITE_FULL)' },
   ])
   const figures = async () =>
     (await fetch(`${program.url}/metrics`, { headers: { authorization: `Bearer ${token}` } })).text()
@@ -90,7 +88,7 @@ test('a disk that is full is one line in the log, with the reason, and one when 
 
   rmSync(join(folder, 'ballast'))
   await expect.poll(() => linesBesides(program), { timeout: 10_000 }).toHaveLength(2)
-  expect(linesBesides(program)[1]).toMatchObject({ level: info, msg: 'the store has recovered' })
+  expect(linesBesides(program)[1]).toMatchObject({ level: 'info', msg: 'the store has recovered' })
   expect(await create(program, 5)).toEqual(Array(5).fill(200))
   expect(await figures()).toMatch(/^plant_store_ready 1$/m)
   expect(await figures()).not.toMatch(/^plant_store_failure\{/m)
@@ -120,7 +118,7 @@ test('a PostgreSQL that stops is named with the reason, in a few lines however m
   const failed = () => linesBesides(program).filter(({ msg }) => msg === 'the store is failing')
   await expect.poll(() => failed().at(-1)?.reason).toMatch(/ECONNREFUSED 127\.0\.0\.1:\d+/)
   expect(failed()[0]).toMatchObject({
-    level: error,
+    level: 'error',
     store: expect.stringMatching(/^postgres:\/\/postgres@127/),
   })
   expect(JSON.stringify(program.log)).not.toContain('secret')

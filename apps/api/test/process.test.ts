@@ -443,7 +443,7 @@ test.each(['json', 'journal', 'pretty'])('LOG_FORMAT chooses %s without a termin
       { msg: 'stopping' },
       { msg: 'stopped' },
     ])
-  else if (format === 'journal') for (const line of lines) expect(line).toMatch(/^<6>\{"level":30,.*\}$/)
+  else if (format === 'journal') for (const line of lines) expect(line).toMatch(/^<6>\{"level":"info",.*\}$/)
   else {
     expect(program.output()).not.toContain('\x1b')
     expect(lines).toEqual([

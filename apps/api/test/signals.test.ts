@@ -213,7 +213,7 @@ test('the log has a line for each request and never a token or a body, whatever 
   expect(answered).toHaveLength(statuses.length + 1)
   // The lines of two threads may come in either order.
   expect(answered.find(({ status, plantId }) => status === 200 && plantId === '1')).toEqual({
-    level: 30,
+    level: 'info',
     time: expect.any(Number),
     reqId: expect.stringMatching(/^[\w-]{8,40}$/),
     client: '127.0.0.1',

@@ -1,6 +1,13 @@
 import { existsSync } from 'node:fs'
-import { resolve } from 'node:path'
-import { defaultStoreUrl, parseStoreUrl } from '@plant-store/persistence'
+import {
+  defaultStoreUrl,
+  openReader,
+  openStorage,
+  parseStoreUrl,
+  type Storage,
+  type StoreReader,
+  storageName,
+} from '@plant-store/persistence'
 import { exitCodes, Failure } from './failure.ts'
 
 /** Returns the URL in DATABASE_URL, read as the server reads it. */
@@ -19,9 +26,22 @@ export function storeUrl(): string {
 export function existingStoreUrl(): string {
   const url = storeUrl()
   const location = parseStoreUrl(url)
-  if (location.kind === 'file' && !existsSync(location.file)) {
-    const file = resolve(location.file)
-    throw new Failure(`there is no store at ${file}: set DATABASE_URL, or change to the folder of the server`)
-  }
-  return url
+  return location.kind === 'file' && !existsSync(location.file) ? noStore(url) : url
+}
+
+/** Opens the store to list what it has. Changes nothing. @throws Failure if there is none */
+export async function readStore(): Promise<StoreReader> {
+  const url = storeUrl()
+  return (await openReader(url)) ?? noStore(url)
+}
+
+/** Opens the store to change what it has. @throws Failure if there is none */
+export async function changeStore(): Promise<Storage> {
+  await (await readStore())[Symbol.asyncDispose]()
+  return openStorage({ url: storeUrl() })
+}
+
+function noStore(url: string): never {
+  const advice = 'set DATABASE_URL, or change to the folder of the server'
+  throw new Failure(`there is no store at ${storageName(url)}: ${advice}`)
 }

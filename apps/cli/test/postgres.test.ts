@@ -165,6 +165,24 @@ test('a check counts what is in a database, and says what it does not look at', 
   })
 })
 
+test("another program's database gets no tables from a command that lists or changes what is there", async () => {
+  // Its tables are in a schema of its own.
+  await database.query('create schema garden; create table garden.notes (line text)')
+  for (const command of [
+    ['token', 'list'],
+    ['token', 'revoke', 'x'],
+    ['webhook', 'list'],
+    ['webhook', 'retry', 'x'],
+  ])
+    expect(await inDatabase.run(command)).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: expect.stringMatching(/^plant-store: there is no store at postgres:\/\/.*: set DATABASE_URL/),
+    })
+  const tables = `select table_name from information_schema.tables where table_schema = 'public'`
+  expect(await database.query(tables)).toEqual([])
+})
+
 test('a database with no store in it is told of in one line, and left as it is', async () => {
   for (const command of ['export', 'check']) {
     const { code, stdout, stderr } = await inDatabase.run([command])
@@ -205,7 +223,7 @@ describe('in one line, without the password', () => {
 })
 
 test('who may not write is told why no token can be created', async () => {
-  expect((await inDatabase.run(['token', 'list'])).code).toBe(0)
+  expect((await inDatabase.run(['import', '-'], '')).code).toBe(0)
   await using reader = await database.createReader()
   await using reading = new Place(reader.url)
   expect(await reading.run(['token', 'create', '--name', 'shop'])).toEqual({

@@ -1,3 +1,5 @@
+import { readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { launchServer, startServer, temporaryFolder } from '@plant-store/harness'
 import { commandProgram, runCommand } from '@plant-store/harness/command'
 import { expect, test } from 'vitest'
@@ -32,6 +34,30 @@ test('serve ends with 1 and a line for each wrong variable', async () => {
   expect(await server.ended).toBe(1)
   expect(server.output()).toBe('')
   expect(server.errors()).toMatch(/^plant-store: LOG_LEVEL .+\nplant-store: MAX_CONNECTIONS .+\n$/)
+})
+
+test('serve --check says what a start would, and changes nothing', async () => {
+  using place = temporaryFolder()
+  const folder = place.path
+  const check = (environment = {}) => runCommand(['serve', '--check'], { folder, environment })
+  const fine = { code: 0, stdout: 'The settings and the store are fine.\n', stderr: '' }
+  expect(await check()).toEqual(fine)
+  expect(await check({ LOGLEVEL: 'warn' })).toEqual({
+    ...fine,
+    stderr: 'LOGLEVEL is no setting: is LOG_LEVEL meant?\n',
+  })
+  expect(readdirSync(folder)).toEqual([])
+  expect(await check({ LOG_LEVEL: 'loud', PORT: 'x' })).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: expect.stringMatching(/^plant-store: PORT must .* LOG_LEVEL must .*\n$/),
+  })
+  writeFileSync(join(folder, 'none.db'), 'no database'.repeat(1_000))
+  expect(await check({ DATABASE_URL: 'file:none.db' })).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: expect.stringMatching(/^plant-store: the store .*none\.db cannot be opened: /),
+  })
 })
 
 test('serve takes no arguments', async () => {

@@ -1,17 +1,20 @@
 import { existsSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { defaultGroupCommitLimits, type GroupCommitLimits } from './group-commit.ts'
-import type {
-  CopyOptions,
-  Engine,
-  RestoreReport,
-  Salvage,
-  ShareableStorage,
-  SharedStorage,
-  Storage,
-  StorageObserver,
-  StoreReport,
-  StoreSnapshot,
+import { createSnapshot, createStoreReader } from './snapshot.ts'
+import {
+  type CopyOptions,
+  EmptyStoreError,
+  type Engine,
+  type RestoreReport,
+  type Salvage,
+  type ShareableStorage,
+  type SharedStorage,
+  type Storage,
+  type StorageObserver,
+  type StoreReader,
+  type StoreReport,
+  type StoreSnapshot,
 } from './storage.ts'
 import { parseStoreUrl, type StoreLocation, storageName } from './store-url.ts'
 
@@ -62,7 +65,19 @@ export async function attachStorage(shared: SharedStorage, observer: StorageObse
 
 /** Opens all plants as of now. Changes nothing. Rejects if there is no readable store. */
 export function openSnapshot(url: string): Promise<StoreSnapshot> {
-  return withExisting(url, engine => engine.snapshot())
+  return withExisting(url, async engine => createSnapshot(await engine.read()))
+}
+
+/** Opens a store to list what it has. Changes nothing. Resolves to `undefined` if there is no store. */
+export async function openReader(url: string): Promise<StoreReader | undefined> {
+  const location = parseStoreUrl(url)
+  if (location.kind === 'file' && !existsSync(location.file)) return undefined
+  return withEngine(url, engine =>
+    engine.read().then(createStoreReader, error => {
+      if (error instanceof EmptyStoreError) return undefined
+      throw error
+    }),
+  )
 }
 
 /**

@@ -1,32 +1,46 @@
 import { DomainError, plantIdMax, plantIdMin } from '@plant-store/domain'
-import type { StoreSnapshot } from './storage.ts'
+import { createRepositories } from './repositories.ts'
+import { valuesOf } from './statements.ts'
+import type { ReadTransaction, StoreReader, StoreSnapshot } from './storage.ts'
 import { type PlantRow, selectPlants, toPlant } from './tables.ts'
 
-/** A read-only transaction on a store of any known version. */
-export interface SnapshotReader extends AsyncDisposable {
-  readonly schemaVersion: number
-  query(sql: string): Promise<readonly object[]>
+/** Returns the tokens and webhooks that a transaction sees. Disposal ends it. */
+export function createStoreReader(reading: ReadTransaction): StoreReader {
+  const refuse = () => {
+    throw new Error('it is only read')
+  }
+  const { tokens, webhooks, outbox } = createRepositories({
+    change: refuse,
+    submit: refuse,
+    submitAll: refuse,
+    readPage: refuse,
+    read: async (name, ...given) => {
+      const statement = reading.statements[name]
+      return (await reading.query(statement.sql, valuesOf(statement, ...given))) as never
+    },
+  })
+  return { tokens, webhooks, outbox, [Symbol.asyncDispose]: () => reading[Symbol.asyncDispose]() }
 }
 
 const pageRows = 1_000
 
-/** Returns the plants that the reader's transaction sees. Disposal closes the reader. */
-export async function createSnapshot(reader: SnapshotReader): Promise<StoreSnapshot> {
+/** Returns the plants that a transaction sees. Disposal ends it. */
+export async function createSnapshot(reading: ReadTransaction): Promise<StoreSnapshot> {
   await using opening = new AsyncDisposableStack()
-  opening.use(reader)
-  const rowsOf = async <Row>(sql: string) => (await reader.query(sql)) as readonly Row[]
+  opening.use(reading)
+  const rowsOf = async <Row>(sql: string) => (await reading.query(sql)) as readonly Row[]
   const countOf = async (table: string) => {
     const [counted] = await rowsOf<{ count: bigint }>(`select count(*) as count from ${table}`)
     return Number(counted?.count)
   }
   const count = await countOf('plants')
   const tokens = await countOf('access_tokens')
-  const [row = {}] = await reader.query('select * from plants limit 1')
+  const [row = {}] = await reading.query('select * from plants limit 1')
   const select = selectPlants(Object.keys(row))
   const open = opening.move()
 
   return {
-    schemaVersion: reader.schemaVersion,
+    schemaVersion: reading.schemaVersion,
     count,
     tokens,
     async *plants() {

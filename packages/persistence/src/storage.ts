@@ -3,6 +3,7 @@ import type { TokenRepository } from '@plant-store/access'
 import type { Plant, PlantRepository } from '@plant-store/domain'
 import type { Outbox, WebhookRepository } from '@plant-store/webhooks'
 import type { Commit, GroupCommitLimits } from './group-commit.ts'
+import type { Statements } from './statements.ts'
 import type { PoolMode } from './store-url.ts'
 
 // Without the drivers' types: importers of this package do not have them.
@@ -10,7 +11,8 @@ import type { PoolMode } from './store-url.ts'
 /** What this package needs of a database. */
 export interface Engine {
   open(options: EngineOptions): Promise<ShareableStorage>
-  snapshot(): Promise<StoreSnapshot>
+  /** Begins to read a store of any known version, which it keeps. @throws EmptyStoreError */
+  read(): Promise<ReadTransaction>
   inspect(): Promise<Omit<StoreReport, 'store'>>
 }
 
@@ -19,6 +21,13 @@ export interface EngineOptions extends StorageObserver {
   readonly timeoutMs: number
   readonly lockTimeoutMs: number
   readonly readConnectionsMax: number
+}
+
+/** What a store contains as of one moment. */
+export interface ReadTransaction extends AsyncDisposable {
+  readonly schemaVersion: number
+  readonly statements: Statements['read']
+  query(sql: string, parameters?: readonly unknown[]): Promise<readonly object[]>
 }
 
 export interface StorageObserver {
@@ -98,6 +107,13 @@ export interface StoreReport {
   readonly tokens: number
 }
 
+/** The lists of a store as of one moment. */
+export interface StoreReader extends AsyncDisposable {
+  readonly tokens: Pick<TokenRepository, 'list'>
+  readonly webhooks: Pick<WebhookRepository, 'list'>
+  readonly outbox: Pick<Outbox, 'figures' | 'log'>
+}
+
 /** A store as of one moment, unaffected by later changes, until it is disposed of. */
 export interface StoreSnapshot extends AsyncDisposable {
   readonly schemaVersion: number
@@ -146,6 +162,12 @@ export class StoreInUseError extends Error {
   constructor(file: string, options?: ErrorOptions) {
     super(`the store ${file} is in use: stop the server first`, options)
   }
+}
+
+/** A database has no tables. */
+export class EmptyStoreError extends Error {
+  override readonly name = 'EmptyStoreError'
+  override readonly message = 'it is empty'
 }
 
 /** A file of a store is damaged. */

@@ -1,3 +1,4 @@
+export { isPublicAddress } from './address.ts'
 export {
   type CourierLimits,
   type CourierOptions,

@@ -1,4 +1,6 @@
 import { randomBytes } from 'node:crypto'
+import ipaddr from 'ipaddr.js'
+import { isPublicAddress } from './address.ts'
 
 /** The name of a webhook for operators, logs and metrics. */
 export type WebhookId = string & { readonly __brand: 'WebhookId' }
@@ -25,7 +27,7 @@ export function mintWebhookId(): WebhookId {
 const urlLengthMax = 2_000
 
 /**
- * Returns the URL in the form that is requested. The addresses of its host are checked at every connection.
+ * Returns the URL in the form that is requested. The addresses of a name are checked at every connection.
  *
  * @throws Error that says what it must be
  */
@@ -34,6 +36,9 @@ export function parseWebhookUrl(text: string, allowsPrivate: boolean): string {
   const protocols = allowsPrivate ? ['https:', 'http:'] : ['https:']
   if (!url || !protocols.includes(url.protocol))
     throw new Error(`must be an https${allowsPrivate ? ' or http' : ''} URL`)
+  const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
+  if (!allowsPrivate && ipaddr.isValid(host) && !isPublicAddress(host))
+    throw new Error(`must not have the private address ${host} without --allow-private`)
   if (url.username || url.password) throw new Error('must not contain credentials')
   if (url.href.length > urlLengthMax) throw new Error(`must have at most ${urlLengthMax} characters`)
   url.hash = ''

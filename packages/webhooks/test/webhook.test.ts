@@ -5,6 +5,8 @@ test.each([
   ['https://shop.example/plants?a=b', 'https://shop.example/plants?a=b'],
   ['HTTPS://Shop.Example', 'https://shop.example/'],
   ['https://shop.example/#part', 'https://shop.example/'],
+  ['https://93.184.215.14/', 'https://93.184.215.14/'],
+  ['https://[2606:2800:21f::1]/', 'https://[2606:2800:21f::1]/'],
   [`https://shop.example/${'a'.repeat(1_979)}`, `https://shop.example/${'a'.repeat(1_979)}`],
 ])('%s is a webhook', (text, url) => {
   expect(parseWebhookUrl(text, false)).toBe(url)
@@ -18,12 +20,16 @@ test.each([
   ['https://flora@shop.example/', 'must not contain credentials'],
   ['https://:secret@shop.example/', 'must not contain credentials'],
   [`https://shop.example/${'a'.repeat(1_980)}`, 'must have at most 2000 characters'],
+  ['https://127.1/', 'must not have the private address 127.0.0.1 without --allow-private'],
+  ['https://169.254.169.254/', 'must not have the private address 169.254.169.254'],
+  ['https://[::1]/', 'must not have the private address ::1'],
+  ['https://[64:ff9b::1]/', 'must not have the private address 64:ff9b::1'],
 ])('%s is none', (text, message) => {
   expect(() => parseWebhookUrl(text, false)).toThrow(message)
 })
 
 test('http is for those that allow private addresses', () => {
-  for (const url of ['http://127.0.0.1:8080/', 'https://shop.example/'])
+  for (const url of ['http://127.0.0.1:8080/', 'https://[::1]/', 'https://shop.example/'])
     expect(parseWebhookUrl(url, true)).toBe(url)
   expect(() => parseWebhookUrl('file:///plants', true)).toThrow('must be an https or http URL')
 })

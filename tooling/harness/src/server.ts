@@ -31,7 +31,7 @@ export interface ServerOptions {
 }
 
 export interface LogLine {
-  readonly level: number
+  readonly level: string
   readonly msg: string
   readonly url?: string
   readonly traceId?: string
@@ -66,6 +66,8 @@ export class StartError extends Error {
   }
 }
 
+const isWarning = ({ level }: LogLine) => ['warn', 'error', 'fatal'].includes(level)
+
 /** Starts our server on a free port, and does not wait for it. */
 export function launchServer(options: ServerOptions = {}): LaunchedServer {
   const { databaseUrl, environment, folder, preload, onTerminal, filesMax, keepsOnlyWarnings } = options
@@ -89,13 +91,14 @@ export function launchServer(options: ServerOptions = {}): LaunchedServer {
   if (temporary) program.ended.finally(() => temporary[Symbol.dispose]()).catch(() => {})
   const log: LogLine[] = []
   const lines = createInterface(program.process.stdout).on('line', text => {
-    if (keepsOnlyWarnings && text.startsWith('{"level":30,') && !text.includes('"msg":"listening"')) return
+    if (keepsOnlyWarnings && text.startsWith('{"level":"info",') && !text.includes('"msg":"listening"'))
+      return
     if (text.startsWith('{')) log.push(JSON.parse(text))
   })
   return {
     ...program,
     log,
-    warnings: () => log.filter(({ level }) => level > 30),
+    warnings: () => log.filter(isWarning),
     async logged(message) {
       for (;;) {
         const line = log.find(({ msg }) => msg === message)

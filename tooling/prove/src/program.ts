@@ -51,7 +51,7 @@ export async function startProgram({
     defects: () =>
       server
         .warnings()
-        .filter(({ level }) => level >= 50)
+        .filter(({ level }) => level !== 'warn')
         .map(line => `it logged ${JSON.stringify(line)}`),
     [Symbol.asyncDispose]: () => resources.disposeAsync(),
   }

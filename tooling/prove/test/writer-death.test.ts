@@ -30,7 +30,7 @@ test('a defect in the thread that commits ends the program with 1 and a line tha
     await Promise.all(working)
     expect(program.errors()).toBe('')
     expect(program.warnings()).toMatchObject([
-      { level: 60, msg: 'stopped by an internal error', err: { message: 'a defect on purpose' } },
+      { level: 'fatal', msg: 'stopped by an internal error', err: { message: 'a defect on purpose' } },
     ])
   }
   expect(history.counts.done).toBeGreaterThanOrEqual(200)

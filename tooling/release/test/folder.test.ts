@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { globSync, mkdirSync, readFileSync, statSync, symlinkSync } from 'node:fs'
+import { globSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { temporaryFolder as disposableFolder, launch, startServer } from '@plant-store/harness'
 import { needs, temporaryFolder } from '@plant-store/harness/vitest'
@@ -43,6 +43,7 @@ describe('the released folder', needs('Debian (dpkg-query)', canRelease), () => 
     expect(sha256(join(folder, 'lib/node'))).toBe(sha256(process.execPath))
     expect(readFileSync(`${archive}.sha256`, 'utf8')).toBe(`${sha256(archive)}  ${basename(archive)}\n`)
     expect(packed).toBeLessThan(60)
+    expect(readdirSync(folder)).toEqual(expect.arrayContaining(['alerts.yml', 'grafana-dashboard.json']))
   })
 
   test('lists what it is made of, with the terms', () => {

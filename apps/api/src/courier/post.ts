@@ -2,8 +2,7 @@ import dns from 'node:dns'
 import * as http from 'node:http'
 import * as https from 'node:https'
 import { isIP, type LookupFunction } from 'node:net'
-import type { CourierLimits, Post } from '@plant-store/webhooks'
-import ipaddr from 'ipaddr.js'
+import { type CourierLimits, isPublicAddress, type Post } from '@plant-store/webhooks'
 import manifest from '../../package.json' with { type: 'json' }
 
 /** Only the status of an answer is used. */
@@ -98,13 +97,7 @@ const lookUp =
 
 /** @throws Error for addresses that only a private network reaches, this machine included */
 function judge(addresses: readonly string[], allowsPrivate: boolean): void {
-  const refused = allowsPrivate ? undefined : addresses.find(address => !isPublic(ipaddr.parse(address)))
+  const refused = allowsPrivate ? undefined : addresses.find(address => !isPublicAddress(address))
   if (refused !== undefined)
     throw new Error(`${refused} is a private address: the webhook needs --allow-private`)
-}
-
-const globalUnicast = ipaddr.IPv6.parseCIDR('2000::/3')
-
-function isPublic(address: ipaddr.IPv4 | ipaddr.IPv6): boolean {
-  return address.range() === 'unicast' && (address.kind() === 'ipv4' || address.match(globalUnicast))
 }

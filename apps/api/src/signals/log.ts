@@ -10,6 +10,8 @@ const gatherCharsMax = 32 * 1024
 
 /** For what is left to write at the end. */
 const lastWriteMs = 1_000
+/** Levels by their names, which searches and alerts use. */
+const lineFormat = { base: null, formatters: { level: (label: string) => ({ level: label }) } }
 
 export interface ProcessLog {
   readonly logger: Logger
@@ -52,7 +54,7 @@ export function openLog({ level, toText = lines => lines, fd = 1 }: LogOptions):
       setTimeout(resolve, lastWriteMs, false).unref()
     })
   return {
-    logger: pino({ level, base: null }, { write }),
+    logger: pino({ level, ...lineFormat }, { write }),
     write,
     lostLines: () => lostLines,
     written,
@@ -61,11 +63,18 @@ export function openLog({ level, toText = lines => lines, fd = 1 }: LogOptions):
 }
 
 /** The priorities of syslog, by pino's levels. */
-const priorities: Readonly<Record<string, number>> = { 60: 2, 50: 3, 40: 4, 30: 6, 20: 7, 10: 7 }
+const priorities: Readonly<Record<string, number>> = {
+  fatal: 2,
+  error: 3,
+  warn: 4,
+  info: 6,
+  debug: 7,
+  trace: 7,
+}
 
 /** Puts the priority before each line, as systemd's journal reads it (sd-daemon(3)). */
 export function journalLines(lines: string): string {
-  return lines.replaceAll(/^\{"level":(\d+)/gm, (start, level) => `<${priorities[level]}>${start}`)
+  return lines.replaceAll(/^\{"level":"(\w+)"/gm, (start, level) => `<${priorities[level]}>${start}`)
 }
 
 /**
@@ -87,5 +96,5 @@ export function gatherLog(level: string, handOver: (lines: string) => void): Log
     if (lines.length >= gatherCharsMax) flush()
     else late ??= setTimeout(flush, gatherMs).unref()
   }
-  return pino({ level, base: null }, { write })
+  return pino({ level, ...lineFormat }, { write })
 }

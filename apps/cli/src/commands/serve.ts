@@ -1,8 +1,10 @@
 import { Command } from '@commander-js/extra-typings'
 import { defaultStoreUrl } from '@plant-store/persistence'
+import { print } from '../terminal/output.ts'
 
 export const serve = new Command('serve')
   .description('Serve the store over HTTP until SIGTERM or SIGINT arrives.')
+  .option('--check', 'check the settings and the store, and exit')
   .addHelpText(
     'after',
     `
@@ -16,8 +18,12 @@ Settings come from the environment, among them:
 
 docs/settings.md in the repository lists all settings. Requests need an access token: see plant-store token create --help.`,
   )
-  .action(async () => {
+  .action(async ({ check }) => {
     // Imported here, as no other command needs an HTTP server.
     const api = await import('@plant-store/api/serve')
-    await api.serve()
+    if (!check) return api.serve()
+    const { misspelt } = await api.checkService()
+    for (const { variable, setting } of misspelt)
+      process.stderr.write(`${variable} is no setting: is ${setting} meant?\n`)
+    print({}, undefined, 'The settings and the store are fine.')
   })

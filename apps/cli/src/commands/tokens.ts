@@ -2,7 +2,7 @@ import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typin
 import { type AccessToken, hashToken, isTokenName, mintToken, type Scope } from '@plant-store/access'
 import { openStorage } from '@plant-store/persistence'
 import { Failure } from '../failure.ts'
-import { existingStoreUrl, storeUrl } from '../store-in-environment.ts'
+import { changeStore, readStore, storeUrl } from '../store-in-environment.ts'
 import { jsonOption, minute, print, table } from '../terminal/output.ts'
 import { timeMs } from '../terminal/time.ts'
 
@@ -47,8 +47,8 @@ export const listTokens = new Command('list')
   .description('List the tokens: name, scopes, created, expires, last used (to the minute). Never the token.')
   .addOption(jsonOption)
   .action(async output => {
-    await using storage = await openStorage({ url: existingStoreUrl() })
-    const tokens = await storage.tokens.list()
+    await using store = await readStore()
+    const tokens = await store.tokens.list()
     print(output, tokens.map(toJson), tokens.length === 0 ? 'There are no tokens.' : list(tokens))
   })
 
@@ -57,7 +57,7 @@ export const revokeToken = new Command('revoke')
   .argument('<name>', 'of the token')
   .addOption(jsonOption)
   .action(async (name, output) => {
-    await using storage = await openStorage({ url: existingStoreUrl() })
+    await using storage = await changeStore()
     if (!(await storage.tokens.remove(name))) throw new Failure(`there is no token named ${name}`)
     print(output, { revoked: name }, `${name} is revoked; servers refuse it within 5 s.`)
   })

@@ -8,7 +8,7 @@ import {
   type WebhookId,
 } from '@plant-store/webhooks'
 import { exitCodes, Failure } from '../failure.ts'
-import { existingStoreUrl, storeUrl } from '../store-in-environment.ts'
+import { changeStore, readStore, storeUrl } from '../store-in-environment.ts'
 import { duration, grouped, jsonOption, minute, print, table } from '../terminal/output.ts'
 
 const addWebhook = new Command('add')
@@ -33,9 +33,9 @@ const listWebhooks = new Command('list')
   .description('List the webhooks, and what waits for each. Never the secret.')
   .addOption(jsonOption)
   .action(async output => {
-    await using storage = await openStorage({ url: existingStoreUrl() })
-    const webhooks = await storage.webhooks.list()
-    const figures = new Map((await storage.outbox.figures()).map(each => [each.webhook, each]))
+    await using store = await readStore()
+    const webhooks = await store.webhooks.list()
+    const figures = new Map((await store.outbox.figures()).map(each => [each.webhook, each]))
     const all = webhooks.map(({ failingSince = null, ...webhook }) => {
       const { waiting = 0, givenUp = 0, missed = 0, isFull = false, oldestMs } = figures.get(webhook.id) ?? {}
       const oldestSeconds = oldestMs === undefined ? null : oldestMs / 1000
@@ -59,10 +59,10 @@ const logWebhook = new Command('log')
   .option('--limit <count>', 'how many plants', countOf, 20)
   .addOption(jsonOption)
   .action(async (id, { limit, json }) => {
-    await using storage = await openStorage({ url: existingStoreUrl() })
-    const known = await storage.webhooks.list()
+    await using store = await readStore()
+    const known = await store.webhooks.list()
     if (!known.some(each => each.id === id)) throw unknown(id)
-    const deliveries = await storage.outbox.log(id as WebhookId, limit)
+    const deliveries = await store.outbox.log(id as WebhookId, limit)
     const all = deliveries.map(({ event, attempts, nextAttemptAt = null, reason = null }) => {
       // As text, since most readers of JSON would round it.
       const plant = `${event.plant.id}`
@@ -109,7 +109,7 @@ export const webhook = new Command('webhook')
   .addCommand(logWebhook)
 
 async function change(id: string, make: (webhooks: Storage['webhooks']) => Promise<boolean>): Promise<void> {
-  await using storage = await openStorage({ url: existingStoreUrl() })
+  await using storage = await changeStore()
   if (!(await make(storage.webhooks))) throw unknown(id)
 }
 

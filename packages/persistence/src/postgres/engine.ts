@@ -1,11 +1,12 @@
 import { createStorage } from '../create-storage.ts'
 import { createGroupCommit, defaultGroupCommitLimits } from '../group-commit.ts'
+import { createSnapshot } from '../snapshot.ts'
 import type { Read } from '../statements.ts'
 import type { Engine, ServerOptions, SharedPostgres, Storage, StorageObserver } from '../storage.ts'
 import type { PlantRow } from '../tables.ts'
 import { createPool, retrying } from './connection.ts'
 import { migratePostgres } from './migrate.ts'
-import { openPostgresSnapshot } from './snapshot.ts'
+import { readPostgres } from './snapshot.ts'
 import { statements } from './statements.ts'
 import { noChanges, runTransaction } from './transaction.ts'
 
@@ -21,9 +22,9 @@ export function createPostgresEngine(bulk: ServerOptions): Engine {
       const versionBefore = await migratePostgres(server)
       return { ...attachPostgres(shared, observer), versionBefore, share: () => shared }
     },
-    snapshot: () => openPostgresSnapshot(bulk),
+    read: () => readPostgres(bulk),
     async inspect() {
-      await using snapshot = await openPostgresSnapshot(bulk)
+      await using snapshot = await createSnapshot(await readPostgres(bulk))
       const { schemaVersion, count, tokens } = snapshot
       return { schemaVersion, plants: count, tokens }
     },

@@ -11,14 +11,14 @@ import type { PlantRow } from '../tables.ts'
 import { inspectSqlite } from './backup.ts'
 import { closeOnError, detailedReasonOf, openConnection, prepareAll } from './connection.ts'
 import { migrateSqlite } from './migrate.ts'
-import { openSqliteSnapshot } from './snapshot.ts'
+import { readSqlite } from './snapshot.ts'
 import { statements } from './statements.ts'
 import { connectToWriter, startWriter, unavailable } from './writer-client.ts'
 
 export function createSqliteEngine(file: string): Engine {
   return {
     open: options => openSqlite(file, options),
-    snapshot: () => openSqliteSnapshot(file),
+    read: () => readSqlite(file),
     inspect: async () => inspectSqlite(file),
   }
 }

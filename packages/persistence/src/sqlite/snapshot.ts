@@ -1,20 +1,22 @@
-import Database from 'better-sqlite3'
-import { createSnapshot } from '../snapshot.ts'
-import type { StoreSnapshot } from '../storage.ts'
+import type Database from 'better-sqlite3'
+import { EmptyStoreError, type ReadTransaction } from '../storage.ts'
 import { closeOnError, openConnection, reasonOf } from './connection.ts'
 import { findVersion, versionOf } from './migrate.ts'
+import { statements } from './statements.ts'
 
 /** @param file an existing store of any known version, which it keeps */
-export async function openSqliteSnapshot(file: string): Promise<StoreSnapshot> {
-  return closeOnError(await plainly(() => openReadOnly(file)), reader => {
-    reader.exec('begin')
-    return createSnapshot({
-      schemaVersion: versionOf(reader),
-      query: sql => plainly(() => reader.prepare<[], object>(sql).all()),
+export async function readSqlite(file: string): Promise<ReadTransaction> {
+  return closeOnError(await plainly(() => openReadOnly(file)), connection => {
+    connection.exec('begin')
+    return {
+      schemaVersion: versionOf(connection),
+      statements: statements.read,
+      query: (sql, parameters = []) =>
+        plainly(() => connection.prepare<unknown[], object>(sql).all(...parameters)),
       async [Symbol.asyncDispose]() {
-        reader.close()
+        connection.close()
       },
-    })
+    }
   })
 }
 
@@ -22,12 +24,12 @@ export async function openSqliteSnapshot(file: string): Promise<StoreSnapshot> {
  * Opens a store of any known version read-only. May write the log back, so that no file is left behind if no other
  * process uses the store.
  *
- * @throws Error if the file is not a store, or a newer one
+ * @throws EmptyStoreError, or Error if the file is not a store, or a newer one
  */
 export function openReadOnly(file: string): Database.Database {
   return closeOnError(openConnection(file, { fileMustExist: true }), connection => {
     connection.pragma('query_only = on')
-    if (findVersion(connection) === undefined) throw new Database.SqliteError('it is empty', 'SQLITE_NOTADB')
+    if (findVersion(connection) === undefined) throw new EmptyStoreError()
     return connection
   })
 }
@@ -36,6 +38,6 @@ async function plainly<Result>(read: () => Result): Promise<Result> {
   try {
     return read()
   } catch (cause) {
-    throw new Error(reasonOf(cause), { cause })
+    throw cause instanceof EmptyStoreError ? cause : new Error(reasonOf(cause), { cause })
   }
 }
