@@ -2,7 +2,7 @@ import { mergeConfig } from 'vitest/config'
 import shared, { freshBuild } from '../../tooling/vitest.config.ts'
 
 // What the service promises, on either database.
-const onBoth = ['test/contract.test.ts', 'test/courier.test.ts', 'test/restart.test.ts']
+const onBoth = ['test/contract.test.ts', 'test/restart.test.ts']
 const onPostgres = [
   'test/several-couriers.test.ts',
   'test/several-processes.test.ts',

@@ -18,6 +18,7 @@ export default defineConfig({
           globalSetup: [freshBuild, 'test/install.ts'],
         },
       },
+      { test: { ...patient, name: 'browser', include: ['test/browser.test.ts'], globalSetup: freshBuild } },
       { test: { ...patient, name: 'sources', include: ['test/{clone,generators}.test.ts'] } },
     ],
   },

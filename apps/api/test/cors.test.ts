@@ -1,9 +1,4 @@
-import { once } from 'node:events'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { startServer } from '@plant-store/harness'
-import { hasBrowser, launchBrowser } from '@plant-store/harness/browser'
-import { needs } from '@plant-store/harness/vitest'
 import { expect, test } from 'vitest'
 import { connectRaw } from './raw-client.ts'
 
@@ -95,45 +90,3 @@ test('a page may read every answer to a request, whatever refused it', async () 
     expect(headers.get('vary')).toBe('origin')
   }
 })
-
-test(
-  'a browser lets the page of a named origin call, and no other',
-  needs('chromium', hasBrowser),
-  async () => {
-    const site = createServer((_request, response) =>
-      response.setHeader('content-type', 'text/html').end('<p>a page</p>'),
-    )
-    site.listen(0, '127.0.0.1')
-    await once(site, 'listening')
-    const { port } = site.address() as AddressInfo
-    await using program = await start({ CORS_ORIGINS: `http://127.0.0.1:${port}` })
-    await using browser = await launchBrowser()
-    const page = await browser.newPage()
-    const create = (url: string) =>
-      page.evaluate(
-        async ([url, token]) => {
-          try {
-            const answer = await fetch(`${url}/plants`, {
-              method: 'POST',
-              headers: {
-                authorization: `Bearer ${token}`,
-                'content-type': 'application/json',
-                'x-request-id': 'mine',
-              },
-              body: '{"id": 1, "name": "n"}',
-            })
-            return [answer.status, await answer.text(), answer.headers.get('x-request-id')]
-          } catch (error) {
-            return [(error as Error).name]
-          }
-        },
-        [url, token] as const,
-      )
-    await page.goto(`http://127.0.0.1:${port}/`)
-    expect(await create(program.url)).toEqual([200, '{"name":"n"}', 'mine'])
-    await page.goto(`http://localhost:${port}/`)
-    expect(await create(program.url)).toEqual(['TypeError'])
-    site.closeAllConnections()
-    site.close()
-  },
-)

@@ -165,7 +165,7 @@ test('what is under way is finished, readiness says so, and everyone else is tur
   expect(await ended).toEqual(endedWell)
 })
 
-test('requests sent one behind the other are all answered, and only the last says that it is', async () => {
+test('of requests sent one behind the other, the answer that says that it is the last is', async () => {
   await using database = await prepareDatabase()
   await using program = await start(database)
   const client = await connectRaw(program.url)
@@ -174,16 +174,16 @@ test('requests sent one behind the other are all answered, and only the last say
   const ended = program.end('SIGTERM')
   await refusesConnections(program)
   client.send(`${first.slice(-1)}${rawPost(token, '{"id": 2, "name": "second"}')}`)
-  expect(await client.answer()).toMatchObject({ status: 200, body: '{"name":"first"}' })
-  const second = await client.answer()
-  expect(second).toMatchObject({ status: 200, body: '{"name":"second"}' })
-  expect(second?.headers.get('connection')).toBe('close')
+  const answer = await client.answer()
+  expect(answer).toMatchObject({ status: 200, body: '{"name":"first"}' })
+  expect(answer?.headers.get('connection')).toBe('close')
+  expect(await client.answer()).toBeUndefined()
   expect(await ended).toEqual(endedWell)
 })
 
 test('a request that never arrives whole does not keep it for longer than allowed, and counts for nothing', async () => {
   await using database = await prepareDatabase()
-  await using program = await start(database, { SHUTDOWN_TIMEOUT: '3s' })
+  await using program = await start(database, { SHUTDOWN_TIMEOUT: '6s' })
   const halves = ['GET /readyz HTT', rawPost(token, '{"id": 1, "name": "half"}').slice(0, -1)]
   const clients = await Promise.all(
     halves.map(async half => {
@@ -198,9 +198,9 @@ test('a request that never arrives whole does not keep it for longer than allowe
   expect(program.log.at(-1)?.msg).toBe('stopped')
 })
 
-test('an answer that nobody takes is cut in the end, and the exit code reports it', async () => {
+test('an answer that nobody takes is cut, long before the stop must end', async () => {
   await using database = await prepareDatabase()
-  await using program = await start(database, { SHUTDOWN_TIMEOUT: '10s', PAGE_LIMIT: '64MiB' })
+  await using program = await start(database, { SHUTDOWN_TIMEOUT: '60s', PAGE_LIMIT: '64MiB' })
   const client = await connectRaw(program.url)
   // More than the sockets of both sides hold between them.
   const name = 'n'.repeat(1_000_000)
@@ -213,8 +213,7 @@ test('an answer that nobody takes is cut in the end, and the exit code reports i
   const other = await connectRaw(program.url)
   other.send('GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n')
   expect(await other.answer()).toMatchObject({ status: 200 })
-  expect(await program.end('SIGTERM')).toBe(1)
-  expect(program.log.map(({ msg }) => msg)).toContain('connections closed with a request unanswered')
+  expect(await program.end('SIGTERM')).toEqual(endedWell)
   expect(program.log.at(-1)?.msg).toBe('stopped')
   client.socket.destroy()
 })

@@ -23,7 +23,7 @@ import {
 import { knowAllMethods } from './routes/other-methods.ts'
 import { serviceRoutes } from './routes/service.ts'
 
-export { stopServer } from './connection/stop.ts'
+export { stopListening, stopServer } from './connection/stop.ts'
 export type { AnsweredRequest, RequestTrace } from './context.ts'
 export { defaultServerLimits, type ServerLimits } from './limits.ts'
 export type { RequestTracer } from './request/log.ts'

@@ -1,6 +1,6 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { createPlantStore } from '@plant-store/domain'
-import { createServer, type ServerLimits, stopServer } from '@plant-store/http/server'
+import { createServer, type ServerLimits, stopListening, stopServer } from '@plant-store/http/server'
 import { attachStorage, type SharedStorage, type StoreState } from '@plant-store/persistence'
 import { createBirpc } from 'birpc'
 import type { Config } from '../config.ts'
@@ -22,6 +22,8 @@ export interface HttpThread {
   /** Resolves once the thread can listen. */
   ready(): Promise<void>
   listen(): Promise<void>
+  /** Accepts no new connections. Open ones are still served. */
+  stopListening(): Promise<void>
   figures(): Samples
   /** Answers the requests that have arrived and ends the thread. If one cannot be answered in time, with code 1. */
   stop(): void
@@ -54,6 +56,7 @@ const owner = createBirpc<HttpThreadOwner, HttpThread>(
     ready: () => ready.promise,
     // The rest is called once the thread is ready, so that the store and the server below exist.
     listen: async () => void (await server.listen(address)),
+    stopListening: () => stopListening(server.server),
     figures: () => counters.read(storage.pending()),
     stop: () => stopped.resolve(),
   },

@@ -31,7 +31,12 @@ export async function startHttpThreads(
 ): Promise<HttpThreads> {
   await using starting = new AsyncDisposableStack()
   const started: RunningThread[] = []
-  starting.defer(async () => void (await Promise.all(started.map(thread => thread.stop()))))
+  starting.defer(async () => {
+    // All threads, before one closes a connection: its client reconnects, and a thread that closes would
+    // reset it.
+    await Promise.all(started.map(thread => thread.stopListening()))
+    await Promise.all(started.map(thread => thread.stop()))
+  })
   const wrongTokenCounts = new SharedArrayBuffer(wrongTokenCountsBytes)
   const starts = Array.from({ length: config.httpThreads }, async (_, index) => {
     const thread = index + 1
@@ -78,6 +83,7 @@ async function startHttpThread(data: HttpThreadData, owner: HttpThreadOwner) {
 
   return {
     listen: thread.listen,
+    stopListening: thread.stopListening,
     figures: () => thread.figures(),
     async stop() {
       await thread.stop.asEvent()

@@ -1,5 +1,5 @@
 import type { Server } from 'node:http'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
 import { connectionsOf } from './node-server.ts'
 
@@ -14,6 +14,9 @@ const idleGraceMs = 500
 const stalledTimeoutMs = 1_000
 
 const lookEveryMs = 50
+
+/** For connections that the kernel has already accepted. A flood would never end. */
+const acceptTimeoutMs = 500
 
 /**
  * Resolves once clients know that their connection ends: Fastify says so in every answer from now on. For a hook before
@@ -30,6 +33,27 @@ export async function announceStop(server: Server): Promise<void> {
   while (open.size > 0 && performance.now() < closeAt) await sleep(lookEveryMs)
   // Node waits for those that never sent anything.
   for (const { socket } of open.values()) if (socket.bytesRead === 0) socket.destroy()
+}
+
+/**
+ * Accepts pending connections, and then no more: the kernel resets those that wait when a server stops to listen. Open
+ * connections stay.
+ */
+export async function stopListening(server: Server): Promise<void> {
+  // Node accepts one in each turn of its loop.
+  let turnsWithout = 0
+  const noteAccepted = () => {
+    turnsWithout = 0
+  }
+  server.on('connection', noteAccepted)
+  const giveUpAt = performance.now() + acceptTimeoutMs
+  while (turnsWithout++ < 2 && performance.now() < giveUpAt) await nextTurn()
+  server.off('connection', noteAccepted)
+  // It would cut connections whose next request is on its way.
+  const { closeIdleConnections } = server
+  server.closeIdleConnections = () => {}
+  server.close()
+  server.closeIdleConnections = closeIdleConnections
 }
 
 /**
@@ -52,6 +76,7 @@ export async function stopServer(app: FastifyInstance, timeoutMs: number): Promi
     }
   }, timeoutMs)
   await app.close()
+  while (open.size > 0) await sleep(lookEveryMs)
   clearInterval(looking)
   clearTimeout(cutting)
   return unanswered
