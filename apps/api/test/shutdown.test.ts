@@ -3,7 +3,6 @@ import { existsSync } from 'node:fs'
 import { connect } from 'node:net'
 import { parsePlantId } from '@plant-store/domain'
 import { type Server, startServer } from '@plant-store/harness'
-import { isThorough } from '@plant-store/harness/vitest'
 import { openStorage } from '@plant-store/persistence'
 import { expect, test } from 'vitest'
 import { prepareDatabase } from './database.ts'
@@ -81,7 +80,7 @@ test.each(['SIGTERM', 'SIGINT'] as const)(
 )
 
 test('a client that reconnects when its connection is closed is answered or refused, and never reset', async () => {
-  const stops = isThorough ? 20 : 5
+  const stops = 5
   const clientCount = 32
   await using database = await prepareDatabase()
   const cut: string[] = []

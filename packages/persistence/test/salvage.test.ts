@@ -5,7 +5,6 @@ import { type Plant, parsePlant, plantIdMax, plantIdMin } from '@plant-store/dom
 import { fullPlant } from '@plant-store/domain/testing'
 import { temporaryFolder as disposableFolder } from '@plant-store/harness'
 import { anySeed, createRandom } from '@plant-store/harness/random'
-import { isThorough } from '@plant-store/harness/vitest'
 import { openSalvage, openStorage, StoreInUseError } from '@plant-store/persistence'
 import Database from 'better-sqlite3'
 import { beforeAll, describe, expect, test } from 'vitest'
@@ -162,21 +161,19 @@ describe(`what is not on a damaged page or below it is read (seed ${seed}):`, ()
     'a page of the kind %s',
     async (kind, possible) => {
       for (const way of possible) {
-        for (let time = 0; time < (isThorough ? 4 : 1); time++) {
-          const page = pick(ofKind(kind))
-          const where = `page ${page.number}: ${way}`
-          const found = await salvaged(damagedFile([[page, way]]))
-          expect(digest(found.read), where).toBe(without(new Set(page.plants)))
-          expect(found.unread, where).toBe(page.plants.length)
-          if (kind !== 'index') expect(found.count, where).toBe(plants.length)
-          else expect([undefined, plants.length], where).toContain(found.count)
-        }
+        const page = pick(ofKind(kind))
+        const where = `page ${page.number}: ${way}`
+        const found = await salvaged(damagedFile([[page, way]]))
+        expect(digest(found.read), where).toBe(without(new Set(page.plants)))
+        expect(found.unread, where).toBe(page.plants.length)
+        if (kind !== 'index') expect(found.count, where).toBe(plants.length)
+        else expect([undefined, plants.length], where).toContain(found.count)
       }
     },
   )
 
   test('many pages at once', async () => {
-    for (let time = 0; time < (isThorough ? 20 : 3); time++) {
+    for (let time = 0; time < 3; time++) {
       const damages = Array.from({ length: 1 + below(40) }, () => {
         const kind = pick(['leaf', 'leaf', 'leaf', 'overflow', 'overflow', 'other'] as const)
         return [pick(ofKind(kind)), pick(whole)] as const
@@ -186,7 +183,7 @@ describe(`what is not on a damaged page or below it is read (seed ${seed}):`, ()
   })
 
   test('the end of the file', async () => {
-    for (let time = 0; time < (isThorough ? 12 : 4); time++) {
+    for (let time = 0; time < 4; time++) {
       const least = Math.max(...ofKind('first').map(({ number }) => number)) + 1
       const left = least + below(pages.length - least)
       const file = damagedFile([])
@@ -207,7 +204,7 @@ describe(`what is not on a damaged page or below it is read (seed ${seed}):`, ()
 })
 
 test('of rows that are out of order, as their page is in the place of another, none is read twice', async () => {
-  for (let time = 0; time < (isThorough ? 40 : 6); time++) {
+  for (let time = 0; time < 6; time++) {
     const page = pick(ofKind('leaf'))
     const { read, unread } = await salvaged(damagedFile([[page, 'another page of its kind']]))
     expect(read).toEqual(plants.filter(({ id }) => read.some(each => each.id === id)))

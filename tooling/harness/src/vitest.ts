@@ -19,9 +19,6 @@ export function needs(program: string, isInstalled: boolean) {
 /** The reason to skip a test even in CI: not every root may mount. */
 export const mayNotMount = 'not allowed: mounting a disk'
 
-/** Whether tests try every case, as in `pnpm prove`, or a random part. */
-export const isThorough = process.env['THOROUGH'] === 'true'
-
 /**
  * Makes a folder that is removed after the test.
  *

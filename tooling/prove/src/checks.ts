@@ -1,12 +1,8 @@
-import type { Client } from '@plant-store/contract'
 import type { ServerOptions } from '@plant-store/harness'
 import { createDatabase, startPostgres } from '@plant-store/harness/postgres'
 import { fuzz } from './fuzz.ts'
-import { runHttpCases } from './http-cases.ts'
-import { runJsonSuite, type SuiteFinding } from './json-suite.ts'
 import { runKills } from './kill.ts'
 import { runRacingModel, runSequentialModel } from './model.ts'
-import { runNaughtyStrings } from './naughty.ts'
 import { type Circumstances, type Finding, figure, type Part } from './part.ts'
 import { startProgram, type TestedProgram } from './program.ts'
 
@@ -63,26 +59,6 @@ export const fuzzPart: Part = {
       const { requests, failures } = await fuzz(program, { seed, runs: Math.ceil(2_000 * scale), endAtMs })
       return { tried: `${figure(requests)} requests made from the description`, times: requests, failures }
     }),
-}
-
-export const jsonPart = suitePart('json', runJsonSuite, 'cases of JSONTestSuite')
-export const naughtyPart = suitePart('naughty', runNaughtyStrings, 'naughty strings')
-export const httpPart = suitePart('http', runHttpCases, 'requests that are no good HTTP')
-
-function suitePart(
-  name: string,
-  run: (client: Client, firstId: bigint) => Promise<SuiteFinding>,
-  what: string,
-): Part {
-  return {
-    name,
-    share: 0.02,
-    run: ({ preload }) =>
-      withProgram({ preload }, async ({ client }) => {
-        const { cases, requests, failures } = await run(client, 10n ** 9n)
-        return { tried: `${figure(cases)} ${what}, ${figure(requests)} requests`, times: cases, failures }
-      }),
-  }
 }
 
 /** Fails if the program reported a defect or has ended. */

