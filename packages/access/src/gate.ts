@@ -89,16 +89,21 @@ export function createGate({
     const token = await tokens.find(hash)
     const markedAtMs = remembered.get(presented)?.markedAtMs ?? Number.NEGATIVE_INFINITY
     remembered.delete(presented)
-    if (token === undefined) return admit(token, scope)
+    if (token === undefined)
+      throw new AccessError('invalid-token', 'the access token is unknown or was revoked')
     const [oldest] = remembered.keys()
     if (remembered.size >= rememberedTokensMax && oldest !== undefined) remembered.delete(oldest)
     const found = { hash, token, foundAtMs, markedAtMs }
     remembered.set(presented, found)
-    return admitKnown(found, foundAtMs, scope)
+    return admit(found, foundAtMs, scope)
   }
 
-  const admitKnown = (known: Remembered, nowMs: number, scope: Scope) => {
-    const token = admit(known.token, scope)
+  const admit = (known: Remembered, nowMs: number, scope: Scope) => {
+    const { token } = known
+    if (token.expiresAt !== undefined && token.expiresAt.getTime() <= Date.now())
+      throw new AccessError('invalid-token', 'the access token has expired')
+    if (!token.scopes.includes(scope))
+      throw new AccessError('insufficient-scope', `the access token lacks the scope ${scope}`, scope)
     if (nowMs - known.markedAtMs >= markUsedEveryMs) {
       known.markedAtMs = nowMs
       // No request waits for this or fails with it. A later request tries again.
@@ -113,19 +118,7 @@ export function createGate({
     // Monotonic: setting the clock back must not keep a revoked token alive.
     const nowMs = performance.now()
     return known !== undefined && nowMs - known.foundAtMs < recheckAfterMs
-      ? admitKnown(known, nowMs, scope)
+      ? admit(known, nowMs, scope)
       : lookUp(presented, scope)
   }
-}
-
-function admit(token: AccessToken | undefined, scope: Scope): AccessToken {
-  if (token === undefined)
-    throw new AccessError('invalid-token', 'the access token is unknown or was revoked')
-  if (token.expiresAt !== undefined && token.expiresAt.getTime() <= Date.now()) {
-    throw new AccessError('invalid-token', 'the access token has expired')
-  }
-  if (!token.scopes.includes(scope)) {
-    throw new AccessError('insufficient-scope', `the access token lacks the scope ${scope}`, scope)
-  }
-  return token
 }

@@ -1,13 +1,8 @@
 import { AccessError, type Gate, type Holder, isAccessError, type Scope, scopes } from '@plant-store/access'
 import { decodeJwt, errors, type JWTPayload, jwtVerify } from 'jose'
 import { type KeySet, type KeySetState, openKeySet } from './key-set.ts'
-import {
-  defaultJwtLimits,
-  type JwtAlgorithm,
-  type JwtLimits,
-  jwtAlgorithms,
-  parseJwksUrl,
-} from './settings.ts'
+import type { JwtAlgorithm, JwtLimits } from './settings.ts'
+import { defaultJwtLimits, jwtAlgorithms, parseJwksUrl } from './settings.ts'
 
 export interface JwtGateOptions {
   /** Must equal the claim `iss` exactly. */

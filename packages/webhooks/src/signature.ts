@@ -9,19 +9,16 @@ export function mintSecret(): WebhookSecret {
   return `${prefix}${randomBytes(32).toString('base64')}` as WebhookSecret
 }
 
-interface Message {
-  /** The same in every attempt. */
-  readonly id: string
-  readonly sentAtMs: number
-  /** Exactly as it is sent. */
-  readonly body: string
-}
-
-/** Returns the header fields of a signed delivery (Standard Webhooks). */
+/**
+ * Returns the header fields of a signed delivery (Standard Webhooks).
+ *
+ * @param message its `id`, the same in every attempt, and its `body` exactly as it is sent
+ */
 export function signedHeaders(
-  { id, sentAtMs, body }: Message,
+  message: { id: string; sentAtMs: number; body: string },
   secret: WebhookSecret,
 ): Record<string, string> {
+  const { id, sentAtMs, body } = message
   const timestamp = `${Math.floor(sentAtMs / 1000)}`
   const key = Buffer.from(secret.slice(prefix.length), 'base64')
   const signature = createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64')
