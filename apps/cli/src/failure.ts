@@ -1,4 +1,4 @@
-import { fileReason } from '@plant-store/persistence'
+import { explain, fileReason, isDamage } from '@plant-store/persistence'
 
 export const exitCodes = {
   done: 0,
@@ -24,3 +24,15 @@ export class Failure extends Error {
 export function fileFailure(file: string, cause: unknown): Failure {
   return new Failure(`${file}: ${fileReason(cause)}`)
 }
+
+/** Returns a function that throws the error, with advice if the store is damaged. */
+const advising = (advice: string) => (error: Error) => {
+  throw isDamage(error) ? new Failure(`${explain(error)}: ${advice}`) : error
+}
+
+export const advise = advising(
+  'restore a backup, or write what can be read with plant-store export --damaged',
+)
+
+/** For a backup: `export --damaged` would read the store. */
+export const adviseOnBackup = advising('use an older backup')

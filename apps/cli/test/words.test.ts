@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
+import { timeMs } from '../src/commands/tokens.ts'
 import { fileFailure } from '../src/failure.ts'
 import { counted, duration, minute, rate, table } from '../src/terminal/output.ts'
 import { describeProgress } from '../src/terminal/progress.ts'
-import { timeMs } from '../src/terminal/time.ts'
 
 test('counts, durations and rates are in words', () => {
   expect([0, 1, 2, 999, 1_000, 12_345, 1_234_567].map(count => counted(count, 'plant'))).toEqual([

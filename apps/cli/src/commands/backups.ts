@@ -8,7 +8,7 @@ import {
   type StoreReport,
   storageName,
 } from '@plant-store/persistence'
-import { advise, adviseOnBackup } from '../damage.ts'
+import { advise, adviseOnBackup } from '../failure.ts'
 import { forceOption, refuseStore } from '../files/output-file.ts'
 import { existingStoreUrl, storeUrl } from '../store-in-environment.ts'
 import { onInterrupt } from '../terminal/interrupt.ts'

@@ -4,7 +4,6 @@ import { openStorage } from '@plant-store/persistence'
 import { Failure } from '../failure.ts'
 import { changeStore, readStore, storeUrl } from '../store-in-environment.ts'
 import { jsonOption, minute, print, table } from '../terminal/output.ts'
-import { timeMs } from '../terminal/time.ts'
 
 /** The choices of `--scope`. Writing includes reading. */
 const grants = new Map<string, readonly Scope[]>([
@@ -75,6 +74,15 @@ function grantedScopes(text: string, before: readonly Scope[] = []): readonly Sc
 
 function moment(text: string): Date {
   return new Date(Date.now() + timeMs(text))
+}
+
+const unitSeconds = { s: 1, min: 60, h: 3600, d: 86_400, w: 604_800 }
+
+export function timeMs(text: string): number {
+  const [, count, unit = 's'] = /^([1-9]\d{0,5})(s|min|h|d|w)$/.exec(text) ?? []
+  const seconds = Number(count) * unitSeconds[unit as keyof typeof unitSeconds]
+  if (!Number.isNaN(seconds)) return seconds * 1000
+  throw new InvalidArgumentError('It must be a time from now, such as 30min, 12h, 90d or 52w.')
 }
 
 function toJson({ name, scopes, createdAt, expiresAt, lastUsedAt }: AccessToken) {
