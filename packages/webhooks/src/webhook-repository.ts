@@ -15,7 +15,6 @@ export interface WebhookRepository {
   list(): Promise<readonly Webhook[]>
   /** Removes its pending deliveries too. */
   remove(id: WebhookId): Promise<boolean>
-  /** Replaces the secret. */
   rotate(id: WebhookId, secret: WebhookSecret): Promise<boolean>
   /** Makes every delivery that waits or was given up due at once, with no failed attempts. Ends a pause. */
   retry(id: WebhookId): Promise<boolean>

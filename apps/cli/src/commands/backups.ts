@@ -15,10 +15,6 @@ import { onInterrupt } from '../terminal/interrupt.ts'
 import { counted, jsonOption, type Output, print } from '../terminal/output.ts'
 import { showProgress } from '../terminal/progress.ts'
 
-interface CopyFlags extends Output {
-  readonly force?: boolean | undefined
-}
-
 export const backup = new Command('backup')
   .description('Copy the store into a file while servers run, and check the copy.')
   .argument('<file>', 'to write')
@@ -75,7 +71,7 @@ export const check = new Command('check')
   })
 
 async function withProgress<Report>(
-  { json, force = false }: CopyFlags,
+  { json, force = false }: Output & { readonly force?: boolean | undefined },
   copy: (options: CopyOptions) => Promise<Report>,
 ): Promise<Report> {
   const signal = onInterrupt()

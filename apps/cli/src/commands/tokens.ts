@@ -48,7 +48,15 @@ export const listTokens = new Command('list')
   .action(async output => {
     await using store = await readStore()
     const tokens = await store.tokens.list()
-    print(output, tokens.map(toJson), tokens.length === 0 ? 'There are no tokens.' : list(tokens))
+    const rows = tokens.map(({ name, scopes, createdAt, expiresAt, lastUsedAt }) => [
+      name,
+      scopes.join(' '),
+      minute(createdAt),
+      expiresAt ? `${minute(expiresAt)}${expiresAt <= new Date() ? ' (expired)' : ''}` : 'never',
+      lastUsedAt ? minute(lastUsedAt) : 'never',
+    ])
+    const head = ['NAME', 'SCOPES', 'CREATED', 'EXPIRES', 'LAST USED']
+    print(output, tokens.map(toJson), rows.length === 0 ? 'There are no tokens.' : table([head, ...rows]))
   })
 
 export const revokeToken = new Command('revoke')
@@ -87,19 +95,4 @@ export function timeMs(text: string): number {
 
 function toJson({ name, scopes, createdAt, expiresAt, lastUsedAt }: AccessToken) {
   return { name, scopes, createdAt, expiresAt: expiresAt ?? null, lastUsedAt: lastUsedAt ?? null }
-}
-
-function list(tokens: readonly AccessToken[]): string {
-  return table([
-    ['NAME', 'SCOPES', 'CREATED', 'EXPIRES', 'LAST USED'],
-    ...tokens.map(({ name, scopes, createdAt, expiresAt, lastUsedAt }) => [
-      name,
-      scopes.join(' '),
-      minute(createdAt),
-      expiresAt === undefined
-        ? 'never'
-        : `${minute(expiresAt)}${expiresAt <= new Date() ? ' (expired)' : ''}`,
-      lastUsedAt === undefined ? 'never' : minute(lastUsedAt),
-    ]),
-  ])
 }
