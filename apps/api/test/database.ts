@@ -2,18 +2,18 @@ import { join } from 'node:path'
 import { hashToken, mintToken, type Scope } from '@plant-store/access'
 import type { StoreTokens } from '@plant-store/contract'
 import { temporaryFolder } from '@plant-store/harness'
-import { createDatabase } from '@plant-store/harness/postgres'
+import { createSchema } from '@plant-store/harness/postgres'
 import type {} from '@plant-store/harness/postgres-setup'
 import { openStorage } from '@plant-store/persistence'
 import { inject } from 'vitest'
 
 /**
- * A database of its own, with one token of each kind in it: on PostgreSQL where the tests have a server of it, and
+ * A store of its own, with one token of each kind in it: on PostgreSQL where the tests have a server of it, and
  * otherwise a file.
  */
 export async function prepareDatabase(): Promise<{ url: string; tokens: StoreTokens } & AsyncDisposable> {
   const server = inject('postgresUrl') as string | undefined
-  const database = server === undefined ? createFile() : await createDatabase(server)
+  const database = server === undefined ? createFile() : await createSchema(server)
   await using storage = await openStorage({ url: database.url })
   const mint = async (name: string, scopes: readonly Scope[], more: { expiresAt?: Date } = {}) => {
     const token = mintToken()

@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { TestDatabase } from '@plant-store/harness/postgres'
 import { anySeed } from '@plant-store/harness/random'
-import { createTestDatabase, needs } from '@plant-store/harness/vitest'
+import { createTestSchema, needs } from '@plant-store/harness/vitest'
 import { openStorage } from '@plant-store/persistence'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { anyPlants, eachPiece } from './any-plants.ts'
@@ -13,7 +13,7 @@ let database: TestDatabase
 let inFile: Place
 let inDatabase: Place
 beforeEach(async () => {
-  database = await createTestDatabase()
+  database = await createTestSchema()
   inFile = new Place()
   inDatabase = new Place(database.url)
 })
@@ -189,7 +189,7 @@ test('a database with no store in it is told of in one line, and left as it is',
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
     expect(stderr).toMatch(/^plant-store: the store postgres:\/\/.* cannot be opened: it is empty\n$/)
   }
-  const tables = `select table_name from information_schema.tables where table_schema = 'public'`
+  const tables = `select table_name from information_schema.tables where table_schema = current_schema()`
   expect(await database.query(tables)).toEqual([])
 })
 

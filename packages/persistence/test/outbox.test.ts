@@ -233,7 +233,7 @@ describe.each(Object.entries(subjects).filter(([name]) => name !== 'SQLite with 
     test('however much waits, what is due is found by the index', async () => {
       await addWebhook(storage)
       await storage.plants.insertAll?.(Array.from({ length: 10_000 }, (_, n) => plant(n)))
-      if (name === 'PostgreSQL') await store.ask('analyze')
+      if (name === 'PostgreSQL') await store.ask('analyze plants, webhooks, outbox')
       const [{ read }, explain] =
         name === 'SQLite' ? [sqliteStatements, 'explain query plan'] : [postgresStatements, 'explain']
       for (const statement of ['dueWebhooks', 'dueDeliveries'] as const) {

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { type AccessError, createGate, hashToken } from '@plant-store/access'
 import { startPostgres } from '@plant-store/harness/postgres'
 import { createTestDatabase } from '@plant-store/harness/vitest'
-import { openStorage, storageName } from '@plant-store/persistence'
+import { openStorage } from '@plant-store/persistence'
 import pg from 'pg'
 import { describe, expect, inject, test } from 'vitest'
 import type { Contest } from './contender.ts'
@@ -134,30 +134,6 @@ describe('a database that is refused, and left as it was', () => {
     const error = await openStorage({ url }).catch(error => error)
     expect(error.message).toContain('the store postgres://gardener@127.0.0.1:1/plants cannot be opened')
     expect(JSON.stringify(error, Object.getOwnPropertyNames(error))).not.toContain('s3cret')
-  })
-})
-
-describe('what a URL names', () => {
-  test.each([
-    ['postgres://a:b@c/d', 'postgres://a@c/d'],
-    ['postgresql://a:b@c:1,d:2/e?sslmode=require', 'postgres://a@c:1,d:2/e'],
-    ['postgres://c', 'postgres://c'],
-    ['postgres:///d?host=/run/postgresql', 'postgres:///d'],
-    ['postgres://a:%40%2F@[::1]:5/d', 'postgres://a@[::1]:5/d'],
-  ])('%s is %s', (url, name) => expect(storageName(url)).toBe(name))
-
-  test.each([
-    'postgres:',
-    'postgres:plants',
-    'postgres://',
-    'postgres:///plants',
-    'postgres://a:p@ss@c/d',
-    'postgres://a:p/ss@c/d',
-    'postgres://c:port/d',
-    'postgres://c,,d/e',
-    'mysql://c/d',
-  ])('%s is refused without being repeated', url => {
-    expect(() => storageName(url)).toThrow(/^must be (?!.*p@ss|.*p\/ss)/)
   })
 })
 

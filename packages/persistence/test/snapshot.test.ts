@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { hashToken } from '@plant-store/access'
 import { type Plant, plantIdMax, plantIdMin } from '@plant-store/domain'
 import { edgeIds, fullPlant, texts } from '@plant-store/domain/testing'
-import { createTestDatabase } from '@plant-store/harness/vitest'
+import { createTestDatabase, createTestSchema } from '@plant-store/harness/vitest'
 import { inspectStore, openSnapshot, openStorage, type StoreSnapshot } from '@plant-store/persistence'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { schemaVersion } from '../src/migrations.ts'
@@ -134,7 +134,7 @@ test('a snapshot of a server that is gone says so, and leaves no connection', as
 })
 
 test('an inspection of a database counts what it has, as of one moment', async () => {
-  await using database = await createTestDatabase()
+  await using database = await createTestSchema()
   await using storage = await openStorage({ url: database.url })
   await storage.plants.insert(plant(1))
   const { username, host, pathname } = new URL(database.url)

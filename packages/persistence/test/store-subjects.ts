@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createTestDatabase } from '@plant-store/harness/vitest'
+import { createTestSchema } from '@plant-store/harness/vitest'
 import Database from 'better-sqlite3'
 import { earlierStore } from './earlier-schemas.ts'
 
@@ -25,7 +25,7 @@ const withoutVersion = (schema: unknown) => JSON.stringify(schema).replace(/'?-?
 export const subjects: Record<string, () => Promise<Subject>> = {
   SQLite: async () => inFile('delete'),
   'SQLite with a log': async () => inFile('wal'),
-  PostgreSQL: inDatabase,
+  PostgreSQL: inSchema,
 }
 
 function inFile(journalMode: 'delete' | 'wal'): Subject {
@@ -66,23 +66,28 @@ function inFile(journalMode: 'delete' | 'wal'): Subject {
   }
 }
 
-async function inDatabase(): Promise<Subject> {
-  const database = await createTestDatabase()
+async function inSchema(): Promise<Subject> {
+  const database = await createTestSchema()
   const ask = async (question: string) => (await database.query(question)).map(row => Object.values(row))
-  const schema = async () => [
-    await ask(`
-      select table_name, column_name, ordinal_position, data_type, is_nullable, column_default
-      from information_schema.columns where table_schema = 'public' order by table_name, ordinal_position`),
-    await ask(`select indexdef from pg_indexes where schemaname = 'public' order by indexname`),
-    await ask(`select pg_get_triggerdef(oid) from pg_trigger where not tgisinternal order by tgname`),
-    await ask(
-      `select prosrc, proconfig from pg_proc where pronamespace = 'public'::regnamespace order by proname`,
-    ),
-  ]
+  const [[own] = []] = await ask('select current_schema()')
+  const schema = async () => {
+    const definitions = [
+      await ask(`
+        select table_name, column_name, ordinal_position, data_type, is_nullable, column_default
+        from information_schema.columns where table_schema = current_schema() order by table_name, ordinal_position`),
+      await ask(`select indexdef from pg_indexes where schemaname = current_schema() order by indexname`),
+      await ask(`
+        select pg_get_triggerdef(pg_trigger.oid) from pg_trigger join pg_class on pg_class.oid = tgrelid
+        where relnamespace = current_schema()::regnamespace and not tgisinternal order by tgname`),
+      await ask(`
+        select prosrc, proconfig from pg_proc
+        where pronamespace = current_schema()::regnamespace order by proname`),
+    ]
+    return JSON.stringify(definitions).replaceAll(`${own}`, 'own')
+  }
   const rows = async () => {
-    const tables = await ask(
-      `select table_name from information_schema.tables where table_schema = 'public' order by table_name`,
-    )
+    const tables = await ask(`
+      select table_name from information_schema.tables where table_schema = current_schema() order by table_name`)
     // Where a row is and which transaction wrote it tell of every change, also of one to the same values.
     return Promise.all(tables.map(([name]) => ask(`select ctid, xmin, * from ${name} order by ctid`)))
   }

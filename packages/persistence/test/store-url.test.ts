@@ -24,6 +24,7 @@ test.each([
     'postgres://flora@a,b:6432/plants',
   ],
   ['postgres://db', onServer('postgres://db'), 'postgres://db'],
+  ['postgres://u:%40%2F@[::1]:5/d', onServer('postgres://u:%40%2F@[::1]:5/d'), 'postgres://u@[::1]:5/d'],
   [
     'postgres://db/plants?pool_mode=transaction&sslmode=no-verify&options=-c%20search_path%3Da',
     {
@@ -65,7 +66,11 @@ test.each([
   ['xfile:a', fileForm],
   ['xpostgres://db', fileForm],
   ['http://a/b', fileForm],
+  ['mysql://a/b', fileForm],
   ['postgres:', serverForm],
+  ['postgres:plants', serverForm],
+  ['postgres://', serverForm],
+  ['postgres://u:p/ss@db/plants', serverForm],
   ['postgres:///plants', serverForm],
   ['postgres:///plants?host=', serverForm],
   ['postgres://a,/plants', serverForm],

@@ -128,7 +128,7 @@ function programsFor(folder: string, user: { uid: number; gid: number } | undefi
   return join(folder, 'native/bin')
 }
 
-/** A database that exists until it is disposed of. */
+/** A database, or a schema of one, that exists until it is disposed of. */
 export interface TestDatabase extends AsyncDisposable {
   readonly url: string
   /** With rights that the store itself doesn't have or use. */
@@ -143,6 +143,24 @@ export async function createDatabase(serverUrl: string): Promise<TestDatabase> {
   await query(serverUrl, `create database ${name} template template0 encoding 'UTF8'`)
   const url = new URL(serverUrl)
   url.pathname = name
+  const drop = async () => void (await query(serverUrl, `drop database ${name} with (force)`))
+  return testDatabase(url, 'public', drop)
+}
+
+/**
+ * Makes a schema with a `search_path` to it, in a third of the time of a database.
+ *
+ * @param serverUrl of a user who may make schemas
+ */
+export async function createSchema(serverUrl: string): Promise<TestDatabase> {
+  const name = `plant_store_${crypto.randomUUID().replaceAll('-', '')}`
+  await query(serverUrl, `create schema ${name}`)
+  const url = new URL(serverUrl)
+  url.search = `options=${encodeURIComponent(`-c search_path=${name}`)}`
+  return testDatabase(url, name, async () => void (await query(serverUrl, `drop schema ${name} cascade`)))
+}
+
+function testDatabase(url: URL, schema: string, dispose: () => Promise<void>): TestDatabase {
   const queryHere: TestDatabase['query'] = (sql, values) => query(url.href, sql, values)
   return {
     url: url.href,
@@ -150,14 +168,13 @@ export async function createDatabase(serverUrl: string): Promise<TestDatabase> {
     async createReader() {
       const reader = `reader_${crypto.randomUUID().replaceAll('-', '')}`
       await queryHere(`create role ${reader} login password 'secret'`)
-      await queryHere(`grant select on all tables in schema public to ${reader}`)
+      await queryHere(`grant usage on schema ${schema} to ${reader}`)
+      await queryHere(`grant select on all tables in schema ${schema} to ${reader}`)
       const readerUrl = Object.assign(new URL(url), { username: reader, password: 'secret' }).href
       const dispose = async () => void (await queryHere(`drop owned by ${reader}; drop role ${reader}`))
       return { name: reader, url: readerUrl, [Symbol.asyncDispose]: dispose }
     },
-    async [Symbol.asyncDispose]() {
-      await query(serverUrl, `drop database ${name} with (force)`)
-    },
+    [Symbol.asyncDispose]: dispose,
   }
 }
 

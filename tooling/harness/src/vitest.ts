@@ -1,6 +1,6 @@
 import { inject, onTestFinished } from 'vitest'
 import { takePort } from './ports.ts'
-import { createDatabase, type TestDatabase } from './postgres.ts'
+import { createDatabase, createSchema, type TestDatabase } from './postgres.ts'
 import type {} from './postgres-setup.ts'
 import { temporaryFolder as disposableFolder } from './temporary-folder.ts'
 
@@ -33,6 +33,11 @@ export function temporaryFolder(onFinished: typeof onTestFinished = onTestFinish
 /** Makes a database on the server of `postgres-setup`, which all test files share. */
 export function createTestDatabase(): Promise<TestDatabase> {
   return createDatabase(inject('postgresUrl'))
+}
+
+/** Makes a schema there, for tests that need no whole database. */
+export function createTestSchema(): Promise<TestDatabase> {
+  return createSchema(inject('postgresUrl'))
 }
 
 /** Returns a port of the loopback interface that is in use until the test ends. */
