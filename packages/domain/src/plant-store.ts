@@ -35,7 +35,7 @@ export interface PlantStore {
   replace(plant: Plant, condition?: PlantCondition): Promise<PlantVersion>
   /** Creates or replaces each plant, in order. Rejects like {@link createAll}. */
   replaceAll(all: readonly Plant[], options?: AddOptions): Promise<readonly ('inserted' | 'replaced')[]>
-  /** @throws DomainError `condition-failed`, or `plant-not-found` if the condition allows a missing plant */
+  /** @throws DomainError `condition-failed`, or `plant-not-found` whatever the condition */
   remove(id: PlantId, condition?: PlantCondition): Promise<void>
 }
 
@@ -68,19 +68,17 @@ export function createPlantStore({ plants }: { plants: PlantRepository }): Plant
     return othersChange(plant.id)
   }
 
-  /**
-   * Changes a plant only in the version that met the condition, and judges again if another change came first.
-   *
-   * @param change takes that version and resolves to a falsy value if the plant has another one by then
-   */
+  /** Changes a plant only in the version that met the condition, and judges again if another change came first. */
   const changeIf = async <Result>(
     id: PlantId,
-    condition: PlantCondition,
-    change: (expected: PlantVersion | undefined) => Promise<Result>,
+    { condition, missing, change }: ConditionalChange<Result>,
   ): Promise<NonNullable<Result>> => {
     let version = onlyVersion(condition) ?? (await plants.find(id))?.version
     for (let attempt = 1; attempt <= attemptsMax; attempt++) {
-      if (!isMet(condition, version)) conditionFailed(id, condition, version)
+      if (!isMet(condition, version)) {
+        if (version === undefined) notFound(id, missing)
+        conditionFailed(id, condition, version)
+      }
       const changed = await change(version)
       if (changed) return changed
       version = (await plants.find(id))?.version
@@ -118,7 +116,11 @@ export function createPlantStore({ plants }: { plants: PlantRepository }): Plant
     },
     replace(plant, condition) {
       if (condition === undefined) return plants.save(plant)
-      return changeIf(plant.id, condition, expected => plants.saveIf(plant, expected))
+      return changeIf(plant.id, {
+        condition,
+        missing: 'condition-failed',
+        change: expected => plants.saveIf(plant, expected),
+      })
     },
     async replaceAll(all, options) {
       // Saving does not tell a new plant from a replaced one.
@@ -132,13 +134,26 @@ export function createPlantStore({ plants }: { plants: PlantRepository }): Plant
         if (!(await plants.remove(id))) notFound(id)
         return
       }
-      await changeIf(id, condition, expected => plants.removeIf(id, expected ?? notFound(id)))
+      await changeIf(id, {
+        condition,
+        // As without a condition (RFC 9110, 13.2.1).
+        missing: 'plant-not-found',
+        change: expected => plants.removeIf(id, expected ?? notFound(id)),
+      })
     },
   }
 }
 
 /** Plants that `createAll` compares with the stored ones at the same time. */
 const comparisonsMax = 1_000
+
+interface ConditionalChange<Result> {
+  readonly condition: PlantCondition
+  /** The failure if the plant is missing and does not meet the condition. */
+  readonly missing: DomainErrorCode
+  /** Takes the version that met the condition. Resolves to a falsy value if the plant has another one by then. */
+  change(expected: PlantVersion | undefined): Promise<Result>
+}
 
 /** Each attempt fails only because another change of the same plant succeeded. */
 const attemptsMax = 100
@@ -148,12 +163,13 @@ function othersChange(id: PlantId): never {
 }
 
 /** Returns the one version that can meet the condition, if that is known without reading the plant. */
-function onlyVersion({ matches }: PlantCondition): PlantVersion | undefined {
-  return typeof matches === 'object' && matches.length === 1 ? matches[0] : undefined
+function onlyVersion(condition: PlantCondition): PlantVersion | undefined {
+  const { matches } = condition
+  const only = typeof matches === 'object' && matches.length === 1 ? matches[0] : undefined
+  return isMet(condition, only) ? only : undefined
 }
 
-function conditionFailed(id: PlantId, { matches, differs }: PlantCondition, version?: PlantVersion): never {
-  if (version === undefined) notFound(id, 'condition-failed')
+function conditionFailed(id: PlantId, { matches, differs }: PlantCondition, version: PlantVersion): never {
   const isOther = !isMet({ matches }, version)
   const state = differs === 'any' ? 'already exists' : 'still has the excluded version'
   const problem = isOther ? 'does not have the expected version: read it again' : state

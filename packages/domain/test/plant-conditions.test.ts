@@ -48,8 +48,8 @@ test.each([
 
       const another = await storeWith(isStored, condition)
       const removed = await another.store.remove(id, another.given).catch(codeOf)
-      const missing = holds ? 'plant-not-found' : 'condition-failed'
-      expect(removed).toBe(isStored && holds ? undefined : missing)
+      const refused = isStored ? 'condition-failed' : 'plant-not-found'
+      expect(removed).toBe(isStored && holds ? undefined : refused)
       expect((await another.plants.find(id)) === undefined).toBe(!isStored || holds)
     }
   },

@@ -5,7 +5,7 @@ const defaults = {
   /** UTF-8 bytes of the plants in one answer. A page ends there, with at least one plant. */
   pageTextBytesMax: 2 * 1024 * 1024,
   /** Half for long bodies, half for long answers, from the first byte until the answer has left. Beyond it, 503. */
-  heldBytesMax: 32 * 1024 * 1024,
+  heldBytesMax: 64 * 1024 * 1024,
   /** From the first byte to the last. In a batch, for each line. */
   requestTimeoutMs: 30_000,
   /** For the header section. */
@@ -17,7 +17,7 @@ const defaults = {
   /** For batches that are still arriving when the server stops. Then they are answered, complete or not. */
   batchDrainMs: 4_000,
   /** Beyond it, 503. Beyond twice as many, connections are closed at once. */
-  connectionsMax: 10_000,
+  connectionsMax: 1_000,
   /** Per address and minute. */
   wrongTokensMax: 100,
 }

@@ -5,9 +5,7 @@ import { expect, test, vi } from 'vitest'
 import { RequestError } from '../src/answer/failures.ts'
 import { readBody, receiveBody } from '../src/request/body.ts'
 
-const bodyLimit = 5
-
-function begin(headers: object = {}) {
+function begin(headers: object = {}, bodyLimit = 5) {
   const body = new PassThrough()
   const done = vi.fn()
   receiveBody(body, body)
@@ -24,6 +22,15 @@ test.each([
   for (const piece of pieces) body.emit('data', piece)
   body.emit('end')
   expect(done.mock.calls).toEqual([[null, Buffer.from(whole)]])
+})
+
+test('a long body is told once, also if its end comes in the same turn', async () => {
+  const { body, done } = begin({}, 100_000)
+  for (let n = 0; n < 2; n++) body.emit('data', Buffer.alloc(20_000))
+  body.emit('end')
+  await nextTurn()
+  expect(done).toHaveBeenCalledTimes(1)
+  expect(done.mock.calls[0]?.[1]).toHaveLength(40_000)
 })
 
 test('a body that exceeds the limit is refused once, and then ignored', () => {
@@ -87,10 +94,35 @@ test('a long body is read once in a turn, also one that is discarded', async () 
   body.drop()
   for (let n = 0; n < 3; n++) stream.emit('data', Buffer.alloc(20_000))
   await nextTurn()
-  expect([body.length, source.pause.mock.calls.length, source.resume.mock.calls.length]).toEqual([0, 1, 1])
+  expect([body.length, source.pause.mock.calls.length, source.resume.mock.calls.length]).toEqual([0, 3, 1])
 })
 
-test('memory is counted twice from 16 KiB on, also what came before the request was admitted', () => {
+test('bodies that are discarded are counted no longer', () => {
+  const stream = new PassThrough()
+  const body = receiveBody(stream, stream)
+  const hold = vi.fn()
+  body.admit(hold)
+  stream.emit('data', Buffer.alloc(20_000))
+  body.drop()
+  expect(hold).toHaveBeenLastCalledWith(0)
+})
+
+test('of many long bodies a few are read in a turn', async () => {
+  await nextTurn()
+  const sources = Array.from({ length: 9 }, () => ({ pause: vi.fn(), resume: vi.fn() }))
+  for (const source of sources) {
+    const stream = new PassThrough()
+    receiveBody(stream, source).drop()
+    stream.emit('data', Buffer.alloc(20_000))
+  }
+  const resumed = () => sources.filter(({ resume }) => resume.mock.calls.length > 0).length
+  for (const count of [2, 4, 6, 8, 9]) {
+    await nextTurn()
+    expect(resumed()).toBe(count)
+  }
+})
+
+test('memory is counted twice, in steps of 16 KiB, also what came before the request was admitted', () => {
   const stream = new PassThrough()
   const body = receiveBody(stream, stream)
   const hold = vi.fn()
@@ -98,10 +130,10 @@ test('memory is counted twice from 16 KiB on, also what came before the request 
   body.admit(hold)
   expect(hold).not.toHaveBeenCalled()
   stream.emit('data', Buffer.alloc(1))
-  expect(hold.mock.calls).toEqual([[2 * (16 * 1024 + 1)]])
+  expect(hold.mock.calls).toEqual([[4 * 16 * 1024]])
   const late = new PassThrough()
   const lateBody = receiveBody(late, late)
   late.emit('data', Buffer.alloc(20_000))
   lateBody.admit(hold)
-  expect(hold).toHaveBeenLastCalledWith(40_000)
+  expect(hold).toHaveBeenLastCalledWith(4 * 16 * 1024)
 })

@@ -46,6 +46,9 @@ type Names = undefined | string[] | Set<string>
 const listedNamesMax = 8
 const array = null
 
+/** For the name of a member in a message. */
+const quotedLengthMax = 100
+
 /** A name written with a backslash, and its position with the quotation marks. */
 interface EscapedName {
   readonly name: string
@@ -153,7 +156,8 @@ function isAfterNumber(code: number): boolean {
 function withName(names: Names, name: string, at: number): Names {
   if (names === undefined) return [name]
   if (Array.isArray(names) ? names.includes(name) : names.has(name)) {
-    throw new SyntaxError(`Duplicate member ${JSON.stringify(name)} at position ${at}`)
+    const quoted = name.length > quotedLengthMax ? `${name.slice(0, quotedLengthMax)}…` : name
+    throw new SyntaxError(`Duplicate member ${JSON.stringify(quoted)} at position ${at}`)
   }
   if (!Array.isArray(names)) return names.add(name)
   if (names.length === listedNamesMax) return new Set(names).add(name)

@@ -49,3 +49,10 @@ test('makes a member named __proto__ an own one and no prototype', () => {
   expect(Object.getOwnPropertyDescriptor(parseJsonRecord('{"__proto__":5}'), '__proto__')?.value).toBe(5n)
   expect(({} as { id?: unknown }).id).toBeUndefined()
 })
+
+test('quotes no more than the beginning of a long name', () => {
+  const name = 'x'.repeat(10_000)
+  expect(() => parseJsonRecord(`{"${name}":1,"${name}":2}`)).toThrow(
+    `Duplicate member "${'x'.repeat(100)}…" at position 10006`,
+  )
+})

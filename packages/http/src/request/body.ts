@@ -51,7 +51,7 @@ export class Body {
       .on('data', (chunk: Buffer | string) => this.#add(chunk))
       .on('end', () => {
         this.#isEnded = true
-        this.#changed?.()
+        this.#callBack()
       })
       .on('error', error => this.fail(error))
   }
@@ -77,7 +77,7 @@ export class Body {
     this.#count()
   }
 
-  /** Reads on, up to this length and a packet. Calls back at each chunk, at the end and at an error. */
+  /** Reads on, up to this length and a packet. Calls back once, when more has arrived, at the end or at an error. */
   read(lengthMax: number, changed: () => void): void {
     this.#lengthMax = lengthMax
     this.#changed = changed
@@ -89,7 +89,7 @@ export class Body {
     if (this.#isEnded || this.#error !== undefined) return
     this.#error =
       error instanceof RequestError ? error : new RequestError('bad-request', 'the body ended early')
-    this.#changed?.()
+    this.#callBack()
   }
 
   /** Discards what has arrived and what still arrives. */
@@ -98,6 +98,7 @@ export class Body {
     this.#bytes = nothing
     this.#length = 0
     this.#changed = undefined
+    this.#count()
   }
 
   /** Returns the length through the last such byte, 0 without one. */
@@ -111,6 +112,7 @@ export class Body {
     this.#length -= length
     this.#bytes =
       this.#length === 0 ? nothing : Buffer.from(this.#bytes.subarray(length, length + this.#length))
+    if (!this.#isEnded) this.#count()
     this.#readOn()
     return taken
   }
@@ -119,7 +121,8 @@ export class Body {
     // A stream that a hook of the host substituted may yield text.
     const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk
     this.#received += bytes.length
-    if (this.#received > countedBytesMin) this.#readLater()
+    const isLong = this.#received > countedBytesMin
+    if (isLong) this.#readLater()
     if (this.#isDropped) return
     const length = this.#length + bytes.length
     // Most bodies have one chunk, and are not copied.
@@ -134,11 +137,17 @@ export class Body {
     }
     this.#length = length
     this.#count()
-    this.#changed?.()
+    if (!isLong) this.#callBack()
+  }
+
+  #callBack(): void {
+    const changed = this.#changed
+    this.#changed = undefined
+    changed?.()
   }
 
   #count(): void {
-    const held = this.#length > countedBytesMin ? 2 * this.#length : 0
+    const held = this.#length > countedBytesMin ? 2 * roundUp(this.#length) : 0
     if (this.#hold === undefined || held === this.#held) return
     try {
       this.#hold(held)
@@ -148,13 +157,15 @@ export class Body {
     }
   }
 
-  /** Reads one packet of a long body in a turn of the event loop, so that other connections have theirs. */
+  /** Reads a long body packet by packet, so that other connections have their turn. */
   #readLater(): void {
+    // Again and again, as Node reads on after each chunk.
+    this.#source.pause()
     if (this.#isHeldBack) return
     this.#isHeldBack = true
-    this.#source.pause()
-    setImmediate(() => {
+    inLaterTurn(() => {
       this.#isHeldBack = false
+      this.#callBack()
       this.#readOn()
     })
   }
@@ -163,6 +174,23 @@ export class Body {
     if (!this.#isHeldBack && this.#length <= this.#lengthMax) this.#source.resume()
   }
 }
+
+/** Packets of long bodies in a turn of the event loop. One of tiny chunks takes 30 ms. */
+const longReadsMax = 2
+const waiting: (() => void)[] = []
+
+function inLaterTurn(readOn: () => void): void {
+  if (waiting.push(readOn) === 1) setImmediate(readSome)
+}
+
+function readSome(): void {
+  const some = waiting.splice(0, longReadsMax)
+  if (waiting.length > 0) setImmediate(readSome)
+  for (const readOn of some) readOn()
+}
+
+/** In steps, as a body may arrive byte by byte. */
+const roundUp = (length: number) => Math.ceil(length / countedBytesMin) * countedBytesMin
 
 /** Reads a whole body, as Fastify's parser. */
 export function readBody(
@@ -182,7 +210,7 @@ export function readBody(
       return
     }
     if (body.isEnded) done(null, body.take(body.length))
+    else body.read(Number.POSITIVE_INFINITY, look)
   }
-  body.read(Number.POSITIVE_INFINITY, look)
   look()
 }

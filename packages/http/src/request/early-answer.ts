@@ -17,7 +17,7 @@ export function endEarlyAnswers(app: FastifyInstance): void {
     body.drop()
     // What came in one packet with the header section has arrived by then.
     setImmediate(() => {
-      if (body.isEnded) return done()
+      if (body.isEnded || raw.destroyed) return done()
       reply.header('connection', 'close')
       if (typeof payload !== 'string' || method === 'HEAD') return done()
       reply.header('content-length', Buffer.byteLength(payload))

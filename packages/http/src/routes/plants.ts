@@ -141,9 +141,13 @@ export function addPlantRoutes(
     },
     async (request, reply) => {
       const id = readId(request)
-      const plant = parsePlant(readJsonBody(request.body), id)
+      const sent = readJsonBody(request.body)
+      const plant = parsePlant(sent, id)
       const version = await store.replace(plant, readCondition(request))
-      return answer(reply.header('etag', toEntityTag(version)), plant)
+      // Only if the plant was stored as it was sent (RFC 9110, 9.3.4).
+      if (Object.keys(sent as object).every(name => Object.hasOwn(wire.StoredPlant.properties, name)))
+        reply.header('etag', toEntityTag(version))
+      return answer(reply, plant)
     },
   )
 

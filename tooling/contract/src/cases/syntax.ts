@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { setTimeout } from 'node:timers/promises'
 import {
   assertAbsent,
   assertFailure,
@@ -157,6 +158,41 @@ export const syntaxCases: readonly ContractCase[] = [
       anonymous.send(bareRequest(list, [], 'HTTP/1.0'))
       assertFailure(await anonymous.answer(list), 40101)
       assert.equal((await anonymous.closed()).length, 0)
+    },
+
+    'an answer to a request with Upgrade is the last of its connection: its body is no request':
+      async client => {
+        const id = ownId()
+        const inner = plantRequest(client, toJson({ id, name: 'smuggled' }))
+        const fields = ['connection: upgrade', 'upgrade: h2c', `content-length: ${inner.length}`]
+        const asked = client.asked('POST /plants')
+        using wire = await client.open()
+        wire.send(bareRequest(asked, [...hostAndToken(client), 'content-type: application/json', ...fields]))
+        await setTimeout(50)
+        wire.send(inner)
+        const answer = await wire.answer(asked)
+        assert.equal(answer.headers.get('connection'), 'close')
+        assert.equal(`${await wire.closed()}`, '')
+        await assertAbsent(client, id)
+      },
+
+    'an answer to HTTP/1.0 with a transfer coding is the last of its connection (6.1)': async client => {
+      const asked = client.asked('POST /plants')
+      const id = ownId()
+      const fields = ['connection: keep-alive', 'transfer-encoding: chunked']
+      const request = `${plantRequest(client, chunk(toJson({ id, name: 'old' })) + chunk(''), fields)}`
+      using wire = await client.open()
+      wire.send(request.replace('HTTP/1.1', 'HTTP/1.0'))
+      assert.equal((await wire.answer(asked)).headers.get('connection'), 'close')
+      assert.equal(`${await wire.closed()}`, '')
+    },
+
+    'a transfer coding that does not end with chunked gets 400 (6.3)': async client => {
+      const id = ownId()
+      const chunks = `${chunk(toJson({ id, name: 'n' }))}${chunk('')}`
+      for (const coding of ['xchunked', 'gzip, xchunked'])
+        assertFailure(await client.postBare(chunks, [`transfer-encoding: ${coding}`]), 40000)
+      await assertAbsent(client, id)
     },
 
     'requests sent without waiting are answered one by one, in their order': async client => {

@@ -14,12 +14,24 @@ import {
   tenTimesTheRate,
 } from './sending.ts'
 import { type Attack, authorized, openFiles, type Target } from './target.ts'
+import {
+  batchesOf,
+  bodiesOnManyConnections,
+  chunks,
+  endlessBodiesAfterRefusal,
+  idleAfterManyFields,
+  longRefusedLines,
+  pipelinedDescriptions,
+  tinyChunksBehindUnread,
+  unfinishedLines,
+} from './unread.ts'
 
 export const overloadPart: Part = { name: 'overload', share: 0.14, run: runOverload }
 
 const attacks: Readonly<Record<string, Attack>> = {
   '10 times the sustainable rate': tenTimesTheRate,
-  '10,000 idle connections': idleConnections,
+  'idle connections': idleConnections,
+  'idle connections after many fields': idleAfterManyFields,
   'huge headers': flood({
     head: `GET /plants HTTP/1.1\r\n${authorized}`,
     piece: Array.from({ length: 100 }, (_, n) => `x-${n}: ${'y'.repeat(150)}\r\n`).join(''),
@@ -42,6 +54,14 @@ const attacks: Readonly<Record<string, Attack>> = {
     'GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nhost: h\r\n\r\n',
   ),
   'spaces in Authorization': spacesInAuthorization,
+  'tiny chunks behind answers that are not read': tinyChunksBehindUnread,
+  'bodies on many connections': bodiesOnManyConnections,
+  'batches of tiny chunks': batchesOf(60, chunks('x', 120_000)),
+  'batches of long refused lines': batchesOf(12, longRefusedLines),
+  'batches of brackets': batchesOf(40, chunks('['.repeat(2 ** 20 - 1)) + chunks('\n')),
+  'unfinished lines beside readers': unfinishedLines,
+  'endless bodies after a refusal': endlessBodiesAfterRefusal,
+  'pipelined descriptions': pipelinedDescriptions,
   'slowhttptest, slow headers': slowhttptest('/plants', '-H -i 2 -t GET'),
   'slowhttptest, slow bodies': slowhttptest('/plants', '-B -i 2 -s 8192 -t POST -f application/json'),
   'slowhttptest, slow reading': slowhttptest('/openapi.json', '-X -w 10 -y 20 -n 2 -z 32 -k 3'),
@@ -60,8 +80,6 @@ const environment = {
   REQUEST_TIMEOUT: '10s',
   INACTIVITY_TIMEOUT: '5s',
   KEEP_ALIVE_TIMEOUT: '12s',
-  // More than are tried: each thread has its share, and the kernel spreads connections unevenly.
-  MAX_CONNECTIONS: '16000',
 }
 
 /**
