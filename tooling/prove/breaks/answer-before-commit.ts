@@ -1,4 +1,4 @@
 import { patch } from './patch.ts'
 
 /** Answers a change before its transaction. */
-patch(/\bqueue\d*\.push\(\{\s*changes\b[^}]*\bresolve\b[^}]*\}\)/, 'resolve(changes.map(() => 1), 0); $&')
+patch(/\bqueue\d*\.push\(submitted\)/, 'submitted.resolve(submitted.changes.map(() => 1), 0); $&')

@@ -1,4 +1,4 @@
 import { patch } from './patch.ts'
 
 /** Lets a create of a taken id replace the plant. */
-patch(/\[\s*(["'`])insertPlant\1(?=[^?;]+\?\s*["'`]inserted)/, '[$1savePlant$1')
+patch(/\b(change\d*\(\s*["'`])insertPlant(?=[^?;]+\?\s*["'`]inserted)/, '$1savePlant')
