@@ -56,10 +56,9 @@ const announceOnPostgres = [
 ]
 
 export async function replaceTriggerOnSqlite(db: Kysely<Tables>): Promise<void> {
-  const { rows } = await sql`select 1 from sqlite_schema where name = 'announce_added_plant'`.execute(db)
-  if (rows.length === 0) return
-  await sql`drop trigger announce_added_plant`.execute(db)
-  await announceOnSqlite.execute(db)
+  await sql`drop trigger if exists announce_added_plant`.execute(db)
+  const { rows } = await sql`select 1 from webhooks limit 1`.execute(db)
+  if (rows.length > 0) await announceOnSqlite.execute(db)
 }
 
 export async function replaceTriggerOnPostgres(db: Kysely<Tables>): Promise<void> {

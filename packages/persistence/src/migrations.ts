@@ -103,18 +103,20 @@ export const schemaVersion = migrations.length
 export async function bringUpToDate(db: Kysely<Tables>, dialect: Dialect): Promise<number | undefined> {
   const found = await findVersion(db, dialect)
   if (found === schemaVersion) return found
-  if (found === undefined) {
-    await db.schema
-      .createTable('schema_version')
-      .addColumn('version', 'integer', column => column.notNull())
-      .modifyEnd(dialect.tableOptions)
-      .execute()
-    await db.insertInto('schema_version').values({ version: 0 }).execute()
-  }
+  if (found === undefined) await createVersionTable(db, dialect)
   for (const migration of migrations.slice(found)) await migration(db, dialect)
   await dialect.replaceTrigger(db)
   await db.updateTable('schema_version').set({ version: schemaVersion }).execute()
   return found
+}
+
+export async function createVersionTable(db: Kysely<Tables>, { tableOptions }: Dialect): Promise<void> {
+  await db.schema
+    .createTable('schema_version')
+    .addColumn('version', 'integer', column => column.notNull())
+    .modifyEnd(tableOptions)
+    .execute()
+  await db.insertInto('schema_version').values({ version: 0 }).execute()
 }
 
 /**

@@ -8,6 +8,7 @@ import { anySeed, createRandom } from '@plant-store/harness/random'
 import { openSalvage, openStorage, StoreInUseError } from '@plant-store/persistence'
 import Database from 'better-sqlite3'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { earlierStore } from './earlier-schemas.ts'
 import { plant, temporaryFolder } from './store-folder.ts'
 
 /** Small, so that few plants need two levels of pages. */
@@ -258,25 +259,19 @@ test('a store of an earlier version is read, and one with rows from before its l
   using folder = disposableFolder()
   const file = join(folder.path, 'plants.db')
   const database = new Database(file)
-  database.exec(`
-    create table schema_version (version integer not null) strict;
-    insert into schema_version values (2);
-    create table plants (id integer not null primary key, name text not null, tag text) strict;
-    create index plants_by_tag on plants (tag, id);
-    create table access_tokens (
-      name text not null primary key, hash text not null unique, scopes text not null,
-      created_at integer not null, expires_at integer, last_used_at integer
-    ) strict;
-    insert into plants values (${-(2n ** 63n)}, 'least', null), (1, 'first', null), (2, 'second', '');
-  `)
+  database.exec(earlierStore('sqlite', 2))
   database.close()
-  const before = [plant(-(2n ** 63n), 'least'), plant(1, 'first'), plant(2, 'second', '')]
+  const before = [plant(plantIdMin, 'first'), plant(plantIdMax, 'last', '')]
   expect((await salvaged(file)).read).toEqual(before)
   {
     await using storage = await openStorage({ url: `file:${file}` })
     await storage.plants.insert(plant(3, 'third', 'new'))
   }
-  expect(await salvaged(file)).toEqual({ read: [...before, plant(3, 'third', 'new')], count: 4, unread: 0 })
+  expect(await salvaged(file)).toEqual({
+    read: [before[0], plant(3, 'third', 'new'), before[1]],
+    count: 3,
+    unread: 0,
+  })
 })
 
 test.each([

@@ -13,32 +13,29 @@ import Database from 'better-sqlite3'
 import { replaceFile, syncFile } from '../replace-file.ts'
 import {
   type CopyOptions,
+  EmptyStoreError,
   type RestoreReport,
   StoreDamagedError,
   StoreInUseError,
   type StoreReport,
 } from '../storage.ts'
-import { closeOnError, isUnreadable, openAloneIfReadable, reasonOf, throwPlainly } from './connection.ts'
-import { createFolder, hideFromOthers, privateMode, versionOf } from './migrate.ts'
+import { closeOnError, isUnreadable, openAloneIfReadable, reasonOf } from './connection.ts'
+import { createFolder, hideFromOthers, privateMode } from './migrate.ts'
 import { openReadOnly } from './snapshot.ts'
 
 type Contents = Pick<StoreReport, 'schemaVersion' | 'plants' | 'tokens'>
 type FileReport = Omit<StoreReport, 'store'>
 
 /** Checks a store and counts its plants and tokens as of one moment, while others change it. */
-export function inspectSqlite(file: string): FileReport {
-  try {
-    using source = openSource(file)
-    checkPages(source.connection)
-    return { bytes: statSync(file).size, ...source.contents }
-  } catch (cause) {
-    throwPlainly(cause)
-  }
+export async function inspectSqlite(file: string): Promise<FileReport> {
+  using source = await openSource(file)
+  checkPages(source.connection)
+  return { bytes: statSync(file).size, ...source.contents }
 }
 
 export async function backUpSqlite(file: string, target: string, options: CopyOptions): Promise<StoreReport> {
   try {
-    using source = openSource(file)
+    using source = await openSource(file)
     const report = await replaceFile(target, options, partial => copyTo(partial, source, target, options))
     return { ...report, store: target }
   } catch (cause) {
@@ -81,7 +78,7 @@ async function restore(
     throw new Error(
       `${named} already exists: use --force to replace it and lose the changes since the backup`,
     )
-  const source = stack.use(openBackup(backup))
+  const source = stack.use(await openBackup(backup))
   const tokens = isNew ? { revokedTokens: [], lostTokens: [] } : tokenChanges(source.connection, old)
   const likeness = isNew ? dirname(store) : store
   const report =
@@ -118,7 +115,7 @@ async function copyInto(
   syncFile(store)
   syncFile(dirname(store))
   hideFromOthers(store)
-  using copy = openSource(store)
+  using copy = await openSource(store)
   refuseIncomplete(copy.contents, source.contents)
   return { bytes: statSync(store).size, ...copy.contents }
 }
@@ -139,7 +136,7 @@ async function copyTo(
   const copy = new Database(file)
   copy.pragma('journal_mode = delete')
   copy.close()
-  const report = inspectSqlite(file)
+  const report = await inspectSqlite(file)
   refuseIncomplete(report, source.contents)
   const stat = statSync(likeness, { throwIfNoEntry: false })
   try {
@@ -187,27 +184,24 @@ interface Source extends Disposable {
   readonly contents: Contents
 }
 
-function openSource(file: string): Source {
-  return closeOnError(openReadOnly(file), connection => {
-    // Held until the copy is complete: every change by others would restart it.
-    connection.exec('begin')
+/** Its transaction is held until a copy is complete: otherwise every change by others would restart the copy. */
+async function openSource(file: string): Promise<Source> {
+  const { connection, schemaVersion } = await openReadOnly(file)
+  return closeOnError(connection, () => {
     const count = (table: string) => Number(connection.prepare(`select count(*) from ${table}`).pluck().get())
-    const contents = {
-      schemaVersion: versionOf(connection),
-      plants: count('plants'),
-      tokens: count('access_tokens'),
-    }
+    const contents = { schemaVersion, plants: count('plants'), tokens: count('access_tokens') }
     return { connection, contents, [Symbol.dispose]: () => connection.close() }
   })
 }
 
-function openBackup(file: string): Source {
+async function openBackup(file: string): Promise<Source> {
   try {
-    const backup = openSource(file)
+    const backup = await openSource(file)
     closeOnError(backup.connection, checkPages)
     return backup
   } catch (cause) {
-    if (isUnreadable(cause)) throw new Error(`${reasonOf(cause)}: try another backup`, { cause })
+    if (isUnreadable(cause) || cause instanceof EmptyStoreError)
+      throw new Error(`${reasonOf(cause)}: try another backup`, { cause })
     throw cause
   }
 }

@@ -91,16 +91,20 @@ export function checkpointAfter(connection: Database.Database, pages: number): v
   connection.pragma(`wal_autocheckpoint = ${pages}`)
 }
 
-/** Returns the result of the work on a connection, and closes the connection if it throws. */
+/** Returns the result of the work on a connection, and closes the connection if it throws or rejects. */
 export function closeOnError<Result>(
   connection: Database.Database,
   work: (connection: Database.Database) => Result,
 ): Result {
-  try {
-    return work(connection)
-  } catch (error) {
+  const close = (error: unknown): never => {
     connection.close()
     throw error
+  }
+  try {
+    const result = work(connection)
+    return result instanceof Promise ? (result.catch(close) as Result) : result
+  } catch (error) {
+    return close(error)
   }
 }
 
@@ -132,9 +136,15 @@ export function reasonOf(error: unknown): string {
   return reasons[primary] ?? fileReason(error)
 }
 
-/** Throws the error, with its reason as the message if the file is damaged. */
-export function throwPlainly(cause: unknown): never {
-  throw isDamage(cause) ? new StoreDamagedError(reasonOf(cause), { cause }) : cause
+/** Rejects with the reason in the words of {@link reasonOf}. */
+export async function plainly<Result>(work: () => Result): Promise<Awaited<Result>> {
+  try {
+    return await work()
+  } catch (cause) {
+    const reason = reasonOf(cause)
+    if (isDamage(cause)) throw new StoreDamagedError(reason, { cause })
+    throw reason === (cause as Error).message ? cause : new Error(reason, { cause })
+  }
 }
 
 /** Returns the reason with SQLite's code, for logs. */

@@ -9,7 +9,7 @@ import type {
 } from '../storage.ts'
 import type { PlantRow } from '../tables.ts'
 import { inspectSqlite } from './backup.ts'
-import { closeOnError, detailedReasonOf, openConnection, prepareAll } from './connection.ts'
+import { closeOnError, detailedReasonOf, openConnection, plainly, prepareAll } from './connection.ts'
 import { migrateSqlite } from './migrate.ts'
 import { readSqlite } from './snapshot.ts'
 import { statements } from './statements.ts'
@@ -17,9 +17,9 @@ import { connectToWriter, startWriter, unavailable } from './writer-client.ts'
 
 export function createSqliteEngine(file: string): Engine {
   return {
-    open: options => openSqlite(file, options),
-    read: () => readSqlite(file),
-    inspect: async () => inspectSqlite(file),
+    open: options => plainly(() => openSqlite(file, options)),
+    read: () => plainly(() => readSqlite(file)),
+    inspect: () => plainly(() => inspectSqlite(file)),
   }
 }
 

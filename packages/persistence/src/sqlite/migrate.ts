@@ -1,13 +1,12 @@
 import { chmodSync, closeSync, existsSync, mkdirSync, openSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import Database from 'better-sqlite3'
-import { Kysely, SqliteDialect } from 'kysely'
 import { sqliteDialect } from '../dialect.ts'
-import { bringUpToDate, isStore, knownVersion } from '../migrations.ts'
+import { bringUpToDate, schemaVersion } from '../migrations.ts'
 import { syncFile } from '../replace-file.ts'
 import { logSuffixes } from '../store-url.ts'
-import type { Tables } from '../tables.ts'
-import { openConnection, throwPlainly } from './connection.ts'
+import { openConnection } from './connection.ts'
+import { checkedVersion, kyselyOn } from './schema.ts'
 
 /** One at a time in this thread, as waiting for a lock blocks the thread. */
 let lastTurn: Promise<unknown> = Promise.resolve()
@@ -20,10 +19,11 @@ let lastTurn: Promise<unknown> = Promise.resolve()
 export async function migrateSqlite(file: string): Promise<number | undefined> {
   createFolder(dirname(resolve(file)))
   closeSync(openSync(file, 'a', privateMode))
-  hideFromOthers(file)
   const turn = lastTurn.then(() => migrateOnce(file))
   lastTurn = turn.catch(() => {})
-  return turn.catch(throwPlainly)
+  const found = await turn
+  hideFromOthers(file)
+  return found
 }
 
 async function migrateOnce(file: string): Promise<number | undefined> {
@@ -34,26 +34,16 @@ async function migrateOnce(file: string): Promise<number | undefined> {
     // Even if nothing is to be done, so that a lock of another process is noticed now and not at the first
     // change.
     connection.exec('begin immediate')
-    const db = new Kysely<Tables>({ dialect: new SqliteDialect({ database: connection }) })
-    const found = await bringUpToDate(db, sqliteDialect)
+    const found = await checkedVersion(connection)
+    // The trigger of an earlier release must not run in a migration.
+    if (found !== schemaVersion) connection.exec('drop trigger if exists announce_added_plant')
+    await bringUpToDate(kyselyOn(connection), sqliteDialect)
     connection.exec('commit')
     return found
   } finally {
     // Takes an open transaction back.
     connection.close()
   }
-}
-
-/**
- * Returns the version of a store, or `undefined` if it is empty. Throws like {@link isStore} and {@link knownVersion}.
- */
-export function findVersion(connection: Database.Database): number | undefined {
-  const tables = connection.prepare("select name from sqlite_schema where type = 'table'").pluck().all()
-  return isStore(tables as string[]) ? knownVersion(versionOf(connection)) : undefined
-}
-
-export function versionOf(connection: Database.Database): number {
-  return Number(connection.prepare('select version from schema_version').pluck().get())
 }
 
 /** Only for the server's user, as a store contains hashes of tokens. The log gets the same mode. */

@@ -1,23 +1,27 @@
 import type Database from 'better-sqlite3'
 import { EmptyStoreError, type ReadTransaction } from '../storage.ts'
-import { closeOnError, openConnection, reasonOf } from './connection.ts'
-import { findVersion, versionOf } from './migrate.ts'
+import { closeOnError, openConnection, plainly } from './connection.ts'
+import { checkedVersion } from './schema.ts'
 import { statements } from './statements.ts'
 
 /** @param file an existing store of any known version, which it keeps */
 export async function readSqlite(file: string): Promise<ReadTransaction> {
-  return closeOnError(await plainly(() => openReadOnly(file)), connection => {
-    connection.exec('begin')
-    return {
-      schemaVersion: versionOf(connection),
-      statements: statements.read,
-      query: (sql, parameters = []) =>
-        plainly(() => connection.prepare<unknown[], object>(sql).all(...parameters)),
-      async [Symbol.asyncDispose]() {
-        connection.close()
-      },
-    }
-  })
+  const { connection, schemaVersion } = await openReadOnly(file)
+  return {
+    schemaVersion,
+    statements: statements.read,
+    query: (sql, parameters = []) =>
+      plainly(() => connection.prepare<unknown[], object>(sql).all(...parameters)),
+    async [Symbol.asyncDispose]() {
+      connection.close()
+    },
+  }
+}
+
+export interface ReadOnly {
+  /** In a transaction, which sees the store as it was when it was opened. */
+  readonly connection: Database.Database
+  readonly schemaVersion: number
 }
 
 /**
@@ -26,18 +30,12 @@ export async function readSqlite(file: string): Promise<ReadTransaction> {
  *
  * @throws EmptyStoreError, or Error if the file is not a store, or a newer one
  */
-export function openReadOnly(file: string): Database.Database {
-  return closeOnError(openConnection(file, { fileMustExist: true }), connection => {
+export function openReadOnly(file: string): Promise<ReadOnly> {
+  return closeOnError(openConnection(file, { fileMustExist: true }), async connection => {
     connection.pragma('query_only = on')
-    if (findVersion(connection) === undefined) throw new EmptyStoreError()
-    return connection
+    connection.exec('begin')
+    const schemaVersion = await checkedVersion(connection)
+    if (schemaVersion === undefined) throw new EmptyStoreError()
+    return { connection, schemaVersion }
   })
-}
-
-async function plainly<Result>(read: () => Result): Promise<Result> {
-  try {
-    return read()
-  } catch (cause) {
-    throw cause instanceof EmptyStoreError ? cause : new Error(reasonOf(cause), { cause })
-  }
 }
