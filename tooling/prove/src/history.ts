@@ -65,7 +65,8 @@ export function takeEffect(
         ? { after: written, outcome: { is: 'done' } }
         : { after: before, outcome: { is: 'differs' } }
     case 'removeIf':
-      return before !== undefined && before === expected
+      if (before === undefined) return { after: undefined, outcome: { is: 'absent' } }
+      return before === expected
         ? { after: undefined, outcome: { is: 'done' } }
         : { after: before, outcome: { is: 'differs' } }
     case 'remove':

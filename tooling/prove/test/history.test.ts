@@ -72,7 +72,8 @@ test('a change of an expected state is made in that state, and in no other', () 
   expect(isLinearizable([removal(done, 'a')], 'a')).toBe(true)
   expect(isLinearizable([removal(done, 'a')], 'b')).toBe(false)
   expect(isLinearizable([removal(done)], undefined)).toBe(false)
-  expect(isLinearizable([removal(differs)], undefined)).toBe(true)
+  expect(isLinearizable([removal(differs)], undefined)).toBe(false)
+  expect(isLinearizable([removal({ is: 'absent' })], undefined)).toBe(true)
 })
 
 test('a version that names two states of a plant is noticed', async () => {
