@@ -49,7 +49,7 @@ export const idleAfterManyFields: Attack = async ({ program }) => {
   const fields = Array.from({ length: 700 }, (_, n) => `x-${n}: ${n}yyyyyyyy\r\n`).join('')
   connections.write(`GET /healthz HTTP/1.1\r\nhost: h\r\n${fields}\r\n`)
   await sleep(6_000)
-  // Opening so many takes longer than a header section may.
+  // Opening all of them takes longer than a header section may.
   connections.assertOnly(200, 408, 503)
   return `${connections}`
 }
