@@ -1,4 +1,6 @@
+import { parsePlant } from '@plant-store/domain'
 import { plantRepositoryContract } from '@plant-store/domain/testing'
+import { startServer } from '@plant-store/harness'
 import { hasPgbouncer, startPgbouncer } from '@plant-store/harness/pgbouncer'
 import {
   createDatabase,
@@ -10,11 +12,10 @@ import { needs } from '@plant-store/harness/vitest'
 import { openSnapshot, openStorage, type Storage } from '@plant-store/persistence'
 import pg from 'pg'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { plant } from './store-folder.ts'
-import { tokenRepositoryContract } from './token-repository-contract.ts'
 
 const timeoutMs = 1_000
 const pgbouncer = needs('pgbouncer', hasPgbouncer)
+const plant = (id: number | bigint, name = `plant ${id}`) => parsePlant({ id: BigInt(id), name })
 const many = (count: number, from = 0) => Array.from({ length: count }, (_, n) => plant(from + n))
 
 let server: PostgresServer
@@ -49,15 +50,11 @@ describe.each([
   const open = () => openStorage({ url, timeoutMs })
   const empty = () => database.query('truncate plants, access_tokens')
 
-  test('the ports of plants and tokens', async () => {
+  test('the port of plants', async () => {
     await using storage = await openStorage({ url })
     for (const { run } of plantRepositoryContract) {
       await empty()
       await run(storage.plants)
-    }
-    for (const { run } of tokenRepositoryContract) {
-      await empty()
-      await run(storage.tokens)
     }
   })
 
@@ -218,4 +215,25 @@ test('behind pgbouncer that pools by statement it is refused', pgbouncer, async 
   await expect(
     openStorage({ url: new URL(new URL(database.url).pathname, pooler.url).href }),
   ).rejects.toThrow('transaction blocks not allowed in statement pooling mode')
+})
+
+test('behind pgbouncer that pools by transaction every request is answered', pgbouncer, async () => {
+  await using database = await createDatabase(server.url)
+  await using pooler = await startPgbouncer(server.url, {
+    pool_mode: 'transaction',
+    default_pool_size: '2',
+  })
+  const url = new URL(`${new URL(database.url).pathname}?pool_mode=transaction`, pooler.url).href
+  await using program = await startServer({ databaseUrl: url, environment: { ACCESS_TOKENS: 'secret' } })
+  let next = 0
+  const headers = { authorization: 'Bearer secret', 'content-type': 'application/json' }
+  const visitor = async () => {
+    for (let n = 0; n < 50; n++) {
+      const body = `{"id":${next++},"name":"Monstera"}`
+      expect((await fetch(`${program.url}/plants`, { method: 'POST', headers, body })).status).toBe(200)
+    }
+    expect((await fetch(`${program.url}/readyz`)).status).toBe(200)
+  }
+  await Promise.all(Array.from({ length: 32 }, visitor))
+  expect(await database.query('select count(*)::int as count from plants')).toEqual([{ count: 1_600 }])
 })
