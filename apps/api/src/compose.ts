@@ -50,6 +50,9 @@ export async function startService(
       throw new Error(`DATABASE_URL: ${cause.message}`, { cause })
     }),
   )
+  const { versionBefore, schemaVersion } = storage
+  if (versionBefore !== undefined && versionBefore !== schemaVersion)
+    logger.warn({ from: versionBefore, to: schemaVersion }, 'the store was migrated to a new schema version')
   const courier = starting.use(startCourier(storage, logger, config.shutdownTimeoutMs * courierStopShare))
 
   // The threads that answer requests. This one only supervises, so it reacts to a signal at once.
@@ -76,7 +79,7 @@ export async function startService(
 
   const usesStoredTokens = config.accessTokens.length === 0
   // Last, as nobody would see the token of a failed start.
-  const isNew = storage.versionBefore === undefined
+  const isNew = versionBefore === undefined
   const firstToken =
     isNew && usesStoredTokens && showsToken ? await makeFirstToken(storage.tokens) : undefined
   if (usesStoredTokens && config.jwt === undefined && (await storage.tokens.list()).length === 0) {

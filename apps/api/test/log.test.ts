@@ -6,6 +6,7 @@ import { freePort, launch, type Program, serverProgram, startServer, until } fro
 import { temporaryFolder } from '@plant-store/harness/vitest'
 import { expect, onTestFinished, test } from 'vitest'
 import { journalLines, openLog } from '../src/signals/log.ts'
+import { prettyLines } from '../src/signals/pretty-log.ts'
 
 const token = 'given-by-configuration'
 const headers = { authorization: `Bearer ${token}` }
@@ -107,4 +108,13 @@ test('a start that fails ends, although its log is on a full disk', async () => 
   )
   expect(await program.ended).toBe(1)
   expect(program.errors()).toMatch(/^plant-store: DATABASE_URL: [^\n]+\n$/)
+})
+
+test('a readable line has nothing that a terminal would obey', () => {
+  const text = 'a\u001b[2J\u009b2J\u202egpj'
+  const line = prettyLines(
+    `${JSON.stringify({ level: 30, time: 0, msg: text, holder: text, err: { stack: text } })}\n`,
+  )
+  expect(line.match(/a\\{1,2}u001b\[2J\\{1,2}u009b2J\\{1,2}u202egpj/g)).toHaveLength(3)
+  expect(line).not.toMatch(/(?!\n)[\p{Cc}\p{Bidi_Control}]/u)
 })

@@ -2,6 +2,7 @@ import { CommanderError, type CommandUnknownOpts } from '@commander-js/extra-typ
 import { explain, StoreInUseError } from '@plant-store/persistence'
 import { exitCodes, Failure } from './failure.ts'
 import { program } from './program.ts'
+import { printable } from './terminal/output.ts'
 
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(exitCodes.outputClosed)
@@ -28,7 +29,9 @@ function report(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.done : exitCodes.usage
   const message = oneLine(explain(error as Error))
   const json = process.argv.includes('--json')
-  process.stderr.write(json ? `${JSON.stringify({ error: message })}\n` : `plant-store: ${message}\n`)
+  process.stderr.write(
+    `${printable(json ? JSON.stringify({ error: message }) : `plant-store: ${message}`)}\n`,
+  )
   if (error instanceof StoreInUseError) return exitCodes.inUse
   return error instanceof Failure ? error.exitCode : exitCodes.failed
 }

@@ -1,14 +1,15 @@
-import { existsSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import {
   defaultStoreUrl,
   openReader,
   openStorage,
   parseStoreUrl,
   type Storage,
+  type StorageOptions,
   type StoreReader,
   storageName,
 } from '@plant-store/persistence'
-import { exitCodes, Failure } from './failure.ts'
+import { exitCodes, Failure, fileFailure } from './failure.ts'
 
 /** Returns the URL in DATABASE_URL, read as the server reads it. */
 export function storeUrl(): string {
@@ -26,7 +27,13 @@ export function storeUrl(): string {
 export function existingStoreUrl(): string {
   const url = storeUrl()
   const location = parseStoreUrl(url)
-  return location.kind === 'file' && !existsSync(location.file) ? noStore(url) : url
+  if (location.kind !== 'file') return url
+  try {
+    if (statSync(location.file, { throwIfNoEntry: false })) return url
+  } catch (error) {
+    throw fileFailure(location.file, error)
+  }
+  return noStore(url)
 }
 
 /** Opens the store to list what it has. Changes nothing. @throws Failure if there is none */
@@ -38,7 +45,16 @@ export async function readStore(): Promise<StoreReader> {
 /** Opens the store to change what it has. @throws Failure if there is none */
 export async function changeStore(): Promise<Storage> {
   await (await readStore())[Symbol.asyncDispose]()
-  return openStorage({ url: storeUrl() })
+  return openStore({ url: storeUrl() })
+}
+
+/** Opens a store to change it, and says so if that migrates it. */
+export async function openStore(options: StorageOptions): Promise<Storage> {
+  const storage = await openStorage(options)
+  const { versionBefore, schemaVersion } = storage
+  if (versionBefore !== undefined && versionBefore !== schemaVersion)
+    process.stderr.write(`The store was migrated from schema version ${versionBefore} to ${schemaVersion}.\n`)
+  return storage
 }
 
 function noStore(url: string): never {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { timeMs } from '../src/commands/tokens.ts'
 import { fileFailure } from '../src/failure.ts'
-import { counted, duration, minute, rate, table } from '../src/terminal/output.ts'
+import { counted, duration, minute, printable, rate, table } from '../src/terminal/output.ts'
 import { describeProgress } from '../src/terminal/progress.ts'
 
 test('counts, durations and rates are in words', () => {
@@ -62,4 +62,11 @@ test('progress says how much, how fast, and how long it will take or has taken',
   expect(describeProgress({ ...done, value: 99.9 })).toBe(' 99%  3,000 plants  1,500/s  0s left')
   expect(describeProgress({ ...done, value: 100 })).toBe('100%  3,000 plants  1,500/s  0s left')
   expect(describeProgress({ ...done, total: 0 })).toBe('3,000 plants  1,500/s  2s')
+})
+
+test('what a terminal would obey is escaped, in tables and results', () => {
+  expect(printable('a\u001b[2J\u009b2J\u202egpj\u2028 ünï 🌱')).toBe(
+    'a\\u001b[2J\\u009b2J\\u202egpj\\u2028 ünï 🌱',
+  )
+  expect(table([['NAME'], ['a\nb\u202e']])).toBe('NAME\na\\u000ab\\u202e')
 })

@@ -1,5 +1,6 @@
-import { existsSync, statSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
+import { fileReason } from './file-reason.ts'
 import { defaultGroupCommitLimits, type GroupCommitLimits } from './group-commit.ts'
 import { createSnapshot, createStoreReader } from './snapshot.ts'
 import {
@@ -71,7 +72,7 @@ export function openSnapshot(url: string): Promise<StoreSnapshot> {
 /** Opens a store to list what it has. Changes nothing. Resolves to `undefined` if there is no store. */
 export async function openReader(url: string): Promise<StoreReader | undefined> {
   const location = parseStoreUrl(url)
-  if (location.kind === 'file' && !existsSync(location.file)) return undefined
+  if (location.kind === 'file' && !isThere(location.file)) return undefined
   return withEngine(url, engine =>
     engine.read().then(createStoreReader, error => {
       if (error instanceof EmptyStoreError) return undefined
@@ -163,7 +164,17 @@ function fileOf(url: string): string {
 }
 
 function existing(file: string): string {
-  if (!existsSync(file)) throw new Error(`there is no store at ${resolve(file)}`)
+  if (!isThere(file)) throw new Error(`there is no store at ${resolve(file)}`)
   if (statSync(file).isDirectory()) throw new Error(`${resolve(file)} is a folder`)
   return file
+}
+
+/** @throws Error if the system does not say, such as for want of permission */
+function isThere(file: string): boolean {
+  try {
+    return statSync(file, { throwIfNoEntry: false }) !== undefined
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code === 'ENOTDIR') return false
+    throw new Error(`the store ${resolve(file)} cannot be opened: ${fileReason(cause)}`, { cause })
+  }
 }

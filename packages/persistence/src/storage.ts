@@ -54,6 +54,8 @@ export interface Storage extends AsyncDisposable {
 export interface ShareableStorage extends Storage {
   /** The schema version before it was opened: `undefined` if opening it created the store. */
   readonly versionBefore: number | undefined
+  /** The schema version that it has now. */
+  readonly schemaVersion: number
   /** Shares the storage with another thread, which attaches to it. */
   share(): SharedStorage
 }

@@ -31,6 +31,7 @@ test.each(Object.entries(subjects))('a store on %s knows whether opening it crea
   for (const { url } of [created, created, earlier, earlier]) {
     await using storage = await openStorage({ url })
     versions.push(storage.versionBefore)
+    expect(storage.schemaVersion).toBe(schemaVersion)
   }
   expect(versions).toEqual([undefined, schemaVersion, 1, schemaVersion])
 })

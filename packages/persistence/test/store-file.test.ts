@@ -1,8 +1,8 @@
-import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { hashToken } from '@plant-store/access'
-import { inspectStore, openStorage, storageName } from '@plant-store/persistence'
+import { inspectStore, openReader, openStorage, storageName } from '@plant-store/persistence'
 import Database from 'better-sqlite3'
 import { describe, expect, test } from 'vitest'
 import { detailedReasonOf, openWriterConnection, reasonOf } from '../src/sqlite/connection.ts'
@@ -283,4 +283,11 @@ test.each([
     'a defect',
     'a defect',
   ])
+})
+
+test('a path that the system does not follow is not taken for one without a store', async () => {
+  const link = join(temporaryFolder(), 'plants.db')
+  symlinkSync(link, link)
+  for (const open of [inspectStore, openReader])
+    await expect(open(`file:${link}`)).rejects.toThrow(/^the store .* cannot be opened: ELOOP/)
 })

@@ -24,5 +24,17 @@ const prettify = prettyFactory({
 
 /** Formats log lines for a terminal. */
 export function prettyLines(lines: string): string {
-  return lines.replaceAll(/.+\n/g, line => prettify(line) ?? '')
+  return lines.replaceAll(
+    /.+\n/g,
+    line => prettify(line.startsWith('{') ? JSON.parse(line, escaped) : line) ?? '',
+  )
+}
+
+/** Escapes what a terminal would obey: control characters, and those that turn the direction of a text. */
+function escaped(_: string, value: unknown): unknown {
+  if (typeof value !== 'string') return value
+  return value.replaceAll(
+    /(?![\n\t])[\p{Cc}\p{Bidi_Control}\p{Zl}\p{Zp}]/gu,
+    character => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
 }

@@ -12,7 +12,7 @@ import { advise, adviseOnBackup } from '../failure.ts'
 import { forceOption, refuseStore } from '../files/output-file.ts'
 import { existingStoreUrl, storeUrl } from '../store-in-environment.ts'
 import { onInterrupt } from '../terminal/interrupt.ts'
-import { counted, jsonOption, type Output, print } from '../terminal/output.ts'
+import { counted, jsonOption, type Output, print, printable } from '../terminal/output.ts'
 import { showProgress } from '../terminal/progress.ts'
 
 export const backup = new Command('backup')
@@ -51,10 +51,10 @@ function tokenChanges(revoked: Names, lost: Names): string {
     return '\nThe replaced store could not be read: revoked tokens may be valid again, and later ones lost.'
   const again =
     revoked.length > 0 &&
-    `\nThese tokens were not in the replaced store and are valid again: ${revoked.join(', ')}. To revoke one: plant-store token revoke <name>`
+    `\nThese tokens were not in the replaced store and are valid again: ${revoked.map(printable).join(', ')}. To revoke one: plant-store token revoke <name>`
   const gone =
     lost.length > 0 &&
-    `\nThese tokens are not in the backup and are lost: ${lost.join(', ')}. To create one: plant-store token create --name <name>`
+    `\nThese tokens are not in the backup and are lost: ${lost.map(printable).join(', ')}. To create one: plant-store token create --name <name>`
   return `${again || ''}${gone || ''}`
 }
 

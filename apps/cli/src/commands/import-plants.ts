@@ -1,6 +1,6 @@
 import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
 import { createPlantStore, isDomainError, type Plant } from '@plant-store/domain'
-import { explain, openStorage } from '@plant-store/persistence'
+import { explain } from '@plant-store/persistence'
 import { exitCodes, Failure } from '../failure.ts'
 import { openInput } from '../files/input-file.ts'
 import { isSameFile, refuseStore } from '../files/output-file.ts'
@@ -8,7 +8,7 @@ import { createRejectsFile } from '../files/rejects-file.ts'
 import { columnsInWords } from '../formats/csv.ts'
 import { detectFormat, formatNames, formats } from '../formats/format.ts'
 import { lineBytesMaxDefault, wholeLines } from '../formats/lines.ts'
-import { storeUrl } from '../store-in-environment.ts'
+import { openStore, storeUrl } from '../store-in-environment.ts'
 import { onInterrupt } from '../terminal/interrupt.ts'
 import { jsonOption, print } from '../terminal/output.ts'
 import { showProgress } from '../terminal/progress.ts'
@@ -67,7 +67,7 @@ async function runImport(from: string, options: ReturnType<typeof importPlants.o
   }
   const url = storeUrl()
   refuseStore(rejectsPath, url)
-  await using storage = dryRun ? undefined : await openStorage({ url, timeoutMs })
+  await using storage = dryRun ? undefined : await openStore({ url, timeoutMs })
   const store = storage && createPlantStore(storage)
   const add = (plants: readonly Plant[]) =>
     replace ? store?.replaceAll(plants, { announce }) : store?.createAll(plants, { announce })

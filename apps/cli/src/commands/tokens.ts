@@ -1,8 +1,7 @@
 import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
 import { type AccessToken, hashToken, isTokenName, mintToken, type Scope } from '@plant-store/access'
-import { openStorage } from '@plant-store/persistence'
 import { Failure } from '../failure.ts'
-import { changeStore, readStore, storeUrl } from '../store-in-environment.ts'
+import { changeStore, openStore, readStore, storeUrl } from '../store-in-environment.ts'
 import { jsonOption, minute, print, table } from '../terminal/output.ts'
 
 /** The choices of `--scope`. Writing includes reading. */
@@ -24,7 +23,7 @@ export const createToken = new Command('create')
   .option('--expires <time>', 'after which it is invalid: 30min, 12h, 90d, 52w (by default never)', moment)
   .addOption(jsonOption)
   .action(async ({ name, scope = grantedScopes('write'), expires, json }) => {
-    await using storage = await openStorage({ url: storeUrl() })
+    await using storage = await openStore({ url: storeUrl() })
     const text = mintToken()
     const scopes = [...new Set(scope)]
     const token: AccessToken = {

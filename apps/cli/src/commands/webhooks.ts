@@ -1,5 +1,5 @@
 import { Command, InvalidArgumentError } from '@commander-js/extra-typings'
-import { openStorage, type Storage } from '@plant-store/persistence'
+import type { Storage } from '@plant-store/persistence'
 import {
   courierLimits,
   mintSecret,
@@ -8,7 +8,7 @@ import {
   type WebhookId,
 } from '@plant-store/webhooks'
 import { exitCodes, Failure } from '../failure.ts'
-import { changeStore, readStore, storeUrl } from '../store-in-environment.ts'
+import { changeStore, openStore, readStore, storeUrl } from '../store-in-environment.ts'
 import { duration, grouped, jsonOption, minute, print, table } from '../terminal/output.ts'
 
 const addWebhook = new Command('add')
@@ -18,7 +18,7 @@ const addWebhook = new Command('add')
   .addOption(jsonOption)
   .action(async (text, { allowPrivate, json }) => {
     const url = webhookUrl(text, allowPrivate)
-    await using storage = await openStorage({ url: storeUrl() })
+    await using storage = await openStore({ url: storeUrl() })
     const { webhooksMax } = courierLimits
     if ((await storage.webhooks.list()).length >= webhooksMax)
       throw new Failure(`there are ${webhooksMax} webhooks already: remove one`)

@@ -11,11 +11,24 @@ export const jsonOption = new Option('--json', 'print JSON')
 /** Prints a result: JSON for programs, a sentence for people. */
 export function print({ json, file }: Output, result: unknown, words: string): void {
   const stream = file === '-' ? process.stderr : process.stdout
-  stream.write(`${json ? JSON.stringify(result) : words}\n`)
+  const text = json ? JSON.stringify(result) : words
+  stream.write(`${text.split('\n').map(printable).join('\n')}\n`)
+}
+
+/**
+ * Escapes what a terminal would obey, as JSON does: control characters, and those that turn the direction of a text. A
+ * restored store may have names with them.
+ */
+export function printable(text: string): string {
+  return text.replaceAll(
+    /[\p{Cc}\p{Bidi_Control}\p{Zl}\p{Zp}]/gu,
+    character => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
 }
 
 /** Returns lines whose cells stand below each other. */
-export function table(rows: readonly (readonly string[])[]): string {
+export function table(cells: readonly (readonly string[])[]): string {
+  const rows = cells.map(row => row.map(printable))
   const widthOf = (column: number) => Math.max(...rows.map(row => row[column]?.length ?? 0))
   const line = (row: readonly string[]) => row.map((cell, column) => cell.padEnd(widthOf(column))).join('  ')
   return rows.map(row => line(row).trimEnd()).join('\n')

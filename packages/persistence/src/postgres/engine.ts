@@ -1,5 +1,6 @@
 import { createStorage } from '../create-storage.ts'
 import { createGroupCommit, defaultGroupCommitLimits } from '../group-commit.ts'
+import { schemaVersion } from '../migrations.ts'
 import { createSnapshot } from '../snapshot.ts'
 import type { Read } from '../statements.ts'
 import type { Engine, ServerOptions, SharedPostgres, Storage, StorageObserver } from '../storage.ts'
@@ -20,7 +21,7 @@ export function createPostgresEngine(bulk: ServerOptions): Engine {
       const server = { ...bulk, timeoutMs }
       const shared: SharedPostgres = { kind: 'postgres', server, readConnectionsMax, limits }
       const versionBefore = await migratePostgres(server)
-      return { ...attachPostgres(shared, observer), versionBefore, share: () => shared }
+      return { ...attachPostgres(shared, observer), versionBefore, schemaVersion, share: () => shared }
     },
     read: () => readPostgres(bulk),
     async inspect() {

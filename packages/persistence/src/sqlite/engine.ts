@@ -1,4 +1,5 @@
 import { createStorage, rowsWithin, type StatementDatabase } from '../create-storage.ts'
+import { schemaVersion } from '../migrations.ts'
 import type {
   Engine,
   EngineOptions,
@@ -43,7 +44,7 @@ async function openSqlite(
   })
   const storage = opening.use(attachSqlite(share(), observer))
   const open = opening.move()
-  return { ...storage, versionBefore, share, [Symbol.asyncDispose]: () => open.disposeAsync() }
+  return { ...storage, versionBefore, schemaVersion, share, [Symbol.asyncDispose]: () => open.disposeAsync() }
 }
 
 /** Attaches a thread: it reads on a connection of its own, and writes through the one writer. */
