@@ -56,9 +56,8 @@ export async function startService(
   const courier = starting.use(startCourier(storage, logger, config.shutdownTimeoutMs * courierStopShare))
 
   // The threads that answer requests. This one only supervises, so it reacts to a signal at once.
-  const listening = { ...config, port: await findPort(config) }
   const threads = starting.use(
-    await startHttpThreads(listening, storage, thread => ({
+    await startHttpThreads(config, storage, thread => ({
       // Called once the thread listens.
       metrics: () => scrape(),
       writeLog,
@@ -73,7 +72,9 @@ export async function startService(
     }),
     others: [courier.figures, ...threads.figures],
   })
-  await threads.listen()
+  // As late as possible: until the threads listen, another process may take a port that was free.
+  const listening = { ...config, port: await findPort(config) }
+  await threads.listen(listening.port)
   // The courier's stop begins while requests are still answered.
   starting.defer(() => courier.stop())
 

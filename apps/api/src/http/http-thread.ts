@@ -21,7 +21,7 @@ export interface HttpThreadData {
 export interface HttpThread {
   /** Resolves once the thread can listen. */
   ready(): Promise<void>
-  listen(): Promise<void>
+  listen(onPort: number): Promise<void>
   /** Accepts no new connections. Open ones are still served. */
   stopListening(): Promise<void>
   figures(): Samples
@@ -46,7 +46,7 @@ const port = parentPort
 if (port === null) throw new Error('http-thread.js must run as a worker thread')
 const { thread, config, shared, wrongTokenCounts } = workerData as HttpThreadData
 const { httpThreads, tracesEndpoint, baseUrl, shutdownTimeoutMs } = config
-const address = { host: config.host, port: config.port, reusePort: httpThreads > 1 }
+const address = { host: config.host, reusePort: httpThreads > 1 }
 
 const counters = createCounters(thread)
 const ready = Promise.withResolvers<void>()
@@ -55,7 +55,7 @@ const owner = createBirpc<HttpThreadOwner, HttpThread>(
   {
     ready: () => ready.promise,
     // The rest is called once the thread is ready, so that the store and the server below exist.
-    listen: async () => void (await server.listen(address)),
+    listen: async onPort => void (await server.listen({ ...address, port: onPort })),
     stopListening: () => stopListening(server.server),
     figures: () => counters.read(storage.pending()),
     stop: () => stopped.resolve(),

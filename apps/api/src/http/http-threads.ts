@@ -8,7 +8,7 @@ import type { HttpThread, HttpThreadData, HttpThreadOwner } from './http-thread.
 
 /** The threads that answer requests, on one port and one store. Their disposal answers what has arrived. */
 export interface HttpThreads extends AsyncDisposable {
-  listen(): Promise<void>
+  listen(onPort: number): Promise<void>
   /** Of each thread. */
   readonly figures: readonly (() => Promise<Samples>)[]
 }
@@ -48,7 +48,7 @@ export async function startHttpThreads(
   const running = starting.move()
   return {
     // Concurrently. Otherwise the first clients would all connect to the first thread, and stay there.
-    listen: () => all(started.map(thread => thread.listen())),
+    listen: onPort => all(started.map(thread => thread.listen(onPort))),
     figures: started.map(thread => thread.figures),
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   }
