@@ -18,7 +18,7 @@ interface Garden {
 /** What is left to a service that mounts the routes, by the names of the cases that need more of it. */
 const leftToTheService = {
   'it reads the header section and broken HTTP':
-    /bytes that are no HTTP|without a Host, or|Host that is no host|a repeated field that identifies|broken chunks|broken body|CONNECT|nobody has heard of|header fields too large|expectation that|Expect: 100-continue|links to a page only/,
+    /bytes that are no HTTP|without a Host, or|Host that is no host|a repeated field that identifies|broken chunks|broken body|CONNECT|nobody has heard of|header fields too large|expectation that|Expect: 100-continue|links to a page only|request with Upgrade|HTTP\/1\.0 with a transfer coding|does not end with chunked/,
   'its router says what is at a path':
     /correctly percent-encoded|nothing is at|every method that is not declared|what no scope would allow|401 before 400, 404|target in absolute form/,
   'pages about the service are its own':
