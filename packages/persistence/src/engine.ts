@@ -5,10 +5,16 @@ export {
   createStorage,
   rowsWithin,
   type StatementDatabase,
-} from './create-storage.ts'
-export { type Dialect, postgresDialect, sqliteDialect } from './dialect.ts'
-export { defaultGroupCommitLimits, type GroupCommitLimits } from './group-commit.ts'
-export { bringUpToDate } from './migrations.ts'
-export { type Change, createStatements, type Statement, type Statements, type Value } from './statements.ts'
+} from './commit/create-storage.ts'
+export { defaultGroupCommitLimits, type GroupCommitLimits } from './commit/group-commit.ts'
+export {
+  type Change,
+  createStatements,
+  type Statement,
+  type Statements,
+  type Value,
+} from './repositories/statements.ts'
+export { type Dialect, postgresDialect, sqliteDialect } from './schema/dialect.ts'
+export { bringUpToDate } from './schema/migrations.ts'
+export type { PlantRow, Tables } from './schema/tables.ts'
 export type { Storage, StorageObserver, StoreState } from './storage.ts'
-export type { PlantRow, Tables } from './tables.ts'

@@ -1,5 +1,7 @@
-export { fileReason } from './file-reason.ts'
-export type { Commit, GroupCommitLimits } from './group-commit.ts'
+export type { Commit, GroupCommitLimits } from './commit/group-commit.ts'
+export { explain, isDamage } from './commit/outage.ts'
+export { fileReason } from './files/file-reason.ts'
+export { replaceFile } from './files/replace-file.ts'
 export {
   attachStorage,
   backUpStore,
@@ -11,8 +13,6 @@ export {
   restoreStore,
   type StorageOptions,
 } from './open.ts'
-export { explain, isDamage } from './outage.ts'
-export { replaceFile } from './replace-file.ts'
 export {
   type CopyOptions,
   type RestoreReport,

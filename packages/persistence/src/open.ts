@@ -1,8 +1,8 @@
 import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { fileReason } from './file-reason.ts'
-import { defaultGroupCommitLimits, type GroupCommitLimits } from './group-commit.ts'
-import { createSnapshot, createStoreReader } from './snapshot.ts'
+import { defaultGroupCommitLimits, type GroupCommitLimits } from './commit/group-commit.ts'
+import { fileReason } from './files/file-reason.ts'
+import { createSnapshot, createStoreReader } from './repositories/snapshot.ts'
 import {
   type CopyOptions,
   EmptyStoreError,

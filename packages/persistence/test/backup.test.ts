@@ -34,7 +34,7 @@ import {
 } from '@plant-store/persistence'
 import Database from 'better-sqlite3'
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
-import { schemaVersion } from '../src/migrations.ts'
+import { schemaVersion } from '../src/schema/migrations.ts'
 
 let folder: string
 let file: string

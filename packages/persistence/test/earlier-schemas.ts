@@ -7,9 +7,9 @@ import {
   SqliteIntrospector,
   SqliteQueryCompiler,
 } from 'kysely'
-import { type Dialect, postgresDialect, sqliteDialect } from '../src/dialect.ts'
-import { migrations } from '../src/migrations.ts'
-import type { Tables } from '../src/tables.ts'
+import { type Dialect, postgresDialect, sqliteDialect } from '../src/schema/dialect.ts'
+import { migrations } from '../src/schema/migrations.ts'
+import type { Tables } from '../src/schema/tables.ts'
 
 export const earlierVersions = migrations.slice(1).map((_, n) => n + 1)
 

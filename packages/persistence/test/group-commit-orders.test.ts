@@ -1,8 +1,8 @@
 import { setImmediate } from 'node:timers/promises'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { createGroupCommit } from '../src/group-commit.ts'
-import type { Change } from '../src/statements.ts'
+import { createGroupCommit } from '../src/commit/group-commit.ts'
+import type { Change } from '../src/repositories/statements.ts'
 
 const batchRowsMax = 3
 const fewRows = { queueRowsMax: 4, bulkRowsMax: 4, queueTextMax: 1_000, batchRowsMax }

@@ -14,7 +14,7 @@ import {
 } from '@plant-store/persistence'
 import Database from 'better-sqlite3'
 import { describe, expect, test } from 'vitest'
-import { defaultGroupCommitLimits } from '../src/group-commit.ts'
+import { defaultGroupCommitLimits } from '../src/commit/group-commit.ts'
 import { plant, plantId, temporaryFolder } from './store-folder.ts'
 import { tokenRepositoryContract } from './token-repository-contract.ts'
 

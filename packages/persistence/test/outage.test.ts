@@ -5,7 +5,7 @@ import { DomainError, type PlantRepository } from '@plant-store/domain'
 import { explain, openStorage, type StoreState } from '@plant-store/persistence'
 import Database from 'better-sqlite3'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { isDamage, watchOutages } from '../src/outage.ts'
+import { isDamage, watchOutages } from '../src/commit/outage.ts'
 import { StoreDamagedError } from '../src/storage.ts'
 import { plant, temporaryFolder } from './store-folder.ts'
 

@@ -17,7 +17,7 @@ import {
   type StoreState,
 } from '@plant-store/persistence'
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
-import { defaultGroupCommitLimits } from '../src/group-commit.ts'
+import { defaultGroupCommitLimits } from '../src/commit/group-commit.ts'
 import { type ConnectionPool, createPool } from '../src/postgres/connection.ts'
 import type { ServerOptions } from '../src/storage.ts'
 import { tokenRepositoryContract } from './token-repository-contract.ts'

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { inspectStore, openSnapshot, openStorage } from '@plant-store/persistence'
 import Database from 'better-sqlite3'
 import { describe, expect, test } from 'vitest'
-import { isDamage } from '../src/outage.ts'
+import { isDamage } from '../src/commit/outage.ts'
 import { snapshot, temporaryFolder } from './store-folder.ts'
 
 test.each(['x', 'xy', 'SQLite format 3\0', 'x'.repeat(99)])(

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { openStorage } from '@plant-store/persistence'
 import { expect, test } from 'vitest'
-import { schemaVersion } from '../src/migrations.ts'
+import { schemaVersion } from '../src/schema/migrations.ts'
 import { plant, plantId, temporaryFolder } from './store-folder.ts'
 import { subjects } from './store-subjects.ts'
 

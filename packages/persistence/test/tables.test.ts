@@ -1,12 +1,12 @@
 import type { PlantVersion } from '@plant-store/domain'
 import { beforeAll, expect, test, vi } from 'vitest'
 
-let tables: typeof import('../src/tables.ts')
+let tables: typeof import('../src/schema/tables.ts')
 
 // Of a module of its own, which has made no version yet.
 beforeAll(async () => {
   vi.resetModules()
-  tables = await import('../src/tables.ts')
+  tables = await import('../src/schema/tables.ts')
 })
 
 test('versions are 64 bits, each another, and survive as text', () => {

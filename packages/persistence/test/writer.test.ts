@@ -5,11 +5,11 @@ import { MessageChannel } from 'node:worker_threads'
 import { parsePlant } from '@plant-store/domain'
 import { openStorage } from '@plant-store/persistence'
 import { afterEach, expect, onTestFinished, test, vi } from 'vitest'
+import { type Change, valuesOf } from '../src/repositories/statements.ts'
+import { fromPlant } from '../src/schema/tables.ts'
 import { openWriterConnection } from '../src/sqlite/connection.ts'
 import { statements } from '../src/sqlite/statements.ts'
 import { createWriter } from '../src/sqlite/writer.ts'
-import { type Change, valuesOf } from '../src/statements.ts'
-import { fromPlant } from '../src/tables.ts'
 import { temporaryFolder } from './store-folder.ts'
 
 afterEach(() => void vi.useRealTimers())

@@ -47,7 +47,7 @@ const allowed = [
   ['packages/webhooks/src', "import { createHmac } from 'node:crypto'"],
   ['packages/webhooks/src', "import type { PlantAdded } from '@plant-store/domain'"],
   ['packages/jwt/src', "import { jwtVerify } from 'jose'"],
-  ['packages/persistence/src/sqlite', "import { sql } from '../tables.ts'"],
+  ['packages/persistence/src/sqlite', "import { sql } from '../schema/tables.ts'"],
   ['apps/api/src', "import { plantRoutes } from '@plant-store/http'"],
   ['apps/cli/src', "export const server = import('@plant-store/api/serve')"],
 ] as const

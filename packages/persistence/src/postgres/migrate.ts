@@ -1,9 +1,9 @@
 import { Kysely, PostgresDialect } from 'kysely'
 import type pg from 'pg'
-import { postgresDialect } from '../dialect.ts'
-import { bringUpToDate, findVersion, schemaVersion } from '../migrations.ts'
+import { postgresDialect } from '../schema/dialect.ts'
+import { bringUpToDate, findVersion, schemaVersion } from '../schema/migrations.ts'
+import type { Tables } from '../schema/tables.ts'
 import type { ServerOptions } from '../storage.ts'
-import type { Tables } from '../tables.ts'
 import { createPool, retrying } from './connection.ts'
 
 /** For a statement of a migration, and for migrations of other processes. */

@@ -1,7 +1,7 @@
 import { DummyDriver, Kysely, PostgresAdapter, PostgresIntrospector, PostgresQueryCompiler } from 'kysely'
-import { postgresDialect } from '../dialect.ts'
-import { createStatements, type Statement, type Statements } from '../statements.ts'
-import { plantColumns, rowColumns, type Tables, textBytesInSql, typeOf } from '../tables.ts'
+import { createStatements, type Statement, type Statements } from '../repositories/statements.ts'
+import { postgresDialect } from '../schema/dialect.ts'
+import { plantColumns, rowColumns, type Tables, textBytesInSql, typeOf } from '../schema/tables.ts'
 
 const shared = createStatements(
   new Kysely<Tables>({

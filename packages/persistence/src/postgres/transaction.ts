@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { type Change, type Changes, valuesOf } from '../statements.ts'
+import { type Change, type Changes, valuesOf } from '../repositories/statements.ts'
 import type { ConnectionPool } from './connection.ts'
 import { statements } from './statements.ts'
 

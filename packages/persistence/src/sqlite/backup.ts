@@ -10,7 +10,7 @@ import {
 } from 'node:fs'
 import { dirname } from 'node:path'
 import Database from 'better-sqlite3'
-import { replaceFile, syncFile } from '../replace-file.ts'
+import { replaceFile, syncFile } from '../files/replace-file.ts'
 import {
   type CopyOptions,
   EmptyStoreError,

@@ -1,5 +1,5 @@
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
-import type { Change } from '../statements.ts'
+import type { Change } from '../repositories/statements.ts'
 
 /** A transaction with this many bulk changes takes no further batch of them: a page that many touch is written once. */
 const bulkRowsMax = 8_000

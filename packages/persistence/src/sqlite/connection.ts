@@ -1,7 +1,7 @@
 import Database from 'better-sqlite3'
-import { fileReason } from '../file-reason.ts'
-import { isDamage } from '../outage.ts'
-import type { Statement } from '../statements.ts'
+import { isDamage } from '../commit/outage.ts'
+import { fileReason } from '../files/file-reason.ts'
+import type { Statement } from '../repositories/statements.ts'
 import { StoreDamagedError, StoreInUseError } from '../storage.ts'
 
 /** How long a connection waits for another's lock. */

@@ -1,5 +1,6 @@
-import { createStorage, rowsWithin, type StatementDatabase } from '../create-storage.ts'
-import { schemaVersion } from '../migrations.ts'
+import { createStorage, rowsWithin, type StatementDatabase } from '../commit/create-storage.ts'
+import { schemaVersion } from '../schema/migrations.ts'
+import type { PlantRow } from '../schema/tables.ts'
 import type {
   Engine,
   EngineOptions,
@@ -8,7 +9,6 @@ import type {
   Storage,
   StorageObserver,
 } from '../storage.ts'
-import type { PlantRow } from '../tables.ts'
 import { inspectSqlite } from './backup.ts'
 import { closeOnError, detailedReasonOf, openConnection, plainly, prepareAll } from './connection.ts'
 import { migrateSqlite } from './migrate.ts'

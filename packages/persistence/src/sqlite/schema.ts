@@ -1,9 +1,9 @@
 import Database from 'better-sqlite3'
 import { Kysely, SqliteDialect } from 'kysely'
-import { announceOnSqlite } from '../announcing.ts'
-import { sqliteDialect } from '../dialect.ts'
-import { createVersionTable, findVersion, migrations, schemaVersion } from '../migrations.ts'
-import type { Tables } from '../tables.ts'
+import { announceOnSqlite } from '../schema/announcing.ts'
+import { sqliteDialect } from '../schema/dialect.ts'
+import { createVersionTable, findVersion, migrations, schemaVersion } from '../schema/migrations.ts'
+import type { Tables } from '../schema/tables.ts'
 
 export function kyselyOn(database: Database.Database): Kysely<Tables> {
   return new Kysely<Tables>({ dialect: new SqliteDialect({ database }) })

@@ -1,7 +1,7 @@
 import { DummyDriver, Kysely, SqliteAdapter, SqliteIntrospector, SqliteQueryCompiler } from 'kysely'
-import { sqliteDialect } from '../dialect.ts'
-import { createStatements } from '../statements.ts'
-import type { Tables } from '../tables.ts'
+import { createStatements } from '../repositories/statements.ts'
+import { sqliteDialect } from '../schema/dialect.ts'
+import type { Tables } from '../schema/tables.ts'
 
 /** Kysely only compiles them: better-sqlite3 prepares and runs them. */
 export const statements = createStatements(

@@ -1,8 +1,8 @@
 import { statSync } from 'node:fs'
 import type { MessagePort } from 'node:worker_threads'
 import type Database from 'better-sqlite3'
-import type { Commit } from '../group-commit.ts'
-import type { Change, Statements } from '../statements.ts'
+import type { Commit } from '../commit/group-commit.ts'
+import type { Change, Statements } from '../repositories/statements.ts'
 import { type Collected, createCollector, type WriterQueue } from './collector.ts'
 import { checkpointAfter, checkpointPages, detailedReasonOf, isBusy, prepareAll } from './connection.ts'
 

@@ -6,8 +6,8 @@ import type {
   WebhookId,
   WebhookRepository,
 } from '@plant-store/webhooks'
+import { milliseconds, toPlant, toVersion } from '../schema/tables.ts'
 import type { Change, StatementRunner } from './statements.ts'
-import { milliseconds, toPlant, toVersion } from './tables.ts'
 import { type DeliveryRow, setBackMsMin, type WebhookRow } from './webhook-statements.ts'
 
 /** Returns the ports of the webhooks, on the tables of any database. */

@@ -1,7 +1,7 @@
 import type { WebhookId, WebhookSecret } from '@plant-store/webhooks'
 import { sql } from 'kysely'
-import type { Dialect } from './dialect.ts'
-import { type PlantRow, plantColumns, textBytesInSql } from './tables.ts'
+import type { Dialect } from '../schema/dialect.ts'
+import { type PlantRow, plantColumns, textBytesInSql } from '../schema/tables.ts'
 
 export interface WebhookRow {
   id: WebhookId

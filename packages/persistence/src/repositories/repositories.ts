@@ -1,7 +1,6 @@
 import type { TokenRepository } from '@plant-store/access'
 import { type AddOptions, type PlantRepository, plantIdMax, plantIdMin } from '@plant-store/domain'
 import type { Outbox, WebhookRepository } from '@plant-store/webhooks'
-import type { Change, StatementRunner } from './statements.ts'
 import {
   fromPlant,
   fromToken,
@@ -11,7 +10,8 @@ import {
   toPlant,
   toToken,
   toVersion,
-} from './tables.ts'
+} from '../schema/tables.ts'
+import type { Change, StatementRunner } from './statements.ts'
 import { createWebhookRepositories } from './webhook-repositories.ts'
 
 /** Returns the ports of the domain and of access, on the tables of any database. */

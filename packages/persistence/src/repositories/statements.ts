@@ -1,5 +1,5 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely'
-import type { Dialect } from './dialect.ts'
+import type { Dialect } from '../schema/dialect.ts'
 import {
   type NewTokenRow,
   type PlantRow,
@@ -9,7 +9,7 @@ import {
   type TokenRow,
   textBytesInSql,
   type VersionedRow,
-} from './tables.ts'
+} from '../schema/tables.ts'
 import { webhookChanges, webhookReads } from './webhook-statements.ts'
 
 // Each statement is a function of its parameters. Kysely compiles it once, and the databases keep it prepared.

@@ -10,7 +10,7 @@ import {
   rmSync,
 } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
-import { logSuffixes } from './store-url.ts'
+import { logSuffixes } from '../store-url.ts'
 
 /**
  * Writes a file completely or not at all: beside its target, to disk, and then onto the target in one step.
@@ -44,7 +44,7 @@ export async function replaceFile<Result>(
 
 /** Keeps other processes out of a store. A file that SQLite cannot read is no store in use. */
 async function lock(file: string): Promise<Disposable> {
-  const { openAloneIfReadable } = await import('./sqlite/connection.ts')
+  const { openAloneIfReadable } = await import('../sqlite/connection.ts')
   const connection = openAloneIfReadable(file)
   return { [Symbol.dispose]: () => connection?.close() }
 }

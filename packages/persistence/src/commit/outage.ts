@@ -1,5 +1,5 @@
 import { type DomainError, isDomainError } from '@plant-store/domain'
-import { type StorageObserver, StoreDamagedError } from './storage.ts'
+import { type StorageObserver, StoreDamagedError } from '../storage.ts'
 
 /** The interval of checks while the store fails. */
 const checkEveryMs = 1_000

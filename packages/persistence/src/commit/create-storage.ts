@@ -1,10 +1,16 @@
 import { DomainError, isDomainError } from '@plant-store/domain'
+import { createRepositories } from '../repositories/repositories.ts'
+import {
+  type Reads,
+  type StatementRunner,
+  type Statements,
+  type Value,
+  valuesOf,
+} from '../repositories/statements.ts'
+import { type PlantRow, textBytesOf } from '../schema/tables.ts'
+import type { Storage, StorageObserver } from '../storage.ts'
 import { createGroupCommit, defaultGroupCommitLimits, type GroupCommitOptions } from './group-commit.ts'
 import { watchOutages } from './outage.ts'
-import { createRepositories } from './repositories.ts'
-import { type Reads, type StatementRunner, type Statements, type Value, valuesOf } from './statements.ts'
-import type { Storage, StorageObserver } from './storage.ts'
-import { type PlantRow, textBytesOf } from './tables.ts'
 
 /** What a storage needs of a database. Its rejections become DomainError `store-unavailable`. */
 export interface StatementDatabase extends Pick<GroupCommitOptions, 'runTransaction' | 'batchesMax'> {
