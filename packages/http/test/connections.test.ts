@@ -360,6 +360,33 @@ describe('a client that sends requests without waiting for answers', () => {
     for (const { socket } of [...flooding, last]) socket.destroy()
   })
 
+  test.each([
+    ['requests', 'GET /healthz HTTP/1.1\r\nhost: h\r\n\r\n', 2_400, 50],
+    ['chunks', '1\r\nx\r\n', 10_900, 30],
+  ])('with tiny %s is read at its turn, however many send them at once', async (what, tiny, times, count) => {
+    await using server = await start()
+    const { service } = server
+    let inTurn = 0
+    let most = 0
+    const note = () => {
+      if (inTurn++ === 0) setImmediate(() => (inTurn = 0))
+      most = Math.max(most, inTurn)
+    }
+    service.server.server.on('request', request => {
+      note()
+      request.on('data', note)
+    })
+    const sockets = Array.from({ length: count }, () => connectTo(service))
+    await expect.poll(() => connectionsOf(service.server.server).size).toBeGreaterThanOrEqual(count)
+    const head =
+      what === 'chunks' ? 'POST /plants HTTP/1.1\r\nhost: h\r\ntransfer-encoding: chunked\r\n\r\n' : ''
+    for (const socket of sockets) socket.write(head + tiny.repeat(times))
+    await Promise.all(sockets.map(socket => once(socket, 'data')))
+    expect(most).toBeGreaterThan(times / 2)
+    expect(most).toBeLessThan(4 * times)
+    for (const socket of sockets) socket.destroy()
+  })
+
   test('and was refused is not listened to any more', async () => {
     await using server = await start({ limits: { connectionsMax: 1 } })
     const { service } = server

@@ -101,7 +101,11 @@ export async function startMemoryService(options: MemoryServiceOptions = {}) {
     /** The details of lines at the level `debug`. */
     debugged,
     server,
-    [Symbol.asyncDispose]: () => server.close(),
+    async [Symbol.asyncDispose]() {
+      // Otherwise each test waits for clients to learn of the stop.
+      server.server.closeAllConnections()
+      await server.close()
+    },
   }
 }
 

@@ -4,7 +4,7 @@ import { writeFailure } from '../answer/answer.ts'
 import { RequestError, type RequestErrorCode, toFailure } from '../answer/failures.ts'
 import { requestIdField } from '../context.ts'
 import type { ServerLimits } from '../limits.ts'
-import { bodyOf, receiveBody } from '../request/body.ts'
+import { bodyOf, longReadsMax, receiveBody } from '../request/body.ts'
 import { type RequestLog, requestId } from '../request/log.ts'
 import type { Route } from './cors.ts'
 
@@ -66,6 +66,8 @@ export function createNodeServer(limits: ServerLimits, logRequest: RequestLog, r
   const open = new Map<Socket, Connection>()
   connectionsOfServers.set(server, open)
   let waiting = 0
+  let longReads = 0
+  let isResting = false
 
   const refuse = (connection: Connection, error: RequestError, request?: IncomingMessage) => {
     if (connection.refuse !== undefined) return
@@ -121,6 +123,24 @@ export function createNodeServer(limits: ServerLimits, logRequest: RequestLog, r
   const readOn = ({ socket, waiting }: Connection) => {
     if (waiting.length === 0) socket.resume()
   }
+  /** Reads from no further connection in this turn of the event loop: each packet may hold thousands of requests or chunks. */
+  const rest = (reading: Connection) => {
+    if (isResting) return
+    isResting = true
+    const rested = [...open.values()].filter(each => each !== reading && !each.socket.isPaused())
+    for (const { socket } of rested) socket.pause()
+    setImmediate(() => {
+      isResting = false
+      rested.forEach(readOn)
+    })
+  }
+  const noteLongRead = (reading: Connection) => {
+    if (longReads === 0)
+      setImmediate(() => {
+        longReads = 0
+      })
+    if (++longReads > longReadsMax) rest(reading)
+  }
   const routeInTurn: Route = (request, response) => {
     const { socket, headers } = request
     const connection = open.get(socket)
@@ -129,6 +149,7 @@ export function createNodeServer(limits: ServerLimits, logRequest: RequestLog, r
       receiveBody(request, {
         pause: () => pause(socket),
         resume: () => readOn(connection),
+        noteLongRead: () => noteLongRead(connection),
       })
     // What follows may be of another protocol, or be read as one request by a proxy and as two by Node (RFC 9112, 6.1).
     if (headers.upgrade !== undefined || (headers['transfer-encoding'] && request.httpVersion === '1.0'))
@@ -140,6 +161,7 @@ export function createNodeServer(limits: ServerLimits, logRequest: RequestLog, r
     }
     waiting++
     const ahead = connection.waiting.push(response)
+    if (waiting > waitingMax) rest(connection)
     if (ahead > waitingMin && waiting > waitingMax) socket.destroy()
     else if (ahead === 1) pause(socket)
   }

@@ -1,5 +1,7 @@
-import type { Readable } from 'node:stream'
-import type { FastifyRequest } from 'fastify'
+import { isUtf8 } from 'node:buffer'
+import { Readable } from 'node:stream'
+import { parseJsonRecord } from '@plant-store/json'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { countedBytesMin } from '../answer/budget.ts'
 import { failures, RequestError } from '../answer/failures.ts'
 
@@ -7,6 +9,8 @@ import { failures, RequestError } from '../answer/failures.ts'
 interface Source {
   pause(): void
   resume(): void
+  /** Notes that a packet took long to parse. */
+  noteLongRead?(): void
 }
 
 /** A property, as a WeakMap with an entry for each request would cost the garbage collector a fifth of the time. */
@@ -120,7 +124,7 @@ export class Body {
   #add(chunk: Buffer | string): void {
     // A stream that a hook of the host substituted may yield text.
     const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk
-    this.#received += bytes.length
+    this.#received += bytes.length + chunkCost
     const isLong = this.#received > countedBytesMin
     if (isLong) this.#readLater()
     if (this.#isDropped) return
@@ -163,6 +167,7 @@ export class Body {
     this.#source.pause()
     if (this.#isHeldBack) return
     this.#isHeldBack = true
+    this.#source.noteLongRead?.()
     inLaterTurn(() => {
       this.#isHeldBack = false
       this.#callBack()
@@ -176,7 +181,9 @@ export class Body {
 }
 
 /** Packets of long bodies in a turn of the event loop. One of tiny chunks takes 30 ms. */
-const longReadsMax = 2
+export const longReadsMax = 2
+/** Each chunk takes Node the time of so many bytes. */
+const chunkCost = 64
 const waiting: (() => void)[] = []
 
 function inLaterTurn(readOn: () => void): void {
@@ -213,4 +220,46 @@ export function readBody(
     else body.read(Number.POSITIVE_INFINITY, look)
   }
   look()
+}
+
+/** @throws RequestError `bad-json` */
+export function readJson(bytes: Buffer, what: 'body' | 'line'): unknown {
+  if (!isUtf8(bytes)) throw new RequestError('bad-json', `the ${what} is not valid UTF-8`)
+  try {
+    return parseJsonRecord(bytes.toString())
+  } catch (error) {
+    throw new RequestError('bad-json', `the ${what} is not valid JSON: ${(error as Error).message}`)
+  }
+}
+
+/** For a client to stop sending, once it is answered. */
+const lingerTimeoutMs = 1_000
+
+/**
+ * Makes an answer that is sent before the body has arrived the last of its connection. Its end waits for the client to
+ * stop sending: closing with unread bytes could lose the answer.
+ */
+export function endEarlyAnswers(app: FastifyInstance): void {
+  app.addHook('onSend', (request, reply, payload, done) => {
+    const { raw, method } = request
+    const body = bodyOf(raw)
+    if (body === undefined || body.isEnded || raw.httpVersionMajor !== 1) return done()
+    body.drop()
+    // What came in one packet with the header section has arrived by then.
+    setImmediate(() => {
+      if (body.isEnded || raw.destroyed) return done()
+      reply.header('connection', 'close')
+      if (typeof payload !== 'string' || method === 'HEAD') return done()
+      reply.header('content-length', Buffer.byteLength(payload))
+      const answer = new Readable({ read() {} })
+      answer.push(payload)
+      const end = () => {
+        clearTimeout(timer)
+        answer.push(null)
+      }
+      const timer = setTimeout(end, lingerTimeoutMs)
+      raw.once('close', end)
+      done(null, answer)
+    })
+  })
 }

@@ -6,8 +6,7 @@ import type { FastifyContextConfig, FastifyInstance, FastifyReply, FastifyReques
 import type { Budget } from '../answer/budget.ts'
 import { RequestError } from '../answer/failures.ts'
 import type { Authenticate } from '../auth/authenticate.ts'
-import { bodyOf, receiveBody } from './body.ts'
-import { endEarlyAnswers } from './early-answer.ts'
+import { bodyOf, endEarlyAnswers, receiveBody } from './body.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {

@@ -1,6 +1,6 @@
 import { type CreateOutcome, idTaken, type Plant, parsePlant } from '@plant-store/domain'
 import { toFailure } from '../answer/failures.ts'
-import { readJson } from '../request/json.ts'
+import { readJson } from '../request/body.ts'
 import { isEmptyLine } from '../request/lines.ts'
 
 /** The bytes of plants created together. Others wait a few milliseconds for them: in this thread, and at the store. */

@@ -16,9 +16,8 @@ import { about, aroundBody, aroundRequest, failing, operation } from '../answer/
 import { RequestError } from '../answer/failures.ts'
 import * as wire from '../answer/schemas.ts'
 import { plantId } from '../context.ts'
-import { readBody } from '../request/body.ts'
+import { readBody, readJson } from '../request/body.ts'
 import { readCondition, toEntityTag } from '../request/conditions.ts'
-import { readJson } from '../request/json.ts'
 import { nextPage, readInteger, readQuery } from '../request/query.ts'
 import { failOtherMethods } from './other-methods.ts'
 
