@@ -1,4 +1,5 @@
 #!/usr/bin/env node
 import '@plant-store/api/start'
 
-await import('./run.ts')
+const { run } = await import('./run.ts')
+await run(process.argv.slice(2))

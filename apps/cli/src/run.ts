@@ -4,14 +4,18 @@ import { exitCodes, Failure } from './failure.ts'
 import { program } from './program.ts'
 import { printable } from './terminal/output.ts'
 
-process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (error.code === 'EPIPE') process.exit(exitCodes.outputClosed)
-})
-try {
-  quietly(program)
-  await program.parseAsync()
-} catch (error) {
-  process.exitCode = report(error)
+quietly(program)
+
+/** Runs a command, and sets the exit code of the process. */
+export async function run(args: readonly string[]): Promise<void> {
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code === 'EPIPE') process.exit(exitCodes.outputClosed)
+  })
+  try {
+    await program.parseAsync(args, { from: 'user' })
+  } catch (error) {
+    process.exitCode = report(error, args.includes('--json'))
+  }
 }
 
 /** Makes commander throw, so that one place ends the process. */
@@ -24,11 +28,10 @@ function quietly(command: CommandUnknownOpts): void {
   for (const each of command.commands) quietly(each)
 }
 
-function report(error: unknown): number {
+function report(error: unknown, json: boolean): number {
   // Commander has printed its message, and help is not an error.
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.done : exitCodes.usage
   const message = oneLine(explain(error as Error))
-  const json = process.argv.includes('--json')
   process.stderr.write(
     `${printable(json ? JSON.stringify({ error: message }) : `plant-store: ${message}`)}\n`,
   )

@@ -128,8 +128,8 @@ test('the standard output has the plants and nothing else', async () => {
 
 test('a store whose file has the name of the standard output is no obstacle', async () => {
   const env = { DATABASE_URL: 'file:./-' }
-  await place.start(['token', 'create', '--name', 'shop'], { env }).result
-  expect((await place.start(['export'], { env }).result).stderr).toMatch(
+  await place.run(['token', 'create', '--name', 'shop'], '', env)
+  expect((await place.run(['export'], '', env)).stderr).toMatch(
     /^0 plants exported in 0s; 1 access token not included\n$/,
   )
   await place.fails(['export', 'a'], 1, /there is no store/)
@@ -158,7 +158,7 @@ test('a reader that has enough ends it without a word', async () => {
 test('an export while a server writes is of one moment', async () => {
   await load(some)
   const server = await place.serve()
-  const exporting = place.run(['export'])
+  const exporting = place.start(['export']).result
   let ended = false
   exporting.finally(() => {
     ended = true
@@ -226,8 +226,7 @@ test('a store that is none, or a newer one, is told of in one line', async () =>
     ['backup', 'b'],
     ['token', 'create', '--name', 'x'],
   ]) {
-    const { code, stdout, stderr } = await place.start(command, { env: { DATABASE_URL: 'file:none.db' } })
-      .result
+    const { code, stdout, stderr } = await place.run(command, '', { DATABASE_URL: 'file:none.db' })
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
     expect(stderr).toMatch(/^plant-store: the store .*none.db .*is not a database\n$/)
   }
@@ -237,7 +236,7 @@ test('a store that is none, or a newer one, is told of in one line', async () =>
 test.each(['postgres://a b,', 'file://host/path', 'data/store.db', 'file:'])(
   'a DATABASE_URL of %s is told of in one line',
   async url => {
-    const { code, stdout, stderr } = await place.start(['check'], { env: { DATABASE_URL: url } }).result
+    const { code, stdout, stderr } = await place.run(['check'], '', { DATABASE_URL: url })
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
     expect(stderr).toMatch(/^plant-store: DATABASE_URL must .*\n$/)
   },

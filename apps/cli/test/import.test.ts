@@ -283,7 +283,7 @@ describe('an import', () => {
 
   test('that is interrupted keeps what it counts, and can be run again', async () => {
     const input = new PassThrough()
-    const { process: program, result } = place.start(['import', '-', '--json'], { input })
+    const { process: program, result } = place.start(['import', '-', '--json'], input)
     input.write(lines(0, 50_000))
     await until(
       '20,000 plants',
@@ -308,7 +308,7 @@ describe('an import', () => {
 
   test('that is interrupted before anything came says so', async () => {
     const input = new PassThrough()
-    const { process: program, result } = place.start(['import', '-'], { input })
+    const { process: program, result } = place.start(['import', '-'], input)
     await until('the import to listen', () => catchesHangUp(program.pid))
     program.kill('SIGHUP')
     expect(await result).toEqual({ code: 130, stdout: '', stderr: 'plant-store: interrupted\n' })
@@ -318,7 +318,7 @@ describe('an import', () => {
 
   test('that is killed leaves a sound store, and can be run again', async () => {
     const input = new PassThrough()
-    const { process: program, result } = place.start(['import', '-'], { input })
+    const { process: program, result } = place.start(['import', '-'], input)
     input.write(lines(0, 50_000))
     await until(
       '20,000 plants',
@@ -334,7 +334,7 @@ describe('an import', () => {
 
   test('goes on beside a server that writes', async () => {
     const server = await place.serve()
-    const running = place.start(['import', '-', '--json'], { input: lines(0, 100_000) })
+    const running = place.start(['import', '-', '--json'], lines(0, 100_000))
     let ended = false
     running.result.finally(() => {
       ended = true
@@ -351,10 +351,10 @@ describe('an import', () => {
   })
 
   test('takes a limit of 1 KiB to 256 MiB for a line', async () => {
-    const run = async (limit: string) => (await place.run(['import', '-', '--line-limit', limit])).code
-    expect(await Promise.all(['1024', '268435456'].map(run))).toEqual([0, 0])
-    const others = ['1023', '268435457', '2e3', '1024.5']
-    expect(await Promise.all(others.map(run))).toEqual([2, 2, 2, 2])
+    const codes: Record<string, number | null> = {}
+    for (const limit of ['1024', '268435456', '1023', '268435457', '2e3', '1024.5'])
+      codes[limit] = (await place.run(['import', '-', '--line-limit', limit])).code
+    expect(codes).toEqual({ 1024: 0, 268435456: 0, 1023: 2, 268435457: 2, '2e3': 2, '1024.5': 2 })
   })
 
   test.each([

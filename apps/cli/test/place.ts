@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import type { Readable } from 'node:stream'
+import { Readable, Writable } from 'node:stream'
 import { parsePlant } from '@plant-store/domain'
 import {
   type Result,
@@ -10,9 +10,10 @@ import {
   temporaryFolder,
 } from '@plant-store/harness'
 import { openSnapshot, openStorage } from '@plant-store/persistence'
-import { expect } from 'vitest'
+import { expect, vi } from 'vitest'
+import { run } from '../src/run.ts'
 
-/** A folder with a store, or for one in a database, and the programs run in it as their users would. */
+/** A folder with a store, or for one in a database, and the commands that are run in it. */
 export class Place implements AsyncDisposable {
   readonly #temporary = temporaryFolder()
   readonly folder = this.#temporary.path
@@ -28,18 +29,39 @@ export class Place implements AsyncDisposable {
     return join(this.folder, name)
   }
 
-  start(
-    args: readonly string[],
-    { input, env }: { input?: string | Buffer | Readable; env?: Readonly<Record<string, string>> } = {},
-  ): StartedCommand {
-    const options = { folder: this.folder, databaseUrl: this.url, environment: env ?? {}, input }
-    const command = startCommand(args, options)
+  /** Starts the program in a process, as its users do. */
+  start(args: readonly string[], input?: string | Readable): StartedCommand {
+    const command = startCommand(args, { folder: this.folder, databaseUrl: this.url, input })
     this.#started.push(command)
     return command
   }
 
-  run(args: readonly string[], input?: string | Buffer): Promise<Result> {
-    return this.start(args, input === undefined ? {} : { input }).result
+  /** Runs a command in this process, which takes a fraction of the time. One at a time: it has the folder to itself. */
+  async run(
+    args: readonly string[],
+    input: string | Buffer = '',
+    env: Readonly<Record<string, string>> = {},
+  ): Promise<Result> {
+    const folderBefore = process.cwd()
+    const stdout = new Output()
+    const stderr = new Output()
+    const spies = [
+      vi.spyOn(process, 'stdout', 'get').mockReturnValue(stdout as never),
+      vi.spyOn(process, 'stderr', 'get').mockReturnValue(stderr as never),
+      vi.spyOn(process, 'stdin', 'get').mockReturnValue(Readable.from([Buffer.from(input)]) as never),
+    ]
+    for (const [name, value] of Object.entries({ DATABASE_URL: this.url, ...env })) vi.stubEnv(name, value)
+    process.chdir(this.folder)
+    using _listeners = keepSignalListeners()
+    try {
+      await run(args)
+      return { code: Number(process.exitCode ?? 0), stdout: stdout.text(), stderr: stderr.text() }
+    } finally {
+      process.exitCode = undefined
+      process.chdir(folderBefore)
+      vi.unstubAllEnvs()
+      for (const spy of spies) spy.mockRestore()
+    }
   }
 
   /** Runs a command that must fail with one line that matches. */
@@ -91,6 +113,32 @@ export class Place implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     for (const each of this.#started) await each[Symbol.asyncDispose]()
     this.#temporary[Symbol.dispose]()
+  }
+}
+
+class Output extends Writable {
+  readonly #chunks: Buffer[] = []
+
+  override _write(chunk: Buffer, _: string, done: () => void): void {
+    this.#chunks.push(chunk)
+    done()
+  }
+
+  text(): string {
+    return `${Buffer.concat(this.#chunks)}`
+  }
+}
+
+/** Commands listen to signals until their process ends. This removes those listeners. */
+export function keepSignalListeners(): Disposable {
+  const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+  const before = signals.flatMap(name => process.listeners(name))
+  return {
+    [Symbol.dispose]() {
+      for (const name of signals)
+        for (const listener of process.listeners(name))
+          if (!before.includes(listener)) process.off(name, listener)
+    },
   }
 }
 

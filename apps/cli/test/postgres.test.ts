@@ -199,7 +199,7 @@ describe('in one line, without the password', () => {
   test.each([[['export', 'f']], [['import', '-']], [['check']], [['token', 'list']]])(
     '%j fails where nobody is',
     async args => {
-      const { code, stdout, stderr } = await inFile.start(args, { env }).result
+      const { code, stdout, stderr } = await inFile.run(args, '', env)
       expect({ code, stdout, stderr }).toEqual({
         code: 1,
         stdout: '',
@@ -211,7 +211,7 @@ describe('in one line, without the password', () => {
   )
 
   test.each(['backup', 'restore'])('%s is refused, with what does it instead', async command => {
-    const { code, stdout, stderr } = await inFile.start([command, 'f'], { env }).result
+    const { code, stdout, stderr } = await inFile.run([command, 'f'], '', env)
     expect({ code, stdout, stderr }).toEqual({
       code: 1,
       stdout: '',

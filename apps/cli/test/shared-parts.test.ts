@@ -5,12 +5,13 @@ import { Writable } from 'node:stream'
 import { stripVTControlCharacters } from 'node:util'
 import { temporaryFolder } from '@plant-store/harness/vitest'
 import { defaultStoreUrl } from '@plant-store/persistence'
-import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { afterEach, describe, expect, test, vi } from 'vitest'
 import { advise, adviseOnBackup } from '../src/failure.ts'
 import { refuseStore, writeOutput } from '../src/files/output-file.ts'
 import { existingStoreUrl, storeUrl } from '../src/store-in-environment.ts'
 import { onInterrupt } from '../src/terminal/interrupt.ts'
 import { showProgress } from '../src/terminal/progress.ts'
+import { keepSignalListeners } from './place.ts'
 
 // What the commands share and what needs no process.
 
@@ -57,24 +58,20 @@ test('only an error of a damaged store comes with advice: of a backup, to use an
   for (const each of [advise, adviseOnBackup]) expect(() => each(other)).toThrow(other)
 })
 
-const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
-
-test.each(signals)('the first %s asks the work to end, and the second one ends the process', name => {
-  const before = signals.flatMap(each => process.listeners(each))
-  onTestFinished(() => {
-    for (const each of signals)
-      for (const listener of process.listeners(each))
-        if (!before.includes(listener)) process.off(each, listener)
-  })
-  const exit = vi.spyOn(process, 'exit').mockReturnValue(undefined as never)
-  const signal = onInterrupt()
-  expect(signal.aborted).toBe(false)
-  process.emit(name)
-  expect(signal.reason).toMatchObject({ message: 'interrupted', exitCode: 130 })
-  expect(exit).not.toHaveBeenCalled()
-  process.emit(name)
-  expect(exit).toHaveBeenCalledExactlyOnceWith(130)
-})
+test.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
+  'the first %s asks the work to end, and the second one ends the process',
+  name => {
+    using _listeners = keepSignalListeners()
+    const exit = vi.spyOn(process, 'exit').mockReturnValue(undefined as never)
+    const signal = onInterrupt()
+    expect(signal.aborted).toBe(false)
+    process.emit(name)
+    expect(signal.reason).toMatchObject({ message: 'interrupted', exitCode: 130 })
+    expect(exit).not.toHaveBeenCalled()
+    process.emit(name)
+    expect(exit).toHaveBeenCalledExactlyOnceWith(130)
+  },
+)
 
 describe('a file that is written', () => {
   test('is complete, and not replaced unless forced', async () => {

@@ -243,8 +243,7 @@ describe('on a disk that is full', () => {
     const url = `file:${disk}/store.db`
     const plants = (from: number, count: number) =>
       Array.from({ length: count }, (_, n) => `{"id":${from + n},"name":"${'x'.repeat(300)}"}\n`).join('')
-    const run = (args: string[], input = '') =>
-      place.start(args, { input, env: { DATABASE_URL: url } }).result
+    const run = (args: string[], input = '') => place.run(args, input, { DATABASE_URL: url })
     expect((await run(['import', '-'], plants(0, 1_000))).code).toBe(0)
 
     const full = await run(['import', '-'], plants(1_000, 60_000))

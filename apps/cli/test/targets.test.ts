@@ -47,7 +47,7 @@ async function crashedStore(file: string) {
 }
 
 async function plantsIn(file: string): Promise<number> {
-  const { stdout } = await place.start(['export'], { env: { DATABASE_URL: `file:${file}` } }).result
+  const { stdout } = await place.run(['export'], '', { DATABASE_URL: `file:${file}` })
   return stdout.split('\n').length - 1
 }
 
@@ -276,8 +276,8 @@ describe('a restore', () => {
     expect((await place.run(['restore', 'backup.db', '--force'])).code).toBe(0)
     expect(await place.count()).toBe(20)
     rmSync(place.store)
-    const elsewhere = place.start(['restore', 'backup.db'], { env: { DATABASE_URL: 'file:new/plants.db' } })
-    expect(await elsewhere.result).toMatchObject({
+    const elsewhere = { DATABASE_URL: 'file:new/plants.db' }
+    expect(await place.run(['restore', 'backup.db'], '', elsewhere)).toMatchObject({
       code: 0,
       stdout: expect.stringMatching(
         new RegExp(
