@@ -1,7 +1,7 @@
 import { MessageChannel, type MessagePort } from 'node:worker_threads'
 import { onTestFinished, test, vi } from 'vitest'
 import type { Change } from '../src/repositories/statements.ts'
-import { type Collected, createCollector, type WriterQueue } from '../src/sqlite/collector.ts'
+import { type Collected, createCollector, type WriterQueue } from '../src/sqlite/writer.ts'
 
 const singleRowsMax = 10
 

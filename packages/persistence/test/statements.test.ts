@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { statements as postgres } from '../src/postgres/statements.ts'
-import { valuesOf } from '../src/repositories/statements.ts'
+import { valuesOf } from '../src/repositories/repositories.ts'
 import { statements as sqlite } from '../src/sqlite/statements.ts'
 
 test.each([

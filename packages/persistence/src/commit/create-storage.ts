@@ -1,12 +1,6 @@
 import { DomainError, isDomainError } from '@plant-store/domain'
-import { createRepositories } from '../repositories/repositories.ts'
-import {
-  type Reads,
-  type StatementRunner,
-  type Statements,
-  type Value,
-  valuesOf,
-} from '../repositories/statements.ts'
+import { createRepositories, valuesOf } from '../repositories/repositories.ts'
+import type { Reads, StatementRunner, Statements, Value } from '../repositories/statements.ts'
 import { type PlantRow, textBytesOf } from '../schema/tables.ts'
 import type { Storage, StorageObserver } from '../storage.ts'
 import { createGroupCommit, defaultGroupCommitLimits, type GroupCommitOptions } from './group-commit.ts'
@@ -44,7 +38,9 @@ export function createStorage(
   const reporting = <Result>(work: Promise<Result>): Promise<Result> =>
     (timeoutMs === undefined ? work : inTime(timeoutMs, work)).catch(cause =>
       // Defined below, as it submits changes itself.
-      outages.reportAndThrow(isDomainError(cause) ? cause : unavailable('the store is unavailable', cause)),
+      outages.reportAndThrow(
+        isDomainError(cause) ? cause : unavailable('the store is unavailable', { cause }),
+      ),
     )
   const single = createGroupCommit({ runTransaction, batchesMax, limits })
   const bulk = runBulk && createGroupCommit({ runTransaction: runBulk, batchesMax, limits })
@@ -87,9 +83,8 @@ async function inTime<Result>(timeoutMs: number, work: Promise<Result>): Promise
   }
 }
 
-function unavailable(message: string, cause?: unknown): DomainError {
-  return new DomainError('store-unavailable', message, cause === undefined ? undefined : { cause })
-}
+const unavailable = (message: string, options?: ErrorOptions) =>
+  new DomainError('store-unavailable', message, options)
 
 /** Returns rows up to the one at which their texts reach this size in UTF-8. */
 export function rowsWithin(textBytesMax: number, page: Iterable<PlantRow>): PlantRow[] {

@@ -131,31 +131,22 @@ export function createGroupCommit<Item extends readonly unknown[] = Change, Outc
     // Requests of the same turn share a transaction too.
     schedule(1)
   }
+  const enqueue = <Result>(
+    kind: 'single' | 'bulk',
+    changes: readonly Item[],
+    resultOf: (outcomes: readonly Outcome[], from: number) => Result,
+  ) =>
+    new Promise<Result>((resolve, reject) => {
+      const text = textLength(changes)
+      push({ kind, changes, text, reject, resolve: (...outcome) => resolve(resultOf(...outcome)) })
+    })
 
   return {
-    submit: change =>
-      new Promise((resolve, reject) => {
-        const changes = [change]
-        push({
-          kind: 'single',
-          changes,
-          text: textLength(changes),
-          resolve: (outcomes, from) => resolve(outcomes[from] as Outcome),
-          reject,
-        })
-      }),
+    submit: change => enqueue('single', [change], (outcomes, from) => outcomes[from] as Outcome),
     submitAll: changes =>
-      new Promise((resolve, reject) => {
-        const { length } = changes
-        if (length === 0) return resolve([])
-        push({
-          kind: 'bulk',
-          changes,
-          text: textLength(changes),
-          resolve: (outcomes, from) => resolve(outcomes.slice(from, from + length)),
-          reject,
-        })
-      }),
+      changes.length === 0
+        ? Promise.resolve([])
+        : enqueue('bulk', changes, (outcomes, from) => outcomes.slice(from, from + changes.length)),
     pending: () => pending.single + pending.bulk,
     async drain() {
       isClosed = true

@@ -1,5 +1,6 @@
 import type pg from 'pg'
-import { type Change, type Changes, valuesOf } from '../repositories/statements.ts'
+import { valuesOf } from '../repositories/repositories.ts'
+import type { Change, Changes } from '../repositories/statements.ts'
 import type { ConnectionPool } from './connection.ts'
 import { statements } from './statements.ts'
 

@@ -11,7 +11,7 @@ import {
   toToken,
   toVersion,
 } from '../schema/tables.ts'
-import type { Change, StatementRunner } from './statements.ts'
+import type { Change, Statement, StatementRunner, Value } from './statements.ts'
 import { createWebhookRepositories } from './webhook-repositories.ts'
 
 /** Returns the ports of the domain and of access, on the tables of any database. */
@@ -98,4 +98,9 @@ export function createRepositories(runner: StatementRunner): {
       },
     },
   }
+}
+
+/** Returns the values of a statement's parameters in the order of its placeholders. */
+export function valuesOf({ parameters }: Statement, given?: object): Value[] {
+  return parameters.map(name => (given as Record<string, Value>)[name] as Value)
 }

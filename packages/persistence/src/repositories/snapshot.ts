@@ -1,8 +1,7 @@
 import { DomainError, plantIdMax, plantIdMin } from '@plant-store/domain'
 import { type PlantRow, selectPlants, toPlant } from '../schema/tables.ts'
 import type { ReadTransaction, StoreReader, StoreSnapshot } from '../storage.ts'
-import { createRepositories } from './repositories.ts'
-import { valuesOf } from './statements.ts'
+import { createRepositories, valuesOf } from './repositories.ts'
 
 /** Returns the tokens and webhooks that a transaction sees. Disposal ends it. */
 export function createStoreReader(reading: ReadTransaction): StoreReader {

@@ -126,11 +126,6 @@ function compiled<Name extends string>(
 
 export type Value = bigint | number | string | null
 
-/** Returns the values of a statement's parameters in the order of its placeholders. */
-export function valuesOf({ parameters }: Statement, given?: object): Value[] {
-  return parameters.map(name => (given as Record<string, Value>)[name] as Value)
-}
-
 /** A statement that changes rows, with its values, as plain data that can cross threads. */
 export type Change = readonly [name: keyof Changes, ...values: Value[]]
 

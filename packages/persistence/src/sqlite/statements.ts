@@ -1,17 +1,10 @@
-import { DummyDriver, Kysely, SqliteAdapter, SqliteIntrospector, SqliteQueryCompiler } from 'kysely'
+import { Kysely, SqliteDialect } from 'kysely'
 import { createStatements } from '../repositories/statements.ts'
 import { sqliteDialect } from '../schema/dialect.ts'
 import type { Tables } from '../schema/tables.ts'
 
 /** Kysely only compiles them: better-sqlite3 prepares and runs them. */
 export const statements = createStatements(
-  new Kysely<Tables>({
-    dialect: {
-      createAdapter: () => new SqliteAdapter(),
-      createDriver: () => new DummyDriver(),
-      createIntrospector: db => new SqliteIntrospector(db),
-      createQueryCompiler: () => new SqliteQueryCompiler(),
-    },
-  }),
+  new Kysely<Tables>({ dialect: new SqliteDialect({ database: () => Promise.reject() }) }),
   sqliteDialect,
 )

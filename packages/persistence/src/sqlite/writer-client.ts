@@ -4,8 +4,7 @@ import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
 import { DomainError } from '@plant-store/domain'
 import type { Commit } from '../commit/group-commit.ts'
 import type { Change } from '../repositories/statements.ts'
-import type { WriterQueue } from './collector.ts'
-import type { WriterAnswer, WriterOptions } from './writer.ts'
+import type { WriterAnswer, WriterOptions, WriterQueue } from './writer.ts'
 
 export interface WriterData extends WriterOptions {
   readonly file: string
