@@ -23,6 +23,7 @@ import {
   longRefusedLines,
   pipelinedDescriptions,
   tinyChunksBehindUnread,
+  tinyRequests,
   unfinishedLines,
 } from './unread.ts'
 
@@ -55,6 +56,7 @@ const attacks: Readonly<Record<string, Attack>> = {
   ),
   'spaces in Authorization': spacesInAuthorization,
   'tiny chunks behind answers that are not read': tinyChunksBehindUnread,
+  'tiny requests on many connections': tinyRequests,
   'bodies on many connections': bodiesOnManyConnections,
   'batches of tiny chunks': batchesOf(60, chunks('x', 120_000)),
   'batches of long refused lines': batchesOf(12, longRefusedLines),

@@ -104,7 +104,7 @@ export function flood({ head, piece, status, otherwise = status }: Flood): Attac
     }
     await Promise.all(sockets.map(floodOne))
     connections.assertOnly(status, otherwise)
-    if ((counts.get(status) ?? 0) < sockets.length / 2)
+    if ((counts.get(status) ?? 0) < sockets.length / 4)
       throw new Error(`only ${connections} for ${sockets.length}`)
     return `${figure(Math.round(sent / 2 ** 20))} MiB sent, ${connections}`
   }
@@ -113,7 +113,7 @@ export function flood({ head, piece, status, otherwise = status }: Flood): Attac
 interface Flood {
   readonly head: string
   readonly piece: string
-  /** The answer to at least half of the connections. */
+  /** The answer to at least a quarter of the connections: others are cut while they send, or get the other. */
   readonly status: number
   readonly otherwise?: number
 }
@@ -122,9 +122,11 @@ export async function pipeline(target: Target): Promise<string> {
   using connections = await Connections.open(target.program.url, 20)
   const each = Math.ceil(2_000 * target.scale)
   for (const socket of connections.sockets) socket.write(createRequests(each, target))
-  await until('an answer to each', () => connections.answers >= each * connections.sockets.length, 60_000)
+  // The server closes some, while thousands of requests wait on all of them.
+  const open = () => connections.sockets.filter(({ destroyed }) => !destroyed).length
+  await until('an answer to each', () => connections.answers >= each * open(), 60_000)
   connections.assertOnly(200, 503)
-  return `${connections}`
+  return `${connections}, ${open()} of ${connections.sockets.length} connections left open`
 }
 
 function createRequest(id: bigint): string {

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { figure } from '../part.ts'
 import { Connections } from './connections.ts'
-import { type Attack, authorized } from './target.ts'
+import { type Attack, authorized, healthRequest } from './target.ts'
 
 /** Attacks with bytes that nobody reads yet, and with what the server keeps of them. */
 
@@ -87,6 +87,15 @@ export const endlessBodiesAfterRefusal: Attack = async ({ program }) => {
   }
   await Promise.all(Array.from({ length: 50 }, flood))
   return `${figure(Math.round(sent / 2 ** 20))} MiB sent`
+}
+
+export const tinyRequests: Attack = async ({ program }) => {
+  using connections = (await Connections.open(program.url, 800)).pause()
+  // The server accepts one in each turn of its loop, and must have all of them before the first byte arrives.
+  await sleep(1_500)
+  connections.write(healthRequest.repeat(5_000))
+  await sleep(4_000)
+  return `${figure(connections.sockets.length)} connections`
 }
 
 export const pipelinedDescriptions: Attack = async ({ program }) => {
