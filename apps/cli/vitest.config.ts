@@ -2,7 +2,7 @@ import { mergeConfig } from 'vitest/config'
 import shared, { freshBuild } from '../../tooling/vitest.config.ts'
 
 /** They start no program. */
-const ofParts = ['formats', 'help', 'import-parts', 'shared-parts', 'words'].map(
+const ofParts = ['formats', 'commands-page', 'import-parts', 'shared-parts', 'words'].map(
   name => `test/${name}.test.ts`,
 )
 
