@@ -4,9 +4,8 @@ import { createServer, type ServerLimits, stopListening, stopServer } from '@pla
 import { attachStorage, type SharedStorage, type StoreState } from '@plant-store/persistence'
 import { createBirpc } from 'birpc'
 import type { Config } from '../config.ts'
-import { createCounters } from '../signals/counters.ts'
 import { gatherLog } from '../signals/log.ts'
-import type { Samples } from '../signals/metrics.ts'
+import { createCounters, type Samples } from '../signals/metrics.ts'
 import { openGate } from './gate.ts'
 
 export interface HttpThreadData {
