@@ -52,7 +52,6 @@ test.concurrent('a store without a log is opened once another program, which is 
   const file = join(temporaryFolder(onTestFinished), 'plants.db')
   await (await openStorage({ url: `file:${file}` }))[Symbol.asyncDispose]()
   const other = new Database(file)
-  other.pragma('journal_mode = delete')
 
   const opening = openStorage({ url: `file:${file}` })
   // Its schema has been looked at, and its writer, a thread that is only starting, has not asked for the log.

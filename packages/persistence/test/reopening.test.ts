@@ -1,5 +1,7 @@
-import { join } from 'node:path'
-import { openStorage } from '@plant-store/persistence'
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { inspectStore, openStorage } from '@plant-store/persistence'
+import Database from 'better-sqlite3'
 import { expect, test } from 'vitest'
 import { schemaVersion } from '../src/schema/migrations.ts'
 import { plant, plantId, temporaryFolder } from './store-folder.ts'
@@ -21,6 +23,36 @@ test('opens a store several times at the same moment, also one that is not there
   expect(opened.filter(({ status }) => status === 'rejected')).toEqual([])
   await Promise.all(stores.map((store, n) => store.plants.insert(plant(n))))
   for (const store of stores) expect((await store.plants.page({ limit: 10 })).length).toBe(stores.length)
+})
+
+/** What the header says of the journal, when it is read and when it is written: 2 is a log. */
+const journalOf = (file: string) => [...readFileSync(file).subarray(18, 20)]
+
+test('a closed store has no log, so that it can be read where nothing can be written', async () => {
+  const file = join(temporaryFolder(), 'plants.db')
+  for (const opening of [1, 2]) {
+    await using storage = await openStorage({ url: `file:${file}` })
+    expect(journalOf(file)).toEqual([2, 2])
+    await storage.plants.insert(plant(opening))
+    expect(readdirSync(dirname(file)).sort()).toEqual(['plants.db', 'plants.db-shm', 'plants.db-wal'])
+    await storage[Symbol.asyncDispose]()
+    expect(journalOf(file)).toEqual([1, 1])
+    expect(readdirSync(dirname(file))).toEqual(['plants.db'])
+  }
+  expect((await inspectStore(`file:${file}`)).plants).toBe(2)
+})
+
+test('a store that another process has open keeps its log', async () => {
+  const file = join(temporaryFolder(), 'plants.db')
+  await using storage = await openStorage({ url: `file:${file}` })
+  await storage.plants.insert(plant(1))
+  const other = new Database(file)
+  const count = other.prepare('select count(*) from plants').pluck()
+  expect(count.get()).toBe(1)
+  await storage[Symbol.asyncDispose]()
+  expect(journalOf(file)).toEqual([2, 2])
+  expect(count.get()).toBe(1)
+  other.close()
 })
 
 test.each(Object.entries(subjects))('a store on %s knows whether opening it created it', async (_, make) => {

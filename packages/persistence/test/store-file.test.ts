@@ -41,15 +41,6 @@ describe('a store on a file', () => {
     }
   })
 
-  test('is one file once it is closed, the log taken in', async () => {
-    const folder = temporaryFolder()
-    const storage = await openStorage({ url: `file:${join(folder, 'plants.db')}` })
-    await storage.plants.insert(plant(1))
-    expect(readdirSync(folder).sort()).toEqual(['plants.db', 'plants.db-shm', 'plants.db-wal'])
-    await storage[Symbol.asyncDispose]()
-    expect(readdirSync(folder)).toEqual(['plants.db'])
-  })
-
   test('is made with the folders above it', async () => {
     const folder = temporaryFolder()
     const file = join(folder, 'a', 'b c', 'd', 'plants.db')

@@ -41,6 +41,15 @@ export function openWriterConnection(file: string): Database.Database {
   })
 }
 
+/** Takes the log into the file for good, unless another connection is open: a reader then needs to write nothing. */
+export function takeLog(connection: Database.Database): void {
+  try {
+    connection.pragma('journal_mode = delete')
+  } catch {
+    // The store keeps its log.
+  }
+}
+
 /**
  * Opens a store that may be damaged, takes its log into the file, and keeps other processes out until it is closed.
  *

@@ -3,7 +3,14 @@ import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
 import type Database from 'better-sqlite3'
 import type { Commit } from '../commit/group-commit.ts'
 import type { Change, Statements } from '../repositories/statements.ts'
-import { checkpointAfter, checkpointPages, detailedReasonOf, isBusy, prepareAll } from './connection.ts'
+import {
+  checkpointAfter,
+  checkpointPages,
+  detailedReasonOf,
+  isBusy,
+  prepareAll,
+  takeLog,
+} from './connection.ts'
 
 export interface WriterOptions {
   /** A transaction with this many single changes takes no further batch of them. */
@@ -140,6 +147,7 @@ export function createWriter(
     },
     close() {
       clearInterval(looking)
+      if (!isInOutage && areFilesInPlace()) takeLog(connection)
       connection.close()
       for (const port of ports.keys()) port.close()
     },
