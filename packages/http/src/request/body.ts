@@ -40,6 +40,7 @@ export class Body {
   #bytes = nothing
   #length = 0
   #received = 0
+  #chunks = 0
   #lengthMax = countedBytesMin
   #error: RequestError | undefined
   #isEnded = false
@@ -124,8 +125,8 @@ export class Body {
   #add(chunk: Buffer | string): void {
     // A stream that a hook of the host substituted may yield text.
     const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk
-    this.#received += bytes.length + chunkCost
-    const isLong = this.#received > countedBytesMin
+    this.#received += bytes.length
+    const isLong = this.#received > countedBytesMin || ++this.#chunks > shortChunksMax
     if (isLong) this.#readLater()
     if (this.#isDropped) return
     const length = this.#length + bytes.length
@@ -182,8 +183,8 @@ export class Body {
 
 /** Packets of long bodies in a turn of the event loop. One of tiny chunks takes 30 ms. */
 export const longReadsMax = 2
-/** Each chunk takes Node the time of so many bytes. */
-const chunkCost = 64
+/** Chunks of a body that is not long. A packet may have 10,900. */
+const shortChunksMax = 256
 const waiting: (() => void)[] = []
 
 function inLaterTurn(readOn: () => void): void {
