@@ -4,7 +4,7 @@ import { writeFailure } from '../answer/answer.ts'
 import { RequestError, type RequestErrorCode, toFailure } from '../answer/failures.ts'
 import { requestIdField } from '../context.ts'
 import type { ServerLimits } from '../limits.ts'
-import { bodyOf, longReadsMax, receiveBody } from '../request/body.ts'
+import { bodyOf, lingerTimeoutMs, longReadsMax, receiveBody } from '../request/body.ts'
 import { type RequestLog, requestId } from '../request/log.ts'
 import type { Route } from './cors.ts'
 
@@ -12,9 +12,6 @@ import type { Route } from './cors.ts'
 const waitingMin = 16
 /** On all connections, about 4 kB each. Beyond it, a connection with more than its share is closed: one packet may hold 2,400. */
 const waitingMax = 5_000
-
-/** For a client to read the last answer and close. */
-export const lingerTimeoutMs = 1_000
 
 export interface Connection {
   readonly socket: Socket

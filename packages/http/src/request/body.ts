@@ -233,8 +233,8 @@ export function readJson(bytes: Buffer, what: 'body' | 'line'): unknown {
   }
 }
 
-/** For a client to stop sending, once it is answered. */
-const lingerTimeoutMs = 1_000
+/** For a client to stop sending and to read its last answer. */
+export const lingerTimeoutMs = 1_000
 
 /**
  * Makes an answer that is sent before the body has arrived the last of its connection. Its end waits for the client to

@@ -67,7 +67,7 @@ export function addBatchRoute(app: FastifyInstance, needs: BatchRouteNeeds): voi
 }
 
 function createLinesWith({ store, authenticate, limits }: BatchRouteNeeds, ending: AbortSignal) {
-  const room = createRoom(underWaySizeMax)
+  const underWay = createSemaphore(underWaySizeMax)
 
   return async (request: FastifyRequest<{ Body?: Readable }>) => {
     const announce = readAnnounce(request.raw.url as string)
@@ -77,7 +77,7 @@ function createLinesWith({ store, authenticate, limits }: BatchRouteNeeds, endin
       try {
         return await store.createAll(chunk.plants, { announce })
       } finally {
-        room.leave(chunk.size)
+        underWay.release(chunk.size)
       }
     }
     const count = (chunk: Chunk, outcomes: readonly CreateOutcome[]) => {
@@ -105,7 +105,7 @@ function createLinesWith({ store, authenticate, limits }: BatchRouteNeeds, endin
         )
         request[lineCounts] = counts
         if (isFailed) break
-        await room.enter(chunk.size)
+        await underWay.acquire(chunk.size)
         counted = Promise.all([create(chunk), counted]).then(([outcomes]) => count(chunk, outcomes))
         counted.catch(() => {
           isFailed = true
@@ -121,8 +121,8 @@ function createLinesWith({ store, authenticate, limits }: BatchRouteNeeds, endin
   }
 }
 
-/** Returns a queue that admits in order of arrival what fits, or is alone. */
-function createRoom(sizeMax: number) {
+/** Admits in order of arrival what fits, or is alone. */
+function createSemaphore(sizeMax: number) {
   const waiting: { readonly size: number; readonly admit: () => void }[] = []
   let taken = 0
   const admitAll = () => {
@@ -134,13 +134,13 @@ function createRoom(sizeMax: number) {
     }
   }
   return {
-    async enter(size: number): Promise<void> {
+    async acquire(size: number): Promise<void> {
       const { promise, resolve } = Promise.withResolvers<void>()
       waiting.push({ size, admit: resolve })
       admitAll()
       await promise
     },
-    leave(size: number): void {
+    release(size: number): void {
       taken -= size
       admitAll()
     },

@@ -21,7 +21,7 @@ export function failOtherMethods(
     schema: hidden,
     config: { ...config, allowedMethods: allowed.join(', ') },
     handler: () => {
-      throw new Error('the door must answer this method')
+      throw new Error('`checkRequests` must answer this method')
     },
   })
 }
