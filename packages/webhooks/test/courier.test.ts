@@ -97,6 +97,8 @@ test.each([
       const waitedMs = (times[n + 1] as number) - (times[n] as number)
       expect(waitedMs).toBeGreaterThanOrEqual(delayMs)
       expect(waitedMs).toBeLessThanOrEqual(delayMs * 1.2 + 2 * minuteMs)
+      expect(waits[n]).toBeGreaterThanOrEqual(delayMs)
+      expect(waits[n]).toBeLessThanOrEqual(delayMs * 1.2)
     }
     // Each at another moment than all others that failed with it.
     expect(waits.some((ms, n) => ms !== retryDelaysMs[n] && ms > 0)).toBe(true)
