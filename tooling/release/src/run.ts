@@ -1,4 +1,8 @@
-import { execFileSync } from 'node:child_process'
+import { execFile, execFileSync } from 'node:child_process'
+import { promisify } from 'node:util'
+
+/** Runs a program while others run. Rejects with what it printed if it fails. */
+export const start = promisify(execFile)
 
 /** Returns the standard output of a program. Its standard error is shown. */
 export function run(program: string, ...args: readonly string[]): string {

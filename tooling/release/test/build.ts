@@ -18,19 +18,15 @@ const isInstalled = (program: string) => spawnSync(program, ['--version']).statu
 /** Whether the image can be made and read. */
 export const hasUmoci = isInstalled('umoci')
 
-/** Makes a release. */
-export function buildRelease(out: string, ...options: readonly string[]): void {
-  run(process.execPath, join(import.meta.dirname, '../src/main.ts'), '--out', out, ...options)
-}
-
-/** For `globalSetup`. */
+/** For `globalSetup`: makes a release. */
 export default function setUp(project: TestProject): (() => void) | undefined {
   if (`${process.platform}-${process.arch}` !== platform || !isInstalled('dpkg-query')) {
     project.provide('out', undefined)
     return
   }
   const folder = temporaryFolder()
-  buildRelease(folder.path, ...(hasUmoci ? ['--image'] : []))
+  const program = join(import.meta.dirname, '../src/main.ts')
+  run(process.execPath, program, '--out', folder.path, ...(hasUmoci ? ['--image'] : []))
   const unpacked = join(folder.path, 'unpacked')
   mkdirSync(unpacked)
   const [archive = ''] = globSync('*.tar.gz', { cwd: folder.path })

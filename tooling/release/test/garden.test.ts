@@ -3,9 +3,9 @@ import { join } from 'node:path'
 import { contractCases, createClient, createRecorder, type StoreTokens } from '@plant-store/contract'
 import { launch, until } from '@plant-store/harness'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
-import { install, versionOf } from './install.ts'
+import { versionOf } from './install.ts'
 
-const { folder: nursery, packages } = inject('installed')
+const { folder: oldestFolder, newestFolder } = inject('installed')
 
 /** What a service of others says once it listens (test/garden/garden.ts). */
 interface Garden {
@@ -30,25 +30,17 @@ function reasonOf(title: string): string | undefined {
   return Object.entries(leftToTheService).find(([, cases]) => cases.test(title))?.[0]
 }
 
-describe.each(['fastify-oldest', 'fastify'])('in a service of others with %s', name => {
-  const folder = join(nursery, '..', `garden-${name}`)
+describe.each([
+  ['fastify-oldest', oldestFolder],
+  ['fastify', newestFolder],
+])('in a service of others with %s', (name, folder) => {
   let program: ReturnType<typeof launch>
   let garden: Garden
   let client: ReturnType<typeof createClient>
   let recorder: ReturnType<typeof createRecorder>
 
   beforeAll(async () => {
-    cpSync(join(import.meta.dirname, 'garden'), folder, { recursive: true })
-    const mounted = ['@plant-store/access', '@plant-store/domain', '@plant-store/http', '@plant-store/json']
-    install(
-      folder,
-      packages.filter(each => mounted.includes(each.name)),
-      {
-        fastify: versionOf(name),
-        '@fastify/jwt': versionOf('@fastify/jwt'),
-        '@fastify/swagger': versionOf('@fastify/swagger'),
-      },
-    )
+    cpSync(join(import.meta.dirname, 'garden/garden.ts'), join(folder, 'garden.ts'))
     program = launch([process.execPath, 'garden.ts'], { folder })
     await until('it listens', () => {
       program.assertRunning()

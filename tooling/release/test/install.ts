@@ -1,8 +1,8 @@
-import { cpSync, globSync, readFileSync, writeFileSync } from 'node:fs'
+import { cpSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { temporaryFolder } from '@plant-store/harness'
 import type { TestProject } from 'vitest/node'
-import { pnpmCommand, run, runIn } from '../src/run.ts'
+import { pnpmCommand, run, start } from '../src/run.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -10,11 +10,15 @@ declare module 'vitest' {
   }
 }
 
-/** A project outside the workspace with every published library from its tarball. */
+/** Projects outside the workspace, which npm has installed from tarballs. */
 export interface Installed {
+  /** Has every published library, and the oldest Fastify that is supported. */
   readonly folder: string
+  /** Has what mounts the routes, and the newest Fastify. */
+  readonly newestFolder: string
+  /** Has the program alone. */
+  readonly programFolder: string
   readonly packages: readonly PackedPackage[]
-  /** The program, which is not installed. */
   readonly program: PackedPackage
 }
 
@@ -31,38 +35,47 @@ const dependencies = join(import.meta.dirname, '../node_modules')
 export const versionOf = (name: string): string =>
   JSON.parse(readFileSync(join(dependencies, name, 'package.json'), 'utf8')).version
 
-/** For `globalSetup`: packs what would be published, and installs it with npm into an empty folder. */
-export default function setUp(project: TestProject): () => void {
+/** For `globalSetup`: packs what would be published, and installs it with npm into empty folders. */
+export default async function setUp(project: TestProject): Promise<() => void> {
   const temporary = temporaryFolder()
+  const [folder = '', newestFolder = '', programFolder = ''] = ['service', 'newest', 'program'].map(name => {
+    const path = join(temporary.path, name)
+    mkdirSync(path)
+    return path
+  })
   const packed = packAll(join(temporary.path, 'tarballs'))
   const packages = packed.filter(({ name }) => name !== 'plant-store')
   const program = packed.find(({ name }) => name === 'plant-store') as PackedPackage
-  const folder = join(temporary.path, 'service')
   cpSync(join(import.meta.dirname, 'installed'), folder, { recursive: true })
   const typesOldest = join(dependencies, 'types-node-oldest')
   cpSync(typesOldest, join(folder, 'types-oldest/node'), { recursive: true, dereference: true })
-  install(folder, packages, {
-    // The oldest supported version. No second Fastify may be installed beside it.
-    fastify: versionOf('fastify-oldest'),
-    '@types/node': versionOf('@types/node'),
-    kysely: versionOf('kysely'),
-  })
-  project.provide('installed', { folder, packages, program })
+  const mounting = ['access', 'domain', 'http', 'json'].map(name => `@plant-store/${name}`)
+  const plugins = versionsOf('@fastify/jwt', '@fastify/swagger')
+  await Promise.all([
+    install(folder, packages, {
+      ...plugins,
+      ...versionsOf('@types/node', 'kysely'),
+      fastify: versionOf('fastify-oldest'),
+    }),
+    install(
+      newestFolder,
+      packages.filter(({ name }) => mounting.includes(name)),
+      { ...plugins, ...versionsOf('fastify') },
+    ),
+    install(programFolder, [program]),
+  ])
+  project.provide('installed', { folder, newestFolder, programFolder, packages, program })
   return () => temporary.remove()
 }
+
+const versionsOf = (...names: readonly string[]) =>
+  Object.fromEntries(names.map(name => [name, versionOf(name)]))
 
 function packAll(folder: string): readonly PackedPackage[] {
   // Turbo has built them. Building again would overwrite files that other tests run.
   const pack = ['--config.ignore-scripts=true', 'pack', '--pack-destination', folder]
-  run(
-    ...pnpmCommand,
-    '--dir',
-    workspace,
-    '--recursive',
-    '--filter=./packages/*',
-    '--filter=plant-store',
-    ...pack,
-  )
+  const published = ['--recursive', '--filter=./packages/*', '--filter=plant-store']
+  run(...pnpmCommand, '--dir', workspace, ...published, ...pack)
   return globSync('*.tgz', { cwd: folder }).map(file => {
     const tarball = join(folder, file)
     const name = /^plant-store-([a-z]+)-/.exec(file)?.[1]
@@ -72,12 +85,12 @@ function packAll(folder: string): readonly PackedPackage[] {
   })
 }
 
-/** Installs the packages, and others by version, with npm. */
-export function install(
+/** Installs the packages, and others by version. */
+async function install(
   folder: string,
   packages: readonly PackedPackage[],
-  others: Readonly<Record<string, string>>,
-): void {
+  others: Readonly<Record<string, string>> = {},
+): Promise<void> {
   const tarballs = Object.fromEntries(packages.map(({ name, tarball }) => [name, `file:${tarball}`]))
   const manifest = {
     private: true,
@@ -87,5 +100,6 @@ export function install(
     overrides: Object.fromEntries(packages.map(({ name }) => [name, `$${name}`])),
   }
   writeFileSync(join(folder, 'package.json'), JSON.stringify(manifest))
-  runIn(folder, 'npm', 'install', '--no-audit', '--no-fund', '--prefer-offline', '--loglevel=error')
+  const options = ['--no-audit', '--no-fund', '--prefer-offline', '--loglevel=error']
+  await start('npm', ['install', ...options], { cwd: folder })
 }

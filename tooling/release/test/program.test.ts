@@ -3,17 +3,13 @@ import { join } from 'node:path'
 import { launch, startServer } from '@plant-store/harness'
 import { fetchNode, nodeProgram } from '@plant-store/harness/nodes'
 import { needs, temporaryFolder } from '@plant-store/harness/vitest'
-import { beforeAll, expect, inject, test } from 'vitest'
+import { expect, inject, test } from 'vitest'
 import { run, runIn } from '../src/run.ts'
 import { get, post } from './machine.ts'
 
-/** The packed program, which npm installs. */
-const { program } = inject('installed')
-const folder = join(inject('installed').folder, '../program')
+/** The packed program, as npm installed it. */
+const { program, programFolder: folder } = inject('installed')
 const main = join(folder, 'node_modules/plant-store/dist/main.js')
-beforeAll(() => {
-  run('npm', 'install', '--prefix', folder, '--no-audit', '--no-fund', '--loglevel=error', program.tarball)
-})
 
 test('npm installs three packages, and runs none of their scripts', () => {
   const installed = globSync('node_modules/*/package.json', { cwd: folder }).map(path => {
