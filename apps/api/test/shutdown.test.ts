@@ -134,7 +134,9 @@ test('what is under way is finished, readiness says so, and everyone else is tur
   expect(await idle.answer()).toMatchObject({ status: 200, body: '{"status":"ready"}' })
   const posting = await connectRaw(program.url)
   const post = rawPost(token, '{"id": 1, "name": "slow"}')
-  posting.send(post.slice(0, -10))
+  const [head, body] = post.split('\r\n\r\n')
+  posting.send(`${head}\r\nExpect: 100-continue\r\n\r\n`)
+  expect(await posting.answer()).toMatchObject({ status: 100 })
   const asking = await connectRaw(program.url)
   asking.send('GET /readyz HTTP/1.1\r\nHost: h\r\n')
   // A round trip later the server has seen all of the above.
@@ -155,13 +157,17 @@ test('what is under way is finished, readiness says so, and everyone else is tur
   expect(readiness).toMatchObject({ status: 503 })
   expect(JSON.parse(readiness?.body ?? '')).toMatchObject({ error: 50303 })
   expect(readiness?.headers.get('connection')).toBe('close')
-  posting.send(post.slice(-10))
+  posting.send(`${body}`)
   const created = await posting.answer()
   expect(created).toMatchObject({ status: 200, body: '{"name":"slow"}' })
   expect(created?.headers.get('connection')).toBe('close')
   expect(await asking.answer()).toBeUndefined()
   expect(await posting.answer()).toBeUndefined()
   expect(await ended).toEqual(endedWell)
+  expect(program.output()).toMatch(/"msg":"stopped"\}\n$/)
+  expect(program.errors()).toBe('')
+  await using storage = await openStorage({ url: database.url })
+  expect((await storage.plants.find(parsePlantId(1n)))?.plant).toEqual({ id: 1n, name: 'slow' })
 })
 
 test('of requests sent one behind the other, the answer that says that it is the last is', async () => {
@@ -182,7 +188,7 @@ test('of requests sent one behind the other, the answer that says that it is the
 
 test('a request that never arrives whole does not keep it for longer than allowed, and counts for nothing', async () => {
   await using database = await prepareDatabase()
-  await using program = await start(database, { SHUTDOWN_TIMEOUT: '6s' })
+  await using program = await start(database, { SHUTDOWN_TIMEOUT: '3s' })
   const halves = ['GET /readyz HTT', rawPost(token, '{"id": 1, "name": "half"}').slice(0, -1)]
   const clients = await Promise.all(
     halves.map(async half => {
