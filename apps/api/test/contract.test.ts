@@ -52,8 +52,9 @@ test('it runs on the Node that it ships with', () => {
 for (const { clause, name, run } of contractCases) test(`${clause}: ${name}`, () => run(client), timeoutMs)
 
 describe('below a path, and with little patience', () => {
+  // At once, as they wait.
   for (const { clause, name, run } of timeoutCases)
-    test(`${clause}: ${name}`, () => run(hurriedClient), timeoutMs)
+    test.concurrent(`${clause}: ${name}`, () => run(hurriedClient), timeoutMs)
 
   for (const { clause, name, run } of contractCases.filter(each =>
     /^(GET|HEAD|PUT|DELETE|the served) /.test(each.clause),

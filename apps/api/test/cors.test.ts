@@ -1,5 +1,5 @@
-import { startServer } from '@plant-store/harness'
-import { expect, test } from 'vitest'
+import { type Server, startServer } from '@plant-store/harness'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { connectRaw } from './raw-client.ts'
 
 const token = 'given-by-configuration'
@@ -11,6 +11,12 @@ const preflight = {
   'access-control-request-method': 'POST',
   'access-control-request-headers': 'authorization,content-type',
 }
+
+let program: Server
+beforeAll(async () => {
+  program = await start({ CORS_ORIGINS: 'https://plants.example, http://localhost:8080', BODY_LIMIT: '1KiB' })
+})
+afterAll(() => program[Symbol.asyncDispose]())
 
 test('nobody is let in unless the configuration says so', async () => {
   await using program = await start({})
@@ -25,7 +31,6 @@ test('nobody is let in unless the configuration says so', async () => {
 })
 
 test('only who is named is let in, and needs a token all the same', async () => {
-  await using program = await start({ CORS_ORIGINS: 'https://plants.example, http://localhost:8080' })
   const ask = (method: string, path: string, headers: Record<string, string>) =>
     fetch(`${program.url}${path}`, { method, headers })
   for (const origin of ['https://plants.example', 'http://localhost:8080']) {
@@ -65,7 +70,6 @@ test('only who is named is let in, and needs a token all the same', async () => 
 })
 
 test('a page may read every answer to a request, whatever refused it', async () => {
-  await using program = await start({ CORS_ORIGINS: 'https://plants.example', BODY_LIMIT: '1KiB' })
   const { host } = new URL(program.url)
   const fields = `origin: https://plants.example\r\nauthorization: Bearer ${token}\r\n`
   const post = `POST /plants HTTP/1.1\r\nhost: ${host}\r\n${fields}content-type: application/json\r\n`

@@ -7,9 +7,9 @@ import { temporaryFolder } from '@plant-store/harness/vitest'
 import { expect, onTestFinished, test } from 'vitest'
 import { journalLines, openLog } from '../src/signals/log.ts'
 import { prettyLines } from '../src/signals/pretty-log.ts'
+import { connectRaw } from './raw-client.ts'
 
 const token = 'given-by-configuration'
-const headers = { authorization: `Bearer ${token}` }
 
 /** Starts our server, whose log nobody reads here, and waits until it serves. */
 async function serveUnread(redirection: string): Promise<Program & { url: string }> {
@@ -29,8 +29,12 @@ async function serveUnread(redirection: string): Promise<Program & { url: string
 }
 
 async function ask(url: string, count: number): Promise<void> {
-  for (let asked = 0; asked < count; asked += 100)
-    await Promise.all(Array.from({ length: 100 }, () => fetch(`${url}/plants/1`, { headers })))
+  const client = await connectRaw(url)
+  for (let asked = 0; asked < count; asked++) {
+    client.send('GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n')
+    expect(await client.answer()).toMatchObject({ status: 200 })
+  }
+  client.socket.destroy()
 }
 
 test.each([
