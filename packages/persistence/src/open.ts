@@ -24,7 +24,7 @@ export interface StorageOptions extends Partial<GroupCommitLimits>, StorageObser
   readonly url: string
   /** PostgreSQL: after this time any operation is `store-unavailable`. */
   readonly timeoutMs?: number
-  /** SQLite: after this time a change that waits for the lock of another process is `store-unavailable`. */
+  /** SQLite: how long an opening or a change waits for the lock of another process. Then it fails. */
   readonly lockTimeoutMs?: number
   /** PostgreSQL: connections for reading. Changes use one more. */
   readonly readConnectionsMax?: number

@@ -8,8 +8,8 @@ import { describe, expect, test } from 'vitest'
 import { detailedReasonOf, openWriterConnection, reasonOf } from '../src/sqlite/connection.ts'
 import { plant, plantId, snapshot, temporaryFolder } from './store-folder.ts'
 
-async function refusal(url: string): Promise<string> {
-  const { message } = await openStorage({ url }).then(
+async function refusal(url: string, lockTimeoutMs?: number): Promise<string> {
+  const { message } = await openStorage({ url, ...(lockTimeoutMs && { lockTimeoutMs }) }).then(
     () => Promise.reject(new Error('it was opened')),
     (error: Error) => error,
   )
@@ -124,21 +124,6 @@ describe('a URL of a store', () => {
 })
 
 describe('what is no store of ours is refused in one line, and left as it was:', () => {
-  test('a store of a newer version', async () => {
-    const folder = temporaryFolder()
-    const file = join(folder, 'plants.db')
-    await (await openStorage({ url: `file:${file}` }))[Symbol.asyncDispose]()
-    const database = new Database(file)
-    database.prepare('update schema_version set version = 1000').run()
-    database.close()
-    const before = snapshot(folder)
-
-    expect(await refusal(`file:${file}`)).toMatch(
-      /^the store .*plants\.db cannot be opened: it has schema version 1000, but this release knows only versions up to \d+: run a newer one$/,
-    )
-    expect(snapshot(folder)).toEqual(before)
-  })
-
   test('a file that is no database', async () => {
     const folder = temporaryFolder()
     writeFileSync(join(folder, 'notes.txt'), 'Water the plants.\n'.repeat(1000))
@@ -217,34 +202,34 @@ test('a store that another program keeps locked is not opened, and one line says
   await (await openStorage({ url: `file:${file}` }))[Symbol.asyncDispose]()
   const other = new Database(file)
   other.exec('begin immediate')
-  expect(await refusal(`file:${file}`)).toMatch(/^the store .* cannot be opened: [^\n]*locked[^\n]*$/)
+  expect(await refusal(`file:${file}`, 100)).toMatch(/^the store .* cannot be opened: [^\n]*locked[^\n]*$/)
   other.close()
   await (await openStorage({ url: `file:${file}` }))[Symbol.asyncDispose]()
-}, 20_000)
+})
 
-test('the writer abandons a store that stays locked for five seconds, and refuses another file at once', () => {
+test('the writer abandons a store that stays locked for long, and refuses another file at once', () => {
   const file = join(temporaryFolder(), 'plants.db')
   const other = new Database(file)
   other.exec('create table t (a); begin immediate')
   const begun = performance.now()
-  expect(() => openWriterConnection(file)).toThrow(/locked/)
-  expect(performance.now() - begun).toBeGreaterThan(5_000)
+  expect(() => openWriterConnection(file, 200)).toThrow(/locked/)
+  expect(performance.now() - begun).toBeGreaterThan(200)
   other.close()
 
   writeFileSync(`${file}.txt`, 'Water the plants.\n'.repeat(1000))
   const begunAgain = performance.now()
-  expect(() => openWriterConnection(`${file}.txt`)).toThrow(/not a database/)
-  expect(performance.now() - begunAgain).toBeLessThan(5_000)
-}, 30_000)
+  expect(() => openWriterConnection(`${file}.txt`, 60_000)).toThrow(/not a database/)
+  expect(performance.now() - begunAgain).toBeLessThan(50_000)
+})
 
 test('the log is copied into the store at 32 MiB, and one that grew past 64 MiB is cut back', () => {
   const MiB = 2 ** 20
   const file = join(temporaryFolder(), 'plants.db')
   const logBytes = () => statSync(`${file}-wal`).size
-  const writer = openWriterConnection(file)
+  const writer = openWriterConnection(file, 4_000)
   const settings = ['synchronous', 'fullfsync', 'cache_size', 'busy_timeout']
   const set = settings.map(setting => writer.pragma(setting, { simple: true }))
-  expect(set).toEqual([2n, 1n, -16384n, 5_000n])
+  expect(set).toEqual([2n, 1n, -16384n, 4_000n])
   writer.exec('create table texts (text text)')
   const write = writer.prepare('insert into texts values (zeroblob(?))')
   for (let n = 0; n < 100; n++) write.run(MiB)

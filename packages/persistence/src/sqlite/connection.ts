@@ -4,7 +4,7 @@ import { fileReason } from '../files/file-reason.ts'
 import type { Statement } from '../repositories/statements.ts'
 import { StoreDamagedError, StoreInUseError } from '../storage.ts'
 
-/** How long a connection waits for another's lock. */
+/** How long a connection waits for another's lock by default. */
 const busyTimeoutMs = 5_000
 
 export function openConnection(file: string, options: Database.Options = {}): Database.Database {
@@ -25,9 +25,9 @@ export function prepareAll<Name extends string>(
 }
 
 /** Opens a connection whose every commit is fsynced. */
-export function openWriterConnection(file: string): Database.Database {
-  return closeOnError(openConnection(file), connection => {
-    waitForLock(() => connection.pragma('journal_mode = WAL'))
+export function openWriterConnection(file: string, timeout: number): Database.Database {
+  return closeOnError(openConnection(file, { timeout }), connection => {
+    waitForLock(timeout, () => connection.pragma('journal_mode = WAL'))
     // After WAL, which sets NORMAL: a commit would not be fsynced.
     connection.pragma('synchronous = FULL')
     // Otherwise macOS reports an fsync as done before the data is on disk.
@@ -120,8 +120,8 @@ export function closeOnError<Result>(
 const retryEveryMs = 10
 
 /** SQLite does not wait for a lock if a reading transaction must become a writing one. */
-function waitForLock(act: () => void): void {
-  const until = performance.now() + busyTimeoutMs
+function waitForLock(timeoutMs: number, act: () => void): void {
+  const until = performance.now() + timeoutMs
   for (;;) {
     try {
       act()

@@ -28,7 +28,7 @@ async function openSqlite(
   file: string,
   { limits, lockTimeoutMs, ...observer }: EngineOptions,
 ): Promise<ShareableStorage> {
-  const versionBefore = await migrateSqlite(file)
+  const versionBefore = await migrateSqlite(file, lockTimeoutMs)
   await using opening = new AsyncDisposableStack()
   // Closed last: only a connection that may write checkpoints the log and removes it.
   const { batchRowsMax } = limits

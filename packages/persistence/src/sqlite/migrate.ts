@@ -16,18 +16,18 @@ let lastTurn: Promise<unknown> = Promise.resolve()
  *
  * @throws Error if the file is not a store, or a newer one; it is then unchanged
  */
-export async function migrateSqlite(file: string): Promise<number | undefined> {
+export async function migrateSqlite(file: string, lockTimeoutMs: number): Promise<number | undefined> {
   createFolder(dirname(resolve(file)))
   closeSync(openSync(file, 'a', privateMode))
-  const turn = lastTurn.then(() => migrateOnce(file))
+  const turn = lastTurn.then(() => migrateOnce(file, lockTimeoutMs))
   lastTurn = turn.catch(() => {})
   const found = await turn
   hideFromOthers(file)
   return found
 }
 
-async function migrateOnce(file: string): Promise<number | undefined> {
-  const connection = openConnection(file)
+async function migrateOnce(file: string, timeout: number): Promise<number | undefined> {
+  const connection = openConnection(file, { timeout })
   try {
     // SQLite would take such a file for an empty one, and overwrite it.
     if (statSync(file).size === 1) throw new Database.SqliteError('file is not a database', 'SQLITE_NOTADB')

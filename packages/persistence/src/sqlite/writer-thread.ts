@@ -5,10 +5,9 @@ import type { WriterCommand, WriterData } from './writer-client.ts'
 
 const owner = parentPort as MessagePort
 const { file, lockTimeoutMs, ...options } = workerData as WriterData
-const writer = closeOnError(openWriterConnection(file), connection => {
-  connection.pragma(`busy_timeout = ${lockTimeoutMs}`)
-  return createWriter(connection, options)
-})
+const writer = closeOnError(openWriterConnection(file, lockTimeoutMs), connection =>
+  createWriter(connection, options),
+)
 
 owner.on('message', (command: WriterCommand) => {
   if (command !== 'close') return writer.connect(command.connect, command.queue)
