@@ -1,30 +1,32 @@
-import { join } from 'node:path'
 import { plantRepositoryContract } from '@plant-store/domain/testing'
-import { openStorage } from '@plant-store/persistence'
-import { describe, expect, test } from 'vitest'
-import { plant, plantId, temporaryFolder } from './store-folder.ts'
+import { attachStorage, openStorage, type Storage } from '@plant-store/persistence'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { plant, plantId } from './store-folder.ts'
+import { type Subject, subjects } from './store-subjects.ts'
 import { tokenRepositoryContract } from './token-repository-contract.ts'
 
-const url = () => `file:${join(temporaryFolder(), 'plants.db')}`
-
-describe('SQLite keeps the contract', () => {
-  test.each(plantRepositoryContract)('plants: $name', async ({ run }) => {
-    await using storage = await openStorage({ url: url() })
-    await run(storage.plants)
+// A thread that joins has what the one that opens has, which joins too.
+describe.each(['SQLite', 'PostgreSQL'] as const)('%s keeps the contract', name => {
+  const stack = new AsyncDisposableStack()
+  let store: Subject
+  let storage: Storage
+  beforeAll(async () => {
+    store = stack.use(await subjects[name]())
+    const opened = stack.use(await openStorage({ url: store.url }))
+    storage = stack.use(await attachStorage(opened.share()))
   })
-
-  test.each(tokenRepositoryContract)('tokens: $name', async ({ run }) => {
-    await using storage = await openStorage({ url: url() })
-    await run(storage.tokens)
+  beforeEach(async () => {
+    for (const table of ['plants', 'access_tokens']) await store.ask(`delete from ${table} returning 1`)
   })
+  afterAll(() => stack.disposeAsync())
 
-  test('a store that is open can be used', async () => {
-    await using storage = await openStorage({ url: url() })
-    await storage.check()
-  })
+  test.each(plantRepositoryContract)('plants: $name', ({ run }) => run(storage.plants))
+
+  test.each(tokenRepositoryContract)('tokens: $name', ({ run }) => run(storage.tokens))
+
+  test('a store that is open can be used', () => storage.check())
 
   test('a plant and a token take no notice of each other', async () => {
-    await using storage = await openStorage({ url: url() })
     const token = { name: '1', scopes: ['plants:read'], createdAt: new Date(0) } as const
     const hash = 'a'.repeat(64) as never
     await Promise.all([storage.plants.insert(plant(1)), storage.tokens.insert(token, hash)])

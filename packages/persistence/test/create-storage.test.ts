@@ -93,28 +93,34 @@ test('what fails in the database is an outage with its cause, and an error of th
   await full[Symbol.asyncDispose]()
 })
 
-test('an outage lasts until the database can be checked', async () => {
+test.each([
+  ['checked', 'check'],
+  ['written', 'runTransaction'],
+] as const)('an outage lasts until the database can be %s', async (_, part) => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   onTestFinished(() => void vi.useRealTimers())
   const states: boolean[] = []
-  const works = Promise.withResolvers<void>()
-  const onStateChange = ({ ready }: StoreState) => {
-    states.push(ready)
-    if (ready) works.resolve()
-  }
   let isBroken = true
-  const check = async () => {
+  const failing = async (batch: readonly unknown[] = []) => {
     if (isBroken) throw new Error('the disk fails')
+    return batch.map(() => 1)
   }
-  const storage = createStorage({ ...database, check }, { onStateChange })
-  await expect(storage.check()).rejects.toThrow()
-  await vi.advanceTimersByTimeAsync(10_000)
+  const onStateChange = ({ ready }: StoreState) => void states.push(ready)
+  await using storage = createStorage({ ...database, [part]: failing }, { onStateChange })
+  const ask = () => (part === 'check' ? storage.check() : storage.plants.remove(plantId(1)))
+  const pass = async (seconds: number) => {
+    for (let second = 0; second < seconds; second++) {
+      await vi.advanceTimersByTimeAsync(1_000)
+      // The probe is a change too, which waits for its turn of the event loop.
+      for (let turn = 0; turn < 3; turn++) await nextTurn()
+    }
+  }
+  await expect(ask()).rejects.toThrow()
+  await pass(10)
   expect(states).toEqual([false])
   isBroken = false
-  await vi.advanceTimersByTimeAsync(1_000)
-  await works.promise
+  await pass(1)
   expect(states).toEqual([false, true])
-  await storage[Symbol.asyncDispose]()
 })
 
 test('a page ends with the row that reaches its size', () => {

@@ -1,7 +1,6 @@
 import { openStorage, type Storage } from '@plant-store/persistence'
 import type { Claim, WebhookId } from '@plant-store/webhooks'
-import Database from 'better-sqlite3'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { statements as postgresStatements } from '../src/postgres/statements.ts'
 import type { Change, Value } from '../src/repositories/statements.ts'
 import { createWebhookRepositories } from '../src/repositories/webhook-repositories.ts'
@@ -17,232 +16,225 @@ async function announced({ outbox, webhooks }: Storage): Promise<string[]> {
   return log.map(({ event }) => `${event.plant.id} ${event.plant.name}`)
 }
 
-describe.each(Object.entries(subjects).filter(([name]) => name !== 'SQLite with a log'))(
-  'on %s',
-  (name, make) => {
-    let store: Subject
-    let storage: Storage
-    beforeEach(async () => {
-      store = await make()
-      storage = await openStorage({ url: store.url })
-    })
-    afterEach(async () => {
-      await storage[Symbol.asyncDispose]()
-      await store[Symbol.asyncDispose]()
-    })
+describe.each(['SQLite', 'PostgreSQL'] as const)('on %s', name => {
+  const stack = new AsyncDisposableStack()
+  let store: Subject
+  let storage: Storage
+  beforeAll(async () => {
+    store = stack.use(await subjects[name]())
+    storage = stack.use(await openStorage({ url: store.url }))
+  })
+  beforeEach(async () => {
+    for (const table of ['outbox', 'webhooks', 'plants']) await store.ask(`delete from ${table} returning 1`)
+  })
+  afterAll(() => stack.disposeAsync())
 
-    test.each(outboxContract)('the outbox $name', ({ run }) =>
-      run({ ...storage, add: storage.plants.insert }),
-    )
+  test.each(outboxContract)('the outbox $name', ({ run }) => run({ ...storage, add: storage.plants.insert }))
 
-    test('a plant is announced however it is added, and not when it is replaced or refused', async () => {
-      await addWebhook(storage)
-      const { plants } = storage
-      await plants.insert(plant(1, 'insert'))
-      await plants.insert(plant(1, 'taken'))
-      await plants.insertAll?.([plant(2, 'insertAll'), plant(1, 'taken'), plant(2, 'taken')])
-      await plants.save(plant(3, 'save'))
-      const version = await plants.save(plant(3, 'replaced'))
-      await plants.saveIf(plant(4, 'saveIf'), undefined)
-      await plants.saveIf(plant(4, 'taken'), undefined)
-      await plants.saveIf(plant(3, 'replaced'), version)
-      await plants.saveIf(plant(4, 'of another version'), version)
-      await plants.remove(plantId(4))
-      await plants.save(plant(4, 'once more'))
-      await plants.saveAll?.([
-        plant(6, 'saveAll'),
-        plant(1, 'replaced'),
-        plant(3, 'replaced'),
-        plant(6, 'again'),
-      ])
-      expect(await announced(storage)).toEqual([
-        '1 insert',
-        '2 insertAll',
-        '3 save',
-        '4 saveIf',
-        '4 once more',
-        '6 saveAll',
-      ])
-    })
+  test('a plant is announced however it is added, and not when it is replaced or refused', async () => {
+    await addWebhook(storage)
+    const { plants } = storage
+    await plants.insert(plant(1, 'insert'))
+    await plants.insert(plant(1, 'taken'))
+    await plants.insertAll?.([plant(2, 'insertAll'), plant(1, 'taken'), plant(2, 'taken')])
+    await plants.save(plant(3, 'save'))
+    const version = await plants.save(plant(3, 'replaced'))
+    await plants.saveIf(plant(4, 'saveIf'), undefined)
+    await plants.saveIf(plant(4, 'taken'), undefined)
+    await plants.saveIf(plant(3, 'replaced'), version)
+    await plants.saveIf(plant(4, 'of another version'), version)
+    await plants.remove(plantId(4))
+    await plants.save(plant(4, 'once more'))
+    await plants.saveAll?.([
+      plant(6, 'saveAll'),
+      plant(1, 'replaced'),
+      plant(3, 'replaced'),
+      plant(6, 'again'),
+    ])
+    expect(await announced(storage)).toEqual([
+      '1 insert',
+      '2 insertAll',
+      '3 save',
+      '4 saveIf',
+      '4 once more',
+      '6 saveAll',
+    ])
+  })
 
-    test('the first webhook hears of plants that a store which was open before adds', async () => {
-      const { plants } = storage
-      await plants.insert(plant(1, 'before'))
-      {
-        await using other = await openStorage({ url: store.url })
-        await addWebhook(other)
-      }
-      await plants.insert(plant(2, 'insert'))
-      await plants.insertAll?.([plant(3, 'insertAll')])
-      await plants.save(plant(4, 'save'))
-      expect(await announced(storage)).toEqual(['2 insert', '3 insertAll', '4 save'])
-    })
+  test('the first webhook hears of plants that a store which was open before adds', async () => {
+    await using own = await subjects[name]()
+    await using storage = await openStorage({ url: own.url })
+    const { plants } = storage
+    await plants.insert(plant(1, 'before'))
+    {
+      await using other = await openStorage({ url: own.url })
+      await addWebhook(other)
+    }
+    await plants.insert(plant(2, 'insert'))
+    await plants.insertAll?.([plant(3, 'insertAll')])
+    await plants.save(plant(4, 'save'))
+    expect(await announced(storage)).toEqual(['2 insert', '3 insertAll', '4 save'])
+  })
 
-    test('the event has the version of the plant as it was added', async () => {
-      await addWebhook(storage)
-      const before = Date.now()
-      await storage.plants.insert(plant(1))
-      const version = (await storage.plants.find(plantId(1)))?.version
-      const [delivery] = await storage.outbox.log('webhook' as WebhookId, 1)
-      expect(delivery?.event).toMatchObject({ plant: plant(1), version })
-      expect(Math.abs(Number(delivery?.event.addedAt) - before)).toBeLessThan(60_000)
-    })
+  test('the event has the version of the plant as it was added', async () => {
+    await addWebhook(storage)
+    const before = Date.now()
+    await storage.plants.insert(plant(1))
+    const version = (await storage.plants.find(plantId(1)))?.version
+    const [delivery] = await storage.outbox.log('webhook' as WebhookId, 1)
+    expect(delivery?.event).toMatchObject({ plant: plant(1), version })
+    expect(Math.abs(Number(delivery?.event.addedAt) - before)).toBeLessThan(60_000)
+  })
 
-    test('a webhook is retried and removed with all that waits for it, however much, or with nothing', async () => {
-      const [many, none] = ['many', 'none'].map(each => each as WebhookId) as [WebhookId, WebhookId]
-      await addWebhook(storage, many)
-      const count = 4_100
-      await storage.plants.insertAll?.(Array.from({ length: count }, (_, n) => plant(n)))
-      await addWebhook(storage, none)
-      await store.ask('update outbox set next_at = null, attempts = 1 returning 1')
-      expect(await storage.webhooks.retry(many)).toBe(true)
-      const waiting = async () =>
-        Object.fromEntries((await storage.outbox.figures()).map(each => [each.webhook, each.waiting]))
-      expect(await waiting()).toEqual({ many: count, none: 0 })
-      const ofNone = (await storage.outbox.figures()).find(({ webhook }) => webhook === none)
-      expect(ofNone).toEqual({ webhook: none, isFull: false, missed: 0, waiting: 0, givenUp: 0 })
-      expect(await storage.webhooks.remove(none)).toBe(true)
-      expect(await waiting()).toEqual({ many: count })
-      expect(await storage.webhooks.remove(many)).toBe(true)
-      expect(await waiting()).toEqual({})
-      expect(await store.ask('select position from outbox limit 1')).toEqual([])
-    })
+  test('a webhook is retried and removed with all that waits for it, however much, or with nothing', async () => {
+    const [many, none] = ['many', 'none'].map(each => each as WebhookId) as [WebhookId, WebhookId]
+    await addWebhook(storage, many)
+    const count = 4_100
+    await storage.plants.insertAll?.(Array.from({ length: count }, (_, n) => plant(n)))
+    await addWebhook(storage, none)
+    await store.ask('update outbox set next_at = null, attempts = 1 returning 1')
+    expect(await storage.webhooks.retry(many)).toBe(true)
+    const waiting = async () =>
+      Object.fromEntries((await storage.outbox.figures()).map(each => [each.webhook, each.waiting]))
+    expect(await waiting()).toEqual({ many: count, none: 0 })
+    const ofNone = (await storage.outbox.figures()).find(({ webhook }) => webhook === none)
+    expect(ofNone).toEqual({ webhook: none, isFull: false, missed: 0, waiting: 0, givenUp: 0 })
+    expect(await storage.webhooks.remove(none)).toBe(true)
+    expect(await waiting()).toEqual({ many: count })
+    expect(await storage.webhooks.remove(many)).toBe(true)
+    expect(await waiting()).toEqual({})
+    expect(await store.ask('select position from outbox limit 1')).toEqual([])
+  })
 
-    test('what is added in silence is not announced, and all that is added beside it is', async () => {
-      await addWebhook(storage)
-      const { plants } = storage
-      const silent = { announce: false }
-      const outcomes = await Promise.all([
-        plants.insertAll?.([plant(1), plant(2)]),
-        plants.insertAll?.([plant(3), plant(1), plant(4)], silent),
-        plants.insert(plant(5)),
-        plants.insertAll?.([plant(6), plant(3)], silent),
-        plants.save(plant(7)),
-        plants.insertAll?.([], silent),
-        plants.insertAll?.([plant(8)], { announce: true }),
-      ])
-      expect(outcomes[1]).toEqual(['inserted', 'id-taken', 'inserted'])
-      expect(outcomes[3]).toEqual(['inserted', 'id-taken'])
-      expect(outcomes[5]).toEqual([])
-      await plants.remove(plantId(1))
-      expect(await plants.insertAll?.([plant(1)], silent)).toEqual(['inserted'])
-      await plants.saveAll?.([plant(10), plant(3), plant(10)], silent)
-      await plants.saveAll?.([plant(11)])
-      await plants.insert(plant(13))
-      const ids = (await announced(storage)).map(each => Number(each.split(' ')[0]))
-      // PostgreSQL makes changes of one kind together.
-      expect(ids.sort((a, b) => a - b)).toEqual([1, 2, 5, 7, 8, 11, 13])
-      expect(await store.ask('select * from silence')).toEqual([])
-    })
+  test('what is added in silence is not announced, and all that is added beside it is', async () => {
+    await addWebhook(storage)
+    const { plants } = storage
+    const silent = { announce: false }
+    const outcomes = await Promise.all([
+      plants.insertAll?.([plant(1), plant(2)]),
+      plants.insertAll?.([plant(3), plant(1), plant(4)], silent),
+      plants.insert(plant(5)),
+      plants.insertAll?.([plant(6), plant(3)], silent),
+      plants.save(plant(7)),
+      plants.insertAll?.([], silent),
+      plants.insertAll?.([plant(8)], { announce: true }),
+    ])
+    expect(outcomes[1]).toEqual(['inserted', 'id-taken', 'inserted'])
+    expect(outcomes[3]).toEqual(['inserted', 'id-taken'])
+    expect(outcomes[5]).toEqual([])
+    await plants.remove(plantId(1))
+    expect(await plants.insertAll?.([plant(1)], silent)).toEqual(['inserted'])
+    await plants.saveAll?.([plant(10), plant(3), plant(10)], silent)
+    await plants.saveAll?.([plant(11)])
+    await plants.insert(plant(13))
+    const ids = (await announced(storage)).map(each => Number(each.split(' ')[0]))
+    // PostgreSQL makes changes of one kind together.
+    expect(ids.sort((a, b) => a - b)).toEqual([1, 2, 5, 7, 8, 11, 13])
+    expect(await store.ask('select * from silence')).toEqual([])
+  })
 
-    test('a silence ends with a transaction that fails in its middle', async () => {
-      await addWebhook(storage)
-      // Stands for whatever can stop a transaction: the database refuses this plant.
-      const trigger = `create trigger refuse before insert on plants when new.id = 2 begin select raise(abort, 'no'); end`
-      if (name === 'SQLite') new Database(store.url.replace('file:', '')).exec(trigger).close()
-      else await store.run('alter table plants add constraint refuse check (id <> 2)')
-      const { plants } = storage
-      await expect(plants.insertAll?.([plant(1), plant(2)], { announce: false })).rejects.toThrow()
-      await expect(plants.saveAll?.([plant(1), plant(2)], { announce: false })).rejects.toThrow()
-      await plants.insert(plant(4))
-      expect(await announced(storage)).toEqual(['4 plant 4'])
-    })
+  test('a silence ends with a transaction that fails in its middle', async () => {
+    await using own = await subjects[name]()
+    await using storage = await openStorage({ url: own.url })
+    await addWebhook(storage)
+    // Stands for whatever can stop a transaction: the database refuses this plant.
+    const trigger = `create trigger refuse before insert on plants when new.id = 2 begin select raise(abort, 'no'); end`
+    const constraint = 'alter table plants add constraint refuse check (id <> 2)'
+    await own.run(name === 'SQLite' ? trigger : constraint)
+    const { plants } = storage
+    await expect(plants.insertAll?.([plant(1), plant(2)], { announce: false })).rejects.toThrow()
+    await expect(plants.saveAll?.([plant(1), plant(2)], { announce: false })).rejects.toThrow()
+    await plants.insert(plant(4))
+    expect(await announced(storage)).toEqual(['4 plant 4'])
+  })
 
-    test('a clock that is set back silences no webhook, and holds back nothing that failed', async () => {
-      await addWebhook(storage)
-      for (const n of [1, 2, 3]) await storage.plants.insert(plant(n))
-      const limits = { leaseMs: 60_000, rowsMax: 10, textBytesMax: 1_000 }
-      const claimed = async () => {
-        const claim = await storage.outbox.claim(limits)
-        return (
-          claim && {
-            claim,
-            plants: claim.deliveries.map(({ event, attempts }) => [event.plant.id, attempts]),
-          }
-        )
-      }
-      // As if the clock had been a day ahead until now.
-      const setBack = async () => {
-        const ahead = ['leased_at', 'leased_until', 'next_claim_at'].map(
-          each => `${each} = ${each} + 86400000`,
-        )
-        await store.ask(`update webhooks set ${ahead.join()} returning 1`)
-        await store.ask('update outbox set next_at = next_at + 86400000 where next_at > 0 returning 1')
-      }
-      const { claim } = (await claimed()) ?? {}
-      const [first, second] = claim?.deliveries ?? []
-      const failed = {
-        id: second?.id as bigint,
-        reason: 'answered 500',
-        retryInMs: 3_600_000,
-        claimInMs: 300_000,
-      }
-      await storage.outbox.settle(claim as Claim, { delivered: [first?.id as bigint], failed })
-      expect(await claimed()).toBeUndefined()
-      await setBack()
-      expect((await claimed())?.plants).toEqual([
-        [2n, 1],
-        [3n, 0],
-      ])
-      // A lease that nobody returned.
-      expect(await claimed()).toBeUndefined()
-      await setBack()
-      expect((await claimed())?.plants).toEqual([
-        [2n, 1],
-        [3n, 0],
-      ])
-      expect(await claimed()).toBeUndefined()
-    })
-
-    test('several processes share the webhooks, and never have one at the same time', async () => {
-      await using other = await openStorage({ url: store.url })
-      const names = ['a', 'b', 'c']
-      for (const each of names) await addWebhook(storage, each)
-      const leased = new Set<string>()
-      const delivered: string[] = []
-      const deliver = async ({ outbox, plants }: Storage, from: number) => {
-        for (let n = 0; n < 60; n++) {
-          await plants.insert(plant(from + n))
-          const claim = await outbox.claim({ leaseMs: 60_000, rowsMax: 5, textBytesMax: 1_000 })
-          if (claim === undefined) continue
-          const { webhook, deliveries } = claim
-          expect(leased).not.toContain(webhook.id)
-          leased.add(webhook.id)
-          delivered.push(...deliveries.map(({ event }) => `${webhook.id} ${event.plant.id}`))
-          // Others are to try in between.
-          await storage.webhooks.list()
-          leased.delete(webhook.id)
-          await outbox.settle(claim, { delivered: deliveries.map(({ id }) => id) })
+  test('a clock that is set back silences no webhook, and holds back nothing that failed', async () => {
+    await addWebhook(storage)
+    for (const n of [1, 2, 3]) await storage.plants.insert(plant(n))
+    const limits = { leaseMs: 60_000, rowsMax: 10, textBytesMax: 1_000 }
+    const claimed = async () => {
+      const claim = await storage.outbox.claim(limits)
+      return (
+        claim && {
+          claim,
+          plants: claim.deliveries.map(({ event, attempts }) => [event.plant.id, attempts]),
         }
-      }
-      await Promise.all([
-        deliver(storage, 0),
-        deliver(storage, 100),
-        deliver(other, 200),
-        deliver(other, 300),
-      ])
-      const left = await Promise.all(names.map(each => storage.outbox.log(each as WebhookId, 1_000)))
-      expect(new Set(delivered).size).toBe(delivered.length)
-      expect(delivered.length + left.flat().length).toBe(4 * 60 * names.length)
-      expect(delivered.length).toBeGreaterThan(100)
-    })
+      )
+    }
+    // As if the clock had been a day ahead until now.
+    const setBack = async () => {
+      const ahead = ['leased_at', 'leased_until', 'next_claim_at'].map(each => `${each} = ${each} + 86400000`)
+      await store.ask(`update webhooks set ${ahead.join()} returning 1`)
+      await store.ask('update outbox set next_at = next_at + 86400000 where next_at > 0 returning 1')
+    }
+    const { claim } = (await claimed()) ?? {}
+    const [first, second] = claim?.deliveries ?? []
+    const failed = {
+      id: second?.id as bigint,
+      reason: 'answered 500',
+      retryInMs: 3_600_000,
+      claimInMs: 300_000,
+    }
+    await storage.outbox.settle(claim as Claim, { delivered: [first?.id as bigint], failed })
+    expect(await claimed()).toBeUndefined()
+    await setBack()
+    expect((await claimed())?.plants).toEqual([
+      [2n, 1],
+      [3n, 0],
+    ])
+    // A lease that nobody returned.
+    expect(await claimed()).toBeUndefined()
+    await setBack()
+    expect((await claimed())?.plants).toEqual([
+      [2n, 1],
+      [3n, 0],
+    ])
+    expect(await claimed()).toBeUndefined()
+  })
 
-    test('however much waits, what is due is found by the index', async () => {
-      await addWebhook(storage)
-      await storage.plants.insertAll?.(Array.from({ length: 10_000 }, (_, n) => plant(n)))
-      if (name === 'PostgreSQL') await store.ask('analyze plants, webhooks, outbox')
-      const [{ read }, explain] =
-        name === 'SQLite' ? [sqliteStatements, 'explain query plan'] : [postgresStatements, 'explain']
-      for (const statement of ['dueWebhooks', 'dueDeliveries'] as const) {
-        const parameters = ["'webhook'", '100', '1000000']
-        const sql = read[statement].sql.replaceAll(/\?|\$\d/g, () => parameters.shift() as string)
-        const plan = (await store.ask(`${explain} ${sql}`)).flat().join('\n')
-        expect(plan).toContain('outbox_due')
-        expect(plan).not.toMatch(/\b(Seq Scan on|SCAN) outbox/)
+  test('several processes share the webhooks, and never have one at the same time', async () => {
+    await using other = await openStorage({ url: store.url })
+    const names = ['a', 'b', 'c']
+    for (const each of names) await addWebhook(storage, each)
+    const leased = new Set<string>()
+    const delivered: string[] = []
+    const deliver = async ({ outbox, plants }: Storage, from: number) => {
+      for (let n = 0; n < 30; n++) {
+        await plants.insert(plant(from + n))
+        const claim = await outbox.claim({ leaseMs: 60_000, rowsMax: 5, textBytesMax: 1_000 })
+        if (claim === undefined) continue
+        const { webhook, deliveries } = claim
+        expect(leased).not.toContain(webhook.id)
+        leased.add(webhook.id)
+        delivered.push(...deliveries.map(({ event }) => `${webhook.id} ${event.plant.id}`))
+        // Others are to try in between.
+        await storage.webhooks.list()
+        leased.delete(webhook.id)
+        await outbox.settle(claim, { delivered: deliveries.map(({ id }) => id) })
       }
-    })
-  },
-)
+    }
+    await Promise.all([deliver(storage, 0), deliver(storage, 100), deliver(other, 200), deliver(other, 300)])
+    const left = await Promise.all(names.map(each => storage.outbox.log(each as WebhookId, 1_000)))
+    expect(new Set(delivered).size).toBe(delivered.length)
+    expect(delivered.length + left.flat().length).toBe(4 * 30 * names.length)
+    expect(delivered.length).toBeGreaterThan(50)
+  })
+
+  test('however much waits, what is due is found by the index', async () => {
+    await addWebhook(storage)
+    await storage.plants.insertAll?.(Array.from({ length: 10_000 }, (_, n) => plant(n)))
+    if (name === 'PostgreSQL') await store.ask('analyze plants, webhooks, outbox')
+    const [{ read }, explain] =
+      name === 'SQLite' ? [sqliteStatements, 'explain query plan'] : [postgresStatements, 'explain']
+    for (const statement of ['dueWebhooks', 'dueDeliveries'] as const) {
+      const parameters = ["'webhook'", '100', '1000000']
+      const sql = read[statement].sql.replaceAll(/\?|\$\d/g, () => parameters.shift() as string)
+      const plan = (await store.ask(`${explain} ${sql}`)).flat().join('\n')
+      expect(plan).toContain('outbox_due')
+      expect(plan).not.toMatch(/\b(Seq Scan on|SCAN) outbox/)
+    }
+  })
+})
 
 test('a webhook that has nothing left to deliver once it is leased is released, and the next one is claimed', async () => {
   const submitted: Change[] = []

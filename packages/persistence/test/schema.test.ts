@@ -103,7 +103,7 @@ test('tables of Litestream, figures for the planner and our trigger are no chang
 test.each(earlierVersions)(
   'a trigger in a store of version %i does not run during its upgrade',
   async version => {
-    await using store = await (subjects['SQLite'] as NonNullable<(typeof subjects)[string]>)()
+    await using store = await subjects.SQLite()
     const trigger = `create trigger announce_added_plant after delete on access_tokens begin delete from plants; end`
     await store.run(store.earlier(version), trigger)
     await expect(openStorage({ url: store.url })).rejects.toThrow('(trigger announce_added_plant)')

@@ -22,13 +22,13 @@ export interface Subject extends AsyncDisposable {
 
 const withoutVersion = (schema: unknown) => JSON.stringify(schema).replace(/'?-?\d{5,}'?/, 'any version')
 
-export const subjects: Record<string, () => Promise<Subject>> = {
-  SQLite: async () => inFile('delete'),
-  'SQLite with a log': async () => inFile('wal'),
+export const subjects = {
+  SQLite: async () => inFile(),
+  'SQLite with a log': async () => inFile('pragma journal_mode = wal'),
   PostgreSQL: inSchema,
-}
+} satisfies Record<string, () => Promise<Subject>>
 
-function inFile(journalMode: 'delete' | 'wal'): Subject {
+function inFile(...first: string[]): Subject {
   const folder = mkdtempSync(join(tmpdir(), 'plant-store-'))
   const file = join(folder, 'store.db')
   const withFile = <Result>(act: (db: Database.Database) => Result): Result => {
@@ -42,7 +42,7 @@ function inFile(journalMode: 'delete' | 'wal'): Subject {
   return {
     url: `file:${file}`,
     async run(...statements) {
-      withFile(db => db.exec([`pragma journal_mode = ${journalMode}`, ...statements].join(';')))
+      withFile(db => db.exec([...first, ...statements].join(';')))
     },
     ask: async question => withFile(db => db.prepare(question).raw().all() as unknown[][]),
     schema: async () =>

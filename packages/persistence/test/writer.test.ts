@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { renameSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { MessageChannel } from 'node:worker_threads'
 import { parsePlant } from '@plant-store/domain'
 import { openStorage } from '@plant-store/persistence'
@@ -10,28 +10,28 @@ import type { Change } from '../src/repositories/statements.ts'
 import { fromPlant } from '../src/schema/tables.ts'
 import { openWriterConnection } from '../src/sqlite/connection.ts'
 import { statements } from '../src/sqlite/statements.ts'
-import { createWriter } from '../src/sqlite/writer.ts'
+import { createWriter, type WriterQueue } from '../src/sqlite/writer.ts'
 import { temporaryFolder } from './store-folder.ts'
 
 afterEach(() => void vi.useRealTimers())
 
 /** A writer in this thread, and the far ends of two threads that send to it. */
 async function open() {
-  const file = join(temporaryFolder(), 'plants.db')
+  const file = join(temporaryFolder(), 'data/plants.db')
   await (await openStorage({ url: `file:${file}` }))[Symbol.asyncDispose]()
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
-  const connection = openWriterConnection(file)
+  const connection = openWriterConnection(file, 5_000)
   const writer = createWriter(connection, { batchRowsMax: 10, statements: statements.change })
   onTestFinished(() => writer.close())
-  const connect = () => {
+  const connect = (queue: WriterQueue) => {
     const { port1: port, port2 } = new MessageChannel()
-    writer.connect(port2, 'single')
+    writer.connect(port2, queue)
     return {
       send: (...ids: number[]) => port.postMessage(ids.map(insertOf)),
       answer: async () => (await once(port, 'message'))[0],
     }
   }
-  return { file, connection, threads: [connect(), connect()] as const }
+  return { file, connection, connect, threads: [connect('single'), connect('single')] as const }
 }
 
 const insertOf = (id: number): Change => [
@@ -72,12 +72,43 @@ test('after a failure that cannot be overwritten there is an outage for every th
   expect(await one.answer()).toMatchObject({ affectedRows: [1] })
 })
 
-test('an outage begins when the file is moved, and ends when it is back', async () => {
-  const { file, threads } = await open()
-  renameSync(file, `${file}-moved`)
-  vi.advanceTimersByTime(1_000)
-  expect(await threads[1].answer()).toEqual({ outage: expect.stringContaining('removed, moved or replaced') })
-  renameSync(`${file}-moved`, file)
-  vi.advanceTimersByTime(1_000)
-  expect(await threads[1].answer()).toEqual({ outage: undefined })
+test('an outage begins a second after a move, and ends once all is back, each time, with one write', async () => {
+  const { file, connection, threads } = await open()
+  const folder = dirname(file)
+  const move = () => renameSync(folder, `${folder}-moved`)
+  const moveBack = () => renameSync(`${folder}-moved`, folder)
+  for (const recoveries of [1n, 2n]) {
+    move()
+    vi.advanceTimersByTime(999)
+    moveBack()
+    vi.advanceTimersByTime(1)
+    move()
+    vi.advanceTimersByTime(1_000)
+    expect(await threads[1].answer()).toEqual({
+      outage: expect.stringContaining('removed, moved or replaced'),
+    })
+    moveBack()
+    vi.advanceTimersByTime(10_000)
+    expect(await threads[1].answer()).toEqual({ outage: undefined })
+    expect(connection.pragma('user_version', { simple: true })).toBe(recoveries)
+  }
+})
+
+test('the log is short while single and bulk changes share the writer, and for a second after', async () => {
+  let now = 0
+  const clock = vi.spyOn(performance, 'now').mockImplementation(() => now)
+  onTestFinished(() => clock.mockRestore())
+  const { connection, connect, threads } = await open()
+  const bulk = connect('bulk')
+  const pagesAfter = async (thread: typeof bulk) => {
+    thread.send(1)
+    await thread.answer()
+    return connection.pragma('wal_autocheckpoint', { simple: true })
+  }
+  expect(await pagesAfter(threads[0])).toBe(8_000n)
+  expect(await pagesAfter(bulk)).toBe(1_000n)
+  now += 1_000
+  expect(await pagesAfter(bulk)).toBe(1_000n)
+  now += 1
+  expect(await pagesAfter(bulk)).toBe(8_000n)
 })
