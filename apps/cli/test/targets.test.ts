@@ -227,7 +227,7 @@ async function stoppedWhileWriting(
 }
 
 test.each(['backup', 'export'])('(%s) a run that was killed leaves only its part', async command => {
-  await place.load(100, 150_000)
+  await place.load(100, 60_000)
   const { running, part } = await stoppedWhileWriting([command, 'target'], place.folder)
   running.process.kill('SIGKILL')
   await running.result
@@ -238,7 +238,7 @@ test.each(['backup', 'export'])('(%s) a run that was killed leaves only its part
 
 describe('a restore', () => {
   test('that is killed leaves the old store or the new one', async () => {
-    await place.load(100, 150_000)
+    await place.load(100, 60_000)
     await place.run(['backup', 'backup.db'])
     await place.load(100_000, 5)
     const folder = place.path('data')
@@ -251,10 +251,10 @@ describe('a restore', () => {
     running.kill('SIGKILL')
     watcher.close()
     await result
-    expect([150_025, 150_020]).toContain(await place.count())
+    expect([60_025, 60_020]).toContain(await place.count())
     expect((await place.run(['check'])).code).toBe(0)
     expect((await place.run(['restore', 'backup.db', '--force'])).code).toBe(0)
-    expect(await place.count()).toBe(150_020)
+    expect(await place.count()).toBe(60_020)
   })
 
   test('does not replace a store by chance', async () => {
@@ -335,13 +335,13 @@ describe('a restore', () => {
 })
 
 test('a store and its copies are for their owner only, or for the group that was let in', async () => {
-  const server = await place.serve()
+  const storage = await openStorage({ url: place.url })
   await place.run(['backup', 'backup.db'])
   const mode = (file: string) => (statSync(file).mode & 0o777).toString(8)
   for (const file of [place.store, `${place.store}-wal`, `${place.store}-shm`, place.path('backup.db')]) {
     expect(`${file} ${mode(file)}`).toBe(`${file} 600`)
   }
-  await server.end()
+  await storage[Symbol.asyncDispose]()
   for (const [before, after] of [
     ['640', '640'],
     ['644', '640'],
