@@ -2,5 +2,9 @@ import { mergeConfig } from 'vitest/config'
 import shared, { freshBuild } from '../vitest.config.ts'
 
 export default mergeConfig(shared, {
-  test: { globalSetup: [freshBuild, '@plant-store/harness/postgres-setup'] },
+  test: {
+    globalSetup: [freshBuild, '@plant-store/harness/postgres-setup'],
+    // Each is a load of its own.
+    maxConcurrency: 2,
+  },
 })

@@ -9,7 +9,7 @@ import { openStorage } from '@plant-store/persistence'
 import { mintSecret, mintWebhookId } from '@plant-store/webhooks'
 import Database from 'better-sqlite3'
 import { readRange } from './kill.ts'
-import { type Circumstances, type Finding, figure, type Part, timeIsUp } from './part.ts'
+import { type Circumstances, type Finding, figure, timeIsUp } from './part.ts'
 import { startProgram, type TestedProgram } from './program.ts'
 
 const listeners = 2
@@ -19,13 +19,11 @@ const createsOfRound = 60
 const deliveryTimeoutMs = 5_000
 const drainTimeoutMs = 120_000
 
-export const announcementsPart: Part = { name: 'announcements', share: 0.2, run: runAnnouncements }
-
 /**
  * Kills the program at random moments while it creates and delivers. In the end every stored plant must have reached
  * each webhook, under one id, and nothing else.
  */
-export async function runAnnouncements(circumstances: Circumstances, kills = 100): Promise<Finding> {
+export async function runAnnouncements(circumstances: Circumstances): Promise<Finding> {
   const { seed, preload, scale } = circumstances
   const random = createRandom(seed)
   using folder = temporaryFolder()
@@ -50,7 +48,7 @@ export async function runAnnouncements(circumstances: Circumstances, kills = 100
 
   const failures: string[] = []
   const answered: bigint[] = []
-  const wanted = Math.ceil(kills * scale)
+  const wanted = Math.ceil(100 * scale)
   let killed = 0
   let nextId = 1n
   for (; killed < wanted && !timeIsUp(circumstances); killed++) {

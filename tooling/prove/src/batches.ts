@@ -4,10 +4,8 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { temporaryFolder } from '@plant-store/harness'
 import { createRandom } from '@plant-store/harness/random'
-import { type Circumstances, type Finding, figure, type Part, timeIsUp } from './part.ts'
+import { type Circumstances, type Finding, figure, timeIsUp } from './part.ts'
 import { memoryMib, startProgram, token } from './program.ts'
-
-export const batchesPart: Part = { name: 'batches', share: 0.08, run: runBatches }
 
 interface Batch {
   readonly firstId: number
@@ -29,7 +27,7 @@ const batchesAtOnce = 3
  * Kills the program at random moments of batches. Counted plants must then be stored, and the same batches sent again
  * must add only the rest. Then one batch of ten million lines must not make the program grow.
  */
-async function runBatches(circumstances: Circumstances): Promise<Finding> {
+export async function runBatches(circumstances: Circumstances): Promise<Finding> {
   const { seed, preload, scale, endAtMs } = circumstances
   const random = createRandom(seed)
   using folder = temporaryFolder()

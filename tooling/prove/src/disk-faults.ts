@@ -1,15 +1,13 @@
+import { spawnSync } from 'node:child_process'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { hasStrace, type Server, temporaryFolder, trace, until } from '@plant-store/harness'
 import { createRandom, type Random } from '@plant-store/harness/random'
 import { History, toValue } from './history.ts'
-import { mount } from './mount.ts'
 import { type RecordedOperations, recorded } from './operations.ts'
-import { type Circumstances, type Finding, figure, type Part, timeIsUp } from './part.ts'
+import { type Circumstances, type Finding, figure, timeIsUp } from './part.ts'
 import { startProgram } from './program.ts'
-
-export const diskFaultsPart: Part = { name: 'disk-faults', share: 0.08, run: runDiskFaults }
 
 /** The errors of the disk, injected into calls that only the store makes. */
 const faults = [
@@ -52,13 +50,16 @@ export async function runDiskFaults(circumstances: Circumstances): Promise<Findi
     }
   }
   using folder = temporaryFolder()
-  const mounted = mount(folder.path, '4m')
-  if (typeof mounted === 'string') skipped.push(`a small disk that fills: ${mounted}`)
-  else {
-    using _disk = mounted
+  const mounting = ['-t', 'tmpfs', '-o', 'size=4m', 'tmpfs', folder.path]
+  const mounted = spawnSync('mount', mounting, { encoding: 'utf8', timeout: 10_000 })
+  const small = (text: string) => `a small disk that fills: ${text}`
+  if (mounted.status === 0) {
+    using disk = new DisposableStack()
+    disk.defer(() => spawnSync('umount', [folder.path]))
     injected++
-    failures.push(...(await fillDisk(folder.path)).map(text => `a small disk that fills: ${text}`))
-  }
+    failures.push(...(await fillDisk(folder.path)).map(small))
+  } else
+    skipped.push(small(`no disk can be mounted here (${mounted.error?.message ?? mounted.stderr.trim()})`))
   return {
     tried: `${injected} faults of the disk; ${figure(told)} changes were told that it failed`,
     times: injected,

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type Client, held, toJson } from '@plant-store/contract'
 import { freePort, temporaryFolder, until } from '@plant-store/harness'
 import { query } from '@plant-store/harness/postgres'
-import { type Finding, figure, type Part } from './part.ts'
+import { type Finding, figure } from './part.ts'
 import {
   missingPackages,
   type Node,
@@ -17,8 +17,6 @@ import {
 } from './patroni.ts'
 import { startProgram } from './program.ts'
 
-export const failoverPart: Part = { name: 'failover', share: 0.1, run: runFailover }
-
 const clients = 32
 /** Before the primary dies, and again after the first create on the new one. */
 const loadMs = 5_000
@@ -27,7 +25,7 @@ const loadMs = 5_000
  * Runs the program under a load of creates on two PostgreSQL servers with Patroni and synchronous replication. Then the
  * primary's machine dies: all its processes get SIGKILL at once. Every answered create must be on the new primary.
  */
-async function runFailover(): Promise<Finding> {
+export async function runFailover(): Promise<Finding> {
   const missing = missingPackages()
   if (missing.length > 0) {
     const skipped = [`a primary that dies: not installed here (apt-get install ${missing.join(' ')})`]

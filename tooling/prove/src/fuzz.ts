@@ -1,13 +1,9 @@
 import { type Client, readDescription, readExactly } from '@plant-store/contract'
 import fc from 'fast-check'
 import { drawRequest } from './fuzz-requests.ts'
-import type { TestedProgram } from './program.ts'
-import { checkProperty } from './property.ts'
-
-export interface FuzzFinding {
-  readonly requests: number
-  readonly failures: readonly string[]
-}
+import { checkProperty } from './model.ts'
+import { type Circumstances, type Finding, figure } from './part.ts'
+import { withProgram } from './program.ts'
 
 const methods = 'GET HEAD POST PUT DELETE PATCH OPTIONS TRACE PROPFIND QUERY MKCOL'.split(' ')
 const malformed = [
@@ -30,10 +26,14 @@ const credentials = fc.oneof(
  * Sends valid and invalid requests generated from the description, and compares the answers with it. The client checks
  * that the status, media type, header fields and body of each answer are declared.
  */
-export async function fuzz(
-  { client, description: json }: Pick<TestedProgram, 'client' | 'description'>,
-  { seed, runs, endAtMs }: { readonly seed: number; readonly runs: number; readonly endAtMs?: number },
-): Promise<FuzzFinding> {
+export function runFuzz({ seed, scale, endAtMs, preload }: Circumstances): Promise<Finding> {
+  return withProgram({ preload }, async ({ client, description }) => {
+    const { requests, failures } = await fuzz(client, description, Math.ceil(2_000 * scale), seed, endAtMs)
+    return { tried: `${figure(requests)} requests made from the description`, times: requests, failures }
+  })
+}
+
+async function fuzz(client: Client, json: string, runs: number, seed: number, endAtMs: number) {
   const description = readDescription(json)
   const operations = description.paths.flatMap(path => path.operations)
   const failures: string[] = []
@@ -49,7 +49,7 @@ export async function fuzz(
       seed,
       runs: runsOfIt,
       // Each property gets an equal part of the remaining time.
-      ...(endAtMs !== undefined && { endAtMs: now + (endAtMs - now) / left-- }),
+      endAtMs: now + (endAtMs - now) / left--,
     })
     if (failure !== undefined) failures.push(`${what}: ${failure}`)
   }

@@ -4,15 +4,15 @@ import { launchServer, temporaryFolder } from '@plant-store/harness'
 import { createRandom, type Random } from '@plant-store/harness/random'
 import { History, type Value } from './history.ts'
 import { type Operations, type RecordedOperations, recorded } from './operations.ts'
-import { type Circumstances, type Finding, figure, type Part, timeIsUp } from './part.ts'
+import { type Circumstances, type Finding, figure, timeIsUp } from './part.ts'
 import { startProgram } from './program.ts'
 
 const clients = 32
 /** Ids that all clients share. Other ids belong to one round. */
 const contestedIds = Array.from({ length: 24 }, (_, n) => BigInt(-1 - n))
 const idsOfRound = 1_000_000n
-
-export const killPart: Part = { name: 'kill', share: 0.36, run: runKills }
+const contestants = ['create', 'replace', 'replaceIf', 'read'] as const
+const removals = ['remove', 'removeIf'] as const
 
 /**
  * Kills the program at random moments of a load, and checks each time that the store agrees with the answers. An
@@ -21,11 +21,7 @@ export const killPart: Part = { name: 'kill', share: 0.36, run: runKills }
  *
  * @param databaseUrl by default a new SQLite file
  */
-export async function runKills(
-  circumstances: Circumstances,
-  kills = 100,
-  databaseUrl?: string,
-): Promise<Finding> {
+export async function runKills(circumstances: Circumstances, databaseUrl?: string): Promise<Finding> {
   const { seed, preload, scale } = circumstances
   const random = createRandom(seed)
   using folder = temporaryFolder()
@@ -36,7 +32,7 @@ export async function runKills(
   const known = new Map<bigint, Value>()
   let lost = 0
   let killed = 0
-  const wanted = Math.ceil(kills * scale)
+  const wanted = Math.ceil(100 * scale)
 
   for (let round = 0; ; round++) {
     const isLast = round === wanted || timeIsUp(circumstances)
@@ -106,19 +102,7 @@ async function actOnce(operations: RecordedOperations, random: Random, newId: ()
   }
   if (random.chance(0.7)) return await operations.create(newId(), text)
   const id = random.pick(contestedIds)
-  const kind = random.pick([
-    'create',
-    'create',
-    'replace',
-    'replace',
-    'replaceIf',
-    'replaceIf',
-    'remove',
-    'removeIf',
-    'read',
-    'read',
-  ] as const)
-  return await operations[kind](id, text)
+  return await operations[random.pick(random.chance(0.8) ? contestants : removals)](id, text)
 }
 
 /** Reads every plant that a round can have changed. */

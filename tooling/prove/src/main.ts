@@ -1,42 +1,8 @@
-import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { anySeed } from '@plant-store/harness/random'
-import { announcementsPart } from './announcements.ts'
-import { batchesPart } from './batches.ts'
-import { fuzzPart, modelPart, postgresPart } from './checks.ts'
-import { diskFaultsPart } from './disk-faults.ts'
-import { failoverPart } from './failover.ts'
-import { killPart } from './kill.ts'
-import { overloadPart } from './overload/overload.ts'
-import { type Finding, figure, type Part } from './part.ts'
-import { powerCutCopiesPart, powerCutPart } from './power-cut.ts'
-
-/** Parts of fixed length come first. The others share the remaining time. */
-const parts: readonly Part[] = [
-  fuzzPart,
-  overloadPart,
-  diskFaultsPart,
-  powerCutPart,
-  powerCutCopiesPart,
-  modelPart,
-  postgresPart,
-  failoverPart,
-  batchesPart,
-  announcementsPart,
-  killPart,
-]
-
-/**
- * The breaks, each with the part that must notice it and its failure. A program that cannot start would prove nothing.
- */
-const breaks: Readonly<Record<string, { readonly part: string; readonly noticed: RegExp }>> = {
-  'answer-before-commit': { part: 'kill', noticed: /no order of events explains/ },
-  'answer-not-awaited': { part: 'announcements', noticed: /never heard of/ },
-  'last-writer-wins': { part: 'model', noticed: /is: 'taken'|no order explains/ },
-  'synchronous-normal': { part: 'power-cut', noticed: /is lost/ },
-  'folder-not-synced': { part: 'power-cut-copies', noticed: /is lost/ },
-  'undeclared-status': { part: 'fuzz', noticed: /the status 202 is not declared/ },
-}
+import { breaks, preloadOf } from '../breaks/breaks.ts'
+import { type Finding, figure } from './part.ts'
+import { parts } from './parts.ts'
 
 /** For parts in progress when the time is up. Beyond it they are stopped and have failed. */
 const graceMinutes = 3
@@ -46,9 +12,10 @@ const usage = `Proves what the plant store promises, and ends with 1 when any of
   --only PART      one of ${parts.map(({ name }) => name).join(', ')}; may be given more than once
   --minutes N      for everything together, 15 unless given; less of everything is tried in less
   --seed N         what random choices follow from
-  --break NAME     one of ${Object.keys(breaks).join(', ')}: breaks the program on purpose;
-                   ends with 1 when that is noticed, and with 2 when it is not
-`
+  --break NAME     breaks the program on purpose; ends with 1 when that is noticed, and with 2 when it is not:
+${Object.entries(breaks)
+  .map(([name, { does }]) => `                   ${name}: ${does}\n`)
+  .join('')}`
 
 const { values } = parseArgs({
   options: {
@@ -74,7 +41,7 @@ else if (unknown.length > 0 || !(minutes > 0) || !Number.isSafeInteger(seed)) {
 /** @returns the exit code */
 async function prove(): Promise<number> {
   const chosen = parts.filter(({ name }) => wanted?.includes(name) ?? true)
-  const preload = broken && fileURLToPath(new URL(`../breaks/${broken}.ts`, import.meta.url))
+  const preload = broken && preloadOf(broken)
   const endAtMs = performance.now() + minutes * 60_000
   const rows: Row[] = []
   for (const [index, part] of chosen.entries()) {

@@ -1,14 +1,22 @@
 import assert from 'node:assert/strict'
+import { setImmediate } from 'node:timers/promises'
 import fc from 'fast-check'
 import { History, type Kind, type Text, takeEffect, toValue, type Value } from './history.ts'
 import { type Operations, recorded } from './operations.ts'
-import { type Checked, checkProperty } from './property.ts'
+import { type Circumstances, type Finding, figure } from './part.ts'
+import { withProgram } from './program.ts'
 
-export interface ModelFinding extends Checked {
+interface Checked {
+  readonly runs: number
+  /** The smallest counterexample with its seed, or `undefined`. */
+  readonly failure: string | undefined
+}
+
+interface ModelFinding extends Checked {
   readonly operations: number
 }
 
-export interface ModelOptions {
+interface ModelOptions {
   readonly seed: number
   readonly runs: number
   /** The first id that may be used; the ids above it are free. */
@@ -44,6 +52,26 @@ const list: fc.Arbitrary<List> = fc.record(
   },
   { requiredKeys: ['kind', 'after', 'limit'] },
 )
+
+/** Does both below with a running program, by default on a new SQLite file. */
+export function runModels(
+  { seed, scale, endAtMs, preload }: Circumstances,
+  databaseUrl?: string,
+): Promise<Finding> {
+  return withProgram({ preload, ...(databaseUrl !== undefined && { databaseUrl }) }, async program => {
+    const [sequences, races] = [Math.ceil(1_000 * scale), Math.ceil(3_000 * scale)]
+    const { operations } = program
+    const halfTime = (performance.now() + endAtMs) / 2
+    const sequential = await runSequentialModel(operations, { seed, runs: sequences, endAtMs: halfTime })
+    const racing = await runRacingModel(operations, { seed, runs: races, firstId: 10n ** 12n, endAtMs })
+    return {
+      tried: `${figure(sequential.runs)} of ${figure(sequences)} sequences against a Map and ${figure(racing.runs)} of ${figure(races)} races; ${figure(sequential.operations + racing.operations)} operations`,
+      times: sequential.runs + racing.runs,
+      failures: [sequential, racing].flatMap(({ failure }) => failure ?? []),
+      lost: 0,
+    }
+  })
+}
 
 /** Runs operations one after another, each compared with a Map. */
 export async function runSequentialModel(
@@ -142,4 +170,25 @@ export async function runRacingModel(
     },
   )
   return { ...(await checkProperty(property, options)), operations }
+}
+
+/** @param endAtMs the time (of performance.now()) from which no run begins; at least one second is allowed */
+export async function checkProperty<Values>(
+  property: fc.IAsyncProperty<Values>,
+  { seed, runs, endAtMs }: Pick<ModelOptions, 'seed' | 'runs' | 'endAtMs'>,
+): Promise<Checked> {
+  // Lets work that is already scheduled run first, so that a failure shows its own cause.
+  await setImmediate()
+  const found = await fc.check(property, {
+    seed,
+    numRuns: runs,
+    ...(endAtMs !== undefined && {
+      interruptAfterTimeLimit: Math.max(1_000, endAtMs - performance.now()),
+      markInterruptAsFailure: false,
+    }),
+  })
+  const { numRuns, failed, errorInstance } = found
+  const message = () =>
+    `seed ${seed}: ${(errorInstance as Error | null)?.message}\n${fc.defaultReportMessage(found)}`
+  return { runs: numRuns, failure: failed ? message() : undefined }
 }

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { parsePlant } from '@plant-store/domain'
 import {
   launch,
@@ -17,12 +16,10 @@ import { commandProgram } from '@plant-store/harness/command'
 import { createRandom, type Random } from '@plant-store/harness/random'
 import { inspectStore, openSnapshot, openStorage } from '@plant-store/persistence'
 import Database from 'better-sqlite3'
-import { type Circumstances, type Finding, figure, type Part } from './part.ts'
+import { preloadOf } from '../breaks/breaks.ts'
+import { type Circumstances, type Finding, figure } from './part.ts'
 import { connect, token } from './program.ts'
 import { type Image, parseCalls, RecordedDisk, recording } from './recorded-disk.ts'
-
-export const powerCutPart: Part = { name: 'power-cut', share: 0.12, run: cutServer }
-export const powerCutCopiesPart: Part = { name: 'power-cut-copies', share: 0.05, run: cutCopies }
 
 const clients = 8
 const plantsOfAClient = 5
@@ -30,9 +27,6 @@ const versions = 3
 /** Up to this many pieces that are not durable, every subset is tried. Of more pieces, some subsets. */
 const piecesMax = 4
 const subsets = 6
-
-/** Without it, a short run would never checkpoint its log while it works. */
-const shortLog = fileURLToPath(new URL('../breaks/short-log.ts', import.meta.url))
 
 /** The content of a file as text, or `undefined`. */
 type Content = string | undefined
@@ -68,21 +62,18 @@ type CopyCommand = 'backup' | 'restore' | 'export'
 type Old = 'nothing' | 'an old file' | 'a damaged store'
 
 /** The commands that write a file completely or not at all, with and without an old file. */
-export function cutCopies(
-  { preload, ...rest }: Circumstances,
-  olds: readonly Old[] = ['nothing', 'an old file', 'a damaged store'],
-  commands: readonly CopyCommand[] = ['backup', 'restore', 'export'],
-): Promise<Finding> {
-  return cutPower(rest, async folder => {
-    const scenes: Scene[] = []
-    for (const command of commands) {
-      for (const old of olds) {
-        if (old === 'a damaged store' && command !== 'restore') continue
-        scenes.push(await copying(command, join(folder, `${command}-${old}`), preload, old))
-      }
-    }
-    return scenes
-  })
+export function cutCopies({ preload, scale, ...rest }: Circumstances): Promise<Finding> {
+  // Copies that replace a file write and fsync all that others do: a very short run needs no others.
+  const olds: readonly Old[] = scale < 0.05 ? ['an old file'] : ['nothing', 'an old file']
+  const scenes = (['backup', 'restore', 'export'] as const).flatMap(command => [
+    ...olds.map(old => [command, old] as const),
+    ...(command === 'restore' && olds.length > 1 ? [[command, 'a damaged store'] as const] : []),
+  ])
+  return cutPower(rest, folder =>
+    Promise.all(
+      scenes.map(([command, old]) => copying(command, join(folder, `${command}-${old}`), preload, old)),
+    ),
+  )
 }
 
 /**
@@ -112,7 +103,7 @@ function serving(folder: string, preload: string | undefined, scale: number): Sc
   const file = join(folder, 'plants.db')
   return {
     name: 'serve',
-    command: node(serverProgram, shortLog, preload),
+    command: node(serverProgram, preloadOf('short-log'), preload),
     folder,
     file,
     async use(program) {

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { type Client, createClient, createRecorder } from '@plant-store/contract'
 import { type Server, type ServerOptions, startServer, temporaryFolder } from '@plant-store/harness'
 import { type Operations, operationsOver } from './operations.ts'
+import type { Finding } from './part.ts'
 
 /** The token of every server here. */
 export const token = 'prove-token'
@@ -55,6 +56,18 @@ export async function startProgram({
         .map(line => `it logged ${JSON.stringify(line)}`),
     [Symbol.asyncDispose]: () => resources.disposeAsync(),
   }
+}
+
+/** Fails if the program reported a defect or has ended. */
+export async function withProgram(
+  options: ServerOptions,
+  run: (program: TestedProgram) => Promise<Finding>,
+): Promise<Finding> {
+  await using program = await startProgram(options)
+  const finding = await run(program)
+  const failures = [...finding.failures, ...program.defects()]
+  if (!program.isRunning()) failures.push('the program ended')
+  return { ...finding, failures }
 }
 
 export async function connect(url: string): Promise<Connected> {

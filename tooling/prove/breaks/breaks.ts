@@ -1,0 +1,66 @@
+/** One place of the program, changed as it is loaded. `patch.ts?NAME` does it in a program that preloads it. */
+export interface Break {
+  /** As docs/proof.md says it. */
+  readonly does: string
+  readonly place: RegExp
+  readonly replacement: string
+  /** The part that must notice it, and its failure: a program that cannot start would prove nothing. */
+  readonly part: string
+  readonly noticed: RegExp
+}
+
+export const breaks: Readonly<Record<string, Break>> = {
+  'answer-before-commit': {
+    does: 'answers before the commit',
+    // A change of a plant: reads share the queue on PostgreSQL.
+    place: /\bqueue\d*\.push\(submitted\)/,
+    replacement:
+      '/Plant$/.test(submitted.changes[0][0]) && submitted.resolve(submitted.changes.map(() => 1), 0); $&',
+    part: 'kill',
+    noticed: /no order of events explains/,
+  },
+  'last-writer-wins': {
+    does: 'the last writer wins',
+    place: /\b(change\d*\(\s*["'`])insertPlant(?=[^?;]+\?\s*["'`]inserted)/,
+    replacement: '$1savePlant',
+    part: 'model',
+    noticed: /is: 'taken'|no order (of events )?explains/,
+  },
+  'answer-not-awaited': {
+    does: 'does not wait for the answer to a delivery',
+    place: /await (post\d*\(\{\s*url\b[^}]*\}\))/,
+    replacement: '($1.catch(() => {}), 200)',
+    part: 'announcements',
+    noticed: /never heard of/,
+  },
+  'undeclared-status': {
+    does: 'answers with an undeclared status',
+    place: /(\breply\d*)\.code\(204\)\.send\(\)/,
+    replacement: '$1.code(202).send()',
+    part: 'fuzz',
+    noticed: /the status 202 is not declared/,
+  },
+  'synchronous-normal': {
+    does: 'answers before the log is fsynced',
+    place: /synchronous = FULL/,
+    replacement: 'synchronous = NORMAL',
+    part: 'power-cut',
+    noticed: /is lost/,
+  },
+  'folder-not-synced': {
+    does: 'does not fsync the folder of a new file',
+    place: /syncFile\d*\(dirname\d*\(file\)\)/,
+    replacement: 'void 0',
+    part: 'power-cut-copies',
+    noticed: /is lost/,
+  },
+}
+
+/** No fault: checkpoints after a few commits, so that a short run has some. */
+export const shortLog = {
+  place: /wal_autocheckpoint = \$\{\w+\}/,
+  replacement: 'wal_autocheckpoint = 40',
+}
+
+/** Returns what a program preloads to be broken. */
+export const preloadOf = (name: string): string => `${import.meta.resolve('./patch.ts')}?${name}`

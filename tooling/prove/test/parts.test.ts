@@ -1,0 +1,68 @@
+import { readFileSync } from 'node:fs'
+import { mayStartTraced, noTracer } from '@plant-store/harness'
+import { anySeed } from '@plant-store/harness/random'
+import { expect, type TestContext, test } from 'vitest'
+import { breaks, preloadOf } from '../breaks/breaks.ts'
+import { parts } from '../src/parts.ts'
+
+const seed = anySeed()
+console.log(`seed ${seed}`)
+
+/** Runs a part with a little of everything that it tries. */
+async function run(name: string, { skip }: TestContext, preload?: string) {
+  if (name.startsWith('power-cut') && !mayStartTraced()) return skip(noTracer)
+  const part = parts.find(each => each.name === name)
+  if (part === undefined) throw new Error(`there is no part ${name}`)
+  return await part.run({ seed, scale: 0.025, endAtMs: performance.now() + 40_000, preload })
+}
+
+// Each starts several programs, and the machine may be busy.
+const timeout = 240_000
+
+test.concurrent.for([
+  ['kill', 3],
+  ['announcements', 3],
+  ['fuzz', 500],
+  ['power-cut-copies', 10],
+] as const)('%s finds nothing wrong', { timeout }, async ([name, leastTimes], context) => {
+  const { failures, lost = 0, times } = await run(name, context)
+  expect([failures, lost]).toEqual([[], 0])
+  expect(times).toBeGreaterThanOrEqual(leastTimes)
+})
+
+test.concurrent.for(Object.entries(breaks))(
+  '%s is noticed',
+  { timeout },
+  async ([name, { part, noticed }], context) => {
+    const { failures } = await run(part, context, preloadOf(name))
+    expect(failures.join('\n')).toMatch(noticed)
+  },
+)
+
+test('the page on proofs lists every part, and every break with the part that notices it', () => {
+  const page = readFileSync(new URL('../../../docs/proof.md', import.meta.url), 'utf8')
+  const rows = (table: string) =>
+    [...page.matchAll(new RegExp(`^\\| ${table} .*\\n\\| --- .*\\n((?:\\| .*\\n)+)`, 'gm'))].flatMap(
+      ([, body]) =>
+        (body as string)
+          .trim()
+          .split('\n')
+          .map(row => row.slice(2, -2).split(' | ') as [string, string]),
+    )
+  expect(
+    rows('part')
+      .map(([name]) => name.slice(1, -1))
+      .sort(),
+  ).toEqual(parts.map(({ name }) => name).sort())
+  expect(
+    rows('break')
+      .map(([does]) => does)
+      .sort(),
+  ).toEqual(
+    Object.values(breaks)
+      .map(({ does }) => does)
+      .sort(),
+  )
+  const noticedBy = new Map(rows('break'))
+  for (const { does, part } of Object.values(breaks)) expect(noticedBy.get(does)?.split(', ')).toContain(part)
+})
