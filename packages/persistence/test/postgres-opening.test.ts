@@ -1,45 +1,32 @@
-import { type ChildProcess, fork } from 'node:child_process'
-import { once } from 'node:events'
 import { createGate, hashToken } from '@plant-store/access'
 import { createTestDatabase, createTestSchema } from '@plant-store/harness/vitest'
 import { openStorage } from '@plant-store/persistence'
 import pg from 'pg'
 import { describe, expect, inject, test } from 'vitest'
 import { schemaVersion } from '../src/schema/migrations.ts'
-import type { Contest } from './contender.ts'
 import { earlierStore } from './earlier-schemas.ts'
-
-/** @throws Error when the process ends without one */
-async function nextMessage(contender: ChildProcess): Promise<unknown> {
-  const over = once(contender, 'close').then(([code, signal]) => {
-    throw new Error(`a contender ended before it answered, with ${signal ?? `code ${code}`}`)
-  })
-  over.catch(() => {})
-  const [message] = await Promise.race([once(contender, 'message'), over])
-  return message
-}
+import { startStoreProcess } from './processes.ts'
 
 describe('several processes on one database', () => {
   test('five that start together make the tables once, and each id has one winner', async () => {
     await using database = await createTestSchema()
-    const contenders = Array.from({ length: 5 }, () => fork(new URL('contender.ts', import.meta.url)))
-    await Promise.all(contenders.map(nextMessage))
-    const exits = contenders.map(contender => once(contender, 'exit'))
-
-    const ids = Array.from({ length: 200 }, (_, id) => id)
-    const answers = contenders.map(async (contender, number) => {
+    const processes = await Promise.all(Array.from({ length: 5 }, () => startStoreProcess(database.url)))
+    const ids = Array.from({ length: 200 }, (_, id) => BigInt(id))
+    const outcomes = await Promise.all(
       // Each in an order of its own, so that they lock the same rows in different orders.
-      const contest: Contest = { url: database.url, ids: number % 2 === 0 ? ids : ids.toReversed() }
-      const answer = nextMessage(contender)
-      contender.send(contest)
-      const won = (await answer) as number[]
-      return won.map(id => ({ id: `${id}`, name: `${contender.pid}` }))
-    })
-    const winners = (await Promise.all(answers)).flat().sort((a, b) => Number(a.id) - Number(b.id))
-    expect(winners.map(({ id }) => Number(id))).toEqual(ids)
+      processes.map(async (each, n) => {
+        const order = n % 2 === 0 ? ids : ids.toReversed()
+        const ofProcess = await each.insert(order, `process ${n}`)
+        return order
+          .filter((_, index) => ofProcess[index] === 'inserted')
+          .map(id => ({ id: `${id}`, name: `process ${n}` }))
+      }),
+    )
+    const winners = outcomes.flat().sort((a, b) => Number(a.id) - Number(b.id))
+    expect(winners.map(({ id }) => BigInt(id))).toEqual(ids)
     expect(await database.query('select id, name from plants order by id')).toEqual(winners)
     expect(await database.query('select count(*)::int as count from schema_version')).toEqual([{ count: 1 }])
-    expect(await Promise.all(exits)).toEqual(contenders.map(() => [0, null]))
+    await Promise.all(processes.map(each => each.close()))
   })
 
   test('of two that wait for their turn to migrate one does, and later ones do not wait', async () => {

@@ -226,6 +226,17 @@ describe('a pool of connections', () => {
     await expect.poll(() => idOf(pool).catch(() => first)).not.toBe(first)
   })
 
+  test('keeps a connection that nothing uses for a minute', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    onTestFinished(() => void vi.useRealTimers())
+    const pool = open()
+    const first = await idOf(pool)
+    await vi.advanceTimersByTimeAsync(59_999)
+    expect(await idOf(pool)).toBe(first)
+    await vi.advanceTimersByTimeAsync(60_000)
+    expect(await idOf(pool)).not.toBe(first)
+  })
+
   test('replaces a connection after a failure, and keeps it after a transaction that was rolled back', async () => {
     const pool = open()
     const first = await idOf(pool)

@@ -4,20 +4,7 @@ import { inspectStore, openSnapshot, openStorage } from '@plant-store/persistenc
 import Database from 'better-sqlite3'
 import { describe, expect, test } from 'vitest'
 import { isDamage } from '../src/commit/outage.ts'
-import { snapshot, temporaryFolder } from './store-folder.ts'
-
-test.each(['x', 'xy', 'SQLite format 3\0', 'x'.repeat(99)])(
-  'a file that is no store is refused, and left as it was: %j',
-  async content => {
-    const folder = temporaryFolder()
-    const file = join(folder, 'plants.db')
-    writeFileSync(file, content)
-    const before = snapshot(folder)
-    const refusal = /plants\.db cannot be opened: /
-    await expect(openStorage({ url: `file:${file}` })).rejects.toThrow(refusal)
-    expect(snapshot(folder)).toEqual(before)
-  },
-)
+import { temporaryFolder } from './store-folder.ts'
 
 function damagePlants(file: string): void {
   const database = new Database(file)

@@ -124,53 +124,44 @@ describe('a URL of a store', () => {
 })
 
 describe('what is no store of ours is refused in one line, and left as it was:', () => {
-  test('a file that is no database', async () => {
-    const folder = temporaryFolder()
-    writeFileSync(join(folder, 'notes.txt'), 'Water the plants.\n'.repeat(1000))
-    const before = snapshot(folder)
-    expect(await refusal(`file:${join(folder, 'notes.txt')}`)).toMatch(
-      /^the store .*notes\.txt cannot be opened: .*not a database$/,
-    )
-    expect(snapshot(folder)).toEqual(before)
-  })
-
-  // SQLite itself takes a file of one byte for an empty one.
-  test('a short file that is no database', async () => {
-    const folder = temporaryFolder()
-    writeFileSync(join(folder, 'notes.txt'), 'xy')
-    const before = snapshot(folder)
-    expect(await refusal(`file:${join(folder, 'notes.txt')}`)).toMatch(
-      /^the store .* cannot be opened: .*not a database$/,
-    )
-    expect(snapshot(folder)).toEqual(before)
-  })
+  const foreign = (...statements: string[]) =>
+    [
+      (file: string) => void new Database(file).exec(statements.join(';')).close(),
+      /^the store .*plants\.db cannot be opened: it contains tables of another program$/,
+    ] as const
+  const text = (content: string) =>
+    [
+      (file: string) => writeFileSync(file, content),
+      /^the store .*plants\.db cannot be opened: .*not a database$/,
+    ] as const
 
   test.each([
-    ['with tables of its own', ['create table songs (title text)']],
+    ['a text', ...text('Water the plants.\n'.repeat(1000))],
+    ['a text shorter than a header', ...text('x'.repeat(99))],
+    // SQLite itself takes a file of one byte for an empty one.
+    ['one byte', ...text('x')],
+    ['two bytes', ...text('xy')],
+    ['the start of a header', ...text('SQLite format 3\0')],
+    ['tables of another program', ...foreign('create table songs (title text)')],
     [
-      'with a table of versions too',
-      [
+      'another table of versions',
+      ...foreign(
         'create table schema_version (version integer)',
         'insert into schema_version values (1)',
         'create table songs (title text)',
-      ],
+      ),
     ],
     [
-      'with a table of versions that is like no other',
-      ['create table schema_version (installed text)', 'create table plants (x)'],
+      'a table of versions that is like no other',
+      ...foreign('create table schema_version (installed text)', 'create table plants (x)'),
     ],
-    ['with an empty table of versions', ['create table schema_version (version integer)']],
-    ['with plants of its own', ['create table plants (id integer primary key, name text, tag text)']],
-  ])('the database of another program, %s', async (_, statements) => {
+    ['an empty table of versions', ...foreign('create table schema_version (version integer)')],
+    ['other plants', ...foreign('create table plants (id integer primary key, name text, tag text)')],
+  ])('%s', async (_, make, reason) => {
     const folder = temporaryFolder()
-    const file = join(folder, 'other.db')
-    const database = new Database(file)
-    for (const statement of statements) database.exec(statement)
-    database.close()
+    make(join(folder, 'plants.db'))
     const before = snapshot(folder)
-    expect(await refusal(`file:${file}`)).toMatch(
-      /^the store .*other\.db cannot be opened: it contains tables of another program$/,
-    )
+    expect(await refusal(`file:${join(folder, 'plants.db')}`)).toMatch(reason)
     expect(snapshot(folder)).toEqual(before)
   })
 

@@ -22,7 +22,8 @@ export type Answer =
   | { readonly ready: true }
   | { readonly closed: true }
 
-const storage = await openStorage({ url: process.argv[2] as string })
+// On PostgreSQL the commits of several processes follow one another, on a disk that may be busy.
+const storage = await openStorage({ url: process.argv[2] as string, timeoutMs: 60_000 })
 const answer = (message: Answer) => process.send?.(message)
 const plant = (id: bigint, name: string) => parsePlant({ id, name })
 const outcomeOf = (attempt: Promise<string>) =>

@@ -78,6 +78,7 @@ test('an outage begins a second after a move, and ends once all is back, each ti
   const move = () => renameSync(folder, `${folder}-moved`)
   const moveBack = () => renameSync(`${folder}-moved`, folder)
   for (const recoveries of [1n, 2n]) {
+    vi.advanceTimersByTime(1_000)
     move()
     vi.advanceTimersByTime(999)
     moveBack()

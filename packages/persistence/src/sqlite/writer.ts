@@ -147,7 +147,7 @@ export function createWriter(
     },
     close() {
       clearInterval(looking)
-      if (!isInOutage && areFilesInPlace()) takeLog(connection)
+      takeLog(connection)
       connection.close()
       for (const port of ports.keys()) port.close()
     },
