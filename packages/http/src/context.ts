@@ -4,7 +4,7 @@ import type { PlantId } from '@plant-store/domain'
 
 export const trace = Symbol('trace')
 export const tokenName = Symbol('tokenName')
-export const plantId = Symbol('plantId')
+export const answeredPlantId = Symbol('plantId')
 export const errorNumber = Symbol('errorNumber')
 export const lineCounts = Symbol('lineCounts')
 
@@ -39,7 +39,7 @@ declare module 'fastify' {
     [trace]?: RequestTrace | undefined
     /** The name of the admitted holder. */
     [tokenName]?: string
-    [plantId]?: PlantId
+    [answeredPlantId]?: PlantId
     [errorNumber]?: number
     /** Of a batch. */
     [lineCounts]?: LineCounts

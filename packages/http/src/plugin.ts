@@ -22,22 +22,22 @@ export interface PlantRoutesOptions {
   >
 }
 
-const addRoutes: FastifyPluginCallback<PlantRoutesOptions> = (app, options, done) => {
+const addToHost: FastifyPluginCallback<PlantRoutesOptions> = (app, options, done) => {
   const limits = { ...defaultServerLimits, ...options.limits }
   const { store, gate, throttle } = options
   const authenticate = createAuthentication(gate, throttle)
   // Apart, so that bodies that arrive slowly refuse no reader.
-  const bodies = createBudget(limits.heldBytesMax / 2)
-  const answers = createBudget(limits.heldBytesMax / 2)
+  const bodyBudget = createBudget(limits.heldBytesMax / 2)
+  const answerBudget = createBudget(limits.heldBytesMax / 2)
   answerBySchemas(app)
-  checkRequests(app, authenticate, bodies)
-  addPlantRoutes(app, { store, answers, pageTextBytesMax: limits.pageTextBytesMax })
+  checkRequests(app, authenticate, bodyBudget)
+  addPlantRoutes(app, { store, answerBudget, pageTextBytesMax: limits.pageTextBytesMax })
   addBatchRoute(app, { store, authenticate, limits })
   done()
 }
 
 /** The operations on plants as a plugin for Fastify 5. It brings its own parsing, authentication and failures. */
-export const plantRoutes = fastifyPlugin(addRoutes, {
+export const plantRoutes = fastifyPlugin(addToHost, {
   name: '@plant-store/http',
   fastify: '5.x',
   // Hooks and parsers stay inside the plugin.

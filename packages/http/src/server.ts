@@ -94,12 +94,12 @@ export function createServer(options: ServerOptions): FastifyInstance {
   checkHeaders(app)
 
   const description = describeRoutes(app, serverUrl)
-  app.register((rest, _options, done) => {
-    checkRequests(rest, createAuthentication(gate, throttle))
-    rest.setNotFoundHandler(() => {
+  app.register((service, _options, done) => {
+    checkRequests(service, createAuthentication(gate, throttle))
+    service.setNotFoundHandler(() => {
       throw new Error('`checkRequests` must answer')
     })
-    rest.register(serviceRoutes, {
+    service.register(serviceRoutes, {
       prefix,
       check,
       isDraining: () => isDraining,

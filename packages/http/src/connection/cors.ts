@@ -1,8 +1,6 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage, RequestListener } from 'node:http'
 import type { FastifyInstance } from 'fastify'
 import { requestIdField } from '../context.ts'
-
-export type Route = (request: IncomingMessage, response: ServerResponse) => void
 
 const allowedMethods = 'GET, HEAD, POST, PUT, DELETE'
 const allowedHeaders = `authorization, content-type, if-match, if-none-match, ${requestIdField}, traceparent, tracestate`
@@ -16,8 +14,8 @@ const preflightSeconds = '7200'
  *
  * @param origins as browsers write them: scheme, host, and port if it is not the default
  */
-export function allowOrigins(origins: readonly string[], route: Route): Route {
-  if (origins.length === 0) return route
+export function allowOrigins(origins: readonly string[], handle: RequestListener): RequestListener {
+  if (origins.length === 0) return handle
   const allowed = new Set(origins)
   return (request, response) => {
     response.setHeader('vary', 'origin')
@@ -26,7 +24,7 @@ export function allowOrigins(origins: readonly string[], route: Route): Route {
       response.setHeader('access-control-allow-origin', origin)
       if (!isPreflight(request)) response.setHeader('access-control-expose-headers', exposedHeaders)
     }
-    route(request, response)
+    handle(request, response)
   }
 }
 

@@ -1,4 +1,11 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+  STATUS_CODES,
+} from 'node:http'
 import type { Socket } from 'node:net'
 import { writeFailure } from '../answer/answer.ts'
 import { RequestError, type RequestErrorCode, toFailure } from '../answer/failures.ts'
@@ -6,11 +13,10 @@ import { requestIdField } from '../context.ts'
 import type { ServerLimits } from '../limits.ts'
 import { bodyOf, lingerTimeoutMs, longReadsMax, receiveBody } from '../request/body.ts'
 import { type RequestLog, requestId } from '../request/log.ts'
-import type { Route } from './cors.ts'
 
 /** Pipelined requests that may wait on any connection. */
 const waitingMin = 16
-/** On all connections, about 4 kB each. Beyond it, a connection with more than its share is closed: one packet may hold 2,400. */
+/** On all connections, about 4 kB each: one packet may hold 2,400. Beyond it, a connection with more than {@link waitingMin} is closed. */
 const waitingMax = 5_000
 
 export interface Connection {
@@ -39,7 +45,11 @@ const parserFailures: Record<string, [RequestErrorCode, string]> = {
  * Returns Node's server. It routes the requests of a connection one after another, so that answers do not pile up, lets
  * their bodies flow from their arrival, and answers what Node does not route.
  */
-export function createNodeServer(limits: ServerLimits, logRequest: RequestLog, route: Route): Server {
+export function createNodeServer(
+  limits: ServerLimits,
+  logRequest: RequestLog,
+  handle: RequestListener,
+): Server {
   const requestTimeout = limits.requestTimeoutMs
   // Node refuses a longer timeout than the whole request's.
   const headersTimeout = Math.min(limits.headersTimeoutMs, requestTimeout)
@@ -64,7 +74,7 @@ export function createNodeServer(limits: ServerLimits, logRequest: RequestLog, r
   connectionsOfServers.set(server, open)
   let waiting = 0
   let longReads = 0
-  let isResting = false
+  let areOthersPaused = false
 
   const refuse = (connection: Connection, error: RequestError, request?: IncomingMessage) => {
     if (connection.refuse !== undefined) return
@@ -114,21 +124,21 @@ export function createNodeServer(limits: ServerLimits, logRequest: RequestLog, r
     setImmediate(() => {
       if (!connection.socket.writable) return
       readOn(connection)
-      route(next.req, next)
+      handle(next.req, next)
     })
   }
   const readOn = ({ socket, waiting }: Connection) => {
     if (waiting.length === 0) socket.resume()
   }
   /** Reads from no further connection in this turn of the event loop: each packet may hold thousands of requests or chunks. */
-  const rest = (reading: Connection) => {
-    if (isResting) return
-    isResting = true
-    const rested = [...open.values()].filter(each => each !== reading && !each.socket.isPaused())
-    for (const { socket } of rested) socket.pause()
+  const pauseOthers = (reading: Connection) => {
+    if (areOthersPaused) return
+    areOthersPaused = true
+    const paused = [...open.values()].filter(each => each !== reading && !each.socket.isPaused())
+    for (const { socket } of paused) socket.pause()
     setImmediate(() => {
-      isResting = false
-      rested.forEach(readOn)
+      areOthersPaused = false
+      paused.forEach(readOn)
     })
   }
   const noteLongRead = (reading: Connection) => {
@@ -136,9 +146,9 @@ export function createNodeServer(limits: ServerLimits, logRequest: RequestLog, r
       setImmediate(() => {
         longReads = 0
       })
-    if (++longReads > longReadsMax) rest(reading)
+    if (++longReads > longReadsMax) pauseOthers(reading)
   }
-  const routeInTurn: Route = (request, response) => {
+  const handleInTurn: RequestListener = (request, response) => {
     const { socket, headers } = request
     const connection = open.get(socket)
     if (connection === undefined || connection.refuse !== undefined) return
@@ -153,16 +163,16 @@ export function createNodeServer(limits: ServerLimits, logRequest: RequestLog, r
       response.setHeader('connection', 'close')
     if (connection.current === undefined) {
       begin(connection, response)
-      route(request, response)
+      handle(request, response)
       return
     }
     waiting++
     const ahead = connection.waiting.push(response)
-    if (waiting > waitingMax) rest(connection)
+    if (waiting > waitingMax) pauseOthers(connection)
     if (ahead > waitingMin && waiting > waitingMax) socket.destroy()
     else if (ahead === 1) pause(socket)
   }
-  for (const event of ['request', 'checkContinue', 'checkExpectation']) server.on(event, routeInTurn)
+  for (const event of ['request', 'checkContinue', 'checkExpectation']) server.on(event, handleInTurn)
 
   server.on('connection', (socket: Socket) => {
     const connection: Connection = { socket, current: undefined, waiting: [], refuse: undefined }

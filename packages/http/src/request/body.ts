@@ -30,8 +30,8 @@ export const bodyOf = (stream: Receiving): Body | undefined => stream[arriving]
 const nothing: Buffer = Buffer.alloc(0)
 
 /**
- * A body on its way. It is copied into one buffer, because Node would keep each chunk as an object of 400 bytes, even if
- * it has one. Before {@link admit} it stops at 16 KiB and a packet.
+ * A body on its way. It is copied into one buffer, because Node would keep an object of 400 bytes for each chunk, even for one
+ * of a single byte. Before {@link countWith} it stops at 16 KiB and a packet.
  */
 export class Body {
   /** Whether its reader limits its time. */
@@ -45,7 +45,7 @@ export class Body {
   #error: RequestError | undefined
   #isEnded = false
   #isDropped = false
-  #isHeldBack = false
+  #isDelayed = false
   #held = 0
   #hold: ((bytes: number) => void) | undefined
   #changed: (() => void) | undefined
@@ -77,7 +77,7 @@ export class Body {
   }
 
   /** @param hold counts the memory for this body, twice because the answer may repeat it */
-  admit(hold: (bytes: number) => void): void {
+  countWith(hold: (bytes: number) => void): void {
     this.#hold = hold
     this.#count()
   }
@@ -166,18 +166,18 @@ export class Body {
   #readLater(): void {
     // Again and again, as Node reads on after each chunk.
     this.#source.pause()
-    if (this.#isHeldBack) return
-    this.#isHeldBack = true
+    if (this.#isDelayed) return
+    this.#isDelayed = true
     this.#source.noteLongRead?.()
     inLaterTurn(() => {
-      this.#isHeldBack = false
+      this.#isDelayed = false
       this.#callBack()
       this.#readOn()
     })
   }
 
   #readOn(): void {
-    if (!this.#isHeldBack && this.#length <= this.#lengthMax) this.#source.resume()
+    if (!this.#isDelayed && this.#length <= this.#lengthMax) this.#source.resume()
   }
 }
 

@@ -65,7 +65,7 @@ export function checkRequests(app: FastifyInstance, authenticate: Authenticate, 
       request.raw.headers['content-type'] = mediaTypeOf(config)
       // The server of a host has not received it.
       const body = bodyOf(payload as Readable) ?? receiveBody(payload as Readable, payload as Readable)
-      body.admit(bytes => budget?.hold(reply.raw, bytes))
+      body.countWith(bytes => budget?.hold(reply.raw, bytes))
     } else {
       // Fastify needs a parser for every media type, even without a body.
       delete request.raw.headers['content-type']

@@ -3,10 +3,10 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import {
   type AnsweredRequest,
+  answeredPlantId,
   errorNumber,
   type LineCounts,
   lineCounts,
-  plantId,
   type RequestTrace,
   requestIdField,
   tokenName,
@@ -45,7 +45,7 @@ export function createRequestLog(
 
 /** Names, traces and logs every request. */
 export function logRequests(app: FastifyInstance, logRequest: RequestLog, begin?: RequestTracer): void {
-  for (const noted of [trace, tokenName, plantId, errorNumber, lineCounts])
+  for (const noted of [trace, tokenName, answeredPlantId, errorNumber, lineCounts])
     app.decorateRequest(noted, undefined)
   app.addHook('onRequest', (request, reply, done) => {
     request[trace] = begin?.(request)
@@ -79,7 +79,7 @@ export function logOnceAnswered(request: FastifyRequest, reply: FastifyReply, lo
       status,
       error: request[errorNumber],
       token: request[tokenName],
-      plantId: request[plantId]?.toString(),
+      plantId: request[answeredPlantId]?.toString(),
       ...request[lineCounts],
       traceId: request[trace]?.traceId,
       ms,

@@ -15,7 +15,7 @@ import { type Budget, countedBytesMin } from '../answer/budget.ts'
 import { about, aroundBody, aroundRequest, failing, operation } from '../answer/description.ts'
 import { RequestError } from '../answer/failures.ts'
 import * as wire from '../answer/schemas.ts'
-import { plantId } from '../context.ts'
+import { answeredPlantId } from '../context.ts'
 import { readBody, readJson } from '../request/body.ts'
 import { readCondition, toEntityTag } from '../request/conditions.ts'
 import { nextPage, readInteger, readQuery } from '../request/query.ts'
@@ -23,7 +23,11 @@ import { failOtherMethods } from './other-methods.ts'
 
 export function addPlantRoutes(
   app: FastifyInstance,
-  { store, answers, pageTextBytesMax }: { store: PlantStore; answers: Budget; pageTextBytesMax: number },
+  {
+    store,
+    answerBudget,
+    pageTextBytesMax,
+  }: { store: PlantStore; answerBudget: Budget; pageTextBytesMax: number },
 ): void {
   // Bodies reach the routes as bytes.
   app.removeAllContentTypeParsers()
@@ -47,7 +51,7 @@ export function addPlantRoutes(
     },
     async (request, reply) => {
       const plant = parsePlant(readJsonBody(request.body))
-      request[plantId] = plant.id
+      request[answeredPlantId] = plant.id
       await store.create(plant)
       return answer(reply, plant)
     },
@@ -82,11 +86,11 @@ export function addPlantRoutes(
       const { limit, after, tag } = readQuery(request.raw.url as string, ['limit', 'after', 'tag'])
       const query = parsePlantPageQuery({ limit: readInteger(limit), after: readInteger(after), tag })
       // A page becomes shorter rather than refused.
-      const textBytesMax = Math.min(pageTextBytesMax, Math.max(countedBytesMin, answers.free() / 2))
-      if (textBytesMax > countedBytesMin) answers.hold(reply.raw, textBytesMax)
+      const textBytesMax = Math.min(pageTextBytesMax, Math.max(countedBytesMin, answerBudget.free() / 2))
+      if (textBytesMax > countedBytesMin) answerBudget.hold(reply.raw, textBytesMax)
       const page = await store.list({ ...query, textBytesMax })
       if (page.next !== undefined) reply.header('link', nextPage(request, page.next, query))
-      return answerCounted(reply, page.plants, answers)
+      return answerCounted(reply, page.plants, answerBudget)
     },
   )
 
@@ -116,7 +120,7 @@ export function addPlantRoutes(
       const { plant, version } = await store.find(id, { matches })
       reply.header('etag', toEntityTag(version))
       return isMet({ differs }, version)
-        ? answerCounted(reply, plant, answers)
+        ? answerCounted(reply, plant, answerBudget)
         : answerNotModified(request, reply)
     },
   )
@@ -207,6 +211,6 @@ interface PlantPath {
 
 function readId(request: FastifyRequest<PlantPath>): PlantId {
   const id = parsePlantId(readInteger(request.params.id))
-  request[plantId] = id
+  request[answeredPlantId] = id
   return id
 }
