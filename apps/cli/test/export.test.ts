@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { type Plant, parsePlant } from '@plant-store/domain'
@@ -41,23 +41,23 @@ describe(`what is exported (seed ${seed})`, () => {
     ['ndjson', 'csv'],
   ])('as %s is the same store once it is imported, and the same %s', async (first, second) => {
     await load(anyPlants(seed, 3_000))
-    const { stdout: whole } = await place.run(['export', '--format', first])
+    const { stdout: whole } = await place.run(`export --format ${first}`)
     await using other = new Place()
-    expect(await other.run(['import', '-', '--json'], whole)).toMatchObject({
+    expect(await other.run('import - --json', whole)).toMatchObject({
       code: 0,
       stderr: '',
     })
     expect(await stored(other.url)).toEqual(await stored(place.url))
-    expect((await other.run(['export', '--format', first])).stdout).toBe(whole)
-    expect((await other.run(['export', '--format', second])).stdout).toBe(
-      (await place.run(['export', '--format', second])).stdout,
+    expect((await other.run(`export --format ${first}`)).stdout).toBe(whole)
+    expect((await other.run(`export --format ${second}`)).stdout).toBe(
+      (await place.run(`export --format ${second}`)).stdout,
     )
   })
 
   test('as CSV says the same to another reader', async () => {
     const plants = anyPlants(seed, 3_000)
     await load(plants)
-    const { stdout } = await place.run(['export', '--format', 'csv'])
+    const { stdout } = await place.run('export --format csv')
     const rows = parse(stdout, {
       record_delimiter: ['\n'],
       cast: (value, { quoting }) => (value === '' && !quoting ? null : value),
@@ -81,10 +81,10 @@ describe(`what is exported (seed ${seed})`, () => {
       record_delimiter: '\r\n',
     }
     await load(plants)
-    const { stdout } = await place.run(['export'])
+    const { stdout } = await place.run('export')
     await using other = new Place()
-    expect((await other.run(['import', '-'], stringify(rows, options))).stderr).toBe('')
-    expect((await other.run(['export'])).stdout).toBe(stdout)
+    expect((await other.run('import -', stringify(rows, options))).stderr).toBe('')
+    expect((await other.run('export')).stdout).toBe(stdout)
   })
 })
 
@@ -94,7 +94,7 @@ const some = Array.from({ length: 5_000 }, (_, n) =>
 
 test('a file is exact, is told of, and is not replaced by chance', async () => {
   await load([parsePlant({ id: -5n, name: 'a "b"' }), parsePlant({ id: 2n ** 63n - 1n, name: 'c', tag: '' })])
-  expect(await place.run(['export', 'plants.ndjson'])).toMatchObject({
+  expect(await place.run('export plants.ndjson')).toMatchObject({
     code: 0,
     stdout: expect.stringMatching(/^2 plants exported in 0s\n$/),
     stderr: '',
@@ -103,8 +103,8 @@ test('a file is exact, is told of, and is not replaced by chance', async () => {
     '{"id":-5,"name":"a \\"b\\""}\n{"id":9223372036854775807,"name":"c","tag":""}\n',
   )
   const exists = /^plant-store: plants.ndjson already exists: use --force to replace it\n$/
-  await place.fails(['export', 'plants.ndjson'], 1, exists)
-  const { stdout } = await place.run(['export', 'plants.ndjson', '--format', 'csv', '--force', '--json'])
+  await place.fails('export plants.ndjson', 1, exists)
+  const { stdout } = await place.run('export plants.ndjson --format csv --force --json')
   expect(JSON.parse(stdout)).toMatchObject({ exported: 2, format: 'csv', file: 'plants.ndjson' })
   expect(readFileSync(place.path('plants.ndjson'), 'utf8')).toBe(
     'id,name,tag\n-5,"a ""b""",\n9223372036854775807,c,""\n',
@@ -114,7 +114,7 @@ test('a file is exact, is told of, and is not replaced by chance', async () => {
 
 test('the standard output has the plants and nothing else', async () => {
   await load(some)
-  const { code, stdout, stderr } = await place.run(['export', '--json'])
+  const { code, stdout, stderr } = await place.run('export --json')
   expect(code).toBe(0)
   expect(stdout.split('\n')).toHaveLength(5_001)
   expect(JSON.parse(stderr)).toEqual({
@@ -124,12 +124,12 @@ test('the standard output has the plants and nothing else', async () => {
 })
 
 test('a store whose file has the name of the standard output is no obstacle', async () => {
-  const env = { DATABASE_URL: 'file:./-' }
-  await place.run(['token', 'create', '--name', 'shop'], '', env)
-  expect((await place.run(['export'], '', env)).stderr).toMatch(
+  await using other = new Place('file:./-')
+  await other.run('token create --name shop')
+  expect((await other.run('export')).stderr).toMatch(
     /^0 plants exported in 0s; 1 access token not included\n$/,
   )
-  await place.fails(['export', 'a'], 1, /there is no store/)
+  await place.fails('export a', 1, /there is no store/)
 })
 
 test('a long one through a pipe says nothing of having waited', async () => {
@@ -147,7 +147,7 @@ test('a long one through a pipe says nothing of having waited', async () => {
 
 test('a reader that has enough ends it without a word', async () => {
   await load(Array.from({ length: 50_000 }, (_, n) => parsePlant({ id: BigInt(n), name: 'x'.repeat(50) })))
-  const { process: program, result } = place.start(['export'])
+  const { process: program, result } = place.start('export')
   program.stdout?.once('data', () => program.stdout?.destroy())
   expect(await result).toMatchObject({ code: 141, stderr: '' })
 })
@@ -155,7 +155,7 @@ test('a reader that has enough ends it without a word', async () => {
 test('an export while a server writes is of one moment', async () => {
   await load(some)
   const server = await place.serve()
-  const exporting = place.start(['export']).result
+  const exporting = place.start('export').result
   let ended = false
   exporting.finally(() => {
     ended = true
@@ -178,13 +178,13 @@ test('an export while a server writes is of one moment', async () => {
 })
 
 test.each([
-  [['export', 'no/such/folder.csv'], 1, /^plant-store: no\/such\/folder.csv: no such file or folder\n$/],
-  [['export', 'data'], 1, /data is a folder/],
-  [['export', 'data/store.db', '--force'], 1, /is the store itself/],
-  [['export', 'data/../data/store.db-wal', '--force'], 1, /is the store itself/],
-  [['export', '--format', 'xml'], 2, /Allowed choices are ndjson, csv/],
-  [['export', 'a', 'b'], 2, /too many arguments/],
-])('%j fails in one line, and nothing is lost', async (args, exitCode, message) => {
+  ['export no/such/folder.csv', 1, /^plant-store: no\/such\/folder.csv: no such file or folder\n$/],
+  ['export data', 1, /data is a folder/],
+  ['export data/store.db --force', 1, /is the store itself/],
+  ['export data/../data/store.db-wal --force', 1, /is the store itself/],
+  ['export --format xml', 2, /Allowed choices are ndjson, csv/],
+  ['export a b', 2, /too many arguments/],
+])('%s fails in one line, and nothing is lost', async (args, exitCode, message) => {
   await load(some)
   await place.fails(args, exitCode, message)
   expect(await place.count()).toBe(5_000)
@@ -192,14 +192,7 @@ test.each([
 })
 
 test('where there is no store, none is made', async () => {
-  for (const args of [
-    ['export'],
-    ['export', 'file'],
-    ['token', 'list'],
-    ['token', 'revoke', 'x'],
-    ['check'],
-    ['backup', 'b'],
-  ]) {
+  for (const args of ['export', 'export file', 'token list', 'token revoke x', 'check', 'backup b']) {
     const advice = 'set DATABASE_URL, or change to the folder of the server'
     await place.fails(args, 1, new RegExp(`^plant-store: there is no store at ${place.store}: ${advice}\n$`))
   }
@@ -207,27 +200,17 @@ test('where there is no store, none is made', async () => {
 })
 
 test('a store that is none, or a newer one, is told of in one line', async () => {
-  writeFileSync(place.path('none.db'), 'no database'.repeat(1000))
-  for (const command of [
-    ['export'],
-    ['import', '-'],
-    ['check'],
-    ['token', 'list'],
-    ['backup', 'b'],
-    ['token', 'create', '--name', 'x'],
-  ]) {
-    const { code, stdout, stderr } = await place.run(command, '', { DATABASE_URL: 'file:none.db' })
-    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
-    expect(stderr).toMatch(/^plant-store: the store .*none.db .*is not a database\n$/)
-  }
-  expect(existsSync(place.path('b'))).toBe(false)
+  await using other = new Place('file:none.db')
+  writeFileSync(other.path('none.db'), 'no database'.repeat(1000))
+  for (const command of ['export', 'import -', 'check', 'token list', 'backup b', 'token create --name x'])
+    await other.fails(command, 1, /^plant-store: the store .*none.db .*is not a database\n$/)
+  expect(readdirSync(other.folder)).toEqual(['none.db'])
 })
 
 test.each(['postgres://a b,', 'file://host/path', 'data/store.db', 'file:'])(
   'a DATABASE_URL of %s is told of in one line',
   async url => {
-    const { code, stdout, stderr } = await place.run(['check'], '', { DATABASE_URL: url })
-    expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
-    expect(stderr).toMatch(/^plant-store: DATABASE_URL must .*\n$/)
+    await using other = new Place(url)
+    await other.fails('check', 2, /^plant-store: DATABASE_URL must .*\n$/)
   },
 )

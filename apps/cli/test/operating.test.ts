@@ -77,12 +77,12 @@ describe('what the pages for operators say to run works:', () => {
     expect(run(place.store)).toMatchObject({ status: 0, stderr: '' })
     const [made = '', ...others] = readdirSync(folder)
     expect(others).toEqual(['recent.backup'])
-    expect(await place.run(['check', join(folder, made)])).toMatchObject({ code: 0 })
+    expect(await place.run(`check ${join(folder, made)}`)).toMatchObject({ code: 0 })
   })
 
   test('what can be read of a damaged store is added to the last backup', async () => {
     await place.load(0, 500)
-    await place.run(['backup', 'last.backup'])
+    await place.run('backup last.backup')
     await place.load(500, 500)
     const bytes = readFileSync(place.store)
     // A page of plants that the backup has.
@@ -99,7 +99,7 @@ describe('what the pages for operators say to run works:', () => {
 
   test('a rollback is a restore', async () => {
     await place.load(0, 10)
-    await place.run(['backup', 'before-upgrade.backup'])
+    await place.run('backup before-upgrade.backup')
     await place.load(10, 10)
     expect(runBlock('restore before-upgrade.backup')).toMatchObject({ status: 0, stderr: '' })
     expect(await place.count()).toBe(10)

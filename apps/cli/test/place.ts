@@ -13,7 +13,10 @@ import { openSnapshot, openStorage } from '@plant-store/persistence'
 import { expect, vi } from 'vitest'
 import { run } from '../src/run.ts'
 
-/** A folder with a store, or for one in a database, and the commands that are run in it. */
+/** Arguments, or a text with a space between them. */
+export type Args = string | readonly string[]
+
+/** A folder with a store, or for one elsewhere, and the commands that are run in it. */
 export class Place implements AsyncDisposable {
   readonly #temporary = temporaryFolder()
   readonly folder = this.#temporary.path
@@ -21,8 +24,8 @@ export class Place implements AsyncDisposable {
   readonly url: string
   readonly #started: AsyncDisposable[] = []
 
-  constructor(databaseUrl?: string) {
-    this.url = databaseUrl ?? `file:${this.store}`
+  constructor(url?: string) {
+    this.url = url ?? `file:${this.store}`
   }
 
   path(name: string): string {
@@ -30,18 +33,14 @@ export class Place implements AsyncDisposable {
   }
 
   /** Starts the program in a process, as its users do. */
-  start(args: readonly string[], input?: string | Readable): StartedCommand {
-    const command = startCommand(args, { folder: this.folder, databaseUrl: this.url, input })
+  start(args: Args, input?: string | Readable): StartedCommand {
+    const command = startCommand(listOf(args), { folder: this.folder, databaseUrl: this.url, input })
     this.#started.push(command)
     return command
   }
 
   /** Runs a command in this process, which takes a fraction of the time. One at a time: it has the folder to itself. */
-  async run(
-    args: readonly string[],
-    input: string | Buffer = '',
-    env: Readonly<Record<string, string>> = {},
-  ): Promise<Result> {
+  async run(args: Args, input: string | Buffer = ''): Promise<Result> {
     const folderBefore = process.cwd()
     const stdout = new Output()
     const stderr = new Output()
@@ -50,11 +49,11 @@ export class Place implements AsyncDisposable {
       vi.spyOn(process, 'stderr', 'get').mockReturnValue(stderr as never),
       vi.spyOn(process, 'stdin', 'get').mockReturnValue(Readable.from([Buffer.from(input)]) as never),
     ]
-    for (const [name, value] of Object.entries({ DATABASE_URL: this.url, ...env })) vi.stubEnv(name, value)
+    vi.stubEnv('DATABASE_URL', this.url)
     process.chdir(this.folder)
     using _listeners = keepSignalListeners()
     try {
-      await run(args)
+      await run(listOf(args))
       return { code: Number(process.exitCode ?? 0), stdout: stdout.text(), stderr: stderr.text() }
     } finally {
       process.exitCode = undefined
@@ -65,7 +64,7 @@ export class Place implements AsyncDisposable {
   }
 
   /** Runs a command that must fail with one line that matches. */
-  async fails(args: readonly string[], exitCode: number, message: RegExp): Promise<void> {
+  async fails(args: Args, exitCode: number, message: RegExp): Promise<void> {
     const { code, stdout, stderr } = await this.run(args)
     expect({ code, stdout, stderr }).toEqual({
       code: exitCode,
@@ -115,6 +114,8 @@ export class Place implements AsyncDisposable {
     this.#temporary[Symbol.dispose]()
   }
 }
+
+const listOf = (args: Args) => (typeof args === 'string' ? args.split(' ') : args)
 
 class Output extends Writable {
   readonly #chunks: Buffer[] = []

@@ -27,7 +27,7 @@ const scalePage = fileURLToPath(new URL('../../../docs/scale.md', import.meta.ur
 const seed = anySeed()
 
 async function exported(place: Place, format: string): Promise<string> {
-  const { code, stdout, stderr } = await place.run(['export', '--format', format])
+  const { code, stdout, stderr } = await place.run(`export --format ${format}`)
   expect(code, stderr).toBe(0)
   return stdout
 }
@@ -45,14 +45,14 @@ describe(`a store that moves (seed ${seed})`, () => {
       const csv = await exported(inFile, 'csv')
 
       const whole = format === 'csv' ? csv : ndjson
-      const there = await inDatabase.run(['import', '-', '--format', format, '--json'], whole)
+      const there = await inDatabase.run(`import - --format ${format} --json`, whole)
       expect(there).toMatchObject({ code: 0, stderr: '' })
       expect(JSON.parse(there.stdout)).toMatchObject({ inserted: new Set(plants.map(({ id }) => id)).size })
       expect((await exported(inDatabase, 'ndjson')) === ndjson).toBe(true)
       expect((await exported(inDatabase, 'csv')) === csv).toBe(true)
 
       await using back = new Place()
-      const again = await back.run(['import', '-'], await exported(inDatabase, format))
+      const again = await back.run('import -', await exported(inDatabase, format))
       expect(again).toMatchObject({ code: 0, stderr: '' })
       expect((await exported(back, 'ndjson')) === ndjson).toBe(true)
       expect((await exported(back, 'csv')) === csv).toBe(true)
@@ -70,19 +70,17 @@ test(
     const shop = (await token('create', '--name', 'shop', '--expires', '90d')).stdout.trim()
     await token('create', '--name', 'übergabe', '--scope', 'metrics')
     // Nobody may believe that the tokens are in an export of the plants.
-    expect((await inFile.run(['export'])).stderr).toMatch(
+    expect((await inFile.run('export')).stderr).toMatch(
       /^0 plants exported in \d+s; 2 access tokens not included\n$/,
     )
-    const json = JSON.parse((await inFile.run(['export', 'plants', '--json'])).stdout)
+    const json = JSON.parse((await inFile.run('export plants --json')).stdout)
     expect(json).toMatchObject({ withoutTokens: 2 })
 
-    expect((await inDatabase.run(['import', '-'], '')).code).toBe(0)
+    expect((await inDatabase.run('import -', '')).code).toBe(0)
     const [copy = ''] = /^sqlite3 [^`]*access_tokens[^`]*/m.exec(readFileSync(scalePage, 'utf8')) ?? []
     const command = copy.replace('data/plant-store.db', inFile.store).replace(/postgres:[^']*/, database.url)
     execFileSync('sh', ['-c', command])
-    expect((await inDatabase.run(['token', 'list', '--json'])).stdout).toBe(
-      (await token('list', '--json')).stdout,
-    )
+    expect((await inDatabase.run('token list --json')).stdout).toBe((await token('list', '--json')).stdout)
     const server = await inDatabase.serve()
     expect(await server.request('GET', '/plants', shop)).toBe(200)
   },
@@ -146,18 +144,18 @@ describe('an import has the same outcomes on both', () => {
 })
 
 test('a check counts what is in a database, and says what it does not look at', async () => {
-  await inDatabase.run(['import', '-'], '{"id":1,"name":"a"}\n')
-  await inDatabase.run(['token', 'create', '--name', 'shop'])
+  await inDatabase.run('import -', '{"id":1,"name":"a"}\n')
+  await inDatabase.run('token create --name shop')
   const { username, host, pathname } = new URL(database.url)
   const store = `postgres://${username}@${host}${pathname}`
-  expect(await inDatabase.run(['check'])).toEqual({
+  expect(await inDatabase.run('check')).toEqual({
     code: 0,
     stdout: expect.stringMatching(
       /: 1 plant and 1 token, schema version \d+: counted; check its pages with pg_amcheck\n$/,
     ),
     stderr: '',
   })
-  expect(JSON.parse((await inDatabase.run(['check', '--json'])).stdout)).toEqual({
+  expect(JSON.parse((await inDatabase.run('check --json')).stdout)).toEqual({
     store,
     schemaVersion: expect.any(Number),
     plants: 1,
@@ -168,67 +166,43 @@ test('a check counts what is in a database, and says what it does not look at', 
 test("another program's database gets no tables from a command that lists or changes what is there", async () => {
   // Its tables are in a schema of its own.
   await database.query('create schema garden; create table garden.notes (line text)')
-  for (const command of [
-    ['token', 'list'],
-    ['token', 'revoke', 'x'],
-    ['webhook', 'list'],
-    ['webhook', 'retry', 'x'],
-  ])
-    expect(await inDatabase.run(command)).toEqual({
-      code: 1,
-      stdout: '',
-      stderr: expect.stringMatching(/^plant-store: there is no store at postgres:\/\/.*: set DATABASE_URL/),
-    })
+  for (const command of ['token list', 'token revoke x', 'webhook list', 'webhook retry x'])
+    await inDatabase.fails(command, 1, /^plant-store: there is no store at postgres:\/\/.*: set DATABASE_URL/)
   const tables = `select table_name from information_schema.tables where table_schema = 'public'`
   expect(await database.query(tables)).toEqual([])
 })
 
 test('a database with no store in it is told of in one line, and left as it is', async () => {
-  for (const command of ['export', 'check']) {
-    const { code, stdout, stderr } = await inDatabase.run([command])
-    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
-    expect(stderr).toMatch(/^plant-store: the store postgres:\/\/.* cannot be opened: it is empty\n$/)
-  }
+  const message = /^plant-store: the store postgres:\/\/.* cannot be opened: it is empty\n$/
+  for (const command of ['export', 'check']) await inDatabase.fails(command, 1, message)
   const tables = `select table_name from information_schema.tables where table_schema = current_schema()`
   expect(await database.query(tables)).toEqual([])
 })
 
 describe('in one line, without the password', () => {
-  const env = { DATABASE_URL: 'postgres://me:secret@127.0.0.1:1/plants' }
+  const nowhere = 'postgres://me:secret@127.0.0.1:1/plants'
 
-  test.each([[['export', 'f']], [['import', '-']], [['check']], [['token', 'list']]])(
-    '%j fails where nobody is',
-    async args => {
-      const { code, stdout, stderr } = await inFile.run(args, '', env)
-      expect({ code, stdout, stderr }).toEqual({
-        code: 1,
-        stdout: '',
-        stderr:
-          'plant-store: the store postgres://me@127.0.0.1:1/plants cannot be opened: connect ECONNREFUSED 127.0.0.1:1\n',
-      })
-      expect(existsSync(inFile.path('f'))).toBe(false)
-    },
-  )
+  test.each(['export f', 'import -', 'check', 'token list'])('%s fails where nobody is', async args => {
+    await using place = new Place(nowhere)
+    const refused = 'cannot be opened: connect ECONNREFUSED 127.0.0.1:1'
+    const message = `^plant-store: the store postgres://me@127.0.0.1:1/plants ${refused}\n$`
+    await place.fails(args, 1, new RegExp(message))
+    expect(existsSync(place.path('f'))).toBe(false)
+  })
 
   test.each(['backup', 'restore'])('%s is refused, with what does it instead', async command => {
-    const { code, stdout, stderr } = await inFile.run([command, 'f'], '', env)
-    expect({ code, stdout, stderr }).toEqual({
-      code: 1,
-      stdout: '',
-      stderr:
-        'plant-store: postgres://me@127.0.0.1:1/plants is not a file: use pg_dump to back it up, and pg_restore\n',
-    })
-    expect(existsSync(inFile.path('f'))).toBe(false)
+    await using place = new Place(nowhere)
+    const message =
+      /^plant-store: postgres:\/\/me@127.0.0.1:1\/plants is not a file: use pg_dump to back it up, and pg_restore\n$/
+    await place.fails(`${command} f`, 1, message)
+    expect(existsSync(place.path('f'))).toBe(false)
   })
 })
 
 test('who may not write is told why no token can be created', async () => {
-  expect((await inDatabase.run(['import', '-'], '')).code).toBe(0)
+  expect((await inDatabase.run('import -', '')).code).toBe(0)
   await using reader = await database.createReader()
   await using reading = new Place(reader.url)
-  expect(await reading.run(['token', 'create', '--name', 'shop'])).toEqual({
-    code: 1,
-    stdout: '',
-    stderr: 'plant-store: the store is unavailable: permission denied for table access_tokens\n',
-  })
+  const denied = /^plant-store: the store is unavailable: permission denied for table access_tokens\n$/
+  await reading.fails('token create --name shop', 1, denied)
 })

@@ -130,4 +130,4 @@ test('serve --check says what a start would, and changes nothing', async () => {
   })
 })
 
-test('serve takes no arguments', () => place.fails(['serve', '8080'], 2, /^plant-store: too many arguments/))
+test('serve takes no arguments', () => place.fails('serve 8080', 2, /^plant-store: too many arguments/))

@@ -60,7 +60,7 @@ test('the other commands of the README work, here or in another test', async () 
   const elsewhere: Readonly<Record<string, readonly [file: string, words: string]>> = {
     'npx --yes pnpm@12 start': ['tooling/release/test/clone.test.ts', "startPnpm(['start']"],
     'npx --yes pnpm@12 test': ['.ci/run', 'npx --yes pnpm@12 test'],
-    'npm install --global plant-store': ['tooling/release/test/program.test.ts', "run('npm', 'install'"],
+    'npm install --global plant-store': ['tooling/release/test/install.ts', "start('npm', ['install'"],
   }
   for (const [file, words] of Object.values(elsewhere)) {
     expect(readFileSync(new URL(file, root), 'utf8')).toContain(words)

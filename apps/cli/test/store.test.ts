@@ -44,7 +44,7 @@ test('a backup under load opens, passes the check, and holds every create answer
   })
   for (const name of ['first.db', 'second.db']) {
     const before = [...answered]
-    const { code, stdout, stderr } = await place.run(['backup', name, '--json'])
+    const { code, stdout, stderr } = await place.run(`backup ${name} --json`)
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     const duringOrBefore = answered.length
     const ids = await idsIn(`file:${place.path(name)}`)
@@ -55,7 +55,7 @@ test('a backup under load opens, passes the check, and holds every create answer
       schemaVersion: expect.any(Number),
     })
     expect(ids.size).toBeLessThanOrEqual(20_000 + duringOrBefore + 16)
-    const checked = await place.run(['check', name, '--json'])
+    const checked = await place.run(`check ${name} --json`)
     expect(checked).toMatchObject({ code: 0, stderr: '' })
     expect(JSON.parse(checked.stdout)).toMatchObject({ intact: true, plants: ids.size })
   }
@@ -69,16 +69,16 @@ test('a backup under load opens, passes the check, and holds every create answer
 test('a backup does not replace a file by chance, nor the store', async () => {
   await place.load(0, 10)
   writeFileSync(place.path('kept'), 'precious')
-  await place.fails(['backup', 'kept'], 1, /kept already exists: use --force to replace it/)
-  await place.fails(['backup', 'data/store.db', '--force'], 1, /is the store itself/)
+  await place.fails('backup kept', 1, /kept already exists: use --force to replace it/)
+  await place.fails('backup data/store.db --force', 1, /is the store itself/)
   await place.fails(
-    ['backup', 'no/such/folder'],
+    'backup no/such/folder',
     1,
     /could not be backed up to no\/such\/folder: no such file or folder\n$/,
   )
-  await place.fails(['backup', 'data'], 1, /data is a folder/)
+  await place.fails('backup data', 1, /data is a folder/)
   expect(readFileSync(place.path('kept'), 'utf8')).toBe('precious')
-  expect(await place.run(['backup', 'kept', '--force'])).toMatchObject({
+  expect(await place.run('backup kept --force')).toMatchObject({
     code: 0,
     stdout: expect.stringMatching(
       /^kept: 10 plants and 0 tokens in [\d,]+ bytes, schema version \d+ backed up from \/.*\/data\/store\.db, and checked\n$/,
@@ -88,17 +88,13 @@ test('a backup does not replace a file by chance, nor the store', async () => {
 
 test('a store that a server holds is checked, and not restored nor salvaged until it is free', async () => {
   await place.load(0, 100)
-  await place.run(['backup', 'backup.db'])
-  await place.run(['token', 'create', '--name', 'shop'])
+  await place.run('backup backup.db')
+  await place.run('token create --name shop')
   const server = await place.serve()
   // It has done nothing yet.
-  for (const args of [
-    ['restore', 'backup.db'],
-    ['restore', 'backup.db', '--force'],
-    ['export', '--damaged', 'a'],
-  ])
+  for (const args of ['restore backup.db', 'restore backup.db --force', 'export --damaged a'])
     await place.fails(args, 4, /the store .*store.db is in use: stop the server first\n$/)
-  expect(await place.run(['check'])).toEqual({
+  expect(await place.run('check')).toEqual({
     code: 0,
     stdout: expect.stringMatching(
       /^.*store.db: 100 plants and 1 token in [\d,]+ bytes, schema version \d+: intact\n$/,
@@ -108,15 +104,15 @@ test('a store that a server holds is checked, and not restored nor salvaged unti
   for (let id = 500; id < 510; id++) {
     expect(await server.request('POST', '/plants', 'given', JSON.stringify({ id, name: 'new' }))).toBe(200)
   }
-  await place.fails(['restore', 'backup.db', '--force'], 4, /is in use: stop the server first\n$/)
+  await place.fails('restore backup.db --force', 4, /is in use: stop the server first\n$/)
   expect(await server.request('GET', '/plants/509', 'given')).toBe(200)
   expect(await server.request('POST', '/plants', 'given', '{"id":510,"name":"goes on"}')).toBe(200)
   await server.end()
-  const checked = JSON.parse((await place.run(['check', '--json'])).stdout)
+  const checked = JSON.parse((await place.run('check --json')).stdout)
   const numbers = { bytes: expect.any(Number), schemaVersion: expect.any(Number) }
   expect(checked).toEqual({ store: place.store, ...numbers, plants: 111, tokens: 1, intact: true })
 
-  const { code, stdout } = await place.run(['restore', 'backup.db', '--force', '--json'])
+  const { code, stdout } = await place.run('restore backup.db --force --json')
   expect(code).toBe(0)
   expect(JSON.parse(stdout)).toMatchObject({ plants: 100, tokens: 0, store: place.store })
   const again = await place.serve()
@@ -127,7 +123,7 @@ test('a store that a server holds is checked, and not restored nor salvaged unti
 
 test('what is no sound backup is not restored', async () => {
   await place.load(0, 5_000)
-  await place.run(['backup', 'backup.db'])
+  await place.run('backup backup.db')
   const sound = readFileSync(place.path('backup.db'))
   const damaged = Buffer.from(sound)
   damaged.fill(0x5a, 20 * 4096, 40 * 4096)
@@ -136,23 +132,23 @@ test('what is no sound backup is not restored', async () => {
   writeFileSync(place.path('text'), 'not a database at all '.repeat(1000))
   await place.load(5_000, 1)
   await place.fails(
-    ['restore', 'damaged.db', '--force'],
+    'restore damaged.db --force',
     1,
     /could not be restored from damaged.db: it is damaged.*: try another backup\n$/,
   )
   await place.fails(
-    ['restore', 'cut.db', '--force'],
+    'restore cut.db --force',
     1,
     /could not be restored from cut.db: it is damaged: try another backup\n$/,
   )
   await place.fails(
-    ['restore', 'text', '--force'],
+    'restore text --force',
     1,
     /could not be restored from text: file is not a database: try another backup\n$/,
   )
-  await place.fails(['check', 'text'], 1, /the store .*text cannot be opened: file is not a database\n$/)
-  await place.fails(['restore', 'missing'], 1, /could not be restored from missing: there is no such file/)
-  await place.fails(['restore', 'data/store.db'], 1, /is the store itself/)
+  await place.fails('check text', 1, /the store .*text cannot be opened: file is not a database\n$/)
+  await place.fails('restore missing', 1, /could not be restored from missing: there is no such file/)
+  await place.fails('restore data/store.db', 1, /is the store itself/)
   expect(await place.count()).toBe(5_001)
   for (const file of ['damaged.db', 'cut.db'])
     await place.fails(
@@ -162,8 +158,8 @@ test('what is no sound backup is not restored', async () => {
     )
   writeFileSync(place.store, damaged)
   const advice = 'restore a backup, or write what can be read with plant-store export --damaged'
-  await place.fails(['check'], 1, new RegExp(`store.db cannot be opened: it is damaged.*: ${advice}\n$`))
-  await place.fails(['backup', 'new.db'], 1, new RegExp(`backed up to new.db: it is damaged.*: ${advice}\n$`))
+  await place.fails('check', 1, new RegExp(`store.db cannot be opened: it is damaged.*: ${advice}\n$`))
+  await place.fails('backup new.db', 1, new RegExp(`backed up to new.db: it is damaged.*: ${advice}\n$`))
   expect(readdirSync(join(place.folder, 'data'))).toEqual(['store.db'])
 })
 
@@ -193,13 +189,9 @@ describe('on a disk that is full', () => {
     skip(!isMounted, mayNotMount)
     await place.load(0, 30_000)
     writeFileSync(join(disk, 'before'), 'precious')
+    await place.fails('export disk/before --force', 1, /^plant-store: disk\/before: the disk is full\n$/)
     await place.fails(
-      ['export', 'disk/before', '--force'],
-      1,
-      /^plant-store: disk\/before: the disk is full\n$/,
-    )
-    await place.fails(
-      ['backup', 'disk/before', '--force'],
+      'backup disk/before --force',
       1,
       /could not be backed up to disk\/before: the disk is full\n$/,
     )
@@ -210,41 +202,39 @@ describe('on a disk that is full', () => {
   test('an export that has room for all but its end is not taken for whole', async ({ skip }) => {
     skip(!isMounted, mayNotMount)
     await place.load(0, 10_000)
-    const { stdout } = await place.run(['export'])
+    const { stdout } = await place.run('export')
     const { bfree, bsize } = statfsSync(disk)
     const room = Math.floor(Buffer.byteLength(stdout) / bsize)
     writeFileSync(join(disk, 'others'), Buffer.alloc((bfree - room) * bsize))
-    await place.fails(['export', 'disk/plants'], 1, /^plant-store: disk\/plants: the disk is full\n$/)
+    await place.fails('export disk/plants', 1, /^plant-store: disk\/plants: the disk is full\n$/)
     expect(readdirSync(disk)).toEqual(['others'])
   })
 
   test('an import keeps what it says, and a restore keeps the store', async ({ skip }) => {
     skip(!isMounted, mayNotMount)
-    const url = `file:${disk}/store.db`
+    await using onDisk = new Place(`file:${disk}/store.db`)
     const plants = (from: number, count: number) =>
       Array.from({ length: count }, (_, n) => `{"id":${from + n},"name":"${'x'.repeat(300)}"}\n`).join('')
-    const run = (args: string[], input = '') => place.run(args, input, { DATABASE_URL: url })
-    expect((await run(['import', '-'], plants(0, 1_000))).code).toBe(0)
+    expect((await onDisk.run('import -', plants(0, 1_000))).code).toBe(0)
 
-    const full = await run(['import', '-'], plants(1_000, 60_000))
+    const full = await onDisk.run('import -', plants(1_000, 60_000))
     expect({ code: full.code, stdout: full.stdout }).toEqual({ code: 1, stdout: '' })
     expect(full.stderr).toMatch(
       /^plant-store: the store could not write the change: the disk is full .*\(what is stored stays: run the import again\)\n$/,
     )
-    expect((await run(['check', '--json'])).stdout).toMatch(/"plants":1000,/)
+    expect((await onDisk.run('check --json')).stdout).toMatch(/"plants":1000,/)
 
     await place.load(0, 30_000)
-    await place.run(['backup', 'large.db'])
-    const restored = await run(['restore', 'large.db', '--force'])
-    expect(restored).toMatchObject({ code: 1, stderr: expect.stringMatching(/: the disk is full\n$/) })
-    expect((await run(['check', '--json'])).stdout).toMatch(/"plants":1000,/)
+    await place.run('backup large.db')
+    await onDisk.fails(`restore ${place.path('large.db')} --force`, 1, /: the disk is full\n$/)
+    expect((await onDisk.run('check --json')).stdout).toMatch(/"plants":1000,/)
     expect(readdirSync(disk)).toEqual(['store.db'])
   })
 
   test('an import whose rejects have no room says what it kept', async ({ skip }) => {
     skip(!isMounted, mayNotMount)
     const content = `{"id":1,"name":"a"}\n${`no json ${'x'.repeat(1_000)}\n`.repeat(5_000)}`
-    const { code, stderr } = await place.run(['import', '-', '--rejects', 'disk/rejects'], content)
+    const { code, stderr } = await place.run('import - --rejects disk/rejects', content)
     expect({ code, stderr }).toEqual({
       code: 1,
       stderr: 'plant-store: disk/rejects: the disk is full (the lines before line 5002 were imported)\n',
@@ -274,7 +264,7 @@ test.each([
 
 test('--version prints the version', async () => {
   const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
-  expect(await place.run(['--version'])).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' })
+  expect(await place.run('--version')).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' })
 })
 
 describe('from a damaged store', () => {
@@ -299,9 +289,9 @@ describe('from a damaged store', () => {
     damage('plants', 'leaf', 3)
     const advice =
       /is damaged.*: restore a backup, or write what can be read with plant-store export --damaged\n$/
-    await place.fails(['check'], 1, advice)
-    await place.fails(['export', 'plants.ndjson'], 1, advice)
-    const { code, stdout, stderr } = await place.run(['export', '--damaged'])
+    await place.fails('check', 1, advice)
+    await place.fails('export plants.ndjson', 1, advice)
+    const { code, stdout, stderr } = await place.run('export --damaged')
     const lines = stdout.trimEnd().split('\n')
     const missing = 5_000 - lines.length
     expect({ code, stderr }).toEqual({
@@ -316,25 +306,25 @@ describe('from a damaged store', () => {
       Array.from({ length: lines.length }, (_, n) => n + missing),
     )
 
-    const json = await place.run(['export', '--damaged', 'plants.ndjson', '--json'])
+    const json = await place.run('export --damaged plants.ndjson --json')
     expect(json.code).toBe(3)
     expect(JSON.parse(json.stdout)).toMatchObject({ exported: lines.length, unread: missing })
     await using other = new Place()
-    await other.run(['import', '-'], readFileSync(place.path('plants.ndjson')))
+    await other.run('import -', readFileSync(place.path('plants.ndjson')))
     expect(await other.count()).toBe(lines.length)
   })
 
   test('all is exported when only the index is lost', async () => {
     damage('plants_by_tag', 'internal', 1)
     const whole = expect.stringMatching(/^5,000 plants exported in \ds; none missing\n$/)
-    expect(await place.run(['export', '--damaged', 'a'])).toEqual({ code: 0, stdout: whole, stderr: '' })
-    await place.fails(['export', '--damaged', 'a'], 1, /a already exists: use --force to replace it/)
+    expect(await place.run('export --damaged a')).toEqual({ code: 0, stdout: whole, stderr: '' })
+    await place.fails('export --damaged a', 1, /a already exists: use --force to replace it/)
   })
 
   test('nothing is exported below a page that is lost, and it is counted', async () => {
     damage('plants', 'internal', 1)
     await place.fails(
-      ['export', '--damaged', 'a'],
+      'export --damaged a',
       3,
       /^plant-store: 0 plants exported in \ds; 5,000 others could not be read\n$/,
     )
@@ -344,7 +334,7 @@ describe('from a damaged store', () => {
     damage('plants', 'leaf', 1)
     damage('plants_by_tag', 'leaf', 1)
     await place.fails(
-      ['export', '--damaged', 'a'],
+      'export --damaged a',
       3,
       /^plant-store: 4,9\d\d plants exported in \ds; an unknown number of others could not be read\n$/,
     )

@@ -47,7 +47,8 @@ async function crashedStore(file: string) {
 }
 
 async function plantsIn(file: string): Promise<number> {
-  const { stdout } = await place.run(['export'], '', { DATABASE_URL: `file:${file}` })
+  await using copy = new Place(`file:${file}`)
+  const { stdout } = await copy.run('export')
   return stdout.split('\n').length - 1
 }
 
@@ -59,12 +60,12 @@ describe('what is in the way', () => {
   ])('%s is no part of a backup', async (_, target) => {
     const file = place.path('backup.db')
     await crashedStore(place.path('crashed.db'))
-    if (target === 'backup') await place.run(['backup', 'backup.db'])
+    if (target === 'backup') await place.run('backup backup.db')
     if (target === 'store') copyFileSync(place.path('crashed.db'), file)
     copyFileSync(place.path('crashed.db-wal'), `${file}-wal`)
 
-    expect(await place.run(['backup', 'backup.db', '--force'])).toMatchObject({ code: 0, stderr: '' })
-    expect(await place.run(['check', 'backup.db'])).toMatchObject({
+    expect(await place.run('backup backup.db --force')).toMatchObject({ code: 0, stderr: '' })
+    expect(await place.run('check backup.db')).toMatchObject({
       code: 0,
       stdout: expect.stringContaining('20 plants'),
     })
@@ -75,7 +76,7 @@ describe('what is in the way', () => {
   test.each(['-wal', '-shm', '-journal'])('a log (%s) is not replaced by chance', async suffix => {
     writeFileSync(place.path(`target${suffix}`), "another's")
     for (const command of ['backup', 'export']) {
-      await place.fails([command, 'target'], 1, /target-\w+ already exists: use --force to replace it\n$/)
+      await place.fails(`${command} target`, 1, /target-\w+ already exists: use --force to replace it\n$/)
     }
     expect(readdirSync(place.folder).sort()).toEqual(['data', `target${suffix}`])
   })
@@ -84,10 +85,10 @@ describe('what is in the way', () => {
     await other.load(0, 10)
     const log = `${other.store}-wal`
     for (const command of ['backup', 'export']) {
-      await place.fails([command, log, '--force'], 1, /store\.db-wal belongs to .*store\.db\n$/)
+      await place.fails(`${command} ${log} --force`, 1, /store\.db-wal belongs to .*store\.db\n$/)
     }
     symlinkSync(place.path('data'), place.path('linked'))
-    await place.fails(['backup', 'linked/store.db-wal', '--force'], 1, /is the store itself/)
+    await place.fails('backup linked/store.db-wal --force', 1, /is the store itself/)
     expect(existsSync(log)).toBe(false)
   })
 
@@ -95,8 +96,8 @@ describe('what is in the way', () => {
     execFileSync('mkfifo', [place.path('pipe')])
     symlinkSync('nowhere', place.path('link'))
     for (const command of ['backup', 'export']) {
-      await place.fails([command, 'pipe', '--force'], 1, /pipe is not a file\n$/)
-      await place.fails([command, 'link', '--force'], 1, /link is a dangling link\n$/)
+      await place.fails(`${command} pipe --force`, 1, /pipe is not a file\n$/)
+      await place.fails(`${command} link --force`, 1, /link is a dangling link\n$/)
     }
     expect(lstatSync(place.path('pipe')).isFIFO()).toBe(true)
     expect(lstatSync(place.path('link')).isSymbolicLink()).toBe(true)
@@ -107,18 +108,18 @@ describe('what is in the way', () => {
     for (const command of ['backup', 'export']) {
       writeFileSync(place.path('disk/target'), 'old')
       symlinkSync('disk/target', place.path(command))
-      await place.fails([command, command], 1, /already exists: use --force/)
-      expect((await place.run([command, command, '--force'])).code).toBe(0)
+      await place.fails(`${command} ${command}`, 1, /already exists: use --force/)
+      expect((await place.run(`${command} ${command} --force`)).code).toBe(0)
       expect(lstatSync(place.path(command)).isSymbolicLink()).toBe(true)
       expect(statSync(place.path('disk/target')).size).toBeGreaterThan(500)
     }
   })
 
   test('a file that has another name keeps its content there', async () => {
-    await place.run(['backup', 'daily.db'])
+    await place.run('backup daily.db')
     linkSync(place.path('daily.db'), place.path('yesterday.db'))
     await place.load(100, 5)
-    expect((await place.run(['backup', 'daily.db', '--force'])).code).toBe(0)
+    expect((await place.run('backup daily.db --force')).code).toBe(0)
     expect(await plantsIn(place.path('daily.db'))).toBe(25)
     expect(await plantsIn(place.path('yesterday.db'))).toBe(20)
   })
@@ -143,7 +144,7 @@ describe('a store that a server has open', () => {
     linkSync(other.store, place.path('hard-link'))
     for (const target of [other.store, 'link', 'hard-link']) {
       for (const command of ['backup', 'export']) {
-        await place.fails([command, target, '--force'], 4, /is in use: stop the server first\n$/)
+        await place.fails(`${command} ${target} --force`, 4, /is in use: stop the server first\n$/)
         expect(await create()).toBe(200)
       }
     }
@@ -155,10 +156,8 @@ describe('a store that a server has open', () => {
     await place.load(100, 60_000)
     for (const command of ['backup', 'export']) {
       await other.load(0, 1)
-      const { running } = await stoppedWhileWriting(
-        [command, other.store, '--force'],
-        join(other.folder, 'data'),
-      )
+      const args = `${command} ${other.store} --force`
+      const { running } = await stoppedWhileWriting(args, other.path('data'))
       const server = await other.serve()
       running.process.kill('SIGCONT')
       expect(await running.result).toMatchObject({ code: 4, stderr: expect.stringMatching(/is in use/) })
@@ -171,7 +170,7 @@ describe('a store that a server has open', () => {
 test('what came while the copy was made is not replaced by chance', async () => {
   await place.load(100, 60_000)
   for (const command of ['backup', 'export']) {
-    const { running } = await stoppedWhileWriting([command, command], place.folder)
+    const { running } = await stoppedWhileWriting(`${command} ${command}`, place.folder)
     writeFileSync(place.path(command), 'precious')
     running.process.kill('SIGCONT')
     expect(await running.result).toMatchObject({
@@ -187,7 +186,7 @@ test('a copy that is interrupted leaves nothing of it', async () => {
   await place.load(100, 60_000)
   for (const command of ['backup', 'export']) {
     const interrupted = async () => {
-      const { running } = await stoppedWhileWriting([command, command], place.folder)
+      const { running } = await stoppedWhileWriting(`${command} ${command}`, place.folder)
       running.process.kill('SIGTERM')
       running.process.kill('SIGCONT')
       return running.result
@@ -202,7 +201,7 @@ test('a copy that is interrupted leaves nothing of it', async () => {
   }
   expect(readdirSync(place.folder)).toEqual(['data'])
   // A second signal ends it at once.
-  const { running } = await stoppedWhileWriting(['export', 'export'], place.folder)
+  const { running } = await stoppedWhileWriting('export export', place.folder)
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGCONT'] as const) running.process.kill(signal)
   expect(await running.result).toEqual({ code: 130, stdout: '', stderr: '' })
 })
@@ -211,7 +210,7 @@ const parts = (folder: string) => readdirSync(folder).filter(name => name.includ
 
 /** Starts a command and stops it (SIGSTOP) once there is a part of what it writes. */
 async function stoppedWhileWriting(
-  args: readonly string[],
+  args: string,
   folder: string,
 ): Promise<{ running: StartedCommand; part: string }> {
   const before = new Set(parts(folder))
@@ -228,22 +227,22 @@ async function stoppedWhileWriting(
 
 test.each(['backup', 'export'])('(%s) a run that was killed leaves only its part', async command => {
   await place.load(100, 60_000)
-  const { running, part } = await stoppedWhileWriting([command, 'target'], place.folder)
+  const { running, part } = await stoppedWhileWriting(`${command} target`, place.folder)
   running.process.kill('SIGKILL')
   await running.result
   const left = readdirSync(place.folder).filter(name => name !== `${part}-journal`)
   expect(left.sort()).toEqual([part, 'data'])
-  expect((await place.run([command, 'target'])).code).toBe(0)
+  expect((await place.run(`${command} target`)).code).toBe(0)
 })
 
 describe('a restore', () => {
   test('that is killed leaves the old store or the new one', async () => {
     await place.load(100, 60_000)
-    await place.run(['backup', 'backup.db'])
+    await place.run('backup backup.db')
     await place.load(100_000, 5)
     const folder = place.path('data')
     const watcher = watch(folder)
-    const { process: running, result } = place.start(['restore', 'backup.db', '--force'])
+    const { process: running, result } = place.start('restore backup.db --force')
     for (;;) {
       const [, name] = await once(watcher, 'change')
       if (name === 'store.db-journal' && existsSync(join(folder, name))) break
@@ -252,91 +251,83 @@ describe('a restore', () => {
     watcher.close()
     await result
     expect([60_025, 60_020]).toContain(await place.count())
-    expect((await place.run(['check'])).code).toBe(0)
-    expect((await place.run(['restore', 'backup.db', '--force'])).code).toBe(0)
+    expect((await place.run('check')).code).toBe(0)
+    expect((await place.run('restore backup.db --force')).code).toBe(0)
     expect(await place.count()).toBe(60_020)
   })
 
   test('does not replace a store by chance', async () => {
-    await place.run(['backup', 'backup.db'])
+    await place.run('backup backup.db')
     await place.load(100, 5)
     await place.fails(
-      ['restore', 'backup.db'],
+      'restore backup.db',
       1,
       /store\.db already exists: use --force to replace it and lose the changes since the backup\n$/,
     )
     expect(await place.count()).toBe(25)
     rmSync(place.store)
     writeFileSync(`${place.store}-wal`, "another's")
-    await place.fails(
-      ['restore', 'backup.db'],
-      1,
-      /store\.db-wal already exists: use --force to replace it\n$/,
-    )
-    expect((await place.run(['restore', 'backup.db', '--force'])).code).toBe(0)
+    await place.fails('restore backup.db', 1, /store\.db-wal already exists: use --force to replace it\n$/)
+    expect((await place.run('restore backup.db --force')).code).toBe(0)
     expect(await place.count()).toBe(20)
     rmSync(place.store)
-    const elsewhere = { DATABASE_URL: 'file:new/plants.db' }
-    expect(await place.run(['restore', 'backup.db'], '', elsewhere)).toMatchObject({
+    await using elsewhere = new Place('file:new/plants.db')
+    copyFileSync(place.path('backup.db'), elsewhere.path('backup.db'))
+    const restored = `^${elsewhere.path('new/plants.db')}: 20 plants .* restored from backup\\.db\\n`
+    expect(await elsewhere.run('restore backup.db')).toMatchObject({
       code: 0,
       stdout: expect.stringMatching(
-        new RegExp(
-          `^${place.path('new/plants.db')}: 20 plants .* restored from backup\\.db\\nThere was no store before\\. Start the server with this DATABASE_URL\\.\n$`,
-        ),
+        `${restored}There was no store before\\. Start the server with this DATABASE_URL\\.\n$`,
       ),
     })
   })
 
   test('says which revoked tokens it brings back, and which it loses', async () => {
-    for (const name of ['shop', 'kept', 'renewed']) await place.run(['token', 'create', '--name', name])
-    await place.run(['backup', 'backup.db'])
-    for (const name of ['shop', 'renewed']) await place.run(['token', 'revoke', name])
-    await place.run(['token', 'create', '--name', 'renewed'])
-    const { stdout } = await place.run(['restore', 'backup.db', '--force'])
+    for (const name of ['shop', 'kept', 'renewed']) await place.run(`token create --name ${name}`)
+    await place.run('backup backup.db')
+    for (const name of ['shop', 'renewed']) await place.run(`token revoke ${name}`)
+    await place.run('token create --name renewed')
+    const { stdout } = await place.run('restore backup.db --force')
     expect(stdout).toMatch(
       /restored from backup\.db\nThese tokens were not in the replaced store and are valid again: renewed, shop\. To revoke one: plant-store token revoke <name>\nThese tokens are not in the backup and are lost: renewed\. To create one: plant-store token create --name <name>\nStart the server\.\n$/,
     )
-    const again = await place.run(['restore', 'backup.db', '--force', '--json'])
+    const again = await place.run('restore backup.db --force --json')
     expect(JSON.parse(again.stdout)).toMatchObject({ tokens: 3, revokedTokens: [], lostTokens: [] })
-    await place.run(['token', 'revoke', 'kept'])
-    const third = await place.run(['restore', 'backup.db', '--force', '--json'])
+    await place.run('token revoke kept')
+    const third = await place.run('restore backup.db --force --json')
     expect(JSON.parse(third.stdout)).toMatchObject({ revokedTokens: ['kept'] })
   })
 
   test('over a store that cannot be read says that tokens may be valid again', async () => {
-    await place.run(['backup', 'backup.db'])
+    await place.run('backup backup.db')
     const damage = () => writeFileSync(place.store, 'damaged '.repeat(1_000))
     damage()
-    expect((await place.run(['restore', 'backup.db', '--force'])).stdout).toMatch(
+    expect((await place.run('restore backup.db --force')).stdout).toMatch(
       /restored from backup\.db\nThe replaced store could not be read: .*\nStart the server\.\n$/,
     )
     damage()
-    const { stdout } = await place.run(['restore', 'backup.db', '--force', '--json'])
+    const { stdout } = await place.run('restore backup.db --force --json')
     expect(JSON.parse(stdout)).toMatchObject({ plants: 20, revokedTokens: null, lostTokens: null })
   })
 
   test("refuses a backup that has another's log beside it", async () => {
-    await place.run(['backup', 'backup.db'])
+    await place.run('backup backup.db')
     await crashedStore(place.path('crashed.db'))
     for (const log of ['backup.db-wal', 'backup.db-journal']) {
       copyFileSync(place.path('crashed.db-wal'), place.path(log))
-      await place.fails(
-        ['restore', 'backup.db', '--force'],
-        1,
-        new RegExp(`${log} is the log of another store`),
-      )
+      await place.fails('restore backup.db --force', 1, new RegExp(`${log} is the log of another store`))
       rmSync(place.path(log))
     }
     expect(await place.count()).toBe(20)
     // A store as a killed server leaves it has a log of its own.
-    expect((await place.run(['restore', 'crashed.db', '--force'])).code).toBe(0)
+    expect((await place.run('restore crashed.db --force')).code).toBe(0)
     expect(await place.count()).toBe(300)
   })
 })
 
 test('a store and its copies are for their owner only, or for the group that was let in', async () => {
   const storage = await openStorage({ url: place.url })
-  await place.run(['backup', 'backup.db'])
+  await place.run('backup backup.db')
   const mode = (file: string) => (statSync(file).mode & 0o777).toString(8)
   for (const file of [place.store, `${place.store}-wal`, `${place.store}-shm`, place.path('backup.db')]) {
     expect(`${file} ${mode(file)}`).toBe(`${file} 600`)
@@ -347,8 +338,8 @@ test('a store and its copies are for their owner only, or for the group that was
     ['644', '640'],
   ] as const) {
     for (const file of ['backup.db', 'data/store.db']) execFileSync('chmod', [before, place.path(file)])
-    expect((await place.run(['backup', 'backup.db', '--force'])).code).toBe(0)
-    expect((await place.run(['restore', 'backup.db', '--force'])).code).toBe(0)
+    expect((await place.run('backup backup.db --force')).code).toBe(0)
+    expect((await place.run('restore backup.db --force')).code).toBe(0)
     expect([mode(place.store), mode(place.path('backup.db'))]).toEqual([after, after])
   }
 })

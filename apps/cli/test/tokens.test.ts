@@ -14,18 +14,18 @@ afterEach(() => place[Symbol.asyncDispose]())
 const plant = (id: number) => JSON.stringify({ id, name: 'Monstera' })
 
 test('a token is printed once, alone, and is in no list', async () => {
-  const created = await place.run(['token', 'create', '--name', 'shop'])
+  const created = await place.run('token create --name shop')
   expect(created).toEqual({
     code: 0,
     stdout: expect.stringMatching(/^plantstore_[\w-]{43}\n$/),
     stderr: 'The token of shop grants plants:read and plants:write, and never expires.\n',
   })
-  const listed = await place.run(['token', 'list'])
+  const listed = await place.run('token list')
   expect(listed.stdout).toMatch(
     /^NAME +SCOPES +CREATED +EXPIRES +LAST USED\nshop +plants:read plants:write +\S+ \S+Z +never +never\n$/,
   )
   expect(listed.stdout).not.toContain(created.stdout.trim().slice(-20))
-  const json = await place.run(['token', 'list', '--json'])
+  const json = await place.run('token list --json')
   expect(JSON.parse(json.stdout)).toEqual([
     {
       name: 'shop',
@@ -45,7 +45,7 @@ test('a list shows which tokens expired, and when each was last used', async () 
     await storage.tokens.insert({ name: 'old', scopes: [], createdAt, expiresAt }, hashToken('a'))
     await storage.tokens.markUsed(hashToken('a'), createdAt)
   }
-  expect((await place.run(['token', 'list'])).stdout).toMatch(
+  expect((await place.run('token list')).stdout).toMatch(
     /\nold .* 2020-01-01 00:00Z \(expired\) +2026-01-02 03:04Z\n$/,
   )
 })
@@ -73,45 +73,45 @@ test('scopes and expiry are as asked for', async () => {
   expect(stderr).toMatch(
     /^The token of m grants metrics:read, and expires at \d{4}-\d\d-\d\d \d\d:\d\dZ\.\n$/,
   )
-  expect((await place.run(['token', 'list'])).stdout).toMatch(
+  expect((await place.run('token list')).stdout).toMatch(
     /\nm +metrics:read +\S+ \S+Z +\S+ \d\d:\d\dZ +never\n/,
   )
 })
 
 test('a name is taken until its token is revoked', async () => {
-  await place.run(['token', 'create', '--name', 'shop'])
+  await place.run('token create --name shop')
   const taken = /^plant-store: a token named shop already exists: revoke it, or choose another name\n$/
-  await place.fails(['token', 'create', '--name', 'shop'], 1, taken)
-  expect(await place.run(['token', 'revoke', 'shop'])).toEqual({
+  await place.fails('token create --name shop', 1, taken)
+  expect(await place.run('token revoke shop')).toEqual({
     code: 0,
     stdout: 'shop is revoked; servers refuse it within 5 s.\n',
     stderr: '',
   })
-  await place.fails(['token', 'revoke', 'shop'], 1, /^plant-store: there is no token named shop\n$/)
-  expect(await place.run(['token', 'revoke', 'shop', '--json'])).toEqual({
+  await place.fails('token revoke shop', 1, /^plant-store: there is no token named shop\n$/)
+  expect(await place.run('token revoke shop --json')).toEqual({
     code: 1,
     stdout: '',
     stderr: '{"error":"there is no token named shop"}\n',
   })
-  expect((await place.run(['token', 'create', '--name', 'shop'])).code).toBe(0)
-  const again = await place.run(['token', 'revoke', 'shop', '--json'])
+  expect((await place.run('token create --name shop')).code).toBe(0)
+  const again = await place.run('token revoke shop --json')
   expect(JSON.parse(again.stdout)).toEqual({ revoked: 'shop' })
-  expect((await place.run(['token', 'list'])).stdout).toBe('There are no tokens.\n')
+  expect((await place.run('token list')).stdout).toBe('There are no tokens.\n')
 })
 
 test.each([
-  [['token', 'create'], /required option '--name <name>'/],
+  ['token create', /required option '--name <name>'/],
   [['token', 'create', '--name', ' '], /--name.* must be 1 to 100 characters on one line/],
   [['token', 'create', '--name', 'two\nlines'], /--name.* must be 1 to 100 characters on one line/],
-  [['token', 'create', '--name', 'x', '--scope', 'all'], /must be one of read, write, metrics/],
-  [['token', 'create', '--name', 'x', '--expires', 'soon'], /must be a time from now/],
-  [['token', 'create', '--name', 'x', '--expires', '0d'], /must be a time from now/],
+  ['token create --name x --scope all', /must be one of read, write, metrics/],
+  ['token create --name x --expires soon', /must be a time from now/],
+  ['token create --name x --expires 0d', /must be a time from now/],
   // A minute to some, a month to others.
-  [['token', 'create', '--name', 'x', '--expires', '1m'], /must be a time from now, such as 30min,/],
-  [['token', 'revoke'], /missing required argument 'name'/],
-  [['tokens'], /unknown command 'tokens'/],
-  [['token', 'list', '--all'], /unknown option '--all'/],
-])('wrong usage %j is told in one line, and nothing is made', async (args, message) => {
+  ['token create --name x --expires 1m', /must be a time from now, such as 30min,/],
+  ['token revoke', /missing required argument 'name'/],
+  ['tokens', /unknown command 'tokens'/],
+  ['token list --all', /unknown option '--all'/],
+])('wrong usage %s is told in one line, and nothing is made', async (args, message) => {
   await place.fails(args, 2, message)
   expect(existsSync(place.store)).toBe(false)
 })
@@ -149,7 +149,7 @@ describe('a running server', () => {
       expiring = await create(`expires in ${seconds} s`, '--expires', `${seconds}s`)
       if ((await statusOf(expiring)) === 200) break
     }
-    await running.run(['token', 'revoke', 'revoked'])
+    await running.run('token revoke revoked')
     const revokedMs = performance.now()
     await until('a refusal', async () => (await statusOf(revoked)) === 401)
     expect(performance.now() - revokedMs).toBeLessThan(5_000)
@@ -160,7 +160,7 @@ describe('a running server', () => {
     const startedMs = Date.now()
     const token = await create('used')
     const lastUsed = async () => {
-      const { stdout } = await running.run(['token', 'list', '--json'])
+      const { stdout } = await running.run('token list --json')
       const tokens = JSON.parse(stdout) as { name: string; lastUsedAt: string | null }[]
       return tokens.find(({ name }) => name === 'used')?.lastUsedAt
     }
@@ -168,6 +168,6 @@ describe('a running server', () => {
     await server.request('GET', '/plants', token)
     await until('a date', async () => (await lastUsed()) !== null)
     expect(Date.parse((await lastUsed()) as string)).toBeGreaterThanOrEqual(startedMs)
-    expect((await running.run(['token', 'list'])).stdout).toMatch(/\nused .* \d{4}-\d\d-\d\d \d\d:\d\dZ\n/)
+    expect((await running.run('token list')).stdout).toMatch(/\nused .* \d{4}-\d\d-\d\d \d\d:\d\dZ\n/)
   })
 })

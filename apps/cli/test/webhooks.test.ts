@@ -47,14 +47,14 @@ async function listen() {
 }
 
 test('a secret is printed once, alone, and is in no list', async () => {
-  const added = await place.run(['webhook', 'add', 'https://shop.example/plants'])
+  const added = await place.run('webhook add https://shop.example/plants')
   expect(added).toEqual({
     code: 0,
     stdout: expect.stringMatching(secret),
     stderr: expect.stringMatching(/^The webhook wh_\w{12} gets every plant that is added from now on\.\n$/),
   })
   const [, id] = /(wh_\w+)/.exec(added.stderr) as RegExpExecArray
-  const listed = await place.run(['webhook', 'list'])
+  const listed = await place.run('webhook list')
   expect(listed.stdout).toMatch(
     new RegExp(
       `^ID +STATE +WAITING +GIVEN UP +MISSED +OLDEST +FAILING SINCE +URL\n${id} +active +0 +0 +0 +- +- +https://shop.example/plants\n$`,
@@ -76,9 +76,9 @@ test('a secret is printed once, alone, and is in no list', async () => {
       missed: 0,
     },
   ])
-  expect(await place.run(['webhook', 'log', `${id}`])).toMatchObject({ stdout: `Nothing waits for ${id}.\n` })
+  expect(await place.run(`webhook log ${id}`)).toMatchObject({ stdout: `Nothing waits for ${id}.\n` })
   await json('remove', `${id}`)
-  expect(await place.run(['webhook', 'list'])).toMatchObject({ stdout: 'There are no webhooks.\n' })
+  expect(await place.run('webhook list')).toMatchObject({ stdout: 'There are no webhooks.\n' })
 })
 
 test.each([
@@ -86,18 +86,18 @@ test.each([
   ['http://shop.example/', /the URL must be an https URL/],
   ['https://a:b@shop.example/', /must not contain credentials/],
 ])('%s is refused, and nothing is added', async (url, message) => {
-  await place.fails(['webhook', 'add', url], 2, message)
-  await place.fails(['webhook', 'list'], 1, /no store/)
+  await place.fails(`webhook add ${url}`, 2, message)
+  await place.fails('webhook list', 1, /no store/)
 })
 
 test.each(['remove', 'retry', 'rotate', 'log'])('%s knows no webhook by another name', async command => {
   await json('add', 'https://shop.example/')
-  await place.fails(['webhook', command, 'wh_0'], 1, /there is no webhook wh_0: see plant-store webhook list/)
+  await place.fails(`webhook ${command} wh_0`, 1, /there is no webhook wh_0: see plant-store webhook list/)
 })
 
 test('wrong usage is told in one line', async () => {
   for (const limit of ['0', '10000', 'x1', '1x'])
-    await place.fails(['webhook', 'log', 'wh_0', '--limit', limit], 2, /must be a number from 1 to 9999/)
+    await place.fails(`webhook log wh_0 --limit ${limit}`, 2, /must be a number from 1 to 9999/)
 })
 
 test('while a server runs: what fails is logged, retried and removed', async () => {
@@ -113,7 +113,7 @@ test('while a server runs: what fails is logged, retried and removed', async () 
   expect(await json('log', id)).toMatchObject([
     { plant: '-9223372036854775808', reason: 'answered 500', nextAttemptAt: expect.any(String) },
   ])
-  const { stdout } = await place.run(['webhook', 'log', id])
+  const { stdout } = await place.run(`webhook log ${id}`)
   expect(stdout).toMatch(
     /^PLANT +ADDED +FAILED +NEXT ATTEMPT +REASON\n-9223372036854775808 +\S+ \S+ +\d+ +\S+ \S+ +answered 500\n$/,
   )
@@ -130,7 +130,7 @@ test('while a server runs: what fails is logged, retried and removed', async () 
   const sentAtMs = Number(headers['webhook-timestamp']) * 1000
   const message = { id: `${headers['webhook-id']}`, sentAtMs, body }
   expect(headers).toMatchObject(signedHeaders(message, rotated.secret))
-  expect((await place.run(['webhook', 'remove', id])).stdout).toBe(`${id} is removed.\n`)
+  expect((await place.run(`webhook remove ${id}`)).stdout).toBe(`${id} is removed.\n`)
   expect(await json('list')).toMatchObject([{ id: guarded.id }])
 })
 
@@ -153,7 +153,7 @@ test('what was given up, what waits and what was missed is listed', async () => 
   }
   await place.load(4, 1)
 
-  expect((await place.run(['webhook', 'list'])).stdout).toMatch(
+  expect((await place.run('webhook list')).stdout).toMatch(
     new RegExp(`\n${id} +active, full +2 +1 +1 +\\d+s +\\S{10} \\S+Z +https://shop.example/\n$`),
   )
   expect(await json('list')).toMatchObject([
@@ -164,7 +164,7 @@ test('what was given up, what waits and what was missed is listed', async () => 
   ])
   const [{ oldestSeconds }] = await json('list')
   expect(oldestSeconds).toBeLessThan(60)
-  const { stdout } = await place.run(['webhook', 'log', id])
+  const { stdout } = await place.run(`webhook log ${id}`)
   const minute = '\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\dZ'
   expect(stdout.trimEnd().split('\n').slice(1)).toEqual([
     expect.stringMatching(`^1 +${minute} +1 +given up +answered 410$`),
@@ -189,7 +189,7 @@ test('there may be 100 webhooks', async () => {
     ...{ id: expect.stringMatching(/^wh_/), url: 'https://shop.example/', allowPrivate: false },
     secret: expect.stringMatching(/^whsec_/),
   })
-  await place.fails(['webhook', 'add', 'https://shop.example/'], 1, /there are 100 webhooks already/)
+  await place.fails('webhook add https://shop.example/', 1, /there are 100 webhooks already/)
 })
 
 test('a retry ends a pause', async () => {
@@ -202,6 +202,6 @@ test('a retry ends a pause', async () => {
     await storage.outbox.settle(claim, { delivered: [], failed: { id: first.id, reason: 'answered 500' } })
   }
   expect(await json('list')).toMatchObject([{ state: 'paused', givenUp: 1 }])
-  expect((await place.run(['webhook', 'retry', id])).stdout).toBe(`${id} is retried.\n`)
+  expect((await place.run(`webhook retry ${id}`)).stdout).toBe(`${id} is retried.\n`)
   expect(await json('list')).toMatchObject([{ state: 'active', waiting: 1, failures: 0, failingSince: null }])
 })
