@@ -103,9 +103,10 @@ export async function assertAbsent(client: Client, id: bigint): Promise<void> {
 }
 
 /** Returns the words of a text, to save a line each. */
-export function words(text: string): readonly string[] {
-  return text.trim().split(/\s+/)
-}
+export const words = (text: string): readonly string[] => text.trim().split(/\s+/)
+
+/** Returns what stands between vertical bars, spaces included. */
+export const barred = (text: string): readonly string[] => text.split('|')
 
 /** A body, the number of its failure, and words of the message. */
 type Refusal = readonly [body: string | Uint8Array, error: number, ...words: string[]]

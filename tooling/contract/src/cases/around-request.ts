@@ -5,6 +5,7 @@ import {
   assertAbsent,
   assertFailure,
   assertSuccess,
+  barred,
   type ContractCase,
   casesForEach,
   casesOf,
@@ -33,37 +34,23 @@ const operations = Object.entries(methodsOf).flatMap(([path, methods]) =>
 )
 
 const mediaTypes = [
-  'text/plain',
-  'text/json',
-  'application/jsonx',
-  'application/json5',
-  'application/problem+json',
-  'application/x-www-form-urlencoded',
-  'multipart/form-data; boundary=x',
-  'application/json garbage',
-  'application/json, text/plain',
-  'application',
-  '*/*',
-  'application/json; charset=iso-8859-1',
-  'application/json; charset=utf-16',
-  'application/json;charset="latin1"',
-  'application/json; x="a;b"; charset=utf-16',
-  'application/json; x="\\"; charset=utf-16',
+  ...words(
+    'text/plain text/json application/jsonx application/json5 application/problem+json application */*',
+  ),
+  ...barred(
+    'application/x-www-form-urlencoded|multipart/form-data; boundary=x|application/json garbage|' +
+      'application/json, text/plain|application/json; charset=iso-8859-1|application/json; charset=utf-16|' +
+      'application/json;charset="latin1"|application/json; x="a;b"; charset=utf-16|' +
+      'application/json; x="\\"; charset=utf-16',
+  ),
 ]
 
 /** All of them mean JSON in UTF-8. */
-const jsonTypes = [
-  'application/json',
-  'Application/JSON',
-  'application/json; charset=utf-8',
-  'application/json;charset=UTF-8',
-  'application/json ; charset="utf-8"',
-  'application/json; profile=x',
-  'application/json; x="; charset=utf-16"',
-  'application/json; x="\\"; charset=utf-16"; charset=utf-8',
-  'application/json; xcharset=utf-16',
-  'application/json;',
-]
+const jsonTypes = barred(
+  'application/json|Application/JSON|application/json; charset=utf-8|application/json;charset=UTF-8|' +
+    'application/json ; charset="utf-8"|application/json; profile=x|application/json; x="; charset=utf-16"|' +
+    'application/json; x="\\"; charset=utf-16"; charset=utf-8|application/json; xcharset=utf-16|application/json;',
+)
 
 export const aroundRequestCases: readonly ContractCase[] = [
   ...casesForEach(

@@ -13,6 +13,7 @@ import {
   held,
   ownId,
   toJson,
+  words,
 } from '../contract-case.ts'
 import { bareRequest, chunk, hostAndToken } from '../requests.ts'
 import type { Answer } from '../wire.ts'
@@ -29,27 +30,26 @@ function postLinesBare(client: Client, body: string, ...fields: readonly string[
   return client.askBare('POST /plants/batch', [ndjson, ...fields], body)
 }
 
+const named = (...names: readonly string[]) => names.map(name => ({ id: ownId(), name }))
 const linesOf = (plants: readonly object[]) => plants.map(plant => `${toJson(plant)}\n`).join('')
 
 interface Counted {
   readonly created?: bigint
   readonly existing?: bigint
   readonly refused?: bigint
-  /** The refused lines and their errors. */
-  readonly faults?: readonly (readonly [line: number, error: number])[]
+  /** The errors of the refused lines. */
+  readonly faults?: Readonly<Record<number, number>>
 }
 
 /** Returns the messages of the faults. */
-function assertCounts(answer: Answer, { faults = [], ...counts }: Counted): readonly string[] {
+function assertCounts(answer: Answer, { faults = {}, ...counts }: Counted): readonly string[] {
   assert.equal(answer.status, 200, `${answer.body}`)
   const { faults: given, ...counted } = held(answer) as Record<string, bigint> & {
     faults: { line: bigint; error: bigint; message: string }[]
   }
   assert.deepEqual(counted, { created: 0n, existing: 0n, refused: 0n, ...counts })
-  assert.deepEqual(
-    given.map(({ line, error }) => [Number(line), Number(error)]),
-    faults,
-  )
+  const found = given.map(({ line, error }) => [`${line}`, Number(error)])
+  assert.deepEqual(found, Object.entries(faults))
   return given.map(({ message }) => message)
 }
 
@@ -66,15 +66,8 @@ export const batchCases: readonly ContractCase[] = [
         { id: fresh, name: 5 },
       ])
       const answer = await postLines(client, body)
-      const messages = assertCounts(answer, {
-        created: 1n,
-        existing: 1n,
-        refused: 2n,
-        faults: [
-          [3, 40003],
-          [4, 40002],
-        ],
-      })
+      const faults = { 3: 40003, 4: 40002 }
+      const messages = assertCounts(answer, { created: 1n, existing: 1n, refused: 2n, faults })
       assert.deepEqual(messages, [`id ${other} is already taken`, 'name must be a string'])
       assert.equal(answer.headers.get('content-type'), 'application/json')
       await assertKept(client, { id: fresh, name: 'fresh' })
@@ -82,7 +75,7 @@ export const batchCases: readonly ContractCase[] = [
     },
 
     'changes nothing when it is sent again': async client => {
-      const plants = [1, 2, 3].map(n => ({ id: ownId(), name: `plant ${n}` }))
+      const plants = named('plant 1', 'plant 2', 'plant 3')
       assertCounts(await postLines(client, linesOf(plants)), { created: 3n })
       assertCounts(await postLines(client, linesOf(plants)), { existing: 3n })
       for (const plant of plants) await assertKept(client, plant)
@@ -99,18 +92,14 @@ export const batchCases: readonly ContractCase[] = [
           { ...plant, tag: '' },
           { id: plant.id, name: plant.name },
         ]
-        assertCounts(await postLines(client, linesOf([...others, plant])), {
-          existing: 1n,
-          refused: 5n,
-          faults: others.map((_, index) => [index + 1, 40003]),
-        })
+        const faults = { 1: 40003, 2: 40003, 3: 40003, 4: 40003, 5: 40003 }
+        const answer = await postLines(client, linesOf([...others, plant]))
+        assertCounts(answer, { existing: 1n, refused: 5n, faults })
         await assertKept(client, plant)
         const bare = { id: ownId(), name: 'n' }
         await create(client, bare)
-        assertCounts(await postLines(client, linesOf([{ ...bare, tag: '' }])), {
-          refused: 1n,
-          faults: [[1, 40003]],
-        })
+        const tagged = linesOf([{ ...bare, tag: '' }])
+        assertCounts(await postLines(client, tagged), { refused: 1n, faults: { 1: 40003 } })
       },
 
     'keeps every id exactly': async client => {
@@ -122,25 +111,16 @@ export const batchCases: readonly ContractCase[] = [
       await free(client, ids)
       const beyond = [`${2n ** 63n}`, `-${2n ** 63n + 1n}`, '1.5', '1e30', '"1"']
       const body = beyond.map(id => `{"id":${id},"name":"n"}\n`).join('')
-      assertCounts(await postLines(client, body), {
-        refused: 5n,
-        faults: beyond.map((_, index) => [index + 1, 40002]),
-      })
+      const faults = { 1: 40002, 2: 40002, 3: 40002, 4: 40002, 5: 40002 }
+      assertCounts(await postLines(client, body), { refused: 5n, faults })
     },
 
     'creates the first of several plants with one id, however far apart': async client => {
       const plant = { id: ownId(), name: 'first' }
       const between = Array.from({ length: 1_200 }, () => ({ id: ownId(), name: 'between' }))
       const body = linesOf([plant, { ...plant, name: 'second' }, ...between, plant, { ...plant, tag: 't' }])
-      assertCounts(await postLines(client, body), {
-        created: 1_201n,
-        existing: 1n,
-        refused: 2n,
-        faults: [
-          [2, 40003],
-          [1_204, 40003],
-        ],
-      })
+      const faults = { 2: 40003, 1204: 40003 }
+      assertCounts(await postLines(client, body), { created: 1_201n, existing: 1n, refused: 2n, faults })
       await assertKept(client, plant)
     },
 
@@ -150,13 +130,9 @@ export const batchCases: readonly ContractCase[] = [
       const lines = Array.from({ length: 1_500 }, (_, n) =>
         n % 3 === 0 ? { ...taken, name: `${n}` } : n % 3 === 1 ? { id: 'x' } : { id: ownId(), name: 'n' },
       )
-      const isRefused = (n: number) => n % 3 !== 2
-      const refused = lines.flatMap((_, n) => (isRefused(n) ? [n] : []))
-      assertCounts(await postLines(client, linesOf(lines)), {
-        created: 500n,
-        refused: 1_000n,
-        faults: refused.slice(0, 100).map(n => [n + 1, n % 3 === 0 ? 40003 : 40002]),
-      })
+      const refused = lines.flatMap((_, n) => (n % 3 === 2 ? [] : [[n + 1, n % 3 === 0 ? 40003 : 40002]]))
+      const faults = Object.fromEntries(refused.slice(0, 100))
+      assertCounts(await postLines(client, linesOf(lines)), { created: 500n, refused: 1_000n, faults })
     },
   }),
 
@@ -166,14 +142,11 @@ export const batchCases: readonly ContractCase[] = [
       assertCounts(await client.askBare('POST /plants/batch', ['content-length: 0']), {})
       const [a, b] = [ownId(), ownId()]
       const body = `\n{"id":${a},"name":"a"}\n\n\r\n{"id":${b},"name":"b"}\r\n\n5`
-      assertCounts(await postLines(client, body), { created: 2n, refused: 1n, faults: [[7, 40002]] })
+      assertCounts(await postLines(client, body), { created: 2n, refused: 1n, faults: { 7: 40002 } })
     },
 
     'may lack the last newline': async client => {
-      const plants = [
-        { id: ownId(), name: 'a' },
-        { id: ownId(), name: 'b' },
-      ]
+      const plants = named('a', 'b')
       assertCounts(await postLines(client, linesOf(plants).trimEnd()), { created: 2n })
       for (const plant of plants) await assertKept(client, plant)
     },
@@ -196,11 +169,8 @@ export const batchCases: readonly ContractCase[] = [
       const body = bad.flatMap((line, n) => [Buffer.from(line), good(n)])
       const bytes = Buffer.concat(body.flatMap(line => [line, Buffer.from('\n')]))
       const errors = [40001, 40001, 40002, 40001, 40001, 40001, 40002, 40002, 40001, 40001]
-      const messages = assertCounts(await postLines(client, bytes), {
-        created: 10n,
-        refused: 10n,
-        faults: errors.map((error, n) => [2 * n + 1, error]),
-      })
+      const faults = Object.fromEntries(errors.map((error, n) => [2 * n + 1, error]))
+      const messages = assertCounts(await postLines(client, bytes), { created: 10n, refused: 10n, faults })
       assert.match(messages[8] as string, /^the line .*UTF-8/)
       // A fault may quote its line, but not all of it.
       for (const message of messages) assert.ok(message.length <= 300)
@@ -208,10 +178,7 @@ export const batchCases: readonly ContractCase[] = [
     },
 
     'may be cut anywhere, also in the middle of a character': async client => {
-      const plants = [
-        { id: ownId(), name: '🌱' },
-        { id: ownId(), name: 'é' },
-      ]
+      const plants = named('🌱', 'é')
       const bytes = Buffer.from(linesOf(plants))
       using wire = await client.open()
       const asked = client.asked('POST /plants/batch')
@@ -246,13 +213,9 @@ export const batchCases: readonly ContractCase[] = [
       const id = ownId()
       const post = (type: string, body = toJson({ id, name: 'n' })) =>
         postLines(client, body, { headers: { 'content-type': type } })
-      for (const type of [
-        'application/json',
-        'application/ndjson',
-        'text/plain',
-        'application/x-ndjson; charset=latin1',
-      ])
-        assertFailure(await post(type), 41501, type.includes('charset') ? 'UTF-8' : 'application/x-ndjson')
+      for (const type of words('application/json application/ndjson text/plain'))
+        assertFailure(await post(type), 41501, 'application/x-ndjson')
+      assertFailure(await post('application/x-ndjson; charset=latin1'), 41501, 'UTF-8')
       const fields = ['content-length: 2']
       assertFailure(await client.askBare('POST /plants/batch', fields, '{}'), 41501)
       assertFailure(
@@ -331,7 +294,7 @@ export const batchCases: readonly ContractCase[] = [
     },
 
     'is one request of a connection, and the next one is answered': async client => {
-      const plants = [1, 2].map(n => ({ id: ownId(), name: `plant ${n}` }))
+      const plants = named('plant 1', 'plant 2')
       const asked = client.asked('POST /plants/batch')
       using wire = await client.open()
       for (const plant of plants) {
