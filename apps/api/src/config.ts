@@ -7,11 +7,6 @@ import { type JwtAlgorithm, jwtAlgorithms, parseJwksUrl } from '@plant-store/jwt
 import { defaultStoreUrl, parseStoreUrl } from '@plant-store/persistence'
 import ipaddr from 'ipaddr.js'
 
-/** Its message has one line for each invalid variable. */
-export class ConfigError extends Error {
-  override readonly name = 'ConfigError'
-}
-
 const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']
 
 const logFormats = ['json', 'pretty', 'journal']
@@ -84,7 +79,7 @@ export interface Config extends Omit<Settings, 'jwt'> {
 /**
  * Returns the configuration in the environment.
  *
- * @throws ConfigError that names every invalid variable and what it must be
+ * @throws Error with a line for each invalid variable that says what it must be
  */
 export function readConfig(environment: Readonly<Record<string, string | undefined>>): Config {
   const faults: string[] = []
@@ -112,7 +107,7 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
   if (missing.length > 0 && missing.length < jwtTogether.length)
     faults.push(`${missing.join(' and ')} must be set too: ${jwtTogether.join(', ')} belong together`)
   else if (useless.length > 0) faults.push(`${useless.join(' and ')} must not be set without JWT_ISSUER`)
-  if (faults.length > 0) throw new ConfigError(faults.join('\n'))
+  if (faults.length > 0) throw new Error(faults.join('\n'))
   return Object.freeze({
     ...config,
     jwt: jwksUrl === undefined ? undefined : { ...config.jwt, jwksUrl },

@@ -8,15 +8,16 @@ import { misspeltSettings } from './misspelt-settings.ts'
 import { journalLines, openLog, type ProcessLog } from './signals/log.ts'
 
 /**
- * Checks the settings in the environment, and the store if there is one. Changes nothing.
+ * Checks the settings in the environment, and the store if there is one. Changes nothing. Resolves to the variables that
+ * resemble a setting.
  *
  * @throws Error that says what is wrong
  */
-export async function checkService(): Promise<{ misspelt: ReturnType<typeof misspeltSettings> }> {
+export async function checkService(): Promise<ReturnType<typeof misspeltSettings>> {
   const { databaseUrl } = readConfig(process.env)
   const store = await openReader(databaseUrl)
   await store?.[Symbol.asyncDispose]()
-  return { misspelt: misspeltSettings(process.env) }
+  return misspeltSettings(process.env)
 }
 
 /** Runs the service that the environment describes until a signal arrives. Exits with 1 if that fails. */

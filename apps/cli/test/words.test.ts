@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { timeMs } from '../src/commands/tokens.ts'
+import { durationMs } from '../src/commands/tokens.ts'
 import { fileFailure } from '../src/failure.ts'
 import { counted, duration, minute, printable, rate, table } from '../src/terminal/output.ts'
 import { describeProgress } from '../src/terminal/progress.ts'
@@ -48,11 +48,11 @@ test('a table has its cells below each other, and nothing after the last', () =>
 })
 
 test('a time is a number with its unit, and nothing else', () => {
-  expect(['1s', '2min', '3h', '10d', '1w', '999999s'].map(timeMs)).toEqual([
+  expect(['1s', '2min', '3h', '10d', '1w', '999999s'].map(durationMs)).toEqual([
     ...[1_000, 120_000, 10_800_000, 864_000_000, 604_800_000, 999_999_000],
   ])
   for (const text of ['', '1', 's', '0s', '01s', '1m', '1000000s', '1.5h', 'x1s', '1sx', '-1s'])
-    expect(() => timeMs(text), text).toThrow('must be a time from now')
+    expect(() => durationMs(text), text).toThrow('must be a time from now')
 })
 
 test('progress says how much, how fast, and how long it will take or has taken', () => {

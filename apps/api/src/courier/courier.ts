@@ -31,9 +31,8 @@ export function startCourier(storage: Storage, logger: Logger, stopTimeoutMs: nu
   const signals = { stop: stopping.signal, abort: aborting.signal }
   const deliveries = new Map<string, number>()
   const report = ({ event, ...about }: CourierReport) => {
-    const [level, words] = lines[event]
+    const [level, words, outcome] = lines[event]
     logger[level](about, words)
-    const outcome = outcomes[event]
     if (outcome === undefined) return
     const key = JSON.stringify({ webhook: about.webhook, outcome })
     deliveries.set(key, (deliveries.get(key) ?? 0) + ('count' in about ? about.count : 1))
@@ -91,19 +90,15 @@ async function samplesOfOutbox({ outbox }: Storage): Promise<Samples> {
   }
 }
 
-/** Of the deliveries that a report is about, if any. */
-const outcomes: { readonly [Event in CourierReport['event']]?: string } = {
-  delivered: 'received',
-  'attempt-failed': 'failed',
-  'given-up': 'failed',
-}
+type Line = readonly [level: 'debug' | 'info' | 'warn' | 'error', words: string, outcome?: string]
 
-const lines = {
-  delivered: ['debug', 'plants were announced'],
-  'attempt-failed': ['warn', 'an announcement failed, and is tried again'],
-  'given-up': ['error', 'an announcement was given up: see plant-store webhook log'],
+/** What is logged of each report, and the outcome of the deliveries that it is about, if any. */
+const lines: Readonly<Record<CourierReport['event'], Line>> = {
+  delivered: ['debug', 'plants were announced', 'received'],
+  'attempt-failed': ['warn', 'an announcement failed, and is tried again', 'failed'],
+  'given-up': ['error', 'an announcement was given up: see plant-store webhook log', 'failed'],
   paused: ['error', 'a webhook has failed for days and is paused: see plant-store webhook retry'],
   removed: ['warn', 'a webhook answered 410 and was removed'],
   full: ['error', 'too much waits for a webhook: new plants are not announced to it'],
   'no-longer-full': ['info', 'new plants are announced to the webhook again'],
-} as const satisfies Record<CourierReport['event'], readonly [string, string]>
+}

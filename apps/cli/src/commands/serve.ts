@@ -1,6 +1,5 @@
 import { Command } from '@commander-js/extra-typings'
 import { defaultStoreUrl } from '@plant-store/persistence'
-import { print } from '../terminal/output.ts'
 
 export const serve = new Command('serve')
   .description('Serve the store over HTTP until SIGTERM or SIGINT arrives.')
@@ -22,8 +21,7 @@ docs/settings.md in the repository lists all settings. Requests need an access t
     // Imported here, as no other command needs an HTTP server.
     const api = await import('@plant-store/api/serve')
     if (!check) return api.serve()
-    const { misspelt } = await api.checkService()
-    for (const { variable, setting } of misspelt)
+    for (const { variable, setting } of await api.checkService())
       process.stderr.write(`${variable} is no setting: is ${setting} meant?\n`)
-    print({}, undefined, 'The settings and the store are fine.')
+    process.stdout.write('The settings and the store are fine.\n')
   })

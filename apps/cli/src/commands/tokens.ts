@@ -5,7 +5,7 @@ import { changeStore, openStore, readStore, storeUrl } from '../store-in-environ
 import { jsonOption, minute, print, table } from '../terminal/output.ts'
 
 /** The choices of `--scope`. Writing includes reading. */
-const grants = new Map<string, readonly Scope[]>([
+const scopesByChoice = new Map<string, readonly Scope[]>([
   ['read', ['plants:read']],
   ['write', ['plants:read', 'plants:write']],
   ['metrics', ['metrics:read']],
@@ -20,11 +20,15 @@ export const createToken = new Command('create')
       'what it allows (repeatable): read, write (includes read), metrics (by default write)',
     ).argParser(grantedScopes),
   )
-  .option('--expires <time>', 'after which it is invalid: 30min, 12h, 90d, 52w (by default never)', moment)
+  .option(
+    '--expires <time>',
+    'after which it is invalid: 30min, 12h, 90d, 52w (by default never)',
+    timeFromNow,
+  )
   .addOption(jsonOption)
   .action(async ({ name, scope = grantedScopes('write'), expires, json }) => {
     await using storage = await openStore({ url: storeUrl() })
-    const text = mintToken()
+    const secret = mintToken()
     const scopes = [...new Set(scope)]
     const token: AccessToken = {
       name,
@@ -32,10 +36,10 @@ export const createToken = new Command('create')
       createdAt: new Date(),
       ...(expires && { expiresAt: expires }),
     }
-    if ((await storage.tokens.insert(token, hashToken(text))) === 'name-taken') {
+    if ((await storage.tokens.insert(token, hashToken(secret))) === 'name-taken') {
       throw new Failure(`a token named ${name} already exists: revoke it, or choose another name`)
     }
-    print({ json }, { token: text, ...toJson(token) }, text)
+    print({ json }, { token: secret, ...toJson(token) }, secret)
     // On standard error, so that a script receives only the token.
     const until = expires ? `expires at ${minute(expires)}` : 'never expires'
     if (!json) process.stderr.write(`The token of ${name} grants ${scopes.join(' and ')}, and ${until}.\n`)
@@ -74,18 +78,18 @@ function tokenName(text: string): string {
 }
 
 function grantedScopes(text: string, before: readonly Scope[] = []): readonly Scope[] {
-  const granted = grants.get(text)
+  const granted = scopesByChoice.get(text)
   if (granted) return [...before, ...granted]
-  throw new InvalidArgumentError(`It must be one of ${[...grants.keys()].join(', ')}.`)
+  throw new InvalidArgumentError(`It must be one of ${[...scopesByChoice.keys()].join(', ')}.`)
 }
 
-function moment(text: string): Date {
-  return new Date(Date.now() + timeMs(text))
+function timeFromNow(text: string): Date {
+  return new Date(Date.now() + durationMs(text))
 }
 
 const unitSeconds = { s: 1, min: 60, h: 3600, d: 86_400, w: 604_800 }
 
-export function timeMs(text: string): number {
+export function durationMs(text: string): number {
   const [, count, unit = 's'] = /^([1-9]\d{0,5})(s|min|h|d|w)$/.exec(text) ?? []
   const seconds = Number(count) * unitSeconds[unit as keyof typeof unitSeconds]
   if (!Number.isNaN(seconds)) return seconds * 1000

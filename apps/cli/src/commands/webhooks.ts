@@ -60,8 +60,7 @@ const logWebhook = new Command('log')
   .addOption(jsonOption)
   .action(async (id, { limit, json }) => {
     await using store = await readStore()
-    const known = await store.webhooks.list()
-    if (!known.some(each => each.id === id)) throw unknown(id)
+    if (!(await store.webhooks.list()).some(each => each.id === id)) throw noWebhook(id)
     const deliveries = await store.outbox.log(id as WebhookId, limit)
     const all = deliveries.map(({ event, attempts, nextAttemptAt = null, reason = null }) => {
       // As text, since most readers of JSON would round it.
@@ -85,17 +84,17 @@ const rotateSecret = new Command('rotate')
   .addOption(jsonOption)
   .action(async (id, { json }) => {
     const secret = mintSecret()
-    await change(id, webhooks => webhooks.rotate(id as WebhookId, secret))
+    await changeWebhook(id, webhooks => webhooks.rotate(id as WebhookId, secret))
     print({ json }, { id, secret }, secret)
   })
 
-const simple = (name: 'remove' | 'retry', description: string, done: string) =>
+const commandOnOne = (name: 'remove' | 'retry', description: string, done: string) =>
   new Command(name)
     .description(description)
     .argument('<id>', 'of the webhook')
     .addOption(jsonOption)
     .action(async (id, output) => {
-      await change(id, webhooks => webhooks[name](id as WebhookId))
+      await changeWebhook(id, webhooks => webhooks[name](id as WebhookId))
       print(output, { [done]: id }, `${id} is ${done}.`)
     })
 
@@ -103,17 +102,23 @@ export const webhook = new Command('webhook')
   .description('Manage the webhooks that get every new plant.')
   .addCommand(addWebhook)
   .addCommand(listWebhooks)
-  .addCommand(simple('remove', 'Remove a webhook and all that waits for it.', 'removed'))
-  .addCommand(simple('retry', 'Try at once what failed, also what was given up. Ends a pause.', 'retried'))
+  .addCommand(commandOnOne('remove', 'Remove a webhook and all that waits for it.', 'removed'))
+  .addCommand(
+    commandOnOne('retry', 'Try at once what failed, also what was given up. Ends a pause.', 'retried'),
+  )
   .addCommand(rotateSecret)
   .addCommand(logWebhook)
 
-async function change(id: string, make: (webhooks: Storage['webhooks']) => Promise<boolean>): Promise<void> {
+/** @param change resolves to whether there is such a webhook */
+async function changeWebhook(
+  id: string,
+  change: (webhooks: Storage['webhooks']) => Promise<boolean>,
+): Promise<void> {
   await using storage = await changeStore()
-  if (!(await make(storage.webhooks))) throw unknown(id)
+  if (!(await change(storage.webhooks))) throw noWebhook(id)
 }
 
-const unknown = (id: string) => new Failure(`there is no webhook ${id}: see plant-store webhook list`)
+const noWebhook = (id: string) => new Failure(`there is no webhook ${id}: see plant-store webhook list`)
 
 function webhookUrl(text: string, allowsPrivate: boolean): string {
   try {

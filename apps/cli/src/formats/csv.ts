@@ -39,7 +39,7 @@ async function* readCsv(pieces: AsyncIterable<Buffer>, lineBytesMax: number): As
         columns = readHeader(raw, lineBytesMax, fields)
       } else if (raw.length > 0) {
         const known = columns
-        entries.push(judge(line, raw, lineBytesMax, () => parsePlant(toMembers(fields(), known))))
+        entries.push(judge({ line, raw }, lineBytesMax, () => parsePlant(toMembers(fields(), known))))
       }
       line += linesIn(raw)
       at = end
@@ -79,10 +79,7 @@ const faults: Readonly<Record<string, string>> = {
 }
 
 /** Returns the records up to the first fault, each with the position of its end. */
-function recordsIn(
-  piece: Buffer,
-  lineBytesMax: number,
-): { records: { fields: Fields; end: number }[]; fault?: string } {
+function recordsIn(piece: Buffer, lineBytesMax: number) {
   const records: { fields: Fields; end: number }[] = []
   const tooLong = `the record is longer than ${lineBytesMax} bytes, or a quote is never closed`
   let at = 0
@@ -98,7 +95,7 @@ function recordsIn(
         at = end
       },
     })
-    return { records }
+    return { records, fault: undefined }
   } catch (error) {
     const fault = error instanceof CsvError ? faults[error.code] : tooLong
     if (fault === undefined) throw error

@@ -9,14 +9,17 @@ export interface Format {
   read(pieces: AsyncIterable<Buffer>, lineBytesMax: number): AsyncGenerator<Entry[]>
 }
 
-/** A line of a file, or several lines of one quoted record: its plant, or its fault. */
-export type Entry = { readonly line: number; readonly raw: Buffer; readonly plant: Plant } | Rejected
-
-export interface Rejected {
+/** A line of a file, or several lines of one quoted record. */
+interface Line {
   /** From 1. Of several lines, the first. */
   readonly line: number
   /** Without the line end. Only the beginning of a line that is too long. */
   readonly raw: Buffer
+}
+
+export type Entry = (Line & { readonly plant: Plant }) | Rejected
+
+export interface Rejected extends Line {
   readonly reason: string
 }
 
@@ -66,7 +69,7 @@ export function withoutLineEnd(lines: Buffer): Buffer {
 const shownBytesMax = 1024
 
 /** @param read returns the plant in the line, or throws its fault */
-export function judge(line: number, raw: Buffer, lineBytesMax: number, read: () => Plant): Entry {
+export function judge({ line, raw }: Line, lineBytesMax: number, read: () => Plant): Entry {
   if (raw.length > lineBytesMax) {
     const reason = `the line is longer than ${lineBytesMax} bytes, of which these are the first`
     // A copy, as the piece can be collected then.

@@ -15,7 +15,7 @@ export const ndjson: Format = {
         const raw = withoutLineEnd(piece.subarray(at, end))
         const text = raw.length > lineBytesMax ? 'too long' : raw.toString()
         if (text.trim() !== '')
-          entries.push(judge(line, raw, lineBytesMax, () => parsePlant(parseJsonRecord(text))))
+          entries.push(judge({ line, raw }, lineBytesMax, () => parsePlant(parseJsonRecord(text))))
       }
       yield entries
     }
