@@ -142,11 +142,9 @@ export function createNodeServer(
     })
   }
   const noteLongRead = (reading: Connection) => {
-    if (longReads === 0)
-      setImmediate(() => {
-        longReads = 0
-      })
-    if (++longReads > longReadsMax) pauseOthers(reading)
+    longReads++
+    setImmediate(() => longReads--)
+    if (longReads > longReadsMax) pauseOthers(reading)
   }
   const handleInTurn: RequestListener = (request, response) => {
     const { socket, headers } = request

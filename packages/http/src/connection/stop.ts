@@ -31,8 +31,6 @@ export async function announceStop(server: Server): Promise<void> {
     if (current?.headersSent === false) current.setHeader('connection', 'close')
   const closeAt = performance.now() + idleGraceMs
   while (open.size > 0 && performance.now() < closeAt) await sleep(lookEveryMs)
-  // Node waits for those that never sent anything.
-  for (const { socket } of open.values()) if (socket.bytesRead === 0) socket.destroy()
 }
 
 /**
