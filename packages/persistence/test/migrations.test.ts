@@ -37,13 +37,22 @@ describe.each(Object.entries(subjects))('on %s', (_, make) => {
   const version = () => store.ask('select version from schema_version')
 
   test.each(earlierVersions)(
-    'a store of version %i gets the schema of a new one, and keeps what is in it',
+    'a store of version %i stays at that for a reader, and an opening brings it up to date and keeps what is in it',
     async version => {
       const smallest = plant(-(2n ** 63n), 'first')
       const largest = plant(2n ** 63n - 1n, 'last', '')
       // Earlier versions recorded by such a row that there had been a token.
       const former = `insert into access_tokens (name, hash, scopes, created_at) values ('', '', '', 0)`
       await store.run(store.earlier(version), former)
+      const before = await store.fingerprint()
+      {
+        await using snapshot = await openSnapshot(store.url)
+        const found: Plant[] = []
+        for await (const some of snapshot.plants()) found.push(...some)
+        expect(found).toEqual([smallest, largest])
+      }
+      expect(await inspectStore(store.url)).toMatchObject({ schemaVersion: version, plants: 2, tokens: 2 })
+      expect(await store.fingerprint()).toBe(before)
       {
         await using storage = await openStorage({ url: store.url })
         expect((await storage.plants.find(smallest.id))?.plant).toEqual(smallest)
@@ -87,7 +96,7 @@ describe.each(Object.entries(subjects))('on %s', (_, make) => {
     const open = `import { openStorage } from '@plant-store/persistence'
       await using storage = await openStorage({ url: process.argv[1] })
       await storage.check()`
-    const opening = [1, 2, 3].map(() =>
+    const opening = [1, 2].map(() =>
       promisify(execFile)(process.execPath, [...process.execArgv, '--eval', open, store.url], {
         cwd: import.meta.dirname,
       }),
@@ -139,7 +148,7 @@ describe.each(Object.entries(subjects))('on %s', (_, make) => {
   test('its plants get versions that they had in no other migration', async () => {
     const id = plantId(-(2n ** 63n))
     const seen = new Set<string>()
-    for (let n = 0; n < 3; n++) {
+    for (let n = 0; n < 2; n++) {
       await using restored = await make()
       await restored.run(restored.earlier(2))
       await using storage = await openStorage({ url: restored.url })
@@ -149,20 +158,7 @@ describe.each(Object.entries(subjects))('on %s', (_, make) => {
       seen.add((await storage.plants.saveIf(plant, version)) as string)
       expect(await storage.plants.saveIf(plant, version)).toBeUndefined()
     }
-    expect(seen.size).toBe(6)
-  })
-
-  test.each(earlierVersions)('who only reads a store of version %i leaves it at that', async version => {
-    await store.run(store.earlier(version))
-    const before = await store.fingerprint()
-    {
-      await using snapshot = await openSnapshot(store.url)
-      const found: Plant[] = []
-      for await (const some of snapshot.plants()) found.push(...some)
-      expect(found).toEqual([plant(-(2n ** 63n), 'first'), plant(2n ** 63n - 1n, 'last', '')])
-    }
-    expect(await inspectStore(store.url)).toMatchObject({ schemaVersion: version, plants: 2, tokens: 1 })
-    expect(await store.fingerprint()).toBe(before)
+    expect(seen.size).toBe(4)
   })
 })
 
