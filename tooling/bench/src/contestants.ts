@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { freePort, launch, type Program, serverProgram, temporaryFolder, until } from '@plant-store/harness'
-import { fetchBun } from '@plant-store/harness/bun'
+import { fetchBun } from '@plant-store/harness/npm-program'
 import { fill, idOf } from './plants.ts'
 
 export interface Contestant {

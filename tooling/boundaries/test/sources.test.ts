@@ -1,10 +1,27 @@
 import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { sourceFaults } from '../src/source-prose.ts'
+import { proseFaults } from '../src/plain-english.ts'
 
 const root = join(import.meta.dirname, '../../..')
 const words = (count: number) => Array.from({ length: count }, () => 'word').join(' ')
+
+/** Returns the faults of the comments in a TypeScript source, and the avoided phrases in its texts. */
+function sourceFaults(source: string): readonly string[] {
+  const comments = [...source.matchAll(/^ *\/\*\*[\s\S]*?\*\/|(?:^ *\/\/[^\n]*\n)+/gm)].flatMap(([comment]) =>
+    comment
+      .replaceAll(/^ *(?:\/\*\*|\/\/|\*(?!\/))|\*\/$/gm, '')
+      .split(/\n\s*\n|^(?=\s*@)/m)
+      .flatMap(faultsOf),
+  )
+  const texts = [...source.matchAll(/'[^'\n]+'|`[^`]+`/g)].flatMap(([text]) => faultsOf(text))
+  return [...comments, ...texts.filter(fault => fault.startsWith('avoid'))]
+}
+
+function faultsOf(text: string): readonly string[] {
+  const prose = text.replaceAll(/\s+/g, ' ').trim()
+  return proseFaults(prose).map(({ detail }) => `${detail}: ${prose}`)
+}
 
 test.each([
   ['a comment', '/** Is on\n * its own. */'],

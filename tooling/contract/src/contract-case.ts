@@ -105,7 +105,7 @@ export async function assertAbsent(client: Client, id: bigint): Promise<void> {
 /** Returns the words of a text, to save a line each. */
 export const words = (text: string): readonly string[] => text.trim().split(/\s+/)
 
-/** Returns what stands between vertical bars, spaces included. */
+/** Splits a text at vertical bars, and keeps its spaces. */
 export const barred = (text: string): readonly string[] => text.split('|')
 
 /** A body, the number of its failure, and words of the message. */

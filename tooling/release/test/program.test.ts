@@ -1,7 +1,7 @@
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { launch, startServer } from '@plant-store/harness'
-import { fetchNode, nodeProgram } from '@plant-store/harness/nodes'
+import { fetchNode, nodeProgram } from '@plant-store/harness/npm-program'
 import { needs, temporaryFolder } from '@plant-store/harness/vitest'
 import { expect, inject, test } from 'vitest'
 import { run, runIn } from '../src/run.ts'
