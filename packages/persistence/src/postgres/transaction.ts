@@ -1,6 +1,8 @@
+import type { Plant } from '@plant-store/domain'
 import type pg from 'pg'
 import { valuesOf } from '../repositories/repositories.ts'
 import type { Change, Changes } from '../repositories/statements.ts'
+import { fromPlant } from '../schema/tables.ts'
 import type { ConnectionPool } from './connection.ts'
 import { statements } from './statements.ts'
 
@@ -92,10 +94,12 @@ const idPlaces: ReadonlyMap<keyof Changes, number> = new Map(
   ]),
 )
 
+const plantOfNobody = { id: 0n, name: '' } as Plant
+
 /** Statements of requests that change no rows: they need the same rights, and a writable server. */
 export const noChanges: readonly pg.QueryConfig[] = [
   insertOf([]),
-  noChange('savePlantIf', { id: 0n, name: '', tag: null, version: 0n, expected: null }),
+  noChange('savePlantIf', { ...fromPlant(plantOfNobody), expected: null }),
   noChange('removePlantIf', { id: 0n, expected: null }),
   noChange('markTokenUsed', { hash: '', usedAt: 0n }),
 ]
