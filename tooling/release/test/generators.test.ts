@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { start } from '../src/run.ts'
 
 /** A test of the package compares it with what is served. */
-const description = join(import.meta.dirname, '../../../packages/http/test/description.snapshot')
+const description = join(import.meta.dirname, '../../../docs/openapi.json')
 
 const generators = [
   {
