@@ -39,6 +39,9 @@ export interface FiguresRow {
 
 type OfWebhook<Others = unknown> = { readonly id: WebhookId } & Others
 type OfDelivery<Others = unknown> = { readonly position: bigint; readonly lease: string } & Others
+type Due = OfWebhook<{ readonly rowsMax: number; readonly textBytesMax: number }>
+type Lease = OfWebhook<{ readonly before: string; readonly lease: string; readonly leaseMs: bigint }>
+type Failure = OfDelivery<{ readonly reason: string; readonly retryInMs: bigint | null }>
 
 /** Rows in one step of a change without a natural limit, so that others can change the store in between. */
 const sweepRowsMax = sql.lit(2_000)
@@ -69,11 +72,7 @@ export function webhookReads(dialect: Dialect) {
         else next_claim_at <= ${now} and leased_until <= ${now} and ${firstDue} <= ${now} end
       order by leased_at, created_at limit 10`,
     /** Retries first. */
-    dueDeliveries: ({
-      id,
-      rowsMax,
-      textBytesMax,
-    }: OfWebhook<{ rowsMax: number; textBytesMax: number }>) => sql<DeliveryRow>`
+    dueDeliveries: ({ id, rowsMax, textBytesMax }: Due) => sql<DeliveryRow>`
       ${deliveries} where position in (
         select position from (
           select position, sum(bytes) over (order by position rows between unbounded preceding and 1 preceding)
@@ -124,12 +123,7 @@ export function webhookChanges(dialect: Dialect) {
     rotateSecret: ({ id, secret }: OfWebhook<{ secret: WebhookSecret }>) => sql`
       update webhooks set secret = ${secret} where id = ${id}`,
     /** Only if the webhook is unchanged since it was read. */
-    leaseWebhook: ({
-      id,
-      before,
-      lease,
-      leaseMs,
-    }: OfWebhook<{ before: string; lease: string; leaseMs: bigint }>) => sql`
+    leaseWebhook: ({ id, before, lease, leaseMs }: Lease) => sql`
       update webhooks set lease = ${lease}, leased_at = ${now}, leased_until = ${now} + ${leaseMs}
       where id = ${id} and lease = ${before} and is_paused = 0 and (leased_until <= ${now} or ${wasSetBack(dialect)})`,
     releaseWebhook: ({ id, lease, delivered, failed, pauses, claimInMs }: OfWebhook<Release>) => {
@@ -163,12 +157,7 @@ export function webhookChanges(dialect: Dialect) {
     removeDelivery: ({ position, lease }: OfDelivery) => sql`
       delete from outbox where position = ${position} and ${isLeasedAs(lease)}`,
     /** Without a delay, `next_at` becomes null: the delivery is given up. */
-    failDelivery: ({
-      position,
-      lease,
-      reason,
-      retryInMs,
-    }: OfDelivery<{ reason: string; retryInMs: bigint | null }>) => sql`
+    failDelivery: ({ position, lease, reason, retryInMs }: Failure) => sql`
       update outbox set attempts = attempts + 1, reason = ${reason}, next_at = ${now} + ${retryInMs}
       where position = ${position} and ${isLeasedAs(lease)}`,
     beginSilence: () => sql`insert into silence values (1)`,

@@ -18,19 +18,15 @@ export async function readSqlite(file: string): Promise<ReadTransaction> {
   }
 }
 
-export interface ReadOnly {
-  /** In a transaction, which sees the store as it was when it was opened. */
-  readonly connection: Database.Database
-  readonly schemaVersion: number
-}
-
 /**
- * Opens a store of any known version read-only. May write the log back, so that no file is left behind if no other
- * process uses the store.
+ * Opens a store of any known version read-only, in a transaction, which sees it as it was then. May write the log back,
+ * so that no file is left behind if no other process uses the store.
  *
  * @throws EmptyStoreError, or Error if the file is not a store, or a newer one
  */
-export function openReadOnly(file: string): Promise<ReadOnly> {
+export function openReadOnly(
+  file: string,
+): Promise<{ readonly connection: Database.Database; readonly schemaVersion: number }> {
   return closeOnError(openConnection(file, { fileMustExist: true }), async connection => {
     connection.pragma('query_only = on')
     connection.exec('begin')
