@@ -79,6 +79,11 @@ interface File {
   writes: Write[]
 }
 
+const isSync = (name: string) => name === 'fsync' || name === 'fdatasync'
+const known = new Set(
+  'openat rename unlink write writev pwrite64 ftruncate fsync fdatasync exit_group'.split(' '),
+)
+
 /** The content of each file by path after a power cut. */
 export type Image = ReadonlyMap<string, Buffer>
 
@@ -107,7 +112,10 @@ export class RecordedDisk {
   begin(call: Call): string | undefined {
     const { name, args, result } = call
     const opened = this.#opened.get(args[0] ?? '')
-    const file = opened?.file
+    const isWrite = name === 'write' || name === 'writev'
+    if (name === 'exit_group') return `exit ${args[0]}`
+    if (isWrite && !opened) return bytesOf(args.slice(1)).toString('latin1')
+    if (!opened || result < 0) return
     const write = (offset: number, data?: Buffer) => {
       const change = {
         offset,
@@ -115,28 +123,20 @@ export class RecordedDisk {
         isDone: false,
         isDurable: false,
       }
-      file?.writes.push(change)
+      opened.file?.writes.push(change)
       this.#changesOf.set(call, [change])
     }
-    if (name === 'exit_group') return `exit ${args[0]}`
-    if (name === 'write' || name === 'writev') {
-      const data = bytesOf(args.slice(1))
-      if (!opened) return data.toString('latin1')
+    if (isWrite) {
       if (opened.appends) throw new Error('the recording does not know where a write was appended')
-      if (result < 0) return
-      write(opened.position, data)
+      write(opened.position, bytesOf(args.slice(1)))
       opened.position += result
-    } else if (result < 0) return
-    else if (name === 'pwrite64' && file) write(Number(args[3]), bytesOf(args.slice(1, 2)))
-    else if (name === 'ftruncate' && file) write(Number(args[1]))
-    else if ((name === 'fsync' || name === 'fdatasync') && opened) {
-      const changes =
-        file?.writes ?? this.#nameChanges.filter(each => each.folders.includes(opened.folder ?? ''))
+    } else if (name === 'pwrite64') write(Number(args[3]), bytesOf(args.slice(1, 2)))
+    else if (name === 'ftruncate') write(Number(args[1]))
+    else if (isSync(name)) {
+      const ofFolder = () => this.#nameChanges.filter(each => each.folders.includes(opened.folder ?? ''))
       // Only earlier calls.
-      this.#changesOf.set(
-        call,
-        changes.filter(({ isDone }) => isDone),
-      )
+      const changes = (opened.file?.writes ?? ofFolder()).filter(({ isDone }) => isDone)
+      this.#changesOf.set(call, changes)
     }
     return
   }
@@ -146,43 +146,22 @@ export class RecordedDisk {
     const changes = this.#changesOf.get(call) ?? []
     this.#changesOf.delete(call)
     if (result < 0) return
+    for (const change of changes) change[isSync(name) ? 'isDurable' : 'isDone'] = true
+    if (isSync(name)) this.#settle()
     const path = (index: number) => resolve(bytesOf(args.slice(index, index + 1)).toString())
     const isOurs = (each: string) => each === this.#folder || each.startsWith(`${this.#folder}/`)
-    switch (name) {
-      case 'openat':
-        if (isOurs(path(1))) this.#open(path(1), args[2] ?? '', `${result}`)
-        return
-      case 'close':
-        this.#opened.delete(args[0] ?? '')
-        return
-      case 'write':
-      case 'writev':
-      case 'pwrite64':
-      case 'ftruncate':
-        for (const change of changes) change.isDone = true
-        return
-      case 'fsync':
-      case 'fdatasync':
-        for (const change of changes) change.isDurable = true
-        this.#settle()
-        return
-      case 'rename':
-        if (isOurs(path(1))) {
-          this.#changeNames([path(0), path(1)], names => {
-            const file = names.get(path(0))
-            if (file) names.set(path(1), file).delete(path(0))
-          })
-        }
-        return
-      case 'unlink':
-        if (isOurs(path(0))) this.#changeNames([path(0)], names => names.delete(path(0)))
-        return
-      case 'exit_group':
-        return
-      default: {
-        const touched = args.some(each => each.startsWith('"') && isOurs(resolve(bytesOf([each]).toString())))
-        if (touched || this.#opened.has(args[0] ?? '')) throw new Error(`the recording does not know ${name}`)
-      }
+    if (name === 'close') this.#opened.delete(args[0] ?? '')
+    else if (name === 'openat' && isOurs(path(1))) this.#open(path(1), args[2] ?? '', `${result}`)
+    else if (name === 'unlink' && isOurs(path(0)))
+      this.#changeNames([path(0)], names => names.delete(path(0)))
+    else if (name === 'rename' && isOurs(path(1))) {
+      this.#changeNames([path(0), path(1)], names => {
+        const file = names.get(path(0))
+        if (file) names.set(path(1), file).delete(path(0))
+      })
+    } else if (!known.has(name)) {
+      const touched = args.some(each => each.startsWith('"') && isOurs(resolve(bytesOf([each]).toString())))
+      if (touched || this.#opened.has(args[0] ?? '')) throw new Error(`the recording does not know ${name}`)
     }
   }
 
