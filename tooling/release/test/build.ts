@@ -15,9 +15,6 @@ declare module 'vitest' {
 
 const isInstalled = (program: string) => spawnSync(program, ['--version']).status === 0
 
-/** Whether the image can be made and read. */
-export const hasUmoci = isInstalled('umoci')
-
 /** For `globalSetup`: makes a release. */
 export default function setUp(project: TestProject): (() => void) | undefined {
   if (`${process.platform}-${process.arch}` !== platform || !isInstalled('dpkg-query')) {
@@ -26,7 +23,7 @@ export default function setUp(project: TestProject): (() => void) | undefined {
   }
   const folder = temporaryFolder()
   const program = join(import.meta.dirname, '../src/main.ts')
-  run(process.execPath, program, '--out', folder.path, ...(hasUmoci ? ['--image'] : []))
+  run(process.execPath, program, '--out', folder.path, ...(isInstalled('umoci') ? ['--image'] : []))
   const unpacked = join(folder.path, 'unpacked')
   mkdirSync(unpacked)
   const [archive = ''] = globSync('*.tar.gz', { cwd: folder.path })

@@ -1,11 +1,10 @@
 import { mkdirSync, readdirSync, readFileSync, renameSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { freePort, launch, startServer } from '@plant-store/harness'
+import { freePort, startServer } from '@plant-store/harness'
 import { needs, temporaryFolder } from '@plant-store/harness/vitest'
 import { expect, test } from 'vitest'
 import { run as runHere } from '../src/run.ts'
-import { hasUmoci } from './build.ts'
-import { canRelease, get, mayNotUnshare, mayUnshare, post, releasedFile } from './machine.ts'
+import { assertCreates, assertReads, canRelease, ended, hasUmoci, releasedFile, succeeds } from './machine.ts'
 
 const uid = 10_001
 
@@ -13,7 +12,7 @@ test(
   'the image serves as its user on a file system that is read-only but for /data, which is its own',
   needs('umoci', canRelease && hasUmoci),
   async context => {
-    if (!mayUnshare()) return context.skip(mayNotUnshare)
+    if (!succeeds('unshare', '--mount', 'true')) return context.skip('not allowed: mounts of a process')
     const folder = temporaryFolder()
     const layout = join(folder, 'layout')
     mkdirSync(layout)
@@ -43,10 +42,7 @@ test(
       const script = `${mount} && ${protect} && ${become}`
       return ['/usr/bin/unshare', '--mount', '/bin/sh', '-c', script, root, ...args] as const
     }
-    const run = async (...args: readonly string[]) => {
-      await using program = launch(contained(...args), { environment })
-      return { code: await program.ended, stdout: program.output(), stderr: program.errors() }
-    }
+    const run = (...args: readonly string[]) => ended(contained(...args), environment)
 
     const created = await run('plant-store', 'token', 'create', '--name', 'test', '--scope', 'write')
     expect(created).toMatchObject({ code: 0, stdout: expect.stringMatching(/^plantstore_\S+\n$/) })
@@ -55,8 +51,8 @@ test(
 
     await using server = await startServer({ command: contained(...config.args), environment })
     expect(await run('plant-store-health')).toMatchObject({ code: 0, stderr: '' })
-    expect(await post(server.url, token, { id: 1, name: 'Monstera' })).toBe('200 {"name":"Monstera"}')
-    expect(await get(server.url, token, 1)).toBe('200 {"id":1,"name":"Monstera"}')
+    await assertCreates(server.url, token)
+    await assertReads(server.url, token)
     expect(await run('plant-store', 'backup', '/data/plants.backup')).toMatchObject({ code: 0 })
     expect(await run('plant-store', 'backup', '/plants.backup')).toMatchObject({
       code: 1,

@@ -1,14 +1,22 @@
 import { spawnSync } from 'node:child_process'
 import { copyFileSync, globSync, mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { inject } from 'vitest'
-import { librariesOf } from '../src/libraries.ts'
+import { launch } from '@plant-store/harness'
+import { expect, inject } from 'vitest'
 import { run } from '../src/run.ts'
 
 const out = inject('out')
 
 /** What a release is made with: it is made on Debian, and on what is made of it. */
 export const canRelease = out !== undefined
+
+/** Returns whether a program ends with success. */
+export function succeeds(program: string, ...args: readonly string[]): boolean {
+  return spawnSync(program, args, { timeout: 20_000 }).status === 0
+}
+
+/** Whether the image can be made and read. */
+export const hasUmoci = succeeds('umoci', '--version')
 
 /** Returns the file of the release with this ending. */
 export function releasedFile(ending: string): string {
@@ -17,13 +25,14 @@ export function releasedFile(ending: string): string {
   return join(out, file)
 }
 
-/** Why a test is skipped where even root may not change the root folder. */
-export const mayNotChroot = 'not allowed: changing the root folder'
-export const mayChroot = () => spawnSync('chroot', ['/', '/bin/true']).status === 0
-
-/** Why a test is skipped where a process gets no mounts of its own. */
-export const mayNotUnshare = 'not allowed: mounts of a process'
-export const mayUnshare = () => spawnSync('unshare', ['--mount', 'true']).status === 0
+/** Runs a program to its end. */
+export async function ended(
+  command: readonly [string, ...string[]],
+  environment: Readonly<Record<string, string>>,
+) {
+  await using program = launch(command, { environment })
+  return { code: await program.ended, stdout: program.output(), stderr: program.errors() }
+}
 
 /** Puts what is in the archive of the release into a folder, by links to its files, and returns the folder. */
 export function unpackRelease(into: string): string {
@@ -32,28 +41,22 @@ export function unpackRelease(into: string): string {
   return into
 }
 
-/** Copies programs and what they load into another root. */
-export function copyPrograms(programs: readonly string[], root: string): void {
-  for (const program of programs) for (const file of [program, ...librariesOf(program)]) copyInto(root, file)
-}
-
 export function copyInto(root: string, file: string): void {
   mkdirSync(dirname(join(root, file)), { recursive: true })
   copyFileSync(file, join(root, file))
 }
 
-/** Creates a plant, and returns the answer's status and text. */
-export async function post(url: string, token: string, plant: object): Promise<string> {
-  const response = await fetch(`${url}/plants`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-    body: JSON.stringify(plant),
-  })
-  return `${response.status} ${await response.text()}`
+const monstera = '{"id":1,"name":"Monstera"}'
+
+/** Creates plant 1. */
+export async function assertCreates(url: string, token: string): Promise<void> {
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+  const response = await fetch(`${url}/plants`, { method: 'POST', headers, body: monstera })
+  expect([response.status, await response.text()]).toEqual([200, '{"name":"Monstera"}'])
 }
 
-/** Reads a plant, and returns the answer's status and text. */
-export async function get(url: string, token: string, id: number): Promise<string> {
-  const response = await fetch(`${url}/plants/${id}`, { headers: { authorization: `Bearer ${token}` } })
-  return `${response.status} ${await response.text()}`
+/** Reads plant 1. */
+export async function assertReads(url: string, token: string): Promise<void> {
+  const response = await fetch(`${url}/plants/1`, { headers: { authorization: `Bearer ${token}` } })
+  expect([response.status, await response.text()]).toEqual([200, monstera])
 }

@@ -5,7 +5,7 @@ import { fetchNode, nodeProgram } from '@plant-store/harness/npm-program'
 import { needs, temporaryFolder } from '@plant-store/harness/vitest'
 import { expect, inject, test } from 'vitest'
 import { run, runIn } from '../src/run.ts'
-import { get, post } from './machine.ts'
+import { assertCreates, assertReads } from './machine.ts'
 
 /** The packed program, as npm installed it. */
 const { program, programFolder: folder } = inject('installed')
@@ -64,8 +64,8 @@ test.for([
   const place = temporaryFolder()
   const token = runIn(place, node, main, 'token', 'create', '--name', 'shop').trim()
   await using server = await startServer({ folder: place, command: [node, main, 'serve'] })
-  expect(await post(server.url, token, { id: 1, name: 'Monstera' })).toBe('200 {"name":"Monstera"}')
-  expect(await get(server.url, token, 1)).toBe('200 {"id":1,"name":"Monstera"}')
+  await assertCreates(server.url, token)
+  await assertReads(server.url, token)
   expect((await fetch(`${server.url}/docs/swagger-ui-bundle.js`)).status).toBe(200)
   expect(runIn(place, node, main, 'export')).toBe('{"id":1,"name":"Monstera"}\n')
   expect(await server.end()).toBe(0)

@@ -13,10 +13,9 @@ import {
 import { needs, temporaryFolder } from '@plant-store/harness/vitest'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { run } from '../src/run.ts'
-import { canRelease, get, post, unpackRelease } from './machine.ts'
+import { assertCreates, assertReads, canRelease, succeeds, unpackRelease } from './machine.ts'
 
-const isInstalled = (program: string) => spawnSync(program, ['--version']).status === 0
-const hasSystemd = isInstalled('systemd-analyze')
+const hasSystemd = succeeds('systemd-analyze', '--version')
 const token = 'a-token-of-the-environment-file'
 
 describe('the unit', needs('systemd-analyze', canRelease && hasSystemd), () => {
@@ -52,15 +51,8 @@ describe('the unit', needs('systemd-analyze', canRelease && hasSystemd), () => {
     if (isRoot) for (const path of [place, folder]) chownSync(path, nobody, nobody)
     const become = [`--reuid=${nobody}`, `--regid=${nobody}`, '--clear-groups']
     // -D: the server is our child, and the tracer is not.
-    const traced = [
-      '/usr/bin/strace',
-      '-D',
-      '-f',
-      '-o',
-      file,
-      join(folder, 'bin/plant-store'),
-      'serve',
-    ] as const
+    const serve = [join(folder, 'bin/plant-store'), 'serve'] as const
+    const traced = ['/usr/bin/strace', ...['-D', '-f', '-o', file], ...serve] as const
     const command = isRoot ? (['/usr/bin/setpriv', ...become, ...traced] as const) : traced
     await using server = await startServer({
       command,
@@ -71,8 +63,8 @@ describe('the unit', needs('systemd-analyze', canRelease && hasSystemd), () => {
         OTEL_EXPORTER_OTLP_ENDPOINT: 'http://localhost:9',
       },
     })
-    expect(await post(server.url, token, { id: 1, name: 'Monstera' })).toBe('200 {"name":"Monstera"}')
-    expect(await get(server.url, token, 1)).toBe('200 {"id":1,"name":"Monstera"}')
+    await assertCreates(server.url, token)
+    await assertReads(server.url, token)
     expect(await server.end('SIGTERM')).toBe(0)
     const calls = () => readFileSync(file, 'utf8')
     await until('the tracer to end', () => new RegExp(`^${server.pid} +\\+\\+\\+`, 'm').test(calls()))
@@ -106,13 +98,11 @@ function expand(names: readonly string[]): readonly string[] {
   })
 }
 
-const hasNspawn = isInstalled('systemd-nspawn')
+const hasNspawn = succeeds('systemd-nspawn', '--version')
 /** systemd as the first process of a container: this machine's programs, and nothing else of it. */
 const boot = ['--directory=/', '--volatile=yes', '--register=no', '--keep-unit', '--quiet', '--boot'] as const
 const kernel = ['systemd.firstboot=off', 'systemd.log_target=console', 'systemd.show_status=no'] as const
-const mayBoot = () =>
-  spawnSync('systemd-nspawn', [...boot, 'systemd.unit=exit.target', ...kernel], { timeout: 20_000 })
-    .status === 0
+const mayBoot = () => succeeds('systemd-nspawn', ...boot, 'systemd.unit=exit.target', ...kernel)
 
 test(
   'systemd serves with it, restarts what was killed, and stops it in order',
@@ -148,7 +138,7 @@ test(
       return (await fetch(`${url}/readyz`)).ok
     }
     await until('the server', isServing, 30_000)
-    expect(await post(url, token, { id: 1, name: 'Monstera' })).toBe('200 {"name":"Monstera"}')
+    await assertCreates(url, token)
 
     const data = join(state, 'plant-store')
     const { uid, mode } = statSync(data)
@@ -161,7 +151,7 @@ test(
     const create = ['token', 'create', '--name', 'shop'] as const
     await using command = launch([join(folder, 'bin/plant-store'), ...create], { environment: store })
     expect(await command.ended).toBe(0)
-    expect(await get(url, command.output().trim(), 1)).toBe('200 {"id":1,"name":"Monstera"}')
+    await assertReads(url, command.output().trim())
     for (const file of globSync('*', { cwd: data })) expect(statSync(join(data, file)).uid, file).toBe(uid)
 
     const [first] = processesOf(uid)
@@ -177,7 +167,7 @@ test(
       async () => !processesOf(uid).some(({ pid }) => pid === first?.pid) && isServing(),
       30_000,
     )
-    expect(await get(url, token, 1)).toBe('200 {"id":1,"name":"Monstera"}')
+    await assertReads(url, token)
 
     await machine.end('SIGTERM')
     expect(machine.output()).toMatch(/plant-store\.service: Main process exited, code=killed, status=9/)
