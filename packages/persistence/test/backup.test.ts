@@ -160,6 +160,13 @@ test('a backup that is given up or fails leaves what was there', async () => {
   expect(readdirSync(folder).sort()).toEqual(['backup.db', 'store.db'])
 })
 
+test('what comes to the target while the copy is made is not replaced', async () => {
+  load(0, 100)
+  const onProgress = () => writeFileSync(backup, 'what came')
+  await expect(backUpStore(url, backup, { onProgress })).rejects.toThrow('already exists')
+  expect(readFileSync(backup, 'utf8')).toBe('what came')
+})
+
 test.each([
   ['plants', 'delete from plants where id = 7'],
   ['tokens', "insert into access_tokens (name, hash, scopes, created_at) values ('new', 'h', '', 0)"],
@@ -494,7 +501,9 @@ test('a backup is made in the place of nothing else than a file, and only where 
 test('a copy is for its owner, or for those of the file in whose place it is, and never for everybody', async () => {
   load(0, 100)
   expect(statSync(file).mode & 0o777).toBe(0o600)
-  chmodSync(file, 0o640)
+  chmodSync(file, 0o644)
+  await (await openStorage({ url }))[Symbol.asyncDispose]()
+  expect(statSync(file).mode & 0o777).toBe(0o640)
   const { store } = await backUpStore(url, backup)
   expect(statSync(store).mode & 0o777).toBe(0o600)
   const owner = process.getuid?.() === 0 ? 1 : statSync(backup).uid

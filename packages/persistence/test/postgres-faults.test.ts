@@ -246,7 +246,10 @@ describe('a commit of unknown outcome', () => {
     await using far = await open(proxy.url)
     expect(await far.plants.insert(plant(1n))).toBe('inserted')
     proxy.swallowAnswers()
-    const outcome = unavailable(far.plants.insert(plant(2n)))
+    // Of two statements, so that the server must have both without an answer in between.
+    const outcome = Promise.all(
+      [far.plants.insert(plant(2n)), far.plants.save(plant(3n))].map(each => unavailable(each)),
+    )
     while ((await database.query('select 1 from plants where id = 2')).length === 0) await sleep(5)
     proxy.cut()
     await outcome

@@ -267,11 +267,15 @@ describe('a pool of connections', () => {
   })
 
   test('asks hosts that have refused again, but not at once', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    onTestFinished(() => void vi.useRealTimers())
     const pool = open({ hosts: ['postgres://127.0.0.1:1/a'] })
     const failure = () => idOf(pool).catch(error => error)
     const first = await failure()
+    await vi.advanceTimersByTimeAsync(99)
     expect((await failure()) === first).toBe(true)
-    await expect.poll(async () => (await failure()) === first).toBe(false)
+    await vi.advanceTimersByTimeAsync(1)
+    expect((await failure()) === first).toBe(false)
   })
 
   test('is refused with the reason of each host, once', async () => {
