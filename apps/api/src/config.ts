@@ -53,7 +53,7 @@ const readSettings = (read: Read) => ({
     inactivityTimeoutMs: read('INACTIVITY_TIMEOUT', '60s', duration),
     connectionsMax: read('MAX_CONNECTIONS', '1000', integer(1, 1_000_000)),
     wrongTokensMax: read('WRONG_TOKENS_LIMIT', '100', integer(1, 1_000_000)),
-  } satisfies Omit<ServerLimits, 'batchDrainMs'>,
+  } satisfies Omit<ServerLimits, 'batchRequestDrainMs'>,
   trustedProxies: read('TRUST_PROXY', '', networkList),
   queueRowsMax: read('QUEUE_LIMIT', '10000', integer(1, 1_000_000)),
   shutdownTimeoutMs: read('SHUTDOWN_TIMEOUT', '10s', duration),

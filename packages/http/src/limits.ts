@@ -15,7 +15,7 @@ const defaults = {
   /** Without a byte in either direction during a request. */
   inactivityTimeoutMs: 60_000,
   /** For batches that are still arriving when the server stops. Then they are answered, complete or not. */
-  batchDrainMs: 4_000,
+  batchRequestDrainMs: 4_000,
   /** Beyond it, 503. Beyond twice as many, connections are closed at once. */
   connectionsMax: 1_000,
   /** Per address and minute. */

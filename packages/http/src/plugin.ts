@@ -18,7 +18,7 @@ export interface PlantRoutesOptions {
   readonly throttle?: Throttle
   /** By default {@link defaultServerLimits}. */
   readonly limits?: Partial<
-    Pick<ServerLimits, 'heldBytesMax' | 'pageTextBytesMax' | 'requestTimeoutMs' | 'batchDrainMs'>
+    Pick<ServerLimits, 'heldBytesMax' | 'pageTextBytesMax' | 'requestTimeoutMs' | 'batchRequestDrainMs'>
   >
 }
 

@@ -94,12 +94,13 @@ export function createServer(options: ServerOptions): FastifyInstance {
   checkHeaders(app)
 
   const description = describeRoutes(app, serverUrl)
-  app.register((service, _options, done) => {
-    checkRequests(service, createAuthentication(gate, throttle))
-    service.setNotFoundHandler(() => {
+  app.register((serviceApp, _options, done) => {
+    // `plantRoutes` checks its own requests.
+    checkRequests(serviceApp, createAuthentication(gate, throttle))
+    serviceApp.setNotFoundHandler(() => {
       throw new Error('`checkRequests` must answer')
     })
-    service.register(serviceRoutes, {
+    serviceApp.register(serviceRoutes, {
       prefix,
       check,
       isDraining: () => isDraining,

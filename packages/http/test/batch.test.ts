@@ -297,7 +297,7 @@ test('the store is told whether to announce the plants of each chunk', async () 
 })
 
 test('a server that stops answers batches that are still arriving, once their time is over', async () => {
-  await using service = await start({ limits: { batchDrainMs: 1_000 } })
+  await using service = await start({ limits: { batchRequestDrainMs: 1_000 } })
   using idle = await service.begin(...lines(manyLines), '{"id":')
   using quick = await service.begin(line(manyLines))
   await expect.poll(() => service.plants.find(plantId(0))).toBeDefined()

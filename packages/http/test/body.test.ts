@@ -83,7 +83,7 @@ test('a body that is not admitted stops at 16 KiB and a packet, and goes on when
   stream.emit('data', Buffer.alloc(1))
   await nextTurn()
   expect([source.pause.mock.calls.length, source.resume.mock.calls.length]).toEqual([1, 0])
-  body.read(100_000, () => {})
+  body.waitForMore(100_000, () => {})
   expect(source.resume).toHaveBeenCalledTimes(1)
 })
 

@@ -3,7 +3,7 @@ import { onTestFinished, test, vi } from 'vitest'
 import type { Change } from '../src/repositories/statements.ts'
 import { type Collected, createCollector, type WriterQueue } from '../src/sqlite/writer.ts'
 
-const singleRowsMax = 10
+const transactionRowsMax = 10
 
 /** Returns a collector, and the two queues of one thread to the writer. */
 function openQueues() {
@@ -14,7 +14,7 @@ function openQueues() {
     ports.set(near, queue)
     return { near, send: (name: string, changes = 1) => far.postMessage(batchOf(name, changes)) }
   }
-  return { bulk: open('bulk'), single: open('single'), collect: createCollector(ports, singleRowsMax) }
+  return { bulk: open('bulk'), single: open('single'), collect: createCollector(ports, transactionRowsMax) }
 }
 
 const batchOf = (name: string, changes = 1): Change[] =>
@@ -61,7 +61,7 @@ test('a full transaction takes no further single changes, and still bulk ones', 
   single.send('last')
   single.send('too late')
   bulk.send('bulk')
-  const batches = collect(single.near, batchOf('first', singleRowsMax - 1))
+  const batches = collect(single.near, batchOf('first', transactionRowsMax - 1))
   expect(run(batches)).toEqual(['first', 'last', 'bulk'])
 })
 

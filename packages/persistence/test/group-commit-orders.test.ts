@@ -4,9 +4,9 @@ import { expect, test } from 'vitest'
 import { createGroupCommit } from '../src/commit/group-commit.ts'
 import type { Change } from '../src/repositories/statements.ts'
 
-const batchRowsMax = 3
-const fewRows = { queueRowsMax: 4, bulkRowsMax: 4, queueTextMax: 1_000, batchRowsMax }
-const littleText = { queueRowsMax: 20, bulkRowsMax: 20, queueTextMax: 75, batchRowsMax }
+const transactionRowsMax = 3
+const fewRows = { queueRowsMax: 4, bulkQueueRowsMax: 4, queueTextCharsMax: 1_000, transactionRowsMax }
+const littleText = { queueRowsMax: 20, bulkQueueRowsMax: 20, queueTextCharsMax: 75, transactionRowsMax }
 /** More turns of the event loop than a change waits for that no transaction keeps. */
 const idleTurnsMax = 10
 
@@ -35,7 +35,7 @@ test('each change has the outcome of its transaction, once and no earlier, whate
         async runTransaction(batch) {
           underWay++
           if (underWay > batchesMax) broken.push(`${underWay} transactions at once`)
-          if (batch.length > batchRowsMax) broken.push(`${batch.length} changes in one`)
+          if (batch.length > transactionRowsMax) broken.push(`${batch.length} changes in one`)
           begun.push(...batch.map(nameOf))
           await scheduler.schedule(Promise.resolve())
           underWay--
@@ -50,7 +50,7 @@ test('each change has the outcome of its transaction, once and no earlier, whate
       const expected = (name: string) => (begun.includes(name) ? ended.get(name) : 'refused')
       const isRoomFor = (text: number) =>
         waiting.size === 0 ||
-        (waiting.size < limits.queueRowsMax && text + sum(waiting.values()) <= limits.queueTextMax)
+        (waiting.size < limits.queueRowsMax && text + sum(waiting.values()) <= limits.queueTextCharsMax)
       const submit = () => {
         const at = submitted.length
         const name = `${at}`

@@ -18,7 +18,7 @@ async function outcomes(attempts: readonly Promise<unknown>[]): Promise<unknown[
 
 describe('changes that come together', () => {
   test('each have their own outcome, over many commits', async () => {
-    await using storage = await openStorage({ url: onFile(), batchRowsMax: 7 })
+    await using storage = await openStorage({ url: onFile(), transactionRowsMax: 7 })
     const ids = Array.from({ length: 300 }, (_, n) => n % 100)
     const all = await outcomes(ids.map((id, n) => storage.plants.insert(plant(id, `${n}`))))
     expect(all).toEqual(ids.map((_, n) => (n < 100 ? 'inserted' : 'id-taken')))
@@ -27,7 +27,7 @@ describe('changes that come together', () => {
   })
 
   test('in one call each have their own outcome, in their order, and of single ones beside them one wins', async () => {
-    await using storage = await openStorage({ url: onFile(), batchRowsMax: 7 })
+    await using storage = await openStorage({ url: onFile(), transactionRowsMax: 7 })
     const { plants } = storage
     const insertAll = (from: number) =>
       plants.insertAll?.(Array.from({ length: 20 }, (_, n) => plant(from + n, `${from}`)))
@@ -43,7 +43,7 @@ describe('changes that come together', () => {
     expect(storage.pending()).toBe(0)
   })
   test('in one call are refused as one, with nothing of them done, unless nothing else waits', async () => {
-    await using storage = await openStorage({ url: onFile(), bulkRowsMax: 3 })
+    await using storage = await openStorage({ url: onFile(), bulkQueueRowsMax: 3 })
     const { plants } = storage
     const insertAll = (...ids: number[]) => plants.insertAll?.(ids.map(id => plant(id))) as Promise<unknown>
     const attempts = [insertAll(1), insertAll(2, 3, 4), insertAll(5, 6)]
@@ -62,7 +62,7 @@ describe('changes that come together', () => {
   })
 
   test('take effect in the order they came in, of any kind', async () => {
-    await using storage = await openStorage({ url: onFile(), batchRowsMax: 2 })
+    await using storage = await openStorage({ url: onFile(), transactionRowsMax: 2 })
     const { plants } = storage
     expect(
       await outcomes([
@@ -91,7 +91,7 @@ describe('changes that come together', () => {
   })
 
   test('are refused past the text that may wait, with nothing of them done, and taken again later', async () => {
-    await using storage = await openStorage({ url: onFile(), queueTextMax: 1000 })
+    await using storage = await openStorage({ url: onFile(), queueTextCharsMax: 1000 })
     const long = 'x'.repeat(450)
     const insert = (id: number) => storage.plants.insert(plant(id, long))
     expect(await outcomes([insert(1), insert(2), insert(3)])).toEqual(['inserted', 'inserted', 'store-busy'])
@@ -104,7 +104,7 @@ describe('changes that come together', () => {
   })
 
   test('are taken whatever their text, where nothing else waits', async () => {
-    await using storage = await openStorage({ url: onFile(), queueTextMax: 10 })
+    await using storage = await openStorage({ url: onFile(), queueTextCharsMax: 10 })
     const long = plant(1, 'x'.repeat(1_000))
     expect(await outcomes([storage.plants.insert(long), storage.plants.insert(plant(2, 'y'))])).toEqual([
       'inserted',
@@ -115,7 +115,7 @@ describe('changes that come together', () => {
   })
 
   test('are written before the store closes', async () => {
-    const storage = await openStorage({ url: onFile(), batchRowsMax: 10 })
+    const storage = await openStorage({ url: onFile(), transactionRowsMax: 10 })
     const all = outcomes(Array.from({ length: 200 }, (_, n) => storage.plants.insert(plant(n))))
     await storage[Symbol.asyncDispose]()
     expect(await all).toEqual(Array(200).fill('inserted'))

@@ -16,7 +16,7 @@ import { expect, test } from 'vitest'
 import { defaultGroupCommitLimits } from '../src/commit/group-commit.ts'
 import { plant, plantId, temporaryFolder } from './store-folder.ts'
 
-const open = () => openStorage({ url: `file:${join(temporaryFolder(), 'plants.db')}`, batchRowsMax: 3 })
+const open = () => openStorage({ url: `file:${join(temporaryFolder(), 'plants.db')}`, transactionRowsMax: 3 })
 
 const joined = (storage: ShareableStorage) => attachStorage(storage.share())
 
@@ -39,11 +39,11 @@ test('of those who race for an id through several ends of one store exactly one 
 })
 
 /** Sends three changes a batch from both ends, while another program keeps the store locked, so that batches gather. */
-async function gather(batchRowsMax: number, refused = '') {
+async function gather(transactionRowsMax: number, refused = '') {
   const file = join(temporaryFolder(), 'plants.db')
   const commits: number[] = []
   const onCommit = ({ changes }: Commit) => void commits.push(changes)
-  await using storage = await openStorage({ url: `file:${file}`, batchRowsMax, onCommit })
+  await using storage = await openStorage({ url: `file:${file}`, transactionRowsMax, onCommit })
   await using other = await attachStorage(storage.share(), { onCommit })
   await storage.plants.insert(plant(-1))
   const another = new Database(file)

@@ -87,7 +87,7 @@ test('who was answered and comes again shares a commit with those who came durin
 })
 
 test('what waits between two commits is written before the store closes', async () => {
-  const own = await openStorage({ url: database.url, batchRowsMax: 10 })
+  const own = await openStorage({ url: database.url, transactionRowsMax: 10 })
   const first = own.plants.insert(plant(-1, 'a'))
   await nextTurn()
   const others = Array.from({ length: 25 }, (_, id) => own.plants.insert(plant(id, 'b')))

@@ -21,7 +21,7 @@ async function open() {
   await (await openStorage({ url: `file:${file}` }))[Symbol.asyncDispose]()
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
   const connection = openWriterConnection(file, 5_000)
-  const writer = createWriter(connection, { batchRowsMax: 10, statements: statements.change })
+  const writer = createWriter(connection, { transactionRowsMax: 10, statements: statements.change })
   onTestFinished(() => writer.close())
   const connect = (queue: WriterQueue) => {
     const { port1: port, port2 } = new MessageChannel()

@@ -108,6 +108,6 @@ function forOneThread(limits: Config['serverLimits']): ServerLimits {
     ...limits,
     connectionsMax: Math.ceil(limits.connectionsMax / httpThreads),
     heldBytesMax: Math.ceil(limits.heldBytesMax / httpThreads),
-    batchDrainMs: shutdownTimeoutMs * batchShare,
+    batchRequestDrainMs: shutdownTimeoutMs * batchShare,
   }
 }

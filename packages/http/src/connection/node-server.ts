@@ -14,9 +14,9 @@ import type { ServerLimits } from '../limits.ts'
 import { bodyOf, lingerTimeoutMs, longReadsMax, receiveBody } from '../request/body.ts'
 import { type RequestLog, requestId } from '../request/log.ts'
 
-/** Pipelined requests that may wait on any connection. */
-const waitingMin = 16
-/** On all connections, about 4 kB each: one packet may hold 2,400. Beyond it, a connection with more than {@link waitingMin} is closed. */
+/** Pipelined requests that may always wait. */
+const waitingPerConnection = 16
+/** On all connections, about 4 kB each: one packet may hold 2,400. Beyond it, a connection with more than {@link waitingPerConnection} is closed. */
 const waitingMax = 5_000
 
 export interface Connection {
@@ -26,7 +26,7 @@ export interface Connection {
   /** Of the requests behind it. */
   readonly waiting: ServerResponse[]
   /** Ends the connection, once all requests are answered. Further ones are not. */
-  refuse: (() => void) | undefined
+  endWithRefusal: (() => void) | undefined
 }
 
 const connectionsOfServers = new WeakMap<Server, ReadonlyMap<Socket, Connection>>()
@@ -72,22 +72,22 @@ export function createNodeServer(
 
   const open = new Map<Socket, Connection>()
   connectionsOfServers.set(server, open)
-  let waiting = 0
+  let waitingOnAll = 0
   let longReads = 0
   let areOthersPaused = false
 
   const refuse = (connection: Connection, error: RequestError, request?: IncomingMessage) => {
-    if (connection.refuse !== undefined) return
+    if (connection.endWithRefusal !== undefined) return
     const { socket, current } = connection
     const last = connection.waiting.at(-1) ?? current
     const isBodyBroken = last !== undefined && !last.req.complete
-    connection.refuse = () => {
+    connection.endWithRefusal = () => {
       if (isBodyBroken) endSocket(socket)
       else refuseSocket(socket, error, request)
     }
     // Its reader answers.
     if (isBodyBroken) bodyOf(last.req)?.fail(error)
-    if (current === undefined) connection.refuse()
+    if (current === undefined) connection.endWithRefusal()
   }
   const refuseSocket = (socket: Socket, error: RequestError, request?: IncomingMessage) => {
     const { status, headers, body } = toFailure(error)
@@ -115,10 +115,10 @@ export function createNodeServer(
     const next = connection.waiting.shift()
     connection.current = undefined
     if (next === undefined) {
-      connection.refuse?.()
+      connection.endWithRefusal?.()
       return
     }
-    waiting--
+    waitingOnAll--
     begin(connection, next)
     // In a turn of its own, so that other connections have theirs.
     setImmediate(() => {
@@ -149,7 +149,7 @@ export function createNodeServer(
   const handleInTurn: RequestListener = (request, response) => {
     const { socket, headers } = request
     const connection = open.get(socket)
-    if (connection === undefined || connection.refuse !== undefined) return
+    if (connection === undefined || connection.endWithRefusal !== undefined) return
     if (headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined)
       receiveBody(request, {
         pause: () => pause(socket),
@@ -164,20 +164,20 @@ export function createNodeServer(
       handle(request, response)
       return
     }
-    waiting++
+    waitingOnAll++
     const ahead = connection.waiting.push(response)
-    if (waiting > waitingMax) pauseOthers(connection)
-    if (ahead > waitingMin && waiting > waitingMax) socket.destroy()
+    if (waitingOnAll > waitingMax) pauseOthers(connection)
+    if (ahead > waitingPerConnection && waitingOnAll > waitingMax) socket.destroy()
     else if (ahead === 1) pause(socket)
   }
   for (const event of ['request', 'checkContinue', 'checkExpectation']) server.on(event, handleInTurn)
 
   server.on('connection', (socket: Socket) => {
-    const connection: Connection = { socket, current: undefined, waiting: [], refuse: undefined }
+    const connection: Connection = { socket, current: undefined, waiting: [], endWithRefusal: undefined }
     open.set(socket, connection)
     socket.once('close', () => {
       open.delete(socket)
-      waiting -= connection.waiting.length
+      waitingOnAll -= connection.waiting.length
     })
     if (open.size > limits.connectionsMax)
       refuse(

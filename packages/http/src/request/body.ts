@@ -48,7 +48,7 @@ export class Body {
   #isDelayed = false
   #held = 0
   #hold: ((bytes: number) => void) | undefined
-  #changed: (() => void) | undefined
+  #onMore: (() => void) | undefined
 
   constructor(stream: Readable, source: Source) {
     this.#source = source
@@ -83,9 +83,9 @@ export class Body {
   }
 
   /** Reads on, up to this length and a packet. Calls back once, when more has arrived, at the end or at an error. */
-  read(lengthMax: number, changed: () => void): void {
+  waitForMore(lengthMax: number, onMore: () => void): void {
     this.#lengthMax = lengthMax
-    this.#changed = changed
+    this.#onMore = onMore
     this.#readOn()
   }
 
@@ -102,7 +102,7 @@ export class Body {
     this.#isDropped = true
     this.#bytes = nothing
     this.#length = 0
-    this.#changed = undefined
+    this.#onMore = undefined
     this.#count()
   }
 
@@ -146,9 +146,9 @@ export class Body {
   }
 
   #callBack(): void {
-    const changed = this.#changed
-    this.#changed = undefined
-    changed?.()
+    const onMore = this.#onMore
+    this.#onMore = undefined
+    onMore?.()
   }
 
   #count(): void {
@@ -218,7 +218,7 @@ export function readBody(
       return
     }
     if (body.isEnded) done(null, body.take(body.length))
-    else body.read(Number.POSITIVE_INFINITY, look)
+    else body.waitForMore(Number.POSITIVE_INFINITY, look)
   }
   look()
 }

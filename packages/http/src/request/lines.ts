@@ -35,7 +35,7 @@ export async function* readLines(
     for (;;) {
       const { promise: change, resolve: changed } = Promise.withResolvers<void>()
       const length = body.isEnded ? body.length : body.lengthThrough(newline)
-      body.read(body.length - length + readAheadBytes, changed)
+      body.waitForMore(body.length - length + readAheadBytes, changed)
       body.check()
       if (length > 0) {
         clearTimeout(timer)

@@ -24,14 +24,14 @@ interface BatchRouteNeeds {
   readonly store: PlantStore
   readonly authenticate: Authenticate
   /** The time for each line to arrive, and for batches to arrive once the server stops. */
-  readonly limits: Pick<ServerLimits, 'requestTimeoutMs' | 'batchDrainMs'>
+  readonly limits: Pick<ServerLimits, 'requestTimeoutMs' | 'batchRequestDrainMs'>
 }
 
 /** Adds POST /plants/batch: any number of plants in one request, in constant memory. */
 export function addBatchRoute(app: FastifyInstance, needs: BatchRouteNeeds): void {
   const ending = new AbortController()
   app.addHook('preClose', done => {
-    setTimeout(() => ending.abort(), needs.limits.batchDrainMs).unref()
+    setTimeout(() => ending.abort(), needs.limits.batchRequestDrainMs).unref()
     done()
   })
   const createLines = createLinesWith(needs, ending.signal)

@@ -12,18 +12,18 @@ export interface GroupCommitLimits {
   /** Pending single changes. Beyond it, `store-busy`. */
   readonly queueRowsMax: number
   /** The same for those of `submitAll`, if they are several calls. */
-  readonly bulkRowsMax: number
+  readonly bulkQueueRowsMax: number
   /** The text of all pending changes in UTF-16 code units. A single change may have more. */
-  readonly queueTextMax: number
+  readonly queueTextCharsMax: number
   /** Single changes that share one transaction. Those that were submitted together always do. */
-  readonly batchRowsMax: number
+  readonly transactionRowsMax: number
 }
 
 export const defaultGroupCommitLimits: GroupCommitLimits = {
   queueRowsMax: 10_000,
-  bulkRowsMax: 10_000,
-  queueTextMax: 8 * 1024 * 1024,
-  batchRowsMax: 1_000,
+  bulkQueueRowsMax: 10_000,
+  queueTextCharsMax: 8 * 1024 * 1024,
+  transactionRowsMax: 1_000,
 }
 
 export interface GroupCommitOptions<Item = Change, Outcome = number> {
@@ -72,7 +72,7 @@ export function createGroupCommit<Item extends readonly unknown[] = Change, Outc
 }: GroupCommitOptions<Item, Outcome>): GroupCommit<Item, Outcome> {
   const queue: Submitted<Item, Outcome>[] = []
   const underWay = new Set<Promise<void>>()
-  const rowsMax = { single: limits.queueRowsMax, bulk: limits.bulkRowsMax }
+  const rowsMax = { single: limits.queueRowsMax, bulk: limits.bulkQueueRowsMax }
   const pending = { single: 0, bulk: 0 }
   let pendingText = 0
   let isScheduled = false
@@ -100,7 +100,7 @@ export function createGroupCommit<Item extends readonly unknown[] = Change, Outc
     let rows = 0
     const end = queue.findIndex(({ changes }, index) => {
       rows += changes.length
-      return index > 0 && rows > limits.batchRowsMax
+      return index > 0 && rows > limits.transactionRowsMax
     })
     return queue.splice(0, end === -1 ? queue.length : end)
   }
@@ -123,7 +123,7 @@ export function createGroupCommit<Item extends readonly unknown[] = Change, Outc
     const rows = submitted.changes.length
     const isTooMuch =
       (pending[kind] > 0 && pending[kind] + rows > rowsMax[kind]) ||
-      (pendingText > 0 && pendingText + text > limits.queueTextMax)
+      (pendingText > 0 && pendingText + text > limits.queueTextCharsMax)
     if (isTooMuch) throw new DomainError('store-busy', 'too many changes are pending')
     pending[kind] += rows
     pendingText += text

@@ -12,7 +12,7 @@ import { statements } from './statements.ts'
 import { noChanges, runTransaction } from './transaction.ts'
 
 /** Reads are spread over the connections. */
-const readLimits = { ...defaultGroupCommitLimits, batchRowsMax: 16 }
+const readLimits = { ...defaultGroupCommitLimits, transactionRowsMax: 16 }
 
 /** @param bulk for the snapshot and the inspection */
 export function createPostgresEngine(bulk: ServerOptions): Engine {

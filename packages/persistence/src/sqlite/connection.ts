@@ -42,7 +42,7 @@ export function openWriterConnection(file: string, timeout: number): Database.Da
 }
 
 /** Takes the log into the file for good, unless another connection is open: a reader then needs to write nothing. */
-export function takeLog(connection: Database.Database): void {
+export function mergeWal(connection: Database.Database): void {
   try {
     connection.pragma('journal_mode = delete')
   } catch {

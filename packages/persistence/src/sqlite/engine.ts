@@ -31,9 +31,9 @@ async function openSqlite(
   const versionBefore = await migrateSqlite(file, lockTimeoutMs)
   await using opening = new AsyncDisposableStack()
   // Closed last: only a connection that may write checkpoints the log and removes it.
-  const { batchRowsMax } = limits
+  const { transactionRowsMax } = limits
   const writer = opening.use(
-    await startWriter({ file, lockTimeoutMs, batchRowsMax, statements: statements.change }),
+    await startWriter({ file, lockTimeoutMs, transactionRowsMax, statements: statements.change }),
   )
   const share = (): SharedSqlite => ({
     kind: 'file',

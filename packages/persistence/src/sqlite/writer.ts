@@ -8,13 +8,13 @@ import {
   checkpointPages,
   detailedReasonOf,
   isBusy,
+  mergeWal,
   prepareAll,
-  takeLog,
 } from './connection.ts'
 
 export interface WriterOptions {
   /** A transaction with this many single changes takes no further batch of them. */
-  readonly batchRowsMax: number
+  readonly transactionRowsMax: number
   /** Compiled by the thread that has loaded Kysely, so that the writer need not. */
   readonly statements: Statements['change']
 }
@@ -39,7 +39,7 @@ export interface Writer {
 }
 
 /** A transaction with this many bulk changes takes no further batch of them: a page that many touch is written once. */
-const bulkRowsMax = 8_000
+const bulkTransactionRowsMax = 8_000
 /** After a single change, transactions take only one bulk batch each for this time: others may wait for them. */
 const inUseMs = 1_000
 
@@ -62,7 +62,7 @@ const displaced = 'its file was removed, moved or replaced: put it back, or stop
  */
 export function createWriter(
   connection: Database.Database,
-  { batchRowsMax, statements }: WriterOptions,
+  { transactionRowsMax, statements }: WriterOptions,
 ): Writer {
   const prepared = prepareAll(connection, statements)
   // Reading it also opens the log, while the store is still in its place.
@@ -71,12 +71,12 @@ export function createWriter(
   const openedFiles = paths.map(identify)
   let filesSeenMs = performance.now()
   const ports = new Map<MessagePort, WriterQueue>()
-  const collect = createCollector(ports, batchRowsMax)
+  const collect = createCollector(ports, transactionRowsMax)
   let wasShared = false
   let isInOutage = false
 
   // Immediate: a transaction that begins with a read may be refused its first write without waiting for the lock.
-  const commit = connection.transaction(({ next }: Collected) => {
+  const runTransaction = connection.transaction(({ next }: Collected) => {
     const affectedRows: number[][] = []
     for (let batch = next(); batch !== undefined; batch = next())
       affectedRows.push(
@@ -97,13 +97,13 @@ export function createWriter(
     }
     try {
       const begun = performance.now()
-      const affectedRows = commit(collected)
+      const affectedRows = runTransaction(collected)
       const now = performance.now()
       if (now - filesSeenMs > filesSeenMaxAgeMs && !areFilesInPlace()) throw new Error(displaced)
-      const changes = taken.reduce((sum, batch) => sum + batch.changes, 0)
+      const count = taken.reduce((sum, batch) => sum + batch.changes, 0)
       for (const [index, { port }] of taken.entries()) {
-        const commit = index === 0 && { commit: { changes, ms: now - begun } }
-        answer(port, { affectedRows: affectedRows[index] as number[], ...commit })
+        const report = index === 0 && { commit: { changes: count, ms: now - begun } }
+        answer(port, { affectedRows: affectedRows[index] as number[], ...report })
       }
     } catch (error) {
       const reason = detailedReasonOf(error)
@@ -147,7 +147,7 @@ export function createWriter(
     },
     close() {
       clearInterval(looking)
-      takeLog(connection)
+      mergeWal(connection)
       connection.close()
       for (const port of ports.keys()) port.close()
     },
@@ -168,11 +168,11 @@ export interface Collected {
  * Returns a function that collects the batches of one transaction: the first one, those that wait in the ports, and
  * those that arrive while its statements run. What arrives during COMMIT waits for the next transaction.
  *
- * @param singleRowsMax a transaction with this many single changes takes no further batch of them
+ * @param transactionRowsMax a transaction with this many single changes takes no further batch of them
  */
 export function createCollector(
   ports: ReadonlyMap<MessagePort, WriterQueue>,
-  singleRowsMax: number,
+  transactionRowsMax: number,
 ): (port: MessagePort, changes: readonly Change[]) => Collected {
   const lastMs = { single: Number.NEGATIVE_INFINITY, bulk: Number.NEGATIVE_INFINITY }
   const isInUse = (queue: WriterQueue) => performance.now() - lastMs[queue] <= inUseMs
@@ -197,8 +197,8 @@ export function createCollector(
       return false
     }
     const takeArrived = () =>
-      (rows.single < singleRowsMax && takeFrom('single')) ||
-      ((rows.bulk === 0 || (rows.bulk < bulkRowsMax && !isInUse('single'))) && takeFrom('bulk'))
+      (rows.single < transactionRowsMax && takeFrom('single')) ||
+      ((rows.bulk === 0 || (rows.bulk < bulkTransactionRowsMax && !isInUse('single'))) && takeFrom('bulk'))
 
     // Taken now: if the transaction cannot begin, all that waited for it share that outcome too.
     take(first, changes)
