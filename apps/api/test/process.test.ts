@@ -182,50 +182,39 @@ test('without a terminal no token is made: the log says how to create one, until
 })
 
 const notOurs = /^plant-store: HOST must be a name or an address of this machine: /
+const notOpened = (store: string) =>
+  new RegExp(`^plant-store: DATABASE_URL: the store ${store} cannot be opened: [^\n]+\n$`)
 
 test.each([
   [
     "a port that is another program's",
-    async () => ({ PORT: `${await portTakenForTest()}` }),
+    'PORT=TAKEN',
     /^plant-store: cannot listen on PORT: address already in use 127/,
   ],
   // TEST-NET-1 (RFC 5737) is nobody's address.
-  ['an address that is not here', async () => ({ HOST: '192.0.2.1' }), notOurs],
-  ['a host that nobody knows', async () => ({ HOST: 'no-such-host.invalid' }), notOurs],
-  ['a host with a port', async () => ({ HOST: 'localhost:3000' }), notOurs],
-  ['a path of a socket', async () => ({ HOST: './plants.socket' }), notOurs],
-  [
-    'a file that is no store',
-    async () => ({ DATABASE_URL: 'file:notes.txt' }),
-    /^plant-store: DATABASE_URL: the store \/.*\/notes.txt cannot be opened: /,
-  ],
-  [
-    'a folder',
-    async () => ({ DATABASE_URL: 'file:.' }),
-    /^plant-store: DATABASE_URL: the store \/\S+ cannot be opened: /,
-  ],
-  [
-    'a file in a file',
-    async () => ({ DATABASE_URL: 'file:notes.txt/plants.db' }),
-    /^plant-store: DATABASE_URL: the store \/.*\/notes.txt\/plants.db cannot be opened: /,
-  ],
+  ['an address that is not here', 'HOST=192.0.2.1', notOurs],
+  ['a host that nobody knows', 'HOST=no-such-host.invalid', notOurs],
+  ['a host with a port', 'HOST=localhost:3000', notOurs],
+  ['a path of a socket', 'HOST=./plants.socket', notOurs],
+  ['a file that is no store', 'DATABASE_URL=file:notes.txt', notOpened('/.*/notes.txt')],
+  ['a folder', 'DATABASE_URL=file:.', notOpened('/\\S+')],
+  ['a file in a file', 'DATABASE_URL=file:notes.txt/plants.db', notOpened('/.*/notes.txt/plants.db')],
   [
     'a folder where none can be made',
-    async () => ({ DATABASE_URL: 'file:/proc/none/plants.db' }),
-    /^plant-store: DATABASE_URL: the store \/proc\/none\/plants.db cannot be opened: /,
+    'DATABASE_URL=file:/proc/none/plants.db',
+    notOpened('/proc/none/plants.db'),
   ],
   [
     'a server that is not there',
-    async () => ({ DATABASE_URL: 'postgres://a:secret@127.0.0.1:1/plants' }),
-    /^plant-store: DATABASE_URL: the store postgres:\/\/a@127.0.0.1:1\/plants cannot be opened: /,
+    'DATABASE_URL=postgres://a:secret@127.0.0.1:1/plants',
+    notOpened('postgres://a@127.0.0.1:1/plants'),
   ],
-])('%s ends it with 1 and one clear line', async (_, environment, reason) => {
+])('%s ends it with 1 and one clear line', async (_, setting, reason) => {
   const folder = temporaryFolder()
   writeFileSync(join(folder, 'notes.txt'), 'Water the plants.\n')
-  await using program = launchServer({
-    folder,
-    environment: { ACCESS_TOKENS: 'secret', ...(await environment()) },
-  })
+  const [name = '', value = ''] = setting.split('=')
+  const environment = { [name]: value === 'TAKEN' ? `${await portTakenForTest()}` : value }
+  await using program = launchServer({ folder, environment: { ACCESS_TOKENS: 'secret', ...environment } })
   expect(await program.ended).toBe(1)
   expect(program.errors()).toMatch(/^plant-store: [^\n]+\n$/)
   expect(program.errors()).toMatch(reason)

@@ -5,7 +5,7 @@ import { promisify } from 'node:util'
 import { type Plant, parsePlant } from '@plant-store/domain'
 import { fullPlant } from '@plant-store/domain/testing'
 import { anySeed } from '@plant-store/harness/random'
-import { openSnapshot, openStorage } from '@plant-store/persistence'
+import { openStorage } from '@plant-store/persistence'
 import { parse } from 'csv-parse/sync'
 import { stringify } from 'csv-stringify/sync'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -25,13 +25,6 @@ async function load(plants: readonly Plant[]) {
 
 const fields = (Object.keys(fullPlant(1n, '')) as (keyof Plant)[]).filter(name => name !== 'id')
 
-async function stored(url: string): Promise<Plant[]> {
-  await using snapshot = await openSnapshot(url)
-  const plants: Plant[] = []
-  for await (const some of snapshot.plants()) plants.push(...some)
-  return plants
-}
-
 const seed = anySeed()
 
 describe(`what is exported (seed ${seed})`, () => {
@@ -47,7 +40,7 @@ describe(`what is exported (seed ${seed})`, () => {
       code: 0,
       stderr: '',
     })
-    expect(await stored(other.url)).toEqual(await stored(place.url))
+    expect(await other.plants()).toEqual(await place.plants())
     expect((await other.run(`export --format ${first}`)).stdout).toBe(whole)
     expect((await other.run(`export --format ${second}`)).stdout).toBe(
       (await place.run(`export --format ${second}`)).stdout,
@@ -162,8 +155,8 @@ test('an export while a server writes is of one moment', async () => {
   })
   // Each plant only after the one before it: a moment holds the first few of them, without a gap.
   for (let id = 10_000; !ended; id++) {
-    await server.request('POST', '/plants', 'given', JSON.stringify({ id, name: 'meanwhile' }))
-    await server.request('DELETE', `/plants/${id - 10_000}`, 'given')
+    await server.create(id)
+    await server.request(`DELETE /plants/${id - 10_000}`)
   }
   const { stdout } = await exporting
   await server.end()

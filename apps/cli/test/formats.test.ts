@@ -50,7 +50,7 @@ const csvFile = bytes(
   'name,id,tag\r\n"a ""quoted"" one",1,""\r\n\r\n"two\r\nlines",2,\n',
   'a 2" pipe,3,x\n"closed" early,4,x\n"never closed,5,x\n',
   ...['"', 0xc3, 0x28, '",6,x\n'],
-  'é,7\n,8,\n"',
+  'é,7,x,y\n,8,\n"',
   ...[0xe9, '\n",9,\n'],
   '"é\n\nlong",10,é\nx,+11,x\nx,12x,x\n13\n14,14,\n"open at the end,15,x\nlast,16,x',
 )
@@ -61,7 +61,7 @@ const csvEntries = [
   [7, 'there is something between a closing quote and the next comma', '"closed" early,4,x'],
   [8, 'there is something between a closing quote and the next comma', '"never closed,5,x'],
   [9, 'the line is not UTF-8', '"\xc3(",6,x'],
-  [10, 'there are 2 fields, and 3 columns', 'é,7'],
+  [10, 'there are 4 fields, and 3 columns', 'é,7,x,y'],
   [11, { id: 8n, name: '' }],
   [12, 'the line is not UTF-8', '"\xe9\n",9,'],
   [14, { id: 10n, name: 'é\n\nlong', tag: 'é' }],

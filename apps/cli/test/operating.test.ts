@@ -109,7 +109,7 @@ describe('what the pages for operators say to run works:', () => {
     const server = await place.serve()
     const { status, stdout } = runBlock('token create --name operator')
     expect(status).toBe(0)
-    expect(await server.request('GET', '/plants', stdout.trim())).toBe(200)
+    expect(await server.request('GET /plants', stdout.trim())).toBe(200)
   })
 })
 

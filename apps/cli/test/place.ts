@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { Readable, Writable } from 'node:stream'
-import { parsePlant } from '@plant-store/domain'
+import { type Plant, parsePlant } from '@plant-store/domain'
 import {
   type Result,
   type Server,
@@ -33,8 +33,9 @@ export class Place implements AsyncDisposable {
   }
 
   /** Starts the program in a process, as its users do. */
-  start(args: Args, input?: string | Readable): StartedCommand {
-    const command = startCommand(listOf(args), { folder: this.folder, databaseUrl: this.url, input })
+  start(args: Args, input?: string | Readable, environment = {}): StartedCommand {
+    const options = { folder: this.folder, databaseUrl: this.url, input, environment }
+    const command = startCommand(listOf(args), options)
     this.#started.push(command)
     return command
   }
@@ -83,6 +84,13 @@ export class Place implements AsyncDisposable {
     await storage.plants.insertAll?.(plants)
   }
 
+  async plants(): Promise<Plant[]> {
+    await using snapshot = await openSnapshot(this.url)
+    const all: Plant[] = []
+    for await (const some of snapshot.plants()) for (const plant of some) all.push(plant)
+    return all
+  }
+
   async count(): Promise<number> {
     await using snapshot = await openSnapshot(this.url)
     return snapshot.count
@@ -97,16 +105,16 @@ export class Place implements AsyncDisposable {
       keepsOnlyWarnings: true,
     })
     this.#started.push(server)
-    const request = async (method: string, path: string, token: string, body?: string) => {
-      const answer = await fetch(`${server.url}${path}`, {
-        method,
-        headers: { authorization: `Bearer ${token}`, ...(body && { 'content-type': 'application/json' }) },
-        ...(body && { body }),
-      })
+    const request = async (target: string, token = 'given', body: string | null = null) => {
+      const [method = '', path = ''] = target.split(' ')
+      const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+      const answer = await fetch(`${server.url}${path}`, { method, headers, body })
       await answer.arrayBuffer()
       return answer.status
     }
-    return { ...server, request }
+    const create = (id: number | bigint, token?: string) =>
+      request('POST /plants', token, `{"id":${id},"name":"from a client"}`)
+    return { ...server, request, create }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -144,6 +152,12 @@ export function keepSignalListeners(): Disposable {
 }
 
 export interface RunningServer extends Server {
-  /** Resolves to the status. */
-  request(method: string, path: string, token: string, body?: string): Promise<number>
+  /**
+   * Resolves to the status.
+   *
+   * @param target such as `GET /plants`
+   */
+  request(target: string, token?: string): Promise<number>
+  /** Creates a plant, and resolves to the status. */
+  create(id: number | bigint, token?: string): Promise<number>
 }

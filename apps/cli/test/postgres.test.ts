@@ -82,7 +82,7 @@ test(
     execFileSync('sh', ['-c', command])
     expect((await inDatabase.run('token list --json')).stdout).toBe((await token('list', '--json')).stdout)
     const server = await inDatabase.serve()
-    expect(await server.request('GET', '/plants', shop)).toBe(200)
+    expect(await server.request('GET /plants', shop)).toBe(200)
   },
 )
 

@@ -4,7 +4,6 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { stripVTControlCharacters } from 'node:util'
 import { mayNotMount } from '@plant-store/harness/vitest'
-import { openSnapshot } from '@plant-store/persistence'
 import Database from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { Place } from './place.ts'
@@ -17,12 +16,6 @@ beforeEach(() => {
 })
 afterEach(() => place[Symbol.asyncDispose]())
 
-async function idsIn(url: string): Promise<Set<number>> {
-  await using snapshot = await openSnapshot(url)
-  const ids = new Set<number>()
-  for await (const plants of snapshot.plants()) for (const { id } of plants) ids.add(Number(id))
-  return ids
-}
 test('a backup under load opens, passes the check, and holds every create answered before it began', async () => {
   await place.load(0, 20_000)
   const server = await place.serve()
@@ -32,13 +25,7 @@ test('a backup under load opens, passes the check, and holds every create answer
   const clients = Array.from({ length: 16 }, async () => {
     while (!stopping) {
       const id = next++
-      const status = await server.request(
-        'POST',
-        '/plants',
-        'given',
-        JSON.stringify({ id, name: 'under load' }),
-      )
-      expect(status).toBe(200)
+      expect(await server.create(id)).toBe(200)
       answered.push(id)
     }
   })
@@ -47,13 +34,11 @@ test('a backup under load opens, passes the check, and holds every create answer
     const { code, stdout, stderr } = await place.run(`backup ${name} --json`)
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     const duringOrBefore = answered.length
-    const ids = await idsIn(`file:${place.path(name)}`)
+    await using copy = new Place(`file:${place.path(name)}`)
+    const ids = new Set((await copy.plants()).map(({ id }) => Number(id)))
     expect(before.filter(id => !ids.has(id))).toEqual([])
-    expect(JSON.parse(stdout)).toMatchObject({
-      store: name,
-      plants: ids.size,
-      schemaVersion: expect.any(Number),
-    })
+    const schemaVersion = expect.any(Number)
+    expect(JSON.parse(stdout)).toMatchObject({ store: name, plants: ids.size, schemaVersion })
     expect(ids.size).toBeLessThanOrEqual(20_000 + duringOrBefore + 16)
     const checked = await place.run(`check ${name} --json`)
     expect(checked).toMatchObject({ code: 0, stderr: '' })
@@ -101,12 +86,10 @@ test('a store that a server holds is checked, and not restored nor salvaged unti
     ),
     stderr: '',
   })
-  for (let id = 500; id < 510; id++) {
-    expect(await server.request('POST', '/plants', 'given', JSON.stringify({ id, name: 'new' }))).toBe(200)
-  }
+  for (let id = 500; id < 510; id++) expect(await server.create(id)).toBe(200)
   await place.fails('restore backup.db --force', 4, /is in use: stop the server first\n$/)
-  expect(await server.request('GET', '/plants/509', 'given')).toBe(200)
-  expect(await server.request('POST', '/plants', 'given', '{"id":510,"name":"goes on"}')).toBe(200)
+  expect(await server.request('GET /plants/509')).toBe(200)
+  expect(await server.create(510)).toBe(200)
   await server.end()
   const checked = JSON.parse((await place.run('check --json')).stdout)
   const numbers = { bytes: expect.any(Number), schemaVersion: expect.any(Number) }
@@ -116,8 +99,8 @@ test('a store that a server holds is checked, and not restored nor salvaged unti
   expect(code).toBe(0)
   expect(JSON.parse(stdout)).toMatchObject({ plants: 100, tokens: 0, store: place.store })
   const again = await place.serve()
-  expect(await again.request('GET', '/plants/509', 'given')).toBe(404)
-  expect(await again.request('GET', '/plants/99', 'given')).toBe(200)
+  expect(await again.request('GET /plants/509')).toBe(404)
+  expect(await again.request('GET /plants/99')).toBe(200)
   await again.end()
 })
 

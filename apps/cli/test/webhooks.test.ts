@@ -54,26 +54,16 @@ test('a secret is printed once, alone, and is in no list', async () => {
     stderr: expect.stringMatching(/^The webhook wh_\w{12} gets every plant that is added from now on\.\n$/),
   })
   const [, id] = /(wh_\w+)/.exec(added.stderr) as RegExpExecArray
-  const listed = await place.run('webhook list')
-  expect(listed.stdout).toMatch(
-    new RegExp(
-      `^ID +STATE +WAITING +GIVEN UP +MISSED +OLDEST +FAILING SINCE +URL\n${id} +active +0 +0 +0 +- +- +https://shop.example/plants\n$`,
-    ),
+  const head = 'ID +STATE +WAITING +GIVEN UP +MISSED +OLDEST +FAILING SINCE +URL'
+  expect((await place.run('webhook list')).stdout).toMatch(
+    new RegExp(`^${head}\n${id} +active +0 +0 +0 +- +- +https://shop.example/plants\n$`),
   )
   expect(await json('list')).toEqual([
     {
-      id,
-      url: 'https://shop.example/plants',
-      allowsPrivate: false,
+      ...{ id, url: 'https://shop.example/plants', allowsPrivate: false },
       createdAt: expect.stringMatching(/^\d{4}-/),
-      state: 'active',
-      failures: 0,
-      failingSince: null,
-      isFull: false,
-      waiting: 0,
-      oldestSeconds: null,
-      givenUp: 0,
-      missed: 0,
+      ...{ state: 'active', failures: 0, failingSince: null, isFull: false },
+      ...{ waiting: 0, oldestSeconds: null, givenUp: 0, missed: 0 },
     },
   ])
   expect(await place.run(`webhook log ${id}`)).toMatchObject({ stdout: `Nothing waits for ${id}.\n` })
@@ -105,7 +95,7 @@ test('while a server runs: what fails is logged, retried and removed', async () 
   const server = await place.serve()
   const { id } = await json('add', listener.url, '--allow-private')
   const guarded = await json('add', listener.url.replace('http://127.0.0.1', 'https://localhost'))
-  await server.request('POST', '/plants', 'given', '{"id":-9223372036854775808,"name":"a"}')
+  await server.create(-9223372036854775808n)
   const refused = /^\S+ is a private address: the webhook needs --allow-private$/
   await until('it was refused', async () => refused.test((await json('log', guarded.id))[0].reason))
   await until('it failed', async () => (await json('log', id))[0].attempts > 0)
