@@ -167,8 +167,7 @@ async function create(
     return answer?.status === 200
   }
   const text = { name: `plant ${id}` }
-  const made = random.chance(0.5) ? operations.create(id, text) : operations.replaceIf(id, text, undefined)
-  return (await made).is === 'done'
+  return (await operations.act(random.pick(['create', 'replaceIf']), id, text)).is === 'done'
 }
 
 /** Expires every lease, as a killed process returns none. */

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { hasStrace, type Server, temporaryFolder, trace, until } from '@plant-store/harness'
 import { createRandom, type Random } from '@plant-store/harness/random'
 import { History, toValue } from './history.ts'
-import { type RecordedOperations, recorded } from './operations.ts'
+import { type Act, recorded } from './operations.ts'
 import { type Circumstances, type Finding, figure, timeIsUp } from './part.ts'
 import { startProgram } from './program.ts'
 
@@ -83,12 +83,12 @@ async function failOnce(
   const { counts } = history
   {
     await using program = await startProgram(options)
-    const operations = recorded(program.operations, history)
+    const act = recorded(program.operations, history)
     let isOver = false
     let isCut = false
     const work = async () => {
       while (!isOver) {
-        const outcome = await actOnce(operations, random)
+        const outcome = await actOnce(act, random)
         if (isCut && outcome.is === 'unknown') return
         // During the outage an operation fails at once, so a client should not retry at once.
         if (outcome.is === 'unknown') await sleep(20)
@@ -100,7 +100,7 @@ async function failOnce(
     if (strace === undefined) throw new Error('strace may not attach')
     await expectSoon('a change that is told of the fault', () => counts.unknown > before)
     await expectSoon('to be not ready', () => everyThreadSays(503, program))
-    const read = await program.operations.read(-1n)
+    const read = await program.operations.act('read', -1n)
     if (read.is !== 'absent') failures.push(`a read is told ${read.is}`)
     if (killed) {
       isCut = true
@@ -126,10 +126,10 @@ async function failOnce(
   return { failures, lost: unexplained.length, told }
 }
 
-async function actOnce(operations: RecordedOperations, random: Random) {
+async function actOnce(act: Act, random: Random) {
   const id = random.pick(ids)
   const kind = random.pick(['create', 'replace', 'replaceIf', 'remove', 'removeIf', 'read'] as const)
-  return await operations[kind](id, { name: `n${random.below(2 ** 30)}-${random.below(2 ** 30)}` })
+  return await act(kind, id, { name: `n${random.below(2 ** 30)}-${random.below(2 ** 30)}` })
 }
 
 /** Waits for a condition, and adds a failure if it does not come true. */
@@ -165,7 +165,7 @@ async function fillDisk(folder: string): Promise<string[]> {
     const create = async (repeated: number) => {
       id += 1n
       const text = { name: `${id} `.repeat(repeated) }
-      const { is } = await operations.create(id, text)
+      const { is } = await operations.act('create', id, text)
       if (is === 'done') kept.set(id, toValue(text))
       return is
     }
@@ -176,7 +176,7 @@ async function fillDisk(folder: string): Promise<string[]> {
       await create(1)
       return await everyThreadSays(503, program)
     })
-    if ((await operations.read(1n)).is !== 'done') failures.push('a read does not work')
+    if ((await operations.act('read', 1n)).is !== 'done') failures.push('a read does not work')
     rmSync(ballast)
     await expectSoon('to be ready', () => everyThreadSays(200, program))
     if ((await create(1)) !== 'done') failures.push('a change does not work once there is room again')
@@ -185,7 +185,7 @@ async function fillDisk(folder: string): Promise<string[]> {
   }
   await using program = await startProgram({ databaseUrl })
   for (const [id, value] of kept) {
-    const { is, seen } = await program.operations.read(id)
+    const { is, seen } = await program.operations.act('read', id)
     if (seen !== value) failures.push(`plant ${id} is ${is}`)
   }
   return failures

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { launchServer, temporaryFolder } from '@plant-store/harness'
 import { createRandom, type Random } from '@plant-store/harness/random'
 import { History, type Value } from './history.ts'
-import { type Operations, type RecordedOperations, recorded } from './operations.ts'
+import { type Act, type Operations, recorded } from './operations.ts'
 import { type Circumstances, type Finding, figure, timeIsUp } from './part.ts'
 import { startProgram } from './program.ts'
 
@@ -65,10 +65,10 @@ export async function runKills(circumstances: Circumstances, databaseUrl?: strin
     const killAfter = 1 + random.below(400)
     const moment = Promise.withResolvers<void>()
     let nextId = BigInt(round) * idsOfRound
-    const operations = recorded(program.operations, history)
+    const act = recorded(program.operations, history)
     const work = async () => {
       while (!isOver) {
-        const outcome = await actOnce(operations, random, () => nextId++)
+        const outcome = await actOnce(act, random, () => nextId++)
         if (outcome.is === 'unknown') return
         if (++answers === killAfter) moment.resolve()
       }
@@ -95,14 +95,14 @@ export async function runKills(circumstances: Circumstances, databaseUrl?: strin
   }
 }
 
-async function actOnce(operations: RecordedOperations, random: Random, newId: () => bigint) {
+async function actOnce(act: Act, random: Random, newId: () => bigint) {
   const text = {
     name: `n${random.below(2 ** 30)}-${random.below(2 ** 30)}`,
     tag: 'x'.repeat(random.below(400)),
   }
-  if (random.chance(0.7)) return await operations.create(newId(), text)
+  if (random.chance(0.7)) return await act('create', newId(), text)
   const id = random.pick(contestedIds)
-  return await operations[random.pick(random.chance(0.8) ? contestants : removals)](id, text)
+  return await act(random.pick(random.chance(0.8) ? contestants : removals), id, text)
 }
 
 /** Reads every plant that a round can have changed. */

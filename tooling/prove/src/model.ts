@@ -88,7 +88,7 @@ export async function runSequentialModel(
     const plants = new Map<bigint, Value>()
     const versions = new Map<bigint, string | undefined>()
     const history = new History()
-    const seen = recorded(store, history)
+    const act = recorded(store, history)
     for (const step of steps) {
       operations++
       if (step.kind === 'list') {
@@ -115,7 +115,7 @@ export async function runSequentialModel(
           toValue(step.text),
           expected && (isExpected ? before : 'another state'),
         )
-        const { version, ...found } = await seen[step.kind](id, step.text)
+        const { version, ...found } = await act(step.kind, id, step.text)
         assert.deepEqual(found, outcome)
         if (after === undefined) plants.delete(id)
         else plants.set(id, after)
@@ -145,7 +145,7 @@ export async function runRacingModel(
       base += 1_000n
       const ids = Array.from({ length: idsOfRun }, (_, index) => base + BigInt(index))
       const history = new History()
-      const seen = recorded(store, history)
+      const act = recorded(store, history)
       const listAll = async () => {
         const found = await store.list({ after: base - 1n, limit: idsOfRun })
         return found && new Map(found)
@@ -158,7 +158,7 @@ export async function runRacingModel(
             if (step.kind === 'list') await history.readAll(ids, listAll)
             // Each write has a unique name, so that a read identifies its write.
             else
-              await seen[step.kind](base + BigInt(step.n % idsUsed), {
+              await act(step.kind, base + BigInt(step.n % idsUsed), {
                 ...step.text,
                 name: `${step.text.name}#${written++}`,
               })

@@ -1,7 +1,6 @@
 import { type Client, held, toJson } from '@plant-store/contract'
 import {
   DomainError,
-  isPlantVersion,
   type PlantCondition,
   type PlantStore,
   type PlantVersion,
@@ -13,13 +12,8 @@ import { type History, type Kind, type Outcome, type Text, toValue, type Value }
 
 /** The operations of a store, over HTTP or without it. */
 export interface Operations {
-  create(id: bigint, text: Text): Promise<Outcome>
-  read(id: bigint): Promise<Outcome>
-  replace(id: bigint, text: Text): Promise<Outcome>
-  /** @param expected the version to replace; `undefined`: only creates */
-  replaceIf(id: bigint, text: Text, expected: string | undefined): Promise<Outcome>
-  remove(id: bigint): Promise<Outcome>
-  removeIf(id: bigint, expected: string): Promise<Outcome>
+  /** @param expected the version to change; `undefined`: a conditional replacement only creates */
+  act(kind: Kind, id: bigint, text?: Text, expected?: string): Promise<Outcome>
   /** Resolves to the plants above `after` in order of id, or to `undefined` without an answer. */
   list(query: { after: bigint; limit: number; tag?: string | undefined }): Promise<Listed | undefined>
 }
@@ -37,13 +31,25 @@ const outcomes: Readonly<Record<string, Outcome['is']>> = {
   50305: 'refused',
 }
 
-/** For a client that remembers what it read. */
-export type RecordedOperations = Pick<Operations, 'list'> & {
-  readonly [kind in Kind]: (id: bigint, text: Text) => Promise<Outcome>
+const methods: Readonly<Record<Kind, string>> = {
+  create: 'POST',
+  read: 'GET',
+  replace: 'PUT',
+  replaceIf: 'PUT',
+  remove: 'DELETE',
+  removeIf: 'DELETE',
 }
+const isConditional = (kind: Kind) => kind.endsWith('If')
 
-/** For a client that has read no plant. */
-const noVersion = 'none'
+let conditions = 0
+
+/** Returns the tags of a condition, or `undefined` to match no plant. Every other time it is two, which a store may judge differently. */
+function tagsOf(kind: Kind, expected: string | undefined): readonly string[] | undefined {
+  if (kind === 'replaceIf' && expected === undefined) return undefined
+  // A client that has read no plant knows no version.
+  const version = expected ?? 'none'
+  return conditions++ % 2 === 0 ? [version] : [version, 'another']
+}
 
 /** Throws for an answer that an outage of the store cannot explain. */
 export function operationsOver(client: Client): Operations {
@@ -71,22 +77,18 @@ export function operationsOver(client: Client): Operations {
       throw new Error(`${method} ${path} was answered with ${answer.status} ${answer.body}`)
     return { is }
   }
-  const change = async (...asked: Parameters<typeof ask>): Promise<Outcome> => {
-    const { body: _, ...outcome } = await ask(...asked)
-    return outcome
-  }
-  const conditionOf = (expected: string | undefined) =>
-    expected === undefined ? { 'if-none-match': '*' } : { 'if-match': listOf(expected).join(', ') }
   return {
-    create: (id, text) => change('POST', '/plants', { id, ...text }),
-    async read(id) {
-      const { body, ...outcome } = await ask('GET', `/plants/${id}`)
-      return outcome.is === 'done' ? { ...outcome, seen: toValue(body as Text) } : outcome
+    async act(kind, id, text, expected) {
+      const tags = isConditional(kind) ? tagsOf(kind, expected) : []
+      const list = tags?.map(tag => `"${tag}"`).join(', ')
+      const headers = tags === undefined ? { 'if-none-match': '*' } : list ? { 'if-match': list } : {}
+      const asked =
+        kind === 'create'
+          ? ask('POST', '/plants', { id, ...text }, headers)
+          : ask(methods[kind], `/plants/${id}`, methods[kind] === 'PUT' ? text : undefined, headers)
+      const { body, ...outcome } = await asked
+      return kind === 'read' && outcome.is === 'done' ? { ...outcome, seen: toValue(body as Text) } : outcome
     },
-    replace: (id, text) => change('PUT', `/plants/${id}`, text),
-    replaceIf: (id, text, expected) => change('PUT', `/plants/${id}`, text, conditionOf(expected)),
-    remove: id => change('DELETE', `/plants/${id}`),
-    removeIf: (id, expected) => change('DELETE', `/plants/${id}`, undefined, conditionOf(expected)),
     async list({ after, limit, tag }) {
       const filter = tag === undefined ? '' : `&tag=${encodeURIComponent(tag)}`
       const { is, body } = await ask('GET', `/plants?after=${after}&limit=${limit}${filter}`)
@@ -96,41 +98,33 @@ export function operationsOver(client: Client): Operations {
   }
 }
 
-let conditions = 0
-
-/** Every other time two tags, which a store may judge differently. */
-const listOf = (version: string) =>
-  conditions++ % 2 === 0 ? [`"${version}"`] : [`"${version}"`, '"another"']
-
 /** Returns the same operations without HTTP, for any repository behind the domain. */
 export function operationsOn(store: PlantStore): Operations {
-  const outcomeOf = (acting: Promise<unknown>): Promise<Outcome> =>
-    acting.then(
-      version => ({ is: 'done', ...(isPlantVersion(version) && { version }) }),
-      error => {
-        const code = error instanceof DomainError ? error.code : undefined
-        if (code === 'id-taken') return { is: 'taken' }
-        if (code === 'plant-not-found') return { is: 'absent' }
-        if (code === 'condition-failed') return { is: 'differs' }
-        throw error
-      },
-    )
-  const conditionOf = (expected: string | undefined): PlantCondition =>
-    expected === undefined
-      ? { differs: 'any' }
-      : { matches: listOf(expected).map(tag => tag.slice(1, -1) as PlantVersion) }
+  const outcomeOf = new Map<string, Outcome['is']>([
+    ['id-taken', 'taken'],
+    ['plant-not-found', 'absent'],
+    ['condition-failed', 'differs'],
+  ])
+  const act = async (kind: Kind, id: bigint, text?: Text, expected?: string): Promise<Outcome> => {
+    const tags = isConditional(kind) ? tagsOf(kind, expected) : []
+    const condition: PlantCondition | undefined =
+      tags === undefined ? { differs: 'any' } : tags[0] ? { matches: tags as PlantVersion[] } : undefined
+    if (kind === 'read') {
+      const { plant, version } = await store.find(parsePlantId(id))
+      return { is: 'done', seen: toValue(plant), version }
+    }
+    if (kind === 'create') await store.create(parsePlant({ id, ...text }))
+    else if (kind === 'remove' || kind === 'removeIf') await store.remove(parsePlantId(id), condition)
+    else return { is: 'done', version: await store.replace(parsePlant({ id, ...text }), condition) }
+    return { is: 'done' }
+  }
   return {
-    create: (id, text) => outcomeOf(store.create(parsePlant({ id, ...text }))),
-    async read(id) {
-      const reading = store.find(parsePlantId(id))
-      const outcome = await outcomeOf(reading.then(({ version }) => version))
-      return outcome.is === 'done' ? { ...outcome, seen: toValue((await reading).plant) } : outcome
-    },
-    replace: (id, text) => outcomeOf(store.replace(parsePlant({ id, ...text }))),
-    replaceIf: (id, text, expected) =>
-      outcomeOf(store.replace(parsePlant({ id, ...text }), conditionOf(expected))),
-    remove: id => outcomeOf(store.remove(parsePlantId(id))),
-    removeIf: (id, expected) => outcomeOf(store.remove(parsePlantId(id), conditionOf(expected))),
+    act: (...asked) =>
+      act(...asked).catch(error => {
+        const is = error instanceof DomainError && outcomeOf.get(error.code)
+        if (!is) throw error
+        return { is }
+      }),
     async list({ after, limit, tag }) {
       const { plants } = await store.list(parsePlantPageQuery({ after, limit: BigInt(limit), tag }))
       return plants.map(each => [each.id, toValue(each)])
@@ -138,27 +132,14 @@ export function operationsOn(store: PlantStore): Operations {
   }
 }
 
-/** Returns the operations with their outcomes recorded. Conditional ones expect the version read last. */
-export function recorded(operations: Operations, history: History): RecordedOperations {
-  return {
-    create: (id, text) => history.perform(id, 'create', toValue(text), () => operations.create(id, text)),
-    read: id => history.perform(id, 'read', undefined, () => operations.read(id)),
-    replace: (id, text) => history.perform(id, 'replace', toValue(text), () => operations.replace(id, text)),
-    replaceIf(id, text) {
-      const { value, version } = history.lastSeen(id) ?? {}
-      return history.perform(
-        id,
-        'replaceIf',
-        toValue(text),
-        () => operations.replaceIf(id, text, version),
-        value,
-      )
-    },
-    remove: id => history.perform(id, 'remove', undefined, () => operations.remove(id)),
-    removeIf(id) {
-      const { value, version = noVersion } = history.lastSeen(id) ?? {}
-      return history.perform(id, 'removeIf', undefined, () => operations.removeIf(id, version), value)
-    },
-    list: query => operations.list(query),
+/** Returns a client that records outcomes, and remembers what it read: conditional operations expect that. */
+export function recorded(operations: Operations, history: History) {
+  return (kind: Kind, id: bigint, text: Text): Promise<Outcome> => {
+    const expected = isConditional(kind) ? history.lastSeen(id) : undefined
+    const written = ['POST', 'PUT'].includes(methods[kind]) ? toValue(text) : undefined
+    const act = () => operations.act(kind, id, text, expected?.version)
+    return history.perform(id, kind, written, act, expected?.value)
   }
 }
+
+export type Act = ReturnType<typeof recorded>

@@ -115,8 +115,8 @@ function serving(folder: string, preload: string | undefined, scale: number): Sc
       const work = async (first: number) => {
         for (let id = first; id < first + wanted; id++) {
           for (let version = 0; version < versions; version++) {
-            const change = version === 0 ? operations.create : operations.replace
-            const { is } = await change(BigInt(id), { name: nameOf(id, version) })
+            const kind = version === 0 ? 'create' : 'replace'
+            const { is } = await operations.act(kind, BigInt(id), { name: nameOf(id, version) })
             if (is !== 'done') throw new Error(`version ${version} of plant ${id} is ${is}`)
           }
         }

@@ -16,12 +16,12 @@ test('a defect in the thread that commits ends the program with 1 and a line tha
       databaseUrl,
       preload: fileURLToPath(new URL('../breaks/writer-dies.ts', import.meta.url)),
     })
-    const operations = recorded(program.operations, history)
+    const act = recorded(program.operations, history)
     const wellUnderWay = Promise.withResolvers<void>()
     let lastId = 0n
     const work = async () => {
       // Until the connection is cut: the change that it was about is then unknown.
-      while ((await operations.create(++lastId, { name: `${lastId}` })).is !== 'unknown')
+      while ((await act('create', ++lastId, { name: `${lastId}` })).is !== 'unknown')
         if (history.counts.done >= 200) wellUnderWay.resolve()
     }
     const working = Array.from({ length: 16 }, work)
