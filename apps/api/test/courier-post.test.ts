@@ -31,8 +31,8 @@ async function listenTcp(onSocket: (socket: Socket) => void): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
 }
 
-const send = (url: string, more: object = {}) =>
-  createPost({ deliveryTimeoutMs })({ url, allowsPrivate: true, ...about, ...more })
+const send = (url: string, more: object = {}, timeoutMs = deliveryTimeoutMs) =>
+  createPost({ deliveryTimeoutMs: timeoutMs })({ url, allowsPrivate: true, ...about, ...more })
 
 test('posts the body as it is, with its header fields', async () => {
   const got = Promise.withResolvers<unknown>()
@@ -103,8 +103,8 @@ test.each([
   ],
 ])('fails in time when the listener %s', async (_, onSocket) => {
   const began = performance.now()
-  await expect(send(await listenTcp(onSocket))).rejects.toThrow('no answer within 500 ms')
-  expect(performance.now() - began).toBeLessThan(deliveryTimeoutMs * 5)
+  await expect(send(await listenTcp(onSocket), {}, 100)).rejects.toThrow('no answer within 100 ms')
+  expect(performance.now() - began).toBeLessThan(2_000)
 })
 
 test('an answer whose body trickles in was received, and ends in time', async () => {

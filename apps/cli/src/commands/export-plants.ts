@@ -45,30 +45,19 @@ interface Target {
 async function exportAll(url: string, target: Target): Promise<void> {
   await using snapshot = await openSnapshot(url)
   const { tokens } = snapshot
-  const { exported, seconds } = await write(snapshot, target)
+  const { report } = await write(snapshot, target)
   const rest = tokens === 0 ? '' : `; ${counted(tokens, 'access token')} not included`
-  report(
-    target,
-    { exported, withoutTokens: tokens, seconds },
-    `${counted(exported, 'plant')} exported in ${duration(seconds)}${rest}`,
-  )
+  report({ withoutTokens: tokens }, rest)
 }
 
 async function exportDamaged(url: string, target: Target): Promise<void> {
   await using salvage = await openSalvage(url)
-  const { exported, seconds } = await write(salvage, target)
+  const { words, report } = await write(salvage, target)
   const unread = salvage.unread() ?? null
-  const words = `${counted(exported, 'plant')} exported in ${duration(seconds)}`
-  if (unread === 0 || target.json) {
-    report(target, { exported, unread, seconds }, `${words}; none missing`)
-  }
+  if (unread === 0 || target.json) report({ unread }, '; none missing')
   if (unread === 0) return
   const others = unread === null ? 'an unknown number of others' : counted(unread, 'other')
   throw new Failure(`${words}; ${others} could not be read`, exitCodes.incomplete)
-}
-
-function report({ json, file, format }: Target, result: object, words: string): void {
-  print({ json, file }, { ...result, format, file: file === '-' ? null : file }, words)
 }
 
 interface Source {
@@ -92,5 +81,11 @@ async function write(source: Source, { file, format, force, json, signal }: Targ
     }
   }
   await writeOutput(file, { force }, pieces())
-  return { exported, seconds: (performance.now() - startedMs) / 1000 }
+  const seconds = (performance.now() - startedMs) / 1000
+  const words = `${counted(exported, 'plant')} exported in ${duration(seconds)}`
+  const report = (more: object, rest: string) => {
+    const result = { exported, ...more, seconds, format, file: file === '-' ? null : file }
+    print({ json, file }, result, `${words}${rest}`)
+  }
+  return { words, report }
 }

@@ -109,11 +109,10 @@ export const webhook = new Command('webhook')
   .addCommand(rotateSecret)
   .addCommand(logWebhook)
 
+type Webhooks = Storage['webhooks']
+
 /** @param change resolves to whether there is such a webhook */
-async function changeWebhook(
-  id: string,
-  change: (webhooks: Storage['webhooks']) => Promise<boolean>,
-): Promise<void> {
+async function changeWebhook(id: string, change: (webhooks: Webhooks) => Promise<boolean>): Promise<void> {
   await using storage = await changeStore()
   if (!(await change(storage.webhooks))) throw noWebhook(id)
 }
