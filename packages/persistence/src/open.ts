@@ -174,7 +174,6 @@ function isThere(file: string): boolean {
   try {
     return statSync(file, { throwIfNoEntry: false }) !== undefined
   } catch (cause) {
-    if ((cause as NodeJS.ErrnoException).code === 'ENOTDIR') return false
     throw new Error(`the store ${resolve(file)} cannot be opened: ${fileReason(cause)}`, { cause })
   }
 }

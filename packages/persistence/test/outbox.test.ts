@@ -161,11 +161,11 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('on %s', name => {
         }
       )
     }
-    // As if the clock had been a day ahead until now.
+    // As if the clock had been just over a minute ahead until now.
     const setBack = async () => {
-      const ahead = ['leased_at', 'leased_until', 'next_claim_at'].map(each => `${each} = ${each} + 86400000`)
+      const ahead = ['leased_at', 'leased_until', 'next_claim_at'].map(each => `${each} = ${each} + 65000`)
       await store.ask(`update webhooks set ${ahead.join()} returning 1`)
-      await store.ask('update outbox set next_at = next_at + 86400000 where next_at > 0 returning 1')
+      await store.ask('update outbox set next_at = next_at + 65000 where next_at > 0 returning 1')
     }
     const { claim } = (await claimed()) ?? {}
     const [first, second] = claim?.deliveries ?? []

@@ -5,7 +5,7 @@ import { type Plant, plantIdMax, plantIdMin } from '@plant-store/domain'
 import { edgeIds, fullPlant, texts } from '@plant-store/domain/testing'
 import { createTestDatabase, createTestSchema } from '@plant-store/harness/vitest'
 import { inspectStore, openSnapshot, openStorage, type StoreSnapshot } from '@plant-store/persistence'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { schemaVersion } from '../src/schema/migrations.ts'
 import { startProxy } from './proxy.ts'
 import { plant, plantId, temporaryFolder } from './store-folder.ts'
@@ -48,12 +48,15 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('a snapshot of a store on %s', 
     expect([snapshot.count, await plantsIn(snapshot)]).toEqual([0, []])
   })
 
-  test('reaches from the least id to the greatest, where pages begin and end with them', async () => {
+  test('reaches from the least id to the greatest, where pages begin and end with them, and lets others act', async () => {
     const ids = [...Array(1_000).keys()].map(BigInt)
     const plants = [...ids.map(n => plant(plantIdMin + n)), ...ids.map(n => plant(plantIdMax - 999n + n))]
     await fill(plants)
     await using snapshot = await openSnapshot(store.url)
+    const others = vi.fn()
+    setImmediate(others)
     expect(await plantsIn(snapshot)).toEqual(plants)
+    expect(others).toHaveBeenCalled()
   })
 
   test('is of one moment, whatever is changed meanwhile, and is read a few plants at a time', async () => {

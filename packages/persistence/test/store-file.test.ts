@@ -181,9 +181,10 @@ describe('what is no store of ours is refused in one line, and left as it was:',
     const folder = temporaryFolder()
     writeFileSync(join(folder, 'notes.txt'), 'x')
     const before = snapshot(folder)
-    expect(await refusal(`file:${join(folder, 'notes.txt', 'plants.db')}`)).toMatch(
-      /^the store .* cannot be opened: [^\n]+$/,
-    )
+    const url = `file:${join(folder, 'notes.txt', 'plants.db')}`
+    expect(await refusal(url)).toMatch(/^the store .* cannot be opened: [^\n]+$/)
+    await expect(inspectStore(url)).rejects.toThrow(/^there is no store at /)
+    expect(await openReader(url)).toBeUndefined()
     expect(snapshot(folder)).toEqual(before)
   })
 })
