@@ -101,6 +101,7 @@ test('hostile listeners hold up no other and no request, and are tried again', a
   for (const bad of [disconnects, fails, moved]) expect(failures.get(bad.id)).toBeGreaterThan(0)
   const [first] = await place.storage.outbox.log(fails.id, 1)
   expect(first?.reason).toBe('answered 500')
+  expect(await place.metrics()).toMatch(new RegExp(`{webhook="${fails.id}",outcome="failed"} [1-9]`))
   const said = place.server.warnings().map(({ msg }) => msg)
   expect(new Set(said)).toEqual(
     new Set(['an announcement failed, and is tried again', 'a webhook answered 410 and was removed']),
