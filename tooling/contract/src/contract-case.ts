@@ -81,9 +81,16 @@ export function assertFailure(answer: Answer, error: number, ...words: readonly 
     assert.match(message, typeof word === 'string' ? new RegExp(`\\b${word}\\b`) : word)
 }
 
-export async function create(client: Client, plant: PlantSent): Promise<void> {
+/** @param body by default the plant itself */
+export async function create(client: Client, plant: PlantSent, body: string | Uint8Array = toJson(plant)) {
   const { id: _, ...shown } = plant
-  assertSuccess(await client.post(toJson(plant)), shown)
+  assertSuccess(await client.post(body), shown)
+}
+
+/** Creates a plant with this body, and reads it. */
+export async function assertTaken(client: Client, plant: PlantSent, body?: string | Uint8Array) {
+  await create(client, plant, body)
+  await assertKept(client, plant)
 }
 
 /** Frees ids that are unique, such as 2^63-1. */

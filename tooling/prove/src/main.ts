@@ -31,9 +31,11 @@ const minutes = Number(values.minutes)
 const seed = Number(values.seed)
 const broken = values.break
 const wanted = values.only ?? (broken === undefined ? undefined : [breaks[broken]?.part ?? ''])
-const unknown = wanted?.filter(name => !parts.some(part => part.name === name)) ?? []
+const isKnown =
+  (wanted ?? []).every(name => parts.some(part => part.name === name)) &&
+  (broken === undefined || broken in breaks)
 if (values.help) process.stdout.write(usage)
-else if (unknown.length > 0 || !(minutes > 0) || !Number.isSafeInteger(seed)) {
+else if (!isKnown || !(minutes > 0) || !Number.isSafeInteger(seed)) {
   process.stderr.write(usage)
   process.exitCode = 2
 } else process.exitCode = await prove()

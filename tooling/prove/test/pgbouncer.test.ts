@@ -2,12 +2,7 @@ import { parsePlant } from '@plant-store/domain'
 import { plantRepositoryContract } from '@plant-store/domain/testing'
 import { startServer } from '@plant-store/harness'
 import { hasPgbouncer, startPgbouncer } from '@plant-store/harness/pgbouncer'
-import {
-  createDatabase,
-  type PostgresServer,
-  startPostgres,
-  type TestDatabase,
-} from '@plant-store/harness/postgres'
+import { createDatabase, type PostgresServer, startPostgres } from '@plant-store/harness/postgres'
 import { needs } from '@plant-store/harness/vitest'
 import { openSnapshot, openStorage, type Storage } from '@plant-store/persistence'
 import pg from 'pg'
@@ -24,29 +19,37 @@ beforeAll(async () => {
 })
 afterAll(() => server[Symbol.asyncDispose]())
 
+/** A database, and its URL behind a pgbouncer. */
+async function startPooled(mode: string, size?: string) {
+  await using stack = new AsyncDisposableStack()
+  const settings = { pool_mode: mode, ...(size !== undefined && { default_pool_size: size }) }
+  const pooler = stack.use(await startPgbouncer(server.url, settings))
+  const database = stack.use(await createDatabase(server.url))
+  const parameters = mode === 'transaction' ? '?pool_mode=transaction' : ''
+  const url = new URL(new URL(database.url).pathname + parameters, pooler.url).href
+  const owned = stack.move()
+  return { database, url, [Symbol.asyncDispose]: () => owned.disposeAsync() }
+}
+
 describe.each([
   // A session keeps one of the server's connections; the store has five.
   { mode: 'session', size: '20' },
   { mode: 'transaction', size: '2' },
 ])('behind pgbouncer, pooling by $mode', pgbouncer, ({ mode, size }) => {
-  let database: TestDatabase
-  let pooler: Awaited<ReturnType<typeof startPgbouncer>>
+  let pooled: Awaited<ReturnType<typeof startPooled>>
+  let database: typeof pooled.database
   let url: string
 
   beforeAll(async () => {
-    pooler = await startPgbouncer(server.url, { pool_mode: mode, default_pool_size: size })
-    database = await createDatabase(server.url)
-    const { pathname } = new URL(database.url)
+    pooled = await startPooled(mode, size)
+    database = pooled.database
+    url = Object.assign(new URL(pooled.url), { search: `?pool_mode=${mode}` }).href
     // A client that relies on the server's own settings loses changes, and waits for a lock for ever.
-    await database.query(`alter database ${pathname.slice(1)} set synchronous_commit = off`)
-    url = new URL(`${pathname}?pool_mode=${mode}`, pooler.url).href
+    await database.query(`alter database ${new URL(url).pathname.slice(1)} set synchronous_commit = off`)
     await (await open())[Symbol.asyncDispose]()
   })
   beforeEach(() => empty())
-  afterAll(async () => {
-    await database[Symbol.asyncDispose]()
-    await pooler[Symbol.asyncDispose]()
-  })
+  afterAll(() => pooled[Symbol.asyncDispose]())
   const open = () => openStorage({ url, timeoutMs })
   const empty = () => database.query('truncate plants, access_tokens')
 
@@ -169,13 +172,8 @@ test(
   'readers that never pause leave a writer its turn at the one connection of a pool',
   pgbouncer,
   async () => {
-    await using database = await createDatabase(server.url)
-    await using pooler = await startPgbouncer(server.url, {
-      pool_mode: 'transaction',
-      default_pool_size: '1',
-    })
-    const url = new URL(`${new URL(database.url).pathname}?pool_mode=transaction`, pooler.url).href
-    await using storage = await openStorage({ url, timeoutMs: 3_000 })
+    await using pooled = await startPooled('transaction', '1')
+    await using storage = await openStorage({ url: pooled.url, timeoutMs: 3_000 })
     await Promise.all(many(500).map(({ id }) => storage.plants.insert(plant(id, 'x'.repeat(2_000)))))
     let isOver = false
     const readOn = async () => {
@@ -196,12 +194,8 @@ test(
   'behind pgbouncer that pools by session it is not ready without a connection for changes',
   pgbouncer,
   async () => {
-    await using database = await createDatabase(server.url)
-    await using pooler = await startPgbouncer(server.url, { pool_mode: 'session', default_pool_size: '1' })
-    await using storage = await openStorage({
-      url: new URL(new URL(database.url).pathname, pooler.url).href,
-      timeoutMs,
-    })
+    await using pooled = await startPooled('session', '1')
+    await using storage = await openStorage({ url: pooled.url, timeoutMs })
     // Takes the only one.
     expect(await storage.plants.find(plant(1).id)).toBeUndefined()
     await expect(storage.check()).rejects.toMatchObject({ code: 'store-unavailable' })
@@ -209,22 +203,16 @@ test(
 )
 
 test('behind pgbouncer that pools by statement it is refused', pgbouncer, async () => {
-  await using database = await createDatabase(server.url)
-  await (await openStorage({ url: database.url }))[Symbol.asyncDispose]()
-  await using pooler = await startPgbouncer(server.url, { pool_mode: 'statement' })
-  await expect(
-    openStorage({ url: new URL(new URL(database.url).pathname, pooler.url).href }),
-  ).rejects.toThrow('transaction blocks not allowed in statement pooling mode')
+  await using pooled = await startPooled('statement')
+  await (await openStorage({ url: pooled.database.url }))[Symbol.asyncDispose]()
+  const reason = 'transaction blocks not allowed in statement pooling mode'
+  await expect(openStorage({ url: pooled.url })).rejects.toThrow(reason)
 })
 
 test('behind pgbouncer that pools by transaction every request is answered', pgbouncer, async () => {
-  await using database = await createDatabase(server.url)
-  await using pooler = await startPgbouncer(server.url, {
-    pool_mode: 'transaction',
-    default_pool_size: '2',
-  })
-  const url = new URL(`${new URL(database.url).pathname}?pool_mode=transaction`, pooler.url).href
-  await using program = await startServer({ databaseUrl: url, environment: { ACCESS_TOKENS: 'secret' } })
+  await using pooled = await startPooled('transaction', '2')
+  const environment = { ACCESS_TOKENS: 'secret' }
+  await using program = await startServer({ databaseUrl: pooled.url, environment })
   let next = 0
   const headers = { authorization: 'Bearer secret', 'content-type': 'application/json' }
   const visitor = async () => {
@@ -235,5 +223,6 @@ test('behind pgbouncer that pools by transaction every request is answered', pgb
     expect((await fetch(`${program.url}/readyz`)).status).toBe(200)
   }
   await Promise.all(Array.from({ length: 32 }, visitor))
-  expect(await database.query('select count(*)::int as count from plants')).toEqual([{ count: 1_600 }])
+  const count = 'select count(*)::int as count from plants'
+  expect(await pooled.database.query(count)).toEqual([{ count: 1_600 }])
 })
