@@ -5,6 +5,7 @@ import { type Server, startServer } from '@plant-store/harness'
 import { temporaryFolder } from '@plant-store/harness/vitest'
 import { exportJWK, generateKeyPair, SignJWT } from 'jose'
 import { expect, onTestFinished, test } from 'vitest'
+import { alone, ask, create } from './ask.ts'
 
 const issuer = 'https://identity.example/'
 const audience = 'https://plants.example'
@@ -55,16 +56,9 @@ const environment = (jwksUrl: string) => ({
   JWT_JWKS_URL: jwksUrl,
 })
 
-/** On a connection of its own, so that any of the threads may get it. */
-async function ask({ url }: Server, token: string, method = 'GET') {
-  const response = await fetch(`${url}/plants`, {
-    method,
-    headers: { authorization: `Bearer ${token}`, connection: 'close', 'content-type': 'application/json' },
-    ...(method === 'POST' && { body: '{"id": 1, "name": "Ficus"}' }),
-  })
-  const { error } = (await response.json()) as { error?: number }
-  return error ?? response.status
-}
+const get = async (server: Server, token: string) =>
+  (await ask(server, 'GET /plants', { token, headers: alone })).outcome()
+const post = async (server: Server, token: string) => (await create(server, 1, token)).outcome()
 
 test('JWTs of the provider are admitted beside opaque tokens, in every thread, and logged by their subject', async () => {
   const provider = await startProvider()
@@ -76,14 +70,14 @@ test('JWTs of the provider are admitted beside opaque tokens, in every thread, a
     environment: environment(provider.url),
   })
   const token = await first.sign()
-  expect(await ask(server, token, 'POST')).toBe(200)
-  const answers = Array.from({ length: 10 }, () => ask(server, token))
+  expect(await post(server, token)).toBe(200)
+  const answers = Array.from({ length: 10 }, () => get(server, token))
   expect(new Set(await Promise.all(answers))).toEqual(new Set([200]))
   // Once for each thread.
   expect(provider.asked).toBeLessThanOrEqual(2)
-  for (const opaque of ['given', 'a.b.c']) expect(await ask(server, opaque)).toBe(200)
+  for (const opaque of ['given', 'a.b.c']) expect(await get(server, opaque)).toBe(200)
 
-  expect(await ask(server, await first.sign({ permissions: ['plants:read'] }), 'POST')).toBe(40301)
+  expect(await post(server, await first.sign({ permissions: ['plants:read'] }))).toBe(40301)
   const [header, , signature] = token.split('.')
   const none = Buffer.from('{"alg":"none"}').toString('base64url')
   const payload = token.split('.')[1]
@@ -94,13 +88,13 @@ test('JWTs of the provider are admitted beside opaque tokens, in every thread, a
     await first.sign({ aud: 'other' }).then(other => `${other.slice(0, -2)}AA`),
     'guess',
   ]
-  for (const each of wrong) expect(await ask(server, each)).toBe(40102)
-  for (const _ of wrong) await ask(server, await forged.sign())
+  for (const each of wrong) expect(await get(server, each)).toBe(40102)
+  for (const _ of wrong) await get(server, await forged.sign())
   // They count as wrong tokens do.
-  expect(await ask(server, await forged.sign())).toBe(42901)
-  expect(await ask(server, token)).toBe(200)
+  expect(await get(server, await forged.sign())).toBe(42901)
+  expect(await get(server, token)).toBe(200)
 
-  expect(await ask(server, await first.sign({ sub: 'fauna' }))).toBe(200)
+  expect(await get(server, await first.sign({ sub: 'fauna' }))).toBe(200)
   expect(await server.end()).toBe(0)
   expect(server.log.filter(line => 'token' in line && line.token === 'fauna')).toHaveLength(1)
   expect(server.errors()).toBe('')
@@ -116,8 +110,8 @@ test('while the provider is down, opaque tokens are as good as ever, and JWTs ge
     environment: environment(provider.url),
   })
   const token = await key.sign()
-  expect(await ask(server, token)).toBe(50306)
-  expect(await ask(server, 'given', 'POST')).toBe(200)
+  expect(await get(server, token)).toBe(50306)
+  expect(await post(server, 'given')).toBe(200)
   expect((await fetch(`${server.url}/readyz`)).status).toBe(200)
   const line = await server.logged("the identity provider's keys cannot be fetched")
   expect(line).toMatchObject({ level: 'error', jwksUrl: provider.url, reason: 'it answered 500' })
@@ -131,8 +125,8 @@ test('a provider that hangs holds up neither a start nor a stop', async () => {
     folder: temporaryFolder(),
     environment: { ...environment(provider.url), SHUTDOWN_TIMEOUT: '60s' },
   })
-  const asked = ask(server, await (await makeKey('1')).sign())
-  expect(await ask(server, 'given', 'POST')).toBe(200)
+  const asked = get(server, await (await makeKey('1')).sign())
+  expect(await post(server, 'given')).toBe(200)
   const begunAtMs = performance.now()
   expect(await server.end()).toBe(0)
   expect(performance.now() - begunAtMs).toBeLessThan(4000)

@@ -10,28 +10,18 @@ import {
   writeSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { type LogLine, type Server, startServer } from '@plant-store/harness'
+import type { LogLine, Server } from '@plant-store/harness'
 import { startPostgres } from '@plant-store/harness/postgres'
 import { mayNotMount, temporaryFolder } from '@plant-store/harness/vitest'
 import { expect, onTestFinished, test } from 'vitest'
-
-const token = 'given-by-configuration'
+import { alone, ask, start } from './ask.ts'
 
 let id = 0
 /** Creates plants, some at once, each over a connection of its own, so that every thread answers some. */
-async function create({ url }: Server, count: number): Promise<number[]> {
+async function create(server: Server, count: number): Promise<number[]> {
   const one = async () => {
-    const response = await fetch(`${url}/plants`, {
-      method: 'POST',
-      headers: {
-        authorization: `Bearer ${token}`,
-        'content-type': 'application/json',
-        connection: 'close',
-      },
-      body: JSON.stringify({ id: ++id, name: 'a' }),
-    })
-    await response.text()
-    return response.status
+    const body = JSON.stringify({ id: ++id, name: 'a' })
+    return (await ask(server, 'POST /plants', { headers: alone, body })).status
   }
   const statuses: number[] = []
   while (statuses.length < count) {
@@ -64,10 +54,8 @@ test('a disk that is full is one line in the log, with the reason, and one when 
   }
   onTestFinished(() => void spawnSync('umount', ['-l', folder]))
   mkdirSync(join(folder, 'store'))
-  await using program = await startServer({
-    databaseUrl: `file:${join(folder, 'store', 'plants.db')}`,
-    environment: { ACCESS_TOKENS: token, HTTP_THREADS: '2' },
-  })
+  const databaseUrl = `file:${join(folder, 'store', 'plants.db')}`
+  await using program = await start({ HTTP_THREADS: '2' }, { databaseUrl })
   expect(await create(program, 1)).toEqual([200])
   fill(join(folder, 'ballast'))
   const refused: number[] = []
@@ -75,15 +63,14 @@ test('a disk that is full is one line in the log, with the reason, and one when 
   const triedOnceMs = performance.now() + 1_500
   while (performance.now() < triedOnceMs) {
     refused.push(...(await create(program, 20)))
-    expect((await fetch(`${program.url}/readyz`)).status).toBe(503)
+    expect((await ask(program, 'GET /readyz')).status).toBe(503)
   }
   expect(new Set(refused)).toEqual(new Set([503]))
   await expect.poll(() => answered(program, 503).length).toBeGreaterThanOrEqual(refused.length)
   expect(linesBesides(program)).toMatchObject([
     { level: 'error', msg: 'the store is failing', reason: 'the disk is full (SQLITE_FULL)' },
   ])
-  const figures = async () =>
-    (await fetch(`${program.url}/metrics`, { headers: { authorization: `Bearer ${token}` } })).text()
+  const figures = async () => (await ask(program, 'GET /metrics')).text
   expect(await figures()).toMatch(
     /^plant_store_ready 0\n[\s\S]*^plant_store_failure\{reason="the disk is full \(SQLITE_FULL\)"\} 1$/m,
   )
@@ -106,15 +93,11 @@ test('a disk that is full is one line in the log, with the reason, and one when 
 
 test('a PostgreSQL that stops is named with the reason, in a few lines however much is asked of it', async () => {
   await using server = await startPostgres()
-  await using program = await startServer({
-    databaseUrl: server.url,
-    environment: { ACCESS_TOKENS: token, HTTP_THREADS: '2' },
-  })
+  await using program = await start({ HTTP_THREADS: '2' }, { databaseUrl: server.url })
   expect(await create(program, 40)).toEqual(Array(40).fill(200))
   await server.stop()
   // Nobody else has asked anything of it: the figures notice.
-  const headers = { authorization: `Bearer ${token}` }
-  expect(await (await fetch(`${program.url}/metrics`, { headers })).text()).toMatch(/^plant_store_ready 0$/m)
+  expect((await ask(program, 'GET /metrics')).text).toMatch(/^plant_store_ready 0$/m)
   for (let round = 0; round < 5; round++) {
     expect(new Set(await create(program, 100))).toEqual(new Set([503]))
   }
@@ -139,17 +122,14 @@ test('the figures are told although the files of the store cannot be looked at',
   const folder = temporaryFolder()
   const place = join(folder, 'data')
   mkdirSync(place)
-  await using server = await startServer({
-    databaseUrl: `file:${join(place, 'store.db')}`,
-    environment: { ACCESS_TOKENS: token },
-  })
+  await using server = await start({}, { databaseUrl: `file:${join(place, 'store.db')}` })
   const moved = join(folder, 'moved')
   renameSync(place, moved)
   // A link to itself: to look behind it is an error, and not the absence of a file.
   symlinkSync(place, place)
-  const answer = await fetch(`${server.url}/metrics`, { headers: { authorization: `Bearer ${token}` } })
+  const answer = await ask(server, 'GET /metrics')
   expect(answer.status).toBe(200)
-  expect(await answer.text()).not.toMatch(/^plant_store_size_bytes \d/m)
+  expect(answer.text).not.toMatch(/^plant_store_size_bytes \d/m)
   await expect.poll(() => create(server, 1)).toEqual([503])
   unlinkSync(place)
   renameSync(moved, place)

@@ -1,7 +1,5 @@
-import { startServer } from '@plant-store/harness'
 import { expect, test } from 'vitest'
-
-const token = 'given-by-configuration'
+import { ask, start } from './ask.ts'
 
 interface RequestLine {
   readonly msg: string
@@ -13,15 +11,10 @@ interface RequestLine {
 }
 
 async function startLogged(environment: Record<string, string> = {}) {
-  const program = await startServer({
-    environment: { ACCESS_TOKENS: token, ...environment },
-  })
+  const program = await start(environment)
   return {
-    async ask(method: string, path: string, headers: Record<string, string> = {}, body?: string) {
-      const authorization = `Bearer ${token}`
-      const all = { authorization, 'content-type': 'application/json', ...headers }
-      await (await fetch(program.url + path, { method, headers: all, ...(body && { body }) })).text()
-    },
+    ask: (target: string, headers: Record<string, string> = {}, body: string | null = null) =>
+      ask(program, target, { headers, body }),
     /** Ends the program, which writes the rest of its log. */
     async lines(): Promise<RequestLine[]> {
       await program.end('SIGTERM')
@@ -34,9 +27,9 @@ async function startLogged(environment: Record<string, string> = {}) {
 
 test('the line of a request names the client that a trusted proxy names', async () => {
   await using program = await startLogged({ TRUST_PROXY: '127.0.0.1' })
-  await program.ask('GET', '/plants', { 'x-forwarded-for': '203.0.113.7' })
-  await program.ask('GET', '/plants', { 'x-forwarded-for': '203.0.113.8', authorization: 'Bearer wrong' })
-  await program.ask('GET', '/healthz')
+  await program.ask('GET /plants', { 'x-forwarded-for': '203.0.113.7' })
+  await program.ask('GET /plants', { 'x-forwarded-for': '203.0.113.8', authorization: 'Bearer wrong' })
+  await program.ask('GET /healthz')
   expect((await program.lines()).map(({ status, client }) => [status, client])).toEqual([
     [200, '203.0.113.7'],
     [401, '203.0.113.8'],
@@ -47,18 +40,18 @@ test('the line of a request names the client that a trusted proxy names', async 
 test('the line of a request names its plant to the last digit, the number of a failure and the address of the connection', async () => {
   await using program = await startLogged()
   const id = '9223372036854775807'
-  await program.ask('POST', '/plants', {}, `{"id": ${id}, "name": "a"}`)
-  await program.ask('POST', '/plants', {}, `{"id": ${id}, "name": "a"}`)
-  await program.ask('POST', '/plants', {}, `{"id": ${id}0, "name": "a"}`)
-  await program.ask('GET', `/plants/${id}`)
-  await program.ask('PUT', '/plants/-1', {}, '{"name": "a"}')
-  await program.ask('DELETE', '/plants/0')
-  await program.ask('DELETE', '/plants/x')
-  await program.ask('GET', '/plants')
+  await program.ask('POST /plants', {}, `{"id": ${id}, "name": "a"}`)
+  await program.ask('POST /plants', {}, `{"id": ${id}, "name": "a"}`)
+  await program.ask('POST /plants', {}, `{"id": ${id}0, "name": "a"}`)
+  await program.ask(`GET /plants/${id}`)
+  await program.ask('PUT /plants/-1', {}, '{"name": "a"}')
+  await program.ask('DELETE /plants/0')
+  await program.ask('DELETE /plants/x')
+  await program.ask('GET /plants')
   const forged = { 'x-forwarded-for': '203.0.113.7' }
-  await program.ask('GET', '/plants', forged)
-  await program.ask('GET', '/plants', { ...forged, authorization: 'Bearer wrong' })
-  await program.ask('GET', '/nowhere', { ...forged, authorization: '' })
+  await program.ask('GET /plants', forged)
+  await program.ask('GET /plants', { ...forged, authorization: 'Bearer wrong' })
+  await program.ask('GET /nowhere', { ...forged, authorization: '' })
   const lines = await program.lines()
   expect(lines.map(({ method, status, error, plantId }) => [method, status, error, plantId])).toEqual([
     ['POST', 200, undefined, id],

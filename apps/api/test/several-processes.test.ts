@@ -1,6 +1,7 @@
-import { startServer } from '@plant-store/harness'
+import { type Server, startServer } from '@plant-store/harness'
 import { openStorage } from '@plant-store/persistence'
 import { afterAll, expect, test } from 'vitest'
+import { ask } from './ask.ts'
 import { prepareDatabase } from './database.ts'
 
 await using starting = new AsyncDisposableStack()
@@ -10,6 +11,7 @@ const [one, other] = [
   starting.use(await startServer({ databaseUrl: database.url })),
 ]
 const both = [one, other]
+const token = database.tokens.full
 const resources = starting.move()
 afterAll(() => resources.disposeAsync())
 
@@ -17,18 +19,16 @@ const racers = 20
 const rounds = 10
 
 test('of twenty racing changes of one state, through two processes, exactly one is made', async () => {
-  const authorization = `Bearer ${database.tokens.full}`
-  const ask = (racer: number, method: string, id: number, condition: Record<string, string> = {}) =>
-    fetch(`${both[racer % 2]?.url}/plants/${id}`, {
-      method,
-      headers: { authorization, 'content-type': 'application/json', ...condition },
-      ...(method === 'PUT' && { body: `{"name":"racer ${racer}"}` }),
-    })
+  const race = (racer: number, target: string, headers: Record<string, string> = {}) => {
+    const body = target.startsWith('PUT') ? `{"name":"racer ${racer}"}` : null
+    return ask(both[racer % 2] as Server, target, { token, headers, body })
+  }
   const racing = ['PUT', 'DELETE', 'PUT or DELETE', 'create'] as const
   for (const [kind, what] of racing.entries()) {
     for (let round = 0; round < rounds; round++) {
       const id = kind * rounds + round
-      const tag = what === 'create' ? undefined : (await ask(0, 'PUT', id)).headers.get('etag')
+      const path = `/plants/${id}`
+      const tag = what === 'create' ? undefined : (await race(0, `PUT ${path}`)).headers.get('etag')
       // Each way in which a condition is judged.
       const tags = round % 2 === 0 ? `${tag}` : `"another", ${tag}`
       const condition: Record<string, string> =
@@ -36,9 +36,9 @@ test('of twenty racing changes of one state, through two processes, exactly one 
       const methodOf = (racer: number) =>
         what === 'DELETE' || (what === 'PUT or DELETE' && racer % 4 < 2) ? 'DELETE' : 'PUT'
       const answers = await Promise.all(
-        Array.from({ length: racers }, (_, racer) => ask(racer, methodOf(racer), id, condition)),
+        Array.from({ length: racers }, (_, racer) => race(racer, `${methodOf(racer)} ${path}`, condition)),
       )
-      const winners = answers.flatMap(({ ok }, racer) => (ok ? [racer] : []))
+      const winners = answers.flatMap(({ status }, racer) => (status < 300 ? [racer] : []))
       expect(winners, `${what} ${round}`).toHaveLength(1)
       // A removal finds no plant once another one has removed it.
       const losers = answers.filter(
@@ -46,26 +46,20 @@ test('of twenty racing changes of one state, through two processes, exactly one 
       )
       expect(losers).toHaveLength(racers - 1)
       const [winner] = winners as [number]
-      const now = await ask(winner + 1, 'GET', id)
+      const now = await race(winner + 1, `GET ${path}`)
       if (methodOf(winner) === 'DELETE') expect(now.status).toBe(404)
       else {
         expect(now.headers.get('etag')).toBe(answers[winner]?.headers.get('etag'))
-        expect(await now.json()).toEqual({ id, name: `racer ${winner}` })
+        expect(JSON.parse(now.text)).toEqual({ id, name: `racer ${winner}` })
       }
     }
   }
 })
 
 test('several processes on one database are one store', async () => {
-  const headers = { authorization: `Bearer ${database.tokens.full}`, 'content-type': 'application/json' }
-  const create = async ({ url }: { url: string }, id: number) => {
-    const answer = await fetch(`${url}/plants`, {
-      method: 'POST',
-      headers,
-      body: JSON.stringify({ id, name: `from ${url}` }),
-    })
-    const { error } = (await answer.json()) as { error?: number }
-    return error ?? answer.status
+  const create = async (server: { url: string }, id: number) => {
+    const body = JSON.stringify({ id, name: `from ${server.url}` })
+    return (await ask(server, 'POST /plants', { token, body })).outcome()
   }
 
   const ids = Array.from({ length: 200 }, (_, n) => 1_000 + n)
@@ -73,16 +67,16 @@ test('several processes on one database are one store', async () => {
   for (const [n, id] of ids.entries()) {
     expect(outcomes[n]?.toSorted(), `id ${id}`).toEqual([200, 40003])
     const winner = both[outcomes[n]?.indexOf(200) as number]
-    for (const { url } of both) {
-      const answer = await fetch(`${url}/plants/${id}`, { headers })
-      expect(await answer.json()).toEqual({ id, name: `from ${winner?.url}` })
+    for (const server of both) {
+      const { text } = await ask(server, `GET /plants/${id}`, { token })
+      expect(JSON.parse(text)).toEqual({ id, name: `from ${winner?.url}` })
     }
   }
 
   await using storage = await openStorage({ url: database.url })
   await storage.tokens.remove('full')
   const statuses = () =>
-    Promise.all(both.map(async ({ url }) => (await fetch(`${url}/plants/1000`, { headers })).status))
+    Promise.all(both.map(async server => (await ask(server, 'GET /plants/1000', { token })).status))
   await expect.poll(statuses, { timeout: 5_000 }).toEqual([401, 401])
 })
 

@@ -2,11 +2,9 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
-import { startServer } from '@plant-store/harness'
 import { expect, test } from 'vitest'
+import { ask, start } from './ask.ts'
 import { prepareDatabase } from './database.ts'
-
-const token = 'given-by-configuration'
 
 interface Span {
   readonly traceId: string
@@ -62,31 +60,21 @@ test('each request is a span with its route and status, in the trace of its call
   using collector = await startCollector()
   const loggedTraces: unknown[] = []
   {
-    await using program = await startServer({
-      databaseUrl: database.url,
-      environment: {
-        ACCESS_TOKENS: token,
-        OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
-        OTEL_SERVICE_NAME: 'greenhouse',
-      },
-    })
-    const ask = (method: string, path: string, more: Record<string, string> = {}, body?: string) =>
-      fetch(`${program.url}${path}`, {
-        method,
-        headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', ...more },
-        ...(body !== undefined && { body }),
-      })
-    const plant = '{"id": 1, "name": "secret name"}'
+    const exporter = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_SERVICE_NAME: 'greenhouse' }
+    await using program = await start(exporter, { databaseUrl: database.url })
+    const body = '{"id": 1, "name": "secret name"}'
     const traceparent = `00-${traceId}-${callerSpanId}-01`
-    expect((await ask('POST', '/plants', { traceparent }, plant)).status).toBe(200)
-    expect((await ask('POST', '/plants', {}, plant)).status).toBe(400)
-    expect((await ask('GET', '/plants/1')).status).toBe(200)
-    expect((await ask('GET', '/nowhere')).status).toBe(404)
-    const ifMatch = { 'if-match': '"0000000000000000"' }
-    for (const method of ['GET', 'PUT', 'DELETE'])
-      expect(
-        (await ask(method, '/plants/1', ifMatch, method === 'PUT' ? '{"name":"b"}' : undefined)).status,
-      ).toBe(412)
+    const headers = { 'if-match': '"0000000000000000"' }
+    const answers = [
+      await ask(program, 'POST /plants', { headers: { traceparent }, body }),
+      await ask(program, 'POST /plants', { body }),
+      await ask(program, 'GET /plants/1'),
+      await ask(program, 'GET /nowhere'),
+      await ask(program, 'GET /plants/1', { headers }),
+      await ask(program, 'PUT /plants/1', { headers, body: '{"name":"b"}' }),
+      await ask(program, 'DELETE /plants/1', { headers }),
+    ]
+    expect(answers.map(({ status }) => status)).toEqual([200, 400, 200, 404, 412, 412, 412])
     // What has not been sent by then is sent before it ends.
     expect(await program.end('SIGTERM')).toBe(0)
     for (const line of program.log) if (line.msg === 'answered') loggedTraces.push(line.traceId)
@@ -122,9 +110,7 @@ test('each request is a span with its route and status, in the trace of its call
 })
 
 test('a collector that is not there costs no request, and does not keep it from stopping', async () => {
-  await using program = await startServer({
-    environment: { ACCESS_TOKENS: token, OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1' },
-  })
+  await using program = await start({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1' })
   expect((await fetch(`${program.url}/healthz`)).status).toBe(200)
   const begun = performance.now()
   expect(await program.end('SIGTERM')).toBe(0)

@@ -1,38 +1,22 @@
-import { Agent, get } from 'node:http'
 import { hashToken, mintToken } from '@plant-store/access'
-import { startServer } from '@plant-store/harness'
 import { temporaryFolder } from '@plant-store/harness/vitest'
 import { openStorage } from '@plant-store/persistence'
 import { expect, test } from 'vitest'
+import { alone, ask, token as given, start } from './ask.ts'
 
 const limit = 10
-
-/** On a connection of its own, so that any of the threads may get it. */
-const statusOf = (url: string, token: string) =>
-  new Promise<number>((resolve, reject) => {
-    const agent = new Agent()
-    get(`${url}/plants`, { agent, headers: { authorization: `Bearer ${token}` } }, response => {
-      response.resume().on('end', () => resolve(response.statusCode as number))
-    }).on('error', reject)
-  })
 
 test('all threads count wrong tokens together, and a good one passes each, also at its first use', async () => {
   const folder = temporaryFolder()
   const stored = await storeTokens(folder, 20)
-  await using program = await startServer({
-    folder,
-    environment: {
-      DATABASE_URL: 'file:plants.db',
-      HTTP_THREADS: '2',
-      WRONG_TOKENS_LIMIT: `${limit}`,
-      ACCESS_TOKENS: 'given',
-    },
-  })
-  const { url } = program
-  const wrong = await Promise.all(Array.from({ length: 6 * limit }, (_, n) => statusOf(url, `guess-${n}`)))
+  const environment = { DATABASE_URL: 'file:plants.db', HTTP_THREADS: '2', WRONG_TOKENS_LIMIT: `${limit}` }
+  await using program = await start(environment, { folder })
+  const statusOf = async (token: string) =>
+    (await ask(program, 'GET /plants', { token, headers: alone })).status
+  const wrong = await Promise.all(Array.from({ length: 6 * limit }, (_, n) => statusOf(`guess-${n}`)))
   expect(wrong.filter(status => status === 401)).toHaveLength(limit)
   expect(wrong.filter(status => status === 429)).toHaveLength(5 * limit)
-  const good = await Promise.all([...stored, 'given', 'given', 'given'].map(token => statusOf(url, token)))
+  const good = await Promise.all([...stored, given, given, given].map(statusOf))
   expect(new Set(good)).toEqual(new Set([200]))
   expect(await program.end()).toBe(0)
 })

@@ -1,0 +1,47 @@
+import { type ServerOptions, startServer } from '@plant-store/harness'
+
+export const token = 'given-by-configuration'
+
+/** Starts a server that admits {@link token}. */
+export const start = (environment: Readonly<Record<string, string>> = {}, options: ServerOptions = {}) =>
+  startServer({ ...options, environment: { ACCESS_TOKENS: token, ...environment } })
+
+/** A header for a connection of its own, so that any of the threads may get the request. */
+export const alone = { connection: 'close' }
+
+interface Request {
+  readonly token?: string | undefined
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string | null
+}
+
+interface Answer {
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
+  /** Returns the number of a failure, or the status. */
+  outcome(): number
+}
+
+/** @param target such as `GET /plants` */
+export async function ask(
+  server: { readonly url: string },
+  target: string,
+  request: Request = {},
+): Promise<Answer> {
+  const [method = '', path = ''] = target.split(' ')
+  const { token: bearer = token, body = null } = request
+  const common = { authorization: `Bearer ${bearer}`, 'content-type': 'application/json' }
+  const headers = { ...common, ...request.headers }
+  const answer = await fetch(server.url + path, { method, headers, body })
+  const text = await answer.text()
+  return {
+    status: answer.status,
+    headers: answer.headers,
+    text,
+    outcome: () => (answer.ok ? undefined : JSON.parse(text).error) ?? answer.status,
+  }
+}
+
+export const create = (server: { readonly url: string }, id: number, bearer?: string): Promise<Answer> =>
+  ask(server, 'POST /plants', { token: bearer, body: `{"id":${id},"name":"a"}` })
