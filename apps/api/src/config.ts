@@ -9,7 +9,8 @@ import ipaddr from 'ipaddr.js'
 
 const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']
 
-const logFormats = ['json', 'pretty', 'journal']
+const logFormats = ['json', 'pretty', 'journal'] as const
+export type LogFormat = (typeof logFormats)[number]
 
 const logFormatDefault = isatty(1) ? 'pretty' : 'json'
 
@@ -130,9 +131,12 @@ const integer = (min: number, max: number) => (text: string) => {
   return value
 }
 
-const oneOf = (words: readonly string[]) => (text: string) => {
-  if (!words.includes(text)) throw new Error(`must be one of ${words.join(', ')}`)
-  return text
+function oneOf<Word extends string>(words: readonly Word[]) {
+  return (text: string) => {
+    const word = words.find(each => each === text)
+    if (word === undefined) throw new Error(`must be one of ${words.join(', ')}`)
+    return word
+  }
 }
 
 const bytes = (min: number, max: number) => (text: string) => {

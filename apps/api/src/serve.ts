@@ -2,10 +2,10 @@ import { setFlagsFromString } from 'node:v8'
 import { explain, openReader, storageName } from '@plant-store/persistence'
 import type { Logger } from 'pino'
 import { startService } from './compose.ts'
-import { type Config, readConfig } from './config.ts'
+import { type Config, type LogFormat, readConfig } from './config.ts'
 import { showFirstToken } from './first-token.ts'
 import { misspeltSettings } from './misspelt-settings.ts'
-import { journalLines, openLog, type ProcessLog } from './signals/log.ts'
+import { journalLines, type LogOptions, openLog, type ProcessLog } from './signals/log.ts'
 
 /**
  * Checks the settings in the environment, and the store if there is one. Changes nothing. Resolves to the variables that
@@ -41,10 +41,13 @@ export async function serve(): Promise<void> {
 }
 
 async function openLogOf({ logLevel: level, logFormat }: Config): Promise<ProcessLog> {
-  if (logFormat === 'journal') return openLog({ level, toText: journalLines })
-  if (logFormat !== 'pretty') return openLog({ level })
-  const { prettyLines: toText } = await import('./signals/pretty-log.ts')
-  return openLog({ level, toText })
+  return openLog({ level, ...(await logFormats[logFormat]()) })
+}
+
+const logFormats: Readonly<Record<LogFormat, () => Promise<Pick<LogOptions, 'toText'>>>> = {
+  json: async () => ({}),
+  journal: async () => ({ toText: journalLines }),
+  pretty: async () => ({ toText: (await import('./signals/pretty-log.ts')).prettyLines }),
 }
 
 async function serveUntilSignal(config: Config, log: ProcessLog): Promise<void> {
