@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { temporaryFolder } from '@plant-store/harness'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { start } from '../src/run.ts'
+import { compiled } from './install.ts'
 
 /** A test of the package compares it with what is served. */
 const description = join(import.meta.dirname, '../../../docs/openapi.json')
@@ -66,11 +67,10 @@ beforeAll(async () => {
     }),
   )
   const files = generators.map(({ generator }) => `${generator}/use.ts`)
-  writeFileSync(join(root, 'tsconfig.json'), JSON.stringify({ compilerOptions, files }))
-  const compiler = join(import.meta.dirname, '../../../node_modules/typescript/bin/tsc')
-  const compiled = start(process.execPath, [compiler, '--pretty', 'false', '-p', root], { cwd: root })
-  const { stdout } = await compiled.catch(error => error)
-  errors = stdout.split('\n').filter(Boolean)
+  const config = join(root, 'tsconfig.json')
+  writeFileSync(config, JSON.stringify({ compilerOptions, files }))
+  const said = await compiled(join(import.meta.dirname, '../../../node_modules/typescript/bin/tsc'), config)
+  errors = said.split('\n').filter(Boolean)
 })
 
 test.each(generators)('a client that $generator makes of the description compiles', ({ generator }) => {

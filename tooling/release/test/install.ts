@@ -1,5 +1,5 @@
 import { cpSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { temporaryFolder } from '@plant-store/harness'
 import type { TestProject } from 'vitest/node'
 import { pnpmCommand, run, start } from '../src/run.ts'
@@ -102,4 +102,11 @@ async function install(
   writeFileSync(join(folder, 'package.json'), JSON.stringify(manifest))
   const options = ['--no-audit', '--no-fund', '--prefer-offline', '--loglevel=error']
   await start('npm', ['install', ...options], { cwd: folder })
+}
+
+/** Returns what a compiler says of a project, or why it says nothing. */
+export async function compiled(tsc: string, config: string): Promise<string> {
+  const running = start(process.execPath, [tsc, '--pretty', 'false', '-p', config], { cwd: dirname(config) })
+  const { stdout } = await running.catch(error => ({ stdout: error.stdout || `${error}` }))
+  return stdout
 }

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { existsSync, globSync, readFileSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
@@ -8,7 +9,8 @@ import { build } from 'esbuild'
 import { publint } from 'publint'
 import { formatMessage } from 'publint/utils'
 import { describe, expect, inject, test } from 'vitest'
-import { runIn, start } from '../src/run.ts'
+import { runIn } from '../src/run.ts'
+import { compiled } from './install.ts'
 
 const { folder, packages, program } = inject('installed')
 const require = createRequire(import.meta.url)
@@ -94,47 +96,46 @@ test.each(examples)('the example $file prints what it says', ({ file, code }) =>
   expect(node(file).trimEnd().split('\n').filter(Boolean)).toEqual(promised)
 })
 
-describe.concurrent.each([
+const newest = join(import.meta.dirname, '../../../node_modules/typescript/bin/tsc')
+
+/** Returns what a compiler says of files in the project. */
+async function compile(tsc: string, files: Readonly<Record<string, string>>, compilerOptions: object) {
+  for (const [file, code] of Object.entries(files)) writeFileSync(join(folder, file), code)
+  const strict = { target: 'es2022', module: 'nodenext', strict: true, noEmit: true }
+  // Of the declarations those of the compiler alone are trusted.
+  const options = { ...strict, skipDefaultLibCheck: true, ...compilerOptions }
+  const config = join(folder, `tsconfig.${randomUUID()}.json`)
+  writeFileSync(config, JSON.stringify({ compilerOptions: options, files: Object.keys(files) }))
+  return await compiled(tsc, config)
+}
+
+const exportsOf = (names: readonly string[]) =>
+  Object.fromEntries(
+    names.map(name => [`all-${name.replace('/', '-')}.mts`, `export * from '@plant-store/${name}'\n`]),
+  )
+const withoutNode = ['access', 'domain', 'domain/testing', 'json']
+const inBrowsers = ['client', 'webhooks']
+
+test.concurrent.each([
   // The newest types of Node need a newer compiler.
   { age: 'oldest', tsc: require.resolve('typescript-oldest/bin/tsc'), typeRoots: ['types-oldest'] },
-  { age: 'newest', tsc: join(import.meta.dirname, '../../../node_modules/typescript/bin/tsc') },
-])('with the $age TypeScript', ({ age, tsc, typeRoots }) => {
-  const strict = {
-    ...{ target: 'es2022', module: 'nodenext', strict: true, noEmit: true },
-    // Those of the compiler alone: every library's are checked.
-    skipDefaultLibCheck: true,
-  }
-  const compile = async (name: string, compilerOptions: object, files: readonly string[]) => {
-    const config = join(folder, `tsconfig.${age}.${name}.json`)
-    writeFileSync(config, JSON.stringify({ compilerOptions: { ...strict, ...compilerOptions }, files }))
-    const { stdout } = await start(process.execPath, [tsc, '-p', config], { cwd: folder }).catch(
-      error => error,
-    )
-    return stdout
-  }
+  { age: 'newest', tsc: newest },
+])('with the $age TypeScript every example compiles, and every declaration', async ({ tsc, typeRoots }) => {
+  const wrong = `import { parsePlantId } from '@plant-store/domain'
+    // @ts-expect-error
+    export const id: number = parsePlantId(1n)`
+  const files = Object.fromEntries(examples.map(({ file, code }) => [file, code]))
+  const options = { lib: ['es2022', 'dom', 'dom.asynciterable'], types: ['node'], typeRoots }
+  const strict = { ...options, allowImportingTsExtensions: true, exactOptionalPropertyTypes: true }
+  const all = { ...files, ...exportsOf([...withoutNode, ...inBrowsers]), 'wrong.ts': wrong }
+  expect(await compile(tsc, all, strict)).toBe('')
+})
 
-  test('every example compiles, and every declaration that it reaches', async ({ expect }) => {
-    const lib = ['es2022', 'dom', 'dom.asynciterable']
-    const options = { lib, types: ['node'], typeRoots, allowImportingTsExtensions: true }
-    const wrong = `import { parsePlantId } from '@plant-store/domain'
-      // @ts-expect-error
-      export const id: number = parsePlantId(1n)`
-    writeFileSync(join(folder, 'wrong.ts'), wrong)
-    const files = [...examples.map(({ file }) => file), 'wrong.ts']
-    expect(await compile('examples', { ...options, exactOptionalPropertyTypes: true }, files)).toBe('')
-  })
-
-  test.each([
-    ['access, domain, domain/testing, json', []],
-    ['client, webhooks', ['dom']],
-  ])('%s need no types of Node, and nothing newer than es2022', async (names, lib) => {
-    const files = names.split(', ').map(name => {
-      const file = `alone-${name.replace('/', '-')}.mts`
-      writeFileSync(join(folder, file), `export * from '@plant-store/${name}'\n`)
-      return file
-    })
-    expect(await compile(lib.join('') || 'alone', { lib: ['es2022', ...lib], types: [] }, files)).toBe('')
-  })
+test.concurrent.each([
+  ['access, domain and json', withoutNode, []],
+  ['client and webhooks', inBrowsers, ['dom']],
+])('%s need no types of Node, and nothing newer than es2022', async (_, names, lib) => {
+  expect(await compile(newest, exportsOf(names), { lib: ['es2022', ...lib], types: [] })).toBe('')
 })
 
 /** Takes a plant through the domain's rules, and through the client. */
