@@ -105,6 +105,8 @@ test('a backup is one file that holds the store as it was when it began, under c
   expect(pages.every(part => part >= 0 && part <= 1)).toBe(true)
   expect(readdirSync(folder).sort()).toEqual(['backup.db', 'store.db', 'store.db-shm', 'store.db-wal'])
   expect(await inspectStore(`file:${backup}`)).toMatchObject({ plants: 20_000 })
+  // Its header says that it has no log.
+  expect(readFileSync(backup)[18]).toBe(1)
 })
 
 test('a copy is on the disk before it has its name, and its name before the copy is reported', async context => {
@@ -137,28 +139,31 @@ test('the journal that would undo a restore is gone from the disk before the res
   )
 })
 
-test('a backup that is given up or fails leaves what was there', async () => {
-  load(0, 20_000)
-  writeFileSync(backup, 'what was there')
-  const giveUp = new AbortController()
-  const steps: number[] = []
-  const backingUp = backUpStore(url, backup, {
-    force: true,
-    signal: giveUp.signal,
-    onProgress({ pages }) {
-      steps.push(pages)
-      giveUp.abort()
-    },
-  })
-  await expect(backingUp).rejects.toThrow(/could not be backed up/)
-  expect(steps).toHaveLength(1)
-  const nowhere = join(folder, 'no', 'backup.db')
-  await expect(backUpStore(url, nowhere)).rejects.toThrow(
-    `the store ${file} could not be backed up to ${nowhere}: no such file or folder`,
-  )
-  expect(readFileSync(backup, 'utf8')).toBe('what was there')
-  expect(readdirSync(folder).sort()).toEqual(['backup.db', 'store.db'])
-})
+test.each([100, 20_000])(
+  'a backup of %i plants that is given up or fails leaves what was there',
+  async count => {
+    load(0, count)
+    writeFileSync(backup, 'what was there')
+    const giveUp = new AbortController()
+    const steps: number[] = []
+    const backingUp = backUpStore(url, backup, {
+      force: true,
+      signal: giveUp.signal,
+      onProgress({ pages }) {
+        steps.push(pages)
+        giveUp.abort()
+      },
+    })
+    await expect(backingUp).rejects.toThrow(/could not be backed up/)
+    expect(steps).toHaveLength(1)
+    const nowhere = join(folder, 'no', 'backup.db')
+    await expect(backUpStore(url, nowhere)).rejects.toThrow(
+      `the store ${file} could not be backed up to ${nowhere}: no such file or folder`,
+    )
+    expect(readFileSync(backup, 'utf8')).toBe('what was there')
+    expect(readdirSync(folder).sort()).toEqual(['backup.db', 'store.db'])
+  },
+)
 
 test('what comes to the target while the copy is made is not replaced', async () => {
   load(0, 100)
@@ -468,8 +473,9 @@ test('a store behind a symbolic link is replaced, not the link', async () => {
 
 test('a backup is made in the place of nothing else than a file, and only where that is asked for', async () => {
   load(0, 100)
+  const onProgress = vi.fn()
   const refusal = async (target: string, force: boolean) => {
-    const { message } = await backUpStore(url, target, { force }).catch(error => error)
+    const { message } = await backUpStore(url, target, { force, onProgress }).catch(error => error)
     return message.replace(`the store ${file} could not be backed up to ${target}: ${target}`, '')
   }
   symlinkSync(join(folder, 'nothing'), join(folder, 'link'))
@@ -485,6 +491,7 @@ test('a backup is made in the place of nothing else than a file, and only where 
   expect(await refusal(join(folder, 'left.db'), false)).toBe(
     '-journal already exists: use --force to replace it',
   )
+  expect(onProgress).not.toHaveBeenCalled()
   await backUpStore(url, join(folder, 'left.db'), { force: true })
   // Of no store.
   await backUpStore(url, join(folder, 'named-wal'))
@@ -511,6 +518,9 @@ test('a copy is for its owner, or for those of the file in whose place it is, an
   chmodSync(backup, 0o666)
   await backUpStore(url, backup, { force: true })
   expect(statSync(backup)).toMatchObject({ uid: owner, mode: 0o100660 })
+  chmodSync(file, 0o644)
+  await restoreStore(url, backup, { force: true })
+  expect(statSync(file).mode & 0o777).toBe(0o640)
 })
 
 test('a store restored where there is none belongs to the owner of its folder', {
