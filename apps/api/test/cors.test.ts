@@ -1,10 +1,8 @@
-import { type Server, startServer } from '@plant-store/harness'
+import type { Server } from '@plant-store/harness'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { start, token } from './ask.ts'
 import { connectRaw } from './raw-client.ts'
 
-const token = 'given-by-configuration'
-const start = (more: Record<string, string>) =>
-  startServer({ environment: { ACCESS_TOKENS: token, ...more } })
 const corsHeaders = (answer: Response) =>
   [...answer.headers.keys()].filter(name => name.startsWith('access-control-'))
 const preflight = {
@@ -19,7 +17,7 @@ beforeAll(async () => {
 afterAll(() => program[Symbol.asyncDispose]())
 
 test('nobody is let in unless the configuration says so', async () => {
-  await using program = await start({})
+  await using program = await start()
   const origin = 'https://plants.example'
   const answer = await fetch(`${program.url}/plants`, {
     method: 'OPTIONS',

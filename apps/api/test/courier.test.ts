@@ -3,6 +3,7 @@ import { startServer, until } from '@plant-store/harness'
 import { writeJsonRecord } from '@plant-store/json'
 import { openStorage } from '@plant-store/persistence'
 import { expect, test } from 'vitest'
+import { ask } from './ask.ts'
 import { prepareDatabase } from './database.ts'
 import { listen } from './listener.ts'
 
@@ -15,25 +16,20 @@ async function setUp(environment = {}) {
   await using stack = new AsyncDisposableStack()
   const database = stack.use(await prepareDatabase())
   const server = stack.use(await startServer({ databaseUrl: database.url, environment }))
-  const headers = { authorization: `Bearer ${database.tokens.full}`, 'content-type': 'application/json' }
+  const token = database.tokens.full
+  const ndjson = { 'content-type': 'application/x-ndjson' }
   const storage = stack.use(await openStorage({ url: database.url }))
   const resources = stack.move()
   return {
     database,
     server,
     storage,
-    create: async (body: string) =>
-      (await fetch(`${server.url}/plants`, { method: 'POST', headers, body })).status,
-    ask: (method: string, path: string, body?: string, type = 'application/json') =>
-      fetch(`${server.url}${path}`, {
-        method,
-        headers: { ...headers, 'content-type': type },
-        ...(body && { body }),
-      }),
-    metrics: async () => {
-      const authorization = `Bearer ${database.tokens.metrics}`
-      return (await fetch(`${server.url}/metrics`, { headers: { authorization } })).text()
-    },
+    create: async (body: string) => (await ask(server, 'POST /plants', { token, body })).status,
+    replace: async (id: number, body: string) =>
+      (await ask(server, `PUT /plants/${id}`, { token, body })).status,
+    createAll: async (body: string) =>
+      (await ask(server, 'POST /plants/batch', { token, body, headers: ndjson })).status,
+    metrics: async () => (await ask(server, 'GET /metrics', { token: database.tokens.metrics })).text,
     [Symbol.asyncDispose]: () => resources.disposeAsync(),
   }
 }
@@ -43,11 +39,11 @@ test('every plant that is added is delivered once, in the order as added, with e
   expect(await place.create('{"id":5000,"name":"before there is a webhook"}')).toBe(200)
   await using listener = await listen(place.database.url)
   for (const plant of plants) expect(await place.create(writeJsonRecord(plant))).toBe(200)
-  expect((await place.ask('PUT', '/plants/6000', '{"name":"by PUT"}')).status).toBe(200)
-  expect((await place.ask('PUT', '/plants/6000', '{"name":"changed"}')).status).toBe(200)
+  expect(await place.replace(6000, '{"name":"by PUT"}')).toBe(200)
+  expect(await place.replace(6000, '{"name":"changed"}')).toBe(200)
   expect(await place.create('{"id":6000,"name":"taken"}')).toBe(400)
   const lines = '{"id":6001,"name":"a"}\n{"id":6001,"name":"taken"}\n{"id":6002,"name":"b"}\n'
-  expect((await place.ask('POST', '/plants/batch', lines, 'application/x-ndjson')).status).toBe(200)
+  expect(await place.createAll(lines)).toBe(200)
 
   const expected = [...plants.map(({ id }) => id), 6000n, 6001n, 6002n]
   await until('the last is delivered', () => listener.received.length >= expected.length)
@@ -137,7 +133,7 @@ test('many deliveries to one listener take at most 6 ms each: 10,000 of them a m
   await using listener = await listen(place.database.url)
   const lines = Array.from({ length: count }, (_, id) => `{"id":${id},"name":"plant ${id}"}\n`).join('')
   const began = performance.now()
-  expect((await place.ask('POST', '/plants/batch', lines, 'application/x-ndjson')).status).toBe(200)
+  expect(await place.createAll(lines)).toBe(200)
   await until('all are delivered', () => listener.received.length === count, 6 * count)
   console.log(`${count} deliveries in ${Math.round(performance.now() - began)} ms`)
   expect(new Set(listener.received).size).toBe(count)

@@ -2,14 +2,13 @@ import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, constants, openSync, readSync } from 'node:fs'
 import { join } from 'node:path'
-import { freePort, launch, type Program, serverProgram, startServer, until } from '@plant-store/harness'
+import { freePort, launch, type Program, serverProgram, until } from '@plant-store/harness'
 import { temporaryFolder } from '@plant-store/harness/vitest'
 import { expect, onTestFinished, test } from 'vitest'
 import { journalLines, openLog } from '../src/signals/log.ts'
 import { prettyLines } from '../src/signals/pretty-log.ts'
+import { start, token } from './ask.ts'
 import { connectRaw } from './raw-client.ts'
-
-const token = 'given-by-configuration'
 
 /** Starts our server, whose log nobody reads here, and waits until it serves. */
 async function serveUnread(redirection: string): Promise<Program & { url: string }> {
@@ -50,7 +49,7 @@ test.each([
 })
 
 test('a log whose reader has gone holds up neither a request nor a stop', async () => {
-  await using server = await startServer({ environment: { ACCESS_TOKENS: token } })
+  await using server = await start()
   server.process.stdout.destroy()
   await ask(server.url, 100)
   expect(await server.end()).toBe(0)

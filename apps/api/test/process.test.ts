@@ -17,17 +17,13 @@ import {
 import { needs, portTakenForTest, temporaryFolder } from '@plant-store/harness/vitest'
 import { openStorage } from '@plant-store/persistence'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { ask } from './ask.ts'
 
 const run = promisify(execFile)
 
 const post = (url: string, token: string, plant: object) =>
-  fetch(`${url}/plants`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-    body: JSON.stringify(plant),
-  })
-const statusOf = async (url: string, token: string) =>
-  (await fetch(`${url}/plants`, { headers: { authorization: `Bearer ${token}` } })).status
+  ask({ url }, 'POST /plants', { token, body: JSON.stringify(plant) })
+const statusOf = async (url: string, token: string) => (await ask({ url }, 'GET /plants', { token })).status
 const shownToken = (screen: string) => /^ {2}(plantstore_\S+)\r?$/m.exec(screen)?.[1]
 const noToken = 'there is no access token: create one with plant-store token create --name NAME --scope write'
 /** Everything that is kept in a folder, as the bytes that it is. */
@@ -100,8 +96,9 @@ describe('on a terminal', needs('script', hasTerminals), () => {
     expect(command).toContain(token)
     expect((await run('sh', ['-c', command])).stdout).toBe('{"name":"Monstera","tag":"climber"}')
     expect(JSON.parse((await run('sh', ['-c', command])).stdout)).toMatchObject({ error: 40003 })
-    const listed = await fetch(`${url}/plants`, { headers: { authorization: `Bearer ${token}` } })
-    expect(await listed.json()).toEqual([{ id: 1, name: 'Monstera', tag: 'climber' }])
+    expect(JSON.parse((await ask({ url }, 'GET /plants', { token })).text)).toEqual([
+      { id: 1, name: 'Monstera', tag: 'climber' },
+    ])
 
     expect(await interrupt(program)).toBe(0)
     expect(shown()).toMatch(
@@ -254,9 +251,8 @@ test('it ends with 1 when it cannot stop in time', async () => {
     ({ status }) => status,
     () => 'cut',
   )
-  const headers = { authorization: 'Bearer secret' }
   await expect
-    .poll(async () => (await fetch(`${url}/metrics`, { headers })).text())
+    .poll(async () => (await ask(program, 'GET /metrics', { token: 'secret' })).text)
     .toContain('plant_store_waiting_changes 1\n')
   program.process.kill('SIGTERM')
   await program.logged('did not stop in time')
@@ -316,8 +312,7 @@ describe('a server with settings', () => {
     await server[Symbol.asyncDispose]()
     place[Symbol.dispose]()
   })
-  const get = (path: string) =>
-    fetch(new URL(path, server.url), { headers: { authorization: `Bearer ${tokens[0]}` } })
+  const get = (path: string) => ask({ url: new URL(server.url).origin }, `GET ${path}`, { token: tokens[0] })
 
   test('notifies systemd once it serves', async () => {
     await until('it is', () => existsSync(join(folder, 'notified')))
@@ -351,7 +346,7 @@ describe('a server with settings', () => {
       expect((await get(`/green/store${page}`)).status).toBe(200)
       expect((await get(page)).status).toBe(404)
     }
-    expect(await (await get('/green/store/openapi.json')).json()).toMatchObject({
+    expect(JSON.parse((await get('/green/store/openapi.json')).text)).toMatchObject({
       servers: [{ url: 'https://plants.example.org/green/store' }],
     })
     expect((await get('/green/store/plants?limit=1')).headers.get('link')).toBeNull()

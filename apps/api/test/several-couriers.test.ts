@@ -1,5 +1,6 @@
-import { startServer, until } from '@plant-store/harness'
+import { type Server, startServer, until } from '@plant-store/harness'
 import { expect, test } from 'vitest'
+import { ask } from './ask.ts'
 import { prepareDatabase } from './database.ts'
 import { type Listener, listen } from './listener.ts'
 
@@ -20,19 +21,18 @@ test('several processes share the webhooks, and never deliver to one at the same
   }
   const servers = await Promise.all([1, 2].map(() => startServer({ databaseUrl: database.url })))
   for (const server of servers) stack.use(server)
-  const headers = { authorization: `Bearer ${database.tokens.full}`, 'content-type': 'application/x-ndjson' }
-  const deliverToo = async ({ url }: (typeof servers)[number]) => {
-    const answer = await fetch(`${url}/metrics`, {
-      headers: { authorization: `Bearer ${database.tokens.metrics}` },
-    })
-    return /^plant_store_deliveries_total.* [1-9]/m.test(await answer.text())
-  }
+  const { full, metrics } = database.tokens
+  const headers = { 'content-type': 'application/x-ndjson' }
+  const deliverToo = async (server: Server) =>
+    /^plant_store_deliveries_total.* [1-9]/m.test(
+      (await ask(server, 'GET /metrics', { token: metrics })).text,
+    )
   let plants = 0
   // On a busy machine, one of them may start to deliver much later than the other.
   while (plants < 1_000 || (await Promise.all(servers.map(deliverToo))).includes(false)) {
     const body = Array.from({ length: 100 }, (_, n) => `{"id":${plants + n},"name":"n"}\n`).join('')
-    const { url } = servers[(plants / 100) % 2] as (typeof servers)[number]
-    expect((await fetch(`${url}/plants/batch`, { method: 'POST', headers, body })).status).toBe(200)
+    const server = servers[(plants / 100) % 2] as Server
+    expect((await ask(server, 'POST /plants/batch', { token: full, headers, body })).status).toBe(200)
     plants += 100
   }
   await until('all are delivered', () => listeners.every(({ received }) => received.length >= plants))

@@ -2,19 +2,15 @@ import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { connect } from 'node:net'
 import { parsePlantId } from '@plant-store/domain'
-import { type Server, startServer } from '@plant-store/harness'
+import type { Server } from '@plant-store/harness'
 import { openStorage } from '@plant-store/persistence'
 import { expect, test } from 'vitest'
+import { start as startServer, token } from './ask.ts'
 import { prepareDatabase } from './database.ts'
 import { connectRaw, rawPost } from './raw-client.ts'
 
-const token = 'given-by-configuration'
-
 const start = (database: { url: string }, more: Record<string, string> = {}) =>
-  startServer({
-    databaseUrl: database.url,
-    environment: { ACCESS_TOKENS: token, HTTP_THREADS: '2', ...more },
-  })
+  startServer({ HTTP_THREADS: '2', ...more }, { databaseUrl: database.url })
 
 /** Resolves once nobody listens any more: the program has begun to stop. */
 async function refusesConnections({ url }: Server): Promise<void> {

@@ -1,12 +1,9 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs'
-import { Agent, request } from 'node:http'
 import { dirname, join } from 'node:path'
-import { startServer } from '@plant-store/harness'
 import { expect, test } from 'vitest'
+import { ask, start, token } from './ask.ts'
 import { prepareDatabase } from './database.ts'
 import { connectRaw, rawPost } from './raw-client.ts'
-
-const token = 'given-by-configuration'
 
 /** Every sample by its name and labels as they are written; throws where a line is neither a sample nor a comment. */
 function samplesIn(text: string): Map<string, number> {
@@ -32,11 +29,8 @@ function samplesIn(text: string): Map<string, number> {
 test('the figures are those of all threads together', async () => {
   await using database = await prepareDatabase()
   const file = database.url.replace(/^file:/, '')
-  await using program = await startServer({
-    databaseUrl: database.url,
-    // Of a token in the store it would be written down that it was used: a change as well.
-    environment: { HTTP_THREADS: '3', ACCESS_TOKENS: token },
-  })
+  // Of a token in the store it would be written down that it was used: a change as well.
+  await using program = await start({ HTTP_THREADS: '3' }, { databaseUrl: database.url })
   // The system spreads connections over the threads by their ports: with this many, none is left out.
   const clients = await Promise.all(Array.from({ length: 40 }, () => connectRaw(program.url)))
   await Promise.all(
@@ -48,10 +42,10 @@ test('the figures are those of all threads together', async () => {
     }),
   )
 
-  const figures = () => fetch(`${program.url}/metrics`, { headers: { authorization: `Bearer ${token}` } })
+  const figures = () => ask(program, 'GET /metrics')
   const answer = await figures()
   expect(answer.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8')
-  const samples = samplesIn(await answer.text())
+  const samples = samplesIn(answer.text)
   const created = 'method="POST",route="/plants",status="200"'
   const refused = 'method="POST",route="/plants",status="400"'
   expect(samples.get(`http_requests_total{${created}}`)).toBe(80)
@@ -89,21 +83,17 @@ test('the figures are those of all threads together', async () => {
 
   expect((await fetch(`${program.url}/metrics`)).status).toBe(401)
   for (const client of clients) client.socket.destroy()
-  const open = async () => {
-    const text = await (await figures()).text()
-    return samplesIn(text).get('http_connections_open')
-  }
+  const open = async () => samplesIn((await figures()).text).get('http_connections_open')
   await expect.poll(open).toBeLessThanOrEqual(4)
   expect(await program.end('SIGTERM')).toBe(0)
 })
 
 test('every answer names its request: as its sender does where that is fit to be repeated, and else by a name that no other has', async () => {
-  const environment = { ACCESS_TOKENS: token, HTTP_THREADS: '2' }
-  await using program = await startServer({ environment })
-  await using other = await startServer({ environment })
-  const send = async (start: string, more = '') => {
+  await using program = await start({ HTTP_THREADS: '2' })
+  await using other = await start({ HTTP_THREADS: '2' })
+  const send = async (line: string, more = '') => {
     const client = await connectRaw(program.url)
-    client.send(`${start} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n${more}\r\n`)
+    client.send(`${line} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n${more}\r\n`)
     const answer = await client.answer()
     client.socket.destroy()
     return [answer?.status, answer?.headers.get('x-request-id')] as const
@@ -123,9 +113,9 @@ test('every answer names its request: as its sender does where that is fit to be
     [417, 'GET /plants', 'Expect: miracles\r\n'],
   ] as const
   const own = new Set<string | undefined>()
-  for (const [status, start, more] of requests) {
-    expect(await send(start, `${more}X-Request-Id: 7b/caller:1.2_3\r\n`)).toEqual([status, '7b/caller:1.2_3'])
-    const [, id] = await send(start, more)
+  for (const [status, line, more] of requests) {
+    expect(await send(line, `${more}X-Request-Id: 7b/caller:1.2_3\r\n`)).toEqual([status, '7b/caller:1.2_3'])
+    const [, id] = await send(line, more)
     expect(id).toMatch(/^[\w-]{8,40}$/)
     own.add(id)
   }
@@ -154,39 +144,31 @@ test('the log has a line for each request and never a token or a body, whatever 
     'secret-query',
     'secret-cookie',
   ]
-  await using program = await startServer({
-    databaseUrl: database.url,
-    environment: { LOG_LEVEL: 'trace', ACCESS_TOKENS: token },
-  })
-  const agent = new Agent({ keepAlive: true })
-  const ask = (method: string, path: string, bearer: string, body?: string, type = 'application/json') =>
-    new Promise<number | undefined>((resolve, reject) => {
-      const headers = {
-        authorization: `Bearer ${bearer}`,
-        cookie: 'session=secret-cookie',
-        ...(body !== undefined && { 'content-type': type }),
-      }
-      request(new URL(path, program.url), { method, agent, headers }, answer => {
-        answer.resume().once('end', () => resolve(answer.statusCode))
-      })
-        .on('error', reject)
-        .end(body)
-    })
+  await using program = await start({ LOG_LEVEL: 'trace' }, { databaseUrl: database.url })
+  const cookie = 'session=secret-cookie'
+  const send = async (target: string, bearer: string, body: string | null = null) =>
+    (await ask(program, target, { token: bearer, headers: { cookie }, body })).status
   const statuses = [
-    await ask('POST', '/plants', full, '{"id": 1, "name": "secret-of-a-plant", "tag": "secret-tag"}'),
-    await ask('POST', '/plants', token, '{"id": 1, "name": "secret-of-a-plant"}'),
-    await ask('POST', '/plants', full, '{"id": "secret-of-a-plant", "name": 5}'),
-    await ask('POST', '/plants', full, 'secret-in-broken-json'),
-    await ask('POST', '/plants', full, '{"id": 2, "secret-twice": 1, "secret-twice": 2, "name": "n"}'),
-    await ask('PUT', '/plants/3', full, '{"name": "secret-of-a-plant", "secret-extra": "secret-extra"}'),
-    await ask('GET', '/plants?tag=secret-query', full),
-    await ask('GET', `/plants?access_token=${full}`, full),
-    await ask('GET', '/plants', bad),
-    await ask('GET', '/plants', expired),
-    await ask('POST', '/plants', readOnly, '{"id": 9, "name": "secret-of-a-plant"}'),
-    await ask('POST', '/plants', `${full} ${full}`, '{"id": 9, "name": "secret-of-a-plant"}'),
-    await ask('POST', '/plants', full, 'secret-of-a-plant', 'text/plain'),
-    await ask('GET', `/${full}`, full),
+    await send('POST /plants', full, '{"id": 1, "name": "secret-of-a-plant", "tag": "secret-tag"}'),
+    await send('POST /plants', token, '{"id": 1, "name": "secret-of-a-plant"}'),
+    await send('POST /plants', full, '{"id": "secret-of-a-plant", "name": 5}'),
+    await send('POST /plants', full, 'secret-in-broken-json'),
+    await send('POST /plants', full, '{"id": 2, "secret-twice": 1, "secret-twice": 2, "name": "n"}'),
+    await send('PUT /plants/3', full, '{"name": "secret-of-a-plant", "secret-extra": "secret-extra"}'),
+    await send('GET /plants?tag=secret-query', full),
+    await send(`GET /plants?access_token=${full}`, full),
+    await send('GET /plants', bad),
+    await send('GET /plants', expired),
+    await send('POST /plants', readOnly, '{"id": 9, "name": "secret-of-a-plant"}'),
+    await send('POST /plants', `${full} ${full}`, '{"id": 9, "name": "secret-of-a-plant"}'),
+    (
+      await ask(program, 'POST /plants', {
+        token: full,
+        headers: { 'content-type': 'text/plain' },
+        body: 'secret-of-a-plant',
+      })
+    ).status,
+    await send(`GET /${full}`, full),
   ]
   expect(statuses).toEqual([200, 400, 400, 400, 400, 200, 200, 200, 401, 401, 403, 401, 415, 404])
   const broken = await connectRaw(program.url)
@@ -194,7 +176,6 @@ test('the log has a line for each request and never a token or a body, whatever 
     `POST /plants HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer ${full}\r\nsecret-of-a-plant\r\n\r\n`,
   )
   expect(await broken.answer()).toMatchObject({ status: 400 })
-  agent.destroy()
   expect(await program.end('SIGTERM')).toBe(0)
 
   const answered = program.log.filter(({ msg }) => msg === 'answered')
