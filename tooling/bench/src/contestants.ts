@@ -8,7 +8,7 @@ import { fill, idOf } from './plants.ts'
 
 export interface Contestant {
   readonly title: string
-  command(): readonly [string, ...string[]]
+  command(): readonly [string, ...string[]] | Promise<readonly [string, ...string[]]>
   readonly environment: Readonly<Record<string, string>>
 }
 
@@ -25,7 +25,7 @@ export const token = 'benchmark-token-benchmark-token-benchmark'
 
 const peer = (file: string) => join(import.meta.dirname, 'peers', file)
 const fastify = { command: () => [process.execPath, peer('fastify.ts')] as const }
-const bun = { command: () => [fetchBun(), peer('bun-sqlite.js')] as const }
+const bun = { command: async () => [await fetchBun(), peer('bun-sqlite.js')] as const }
 const durable = { environment: { SYNCHRONOUS: 'FULL' } }
 const notDurable = { environment: { SYNCHRONOUS: 'NORMAL' } }
 
@@ -43,7 +43,8 @@ export const contestants: readonly Contestant[] = [
   { title: 'Bun + bun:sqlite (not durable)', ...bun, ...notDurable },
 ]
 
-export const bunVersion = () => execFileSync(fetchBun(), ['--version'], { encoding: 'utf8' }).trim()
+export const bunVersion = async () =>
+  execFileSync(await fetchBun(), ['--version'], { encoding: 'utf8' }).trim()
 
 /** Starts contestants, each on a file with this many plants, and tries them out. */
 export async function startAll(contestants: readonly Contestant[], plants = 0) {
@@ -59,7 +60,7 @@ export async function start({ title, command, environment }: Contestant, plants 
   const folder = stack.use(temporaryFolder()).path
   const file = join(folder, 'plants.db')
   if (plants > 0) await fill(file, plants)
-  const [program, ...args] = command()
+  const [program, ...args] = await command()
   const missing = [program, ...args].find(each => !existsSync(each))
   if (missing !== undefined) throw new Error(`${missing} is missing: run \`pnpm build\` first`)
   const port = await freePort()

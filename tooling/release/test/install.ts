@@ -1,6 +1,7 @@
 import { cpSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { temporaryFolder } from '@plant-store/harness'
+import { fetchBun, fetchNode } from '@plant-store/harness/npm-program'
 import type { TestProject } from 'vitest/node'
 import { pnpmCommand, run, start } from '../src/run.ts'
 
@@ -51,7 +52,11 @@ export default async function setUp(project: TestProject): Promise<() => void> {
   cpSync(typesOldest, join(folder, 'types-oldest/node'), { recursive: true, dereference: true })
   const mounting = ['access', 'domain', 'http', 'json'].map(name => `@plant-store/${name}`)
   const plugins = versionsOf('@fastify/jwt', '@fastify/swagger')
+  // CI tests everything.
+  const versions = process.env['CI'] ? [tooOld, ...packed.map(({ source }) => oldestNode(source))] : []
   await Promise.all([
+    ...[...new Set(versions)].map(fetchNode),
+    ...(process.env['CI'] ? [fetchBun()] : []),
     install(folder, packages, {
       ...plugins,
       ...versionsOf('@types/node', 'kysely'),
@@ -66,6 +71,15 @@ export default async function setUp(project: TestProject): Promise<() => void> {
   ])
   project.provide('installed', { folder, newestFolder, programFolder, packages, program })
   return () => temporary.remove()
+}
+
+/** A Node that the program does not run on. */
+export const tooOld = '20.0.0'
+
+/** Returns the oldest Node that a package names. */
+export function oldestNode(source: string): string {
+  const { engines } = JSON.parse(readFileSync(join(source, 'package.json'), 'utf8'))
+  return `${engines.node.slice('>='.length)}.0.0`.split('.').slice(0, 3).join('.')
 }
 
 const versionsOf = (...names: readonly string[]) =>

@@ -3,14 +3,14 @@ import { existsSync, globSync, readFileSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { hasBrowser, launchBrowser } from '@plant-store/harness/browser'
-import { bunProgram, fetchBun, fetchNode, nodeProgram } from '@plant-store/harness/npm-program'
+import { bunProgram, nodeProgram } from '@plant-store/harness/npm-program'
 import { needs } from '@plant-store/harness/vitest'
 import { build } from 'esbuild'
 import { publint } from 'publint'
 import { formatMessage } from 'publint/utils'
 import { describe, expect, inject, test } from 'vitest'
 import { runIn } from '../src/run.ts'
-import { compiled } from './install.ts'
+import { compiled, oldestNode } from './install.ts'
 
 const { folder, packages, program } = inject('installed')
 const require = createRequire(import.meta.url)
@@ -21,8 +21,6 @@ const { checkPackage, createPackageFromTarballData } = await import(
 )
 const readManifest = (path: string) => JSON.parse(readFileSync(join(path, 'package.json'), 'utf8'))
 const node = (...args: readonly string[]) => runIn(folder, process.execPath, ...args)
-// CI tests everything.
-const { CI } = process.env
 
 test.each([...packages, program])('$name is clean for publint', async ({ tarball }) => {
   const bytes = new Uint8Array(readFileSync(tarball))
@@ -64,8 +62,7 @@ describe.each(packages)('$name', ({ name, source, tarball }) => {
       expect([manifest.dependencies, manifest.peerDependencies]).toEqual([undefined, undefined])
   })
 
-  const oldest = `${manifest.engines.node.slice('>='.length)}.0.0`.split('.').slice(0, 3).join('.')
-  if (CI) fetchNode(oldest)
+  const oldest = oldestNode(source)
   const fetched = needs('older versions of Node (CI fetches them)', existsSync(nodeProgram(oldest)))
   test(`loads on Node ${oldest}, the oldest that it names`, fetched, () => {
     const script = `await import('${name}'); console.log(process.version)`
@@ -152,7 +149,6 @@ export async function tryOut() {
 `
 const outcome = '9223372036854775807,9007199254740993'
 
-if (CI) fetchBun()
 const bun = needs('Bun (`pnpm bench` fetches it)', existsSync(bunProgram))
 test('domain and client run on Bun', bun, () => {
   writeFileSync(join(folder, 'bun.ts'), `${trial}console.log(await tryOut())\n`)

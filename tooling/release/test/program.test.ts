@@ -1,10 +1,11 @@
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { launch, startServer } from '@plant-store/harness'
-import { fetchNode, nodeProgram } from '@plant-store/harness/npm-program'
+import { nodeProgram } from '@plant-store/harness/npm-program'
 import { needs, temporaryFolder } from '@plant-store/harness/vitest'
 import { expect, inject, test } from 'vitest'
 import { run, runIn } from '../src/run.ts'
+import { oldestNode, tooOld } from './install.ts'
 import { assertCreates, assertReads } from './machine.ts'
 
 /** The packed program, as npm installed it. */
@@ -44,8 +45,7 @@ test('it ships with its libraries, their terms, and nothing to install but SQLit
   for (const name of libraries) expect(terms).toMatch(new RegExp(`^${name} \\d\\S* \\(\\S.*\\)$`, 'm'))
 })
 
-const [tooOld, oldest] = ['20.0.0', '24.0.0']
-if (process.env['CI']) for (const version of [tooOld, oldest]) fetchNode(version)
+const oldest = oldestNode(program.source)
 const fetched = (version: string) =>
   needs('older versions of Node (CI fetches them)', existsSync(nodeProgram(version)))
 
