@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createTestSchema } from '@plant-store/harness/vitest'
 import Database from 'better-sqlite3'
+import pg from 'pg'
 import { earlierStore } from './earlier-schemas.ts'
 
 /** A place for one store, and what can be done to it behind the back of this software. */
@@ -68,7 +69,10 @@ function inFile(...first: string[]): Subject {
 
 async function inSchema(): Promise<Subject> {
   const database = await createTestSchema()
-  const ask = async (question: string) => (await database.query(question)).map(row => Object.values(row))
+  // Logging in again for each question takes longer than the question.
+  const pool = new pg.Pool({ connectionString: database.url, max: 1 })
+  const ask = async (question: string) =>
+    (await pool.query<unknown[]>({ text: question, rowMode: 'array' })).rows
   const [[own] = []] = await ask('select current_schema()')
   const schema = async () => {
     const definitions = [
@@ -94,12 +98,15 @@ async function inSchema(): Promise<Subject> {
   return {
     url: database.url,
     async run(...statements) {
-      await database.query(statements.join(';'))
+      await pool.query(statements.join(';'))
     },
     ask,
     schema: async () => withoutVersion(await schema()),
     fingerprint: async () => JSON.stringify([await schema(), await rows()]),
     earlier: version => earlierStore('postgres', version),
-    [Symbol.asyncDispose]: () => database[Symbol.asyncDispose](),
+    async [Symbol.asyncDispose]() {
+      await pool.end()
+      await database[Symbol.asyncDispose]()
+    },
   }
 }
