@@ -34,6 +34,7 @@ type Content = string | undefined
 interface Scene {
   readonly name: string
   readonly command: readonly string[]
+  readonly store: string
   readonly folder: string
   /** The file that matters. */
   readonly file: string
@@ -104,6 +105,7 @@ function serving(folder: string, preload: string | undefined, scale: number): Sc
   return {
     name: 'serve',
     command: node(serverProgram, preloadOf('short-log'), preload),
+    store: file,
     folder,
     file,
     async use(program) {
@@ -172,17 +174,11 @@ async function copying(
     }
     if (old === 'a damaged store') damage(file)
   }
-  const [url, argument] = command === 'restore' ? [file, store] : [store, file]
+  const [of, argument] = command === 'restore' ? [file, store] : [store, file]
   return {
     name: `${command} in the place of ${old}`,
-    command: [
-      'env',
-      `DATABASE_URL=file:${url}`,
-      ...node(commandProgram, preload),
-      command,
-      argument,
-      '--force',
-    ],
+    command: [...node(commandProgram, preload), command, argument, '--force'],
+    store: of,
     folder: target,
     file,
     read,
@@ -243,11 +239,8 @@ async function cutScene(scene: Scene, random: Random, tally: Tally): Promise<voi
   const { PATH } = process.env
   await using program = launch(recording(calls, scene.command), {
     environment: {
-      PORT: '0',
-      HTTP_THREADS: '2',
-      DATABASE_URL: `file:${scene.file}`,
-      ACCESS_TOKENS: token,
-      PATH,
+      ...{ PATH, PORT: '0', HTTP_THREADS: '2', ACCESS_TOKENS: token },
+      DATABASE_URL: `file:${scene.store}`,
     },
   })
   await scene.use?.(program)

@@ -46,6 +46,8 @@ const malformed = [
 ]
 
 const racers = 20
+const race = (change: (n: number) => Promise<Answer>) =>
+  Promise.all(Array.from({ length: racers }, (_, n) => change(n)))
 
 export const conditionCases: readonly ContractCase[] = [
   ...casesOf('a plant has an entity tag', {
@@ -254,8 +256,7 @@ export const conditionCases: readonly ContractCase[] = [
   ...casesOf('of twenty racing changes', {
     'that replace the same state exactly one is made': async client => {
       const { id, tag } = await changed(client)
-      const names = Array.from({ length: racers }, (_, n) => `racer ${n}`)
-      const answers = await Promise.all(names.map(name => replace(client, id, { 'if-match': tag }, name)))
+      const answers = await race(n => replace(client, id, { 'if-match': tag }, `racer ${n}`))
       const winner = await onlyWinner(answers, 200)
       const now = await read(client, id)
       assertSuccess(now, { id, name: `racer ${winner}` })
@@ -264,18 +265,16 @@ export const conditionCases: readonly ContractCase[] = [
 
     'that remove the same state exactly one is made': async client => {
       const { id, tag } = await changed(client)
-      const removals = Array.from({ length: racers }, () => remove(client, id, { 'if-match': tag }))
-      await onlyWinner(await Promise.all(removals), 204)
+      await onlyWinner(await race(() => remove(client, id, { 'if-match': tag })), 204)
       await assertAbsent(client, id)
     },
 
     'that replace or remove the same state exactly one is made': async client => {
       const { id, tag } = await changed(client)
       const headers = { 'if-match': `${tag}, "another"` }
-      const changes = Array.from({ length: racers }, (_, n) =>
+      const answers = await race(n =>
         n % 2 === 0 ? replace(client, id, headers, `racer ${n}`) : remove(client, id, headers),
       )
-      const answers = await Promise.all(changes)
       const winner = await onlyWinner(answers, 200, 204)
       if (winner % 2 === 0) await assertKept(client, { id, name: `racer ${winner}` })
       else await assertAbsent(client, id)
@@ -283,16 +282,14 @@ export const conditionCases: readonly ContractCase[] = [
 
     'that create one plant exactly one is made': async client => {
       const id = ownId()
-      const names = Array.from({ length: racers }, (_, n) => `racer ${n}`)
-      const creates = names.map(name => replace(client, id, { 'if-none-match': '*' }, name))
-      const winner = await onlyWinner(await Promise.all(creates), 200)
+      const answers = await race(n => replace(client, id, { 'if-none-match': '*' }, `racer ${n}`))
+      const winner = await onlyWinner(answers, 200)
       await assertKept(client, { id, name: `racer ${winner}` })
     },
 
     'that replace whatever exists all are made': async client => {
       const { id } = await changed(client)
-      const changes = Array.from({ length: racers }, () => replace(client, id, { 'if-match': '*' }))
-      const tags = (await Promise.all(changes)).map(answer => {
+      const tags = (await race(() => replace(client, id, { 'if-match': '*' }))).map(answer => {
         assertSuccess(answer, { name: 'n' })
         return tagOf(answer)
       })
