@@ -1,8 +1,6 @@
 import { once } from 'node:events'
 import { Agent, type IncomingMessage, request } from 'node:http'
-import type { Asked, Recorder } from './recorder.ts'
-import { bareRequest, hostAndToken, plantRequest } from './requests.ts'
-import { type Answer, openWire, type Wire } from './wire.ts'
+import { type Answer, type Asked, type Check, openWire, type Wire } from './wire.ts'
 
 /** A running plant store, with what a test must know about it. */
 export interface RunningStore {
@@ -59,13 +57,13 @@ export interface Client {
   close(): void
 }
 
-export function createClient(running: RunningStore, recorder: Pick<Recorder, 'check'>): Client {
+export function createClient(running: RunningStore, recorder: { readonly check: Check }): Client {
   const store = { bodyBytesMax: 1024 * 1024, headerBytesMax: 16 * 1024, ...running }
   const agent = new Agent({ keepAlive: true })
   const { pathname, hostname, port } = new URL(store.url)
   const target = (path: string) => `${pathname.replace(/\/$/, '')}${path}`
 
-  const open = () => openWire(store.url, recorder)
+  const open = () => openWire(store.url, recorder.check)
   const client: Client = {
     store,
     target,
@@ -117,4 +115,38 @@ export function createClient(running: RunningStore, recorder: Pick<Recorder, 'ch
     close: () => agent.destroy(),
   }
   return client
+}
+
+/**
+ * Returns the bytes of a request for the plants, with a token and a body.
+ *
+ * @param fields further header fields as they are sent
+ */
+export function plantRequest(
+  client: Client,
+  body: string | Uint8Array,
+  fields: readonly string[] = [],
+): Buffer {
+  const isChunked = fields.some(field => /^transfer-encoding:/i.test(field))
+  const length = isChunked ? [] : [`content-length: ${Buffer.byteLength(body)}`]
+  const all = [...hostAndToken(client), 'content-type: application/json', ...length, ...fields]
+  return Buffer.concat([Buffer.from(bareRequest(client.asked('POST /plants'), all)), Buffer.from(body)])
+}
+
+/** Returns the bytes of a request without a body. */
+export function bareRequest(
+  { method, target }: Asked,
+  fields: readonly string[],
+  version = 'HTTP/1.1',
+): string {
+  return `${[`${method} ${target} ${version}`, ...fields].join('\r\n')}\r\n\r\n`
+}
+
+export function chunk(text: string): string {
+  return `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`
+}
+
+/** Returns Host and a token with every scope. */
+export function hostAndToken(client: Client): readonly string[] {
+  return ['host: h', `authorization: Bearer ${client.store.tokens.full}`]
 }

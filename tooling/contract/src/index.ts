@@ -2,6 +2,7 @@ export {
   type AskOptions,
   type Client,
   createClient,
+  plantRequest,
   type RunningStore,
   type StoreTokens,
 } from './client.ts'
@@ -34,9 +35,8 @@ export {
   type Schema,
 } from './description.ts'
 export { readExactly } from './exact-json.ts'
-export { type Asked, createRecorder, type Recorder } from './recorder.ts'
-export { plantRequest } from './requests.ts'
-export type { Answer } from './wire.ts'
+export { createRecorder, type Recorder } from './recorder.ts'
+export type { Answer, Asked } from './wire.ts'
 
 /** Every clause of the contract, for any running store. */
 export const contractCases: readonly ContractCase[] = [

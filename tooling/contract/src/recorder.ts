@@ -1,18 +1,11 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import { type DescribedResponse, readDescription } from './description.ts'
 import { readExactly } from './exact-json.ts'
-import type { Answer } from './wire.ts'
-
-/** The request, or `undefined` if the server could not parse it. */
-export interface Asked {
-  readonly method: string
-  readonly target: string
-}
+import type { Answer, Asked, Check } from './wire.ts'
 
 /** Compares every answer with the service's own interface description. */
 export interface Recorder {
-  /** @throws Error with every way in which the answer departs from the description */
-  check(asked: Asked | undefined, answer: Answer): void
+  readonly check: Check
   /** Returns the number of checked answers. */
   checked(): number
   /** Returns every declared operation and status, such as `GET /plants 200`. */

@@ -1,6 +1,11 @@
 import { EventEmitter, once } from 'node:events'
 import { connect } from 'node:net'
-import type { Asked, Recorder } from './recorder.ts'
+
+/** The request, or `undefined` if the server could not parse it. */
+export interface Asked {
+  readonly method: string
+  readonly target: string
+}
 
 /** An answer as its bytes say. */
 export interface Answer {
@@ -11,6 +16,9 @@ export interface Answer {
   /** The interim (1xx) statuses before it. */
   readonly interim: readonly number[]
 }
+
+/** @throws Error with every way in which the answer departs from the description */
+export type Check = (asked: Asked | undefined, answer: Answer) => void
 
 /** A connection for raw bytes, with answers read one after another. */
 export interface Wire extends Disposable {
@@ -32,7 +40,7 @@ export interface Wire extends Disposable {
 const answerTimeoutMs = 20_000
 
 /** @param url its host and port are used */
-export async function openWire(url: string, recorder: Pick<Recorder, 'check'>): Promise<Wire> {
+export async function openWire(url: string, check: Check): Promise<Wire> {
   const { hostname, port } = new URL(url)
   const socket = connect({ host: hostname.replace(/^\[|\]$/g, ''), port: Number(port) })
   await once(socket, 'connect')
@@ -92,7 +100,7 @@ export async function openWire(url: string, recorder: Pick<Recorder, 'check'>): 
         }
         const body = await (length === undefined ? takeAll() : takeBody(length))
         const answer = { status, headers, body, interim }
-        recorder.check(asked, answer)
+        check(asked, answer)
         return answer
       }
     },

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { AskOptions } from '../client.ts'
+import { type AskOptions, bareRequest, hostAndToken } from '../client.ts'
 import {
   assertAbsent,
   assertFailure,
@@ -11,9 +11,7 @@ import {
   ownId,
   toJson,
 } from '../contract-case.ts'
-import type { Asked } from '../recorder.ts'
-import { bareRequest, hostAndToken } from '../requests.ts'
-import type { Answer } from '../wire.ts'
+import type { Answer, Asked } from '../wire.ts'
 
 const realm = 'Bearer realm="plant-store"'
 const invalidToken = /^Bearer realm="plant-store", error="invalid_token"/

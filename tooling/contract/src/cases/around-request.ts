@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { METHODS } from 'node:http'
 import { gzipSync } from 'node:zlib'
+import { bareRequest, chunk, hostAndToken } from '../client.ts'
 import {
   assertAbsent,
   assertFailure,
@@ -14,7 +15,6 @@ import {
   toJson,
   words,
 } from '../contract-case.ts'
-import { bareRequest, chunk, hostAndToken } from '../requests.ts'
 
 const failures = 'one shape for every failure'
 const keptMeaning = 'the request around the plant'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { gzipSync } from 'node:zlib'
-import type { AskOptions, Client } from '../client.ts'
+import { type AskOptions, bareRequest, type Client, chunk, hostAndToken } from '../client.ts'
 import {
   assertAbsent,
   assertFailure,
@@ -15,7 +15,6 @@ import {
   toJson,
   words,
 } from '../contract-case.ts'
-import { bareRequest, chunk, hostAndToken } from '../requests.ts'
 import type { Answer } from '../wire.ts'
 
 const ndjson = 'content-type: application/x-ndjson'

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { chunk } from '../client.ts'
 import {
   assertAbsent,
   assertFailure,
@@ -13,7 +14,6 @@ import {
   refuses,
   toJson,
 } from '../contract-case.ts'
-import { chunk } from '../requests.ts'
 
 const fixed = 'a body of the right types is valid'
 const unicode = 'text is Unicode text'

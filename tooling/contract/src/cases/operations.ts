@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { Client } from '../client.ts'
+import { type Client, plantRequest } from '../client.ts'
 import {
   assertAbsent,
   assertFailure,
@@ -12,7 +12,6 @@ import {
   ownId,
   toJson,
 } from '../contract-case.ts'
-import { plantRequest } from '../requests.ts'
 import type { Answer } from '../wire.ts'
 
 const racers = 50

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { setTimeout } from 'node:timers/promises'
+import { bareRequest, chunk, hostAndToken, plantRequest } from '../client.ts'
 import {
   assertAbsent,
   assertFailure,
@@ -14,7 +15,6 @@ import {
   toJson,
   words,
 } from '../contract-case.ts'
-import { bareRequest, chunk, hostAndToken, plantRequest } from '../requests.ts'
 
 const failures = 'one shape for every failure'
 

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { setTimeout } from 'node:timers/promises'
+import { bareRequest, chunk, hostAndToken, plantRequest } from '../client.ts'
 import {
   assertAbsent,
   assertFailure,
@@ -9,7 +10,6 @@ import {
   ownId,
   toJson,
 } from '../contract-case.ts'
-import { bareRequest, chunk, hostAndToken, plantRequest } from '../requests.ts'
 
 /** For a store with a request timeout of at most one second. */
 export const timeoutCases: readonly ContractCase[] = casesOf('what does not arrive in time gets 408', {
