@@ -3,15 +3,14 @@ import {
   cpSync,
   globSync,
   mkdirSync,
-  mkdtempSync,
+  mkdtempDisposableSync,
   readFileSync,
   realpathSync,
-  rmSync,
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { drawPackages, withPicture } from './picture.ts'
 
 const root = join(import.meta.dirname, '../../..')
@@ -53,8 +52,8 @@ const allowed = [
 ] as const
 
 test('Biome refuses each import that the table does not allow, and no other', () => {
-  const folder = realpathSync(mkdtempSync(join(tmpdir(), 'plant-store-boundaries-')))
-  onTestFinished(() => rmSync(folder, { recursive: true }))
+  using temporary = mkdtempDisposableSync(join(tmpdir(), 'plant-store-boundaries-'))
+  const folder = realpathSync(temporary.path)
   cpSync(join(root, 'biome.json'), join(folder, 'biome.json'))
   const write = ([place, line]: readonly [string, string], index: number) => {
     const path = `${place}/source-${index}.ts`

@@ -1,8 +1,15 @@
 import { spawnSync } from 'node:child_process'
-import { globSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  globSync,
+  mkdirSync,
+  mkdtempDisposableSync,
+  readFileSync,
+  realpathSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 
 const root = join(import.meta.dirname, '../../..')
 const markdownlint = join(root, 'node_modules/markdownlint-cli2/markdownlint-cli2-bin.mjs')
@@ -29,8 +36,8 @@ const faults: Readonly<Record<string, readonly [text: string, rule: string]>> = 
 }
 
 test('the rules of pnpm check find each fault, and none in a sound document', () => {
-  const folder = realpathSync(mkdtempSync(join(tmpdir(), 'plant-store-documents-')))
-  onTestFinished(() => rmSync(folder, { recursive: true }))
+  using temporary = mkdtempDisposableSync(join(tmpdir(), 'plant-store-documents-'))
+  const folder = realpathSync(temporary.path)
   mkdirSync(join(folder, '.changeset'))
   for (const [name, [text]] of Object.entries(faults))
     writeFileSync(join(folder, `.changeset/${name}.md`), text)
