@@ -9,7 +9,7 @@ import {
 import { createTestSchema } from '@plant-store/harness/vitest'
 import { openStorage, type Storage } from '@plant-store/persistence'
 import pg from 'pg'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { startProxy } from './proxy.ts'
 
 /** How long the store may take to answer, and what a busy machine may add to it. */
@@ -314,16 +314,7 @@ async function unavailable(work: Promise<unknown>): Promise<void> {
 }
 
 /** Tries again as long as the store is unavailable, as a client would. */
-async function eventually<Result>(work: () => Promise<Result>): Promise<Result> {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      return await work()
-    } catch (error) {
-      if (attempt === 100) throw error
-      await sleep(50)
-    }
-  }
-}
+const eventually = <Result>(work: () => Promise<Result>) => vi.waitFor(work, 10_000)
 
 async function session() {
   const client = new pg.Client({ connectionString: database.url })

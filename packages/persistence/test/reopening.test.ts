@@ -4,16 +4,8 @@ import { inspectStore, openStorage } from '@plant-store/persistence'
 import Database from 'better-sqlite3'
 import { expect, test } from 'vitest'
 import { schemaVersion } from '../src/schema/migrations.ts'
-import { plant, plantId, temporaryFolder } from './store-folder.ts'
+import { plant, temporaryFolder } from './store-folder.ts'
 import { subjects } from './store-subjects.ts'
-
-test('opens a store again, with what is in it', async () => {
-  const url = `file:${join(temporaryFolder(), 'plants.db')}`
-  await using first = await openStorage({ url })
-  await first.plants.insert(plant(1))
-  await using second = await openStorage({ url })
-  expect((await second.plants.find(plantId(1)))?.plant).toEqual(plant(1))
-})
 
 test('opens a store several times at the same moment, also one that is not there yet', async () => {
   const url = `file:${join(temporaryFolder(), 'plants.db')}`

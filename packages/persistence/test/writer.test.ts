@@ -41,6 +41,7 @@ const insertOf = (id: number): Change => [
 
 test('batches that wait together share a commit, which one thread is told of', async () => {
   const { threads } = await open()
+  const begunMs = performance.now()
   const [one, other] = threads
   one.send(1, 2)
   other.send(2, 3)
@@ -49,7 +50,10 @@ test('batches that wait together share a commit, which one thread is told of', a
     [1, 1],
     [0, 1],
   ])
-  expect(answers.filter(({ commit }) => commit).map(({ commit }) => commit.changes)).toEqual([4])
+  const [commit, ...others] = answers.flatMap(({ commit }) => commit ?? [])
+  expect([commit?.changes, others]).toEqual([4, []])
+  expect(commit?.ms).toBeGreaterThan(0)
+  expect(commit?.ms).toBeLessThan(performance.now() - begunMs)
 })
 
 test('after a failure that cannot be overwritten there is an outage for every thread, until it can', async () => {
