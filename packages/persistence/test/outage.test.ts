@@ -74,15 +74,12 @@ test.for([
   })
 })
 
-test('a store whose folder moves away is not ready, though nothing is changed, until it is back', async () => {
+test('a store whose folder moves away is not ready, though nothing is changed', async () => {
   const folder = join(temporaryFolder(), 'data')
   await using store = await openStorage({ url: `file:${join(folder, 'plants.db')}` })
   await store.check()
   renameSync(folder, `${folder}-moved`)
   await vi.waitFor(() => expect(store.check()).rejects.toThrow(), 10_000)
-  renameSync(`${folder}-moved`, folder)
-  await vi.waitFor(() => store.check(), 10_000)
-  expect(await store.plants.insert(plant(1))).toBe('inserted')
 })
 
 /** A change in these milliseconds may still be answered: looking at the files each time would cost too much. */
