@@ -2,11 +2,12 @@ import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { connect } from 'node:net'
 import { parsePlantId } from '@plant-store/domain'
-import type { Server } from '@plant-store/harness'
+import { type Server, until } from '@plant-store/harness'
 import { openStorage } from '@plant-store/persistence'
 import { expect, test } from 'vitest'
-import { start as startServer, token } from './ask.ts'
+import { create, start as startServer, token } from './ask.ts'
 import { prepareDatabase } from './database.ts'
+import { listen } from './listener.ts'
 import { connectRaw, rawPost } from './raw-client.ts'
 
 const start = (database: { url: string }, more: Record<string, string> = {}) =>
@@ -172,9 +173,12 @@ test('of requests sent one behind the other, the answer that says that it is the
   expect(await ended).toBe(0)
 })
 
-test('a request that never arrives whole does not keep it for longer than allowed, and counts for nothing', async () => {
+test('neither a request that never arrives whole nor a webhook that never answers keeps it for longer than allowed', async () => {
   await using database = await prepareDatabase()
   await using program = await start(database, { SHUTDOWN_TIMEOUT: '3s' })
+  await using webhook = await listen(database.url, () => new Promise(() => {}))
+  expect((await create(program, 2)).status).toBe(200)
+  await until('the webhook is asked', () => webhook.received.length === 1)
   const halves = ['GET /readyz HTT', rawPost(token, '{"id": 1, "name": "half"}').slice(0, -1)]
   const clients = await Promise.all(
     halves.map(async half => {
@@ -183,7 +187,7 @@ test('a request that never arrives whole does not keep it for longer than allowe
       return client
     }),
   )
-  // It would end with 1 after the time.
+  // It ends with 1 after the time, which would be too short for one after the other.
   expect(await program.end('SIGTERM')).toBe(0)
   for (const client of clients) expect(await client.answer()).toBeUndefined()
   expect(program.log.at(-1)?.msg).toBe('stopped')
