@@ -2,11 +2,19 @@ import { parseJsonRecord } from '@plant-store/json'
 import { expect, test } from 'vitest'
 
 const longChars = 1024 * 1024
+const levelsMax = 200_000
 const shortChars = longChars / 64
 /** A long text may take longer for each character, as it leaves the processor's caches. The square would take 64 times. */
 const perCharFactorMax = 40
 
 const of = (part: string, chars: number) => part.repeat(Math.ceil(chars / part.length))
+
+/** As deep as is allowed, and as often in a row as it takes. */
+function levels(open: string, inner: string, close: string, chars: number): string {
+  const count = Math.min(levelsMax - 2, Math.floor(chars / (open.length + close.length)))
+  const deep = `${open.repeat(count)}${inner}${close.repeat(count)}`
+  return `[${Array.from({ length: Math.ceil(chars / deep.length) }, () => deep).join(',')}]`
+}
 
 const texts: Record<string, (chars: number) => string> = {
   'zeros after the point': chars => `{"a":0.${of('0', chars)}}`,
@@ -20,16 +28,14 @@ const texts: Record<string, (chars: number) => string> = {
   'quotes in a value': chars => `{"a":"${of('\\"', chars)}"}`,
   'quotes in a name': chars => `{"${of('\\"', chars)}":1}`,
   'backslashes before quotes': chars => `{"a":"${of('\\\\\\\\\\\\\\"', chars)}"}`,
-  'arrays in arrays': chars => `{"a":${'['.repeat(chars / 2)}${']'.repeat(chars / 2)}}`,
-  'objects in objects': chars =>
-    `${'{"a":'.repeat(Math.ceil(chars / 6))}1${'}'.repeat(Math.ceil(chars / 6))}`,
+  'arrays in arrays': chars => `{"a":${levels('[', '', ']', chars)}}`,
+  'objects in objects': chars => levels('{"a":', '1', '}', chars),
   'objects of one member': chars => `[${of('{"a":1},', chars).slice(0, -1)}]`,
   'members of one object': chars =>
     `{${Array.from({ length: Math.ceil(chars / 11) }, (_, n) => `"m${100_000 + n}":1`).join(',')}}`,
   'escaped names': chars =>
     `{${Array.from({ length: Math.ceil(chars / 16) }, (_, n) => `"\\u006d${100_000 + n}":1`).join(',')}}`,
-  'escaped names, one in another': chars =>
-    `${'{"\\u0061":'.repeat(Math.ceil(chars / 11))}1${'}'.repeat(Math.ceil(chars / 11))}`,
+  'escaped names, one in another': chars => levels('{"\\u0061":', '1', '}', chars),
   'repeated names in different objects': chars => `{"a":[${of('{"id":1,"name":2},', chars).slice(0, -1)}]}`,
   'white space': chars => `{${of(' \n', chars)}"a":1}`,
   'commas in strings': chars => `[${of('",",', chars).slice(0, -1)}]`,
