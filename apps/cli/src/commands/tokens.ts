@@ -20,11 +20,7 @@ export const createToken = new Command('create')
       'what it allows (repeatable): read, write (includes read), metrics (by default write)',
     ).argParser(grantedScopes),
   )
-  .option(
-    '--expires <time>',
-    'after which it is invalid: 30min, 12h, 90d, 52w (by default never)',
-    timeFromNow,
-  )
+  .option('--expires <time>', 'after which it is invalid: 30min, 12h, 90d, 52w (by default never)', fromNow)
   .addOption(jsonOption)
   .action(async ({ name, scope = grantedScopes('write'), expires, json }) => {
     await using storage = await openStore({ url: storeUrl() })
@@ -83,7 +79,7 @@ function grantedScopes(text: string, before: readonly Scope[] = []): readonly Sc
   throw new InvalidArgumentError(`It must be one of ${[...scopesByChoice.keys()].join(', ')}.`)
 }
 
-function timeFromNow(text: string): Date {
+function fromNow(text: string): Date {
   return new Date(Date.now() + durationMs(text))
 }
 
