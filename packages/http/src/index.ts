@@ -5,6 +5,6 @@ export {
   plantSchemas as schemas,
 } from './answer/description.ts'
 export { type Failure, failures, toFailure } from './answer/failures.ts'
-export { createThrottle, type Throttle } from './auth/throttle.ts'
+export { createThrottle, type Throttle } from './auth/wrong-tokens.ts'
 export { tokenName } from './context.ts'
 export { type PlantRoutesOptions, plantRoutes } from './plugin.ts'

@@ -5,7 +5,7 @@ import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } 
 import { answerBySchemas, answerFailure } from './answer/answer.ts'
 import { describeRoutes } from './answer/description.ts'
 import { createAuthentication } from './auth/authenticate.ts'
-import { createThrottle } from './auth/throttle.ts'
+import { createThrottle } from './auth/wrong-tokens.ts'
 import { allowOrigins, answerPreflights } from './connection/cors.ts'
 import { createNodeServer } from './connection/node-server.ts'
 import { announceStop } from './connection/stop.ts'

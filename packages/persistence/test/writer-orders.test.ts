@@ -67,7 +67,7 @@ test('each batch is settled once and with its own rows, whatever shares a transa
           const reached = waiting.length + (outage === undefined ? 1 : 0)
           const batch = names.map((name): Change => ['insertPlant', `${name}`])
           settled.push(
-            writer.write(batch).then(
+            writer.send(batch).then(
               rows => void ends.push(...names.map((name, at) => `${name}: ${rows[at]} of ${rows.length}`)),
               ({ cause }) => void ends.push(...names.map(name => `${name}: ${cause.message}`)),
             ),
@@ -77,16 +77,13 @@ test('each batch is settled once and with its own rows, whatever shares a transa
           const taken = waiting.slice(0, each.takes)
           waiting = waiting.slice(each.takes)
           let commit = { changes: taken.flatMap(({ names }) => names).length, ms: 0 } as Commit | undefined
-          for (const thread of new Set(taken.map(batch => batch.thread))) {
-            const own = taken.filter(batch => batch.thread === thread)
-            const affectedRows = own.flatMap(({ names }) => names)
-            if (each.fails) tell(thread, { reason: 'the disk is full', changes: affectedRows.length })
-            else tell(thread, { affectedRows, ...(commit && { commit }) })
+          for (const { thread, names } of taken) {
+            if (each.fails) tell(thread, { reason: 'the disk is full' })
+            else tell(thread, { affectedRows: names, ...(commit && { commit }) })
             if (!each.fails && commit) shared.push(commit.changes)
             commit = undefined
-            for (const { names } of own)
-              for (const name of names)
-                expected.set(name, each.fails ? 'the disk is full' : `${name} of ${names.length}`)
+            for (const name of names)
+              expected.set(name, each.fails ? 'the disk is full' : `${name} of ${names.length}`)
           }
         }
         await new Promise(process.nextTick)
@@ -110,7 +107,7 @@ test('a change during an outage is refused with its reason, and closing ends the
   const writer = connectToWriter(port)
   far.postMessage({ outage: 'the disk fails' } satisfies WriterAnswer)
   await once(port, 'message')
-  await expect(writer.write([])).rejects.toMatchObject({
+  await expect(writer.send([])).rejects.toMatchObject({
     message: 'the store could not write the change',
     cause: { message: 'the disk fails' },
   })

@@ -5,7 +5,7 @@ import { type Credentials, type Gate, type Holder, isAccessError, type Scope } f
 import type { FastifyRequest } from 'fastify'
 import { RequestError } from '../answer/failures.ts'
 import { tokenName } from '../context.ts'
-import type { Throttle } from './throttle.ts'
+import type { Throttle } from './wrong-tokens.ts'
 
 /** Passes a request that the gate has admitted, and calls `done` with a failure in every other case. */
 export type Authenticate = (request: FastifyRequest, scope: Scope, done: (failure?: Error) => void) => void

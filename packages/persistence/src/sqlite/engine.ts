@@ -58,8 +58,8 @@ export function attachSqlite(
     const bulk = connectToWriter(bulkWriter, onCommit)
     const database: StatementDatabase = {
       statements,
-      runTransaction: single.write,
-      runBulk: bulk.write,
+      runTransaction: single.send,
+      runBulk: bulk.send,
       batchesMax: Number.POSITIVE_INFINITY,
       read: (name, values) => reading(() => prepared[name].all(values)),
       readPage: (name, values, textBytesMax) =>

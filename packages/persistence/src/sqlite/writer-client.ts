@@ -49,14 +49,10 @@ export interface WriterClient {
    * Resolves to the affected rows once the changes are durable. If it rejects, all of them are stored, or none. Calls
    * take effect in their order.
    */
-  write(batch: readonly Change[]): Promise<readonly number[]>
+  send(batch: readonly Change[]): Promise<readonly number[]>
   /** Returns why nothing can be written, or `undefined`. */
   outage(): string | undefined
   close(): void
-}
-
-interface Batch extends PromiseWithResolvers<readonly number[]> {
-  readonly changes: number
 }
 
 export function connectToWriter(
@@ -64,37 +60,27 @@ export function connectToWriter(
   onCommit: (commit: Commit) => void = () => {},
 ): WriterClient {
   let outage: string | undefined
-  const batches: Batch[] = []
-  /** Batches of one transaction are answered together. */
-  const settle = (changes: number, outcome: (batch: Batch, from: number) => void) => {
-    for (let from = 0; from < changes; ) {
-      const batch = batches.shift() as Batch
-      outcome(batch, from)
-      from += batch.changes
-    }
-  }
+  const underWay: PromiseWithResolvers<readonly number[]>[] = []
 
+  // One answer for each batch, in their order.
   port.on('message', (answer: WriterAnswer) => {
-    if ('affectedRows' in answer) {
-      const { affectedRows, commit } = answer
-      if (commit !== undefined) onCommit(commit)
-      settle(affectedRows.length, (batch, from) =>
-        batch.resolve(affectedRows.slice(from, from + batch.changes)),
-      )
-    } else if ('reason' in answer) {
-      settle(answer.changes, batch => batch.reject(couldNotWrite(answer.reason)))
-    } else {
+    if ('outage' in answer) {
       outage = answer.outage
+      return
     }
+    const { resolve, reject } = underWay.shift() as (typeof underWay)[number]
+    if ('reason' in answer) return reject(couldNotWrite(answer.reason))
+    if (answer.commit !== undefined) onCommit(answer.commit)
+    resolve(answer.affectedRows)
   })
 
   return {
-    write(changes) {
+    send(batch) {
       if (outage !== undefined) return Promise.reject(couldNotWrite(outage))
-      const batch = { changes: changes.length, ...Promise.withResolvers<readonly number[]>() }
-      batches.push(batch)
-      port.postMessage(changes)
-      return batch.promise
+      const outcome = Promise.withResolvers<readonly number[]>()
+      underWay.push(outcome)
+      port.postMessage(batch)
+      return outcome.promise
     },
     outage: () => outage,
     close: () => port.close(),

@@ -24,10 +24,10 @@ export type WriterQueue = 'single' | 'bulk'
 
 /** Sent to a MessagePort, batch by batch in order of arrival. */
 export type WriterAnswer =
-  /** The affected rows of the next changes. Only one MessagePort gets the commit. */
+  /** The affected rows of the next batch. Only one MessagePort gets the commit. */
   | { readonly affectedRows: readonly number[]; readonly commit?: Commit }
-  /** Why the transaction of the next changes failed: all of them are stored, or none. */
-  | { readonly reason: string; readonly changes: number }
+  /** Why the transaction of the next batch failed: all its changes are stored, or none. */
+  | { readonly reason: string }
   /** To every MessagePort: why the writer cannot write, or `undefined` once it can again. */
   | { readonly outage: string | undefined }
 
@@ -108,7 +108,7 @@ export function createWriter(
     } catch (error) {
       const reason = detailedReasonOf(error)
       if (!isBusy(error) && !recover()) setOutage(reason)
-      for (const { port, changes } of taken) answer(port, { reason, changes })
+      for (const { port } of taken) answer(port, { reason })
     }
   }
 

@@ -4,7 +4,7 @@ import { AccessError, type Gate } from '@plant-store/access'
 import { assertFailure, createClient, createRecorder, plantRequest, toJson } from '@plant-store/contract'
 import { createMemoryPlantRepository, longPlant } from '@plant-store/domain/testing'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { createThrottle } from '../src/auth/throttle.ts'
+import { createThrottle } from '../src/auth/wrong-tokens.ts'
 import { type MemoryServiceOptions, startMemoryService } from './memory-service.ts'
 
 const wrongTokensMax = 5
