@@ -2,7 +2,15 @@ import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { freePort, launch, type Program, serverProgram, temporaryFolder, until } from '@plant-store/harness'
+import {
+  freePort,
+  launch,
+  memorySettings,
+  type Program,
+  serverProgram,
+  temporaryFolder,
+  until,
+} from '@plant-store/harness'
 import { fetchBun } from '@plant-store/harness/npm-program'
 import { fill, idOf } from './plants.ts'
 
@@ -33,7 +41,7 @@ const notDurable = { environment: { SYNCHRONOUS: 'NORMAL' } }
 export const ours: Contestant = {
   title: 'Plant store (durable)',
   command: () => [process.execPath, serverProgram],
-  environment: { MALLOC_ARENA_MAX: '2' },
+  environment: memorySettings,
 }
 export const contestants: readonly Contestant[] = [
   ours,

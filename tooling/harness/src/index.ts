@@ -5,6 +5,7 @@ export {
   type LaunchedServer,
   type LogLine,
   launchServer,
+  memorySettings,
   type Server,
   type ServerOptions,
   serverProgram,

@@ -7,6 +7,9 @@ import { temporaryFolder } from './temporary-folder.ts'
 /** The file that starts our server. */
 export const serverProgram = fileURLToPath(new URL('../../../apps/api/dist/main.js', import.meta.url))
 
+/** What `pnpm start`, the release folder and the image tell glibc. */
+export const memorySettings = { MALLOC_ARENA_MAX: '2', MALLOC_TRIM_THRESHOLD_: '131072' }
+
 /** A program and its arguments. */
 export type Command = readonly [string, ...string[]]
 

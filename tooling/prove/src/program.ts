@@ -1,7 +1,13 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Client, createClient, createRecorder } from '@plant-store/contract'
-import { type Server, type ServerOptions, startServer, temporaryFolder } from '@plant-store/harness'
+import {
+  memorySettings,
+  type Server,
+  type ServerOptions,
+  startServer,
+  temporaryFolder,
+} from '@plant-store/harness'
 import { type Operations, operationsOver } from './operations.ts'
 import type { Finding } from './part.ts'
 
@@ -34,7 +40,7 @@ export async function startProgram({
       databaseUrl: databaseUrl ?? `file:${join(starting.use(temporaryFolder()).path, 'plants.db')}`,
       // As `pnpm start` has it.
       environment: {
-        MALLOC_ARENA_MAX: '2',
+        ...memorySettings,
         HTTP_THREADS: '2',
         ACCESS_TOKENS: token,
         WRONG_TOKENS_LIMIT: '1000000',

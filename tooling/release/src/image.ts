@@ -56,6 +56,7 @@ const config = [
   ...['--config.env', 'HOST=0.0.0.0'],
   ...['--config.env', 'DATABASE_URL=file:/data/plants.db'],
   ...['--config.env', 'MALLOC_ARENA_MAX=2'],
+  ...['--config.env', 'MALLOC_TRIM_THRESHOLD_=131072'],
 ]
 
 /** The same for every build. */

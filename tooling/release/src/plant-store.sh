@@ -9,8 +9,8 @@ while [ -L "$file" ]; do
   esac
 done
 lib=$(cd "${file%/*}/../lib" && pwd -P) || exit 1
-# glibc keeps memory for each thread: this saves some (docs/settings.md).
-export MALLOC_ARENA_MAX="${MALLOC_ARENA_MAX:-2}"
+# glibc keeps freed memory: this returns most of it (docs/settings.md).
+export MALLOC_ARENA_MAX="${MALLOC_ARENA_MAX:-2}" MALLOC_TRIM_THRESHOLD_="${MALLOC_TRIM_THRESHOLD_:-131072}"
 # Node needs libatomic, which small systems lack.
 export LD_LIBRARY_PATH="${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$lib"
 exec "$lib/node" "$lib/plant-store/dist/main.js" "$@"
