@@ -47,7 +47,7 @@ const readSettings = (read: Read) => ({
     bodyBytesMax: read('BODY_LIMIT', '1MiB', bytes(1, 2 ** 26)),
     headerBytesMax: read('HEADER_LIMIT', '16KiB', bytes(1024, 2 ** 20)),
     pageTextBytesMax: read('PAGE_LIMIT', '2MiB', bytes(1, 2 ** 26)),
-    heldBytesMax: read('HELD_LIMIT', '64MiB', bytes(1, 2 ** 32)),
+    heldBytesMax: read('HELD_LIMIT', '48MiB', bytes(1, 2 ** 32)),
     requestTimeoutMs: read('REQUEST_TIMEOUT', '30s', duration),
     headersTimeoutMs: read('HEADERS_TIMEOUT', '10s', duration),
     keepAliveTimeoutMs: read('KEEP_ALIVE_TIMEOUT', '72s', duration),

@@ -5,7 +5,7 @@ const defaults = {
   /** UTF-8 bytes of the plants in one answer. A page ends there, with at least one plant. */
   pageTextBytesMax: 2 * 1024 * 1024,
   /** Half for long bodies, half for long answers, from the first byte until the answer has left. Beyond it, 503. */
-  heldBytesMax: 64 * 1024 * 1024,
+  heldBytesMax: 48 * 1024 * 1024,
   /** From the first byte to the last. In a batch, for each line. */
   requestTimeoutMs: 30_000,
   /** For the header section. */
