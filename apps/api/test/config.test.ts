@@ -36,7 +36,7 @@ const defaults = {
   serverLimits: {
     bodyBytesMax: 1_048_576,
     pageTextBytesMax: 2_097_152,
-    heldBytesMax: 67_108_864,
+    heldBytesMax: 50_331_648,
     headerBytesMax: 16_384,
     requestTimeoutMs: 30_000,
     headersTimeoutMs: 10_000,
