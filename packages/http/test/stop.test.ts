@@ -3,7 +3,7 @@ import { connect } from 'node:net'
 import { assertSuccess, createClient, createRecorder, plantRequest } from '@plant-store/contract'
 import type { PlantRepository, PlantVersion } from '@plant-store/domain'
 import { longPlant } from '@plant-store/domain/testing'
-import { stopServer } from '@plant-store/http/server'
+import { stopListening, stopServer } from '@plant-store/http/server'
 import { expect, test } from 'vitest'
 import { connectionsOf } from '../src/connection/node-server.ts'
 import { startMemoryService } from './memory-service.ts'
@@ -19,6 +19,7 @@ async function start(plants: Partial<PlantRepository> = {}) {
   return {
     client,
     server: service.server,
+    connect: () => connect({ host: hostname, port: Number(port) }),
     connections: connectionsOf(service.server.server),
     /** A client that has asked for a plant, and read the beginning of the answer. */
     async beginReading() {
@@ -71,6 +72,18 @@ test('a connection without a request stays open for a while, for a request on it
   const answer = await busy.answer({ method: 'POST', target: '/plants' })
   expect(answer.headers.get('connection')).toBe('close')
   expect(await stopped).toBe(0)
+})
+
+test('connections that wait to be accepted are served after it listens no more', async () => {
+  await using server = await start()
+  const sockets = Array.from({ length: 50 }, server.connect)
+  await Promise.all(sockets.map(socket => once(socket, 'connect')))
+  // Node accepts one in each turn of its loop.
+  expect(server.connections.size).toBeLessThan(sockets.length)
+  await stopListening(server.server.server)
+  for (const socket of sockets) socket.write(request)
+  for (const [answer] of await Promise.all(sockets.map(socket => once(socket, 'data'))))
+    expect(`${answer}`).toMatch(/^HTTP\/1\.1 200 /)
 })
 
 test('a client that reads slowly gets its whole answer', async () => {
