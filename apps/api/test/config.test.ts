@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { isatty } from 'node:tty'
+import { defaultServerLimits } from '@plant-store/http/server'
 import { describe, expect, test } from 'vitest'
 import { readConfig } from '../src/config.ts'
 import { misspeltSettings } from '../src/misspelt-settings.ts'
@@ -52,6 +53,10 @@ const defaults = {
 
 test('an empty environment gives the documented defaults', () => {
   expect(readConfig({})).toEqual(defaults)
+})
+
+test('the limits of the program are those of the package, where nobody sets them', () => {
+  expect(defaultServerLimits).toMatchObject(defaults.serverLimits)
 })
 
 test('proxies are addresses and networks, separated by commas', () => {

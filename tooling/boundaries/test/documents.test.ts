@@ -93,6 +93,18 @@ test('the README is short, and its figures are those of the benchmark', () => {
     expect(sections.get(section)?.split(/[^\d,.]+/)).toContain(figure)
 })
 
+test('what a page tells glibc is set wherever the page says so', () => {
+  const page = readFileSync(join(root, 'docs/settings.md'), 'utf8')
+  const settings = [...page.matchAll(/`(MALLOC_\w+)=(\d+)`/g)]
+  expect(settings).toHaveLength(2)
+  const places = ['package.json', 'apps/api/package.json', 'deploy/Dockerfile']
+  for (const path of [...places, 'tooling/release/src/plant-store.sh', 'tooling/release/src/image.ts'])
+    for (const [, name, value] of settings)
+      expect(readFileSync(join(root, path), 'utf8'), path).toMatch(
+        new RegExp(`\\b${name}=("\\$\\{${name}:-)?${value}\\b`),
+      )
+})
+
 test('each decision is in the index, has the same parts, and is short', () => {
   const decisions = documents.filter(path => path.startsWith('docs/decisions/0'))
   const index = readFileSync(join(root, 'docs/decisions/README.md'), 'utf8')

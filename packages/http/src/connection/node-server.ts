@@ -16,7 +16,10 @@ import { type RequestLog, requestId } from '../request/log.ts'
 
 /** Pipelined requests that may always wait. */
 const waitingPerConnection = 16
-/** On all connections, about 4 kB each: one packet may hold 2,400. Beyond it, a connection with more than {@link waitingPerConnection} is closed. */
+/**
+ * On all connections, about 4 kB each: one packet may hold 2,400. Beyond it, a connection with more than
+ * {@link waitingPerConnection} is closed.
+ */
 const waitingMax = 5_000
 
 export interface Connection {
@@ -166,8 +169,9 @@ export function createNodeServer(
     }
     waitingOnAll++
     const ahead = connection.waiting.push(response)
-    if (waitingOnAll > waitingMax) pauseOthers(connection)
-    if (ahead > waitingPerConnection && waitingOnAll > waitingMax) socket.destroy()
+    const isFull = waitingOnAll > waitingMax
+    if (isFull) pauseOthers(connection)
+    if (isFull && ahead > waitingPerConnection) socket.destroy()
     else if (ahead === 1) pause(socket)
   }
   for (const event of ['request', 'checkContinue', 'checkExpectation']) server.on(event, handleInTurn)

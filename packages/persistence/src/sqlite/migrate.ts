@@ -56,7 +56,7 @@ export function hideFromOthers(file: string): void {
     try {
       if (mode & 0o007) chmodSync(path, mode & 0o770)
     } catch {
-      // It belongs to another user, who has let this one write.
+      // Only the owner may change the mode, and another user may write.
     }
   }
 }

@@ -88,8 +88,8 @@ export function createWriter(
   const answer = (port: MessagePort, message: WriterAnswer) => port.postMessage(message)
 
   /** Commits a batch, and all that are collected with it, in one transaction. */
-  const write = (port: MessagePort, changes: readonly Change[]) => {
-    const collected = collect(port, changes)
+  const write = (port: MessagePort, batch: readonly Change[]) => {
+    const collected = collect(port, batch)
     const { taken, isShared } = collected
     if (isShared !== wasShared) {
       wasShared = isShared
@@ -100,15 +100,15 @@ export function createWriter(
       const affectedRows = runTransaction(collected)
       const now = performance.now()
       if (now - filesSeenMs > filesSeenMaxAgeMs && !areFilesInPlace()) throw new Error(displaced)
-      const count = taken.reduce((sum, batch) => sum + batch.changes, 0)
-      for (const [index, { port }] of taken.entries()) {
-        const report = index === 0 && { commit: { changes: count, ms: now - begun } }
+      const changes = affectedRows.reduce((count, rows) => count + rows.length, 0)
+      for (const [index, port] of taken.entries()) {
+        const report = index === 0 && { commit: { changes, ms: now - begun } }
         answer(port, { affectedRows: affectedRows[index] as number[], ...report })
       }
     } catch (error) {
       const reason = detailedReasonOf(error)
       if (!isBusy(error) && !recover()) setOutage(reason)
-      for (const { port } of taken) answer(port, { reason })
+      for (const port of taken) answer(port, { reason })
     }
   }
 
@@ -158,8 +158,8 @@ export function createWriter(
 export interface Collected {
   /** Returns the next batch, which may have arrived meanwhile. */
   next(): readonly Change[] | undefined
-  /** Whose batches were taken so far, in the same order, with the number of changes. */
-  readonly taken: readonly { readonly port: MessagePort; readonly changes: number }[]
+  /** Whose batches were taken so far, in the same order. */
+  readonly taken: readonly MessagePort[]
   /** Whether there were single and bulk changes within the last second. */
   readonly isShared: boolean
 }
@@ -178,14 +178,14 @@ export function createCollector(
   const isInUse = (queue: WriterQueue) => performance.now() - lastMs[queue] <= inUseMs
 
   return (first, changes) => {
-    const taken: { port: MessagePort; changes: number }[] = []
+    const taken: MessagePort[] = []
     const waiting: (readonly Change[])[] = []
     const rows = { single: 0, bulk: 0 }
     const take = (port: MessagePort, changes: readonly Change[]) => {
       const queue = ports.get(port) as WriterQueue
       rows[queue] += changes.length
       lastMs[queue] = performance.now()
-      taken.push({ port, changes: changes.length })
+      taken.push(port)
       waiting.push(changes)
       return true
     }
