@@ -95,7 +95,7 @@ test('hostile listeners hold up no other and no request, and are tried again', a
   const failures = new Map((await place.storage.webhooks.list()).map(each => [each.id, each.failures]))
   expect(failures.has(gone.id)).toBe(false)
   for (const bad of [disconnects, fails, moved]) expect(failures.get(bad.id)).toBeGreaterThan(0)
-  const [first] = await place.storage.outbox.log(fails.id, 1)
+  const [first] = await place.storage.outbox.deliveriesOf(fails.id, 1)
   expect(first?.reason).toBe('answered 500')
   expect(await place.metrics()).toMatch(new RegExp(`{webhook="${fails.id}",outcome="failed"} [1-9]`))
   const said = place.server.warnings().map(({ msg }) => msg)

@@ -188,8 +188,8 @@ describe('an import', () => {
     await storage.webhooks.add({ ...webhook, createdAt: new Date() }, mintSecret())
     await imported('{"id":1,"name":"n"}\n')
     await imported('{"id":2,"name":"n"}\n', '--no-announce')
-    const log = await storage.outbox.log(webhook.id, 10)
-    expect(log.map(({ event }) => event.plant.id)).toEqual([1n])
+    const deliveries = await storage.outbox.deliveriesOf(webhook.id, 10)
+    expect(deliveries.map(({ added }) => added.plant.id)).toEqual([1n])
   })
 
   test('of nothing is none', async () => {

@@ -113,7 +113,7 @@ export interface StoreReport {
 export interface StoreReader extends AsyncDisposable {
   readonly tokens: Pick<TokenRepository, 'list'>
   readonly webhooks: Pick<WebhookRepository, 'list'>
-  readonly outbox: Pick<Outbox, 'figures' | 'log'>
+  readonly outbox: Pick<Outbox, 'figures' | 'deliveriesOf'>
 }
 
 /** A store as of one moment, unaffected by later changes, until it is disposed of. */

@@ -54,7 +54,7 @@ async function fail(
   return claim
 }
 
-const plantsOf = ({ deliveries }: Claim) => deliveries.map(({ event }) => event.plant)
+const plantsOf = ({ deliveries }: Claim) => deliveries.map(({ added }) => added.plant)
 const idsOf = (claim: Claim) => plantsOf(claim).map(({ id }) => id as bigint)
 
 const promises: Record<string, OutboxCase['run']> = {
@@ -79,7 +79,7 @@ const promises: Record<string, OutboxCase['run']> = {
     const claim = await claimed(store)
     assert.equal(claim.webhook.id, a)
     assert.deepEqual(plantsOf(claim), plants)
-    assert.equal(new Set(claim.deliveries.map(({ event }) => event.version)).size, plants.length)
+    assert.equal(new Set(claim.deliveries.map(({ added }) => added.version)).size, plants.length)
     const ids = claim.deliveries.map(({ id }) => id)
     assert.deepEqual(
       ids,
@@ -93,7 +93,7 @@ const promises: Record<string, OutboxCase['run']> = {
     const one = await fail(store, { retryInMs: hourMs, claimInMs: hourMs })
     const other = await claimed(store)
     assert.deepEqual([one.webhook.id, other.webhook.id].sort(), [a, b])
-    assert.deepEqual(other.deliveries[0]?.event, one.deliveries[0]?.event)
+    assert.deepEqual(other.deliveries[0]?.added, one.deliveries[0]?.added)
     assert.equal(await store.outbox.claim(limits), undefined)
   },
   'leases a webhook to one caller until it settles': async store => {
@@ -211,21 +211,21 @@ const promises: Record<string, OutboxCase['run']> = {
     await store.outbox.settle(ofA, { delivered: [] })
     await fail(store, { claimInMs: 0 }, 'it answered 404')
     await fail(store, { retryInMs: hourMs, claimInMs: 0 }, 'it hangs')
-    const log = await store.outbox.log(a, 10)
+    const deliveries = await store.outbox.deliveriesOf(a, 10)
     assert.deepEqual(
-      log.map(({ event }) => event.plant.id as bigint),
+      deliveries.map(({ added }) => added.plant.id as bigint),
       [0n, 1n, 2n],
     )
     assert.deepEqual(
-      log.map(({ reason }) => reason),
+      deliveries.map(({ reason }) => reason),
       ['it answered 404', 'it hangs', undefined],
     )
-    const waitMs = log.map(
-      ({ nextAttemptAt, event }) => nextAttemptAt && Number(nextAttemptAt) - Number(event.addedAt),
+    const waitMs = deliveries.map(
+      ({ nextAttemptAt, added }) => nextAttemptAt && Number(nextAttemptAt) - Number(added.addedAt),
     )
     assert.equal(waitMs[0], undefined)
     assert.ok((waitMs[1] ?? 0) >= hourMs && (waitMs[2] ?? hourMs) < hourMs)
-    assert.deepEqual((await store.outbox.log(a, 2)).length, 2)
+    assert.deepEqual((await store.outbox.deliveriesOf(a, 2)).length, 2)
     const figures = (await store.outbox.figures()).find(({ webhook }) => webhook === a)
     assert.deepEqual([figures?.waiting, figures?.givenUp, figures?.missed], [2, 1, 0])
     assert.ok((figures?.oldestMs ?? -1) >= 0)
@@ -298,7 +298,7 @@ const promises: Record<string, OutboxCase['run']> = {
       (await store.outbox.figures()).map(({ webhook, waiting }) => [webhook, waiting]),
       [[left, 3]],
     )
-    assert.deepEqual(await store.outbox.log(claim.webhook.id, 10), [])
+    assert.deepEqual(await store.outbox.deliveriesOf(claim.webhook.id, 10), [])
     await store.outbox.settle(claim, { delivered: claim.deliveries.map(({ id }) => id) })
     await store.add(plant(3n))
     assert.deepEqual(idsOf(await claimed(store)), [0n, 1n, 2n, 3n])
@@ -308,7 +308,7 @@ const promises: Record<string, OutboxCase['run']> = {
     assert.deepEqual(await Promise.all(changes), [false, false, false])
     await outbox.setFull(a, true)
     assert.deepEqual(await outbox.figures(), [])
-    assert.deepEqual(await outbox.log(a, 10), [])
+    assert.deepEqual(await outbox.deliveriesOf(a, 10), [])
   },
 }
 

@@ -12,8 +12,8 @@ import { type Subject, subjects } from './store-subjects.ts'
 /** The ids and names of the plants that wait for any webhook, in the order as created. */
 async function announced({ outbox, webhooks }: Storage): Promise<string[]> {
   const [webhook] = await webhooks.list()
-  const log = await outbox.log(webhook?.id as WebhookId, 10_000)
-  return log.map(({ event }) => `${event.plant.id} ${event.plant.name}`)
+  const deliveries = await outbox.deliveriesOf(webhook?.id as WebhookId, 10_000)
+  return deliveries.map(({ added }) => `${added.plant.id} ${added.plant.name}`)
 }
 
 describe.each(['SQLite', 'PostgreSQL'] as const)('on %s', name => {
@@ -81,9 +81,9 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('on %s', name => {
     const before = Date.now()
     await storage.plants.insert(plant(1))
     const version = (await storage.plants.find(plantId(1)))?.version
-    const [delivery] = await storage.outbox.log('webhook' as WebhookId, 1)
-    expect(delivery?.event).toMatchObject({ plant: plant(1), version })
-    expect(Math.abs(Number(delivery?.event.addedAt) - before)).toBeLessThan(60_000)
+    const [delivery] = await storage.outbox.deliveriesOf('webhook' as WebhookId, 1)
+    expect(delivery?.added).toMatchObject({ plant: plant(1), version })
+    expect(Math.abs(Number(delivery?.added.addedAt) - before)).toBeLessThan(60_000)
   })
 
   test('a webhook is retried and removed with all that waits for it, however much, or with nothing', async () => {
@@ -157,7 +157,7 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('on %s', name => {
       return (
         claim && {
           claim,
-          plants: claim.deliveries.map(({ event, attempts }) => [event.plant.id, attempts]),
+          plants: claim.deliveries.map(({ added, attempts }) => [added.plant.id, attempts]),
         }
       )
     }
@@ -206,7 +206,7 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('on %s', name => {
         const { webhook, deliveries } = claim
         expect(leased).not.toContain(webhook.id)
         leased.add(webhook.id)
-        delivered.push(...deliveries.map(({ event }) => `${webhook.id} ${event.plant.id}`))
+        delivered.push(...deliveries.map(({ added }) => `${webhook.id} ${added.plant.id}`))
         // Others are to try in between.
         await storage.webhooks.list()
         leased.delete(webhook.id)
@@ -214,7 +214,7 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('on %s', name => {
       }
     }
     await Promise.all([deliver(storage, 0), deliver(storage, 100), deliver(other, 200), deliver(other, 300)])
-    const left = await Promise.all(names.map(each => storage.outbox.log(each as WebhookId, 1_000)))
+    const left = await Promise.all(names.map(each => storage.outbox.deliveriesOf(each as WebhookId, 1_000)))
     expect(new Set(delivered).size).toBe(delivered.length)
     expect(delivered.length + left.flat().length).toBe(4 * 30 * names.length)
     expect(delivered.length).toBeGreaterThan(50)

@@ -1,10 +1,9 @@
 import { setTimeout } from 'node:timers/promises'
 import { isDomainError, textBytes } from '@plant-store/domain'
 import { writeJsonRecord } from '@plant-store/json'
-import type { Claim, Delivery, FailedAttempt, Outbox } from './outbox.ts'
+import type { Claim, Delivery, FailedAttempt, Outbox, WebhookRepository } from './ports.ts'
 import { signedHeaders } from './signature.ts'
 import type { Webhook, WebhookId } from './webhook.ts'
-import type { WebhookRepository } from './webhook-repository.ts'
 
 const [second, minute, hour] = [1_000, 60_000, 3_600_000]
 
@@ -119,16 +118,16 @@ export function createCourier({
     // Only now, as the store may have refused the outcome.
     if (delivered.length > 0) report({ event: 'delivered', webhook, count: delivered.length })
     if (failed === undefined) return
-    const { event } = claim.deliveries[delivered.length] as Delivery
-    const about = { webhook, reason: failed.reason, plantId: `${event.plant.id}` }
+    const { added } = claim.deliveries[delivered.length] as Delivery
+    const about = { webhook, reason: failed.reason, plantId: `${added.plant.id}` }
     report({ event: failed.retryInMs === undefined ? 'given-up' : 'attempt-failed', ...about })
     if (failed.claimInMs === undefined) report({ event: 'paused', ...about })
   }
 
-  const attempt = async ({ webhook, secret }: Claim, { event }: Delivery, signal: AbortSignal) => {
+  const attempt = async ({ webhook, secret }: Claim, { added }: Delivery, signal: AbortSignal) => {
     const { url, allowsPrivate } = webhook
-    const body = writeJsonRecord(event.plant)
-    const headers = signedHeaders({ id: `added_${event.version}`, sentAtMs: now(), body }, secret)
+    const body = writeJsonRecord(added.plant)
+    const headers = signedHeaders({ id: `added_${added.version}`, sentAtMs: now(), body }, secret)
     try {
       const status = await post({ url, allowsPrivate, headers, body, signal })
       if (status >= 200 && status < 300) return 'received'
@@ -138,19 +137,13 @@ export function createCourier({
     }
   }
 
-  const delaysAfter = (
-    { webhook, failingForMs }: Claim,
-    { attempts }: Delivery,
-    hasDelivered: boolean,
-  ): Pick<FailedAttempt, 'retryInMs' | 'claimInMs'> => {
-    const failures = hasDelivered ? 0 : webhook.failures
+  const delaysAfter = ({ webhook, failingForMs }: Claim, { attempts }: Delivery, hasDelivered: boolean) => {
     const retryInMs = limits.retryDelaysMs[attempts]
     const isPaused = !hasDelivered && failingForMs >= limits.pauseAfterMs
+    const claimInMs = Math.min(second * 2 ** (hasDelivered ? 0 : webhook.failures), limits.webhookDelayMaxMs)
     return {
-      ...(retryInMs !== undefined && { retryInMs: withJitter(retryInMs) }),
-      ...(!isPaused && {
-        claimInMs: withJitter(Math.min(second * 2 ** failures, limits.webhookDelayMaxMs)),
-      }),
+      retryInMs: retryInMs === undefined ? undefined : withJitter(retryInMs),
+      claimInMs: isPaused ? undefined : withJitter(claimInMs),
     }
   }
 
@@ -182,7 +175,7 @@ export function createCourier({
         await Promise.race([wait(limits.pollMs, stop), ...underWay])
         continue
       }
-      const bytes = claim.deliveries.reduce((sum, { event }) => sum + textBytes(event.plant), 0)
+      const bytes = claim.deliveries.reduce((sum, { added }) => sum + textBytes(added.plant), 0)
       heldTextBytes += bytes
       const round = deliver(claim, askedAt, signals)
         .catch(passOverOutage)

@@ -1,4 +1,3 @@
-export { isPublicAddress } from './address.ts'
 export {
   type CourierLimits,
   type CourierOptions,
@@ -17,7 +16,7 @@ export type {
   LoggedDelivery,
   Outbox,
   WebhookFigures,
-} from './outbox.ts'
+  WebhookRepository,
+} from './ports.ts'
 export { mintSecret, signedHeaders, type WebhookSecret } from './signature.ts'
-export { mintWebhookId, parseWebhookUrl, type Webhook, type WebhookId } from './webhook.ts'
-export type { WebhookRepository } from './webhook-repository.ts'
+export { isPublicAddress, mintWebhookId, parseWebhookUrl, type Webhook, type WebhookId } from './webhook.ts'

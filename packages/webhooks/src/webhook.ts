@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto'
 import ipaddr from 'ipaddr.js'
-import { isPublicAddress } from './address.ts'
 
 /** The name of a webhook for operators, logs and metrics. */
 export type WebhookId = string & { readonly __brand: 'WebhookId' }
@@ -43,4 +42,12 @@ export function parseWebhookUrl(text: string, allowsPrivate: boolean): string {
   if (url.href.length > urlLengthMax) throw new Error(`must have at most ${urlLengthMax} characters`)
   url.hash = ''
   return url.href
+}
+
+const globalUnicast = ipaddr.IPv6.parseCIDR('2000::/3')
+
+/** Returns whether more than this machine and private networks can reach an IP address. */
+export function isPublicAddress(text: string): boolean {
+  const address = ipaddr.parse(text)
+  return address.range() === 'unicast' && (address.kind() === 'ipv4' || address.match(globalUnicast))
 }

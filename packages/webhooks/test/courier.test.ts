@@ -54,7 +54,9 @@ test('a delivery that fails waits, the others go on, and its id stays', async ()
   for (const plant of plants(4)) world.announce(added(plant))
   await world.runFor(3 * secondMs)
   expect(world.attempts.map(({ plant }) => plant)).toEqual([1n, 2n, 3n, 4n])
-  expect(await world.log(id, 10)).toMatchObject([{ event: { plant: { id: 2n } }, reason: 'answered 500' }])
+  expect(await world.deliveriesOf(id, 10)).toMatchObject([
+    { added: { plant: { id: 2n } }, reason: 'answered 500' },
+  ])
   const failed = world.reports.filter(({ event }) => event === 'attempt-failed')
   expect(failed).toEqual([{ event: 'attempt-failed', webhook: id, reason: 'answered 500', plantId: '2' }])
 })
@@ -110,7 +112,7 @@ test.each([
       ...retryDelaysMs.map(() => ({ event: 'attempt-failed', ...about })),
       { event: 'given-up', ...about },
     ])
-    expect(await world.log(id, 10)).toMatchObject([{ reason, attempts: times.length }])
+    expect(await world.deliveriesOf(id, 10)).toMatchObject([{ reason, attempts: times.length }])
     expect(await world.figures()).toMatchObject([{ waiting: 0, givenUp: 1 }])
 
     await world.webhooks.retry(id)
@@ -296,7 +298,7 @@ test('a stop returns the lease, and what was delivered is not delivered again', 
   await world.runUntil(() => false)
   expect(world.attempts).toHaveLength(3)
   const rest = await world.claim({ leaseMs: 1, rowsMax: 100, textBytesMax: 1 << 20 })
-  expect(rest?.deliveries.map(({ event }) => event.plant.id)).toEqual([4n, 5n])
+  expect(rest?.deliveries.map(({ added }) => added.plant.id)).toEqual([4n, 5n])
 })
 
 test('what is given up at the end has neither failed nor been delivered', async () => {
@@ -314,7 +316,7 @@ test('what is given up at the end has neither failed nor been delivered', async 
   await world.runUntil(() => false)
   expect(await world.webhook(id)).toMatchObject({ failures: 0 })
   const rest = await world.claim({ leaseMs: 1, rowsMax: 100, textBytesMax: 1 << 20 })
-  expect(rest?.deliveries).toMatchObject([{ attempts: 0, event: { plant: { id: 2n } } }])
+  expect(rest?.deliveries).toMatchObject([{ attempts: 0, added: { plant: { id: 2n } } }])
 })
 
 test('an outage of the store passes, and a defect does not', async () => {
@@ -366,7 +368,7 @@ test('a full outbox takes nothing more until half of it is gone', async () => {
   expect(world.reports.filter(({ event }) => event.includes('full'))).toEqual([full, notFull])
   expect(await world.figures()).toMatchObject([{ missed: 1, isFull: false }])
   world.announce(added(14n))
-  expect((await world.log(id, 100)).at(-1)?.event.plant.id).toBe(14n)
+  expect((await world.deliveriesOf(id, 100)).at(-1)?.added.plant.id).toBe(14n)
 })
 
 test('what was given up counts, and an outbox is full until half of it is gone', async () => {

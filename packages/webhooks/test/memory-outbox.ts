@@ -11,7 +11,7 @@ import type {
 export interface MemoryOutbox extends Outbox {
   readonly webhooks: WebhookRepository
   /** Announces a plant, as storing it does. */
-  announce(event: PlantAdded): void
+  announce(added: PlantAdded): void
 }
 
 interface Kept {
@@ -28,7 +28,7 @@ interface Kept {
 
 interface Row {
   readonly id: bigint
-  readonly event: PlantAdded
+  readonly added: PlantAdded
   attempts: number
   /** Absent if it was given up. */
   nextAttemptMs: number | undefined
@@ -76,10 +76,10 @@ export function createMemoryOutbox(now: () => number = Date.now): MemoryOutbox {
         for (const row of kept.rows) Object.assign(row, { attempts: 0, nextAttemptMs: now() })
       }),
     },
-    announce(event) {
+    announce(added) {
       for (const kept of all.values()) {
         if (kept.isFull) kept.missed++
-        else kept.rows.push({ id: ++count, event, attempts: 0, nextAttemptMs: now() })
+        else kept.rows.push({ id: ++count, added, attempts: 0, nextAttemptMs: now() })
       }
     },
     async claim({ leaseMs, rowsMax, textBytesMax }) {
@@ -93,7 +93,7 @@ export function createMemoryOutbox(now: () => number = Date.now): MemoryOutbox {
       const deliveries: Row[] = []
       for (const row of due(kept).slice(0, rowsMax)) {
         deliveries.push({ ...row })
-        bytes += textBytes(row.event.plant)
+        bytes += textBytes(row.added.plant)
         if (bytes >= textBytesMax) break
       }
       const { webhook, lease, secret } = kept
@@ -132,11 +132,11 @@ export function createMemoryOutbox(now: () => number = Date.now): MemoryOutbox {
           givenUp: rows.length - waiting.length,
           isFull,
           missed,
-          ...(oldest && { oldestMs: now() - oldest.event.addedAt.getTime() }),
+          ...(oldest && { oldestMs: now() - oldest.added.addedAt.getTime() }),
         }
       })
     },
-    async log(id, rowsMax) {
+    async deliveriesOf(id, rowsMax) {
       const rows = all.get(id)?.rows ?? []
       const isWaiting = (row: Row) => (row.nextAttemptMs === undefined ? 0 : 1)
       return [...rows]

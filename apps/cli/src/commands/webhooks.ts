@@ -61,11 +61,11 @@ const logWebhook = new Command('log')
   .action(async (id, { limit, json }) => {
     await using store = await readStore()
     if (!(await store.webhooks.list()).some(each => each.id === id)) throw noWebhook(id)
-    const deliveries = await store.outbox.log(id as WebhookId, limit)
-    const all = deliveries.map(({ event, attempts, nextAttemptAt = null, reason = null }) => {
+    const deliveries = await store.outbox.deliveriesOf(id as WebhookId, limit)
+    const all = deliveries.map(({ added, attempts, nextAttemptAt = null, reason = null }) => {
       // As text, since most readers of JSON would round it.
-      const plant = `${event.plant.id}`
-      return { plant, addedAt: event.addedAt, attempts, nextAttemptAt, reason }
+      const plant = `${added.plant.id}`
+      return { plant, addedAt: added.addedAt, attempts, nextAttemptAt, reason }
     })
     const rows = all.map(({ plant, addedAt, attempts, nextAttemptAt, reason }) => [
       plant,

@@ -99,7 +99,7 @@ export function createWebhookRepositories({
           ...(oldest_ms !== null && { oldestMs: Number(oldest_ms) }),
         }))
       },
-      async log(id, rowsMax) {
+      async deliveriesOf(id, rowsMax) {
         const rows = await read('loggedDeliveries', { id, rowsMax })
         return rows.map(row => ({
           ...toDelivery(row),
@@ -125,8 +125,8 @@ function toWebhook(row: WebhookRow): Webhook {
 }
 
 function toDelivery({ position, version, added_at, attempts, ...plant }: DeliveryRow): Delivery {
-  const event = { plant: toPlant(plant), version: toVersion(version), addedAt: toDate(added_at) }
-  return { id: position, event, attempts: Number(attempts) }
+  const added = { plant: toPlant(plant), version: toVersion(version), addedAt: toDate(added_at) }
+  return { id: position, added, attempts: Number(attempts) }
 }
 
 const flag = (is: boolean) => (is ? 1n : 0n)

@@ -3,6 +3,25 @@ import type { WebhookSecret } from './signature.ts'
 import type { Webhook, WebhookId } from './webhook.ts'
 
 /**
+ * The port where webhooks are stored. A resolved change is durable and visible to every process on the store. A change
+ * of an unknown webhook resolves to false.
+ */
+export interface WebhookRepository {
+  /** Adds a webhook. Every plant added from now on is announced to it. */
+  add(
+    webhook: Pick<Webhook, 'id' | 'url' | 'allowsPrivate' | 'createdAt'>,
+    secret: WebhookSecret,
+  ): Promise<void>
+  /** In order of creation. */
+  list(): Promise<readonly Webhook[]>
+  /** Removes its pending deliveries too. */
+  remove(id: WebhookId): Promise<boolean>
+  rotate(id: WebhookId, secret: WebhookSecret): Promise<boolean>
+  /** Makes every delivery that waits or was given up due at once, with no failed attempts. Ends a pause. */
+  retry(id: WebhookId): Promise<boolean>
+}
+
+/**
  * The port of pending announcements. A plant and its deliveries, one for each webhook, are stored in one transaction.
  * Times are durations, as only the store has a clock that all processes share.
  */
@@ -19,7 +38,7 @@ export interface Outbox {
   /** Of every webhook. */
   figures(): Promise<readonly WebhookFigures[]>
   /** Resolves to the deliveries of a webhook: first those given up, then those that wait, each in order of creation. */
-  log(webhook: WebhookId, rowsMax: number): Promise<readonly LoggedDelivery[]>
+  deliveriesOf(webhook: WebhookId, rowsMax: number): Promise<readonly LoggedDelivery[]>
 }
 
 export interface ClaimLimits {
@@ -46,7 +65,7 @@ export interface Claim {
 export interface Delivery {
   /** Ascending in order of creation. */
   readonly id: bigint
-  readonly event: PlantAdded
+  readonly added: PlantAdded
   /** The number of failed attempts. */
   readonly attempts: number
 }
@@ -63,9 +82,9 @@ export interface FailedAttempt {
   readonly id: bigint
   readonly reason: string
   /** Absent if the delivery is given up, and kept for the operator. */
-  readonly retryInMs?: number
+  readonly retryInMs?: number | undefined
   /** The time until the webhook is claimed again. Absent if it is paused. */
-  readonly claimInMs?: number
+  readonly claimInMs?: number | undefined
 }
 
 export interface WebhookFigures {
