@@ -42,7 +42,7 @@ export async function startService(
       url: config.databaseUrl,
       timeoutMs: config.databaseTimeoutMs,
       readConnectionsMax: config.databasePoolMax,
-      queueRowsMax: config.queueRowsMax,
+      queueChangesMax: config.queueChangesMax,
       onCommit: counters.onCommit,
       onStateChange: state => storeLog.note(0, state),
     }).catch(cause => {

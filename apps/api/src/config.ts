@@ -56,7 +56,7 @@ const readSettings = (read: Read) => ({
     wrongTokensMax: read('WRONG_TOKENS_LIMIT', '100', integer(1, 1_000_000)),
   } satisfies Omit<ServerLimits, 'batchRequestDrainMs'>,
   trustedProxies: read('TRUST_PROXY', '', networkList),
-  queueRowsMax: read('QUEUE_LIMIT', '10000', integer(1, 1_000_000)),
+  queueChangesMax: read('QUEUE_LIMIT', '10000', integer(1, 1_000_000)),
   shutdownTimeoutMs: read('SHUTDOWN_TIMEOUT', '10s', duration),
   tracesEndpoint: read('OTEL_EXPORTER_OTLP_ENDPOINT', '', optional(httpUrl)),
 })

@@ -47,7 +47,7 @@ const defaults = {
     wrongTokensMax: 100,
   },
   trustedProxies: [],
-  queueRowsMax: 10_000,
+  queueChangesMax: 10_000,
   shutdownTimeoutMs: 10_000,
 }
 
@@ -113,7 +113,7 @@ test.each([
   ['LOG_FORMAT', 'journal', 'logFormat'],
   ['HTTP_THREADS', '1', 'httpThreads', 1],
   ['HTTP_THREADS', '64', 'httpThreads', 64],
-  ['QUEUE_LIMIT', '1', 'queueRowsMax', 1],
+  ['QUEUE_LIMIT', '1', 'queueChangesMax', 1],
   ['SHUTDOWN_TIMEOUT', '500ms', 'shutdownTimeoutMs', 500],
   ['SHUTDOWN_TIMEOUT', '86400s', 'shutdownTimeoutMs', 86_400_000],
   ['BODY_LIMIT', '1', 'bodyBytesMax', 1],

@@ -191,7 +191,7 @@ test.each([
 })
 
 test('what is counted of a store is of one moment, while others change it', async () => {
-  await using storage = await openStorage({ url, transactionRowsMax: 2 })
+  await using storage = await openStorage({ url, transactionChangesMax: 2 })
   const token = (n: number) => ({ name: `${n}`, scopes: [], createdAt: new Date() })
   const changes: Promise<unknown>[] = []
   for (let n = 0; n < 200; n++) {

@@ -3,7 +3,7 @@ import { onTestFinished, test, vi } from 'vitest'
 import type { Change } from '../src/repositories/statements.ts'
 import { type Collected, createCollector, type WriterQueue } from '../src/sqlite/writer.ts'
 
-const transactionRowsMax = 10
+const transactionChangesMax = 10
 
 /** Returns a collector, and the two queues of one thread to the writer. */
 function openQueues() {
@@ -12,19 +12,23 @@ function openQueues() {
     const { port1: far, port2: near } = new MessageChannel()
     onTestFinished(() => far.close())
     ports.set(near, queue)
-    return { near, send: (name: string, changes = 1) => far.postMessage(batchOf(name, changes)) }
+    return { near, send: (name: string, changes = 1) => far.postMessage(groupOf(name, changes)) }
   }
-  return { bulk: open('bulk'), single: open('single'), collect: createCollector(ports, transactionRowsMax) }
+  return {
+    bulk: open('bulk'),
+    single: open('single'),
+    collect: createCollector(ports, transactionChangesMax),
+  }
 }
 
-const batchOf = (name: string, changes = 1): Change[] =>
+const groupOf = (name: string, changes = 1): Change[] =>
   Array.from({ length: changes }, () => ['removeToken', name])
 
-/** Goes through the batches as a transaction does, and returns their names. */
+/** Goes through the groups as a transaction does, and returns their names. */
 function run({ next }: Pick<Collected, 'next'>, meanwhile: (name: unknown) => void = () => {}): unknown[] {
   const names: unknown[] = []
-  for (let batch = next(); batch !== undefined; batch = next()) {
-    const name = batch[0]?.[1]
+  for (let group = next(); group !== undefined; group = next()) {
+    const name = group[0]?.[1]
     names.push(name)
     meanwhile(name)
   }
@@ -34,26 +38,26 @@ function run({ next }: Pick<Collected, 'next'>, meanwhile: (name: unknown) => vo
 test('a transaction takes what waits when it begins and what arrives during its statements', ({ expect }) => {
   const { single, collect } = openQueues()
   single.send('waits')
-  const { taken, ...batches } = collect(single.near, batchOf('first'))
+  const { taken, ...groups } = collect(single.near, groupOf('first'))
   // Without a single step of the transaction: if it cannot begin, these fail with it.
   expect(taken).toHaveLength(2)
   single.send('arrives before')
-  const names = run(batches, name => {
+  const names = run(groups, name => {
     if (name === 'arrives before') single.send('arrives during the last statement')
   })
   expect(names).toEqual(['first', 'waits', 'arrives before', 'arrives during the last statement'])
   expect(taken).toEqual(names.map(() => single.near))
   single.send('arrives during COMMIT')
   expect(taken).toHaveLength(4)
-  expect(run(collect(single.near, batchOf('next')))).toEqual(['next', 'arrives during COMMIT'])
+  expect(run(collect(single.near, groupOf('next')))).toEqual(['next', 'arrives during COMMIT'])
 })
 
 test('single changes overtake bulk ones', ({ expect }) => {
   const { bulk, single, collect } = openQueues()
   for (const name of ['bulk 1', 'bulk 2']) bulk.send(name)
   for (const name of ['single 1', 'single 2']) single.send(name)
-  const batches = collect(single.near, batchOf('first'))
-  expect(run(batches)).toEqual(['first', 'single 1', 'single 2', 'bulk 1'])
+  const groups = collect(single.near, groupOf('first'))
+  expect(run(groups)).toEqual(['first', 'single 1', 'single 2', 'bulk 1'])
 })
 
 test('a full transaction takes no further single changes, and still bulk ones', ({ expect }) => {
@@ -61,11 +65,11 @@ test('a full transaction takes no further single changes, and still bulk ones', 
   single.send('last')
   single.send('too late')
   bulk.send('bulk')
-  const batches = collect(single.near, batchOf('first', transactionRowsMax - 1))
-  expect(run(batches)).toEqual(['first', 'last', 'bulk'])
+  const groups = collect(single.near, groupOf('first', transactionChangesMax - 1))
+  expect(run(groups)).toEqual(['first', 'last', 'bulk'])
 })
 
-test('within a second of a single change a transaction takes one bulk batch, and otherwise 8,000 changes', ({
+test('within a second of a single change a transaction takes one bulk group, and otherwise 8,000 changes', ({
   expect,
 }) => {
   let now = 0
@@ -74,18 +78,18 @@ test('within a second of a single change a transaction takes one bulk batch, and
   const { bulk, single, collect } = openQueues()
   const takenWith = (port: MessagePort) => {
     for (let sent = 0; sent < 100; sent++) bulk.send('bulk', 100)
-    const { isShared, next } = collect(port, batchOf('first', 100))
+    const { isMixed, next } = collect(port, groupOf('first', 100))
     let rows = 0
-    for (let batch = next(); batch !== undefined; batch = next()) rows += batch.length
-    return { rows, isShared }
+    for (let group = next(); group !== undefined; group = next()) rows += group.length
+    return { rows, isMixed }
   }
   const { near } = bulk
-  expect(takenWith(near)).toEqual({ rows: 8_000, isShared: false })
-  expect(takenWith(single.near)).toEqual({ rows: 200, isShared: true })
+  expect(takenWith(near)).toEqual({ rows: 8_000, isMixed: false })
+  expect(takenWith(single.near)).toEqual({ rows: 200, isMixed: true })
   now += 1_000
-  expect(takenWith(near)).toEqual({ rows: 100, isShared: true })
+  expect(takenWith(near)).toEqual({ rows: 100, isMixed: true })
   now += 1
-  expect(takenWith(near)).toEqual({ rows: 8_000, isShared: false })
+  expect(takenWith(near)).toEqual({ rows: 8_000, isMixed: false })
   now += 1_001
   expect(run(collect(single.near, []))).toEqual([undefined, 'bulk'])
 })

@@ -8,8 +8,8 @@ import { plant, plantId } from './store-folder.ts'
 
 const database: StatementDatabase = {
   statements,
-  runTransaction: async batch => batch.map(() => 1),
-  batchesMax: Number.POSITIVE_INFINITY,
+  runTransaction: async group => group.map(() => 1),
+  groupsMax: Number.POSITIVE_INFINITY,
   read: async () => [],
   readPage: async () => [],
   check: async () => {},
@@ -19,9 +19,9 @@ const database: StatementDatabase = {
 /** A queue whose transactions end when they are released. */
 function queue() {
   const { promise, resolve } = Promise.withResolvers<void>()
-  const run = async (batch: readonly unknown[]) => {
+  const run = async (group: readonly unknown[]) => {
     await promise
-    return batch.map(() => 1)
+    return group.map(() => 1)
   }
   return { run, release: resolve }
 }
@@ -46,16 +46,6 @@ test('changes of both queues are pending until they have an outcome, and the dat
   await closing
   expect(events).toEqual(['closed'])
   expect(storage.pending()).toBe(0)
-})
-
-test('a database without a bulk queue has one for all', async () => {
-  const single = queue()
-  const storage = createStorage({ ...database, runTransaction: single.run })
-  const outcomes = [storage.plants.insert(plant(1)), storage.plants.insertAll?.([plant(2), plant(3)])]
-  expect(storage.pending()).toBe(3)
-  single.release()
-  await storage[Symbol.asyncDispose]()
-  expect(await Promise.all(outcomes)).toEqual(['inserted', ['inserted', 'inserted']])
 })
 
 test('what fails in the database is an outage with its cause, and an error of the domain stays what it is', async () => {
@@ -101,9 +91,9 @@ test.each([
   onTestFinished(() => void vi.useRealTimers())
   const states: boolean[] = []
   let isBroken = true
-  const failing = async (batch: readonly unknown[] = []) => {
+  const failing = async (group: readonly unknown[] = []) => {
     if (isBroken) throw new Error('the disk fails')
-    return batch.map(() => 1)
+    return group.map(() => 1)
   }
   const onStateChange = ({ ready }: StoreState) => void states.push(ready)
   await using storage = createStorage({ ...database, [part]: failing }, { onStateChange })

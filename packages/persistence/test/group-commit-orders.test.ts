@@ -4,9 +4,9 @@ import { expect, test } from 'vitest'
 import { createGroupCommit } from '../src/commit/group-commit.ts'
 import type { Change } from '../src/repositories/statements.ts'
 
-const transactionRowsMax = 3
-const fewRows = { queueRowsMax: 4, bulkQueueRowsMax: 4, queueTextCharsMax: 1_000, transactionRowsMax }
-const littleText = { queueRowsMax: 20, bulkQueueRowsMax: 20, queueTextCharsMax: 75, transactionRowsMax }
+const transactionChangesMax = 3
+const fewChanges = { queueChangesMax: 4, queueTextCharsMax: 1_000, transactionChangesMax }
+const littleText = { queueChangesMax: 20, queueTextCharsMax: 75, transactionChangesMax }
 /** More turns of the event loop than a change waits for that no transaction keeps. */
 const idleTurnsMax = 10
 
@@ -20,8 +20,8 @@ test('each change has the outcome of its transaction, once and no earlier, whate
     fc.scheduler(),
     fc.array(step, { maxLength: 80, size: 'max' }),
     fc.constantFrom(1, 2, Number.POSITIVE_INFINITY),
-    fc.constantFrom(fewRows, littleText),
-    async (scheduler, steps, batchesMax, limits) => {
+    fc.constantFrom(fewChanges, littleText),
+    async (scheduler, steps, groupsMax, limits) => {
       const begun: string[] = []
       const ended = new Map<string, 'committed' | 'failed'>()
       const outcomes: { name: string; outcome: string }[] = []
@@ -30,18 +30,18 @@ test('each change has the outcome of its transaction, once and no earlier, whate
       let underWay = 0
       let ends: 'committed' | 'failed' = 'committed'
       const groupCommit = createGroupCommit({
-        batchesMax,
+        groupsMax,
         limits,
-        async runTransaction(batch) {
+        async runTransaction(group) {
           underWay++
-          if (underWay > batchesMax) broken.push(`${underWay} transactions at once`)
-          if (batch.length > transactionRowsMax) broken.push(`${batch.length} changes in one`)
-          begun.push(...batch.map(nameOf))
+          if (underWay > groupsMax) broken.push(`${underWay} transactions at once`)
+          if (group.length > transactionChangesMax) broken.push(`${group.length} changes in one`)
+          begun.push(...group.map(nameOf))
           await scheduler.schedule(Promise.resolve())
           underWay--
-          for (const change of batch) ended.set(nameOf(change), ends)
+          for (const change of group) ended.set(nameOf(change), ends)
           if (ends === 'failed') throw new Error('failed')
-          return batch.map(change => Number(nameOf(change)))
+          return group.map(change => Number(nameOf(change)))
         },
       })
 
@@ -50,7 +50,7 @@ test('each change has the outcome of its transaction, once and no earlier, whate
       const expected = (name: string) => (begun.includes(name) ? ended.get(name) : 'refused')
       const isRoomFor = (text: number) =>
         waiting.size === 0 ||
-        (waiting.size < limits.queueRowsMax && text + sum(waiting.values()) <= limits.queueTextCharsMax)
+        (waiting.size < limits.queueChangesMax && text + sum(waiting.values()) <= limits.queueTextCharsMax)
       const submit = () => {
         const at = submitted.length
         const name = `${at}`
@@ -65,8 +65,8 @@ test('each change has the outcome of its transaction, once and no earlier, whate
           if ((outcome === 'refused') === isTaken) broken.push(`${name} is ${outcome}`)
           outcomes.push({ name, outcome: outcome === expected(name) ? 'right' : outcome })
         }
-        groupCommit.submit(change).then(
-          rows => note(rows === Number(name) ? 'committed' : `of change ${rows}`),
+        groupCommit.submit([change]).then(
+          ([rows]) => note(rows === Number(name) ? 'committed' : `of change ${rows}`),
           (error: Error & { code?: string }) => note(error.code === undefined ? 'failed' : 'refused'),
         )
       }
@@ -102,32 +102,33 @@ test('each change has the outcome of its transaction, once and no earlier, whate
 test('changes of the two turns after a transaction share the next one, and a change that finds none under way begins at once', async () => {
   const ends: (() => void)[] = []
   const begun: string[][] = []
-  const { submit } = createGroupCommit({
-    batchesMax: 1,
+  const groupCommit = createGroupCommit({
+    groupsMax: 1,
     limits: littleText,
-    async runTransaction(batch) {
-      begun.push(batch.map(nameOf))
+    async runTransaction(group) {
+      begun.push(group.map(nameOf))
       await new Promise<void>(resolve => ends.push(resolve))
-      return batch.map(() => 1)
+      return group.map(() => 1)
     },
   })
-  const first = submit(['insertPlant', 'a'])
+  const submit = (name: string) => groupCommit.submit([['insertPlant', name]])
+  const first = submit('a')
   await setImmediate()
-  const second = submit(['insertPlant', 'b'])
+  const second = submit('b')
   await setImmediate()
   ends[0]?.()
   await first
   await new Promise(process.nextTick)
-  submit(['insertPlant', 'c'])
+  submit('c')
   await setImmediate()
-  const third = submit(['insertPlant', 'd'])
+  const third = submit('d')
   expect(begun).toEqual([['a']])
   await setImmediate()
   expect(begun).toEqual([['a'], ['b', 'c', 'd']])
   ends[1]?.()
   await Promise.all([second, third])
   await new Promise(process.nextTick)
-  submit(['insertPlant', 'e'])
+  submit('e')
   await setImmediate()
   expect(begun[2]).toEqual(['e'])
 })

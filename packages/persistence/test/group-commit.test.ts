@@ -18,7 +18,7 @@ async function outcomes(attempts: readonly Promise<unknown>[]): Promise<unknown[
 
 describe('changes that come together', () => {
   test('each have their own outcome, over many commits', async () => {
-    await using storage = await openStorage({ url: onFile(), transactionRowsMax: 7 })
+    await using storage = await openStorage({ url: onFile(), transactionChangesMax: 7 })
     const ids = Array.from({ length: 300 }, (_, n) => n % 100)
     const all = await outcomes(ids.map((id, n) => storage.plants.insert(plant(id, `${n}`))))
     expect(all).toEqual(ids.map((_, n) => (n < 100 ? 'inserted' : 'id-taken')))
@@ -27,7 +27,7 @@ describe('changes that come together', () => {
   })
 
   test('in one call each have their own outcome, in their order, and of single ones beside them one wins', async () => {
-    await using storage = await openStorage({ url: onFile(), transactionRowsMax: 7 })
+    await using storage = await openStorage({ url: onFile(), transactionChangesMax: 7 })
     const { plants } = storage
     const insertAll = (from: number) =>
       plants.insertAll?.(Array.from({ length: 20 }, (_, n) => plant(from + n, `${from}`)))
@@ -42,17 +42,21 @@ describe('changes that come together', () => {
     expect(await plants.insertAll?.([])).toEqual([])
     expect(storage.pending()).toBe(0)
   })
-  test('in one call are refused as one, with nothing of them done, unless nothing else waits', async () => {
-    await using storage = await openStorage({ url: onFile(), bulkQueueRowsMax: 3 })
-    const { plants } = storage
-    const insertAll = (...ids: number[]) => plants.insertAll?.(ids.map(id => plant(id))) as Promise<unknown>
-    const attempts = [insertAll(1), insertAll(2, 3, 4), insertAll(5, 6)]
-    expect(await outcomes(attempts)).toEqual([['inserted'], 'store-busy', ['inserted', 'inserted']])
-    expect(await insertAll(2, 3, 4, 7)).toEqual(Array(4).fill('inserted'))
+
+  test('in one call are refused as one past 10,000, with nothing of them done, unless nothing else waits', async () => {
+    await using storage = await openStorage({ url: onFile() })
+    const insertAll = async (from: number, count: number) => {
+      const all = Array.from({ length: count }, (_, n) => plant(from + n))
+      return new Set(await storage.plants.insertAll?.(all))
+    }
+    const attempts = [insertAll(0, 1), insertAll(1, 10_000), insertAll(1, 9_999)]
+    const inserted = new Set(['inserted'])
+    expect(await outcomes(attempts)).toEqual([inserted, 'store-busy', inserted])
+    expect(await insertAll(10_000, 10_001)).toEqual(inserted)
   })
 
   test('in calls of many have a limit of their own: single ones and they do not refuse each other', async () => {
-    await using storage = await openStorage({ url: onFile(), queueRowsMax: 1 })
+    await using storage = await openStorage({ url: onFile(), queueChangesMax: 1 })
     const { plants } = storage
     const many = Array.from({ length: 50 }, (_, call) =>
       plants.insertAll?.(Array.from({ length: 150 }, (_, n) => plant(call * 150 + n))),
@@ -62,7 +66,7 @@ describe('changes that come together', () => {
   })
 
   test('take effect in the order they came in, of any kind', async () => {
-    await using storage = await openStorage({ url: onFile(), transactionRowsMax: 2 })
+    await using storage = await openStorage({ url: onFile(), transactionChangesMax: 2 })
     const { plants } = storage
     expect(
       await outcomes([
@@ -78,7 +82,7 @@ describe('changes that come together', () => {
   })
 
   test('are refused past the rows that may wait, with nothing of them done, and taken again later', async () => {
-    await using storage = await openStorage({ url: onFile(), queueRowsMax: 3 })
+    await using storage = await openStorage({ url: onFile(), queueChangesMax: 3 })
     const ids = [1, 2, 3, 4, 5, 6]
     const insertAll = () => outcomes(ids.map(id => storage.plants.insert(plant(id))))
     expect(await insertAll()).toEqual([...Array(3).fill('inserted'), ...Array(3).fill('store-busy')])
@@ -115,7 +119,7 @@ describe('changes that come together', () => {
   })
 
   test('are written before the store closes', async () => {
-    const storage = await openStorage({ url: onFile(), transactionRowsMax: 10 })
+    const storage = await openStorage({ url: onFile(), transactionChangesMax: 10 })
     const all = outcomes(Array.from({ length: 200 }, (_, n) => storage.plants.insert(plant(n))))
     await storage[Symbol.asyncDispose]()
     expect(await all).toEqual(Array(200).fill('inserted'))

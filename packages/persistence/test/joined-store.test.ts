@@ -16,7 +16,8 @@ import { expect, test } from 'vitest'
 import { defaultGroupCommitLimits } from '../src/commit/group-commit.ts'
 import { plant, plantId, temporaryFolder } from './store-folder.ts'
 
-const open = () => openStorage({ url: `file:${join(temporaryFolder(), 'plants.db')}`, transactionRowsMax: 3 })
+const open = () =>
+  openStorage({ url: `file:${join(temporaryFolder(), 'plants.db')}`, transactionChangesMax: 3 })
 
 const joined = (storage: ShareableStorage) => attachStorage(storage.share())
 
@@ -38,12 +39,12 @@ test('of those who race for an id through several ends of one store exactly one 
   }
 })
 
-/** Sends three changes a batch from both ends, while another program keeps the store locked, so that batches gather. */
-async function gather(transactionRowsMax: number, refused = '') {
+/** Sends three changes a turn from both ends, while another program keeps the store locked, so that groups gather. */
+async function gather(transactionChangesMax: number, refused = '') {
   const file = join(temporaryFolder(), 'plants.db')
   const commits: number[] = []
   const onCommit = ({ changes }: Commit) => void commits.push(changes)
-  await using storage = await openStorage({ url: `file:${file}`, transactionRowsMax, onCommit })
+  await using storage = await openStorage({ url: `file:${file}`, transactionChangesMax, onCommit })
   await using other = await attachStorage(storage.share(), { onCommit })
   await storage.plants.insert(plant(-1))
   const another = new Database(file)
@@ -51,30 +52,30 @@ async function gather(transactionRowsMax: number, refused = '') {
   another.exec('begin immediate')
   const insert = (end: Storage, ...ids: number[]) =>
     Promise.allSettled(ids.map(id => end.plants.insert(plant(id))))
-  const batches = []
+  const groups = []
   for (const [end, ids] of [
     [storage, [1, -1, 2]],
     [other, [-1, 3, -1]],
     [storage, [4, 5, -1]],
     [other, [-1, -1, 6]],
   ] as const) {
-    batches.push(insert(end, ...ids))
+    groups.push(insert(end, ...ids))
     await nextTurn()
   }
   another.exec('rollback')
   another.close()
-  const outcomes = await Promise.all(batches)
+  const outcomes = await Promise.all(groups)
   await storage.check()
   return {
     // Without the first one, which was alone.
     commits: commits.slice(1),
-    outcomes: outcomes.map(ofBatch =>
-      ofBatch.map(each => (each.status === 'fulfilled' ? each.value : each.reason.cause.message)),
+    outcomes: outcomes.map(ofGroup =>
+      ofGroup.map(each => (each.status === 'fulfilled' ? each.value : each.reason.cause.message)),
     ),
   }
 }
 
-test('batches that arrive during a transaction share the next one, up to its bound, and one end is told of it', async () => {
+test('groups that arrive during a transaction share the next one, up to its bound, and one end is told of it', async () => {
   const { commits, outcomes } = await gather(6)
   const [made, taken] = ['inserted', 'id-taken']
   expect(outcomes).toEqual([
@@ -83,21 +84,21 @@ test('batches that arrive during a transaction share the next one, up to its bou
     [made, made, taken],
     [taken, taken, made],
   ])
-  // The first batch may have been taken alone.
+  // The first group may have been taken alone.
   expect([
     [6, 6],
     [3, 6, 3],
   ]).toContainEqual(commits)
 })
 
-test('batches that share a transaction that fails fail together, and the next one works', async () => {
+test('groups that share a transaction that fails fail together, and the next one works', async () => {
   const { commits, outcomes } = await gather(
     100,
     "create trigger full before insert on plants when new.id = 6 begin select raise(abort, 'no more'); end",
   )
-  const failed = outcomes.filter(ofBatch => ofBatch.some(each => /no more/.test(each)))
+  const failed = outcomes.filter(ofGroup => ofGroup.some(each => /no more/.test(each)))
   expect(failed.length).toBeGreaterThan(1)
-  for (const ofBatch of failed) expect(ofBatch).toEqual(Array(3).fill(expect.stringContaining('no more')))
+  for (const ofGroup of failed) expect(ofGroup).toEqual(Array(3).fill(expect.stringContaining('no more')))
   expect(commits).toEqual(failed.length === 4 ? [] : [3 * (4 - failed.length)])
 })
 

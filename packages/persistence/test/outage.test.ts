@@ -55,7 +55,7 @@ test.for([
   const failing = Promise.withResolvers<StoreState>()
   await using store = await openStorage({
     url: `file:${file}`,
-    transactionRowsMax: 1,
+    transactionChangesMax: 1,
     onStateChange: state => failing.resolve(state),
   })
   expect(await store.plants.insert(plant(1n))).toBe('inserted')

@@ -14,11 +14,11 @@ const anyChange = fc.oneof(
 const isOfPlants = ([name]: Change) => (ofPlants as readonly string[]).includes(name)
 
 test('steps keep the order of each plant and around other changes, lock rows in one order, and join new plants', () => {
-  const property = fc.property(fc.array(anyChange, { maxLength: 20 }), batch => {
-    const steps = stepsOf(batch)
+  const property = fc.property(fc.array(anyChange, { maxLength: 20 }), group => {
+    const steps = stepsOf(group)
     const stepOf = new Map(steps.flatMap((step, number) => step.map(index => [index, number])))
-    expect(steps.flat().toSorted((a, b) => a - b)).toEqual([...batch.keys()])
-    const changes = steps.map(step => step.map(index => batch[index] as Change))
+    expect(steps.flat().toSorted((a, b) => a - b)).toEqual([...group.keys()])
+    const changes = steps.map(step => step.map(index => group[index] as Change))
     for (const [step, [first, ...others]] of changes.entries()) {
       if (others.length > 0)
         expect([first, ...others].map(each => each?.[0])).toEqual(
@@ -27,8 +27,8 @@ test('steps keep the order of each plant and around other changes, lock rows in 
       const ids = (changes[step] as Change[]).map(([, id]) => id as bigint)
       expect(ids).toEqual(ids.toSorted((a, b) => (a < b ? -1 : Number(a > b))))
     }
-    for (const [later, change] of batch.entries()) {
-      for (const [earlier, before] of batch.slice(0, later).entries()) {
+    for (const [later, change] of group.entries()) {
+      for (const [earlier, before] of group.slice(0, later).entries()) {
         const [a, b] = [stepOf.get(earlier) as number, stepOf.get(later) as number]
         if (!isOfPlants(change) || !isOfPlants(before)) expect(a).toBeLessThan(b)
         else if (change[1] === before[1]) {
@@ -39,7 +39,7 @@ test('steps keep the order of each plant and around other changes, lock rows in 
     }
   })
   fc.assert(property, { numRuns: 1_000 })
-  const batch: Change[] = [
+  const group: Change[] = [
     ['savePlant', 5n],
     ['insertPlant', 4n],
     ['removePlant', 3n],
@@ -48,7 +48,7 @@ test('steps keep the order of each plant and around other changes, lock rows in 
     ['endSilence'],
     ['insertPlant', 1n],
   ]
-  expect(stepsOf(batch)).toEqual([[4, 1], [2], [3], [0], [5], [6]])
+  expect(stepsOf(group)).toEqual([[4, 1], [2], [3], [0], [5], [6]])
 })
 
 test('each change has its own rows, and of two inserts of a plant only the first may have inserted it', async () => {

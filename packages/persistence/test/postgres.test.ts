@@ -87,7 +87,7 @@ test('who was answered and comes again shares a commit with those who came durin
 })
 
 test('what waits between two commits is written before the store closes', async () => {
-  const own = await openStorage({ url: database.url, transactionRowsMax: 10 })
+  const own = await openStorage({ url: database.url, transactionChangesMax: 10 })
   const first = own.plants.insert(plant(-1, 'a'))
   await nextTurn()
   const others = Array.from({ length: 25 }, (_, id) => own.plants.insert(plant(id, 'b')))
@@ -140,7 +140,7 @@ test('a server that is gone is an outage with its reason, and nothing looks for 
 test('refuses a change while too many are pending, which is no outage', async () => {
   const states: StoreState[] = []
   const onStateChange = (state: StoreState) => void states.push(state)
-  await using own = await openStorage({ url: database.url, queueRowsMax: 1, onStateChange })
+  await using own = await openStorage({ url: database.url, queueChangesMax: 1, onStateChange })
   const first = own.plants.insert(plant(1, 'a'))
   await expect(own.plants.insert(plant(2, 'b'))).rejects.toMatchObject({ code: 'store-busy' })
   expect(await first).toBe('inserted')

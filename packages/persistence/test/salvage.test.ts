@@ -35,7 +35,7 @@ beforeAll(async () => {
   const byId = Array.from({ length: 1_000 }, (_, n) => anyPlant(n)).sort((a, b) => (a.id < b.id ? -1 : 1))
   {
     createEmpty(file)
-    await using storage = await openStorage({ url: `file:${file}`, queueRowsMax: byId.length })
+    await using storage = await openStorage({ url: `file:${file}`, queueChangesMax: byId.length })
     await Promise.all(byId.toSorted((a, b) => (a.name < b.name ? -1 : 1)).map(storage.plants.insert))
     // Neighbours, so that whole pages become free. What was in them is still there, and must not come back.
     const removed = new Set(byId.slice(200, 300))

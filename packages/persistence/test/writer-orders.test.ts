@@ -9,7 +9,7 @@ import { connectToWriter } from '../src/sqlite/writer-client.ts'
 
 interface Waiting {
   readonly names: readonly number[]
-  /** Of the thread whose batch it is. */
+  /** Of the thread whose group it is. */
   readonly thread: number
 }
 
@@ -19,7 +19,7 @@ const step = fc.oneof(
   { weight: 1, arbitrary: fc.constantFrom('outage', 'recovery') },
 )
 
-test('each batch is settled once and with its own rows, whatever shares a transaction, fails or breaks down', async () => {
+test('each group is settled once and with its own rows, whatever shares a transaction, fails or breaks down', async () => {
   const property = fc.asyncProperty(
     fc.scheduler(),
     fc.array(step, { maxLength: 40, size: 'max' }),
@@ -28,8 +28,8 @@ test('each batch is settled once and with its own rows, whatever shares a transa
       const ends: string[] = []
       let waiting: Waiting[] = []
       const ports = [0, 1].map(thread => {
-        const postMessage = (batch: readonly Change[]) =>
-          void waiting.push({ thread, names: batch.map(([, name]) => Number(name)) })
+        const postMessage = (group: readonly Change[]) =>
+          void waiting.push({ thread, names: group.map(([, name]) => Number(name)) })
         return Object.assign(new EventEmitter(), { postMessage })
       })
       const writers = ports.map(port =>
@@ -48,7 +48,7 @@ test('each batch is settled once and with its own rows, whatever shares a transa
         }
         arrivals[thread] = arrive()
       }
-      /** What becomes of each change; a batch that is refused never reaches the writer. */
+      /** What becomes of each change; a group that is refused never reaches the writer. */
       const expected = new Map<number, string>()
       const shared: number[] = []
       const settled: Promise<void>[] = []
@@ -65,9 +65,9 @@ test('each batch is settled once and with its own rows, whatever shares a transa
           expect(writer.outage()).toBe(outage)
           if (outage !== undefined) for (const name of names) expected.set(name, outage)
           const reached = waiting.length + (outage === undefined ? 1 : 0)
-          const batch = names.map((name): Change => ['insertPlant', `${name}`])
+          const group = names.map((name): Change => ['insertPlant', `${name}`])
           settled.push(
-            writer.send(batch).then(
+            writer.send(group).then(
               rows => void ends.push(...names.map((name, at) => `${name}: ${rows[at]} of ${rows.length}`)),
               ({ cause }) => void ends.push(...names.map(name => `${name}: ${cause.message}`)),
             ),

@@ -21,7 +21,7 @@ async function open() {
   await (await openStorage({ url: `file:${file}` }))[Symbol.asyncDispose]()
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
   const connection = openWriterConnection(file, 5_000)
-  const writer = createWriter(connection, { transactionRowsMax: 10, statements: statements.change })
+  const writer = createWriter(connection, { transactionChangesMax: 10, statements: statements.change })
   onTestFinished(() => writer.close())
   const connect = (queue: WriterQueue) => {
     const { port1: port, port2 } = new MessageChannel()
@@ -39,7 +39,7 @@ const insertOf = (id: number): Change => [
   ...valuesOf(statements.change.insertPlant, fromPlant(parsePlant({ id: BigInt(id), name: 'a' }))),
 ]
 
-test('batches that wait together share a commit, which one thread is told of', async () => {
+test('groups that wait together share a commit, which one thread is told of', async () => {
   const { threads } = await open()
   const begunMs = performance.now()
   const [one, other] = threads

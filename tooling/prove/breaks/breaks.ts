@@ -15,7 +15,7 @@ export const breaks: Readonly<Record<string, Break>> = {
     // A change of a plant: reads share the queue on PostgreSQL.
     place: /\bqueue\d*\.push\(submitted\)/,
     replacement:
-      '/Plant$/.test(submitted.changes[0][0]) && submitted.resolve(submitted.changes.map(() => 1), 0); $&',
+      '/Plant$/.test(submitted.changes[0][0]) && submitted.resolve(submitted.changes.map(() => 1)); $&',
     part: 'kill',
     noticed: /no order of events explains/,
   },

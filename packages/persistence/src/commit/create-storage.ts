@@ -3,11 +3,16 @@ import { createRepositories, valuesOf } from '../repositories/repositories.ts'
 import type { Reads, StatementRunner, Statements, Value } from '../repositories/statements.ts'
 import { type PlantRow, textBytesOf } from '../schema/tables.ts'
 import type { Storage, StorageObserver } from '../storage.ts'
-import { createGroupCommit, defaultGroupCommitLimits, type GroupCommitOptions } from './group-commit.ts'
+import {
+  createGroupCommit,
+  defaultGroupCommitLimits,
+  type GroupCommitLimits,
+  type GroupCommitOptions,
+} from './group-commit.ts'
 import { watchOutages } from './outage.ts'
 
 /** What a storage needs of a database. Its rejections become DomainError `store-unavailable`. */
-export interface StatementDatabase extends Pick<GroupCommitOptions, 'runTransaction' | 'batchesMax'> {
+export interface StatementDatabase extends Pick<GroupCommitOptions, 'runTransaction' | 'groupsMax'> {
   readonly statements: Statements
   read(name: keyof Reads, values: readonly Value[]): Promise<readonly object[]>
   /** Ends with the row at which the texts reach this size in UTF-8. */
@@ -27,12 +32,22 @@ export interface StatementDatabase extends Pick<GroupCommitOptions, 'runTransact
 }
 
 export interface CreateStorageOptions extends Pick<StorageObserver, 'onStateChange'> {
-  readonly limits?: GroupCommitOptions['limits']
+  readonly limits?: GroupCommitLimits
 }
+
+/** Pending bulk changes. A list of them may have more. */
+const bulkQueueChangesMax = 10_000
 
 /** Returns a storage on a database: concurrent changes share a commit, and outages are reported. */
 export function createStorage(
-  { statements, runTransaction, runBulk, batchesMax, timeoutMs, ...database }: StatementDatabase,
+  {
+    statements,
+    runTransaction,
+    runBulk = runTransaction,
+    groupsMax,
+    timeoutMs,
+    ...database
+  }: StatementDatabase,
   { limits = defaultGroupCommitLimits, onStateChange }: CreateStorageOptions = {},
 ): Storage {
   const reporting = <Result>(work: Promise<Result>): Promise<Result> =>
@@ -42,12 +57,19 @@ export function createStorage(
         isDomainError(cause) ? cause : unavailable('the store is unavailable', { cause }),
       ),
     )
-  const single = createGroupCommit({ runTransaction, batchesMax, limits })
-  const bulk = runBulk && createGroupCommit({ runTransaction: runBulk, batchesMax, limits })
+  const single = createGroupCommit({ runTransaction, groupsMax, limits })
+  const bulk = createGroupCommit({
+    runTransaction: runBulk,
+    groupsMax,
+    limits: { ...limits, queueChangesMax: bulkQueueChangesMax },
+  })
   const runner: StatementRunner = {
     change: (name, ...given) => [name, ...valuesOf(statements.change[name], ...given)],
-    submit: change => reporting(single.submit(change)),
-    submitAll: changes => reporting((bulk ?? single).submitAll(changes)),
+    async submit(change) {
+      const [affectedRows] = await reporting(single.submit([change]))
+      return affectedRows as number
+    },
+    submitAll: async changes => (changes.length === 0 ? [] : reporting(bulk.submit(changes))),
     read: (name, ...given) =>
       reporting(database.read(name, valuesOf(statements.read[name], ...given))) as Promise<never>,
     readPage: (name, textBytesMax, ...given) =>
@@ -63,10 +85,10 @@ export function createStorage(
   return {
     ...createRepositories(runner),
     check,
-    pending: () => single.pending() + (bulk?.pending() ?? 0),
+    pending: () => single.pending() + bulk.pending(),
     async [Symbol.asyncDispose]() {
       outages.end()
-      await Promise.all([single.drain(), bulk?.drain()])
+      await Promise.all([single.drain(), bulk.drain()])
       await database.close()
     },
   }

@@ -9,40 +9,38 @@ export interface Commit {
 }
 
 export interface GroupCommitLimits {
-  /** Pending single changes. Beyond it, `store-busy`. */
-  readonly queueRowsMax: number
-  /** The same for those of `submitAll`, if they are several calls. */
-  readonly bulkQueueRowsMax: number
+  /** Pending changes. Beyond it, `store-busy`. */
+  readonly queueChangesMax: number
   /** The text of all pending changes in UTF-16 code units. A single change may have more. */
   readonly queueTextCharsMax: number
-  /** Single changes that share one transaction. Those that were submitted together always do. */
-  readonly transactionRowsMax: number
+  /** Changes that share one transaction. Those that were submitted together always do. */
+  readonly transactionChangesMax: number
 }
 
 export const defaultGroupCommitLimits: GroupCommitLimits = {
-  queueRowsMax: 10_000,
-  bulkQueueRowsMax: 10_000,
+  queueChangesMax: 10_000,
   queueTextCharsMax: 8 * 1024 * 1024,
-  transactionRowsMax: 1_000,
+  transactionChangesMax: 1_000,
 }
 
 export interface GroupCommitOptions<Item = Change, Outcome = number> {
   /**
-   * Makes the changes of a batch in order in one transaction, which other batches may share. Resolves to the affected
+   * Makes the changes of a group in order in one transaction, which other groups may share. Resolves to the affected
    * rows of each once they are durable. If it rejects, all of them are stored, or none. Calls take effect in order.
    */
-  readonly runTransaction: (batch: readonly Item[]) => Promise<readonly Outcome[]>
-  /** Batches under way, without an outcome. Beyond it, changes that arrive wait, and share the next one. */
-  readonly batchesMax: number
+  readonly runTransaction: (group: readonly Item[]) => Promise<readonly Outcome[]>
+  /** Groups under way, without an outcome. Beyond it, changes that arrive wait, and share the next one. */
+  readonly groupsMax: number
   readonly limits: GroupCommitLimits
 }
 
 /** PostgreSQL's reads share transactions too. Their outcomes are rows. */
 export interface GroupCommit<Item = Change, Outcome = number> {
-  /** Resolves to the affected rows once the change is durable. Rejects with `store-busy`, `store-unavailable`. */
-  submit(change: Item): Promise<Outcome>
-  /** Like `submit`, for changes in one transaction, in order. Costs much less than a call for each. */
-  submitAll(changes: readonly Item[]): Promise<readonly Outcome[]>
+  /**
+   * Makes changes in one transaction, in order, and resolves to the affected rows of each once they are durable. Rejects
+   * with `store-busy`, `store-unavailable`.
+   */
+  submit(changes: readonly Item[]): Promise<readonly Outcome[]>
   /** Returns the number of pending changes. */
   pending(): number
   /** Refuses further changes, and resolves once all others have an outcome. */
@@ -51,30 +49,27 @@ export interface GroupCommit<Item = Change, Outcome = number> {
 
 interface Submitted<Item, Outcome> {
   readonly changes: readonly Item[]
-  readonly text: number
-  readonly kind: 'single' | 'bulk'
-  /** @param from the index of the first of these changes */
-  readonly resolve: (outcomes: readonly Outcome[], from: number) => void
+  readonly textChars: number
+  readonly resolve: (outcomes: readonly Outcome[]) => void
   readonly reject: (error: unknown) => void
 }
 
 /**
- * Turns of the event loop between the end of a batch and the next one, for which changes wait on PostgreSQL. Clients
+ * Turns of the event loop between the end of a group and the next one, for which changes wait on PostgreSQL. Clients
  * with an answer send their next change in that time, and share it.
  */
-const turnsAfterBatch = 2
+const turnsAfterGroup = 2
 
-/** Makes changes that arrive together, or while `batchesMax` batches are under way, share a transaction. */
+/** Makes changes that arrive together, or while `groupsMax` groups are under way, share a transaction. */
 export function createGroupCommit<Item extends readonly unknown[] = Change, Outcome = number>({
   runTransaction,
-  batchesMax,
+  groupsMax,
   limits,
 }: GroupCommitOptions<Item, Outcome>): GroupCommit<Item, Outcome> {
   const queue: Submitted<Item, Outcome>[] = []
   const underWay = new Set<Promise<void>>()
-  const rowsMax = { single: limits.queueRowsMax, bulk: limits.bulkQueueRowsMax }
-  const pending = { single: 0, bulk: 0 }
-  let pendingText = 0
+  let pendingChanges = 0
+  let pendingTextChars = 0
   let isScheduled = false
   let isClosed = false
 
@@ -86,32 +81,32 @@ export function createGroupCommit<Item extends readonly unknown[] = Change, Outc
 
   const runQueue = () => {
     isScheduled = false
-    while (queue.length > 0 && underWay.size < batchesMax) {
-      const running = runBatch(takeBatch()).finally(() => {
+    while (queue.length > 0 && underWay.size < groupsMax) {
+      const running = runGroup(takeGroup()).finally(() => {
         underWay.delete(running)
         if (isClosed) runQueue()
-        else if (queue.length > 0) schedule(turnsAfterBatch)
+        else if (queue.length > 0) schedule(turnsAfterGroup)
       })
       underWay.add(running)
     }
   }
 
-  const takeBatch = () => {
-    let rows = 0
+  const takeGroup = () => {
+    let count = 0
     const end = queue.findIndex(({ changes }, index) => {
-      rows += changes.length
-      return index > 0 && rows > limits.transactionRowsMax
+      count += changes.length
+      return index > 0 && count > limits.transactionChangesMax
     })
     return queue.splice(0, end === -1 ? queue.length : end)
   }
 
-  const runBatch = async (batch: readonly Submitted<Item, Outcome>[]) => {
-    const [outcome] = await Promise.allSettled([runTransaction(batch.flatMap(({ changes }) => changes))])
+  const runGroup = async (group: readonly Submitted<Item, Outcome>[]) => {
+    const [outcome] = await Promise.allSettled([runTransaction(group.flatMap(({ changes }) => changes))])
     let from = 0
-    for (const { changes, text, kind, resolve, reject } of batch) {
-      pending[kind] -= changes.length
-      pendingText -= text
-      if (outcome.status === 'fulfilled') resolve(outcome.value, from)
+    for (const { changes, textChars, resolve, reject } of group) {
+      pendingChanges -= changes.length
+      pendingTextChars -= textChars
+      if (outcome.status === 'fulfilled') resolve(outcome.value.slice(from, from + changes.length))
       else reject(outcome.reason)
       from += changes.length
     }
@@ -119,35 +114,22 @@ export function createGroupCommit<Item extends readonly unknown[] = Change, Outc
 
   const push = (submitted: Submitted<Item, Outcome>) => {
     if (isClosed) throw new DomainError('store-unavailable', 'the store is closed')
-    const { kind, text } = submitted
-    const rows = submitted.changes.length
+    const { changes, textChars } = submitted
     const isTooMuch =
-      (pending[kind] > 0 && pending[kind] + rows > rowsMax[kind]) ||
-      (pendingText > 0 && pendingText + text > limits.queueTextCharsMax)
+      (pendingChanges > 0 && pendingChanges + changes.length > limits.queueChangesMax) ||
+      (pendingTextChars > 0 && pendingTextChars + textChars > limits.queueTextCharsMax)
     if (isTooMuch) throw new DomainError('store-busy', 'too many changes are pending')
-    pending[kind] += rows
-    pendingText += text
+    pendingChanges += changes.length
+    pendingTextChars += textChars
     queue.push(submitted)
     // Requests of the same turn share a transaction too.
     schedule(1)
   }
-  const enqueue = <Result>(
-    kind: 'single' | 'bulk',
-    changes: readonly Item[],
-    resultOf: (outcomes: readonly Outcome[], from: number) => Result,
-  ) =>
-    new Promise<Result>((resolve, reject) => {
-      const text = textLength(changes)
-      push({ kind, changes, text, reject, resolve: (...outcome) => resolve(resultOf(...outcome)) })
-    })
 
   return {
-    submit: change => enqueue('single', [change], (outcomes, from) => outcomes[from] as Outcome),
-    submitAll: changes =>
-      changes.length === 0
-        ? Promise.resolve([])
-        : enqueue('bulk', changes, (outcomes, from) => outcomes.slice(from, from + changes.length)),
-    pending: () => pending.single + pending.bulk,
+    submit: changes =>
+      new Promise((resolve, reject) => push({ changes, textChars: textCharsOf(changes), resolve, reject })),
+    pending: () => pendingChanges,
     async drain() {
       isClosed = true
       runQueue()
@@ -161,7 +143,7 @@ function afterTurns(turns: number, act: () => void): void {
   setImmediate(() => (turns > 1 ? afterTurns(turns - 1, act) : act()))
 }
 
-function textLength(changes: readonly (readonly unknown[])[]): number {
+function textCharsOf(changes: readonly (readonly unknown[])[]): number {
   let length = 0
   for (const change of changes) for (const part of change) if (typeof part === 'string') length += part.length
   return length

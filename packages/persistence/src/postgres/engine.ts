@@ -12,7 +12,7 @@ import { statements } from './statements.ts'
 import { noChanges, runTransaction } from './transaction.ts'
 
 /** Reads are spread over the connections. */
-const readLimits = { ...defaultGroupCommitLimits, transactionRowsMax: 16 }
+const readLimits = { ...defaultGroupCommitLimits, transactionChangesMax: 16 }
 
 /** @param bulk for the snapshot and the inspection */
 export function createPostgresEngine(bulk: ServerOptions): Engine {
@@ -46,30 +46,33 @@ export function attachPostgres(
   const reading = createPool(server, readConnectionsMax)
   // Reads of one turn share a round trip. One query a packet would cost 2.5 times the processor time.
   const reads = createGroupCommit<Read, readonly object[]>({
-    async runTransaction(batch) {
-      const queries = batch.map(([name, ...values]) => ({ name, text: statements.read[name].sql, values }))
+    async runTransaction(group) {
+      const queries = group.map(([name, ...values]) => ({ name, text: statements.read[name].sql, values }))
       return (await retrying(timeoutMs, () => reading.run(queries))).map(({ rows }) => rows)
     },
-    batchesMax: readConnectionsMax,
+    groupsMax: readConnectionsMax,
     limits: readLimits,
   })
+  const ask = async <Row extends object>(read: Read) => {
+    const [rows] = await reads.submit([read])
+    return rows as readonly Row[]
+  }
 
   return createStorage(
     {
       statements,
       timeoutMs,
-      async runTransaction(batch) {
+      async runTransaction(group) {
         const begun = performance.now()
-        const affectedRows = await retrying(timeoutMs, () => runTransaction(changing, batch))
-        onCommit({ changes: batch.length, ms: performance.now() - begun })
+        const affectedRows = await retrying(timeoutMs, () => runTransaction(changing, group))
+        onCommit({ changes: group.length, ms: performance.now() - begun })
         return affectedRows
       },
-      batchesMax: 1,
-      read: (name, values) => reads.submit([name, ...values]),
-      readPage: (name, values, textBytesMax) =>
-        reads.submit([name, ...values, textBytesMax]) as Promise<readonly PlantRow[]>,
+      groupsMax: 1,
+      read: (name, values) => ask([name, ...values]),
+      readPage: (name, values, textBytesMax) => ask<PlantRow>([name, ...values, textBytesMax]),
       async check() {
-        await Promise.all([reads.submit(['plant', 0n]), changing.run(noChanges)])
+        await Promise.all([ask(['plant', 0n]), changing.run(noChanges)])
       },
       async close() {
         await reads.drain()

@@ -7,21 +7,21 @@ import type { ConnectionPool } from './connection.ts'
 import { statements } from './statements.ts'
 
 /**
- * Makes the changes of a batch in one transaction and one round trip, and resolves to the affected rows of each. Rejects
+ * Makes the changes of a group in one transaction and one round trip, and resolves to the affected rows of each. Rejects
  * like {@link ConnectionPool.run}.
  */
 export async function runTransaction(
   pool: ConnectionPool,
-  batch: readonly Change[],
+  group: readonly Change[],
 ): Promise<readonly number[]> {
-  const steps = stepsOf(batch)
-  const results = await pool.run(steps.map(step => queryOf(step.map(index => batch[index] as Change))))
-  const affectedRows = new Array<number>(batch.length)
+  const steps = stepsOf(group)
+  const results = await pool.run(steps.map(step => queryOf(step.map(index => group[index] as Change))))
+  const affectedRows = new Array<number>(group.length)
   for (const [number, step] of steps.entries()) {
     const { rows, rowCount } = results[number] as pg.QueryResult<{ id: unknown }>
     const inserted = new Set(rows.map(({ id }) => id))
     for (const index of step) {
-      const [name, id] = batch[index] as Change
+      const [name, id] = group[index] as Change
       affectedRows[index] = name === 'insertPlant' ? Number(inserted.delete(id)) : (rowCount ?? 0)
     }
   }
@@ -41,11 +41,11 @@ function insertOf(inserts: readonly Change[]): pg.QueryConfig {
 }
 
 /**
- * Returns the changes of each statement, as positions in the batch. New plants share one. The others follow in order of
+ * Returns the changes of each statement, as positions in the group. New plants share one. The others follow in order of
  * id, so that processes lock rows in the same order and cannot deadlock. Changes of one plant stay in order. So do all
  * before and after a change of something else.
  */
-export function stepsOf(batch: readonly Change[]): readonly (readonly number[])[] {
+export function stepsOf(group: readonly Change[]): readonly (readonly number[])[] {
   const steps: number[][] = []
   let inserts: Positioned[] = []
   let others: Positioned[] = []
@@ -57,7 +57,7 @@ export function stepsOf(batch: readonly Change[]): readonly (readonly number[])[
     others = []
     changed.clear()
   }
-  for (const [index, change] of batch.entries()) {
+  for (const [index, change] of group.entries()) {
     const [name] = change
     const place = idPlaces.get(name)
     if (place === undefined) {

@@ -41,17 +41,17 @@ export function openWriterConnection(file: string, timeout: number): Database.Da
   })
 }
 
-/** Takes the log into the file for good, unless another connection is open: a reader then needs to write nothing. */
+/** Merges the WAL into the file for good, unless another connection is open: a reader then needs to write nothing. */
 export function mergeWal(connection: Database.Database): void {
   try {
     connection.pragma('journal_mode = delete')
   } catch {
-    // The store keeps its log.
+    // The store keeps its WAL.
   }
 }
 
 /**
- * Opens a store that may be damaged, takes its log into the file, and keeps other processes out until it is closed.
+ * Opens a store that may be damaged, merges its WAL into the file, and keeps other processes out until it is closed.
  *
  * @throws StoreInUseError if another process has it open
  */
@@ -62,7 +62,7 @@ export function openAlone(file: string): Database.Database {
     connection.pragma('writable_schema = on')
     connection.pragma('locking_mode = exclusive')
     try {
-      // Every connection with a log holds a shared lock, so only a single one gets the exclusive lock.
+      // Every connection with a WAL holds a shared lock, so only a single one gets the exclusive lock.
       connection.pragma('wal_checkpoint(truncate)')
       connection.exec('begin exclusive')
     } catch (cause) {
@@ -89,13 +89,13 @@ export function isUnreadable(error: unknown): boolean {
 }
 
 /**
- * With ids in any order a longer log holds the same page many times, and a checkpoint copies it once. 8,000 pages are
- * 32 MiB, which are read in a moment after a crash. While bulk changes fill the log beside single changes, these wait
+ * With ids in any order a longer WAL holds the same page many times, and a checkpoint copies it once. 8,000 pages are
+ * 32 MiB, which are read in a moment after a crash. While bulk changes fill the WAL beside single changes, these wait
  * for shorter checkpoints.
  */
-export const checkpointPages = { alone: 8_000, shared: 1_000 }
+export const checkpointPages = { alone: 8_000, mixed: 1_000 }
 
-/** @param pages of the log. The commit that reaches them copies them to the database, and all changes wait for that. */
+/** @param pages of the WAL. The commit that reaches them copies them to the database, and all changes wait for that. */
 export function checkpointAfter(connection: Database.Database, pages: number): void {
   connection.pragma(`wal_autocheckpoint = ${pages}`)
 }

@@ -30,10 +30,10 @@ async function openSqlite(
 ): Promise<ShareableStorage> {
   const versionBefore = await migrateSqlite(file, lockTimeoutMs)
   await using opening = new AsyncDisposableStack()
-  // Closed last: only a connection that may write checkpoints the log and removes it.
-  const { transactionRowsMax } = limits
+  // Closed last: only a connection that may write checkpoints the WAL and removes it.
+  const { transactionChangesMax } = limits
   const writer = opening.use(
-    await startWriter({ file, lockTimeoutMs, transactionRowsMax, statements: statements.change }),
+    await startWriter({ file, lockTimeoutMs, transactionChangesMax, statements: statements.change }),
   )
   const share = (): SharedSqlite => ({
     kind: 'file',
@@ -60,7 +60,7 @@ export function attachSqlite(
       statements,
       runTransaction: single.send,
       runBulk: bulk.send,
-      batchesMax: Number.POSITIVE_INFINITY,
+      groupsMax: Number.POSITIVE_INFINITY,
       read: (name, values) => reading(() => prepared[name].all(values)),
       readPage: (name, values, textBytesMax) =>
         reading(() => {

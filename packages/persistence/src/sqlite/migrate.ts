@@ -46,7 +46,7 @@ async function migrateOnce(file: string, timeout: number): Promise<number | unde
   }
 }
 
-/** Only for the server's user, as a store contains hashes of tokens. The log gets the same mode. */
+/** Only for the server's user, as a store contains hashes of tokens. The WAL gets the same mode. */
 export const privateMode = 0o600
 
 /** Closes a store of an earlier version, or one restored from it, to everybody but its owner and group. */

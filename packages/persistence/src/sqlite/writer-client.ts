@@ -49,21 +49,21 @@ export interface WriterClient {
    * Resolves to the affected rows once the changes are durable. If it rejects, all of them are stored, or none. Calls
    * take effect in their order.
    */
-  send(batch: readonly Change[]): Promise<readonly number[]>
+  send(group: readonly Change[]): Promise<readonly number[]>
   /** Returns why nothing can be written, or `undefined`. */
   outage(): string | undefined
   close(): void
 }
 
 export function connectToWriter(
-  port: MessagePort,
+  writer: MessagePort,
   onCommit: (commit: Commit) => void = () => {},
 ): WriterClient {
   let outage: string | undefined
   const underWay: PromiseWithResolvers<readonly number[]>[] = []
 
-  // One answer for each batch, in their order.
-  port.on('message', (answer: WriterAnswer) => {
+  // One answer for each group, in their order.
+  writer.on('message', (answer: WriterAnswer) => {
     if ('outage' in answer) {
       outage = answer.outage
       return
@@ -75,15 +75,15 @@ export function connectToWriter(
   })
 
   return {
-    send(batch) {
+    send(group) {
       if (outage !== undefined) return Promise.reject(couldNotWrite(outage))
       const outcome = Promise.withResolvers<readonly number[]>()
       underWay.push(outcome)
-      port.postMessage(batch)
+      writer.postMessage(group)
       return outcome.promise
     },
     outage: () => outage,
-    close: () => port.close(),
+    close: () => writer.close(),
   }
 }
 
