@@ -1,10 +1,10 @@
 export { answerFailure } from './answer/answer.ts'
+export { type Failure, failures, toFailure } from './answer/failures.ts'
+export { createThrottle, type Throttle } from './auth/wrong-tokens.ts'
+export { tokenName } from './context.ts'
 export {
   describeInterface,
   type InterfaceDescription,
   plantSchemas as schemas,
-} from './answer/description.ts'
-export { type Failure, failures, toFailure } from './answer/failures.ts'
-export { createThrottle, type Throttle } from './auth/wrong-tokens.ts'
-export { tokenName } from './context.ts'
+} from './interface/description.ts'
 export { type PlantRoutesOptions, plantRoutes } from './plugin.ts'

@@ -1,15 +1,16 @@
+import { METHODS } from 'node:http'
 import proxyAddr from '@fastify/proxy-addr'
 import type { Gate } from '@plant-store/access'
 import type { PlantStore } from '@plant-store/domain'
 import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from 'fastify'
 import { answerBySchemas, answerFailure } from './answer/answer.ts'
-import { describeRoutes } from './answer/description.ts'
 import { createAuthentication } from './auth/authenticate.ts'
 import { createThrottle } from './auth/wrong-tokens.ts'
 import { allowOrigins, answerPreflights } from './connection/cors.ts'
 import { createNodeServer } from './connection/node-server.ts'
 import { announceStop } from './connection/stop.ts'
 import type { AnsweredRequest } from './context.ts'
+import { describeRoutes } from './interface/description.ts'
 import { defaultServerLimits, type ServerLimits } from './limits.ts'
 import { plantRoutes } from './plugin.ts'
 import { checkHeaders, checkRequests } from './request/checks.ts'
@@ -20,7 +21,6 @@ import {
   type RequestTracer,
   requestId,
 } from './request/log.ts'
-import { knowAllMethods } from './routes/other-methods.ts'
 import { serviceRoutes } from './routes/service.ts'
 
 export { stopListening, stopServer } from './connection/stop.ts'
@@ -87,7 +87,8 @@ export function createServer(options: ServerOptions): FastifyInstance {
     isDraining = true
     await announceStop(app.server)
   })
-  knowAllMethods(app)
+  // So that a path answers 405 to every method that Node parses.
+  for (const method of METHODS) if (!app.supportedMethods.includes(method)) app.addHttpMethod(method)
   answerBySchemas(app)
   logRequests(app, logRequest, options.traceRequest)
   if (corsOrigins.length > 0) answerPreflights(app)

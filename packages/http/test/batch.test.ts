@@ -6,7 +6,7 @@ import { type AddOptions, DomainError, type Plant, parsePlant, plantIdMin } from
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
 import { stopServer } from '@plant-store/http/server'
 import { expect, test } from 'vitest'
-import { readChunks } from '../src/routes/batch-chunks.ts'
+import { readChunks } from '../src/routes/batch.ts'
 import { type MemoryServiceOptions, startMemoryService } from './memory-service.ts'
 
 /** What a batch meets that no single request does: long lives, slow or broken senders, and others beside it. */

@@ -9,7 +9,9 @@ afterEach(() => void vi.useRealTimers())
 /** Reads a body that is written piece by piece. */
 function begin(limits: Partial<LineLimits> = {}) {
   const body = new PassThrough()
-  const lines = readLines(receiveBody(body, body), { lineBytesMax: 5, lineTimeoutMs: 1_000, ...limits })
+  const { signal: ending } = new AbortController()
+  const all = { lineBytesMax: 5, lineTimeoutMs: 1_000, ending, ...limits }
+  const lines = readLines(receiveBody(body, body), all)
   const next = async () => {
     const { value } = await lines.next()
     return value && [...value].map(String)

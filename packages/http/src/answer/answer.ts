@@ -2,9 +2,9 @@ import { Readable } from 'node:stream'
 import fastJsonStringify from 'fast-json-stringify'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { errorNumber, lineCounts, requestIdField } from '../context.ts'
+import { FailureBody } from '../interface/schemas.ts'
 import { type Budget, countedBytesMin } from './budget.ts'
 import { toFailure } from './failures.ts'
-import { FailureBody } from './schemas.ts'
 
 /** Makes routes of this context write answers with their schemas, without validating, and failures as Error. */
 export function answerBySchemas(app: FastifyInstance): void {

@@ -2,7 +2,13 @@ import { isIPv6 } from 'node:net'
 import type { Readable } from 'node:stream'
 import { isAccessError, type Scope } from '@plant-store/access'
 import { safeParse } from 'fast-content-type-parse'
-import type { FastifyContextConfig, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type {
+  FastifyContextConfig,
+  FastifyInstance,
+  FastifyReply,
+  FastifyRequest,
+  RouteOptions,
+} from 'fastify'
 import type { Budget } from '../answer/budget.ts'
 import { RequestError } from '../answer/failures.ts'
 import type { Authenticate } from '../auth/authenticate.ts'
@@ -159,6 +165,26 @@ function sendContinue(request: FastifyRequest, { raw }: FastifyReply): void {
 
 function checkPath({ is404 }: FastifyRequest): void {
   if (is404) throw new RequestError('no-such-path', 'there is nothing at this path')
+}
+
+/** Hidden from the host's @fastify/swagger: OpenAPI has no place for most of these methods. */
+const hidden: object = { hide: true }
+
+/** Answers 405 to the other methods of a path. */
+export function failOtherMethods(
+  app: FastifyInstance,
+  allowed: readonly string[],
+  { url, config }: Pick<RouteOptions, 'url' | 'config'>,
+): void {
+  app.route({
+    method: app.supportedMethods.filter(method => !allowed.includes(method)),
+    url,
+    schema: hidden,
+    config: { ...config, allowedMethods: allowed.join(', ') },
+    handler: () => {
+      throw new Error('`checkMethod` must answer')
+    },
+  })
 }
 
 function checkMethod(_request: FastifyRequest, { allowedMethods: allow }: FastifyContextConfig): void {

@@ -6,7 +6,7 @@ export interface LineLimits {
   /** For each line to arrive. Time in which the caller does not read is not counted. */
   readonly lineTimeoutMs: number
   /** Ends reading. */
-  readonly ending?: AbortSignal | undefined
+  readonly ending: AbortSignal
 }
 
 /** What arrives while the caller is busy with the lines before. */
@@ -29,8 +29,8 @@ export async function* readLines(
   const stop = () => body.fail(new RequestError('draining', 'the server is shutting down'))
   body.isTimed = true
   let timer = setTimeout(late, lineTimeoutMs)
-  ending?.addEventListener('abort', stop)
-  if (ending?.aborted) stop()
+  ending.addEventListener('abort', stop)
+  if (ending.aborted) stop()
   try {
     for (;;) {
       const { promise: change, resolve: changed } = Promise.withResolvers<void>()
@@ -48,7 +48,7 @@ export async function* readLines(
     }
   } finally {
     clearTimeout(timer)
-    ending?.removeEventListener('abort', stop)
+    ending.removeEventListener('abort', stop)
   }
 }
 

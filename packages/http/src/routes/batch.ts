@@ -1,24 +1,26 @@
 import type { Readable } from 'node:stream'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import type { CreateOutcome, PlantStore } from '@plant-store/domain'
+import { type CreateOutcome, idTaken, type Plant, type PlantStore, parsePlant } from '@plant-store/domain'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { Type } from 'typebox'
 import { answer } from '../answer/answer.ts'
-import { about, aroundBody, aroundRequest, failing, operation } from '../answer/description.ts'
-import * as wire from '../answer/schemas.ts'
+import { toFailure } from '../answer/failures.ts'
 import type { Authenticate } from '../auth/authenticate.ts'
 import { lineCounts } from '../context.ts'
+import { linesMediaType, operations } from '../interface/operations.ts'
 import { faultsMax, type ServerLimits } from '../limits.ts'
-import { bodyOf } from '../request/body.ts'
-import { readLines } from '../request/lines.ts'
+import { bodyOf, readJson } from '../request/body.ts'
+import { failOtherMethods } from '../request/checks.ts'
+import { isEmptyLine, readLines } from '../request/lines.ts'
 import { readAnnounce } from '../request/query.ts'
-import { type Chunk, faultsOf, type LineFault, readChunks } from './batch-chunks.ts'
-import { failOtherMethods } from './other-methods.ts'
 
-const mediaType = 'application/x-ndjson'
-
+/** The bytes of plants created together. Others wait a few milliseconds for them: in this thread, and at the store. */
+const chunkSizeMax = 32 * 1024
+/** The cost of a plant besides the bytes of its line. */
+const plantSize = 192
 /** The bytes of chunks in progress, of all batches of this server: enough for many in one transaction. */
 const underWaySizeMax = 1536 * 1024
+/** For the message of a fault, which may quote the line. */
+const messageLengthMax = 300
 
 interface BatchRouteNeeds {
   readonly store: PlantStore
@@ -28,48 +30,15 @@ interface BatchRouteNeeds {
 }
 
 /** Adds POST /plants/batch: any number of plants in one request, in constant memory. */
-export function addBatchRoute(app: FastifyInstance, needs: BatchRouteNeeds): void {
+export function addBatchRoute(app: FastifyInstance, { store, authenticate, limits }: BatchRouteNeeds): void {
   const ending = new AbortController()
   app.addHook('preClose', done => {
-    setTimeout(() => ending.abort(), needs.limits.batchRequestDrainMs).unref()
+    setTimeout(() => ending.abort(), limits.batchRequestDrainMs).unref()
     done()
   })
-  const createLines = createLinesWith(needs, ending.signal)
-  app.addContentTypeParser(mediaType, (_request, body, parsed) => parsed(null, body))
-  app.post<{ Body?: Readable }>(
-    '/plants/batch',
-    {
-      config: { streamedMediaType: mediaType },
-      schema: operation({
-        operationId: 'createPlants',
-        tags: ['plants'],
-        summary: 'Add many plants',
-        description:
-          'Creates the plant of each line, or lists why not. Counted plants are on disk. Sending the same lines again changes nothing, also after a request that failed as a whole.',
-        querystring: Type.Object({
-          announce: Type.Optional(
-            Type.Boolean({ description: 'Whether the plants are announced to webhooks', default: true }),
-          ),
-        }),
-        body: {
-          description: 'One NewPlant a line, any number of lines. Empty lines are ignored',
-          content: { [mediaType]: { schema: wire.PlantLines } },
-        },
-        response: {
-          200: about('The outcome of the lines', wire.CreatedPlants),
-          ...failing(...aroundRequest, ...aroundBody),
-        },
-      }),
-    },
-    async (request, reply) => answer(reply, await createLines(request)),
-  )
-  failOtherMethods(app, '/plants/batch', ['POST'])
-}
-
-function createLinesWith({ store, authenticate, limits }: BatchRouteNeeds, ending: AbortSignal) {
   const underWay = createSemaphore(underWaySizeMax)
 
-  return async (request: FastifyRequest<{ Body?: Readable }>) => {
+  const createLines = async (request: FastifyRequest<{ Body?: Readable }>) => {
     const announce = readAnnounce(request.raw.url as string)
     const counts = { created: 0, existing: 0, refused: 0 }
     const faults: LineFault[] = []
@@ -92,7 +61,7 @@ function createLinesWith({ store, authenticate, limits }: BatchRouteNeeds, endin
     const lines = {
       lineBytesMax: request.routeOptions.bodyLimit,
       lineTimeoutMs: limits.requestTimeoutMs,
-      ending,
+      ending: ending.signal,
     }
     const pieces = body === undefined ? [] : readLines(body, lines)
     let counted = Promise.resolve()
@@ -119,6 +88,76 @@ function createLinesWith({ store, authenticate, limits }: BatchRouteNeeds, endin
     await counted
     return { ...counts, faults }
   }
+
+  app.addContentTypeParser(linesMediaType, (_request, body, parsed) => parsed(null, body))
+  app.post<{ Body?: Readable }>(
+    '/plants/batch',
+    { config: { streamedMediaType: linesMediaType }, schema: operations.createPlants },
+    async (request, reply) => answer(reply, await createLines(request)),
+  )
+  failOtherMethods(app, ['POST'], { url: '/plants/batch' })
+}
+
+interface Chunk {
+  readonly plants: Plant[]
+  /** The line of each plant. */
+  readonly lines: number[]
+  readonly faults: LineFault[]
+  size: number
+}
+
+interface LineFault {
+  /** From 1. */
+  readonly line: number
+  readonly error: number
+  readonly message: string
+}
+
+/** Yields the plants and faults of the lines, each judged as the body of POST /plants. */
+export async function* readChunks(
+  pieces: AsyncIterable<Iterable<Buffer>> | readonly Iterable<Buffer>[],
+): AsyncGenerator<Chunk, void, void> {
+  const begin = (): Chunk => ({ plants: [], lines: [], faults: [], size: 0 })
+  let chunk = begin()
+  let line = 0
+  for await (const piece of pieces) {
+    for (const bytes of piece) {
+      line++
+      chunk.size += bytes.length + plantSize
+      if (!isEmptyLine(bytes)) readPlant(bytes, line, chunk)
+      if (chunk.size < chunkSizeMax) continue
+      yield chunk
+      chunk = begin()
+    }
+  }
+  yield chunk
+}
+
+function readPlant(bytes: Buffer, line: number, { plants, lines, faults }: Chunk): void {
+  try {
+    plants.push(parsePlant(readJson(bytes, 'line')))
+    lines.push(line)
+  } catch (error) {
+    faults.push(faultOf(line, error))
+  }
+}
+
+/** Returns the faults of a chunk in order of line, given the outcomes of its plants. */
+function faultsOf(
+  { plants, lines, faults }: Chunk,
+  outcomes: readonly CreateOutcome[],
+): readonly LineFault[] {
+  const taken = outcomes.flatMap((outcome, index) =>
+    outcome === 'id-taken' ? [faultOf(lines[index] as number, idTaken((plants[index] as Plant).id))] : [],
+  )
+  return [...faults, ...taken].sort((a, b) => a.line - b.line)
+}
+
+function faultOf(line: number, error: unknown): LineFault {
+  const { body, isDefect } = toFailure(error)
+  if (isDefect) throw error
+  // A copy: a slice would keep the whole message in memory.
+  return { line, error: body.error, message: Buffer.from(body.message.slice(0, messageLengthMax)).toString() }
 }
 
 /** Admits in order of arrival what fits, or is alone. */

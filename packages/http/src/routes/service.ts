@@ -1,11 +1,9 @@
 import { readFileSync } from 'node:fs'
 import type { FastifyPluginCallback } from 'fastify'
-import { Type } from 'typebox'
 import { answer, answerText } from '../answer/answer.ts'
-import { about, aroundRequest, failing, operation } from '../answer/description.ts'
 import { RequestError } from '../answer/failures.ts'
-import { Status } from '../answer/schemas.ts'
-import { failOtherMethods } from './other-methods.ts'
+import { metricsMediaType, operations } from '../interface/operations.ts'
+import { failOtherMethods } from '../request/checks.ts'
 
 interface ServiceRoutesOptions {
   /** Rejects while the store cannot serve. */
@@ -22,15 +20,15 @@ interface ServiceRoutesOptions {
 /** Adds the service's own pages. Only the metrics need a token. */
 export const serviceRoutes: FastifyPluginCallback<ServiceRoutesOptions> = (app, options, done) => {
   const { check, isDraining, description, metrics, docsFolder } = options
-  app.get('/healthz', openPage('health', 'Liveness: the process responds', Status), (_request, reply) =>
+  app.get('/healthz', { ...open, schema: operations.health }, (_request, reply) =>
     answer(reply, { status: 'ok' }),
   )
-  app.get('/readyz', openPage('readiness', 'Readiness: the service can serve', Status), async (_, reply) => {
+  app.get('/readyz', { ...open, schema: operations.readiness }, async (_request, reply) => {
     if (isDraining()) throw new RequestError('draining', 'the server is shutting down')
     await check()
     return answer(reply, { status: 'ready' })
   })
-  app.get('/openapi.json', openPage('describe', 'This description', { type: 'object' }), (_request, reply) =>
+  app.get('/openapi.json', { ...open, schema: operations.describe }, (_request, reply) =>
     answerText(reply, description()),
   )
   for (const [url, [file, mediaType]] of Object.entries(docsFiles)) {
@@ -47,52 +45,17 @@ export const serviceRoutes: FastifyPluginCallback<ServiceRoutesOptions> = (app, 
     return reply.redirect(path.endsWith('/') ? 'docs' : `${path.slice(path.lastIndexOf('/') + 1)}/docs`)
   })
   app.get('/docs/', open, (_request, reply) => reply.redirect('../docs'))
-  app.get(
-    '/metrics',
-    {
-      config: { tokenScope: 'metrics:read' },
-      schema: operation({
-        operationId: 'metrics',
-        tags: ['service'],
-        summary: 'Metrics',
-        description: 'Needs a token with the scope `metrics:read`.',
-        response: {
-          200: {
-            description: 'Metrics in the Prometheus text format',
-            content: { [metricsMediaType]: { schema: Type.String(), example: 'plant_store_ready 1\n' } },
-          },
-          ...failing(...aroundRequest),
-        },
-      }),
-    },
-    async (_request, reply) => reply.header('content-type', metricsMediaType).send(await metrics()),
+  const metricsPage = { config: { tokenScope: 'metrics:read' }, schema: operations.metrics } as const
+  app.get('/metrics', metricsPage, async (_request, reply) =>
+    reply.header('content-type', metricsMediaType).send(await metrics()),
   )
 
-  for (const url of [
-    '/',
-    '/docs/',
-    '/healthz',
-    '/readyz',
-    '/openapi.json',
-    ...Object.keys(docsFiles),
-    '/metrics',
-  ])
-    failOtherMethods(app, url, ['GET', 'HEAD'], open)
+  const pages = ['/healthz', '/readyz', '/openapi.json', ...Object.keys(docsFiles), '/', '/docs/', '/metrics']
+  for (const url of pages) failOtherMethods(app, ['GET', 'HEAD'], { ...open, url })
   done()
 }
 
 const open = { config: { tokenScope: null } } as const
-
-const openPage = (operationId: string, summary: string, schema: object) => ({
-  ...open,
-  schema: operation({
-    operationId,
-    tags: ['service'],
-    summary,
-    security: [],
-    response: { 200: about(summary, schema), ...failing(400, 408, 417, 431, 500, 503) },
-  }),
-})
 
 /** The files of the reference page. */
 const docsFiles = {
@@ -111,5 +74,3 @@ const docsHeaders = {
   'referrer-policy': 'no-referrer',
   'cache-control': 'no-cache',
 }
-
-const metricsMediaType = 'text/plain; version=0.0.4; charset=utf-8'

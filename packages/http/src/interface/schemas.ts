@@ -1,4 +1,5 @@
 import type { Plant as DomainPlant } from '@plant-store/domain'
+import { writeJsonRecord } from '@plant-store/json'
 import { type TSchema, Type } from 'typebox'
 import { faultsMax } from '../limits.ts'
 
@@ -40,3 +41,22 @@ export const CreatedPlants = named(
     }),
   }),
 )
+
+const plant = { name: 'Monstera deliciosa', tag: 'climber' }
+const newPlant = { id: 42n, ...plant }
+
+/** Examples for the interface description, by the title of the schema. */
+export const examples: Readonly<Record<string, unknown>> = {
+  Plant: plant,
+  NewPlant: newPlant,
+  StoredPlant: newPlant,
+  PlantId: newPlant.id,
+  PlantLines: `${writeJsonRecord(newPlant)}\n${writeJsonRecord({ id: 43n, name: 'Ginkgo biloba' })}\n`,
+  CreatedPlants: {
+    created: 1,
+    existing: 0,
+    refused: 1,
+    faults: [{ line: 2, error: 40003, message: 'id 43 is already taken' }],
+  },
+  Status: { status: 'ok' },
+}
