@@ -1,5 +1,4 @@
-import { type AccessToken, hashToken, type Scope, type TokenHash } from './token.ts'
-import type { TokenRepository } from './token-repository.ts'
+import { type AccessToken, hashToken, type Scope, type TokenHash, type TokenRepository } from './token.ts'
 
 /** `access-unavailable` is temporary: the same request may be admitted later. */
 export type AccessErrorCode = 'no-token' | 'invalid-token' | 'insufficient-scope' | 'access-unavailable'

@@ -17,5 +17,5 @@ export {
   type Scope,
   scopes,
   type TokenHash,
+  type TokenRepository,
 } from './token.ts'
-export type { TokenRepository } from './token-repository.ts'

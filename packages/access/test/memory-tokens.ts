@@ -1,10 +1,7 @@
 import type { AccessToken, TokenHash, TokenRepository } from '@plant-store/access'
 
 /** Returns tokens in memory, as a gate and its tests use them. */
-export function createMemoryTokens(): Pick<
-  TokenRepository,
-  'find' | 'insert' | 'list' | 'markUsed' | 'remove'
-> {
+export function createMemoryTokens(): TokenRepository {
   const tokens = new Map<TokenHash, AccessToken>()
   return {
     find: async hash => tokens.get(hash),

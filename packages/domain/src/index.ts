@@ -11,16 +11,14 @@ export {
   plantMembers,
   textBytes,
 } from './plant.ts'
-export type { AddOptions, PlantPageQuery, PlantRepository } from './plant-repository.ts'
+export { type PlantPageQuery, pageLimitDefault, pageLimitMax, parsePlantPageQuery } from './plant-query.ts'
+export type { AddOptions, PlantRepository } from './plant-repository.ts'
 export {
   type CreateOutcome,
   createPlantStore,
   idTaken,
   type PlantPage,
   type PlantStore,
-  pageLimitDefault,
-  pageLimitMax,
-  parsePlantPageQuery,
 } from './plant-store.ts'
 export {
   isMet,

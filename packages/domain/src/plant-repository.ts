@@ -1,4 +1,5 @@
-import type { Plant, PlantId, PlantText } from './plant.ts'
+import type { Plant, PlantId } from './plant.ts'
+import type { PlantPageQuery } from './plant-query.ts'
 import type { PlantVersion, VersionedPlant } from './plant-version.ts'
 
 /**
@@ -40,15 +41,4 @@ export interface PlantRepository {
 export interface AddOptions {
   /** Whether a store that announces added plants announces these: true by default. */
   readonly announce?: boolean
-}
-
-export interface PlantPageQuery {
-  /** At least 1. */
-  readonly limit: number
-  /** Only greater ids (keyset pagination). */
-  readonly after?: PlantId
-  /** Only plants with exactly this tag. */
-  readonly tag?: PlantText
-  /** The page ends with the plant at which its texts reach this size in UTF-8. At least 1. */
-  readonly textBytesMax?: number
 }

@@ -1,15 +1,7 @@
-import { DomainError, type DomainErrorCode, refusal } from './errors.ts'
-import {
-  isPlantId,
-  isSamePlant,
-  type Plant,
-  type PlantId,
-  type PlantText,
-  plantIdProblem,
-  textBytes,
-  textProblem,
-} from './plant.ts'
-import type { AddOptions, PlantPageQuery, PlantRepository } from './plant-repository.ts'
+import { DomainError, type DomainErrorCode } from './errors.ts'
+import { isSamePlant, type Plant, type PlantId, textBytes } from './plant.ts'
+import type { PlantPageQuery } from './plant-query.ts'
+import type { AddOptions, PlantRepository } from './plant-repository.ts'
 import { isMet, type PlantCondition, type PlantVersion, type VersionedPlant } from './plant-version.ts'
 
 /** The use cases. A resolved change is durable. */
@@ -48,9 +40,6 @@ export interface PlantPage {
   /** The `after` of the next page. Absent on the last page. */
   readonly next?: PlantId
 }
-
-export const pageLimitMax = 1000
-export const pageLimitDefault = 100
 
 export function createPlantStore({ plants }: { plants: PlantRepository }): PlantStore {
   const insertAll = (all: readonly Plant[], options?: AddOptions) =>
@@ -182,31 +171,4 @@ export function idTaken(id: PlantId): DomainError {
 
 function notFound(id: PlantId, code: DomainErrorCode = 'plant-not-found'): never {
   throw new DomainError(code, `there is no plant with id ${id}`)
-}
-
-/**
- * Returns a query from unknown values, each optional.
- *
- * @param input `limit`: a bigint from 1 to {@link pageLimitMax}, by default {@link pageLimitDefault}; `after`: a plant
- *   id; `tag`: text
- * @throws DomainError `invalid-plant-query` with every fault
- */
-export function parsePlantPageQuery(input: {
-  limit?: unknown
-  after?: unknown
-  tag?: unknown
-}): PlantPageQuery {
-  const { limit = BigInt(pageLimitDefault), after, tag } = input
-  const isLimit = typeof limit === 'bigint' && limit >= 1n && limit <= pageLimitMax
-  const problems = {
-    limit: isLimit ? undefined : `must be an integer from 1 to ${pageLimitMax}`,
-    after: after === undefined || isPlantId(after) ? undefined : plantIdProblem,
-    tag: tag === undefined ? undefined : textProblem(tag),
-  }
-  if (Object.values(problems).some(Boolean)) throw refusal('invalid-plant-query', problems)
-  return {
-    limit: Number(limit),
-    ...(after === undefined ? {} : { after: after as PlantId }),
-    ...(tag === undefined ? {} : { tag: tag as PlantText }),
-  }
 }
