@@ -1,5 +1,5 @@
 import { setFlagsFromString } from 'node:v8'
-import { explain, openReader, storageName } from '@plant-store/persistence'
+import { explain, NoStoreError, openReader, storageName } from '@plant-store/persistence'
 import type { Logger } from 'pino'
 import { startService } from './compose.ts'
 import { type Config, type LogFormat, readConfig } from './config.ts'
@@ -15,8 +15,11 @@ import { journalLines, type LogOptions, openLog, type ProcessLog } from './signa
  */
 export async function checkService(): Promise<ReturnType<typeof misspeltSettings>> {
   const { databaseUrl } = readConfig(process.env)
-  const store = await openReader(databaseUrl)
-  await store?.[Symbol.asyncDispose]()
+  try {
+    await (await openReader(databaseUrl))[Symbol.asyncDispose]()
+  } catch (error) {
+    if (!(error instanceof NoStoreError)) throw error
+  }
   return misspeltSettings(process.env)
 }
 

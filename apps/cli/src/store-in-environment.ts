@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs'
 import {
   defaultStoreUrl,
+  NoStoreError,
   openReader,
   openStorage,
   parseStoreUrl,
@@ -33,13 +34,15 @@ export function existingStoreUrl(): string {
   } catch (error) {
     throw fileFailure(location.file, error)
   }
-  return noStore(url)
+  throw noStore(url)
 }
 
 /** Opens the store to list what it has. Changes nothing. @throws Failure if there is none */
 export async function readStore(): Promise<StoreReader> {
   const url = storeUrl()
-  return (await openReader(url)) ?? noStore(url)
+  return openReader(url).catch(error => {
+    throw error instanceof NoStoreError ? noStore(url) : error
+  })
 }
 
 /** Opens the store to change what it has. @throws Failure if there is none */
@@ -57,7 +60,7 @@ export async function openStore(options: StorageOptions): Promise<Storage> {
   return storage
 }
 
-function noStore(url: string): never {
+function noStore(url: string): Failure {
   const advice = 'set DATABASE_URL, or change to the folder of the server'
-  throw new Failure(`there is no store at ${storageName(url)}: ${advice}`)
+  return new Failure(`there is no store at ${storageName(url)}: ${advice}`)
 }

@@ -9,7 +9,7 @@ import {
   startServer,
   temporaryFolder,
 } from '@plant-store/harness'
-import { openSnapshot, openStorage } from '@plant-store/persistence'
+import { openReader, openStorage } from '@plant-store/persistence'
 import { expect, vi } from 'vitest'
 import { run } from '../src/run.ts'
 
@@ -85,15 +85,15 @@ export class Place implements AsyncDisposable {
   }
 
   async plants(): Promise<Plant[]> {
-    await using snapshot = await openSnapshot(this.url)
+    await using store = await openReader(this.url)
     const all: Plant[] = []
-    for await (const some of snapshot.plants()) for (const plant of some) all.push(plant)
+    for await (const some of store.plants()) for (const plant of some) all.push(plant)
     return all
   }
 
   async count(): Promise<number> {
-    await using snapshot = await openSnapshot(this.url)
-    return snapshot.count
+    await using store = await openReader(this.url)
+    return (await store.counts()).plants
   }
 
   /** The real server on the store. */

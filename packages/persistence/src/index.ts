@@ -1,17 +1,14 @@
 export type { Commit, GroupCommitLimits } from './commit/group-commit.ts'
-export { explain, isDamage } from './commit/outage.ts'
-export { fileReason } from './files/file-reason.ts'
-export { replaceFile } from './files/replace-file.ts'
+export { explain, fileReason, isDamage, NoStoreError, StoreInUseError } from './errors.ts'
 export {
   attachStorage,
   backUpStore,
   inspectStore,
   openReader,
   openSalvage,
-  openSnapshot,
   openStorage,
+  replaceFile,
   restoreStore,
-  type StorageOptions,
 } from './open.ts'
 export {
   type CopyOptions,
@@ -21,10 +18,9 @@ export {
   type SharedStorage,
   type Storage,
   type StorageObserver,
-  StoreInUseError,
+  type StorageOptions,
   type StoreReader,
   type StoreReport,
-  type StoreSnapshot,
   type StoreState,
   transferListOf,
 } from './storage.ts'

@@ -1,34 +1,22 @@
-import { statSync } from 'node:fs'
+import { type Stats, statSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { defaultGroupCommitLimits, type GroupCommitLimits } from './commit/group-commit.ts'
-import { fileReason } from './files/file-reason.ts'
-import { createSnapshot, createStoreReader } from './repositories/snapshot.ts'
-import {
-  type CopyOptions,
-  EmptyStoreError,
-  type Engine,
-  type RestoreReport,
-  type Salvage,
-  type ShareableStorage,
-  type SharedStorage,
-  type Storage,
-  type StorageObserver,
-  type StoreReader,
-  type StoreReport,
-  type StoreSnapshot,
+import { defaultGroupCommitLimits } from './commit/group-commit.ts'
+import { fileReason, NoStoreError } from './errors.ts'
+import { createReader } from './repositories/reader.ts'
+import type {
+  CopyOptions,
+  Engine,
+  RestoreReport,
+  Salvage,
+  ShareableStorage,
+  SharedStorage,
+  Storage,
+  StorageObserver,
+  StorageOptions,
+  StoreReader,
+  StoreReport,
 } from './storage.ts'
 import { parseStoreUrl, type StoreLocation, storageName } from './store-url.ts'
-
-export interface StorageOptions extends Partial<GroupCommitLimits>, StorageObserver {
-  /** In the form of `parseStoreUrl`. */
-  readonly url: string
-  /** PostgreSQL: after this time any operation is `store-unavailable`. */
-  readonly timeoutMs?: number
-  /** SQLite: how long an opening or a change waits for the lock of another process. Then it fails. */
-  readonly lockTimeoutMs?: number
-  /** PostgreSQL: connections for reading. Changes use one more. */
-  readonly readConnectionsMax?: number
-}
 
 const timeoutMsDefault = 5_000
 const lockTimeoutMsDefault = 5_000
@@ -64,21 +52,9 @@ export async function attachStorage(shared: SharedStorage, observer: StorageObse
   }
 }
 
-/** Opens all plants as of now. Changes nothing. Rejects if there is no readable store. */
-export function openSnapshot(url: string): Promise<StoreSnapshot> {
-  return withExisting(url, async engine => createSnapshot(await engine.read()))
-}
-
-/** Opens a store to list what it has. Changes nothing. Resolves to `undefined` if there is no store. */
-export async function openReader(url: string): Promise<StoreReader | undefined> {
-  const location = parseStoreUrl(url)
-  if (location.kind === 'file' && !isThere(location.file)) return undefined
-  return withEngine(url, engine =>
-    engine.read().then(createStoreReader, error => {
-      if (error instanceof EmptyStoreError) return undefined
-      throw error
-    }),
-  )
+/** Opens a store to read what it has as of now. Changes nothing. @throws NoStoreError, or Error if it is unreadable */
+export function openReader(url: string): Promise<StoreReader> {
+  return withExisting(url, async engine => createReader(await engine.read()))
 }
 
 /**
@@ -129,6 +105,21 @@ export async function restoreStore(
   return (await import('./sqlite/backup.ts')).restoreSqlite(resolve(fileOf(url)), backup, options)
 }
 
+/**
+ * Writes a file completely or not at all: beside its target, to disk, and then onto the target in one step.
+ *
+ * @param named the file, or a symbolic link to it
+ * @param write makes the file, at a path in the same folder
+ * @throws StoreInUseError if the target is a store that a process has open, or Error; the old file is then intact
+ */
+export async function replaceFile<Result>(
+  named: string,
+  options: Pick<CopyOptions, 'force'>,
+  write: (partial: string) => Promise<Result>,
+): Promise<Result> {
+  return (await import('./sqlite/files.ts')).replaceFile(named, options, write)
+}
+
 async function withExisting<Opened>(url: string, open: (engine: Engine) => Promise<Opened>): Promise<Opened> {
   const location = parseStoreUrl(url)
   if (location.kind === 'file') existing(location.file)
@@ -140,7 +131,8 @@ async function withEngine<Opened>(url: string, open: (engine: Engine) => Promise
   return engineOf(parseStoreUrl(url))
     .then(open)
     .catch(cause => {
-      throw new Error(`the store ${storageName(url)} cannot be opened: ${cause.message}`, { cause })
+      const message = `the store ${storageName(url)} cannot be opened: ${cause.message}`
+      throw cause instanceof NoStoreError ? new NoStoreError(message) : new Error(message, { cause })
     })
 }
 
@@ -163,17 +155,15 @@ function fileOf(url: string): string {
   throw new Error(`${storageName(url)} is not a file: use pg_dump to back it up, and pg_restore`)
 }
 
+/** @throws NoStoreError, or Error if the system does not say, such as for want of permission */
 function existing(file: string): string {
-  if (!isThere(file)) throw new Error(`there is no store at ${resolve(file)}`)
-  if (statSync(file).isDirectory()) throw new Error(`${resolve(file)} is a folder`)
-  return file
-}
-
-/** @throws Error if the system does not say, such as for want of permission */
-function isThere(file: string): boolean {
+  let stat: Stats | undefined
   try {
-    return statSync(file, { throwIfNoEntry: false }) !== undefined
+    stat = statSync(file, { throwIfNoEntry: false })
   } catch (cause) {
     throw new Error(`the store ${resolve(file)} cannot be opened: ${fileReason(cause)}`, { cause })
   }
+  if (stat === undefined) throw new NoStoreError(`there is no store at ${resolve(file)}`)
+  if (stat.isDirectory()) throw new Error(`${resolve(file)} is a folder`)
+  return file
 }

@@ -8,26 +8,34 @@ import type { PoolMode } from './store-url.ts'
 
 // Without the drivers' types: importers of this package do not have them.
 
-/** What this package needs of a database. */
-export interface Engine {
-  open(options: EngineOptions): Promise<ShareableStorage>
-  /** Begins to read a store of any known version, which it keeps. @throws EmptyStoreError */
-  read(): Promise<ReadTransaction>
-  inspect(): Promise<Omit<StoreReport, 'store'>>
+export interface StorageOptions extends Partial<Omit<EngineOptions, 'limits'> & GroupCommitLimits> {
+  /** In the form of `parseStoreUrl`. */
+  readonly url: string
 }
 
 export interface EngineOptions extends StorageObserver {
   readonly limits: GroupCommitLimits
+  /** PostgreSQL: after this time any operation is `store-unavailable`. */
   readonly timeoutMs: number
+  /** SQLite: how long an opening or a change waits for the lock of another process. Then it fails. */
   readonly lockTimeoutMs: number
+  /** PostgreSQL: connections for reading. Changes use one more. */
   readonly readConnectionsMax: number
+}
+
+/** What this package needs of a database. */
+export interface Engine {
+  open(options: EngineOptions): Promise<ShareableStorage>
+  /** Begins to read a store of any known version, which it keeps. @throws NoStoreError if it is empty */
+  read(): Promise<ReadTransaction>
+  inspect(): Promise<Omit<StoreReport, 'store'>>
 }
 
 /** What a store contains as of one moment. */
 export interface ReadTransaction extends AsyncDisposable {
   readonly schemaVersion: number
   readonly statements: Statements['read']
-  query(sql: string, parameters?: readonly unknown[]): Promise<readonly object[]>
+  readonly query: (sql: string, parameters?: readonly unknown[]) => Promise<readonly object[]>
 }
 
 export interface StorageObserver {
@@ -99,34 +107,31 @@ export function transferListOf(shared: SharedStorage): MessagePort[] {
   }
 }
 
-export interface StoreReport {
+export interface StoreCounts {
+  readonly plants: number
+  readonly tokens: number
+}
+
+export interface StoreReport extends StoreCounts {
   /** The full path of the file, or the name of a database as `storageName` returns it. */
   readonly store: string
   /** The size of the file. Absent for a database. */
   readonly bytes?: number
   readonly schemaVersion: number
-  readonly plants: number
-  readonly tokens: number
 }
 
-/** The lists of a store as of one moment. */
+/**
+ * A store as of one moment, unaffected by later changes, until it is disposed of. `counts` and `plants` reject with
+ * DomainError `store-unavailable`.
+ */
 export interface StoreReader extends AsyncDisposable {
+  readonly schemaVersion: number
   readonly tokens: Pick<TokenRepository, 'list'>
   readonly webhooks: Pick<WebhookRepository, 'list'>
   readonly outbox: Pick<Outbox, 'figures' | 'deliveriesOf'>
-}
-
-/** A store as of one moment, unaffected by later changes, until it is disposed of. */
-export interface StoreSnapshot extends AsyncDisposable {
-  readonly schemaVersion: number
-  /** The number of plants. */
-  readonly count: number
-  /** The number of access tokens, which are not in the snapshot. */
-  readonly tokens: number
-  /**
-   * Yields all plants in ascending numeric order of id, a few at a time, in constant memory. Rejects with DomainError
-   * `store-unavailable`.
-   */
+  /** Takes seconds for millions of plants. */
+  counts(): Promise<StoreCounts>
+  /** Yields all plants in ascending numeric order of id, a few at a time, in constant memory. */
   plants(): AsyncIterable<readonly Plant[]>
 }
 
@@ -155,24 +160,4 @@ export interface CopyOptions {
   readonly onProgress?: (done: { readonly pages: number; readonly ofPages: number }) => void
   /** Stops the copy and removes what it has written. */
   readonly signal?: AbortSignal
-}
-
-/** Another process has the store open. */
-export class StoreInUseError extends Error {
-  override readonly name = 'StoreInUseError'
-
-  constructor(file: string, options?: ErrorOptions) {
-    super(`the store ${file} is in use: stop the server first`, options)
-  }
-}
-
-/** A database has no tables. */
-export class EmptyStoreError extends Error {
-  override readonly name = 'EmptyStoreError'
-  override readonly message = 'it is empty'
-}
-
-/** A file of a store is damaged. */
-export class StoreDamagedError extends Error {
-  override readonly name = 'StoreDamagedError'
 }

@@ -13,7 +13,7 @@ export type PoolMode = 'session' | 'transaction'
 export const defaultStoreUrl = 'file:data/plant-store.db'
 
 /** The files that SQLite keeps beside a store in use. It takes any file of these names for the store's own. */
-export const logSuffixes = ['-wal', '-shm', '-journal'] as const
+export const sideFileSuffixes = ['-wal', '-shm', '-journal'] as const
 
 /**
  * @param url `file:` and a path (relative to the working directory, or `file:///` and an absolute one), or
@@ -87,5 +87,5 @@ export function storageName(url: string): string {
 /** Returns a store's file and those that SQLite keeps beside it. Empty for a database. */
 export function storeFiles(url: string): readonly string[] {
   const location = parseStoreUrl(url)
-  return location.kind === 'file' ? ['', ...logSuffixes].map(suffix => location.file + suffix) : []
+  return location.kind === 'file' ? ['', ...sideFileSuffixes].map(suffix => location.file + suffix) : []
 }

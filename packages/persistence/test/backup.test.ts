@@ -26,7 +26,7 @@ import { needs } from '@plant-store/harness/vitest'
 import {
   backUpStore,
   inspectStore,
-  openSnapshot,
+  openReader,
   openStorage,
   restoreStore,
   StoreInUseError,
@@ -64,8 +64,8 @@ function load(from: number, count: number) {
   new Database(file).exec(`${ids} ${insert}`).close()
 }
 async function count() {
-  await using snapshot = await openSnapshot(url)
-  return snapshot.count
+  await using reader = await openReader(url)
+  return (await reader.counts()).plants
 }
 const hasProc = existsSync('/proc/self/fd')
 /** Returns the files of the folder that this process has open. */

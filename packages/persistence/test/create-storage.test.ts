@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { DomainError } from '@plant-store/domain'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { createStorage, rowsWithin, type StatementDatabase } from '../src/commit/create-storage.ts'
-import { statements } from '../src/sqlite/statements.ts'
+import { statements } from '../src/sqlite/engine.ts'
 import type { StoreState } from '../src/storage.ts'
 import { plant, plantId } from './store-folder.ts'
 

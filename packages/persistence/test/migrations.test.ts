@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { hashToken } from '@plant-store/access'
 import type { Plant, VersionedPlant } from '@plant-store/domain'
-import { backUpStore, inspectStore, openSnapshot, openStorage, restoreStore } from '@plant-store/persistence'
+import { backUpStore, inspectStore, openReader, openStorage, restoreStore } from '@plant-store/persistence'
 import { afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { migrations, schemaVersion } from '../src/schema/migrations.ts'
 import { earlierVersions, statements } from './earlier-schemas.ts'
@@ -46,9 +46,9 @@ describe.each(Object.entries(subjects))('on %s', (name, make) => {
       await store.run(store.earlier(version), ...(version < 5 ? [former] : []))
       const before = await store.fingerprint()
       {
-        await using snapshot = await openSnapshot(store.url)
+        await using reader = await openReader(store.url)
         const found: Plant[] = []
-        for await (const some of snapshot.plants()) found.push(...some)
+        for await (const some of reader.plants()) found.push(...some)
         expect(found).toEqual([smallest, largest])
       }
       expect(await inspectStore(store.url)).toMatchObject({
@@ -125,7 +125,7 @@ describe.each(Object.entries(subjects))('on %s', (name, make) => {
     const before = await store.fingerprint()
     const refusal = `has schema version ${newer}, but this release knows only versions up to ${schemaVersion}: run a newer one`
     await expect(openStorage({ url: store.url })).rejects.toThrow(refusal)
-    await expect(openSnapshot(store.url)).rejects.toThrow(refusal)
+    await expect(openReader(store.url)).rejects.toThrow(refusal)
     await expect(inspectStore(store.url)).rejects.toThrow(refusal)
     expect(await store.fingerprint()).toBe(before)
   })
@@ -141,7 +141,7 @@ describe.each(Object.entries(subjects))('on %s', (name, make) => {
     const before = await store.fingerprint()
     const refusal = /it contains tables of another program$/
     await expect(openStorage({ url: store.url })).rejects.toThrow(refusal)
-    await expect(openSnapshot(store.url)).rejects.toThrow(refusal)
+    await expect(openReader(store.url)).rejects.toThrow(refusal)
     expect(await store.fingerprint()).toBe(before)
   })
 
@@ -185,7 +185,7 @@ test('reading a store that does not exist creates none', async () => {
   try {
     const url = `file:${folder}/store.db`
     const refusal = `there is no store at ${folder}/store.db`
-    await expect(openSnapshot(url)).rejects.toThrow(refusal)
+    await expect(openReader(url)).rejects.toThrow(refusal)
     await expect(inspectStore(url)).rejects.toThrow(refusal)
     expect(readdirSync(folder)).toEqual([])
   } finally {

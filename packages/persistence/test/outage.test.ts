@@ -5,8 +5,8 @@ import { DomainError, type PlantRepository } from '@plant-store/domain'
 import { explain, openStorage, type StoreState } from '@plant-store/persistence'
 import Database from 'better-sqlite3'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { isDamage, watchOutages } from '../src/commit/outage.ts'
-import { StoreDamagedError } from '../src/storage.ts'
+import { watchOutages } from '../src/commit/outage.ts'
+import { isDamage, StoreDamagedError } from '../src/errors.ts'
 import { plant, temporaryFolder } from './store-folder.ts'
 
 test('a store that another program locks is reported once, however many changes fail, and once when it works', async () => {

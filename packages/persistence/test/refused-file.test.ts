@@ -1,9 +1,9 @@
 import { readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { inspectStore, openSnapshot, openStorage } from '@plant-store/persistence'
+import { inspectStore, openReader, openStorage } from '@plant-store/persistence'
 import Database from 'better-sqlite3'
 import { describe, expect, test } from 'vitest'
-import { isDamage } from '../src/commit/outage.ts'
+import { isDamage } from '../src/errors.ts'
 import { temporaryFolder } from './store-folder.ts'
 
 function damagePlants(file: string): void {
@@ -29,8 +29,8 @@ function dropColumn(file: string): void {
 
 const open = (url: string) => openStorage({ url })
 const refusals = [
-  ['is damaged', damagePlants, { openSnapshot, inspectStore }],
-  ['lacks a column', dropColumn, { openStorage: open }],
+  ['is damaged', damagePlants, { inspectStore }],
+  ['lacks a column', dropColumn, { openStorage: open, openReader }],
 ] as const
 
 describe.runIf(process.platform === 'linux').each(refusals)(

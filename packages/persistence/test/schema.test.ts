@@ -4,7 +4,7 @@ import { hashToken } from '@plant-store/access'
 import {
   backUpStore,
   inspectStore,
-  openSnapshot,
+  openReader,
   openStorage,
   restoreStore,
   storageName,
@@ -63,7 +63,7 @@ test.each([
   const before = snapshot(join(file, '..'))
   const url = `file:${file}`
   const reason = `its schema is not as the releases make it (${named})`
-  for (const open of [() => openStorage({ url }), () => openSnapshot(url), () => inspectStore(url)])
+  for (const open of [() => openStorage({ url }), () => openReader(url), () => inspectStore(url)])
     await expect(open()).rejects.toThrow(`the store ${storageName(url)} cannot be opened: ${reason}`)
   await expect(backUpStore(url, `${file}.backup`)).rejects.toThrow(reason)
   const target = `file:${join(temporaryFolder(), 'plants.db')}`

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { statements as postgres } from '../src/postgres/statements.ts'
 import { valuesOf } from '../src/repositories/repositories.ts'
-import { statements as sqlite } from '../src/sqlite/statements.ts'
+import { statements as sqlite } from '../src/sqlite/engine.ts'
 
 test.each([
   ['SQLite', sqlite],

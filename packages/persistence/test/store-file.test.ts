@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSyn
 import { join, relative } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { hashToken } from '@plant-store/access'
-import { inspectStore, openReader, openStorage, storageName } from '@plant-store/persistence'
+import { inspectStore, NoStoreError, openReader, openStorage, storageName } from '@plant-store/persistence'
 import Database from 'better-sqlite3'
 import { describe, expect, test } from 'vitest'
 import { detailedReasonOf, openWriterConnection, reasonOf } from '../src/sqlite/connection.ts'
@@ -184,7 +184,7 @@ describe('what is no store of ours is refused in one line, and left as it was:',
     const url = `file:${join(folder, 'notes.txt', 'plants.db')}`
     expect(await refusal(url)).toMatch(/^the store .* cannot be opened: [^\n]+$/)
     await expect(inspectStore(url)).rejects.toThrow(/^there is no store at /)
-    expect(await openReader(url)).toBeUndefined()
+    await expect(openReader(url)).rejects.toBeInstanceOf(NoStoreError)
     expect(snapshot(folder)).toEqual(before)
   })
 })

@@ -9,7 +9,7 @@ import { valuesOf } from '../src/repositories/repositories.ts'
 import type { Change } from '../src/repositories/statements.ts'
 import { fromPlant } from '../src/schema/tables.ts'
 import { openWriterConnection } from '../src/sqlite/connection.ts'
-import { statements } from '../src/sqlite/statements.ts'
+import { statements } from '../src/sqlite/engine.ts'
 import { createWriter, type WriterQueue } from '../src/sqlite/writer.ts'
 import { temporaryFolder } from './store-folder.ts'
 

@@ -14,7 +14,7 @@ import {
 } from '@plant-store/harness'
 import { commandProgram } from '@plant-store/harness/command'
 import { createRandom, type Random } from '@plant-store/harness/random'
-import { inspectStore, openSnapshot, openStorage } from '@plant-store/persistence'
+import { inspectStore, openReader, openStorage } from '@plant-store/persistence'
 import Database from 'better-sqlite3'
 import { preloadOf } from '../breaks/breaks.ts'
 import { type Circumstances, type Finding, figure } from './part.ts'
@@ -223,8 +223,8 @@ async function readStore(file: string): Promise<string> {
   const lines: string[] = []
   {
     await using _open = await openStorage({ url })
-    await using snapshot = await openSnapshot(url)
-    for await (const plants of snapshot.plants()) lines.push(...plants.map(({ id, name }) => `${id} ${name}`))
+    await using reader = await openReader(url)
+    for await (const plants of reader.plants()) lines.push(...plants.map(({ id, name }) => `${id} ${name}`))
   }
   await inspectStore(url)
   return lines.join('\n')

@@ -1,6 +1,6 @@
 import { Command, Option } from '@commander-js/extra-typings'
 import type { Plant } from '@plant-store/domain'
-import { openSalvage, openSnapshot } from '@plant-store/persistence'
+import { openReader, openSalvage } from '@plant-store/persistence'
 import { advise, exitCodes, Failure } from '../failure.ts'
 import { forceOption, refuseStore, writeOutput } from '../files/output-file.ts'
 import { type FormatName, formatNames, formats } from '../formats/format.ts'
@@ -43,9 +43,9 @@ interface Target {
 }
 
 async function exportAll(url: string, target: Target): Promise<void> {
-  await using snapshot = await openSnapshot(url)
-  const { tokens } = snapshot
-  const { report } = await write(snapshot, target)
+  await using store = await openReader(url)
+  const { plants: count, tokens } = await store.counts()
+  const { report } = await write({ count, plants: store.plants }, target)
   const rest = tokens === 0 ? '' : `; ${counted(tokens, 'access token')} not included`
   report({ withoutTokens: tokens }, rest)
 }

@@ -1,5 +1,5 @@
-import { type DomainError, isDomainError } from '@plant-store/domain'
-import { type StorageObserver, StoreDamagedError } from '../storage.ts'
+import type { DomainError } from '@plant-store/domain'
+import type { StorageObserver } from '../storage.ts'
 
 /** The interval of checks while the store fails. */
 const checkEveryMs = 1_000
@@ -66,19 +66,4 @@ export function watchOutages(
 
 function reasonOf({ message, cause }: DomainError): string {
   return cause instanceof Error ? cause.message : message
-}
-
-/** Returns the message of an error with its reason, for operators. The ports keep reasons from clients. */
-export function explain(error: Error): string {
-  const { message } = error
-  // A snapshot's messages contain the reason.
-  if (!isDomainError(error) || !(error.cause instanceof Error) || message.includes(': ')) return message
-  return `${message}: ${error.cause.message}`
-}
-
-/** Returns whether an error or its cause is a damaged file. */
-export function isDamage(error: unknown): boolean {
-  if (!(error instanceof Error)) return false
-  const { code = '' } = error as { code?: unknown }
-  return error instanceof StoreDamagedError || `${code}`.startsWith('SQLITE_CORRUPT') || isDamage(error.cause)
 }

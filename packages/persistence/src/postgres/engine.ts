@@ -1,20 +1,27 @@
 import { createStorage } from '../commit/create-storage.ts'
 import { createGroupCommit, defaultGroupCommitLimits } from '../commit/group-commit.ts'
-import { createSnapshot } from '../repositories/snapshot.ts'
+import { NoStoreError } from '../errors.ts'
+import { countsIn } from '../repositories/reader.ts'
 import type { Read } from '../repositories/statements.ts'
 import { schemaVersion } from '../schema/migrations.ts'
 import type { PlantRow } from '../schema/tables.ts'
-import type { Engine, ServerOptions, SharedPostgres, Storage, StorageObserver } from '../storage.ts'
+import type {
+  Engine,
+  ReadTransaction,
+  ServerOptions,
+  SharedPostgres,
+  Storage,
+  StorageObserver,
+} from '../storage.ts'
 import { createPool, retrying } from './connection.ts'
-import { migratePostgres } from './migrate.ts'
-import { readPostgres } from './snapshot.ts'
+import { findVersionOn, migratePostgres } from './migrate.ts'
 import { statements } from './statements.ts'
 import { noChanges, runTransaction } from './transaction.ts'
 
 /** Reads are spread over the connections. */
 const readLimits = { ...defaultGroupCommitLimits, transactionChangesMax: 16 }
 
-/** @param bulk for the snapshot and the inspection */
+/** @param bulk for reading and inspecting it */
 export function createPostgresEngine(bulk: ServerOptions): Engine {
   return {
     async open({ limits, timeoutMs, readConnectionsMax, ...observer }) {
@@ -25,10 +32,27 @@ export function createPostgresEngine(bulk: ServerOptions): Engine {
     },
     read: () => readPostgres(bulk),
     async inspect() {
-      await using snapshot = await createSnapshot(await readPostgres(bulk))
-      const { schemaVersion, count, tokens } = snapshot
-      return { schemaVersion, plants: count, tokens }
+      await using reading = await readPostgres(bulk)
+      return { schemaVersion: reading.schemaVersion, ...(await countsIn(reading)) }
     },
+  }
+}
+
+/** No client waits here, and counting a whole table takes one statement. */
+const patientTimeoutMs = 3_600_000
+
+async function readPostgres(options: ServerOptions): Promise<ReadTransaction> {
+  await using opening = new AsyncDisposableStack()
+  const pool = opening.use(createPool({ ...options, statementTimeoutMs: patientTimeoutMs }, 1))
+  const client = opening.use(await pool.begin('isolation level repeatable read read only'))
+  const schemaVersion = await findVersionOn(client)
+  if (schemaVersion === undefined) throw new NoStoreError('it is empty')
+  const open = opening.move()
+  return {
+    schemaVersion,
+    statements: statements.read,
+    query: async (sql, parameters = []) => (await client.query<object>(sql, [...parameters])).rows,
+    [Symbol.asyncDispose]: () => open.disposeAsync(),
   }
 }
 

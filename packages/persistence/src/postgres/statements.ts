@@ -1,13 +1,8 @@
-import { Kysely, PostgresDialect } from 'kysely'
 import { createStatements, type Statement, type Statements } from '../repositories/statements.ts'
 import { postgresDialect } from '../schema/dialect.ts'
-import { plantColumns, rowColumns, type Tables, textBytesInSql, typeOf } from '../schema/tables.ts'
+import { plantColumns, rowColumns, textBytesInSql, typeOf } from '../schema/tables.ts'
 
-/** Kysely only compiles them: pg runs them. */
-const shared = createStatements(
-  new Kysely<Tables>({ dialect: new PostgresDialect({ pool: () => Promise.reject() }) }),
-  postgresDialect,
-)
+const shared = createStatements(postgresDialect)
 
 const quoted = (columns: readonly string[]) => columns.map(column => `"${column}"`).join(', ')
 const arrays = rowColumns.map((column, index) => `$${index + 1}::${typeOf[column]}[]`)

@@ -1,11 +1,10 @@
-import { type Kysely, type RawBuilder, sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import type { Dialect } from '../schema/dialect.ts'
 import {
   type NewTokenRow,
   type PlantRow,
   plantColumns,
   rowColumns,
-  type Tables,
   type TokenRow,
   textBytesInSql,
   type VersionedRow,
@@ -105,19 +104,19 @@ export interface Statements {
 }
 
 /** Returns the SQL of every statement, by name. */
-export function createStatements(db: Kysely<Tables>, dialect: Dialect): Statements {
-  return { read: compiled(db, reads(dialect)), change: compiled(db, changes(dialect)) }
+export function createStatements(dialect: Dialect): Statements {
+  return { read: compiled(dialect, reads(dialect)), change: compiled(dialect, changes(dialect)) }
 }
 
 function compiled<Name extends string>(
-  db: Kysely<Tables>,
+  { compiler }: Dialect,
   statements: Readonly<Record<Name, (given: never) => RawBuilder<unknown>>>,
 ): Record<Name, Statement> {
   // The value of each parameter is its name, which the compiled statement then lists.
   const names = new Proxy({}, { get: (_, name) => name }) as never
   const entries = Object.entries<(given: never) => RawBuilder<unknown>>(statements).map(
     ([name, statement]) => {
-      const { sql, parameters } = statement(names).compile(db)
+      const { sql, parameters } = statement(names).compile(compiler)
       return [name, { sql: sql.trim(), parameters }]
     },
   )

@@ -10,18 +10,11 @@ import {
 } from 'node:fs'
 import { dirname } from 'node:path'
 import Database from 'better-sqlite3'
-import { replaceFile, syncFile } from '../files/replace-file.ts'
-import {
-  type CopyOptions,
-  EmptyStoreError,
-  type RestoreReport,
-  StoreDamagedError,
-  StoreInUseError,
-  type StoreReport,
-} from '../storage.ts'
+import { NoStoreError, StoreDamagedError, StoreInUseError } from '../errors.ts'
+import type { CopyOptions, RestoreReport, StoreReport } from '../storage.ts'
 import { closeOnError, isUnreadable, openAloneIfReadable, reasonOf } from './connection.ts'
-import { createFolder, hideFromOthers, privateMode } from './migrate.ts'
-import { openReadOnly } from './snapshot.ts'
+import { createFolder, hideFromOthers, privateMode, replaceFile, syncFile } from './files.ts'
+import { openReadOnly } from './schema.ts'
 
 type Contents = Pick<StoreReport, 'schemaVersion' | 'plants' | 'tokens'>
 type FileReport = Omit<StoreReport, 'store'>
@@ -200,7 +193,7 @@ async function openBackup(file: string): Promise<Source> {
     closeOnError(backup.connection, checkPages)
     return backup
   } catch (cause) {
-    if (isUnreadable(cause) || cause instanceof EmptyStoreError)
+    if (isUnreadable(cause) || cause instanceof NoStoreError)
       throw new Error(`${reasonOf(cause)}: try another backup`, { cause })
     throw cause
   }

@@ -1,8 +1,6 @@
 import Database from 'better-sqlite3'
-import { isDamage } from '../commit/outage.ts'
-import { fileReason } from '../files/file-reason.ts'
+import { fileReason, isDamage, StoreDamagedError, StoreInUseError } from '../errors.ts'
 import type { Statement } from '../repositories/statements.ts'
-import { StoreDamagedError, StoreInUseError } from '../storage.ts'
 
 /** How long a connection waits for another's lock by default. */
 const busyTimeoutMs = 5_000

@@ -1,9 +1,12 @@
 import { createStorage, rowsWithin, type StatementDatabase } from '../commit/create-storage.ts'
+import { createStatements } from '../repositories/statements.ts'
+import { sqliteDialect } from '../schema/dialect.ts'
 import { schemaVersion } from '../schema/migrations.ts'
 import type { PlantRow } from '../schema/tables.ts'
 import type {
   Engine,
   EngineOptions,
+  ReadTransaction,
   ShareableStorage,
   SharedSqlite,
   Storage,
@@ -11,10 +14,10 @@ import type {
 } from '../storage.ts'
 import { inspectSqlite } from './backup.ts'
 import { closeOnError, detailedReasonOf, openConnection, plainly, prepareAll } from './connection.ts'
-import { migrateSqlite } from './migrate.ts'
-import { readSqlite } from './snapshot.ts'
-import { statements } from './statements.ts'
+import { migrateSqlite, openReadOnly } from './schema.ts'
 import { connectToWriter, startWriter, unavailable } from './writer-client.ts'
+
+export const statements = createStatements(sqliteDialect)
 
 export function createSqliteEngine(file: string): Engine {
   return {
@@ -45,6 +48,19 @@ async function openSqlite(
   const storage = opening.use(attachSqlite(share(), observer))
   const open = opening.move()
   return { ...storage, versionBefore, schemaVersion, share, [Symbol.asyncDispose]: () => open.disposeAsync() }
+}
+
+async function readSqlite(file: string): Promise<ReadTransaction> {
+  const { connection, schemaVersion } = await openReadOnly(file)
+  return {
+    schemaVersion,
+    statements: statements.read,
+    query: (sql, parameters = []) =>
+      plainly(() => connection.prepare<unknown[], object>(sql).all(...parameters)),
+    async [Symbol.asyncDispose]() {
+      connection.close()
+    },
+  }
 }
 
 /** Attaches a thread: it reads on a connection of its own, and writes through the one writer. */

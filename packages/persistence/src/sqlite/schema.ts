@@ -1,19 +1,81 @@
+import { closeSync, openSync, statSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
 import Database from 'better-sqlite3'
 import { Kysely, SqliteDialect } from 'kysely'
-import { announceOnSqlite } from '../schema/announcing.ts'
+import { NoStoreError } from '../errors.ts'
 import { sqliteDialect } from '../schema/dialect.ts'
-import { createVersionTable, findVersion, migrations, schemaVersion } from '../schema/migrations.ts'
+import {
+  bringUpToDate,
+  createVersionTable,
+  findVersion,
+  migrations,
+  schemaVersion,
+} from '../schema/migrations.ts'
 import type { Tables } from '../schema/tables.ts'
+import { closeOnError, openConnection } from './connection.ts'
+import { createFolder, hideFromOthers, privateMode } from './files.ts'
 
-export function kyselyOn(database: Database.Database): Kysely<Tables> {
-  return new Kysely<Tables>({ dialect: new SqliteDialect({ database }) })
+/** One at a time in this thread, as waiting for a lock blocks the thread. */
+let lastTurn: Promise<unknown> = Promise.resolve()
+
+/**
+ * Creates a store's file, folders and tables as needed. Resolves like {@link bringUpToDate}.
+ *
+ * @throws Error if the file is not a store, or a newer one; it is then unchanged
+ */
+export async function migrateSqlite(file: string, lockTimeoutMs: number): Promise<number | undefined> {
+  createFolder(dirname(resolve(file)))
+  closeSync(openSync(file, 'a', privateMode))
+  const turn = lastTurn.then(() => migrateOnce(file, lockTimeoutMs))
+  lastTurn = turn.catch(() => {})
+  const found = await turn
+  hideFromOthers(file)
+  return found
+}
+
+async function migrateOnce(file: string, timeout: number): Promise<number | undefined> {
+  const connection = openConnection(file, { timeout })
+  try {
+    // SQLite would take such a file for an empty one, and overwrite it.
+    if (statSync(file).size === 1) throw new Database.SqliteError('file is not a database', 'SQLITE_NOTADB')
+    // Even if nothing is to be done, so that a lock of another process is noticed now and not at the first
+    // change.
+    connection.exec('begin immediate')
+    const found = await checkedVersion(connection)
+    // The trigger of an earlier release must not run in a migration.
+    if (found !== schemaVersion) connection.exec('drop trigger if exists announce_added_plant')
+    await bringUpToDate(kyselyOn(connection), sqliteDialect)
+    connection.exec('commit')
+    return found
+  } finally {
+    // Takes an open transaction back.
+    connection.close()
+  }
+}
+
+/**
+ * Opens a store of any known version read-only, in a transaction, which sees it as it was then. May write the WAL back,
+ * so that no file is left behind if no other process uses the store.
+ *
+ * @throws NoStoreError, or Error if the file is not a store, or a newer one
+ */
+export function openReadOnly(
+  file: string,
+): Promise<{ readonly connection: Database.Database; readonly schemaVersion: number }> {
+  return closeOnError(openConnection(file, { fileMustExist: true }), async connection => {
+    connection.pragma('query_only = on')
+    connection.exec('begin')
+    const schemaVersion = await checkedVersion(connection)
+    if (schemaVersion === undefined) throw new NoStoreError('it is empty')
+    return { connection, schemaVersion }
+  })
 }
 
 /**
  * Returns the version of a store, or `undefined` if it is empty. Throws like {@link findVersion}, and if the schema is
  * not what the releases make: a trigger of somebody else would run within our changes.
  */
-export async function checkedVersion(connection: Database.Database): Promise<number | undefined> {
+async function checkedVersion(connection: Database.Database): Promise<number | undefined> {
   const version = await findVersion(kyselyOn(connection), sqliteDialect)
   if (version === undefined) return undefined
   const found = objectsIn(connection)
@@ -63,7 +125,7 @@ async function makeObjects(version: number): Promise<SchemaObject[]> {
   const db = kyselyOn(connection)
   await createVersionTable(db, sqliteDialect)
   for (const migration of migrations.slice(0, version)) await migration(db, sqliteDialect)
-  await announceOnSqlite.execute(db)
+  await sqliteDialect.beginAnnouncing.execute(db)
   const objects = objectsIn(connection)
   connection.close()
   return objects
@@ -83,4 +145,8 @@ function isTrigger({ type, name, table }: SchemaObject): boolean {
 /** SQLite's figures for its planner, and the tables of Litestream. */
 function isOfOthers({ type, name }: SchemaObject): boolean {
   return type === 'table' && /^(sqlite_stat[14]|_litestream_(seq|lock))$/.test(name)
+}
+
+function kyselyOn(database: Database.Database): Kysely<Tables> {
+  return new Kysely<Tables>({ dialect: new SqliteDialect({ database }) })
 }

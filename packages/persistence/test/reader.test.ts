@@ -4,22 +4,22 @@ import { hashToken } from '@plant-store/access'
 import { type Plant, plantIdMax, plantIdMin } from '@plant-store/domain'
 import { edgeIds, fullPlant, texts } from '@plant-store/domain/testing'
 import { createTestDatabase, createTestSchema } from '@plant-store/harness/vitest'
-import { inspectStore, openSnapshot, openStorage, type StoreSnapshot } from '@plant-store/persistence'
+import { inspectStore, openReader, openStorage, type StoreReader } from '@plant-store/persistence'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { schemaVersion } from '../src/schema/migrations.ts'
 import { startProxy } from './proxy.ts'
 import { plant, plantId, temporaryFolder } from './store-folder.ts'
 import { type Subject, subjects } from './store-subjects.ts'
 
-async function plantsIn(snapshot: StoreSnapshot): Promise<Plant[]> {
+async function plantsIn(reader: StoreReader): Promise<Plant[]> {
   const plants: Plant[] = []
-  for await (const some of snapshot.plants()) plants.push(...some)
+  for await (const some of reader.plants()) plants.push(...some)
   return plants
 }
 
 const many = (count: number, name = 'before') => Array.from({ length: count }, (_, n) => plant(n, name))
 
-describe.each(['SQLite', 'PostgreSQL'] as const)('a snapshot of a store on %s', name => {
+describe.each(['SQLite', 'PostgreSQL'] as const)('a reader of a store on %s', name => {
   let store: Subject
   beforeEach(async () => {
     store = await subjects[name]()
@@ -37,25 +37,26 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('a snapshot of a store on %s', 
       return n % 3 === 0 ? plant(id, text) : fullPlant(id, text)
     })
     await fill(plants.toReversed())
-    await using snapshot = await openSnapshot(store.url)
-    expect(await plantsIn(snapshot)).toEqual(plants)
-    expect(snapshot).toMatchObject({ schemaVersion, count: plants.length, tokens: 0 })
+    await using reader = await openReader(store.url)
+    expect(await plantsIn(reader)).toEqual(plants)
+    expect(reader.schemaVersion).toBe(schemaVersion)
+    expect(await reader.counts()).toEqual({ plants: plants.length, tokens: 0 })
   })
 
   test('of an empty store has no plant', async () => {
     await fill([])
-    await using snapshot = await openSnapshot(store.url)
-    expect([snapshot.count, await plantsIn(snapshot)]).toEqual([0, []])
+    await using reader = await openReader(store.url)
+    expect([await reader.counts(), await plantsIn(reader)]).toEqual([{ plants: 0, tokens: 0 }, []])
   })
 
   test('reaches from the least id to the greatest, where pages begin and end with them, and lets others act', async () => {
     const ids = [...Array(1_000).keys()].map(BigInt)
     const plants = [...ids.map(n => plant(plantIdMin + n)), ...ids.map(n => plant(plantIdMax - 999n + n))]
     await fill(plants)
-    await using snapshot = await openSnapshot(store.url)
+    await using reader = await openReader(store.url)
     const others = vi.fn()
     setImmediate(others)
-    expect(await plantsIn(snapshot)).toEqual(plants)
+    expect(await plantsIn(reader)).toEqual(plants)
     expect(others).toHaveBeenCalled()
   })
 
@@ -64,10 +65,10 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('a snapshot of a store on %s', 
     await storage.plants.insertAll?.(many(5_000))
     const token = { name: 'shop', scopes: ['plants:read'], createdAt: new Date(0) } as const
     await storage.tokens.insert(token, hashToken('secret'))
-    await using snapshot = await openSnapshot(store.url)
+    await using reader = await openReader(store.url)
     await storage.plants.remove(plantId(0))
     const read: Plant[] = []
-    for await (const some of snapshot.plants()) {
+    for await (const some of reader.plants()) {
       if (read.length === 0) {
         await storage.plants.insert(plant(10_000, 'after'))
         await storage.plants.save(plant(4_999, 'after'))
@@ -76,40 +77,40 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('a snapshot of a store on %s', 
       read.push(...some)
     }
     expect(read).toEqual(many(5_000))
-    expect(snapshot).toMatchObject({ count: 5_000, tokens: 1 })
-    await using later = await openSnapshot(store.url)
+    expect(await reader.counts()).toEqual({ plants: 5_000, tokens: 1 })
+    await using later = await openReader(store.url)
     expect((await plantsIn(later)).slice(-2)).toEqual([plant(4_999, 'after'), plant(10_000, 'after')])
   })
 
   test('is refused by an empty database, which stays so', async () => {
     await store.run(...(store.url.startsWith('file:') ? ['pragma user_version = 1'] : ['select 1']))
     const before = await store.fingerprint()
-    await expect(openSnapshot(store.url)).rejects.toThrow(/cannot be opened: it is empty$/)
+    await expect(openReader(store.url)).rejects.toThrow(/cannot be opened: it is empty$/)
     await expect(inspectStore(store.url)).rejects.toThrow(/cannot be opened: it is empty$/)
     expect(await store.fingerprint()).toBe(before)
   })
 })
 
-test('one file remains when a storage and a snapshot of it are closed', async () => {
+test('one file remains when a storage and a reader of it are closed', async () => {
   const folder = temporaryFolder()
   const url = `file:${folder}/store.db`
   {
     await using storage = await openStorage({ url })
     await storage.plants.insertAll?.(many(10))
-    await using _snapshot = await openSnapshot(url)
+    await using _reader = await openReader(url)
   }
   expect(readdirSync(folder)).toEqual(['store.db'])
 })
 
-test('a snapshot that meets damage says so', async () => {
+test('a reader that meets damage says so', async () => {
   const file = join(temporaryFolder(), 'store.db')
   const url = `file:${file}`
   {
     await using storage = await openStorage({ url })
     await storage.plants.insertAll?.(many(5_000))
   }
-  await using snapshot = await openSnapshot(url)
-  const pages = snapshot.plants()[Symbol.asyncIterator]()
+  await using reader = await openReader(url)
+  const pages = reader.plants()[Symbol.asyncIterator]()
   await pages.next()
   const bytes = readFileSync(file)
   writeFileSync(file, bytes.fill(0xff, bytes.length / 4))
@@ -119,19 +120,19 @@ test('a snapshot that meets damage says so', async () => {
   })
 })
 
-test('a snapshot of a server that is gone says so, and leaves no connection', async () => {
+test('a reader of a server that is gone says so, and leaves no connection', async () => {
   await using database = await createTestDatabase()
   await (await openStorage({ url: database.url }))[Symbol.asyncDispose]()
   const proxy = await startProxy(database.url)
   {
-    await using snapshot = await openSnapshot(proxy.url)
+    await using reader = await openReader(proxy.url)
     await proxy[Symbol.asyncDispose]()
-    await expect(plantsIn(snapshot)).rejects.toMatchObject({
+    await expect(plantsIn(reader)).rejects.toMatchObject({
       code: 'store-unavailable',
       message: expect.stringMatching(/^the store cannot be read: ./),
     })
   }
-  await expect(openSnapshot(proxy.url)).rejects.toThrow(/^the store .* cannot be opened: .*ECONNREFUSED/)
+  await expect(openReader(proxy.url)).rejects.toThrow(/^the store .* cannot be opened: .*ECONNREFUSED/)
   const others = `select pid from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`
   await expect.poll(() => database.query(others)).toEqual([])
 })

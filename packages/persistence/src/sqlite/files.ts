@@ -1,0 +1,101 @@
+import { randomBytes } from 'node:crypto'
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  fsyncSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import type { CopyOptions } from '../storage.ts'
+import { sideFileSuffixes } from '../store-url.ts'
+import { openAloneIfReadable } from './connection.ts'
+
+/** See `replaceFile` in open.ts. */
+export async function replaceFile<Result>(
+  named: string,
+  { force = false }: Pick<CopyOptions, 'force'>,
+  write: (partial: string) => Promise<Result>,
+): Promise<Result> {
+  const file = existsSync(named) ? realpathSync(named) : resolve(named)
+  refuseTarget(file, named, force)
+  const partial = join(dirname(file), `.plant-store-${randomBytes(6).toString('hex')}.part`)
+  using stack = new DisposableStack()
+  stack.defer(() => {
+    for (const suffix of ['', ...sideFileSuffixes]) rmSync(partial + suffix, { force: true })
+  })
+  const result = await write(partial)
+  syncFile(partial)
+  // Again, as it may have come meanwhile.
+  refuseTarget(file, named, force)
+  // Keeps other processes out of a store. A file that SQLite cannot read is no store in use.
+  const locked = existsSync(file) ? openAloneIfReadable(file) : undefined
+  stack.defer(() => locked?.close())
+  removeSideFiles(file)
+  renameSync(partial, file)
+  syncFile(dirname(file))
+  return result
+}
+
+function refuseTarget(file: string, named: string, force: boolean): void {
+  const stores = sideFileSuffixes.map(suffix => file.endsWith(suffix) && file.slice(0, -suffix.length))
+  const owner = stores.find(each => each && existsSync(each))
+  if (owner) throw new Error(`${named} belongs to ${owner}`)
+
+  const stat = lstatSync(file, { throwIfNoEntry: false })
+  if (stat?.isSymbolicLink()) throw new Error(`${named} is a dangling link`)
+  if (stat?.isDirectory()) throw new Error(`${named} is a folder`)
+  if (stat && !stat.isFile()) throw new Error(`${named} is not a file`)
+  const found = ['', ...sideFileSuffixes].find(suffix => existsSync(file + suffix))
+  if (found !== undefined && !force)
+    throw new Error(`${named}${found} already exists: use --force to replace it`)
+}
+
+/** Durably, as SQLite would apply the WAL of an old file to the new one. */
+function removeSideFiles(store: string): void {
+  for (const suffix of sideFileSuffixes) rmSync(store + suffix, { force: true })
+  syncFile(dirname(store))
+}
+
+/** Only for the server's user, as a store contains hashes of tokens. The WAL gets the same mode. */
+export const privateMode = 0o600
+
+/** Closes a store of an earlier version, or one restored from it, to everybody but its owner and group. */
+export function hideFromOthers(file: string): void {
+  for (const path of ['', ...sideFileSuffixes].map(suffix => file + suffix)) {
+    const { mode = 0 } = statSync(path, { throwIfNoEntry: false }) ?? {}
+    try {
+      if (mode & 0o007) chmodSync(path, mode & 0o770)
+    } catch {
+      // Only the owner may change the mode, and another user may write.
+    }
+  }
+}
+
+/** Creates a folder durably: a power cut can lose it unless its parent is fsynced. */
+export function createFolder(folder: string): void {
+  if (existsSync(folder)) return
+  createFolder(dirname(folder))
+  try {
+    // Not `recursive`: in a folder that refuses it, such as /proc, Node would try forever.
+    mkdirSync(folder)
+  } catch (error) {
+    if ((error as { code?: string }).code !== 'EEXIST') throw error
+  }
+  syncFile(dirname(folder))
+}
+
+export function syncFile(path: string): void {
+  const descriptor = openSync(path, 'r')
+  try {
+    fsyncSync(descriptor)
+  } finally {
+    closeSync(descriptor)
+  }
+}
