@@ -9,7 +9,7 @@ import type {
 } from '@plant-store/webhooks'
 
 export interface MemoryOutbox extends Outbox {
-  readonly webhooks: WebhookRepository
+  readonly webhooks: Omit<WebhookRepository, 'rotate'>
   /** Announces a plant, as storing it does. */
   announce(added: PlantAdded): void
 }
@@ -39,13 +39,6 @@ interface Row {
 export function createMemoryOutbox(now: () => number = Date.now): MemoryOutbox {
   const all = new Map<WebhookId, Kept>()
   let count = 0n
-  const changing =
-    <Rest extends unknown[]>(change: (kept: Kept, ...rest: Rest) => void) =>
-    async (id: WebhookId, ...rest: Rest) => {
-      const kept = all.get(id)
-      if (kept !== undefined) change(kept, ...rest)
-      return kept !== undefined
-    }
   const due = ({ rows }: Kept) =>
     rows.filter(({ nextAttemptMs = Number.POSITIVE_INFINITY }) => nextAttemptMs <= now())
   const restarted = ({ failingSince: _, ...webhook }: Webhook): Webhook => ({ ...webhook, failures: 0 })
@@ -67,14 +60,14 @@ export function createMemoryOutbox(now: () => number = Date.now): MemoryOutbox {
       },
       list: async () => [...all.values()].map(({ webhook }) => webhook),
       remove: async id => all.delete(id),
-      rotate: changing((kept, secret: WebhookSecret) => {
-        kept.secret = secret
-      }),
-      retry: changing(kept => {
+      async retry(id) {
+        const kept = all.get(id)
+        if (kept === undefined) return false
         kept.webhook = { ...restarted(kept.webhook), state: 'active' }
         kept.nextClaimMs = 0
         for (const row of kept.rows) Object.assign(row, { attempts: 0, nextAttemptMs: now() })
-      }),
+        return true
+      },
     },
     announce(added) {
       for (const kept of all.values()) {

@@ -79,10 +79,10 @@ export function createVirtualWorld(
     stop,
     abort,
     limits: { ...courierLimits, ...limits },
-    async addWebhook(name: string): Promise<WebhookId> {
+    async addWebhook(name: string, secret = mintSecret()): Promise<WebhookId> {
       const id = name as WebhookId
       const webhook = { id, url: `https://${name}.example/`, allowsPrivate: false, createdAt: new Date(0) }
-      await memory.webhooks.add(webhook, mintSecret())
+      await memory.webhooks.add(webhook, secret)
       return id
     },
     webhook: async (id: WebhookId): Promise<Webhook | undefined> =>
