@@ -1,36 +1,21 @@
+import { hashToken, mintToken, scopes } from '@plant-store/access'
 import { openStorage, storageName } from '@plant-store/persistence'
 import type { Config } from './config.ts'
 import { startCourier } from './courier/courier.ts'
-import { makeFirstToken } from './first-token.ts'
 import { startHttpThreads } from './http/http-threads.ts'
-import { claimStart, findPort, listeningUrl } from './http/listening.ts'
-import type { ProcessLog } from './signals/log.ts'
+import { findPort, listeningUrl, lockStart } from './http/listening.ts'
+import { createStoreLog, type ProcessLog } from './signals/log.ts'
 import { createCounters, sample } from './signals/metrics.ts'
 import { createScrape } from './signals/scrape.ts'
-import { createStoreLog } from './signals/store-log.ts'
 
 /** The share of the shutdown timeout for deliveries in progress, while requests are answered. */
 const courierStopShare = 0.5
 
-export interface RunningService extends AsyncDisposable {
-  /** The listening URL, with the base path of every route. */
-  readonly url: string
-  /** The access token that was created with the store. Only its hash is stored. */
-  readonly firstToken: string | undefined
-}
-
-/**
- * Wires the service and starts it. Its disposal runs in reverse: stop listening, drain, close the store.
- *
- * @param showsToken whether the caller can show a first token to the operator alone; otherwise none is created
- */
-export async function startService(
-  config: Config,
-  { logger, write: writeLog, lostLines }: ProcessLog,
-  showsToken: boolean,
-): Promise<RunningService> {
+/** Wires the service and starts it. Its disposal runs in reverse: stop listening, drain, close the store. */
+export async function startService(config: Config, log: ProcessLog) {
+  const { logger, lostLines, write: writeLog } = log
   await using starting = new AsyncDisposableStack()
-  await using _claim = await claimStart(config)
+  await using _lock = await lockStart(config)
   // Before the store: a start that fails here creates none, and the next one still makes the first token.
   await findPort(config)
 
@@ -63,14 +48,16 @@ export async function startService(
       onStateChange: state => storeLog.note(thread, state),
     })),
   )
-  const scrape = createScrape(config.databaseUrl, storeLog, {
-    check: storage.check,
-    own: () => ({
+  const scrape = createScrape(config.databaseUrl, storeLog.reason, [
+    // Without requests a failing store would go unnoticed. `onStateChange` learns what the check finds.
+    () => storage.check().then(() => ({})),
+    async () => ({
       ...counters.read(storage.pending()),
       plant_store_log_lines_lost_total: [sample(lostLines())],
     }),
-    others: [courier.figures, ...threads.figures],
-  })
+    courier.figures,
+    ...threads.figures,
+  ])
   // As late as possible: until the threads listen, another process may take a port that was free.
   const listening = { ...config, port: await findPort(config) }
   await threads.listen(listening.port)
@@ -78,11 +65,13 @@ export async function startService(
   starting.defer(() => courier.stop())
 
   const usesStoredTokens = config.accessTokens.length === 0
-  // Last, as nobody would see the token of a failed start.
-  const isNew = versionBefore === undefined
-  const firstToken =
-    isNew && usesStoredTokens && showsToken ? await makeFirstToken(storage.tokens) : undefined
-  if (usesStoredTokens && config.jwt === undefined && (await storage.tokens.list()).length === 0) {
+  // Only a terminal shows it to nobody but the operator. Last, as nobody would see the token of a failed start.
+  const makesToken = versionBefore === undefined && usesStoredTokens && process.stderr.isTTY
+  const firstToken = makesToken ? mintToken() : undefined
+  if (firstToken !== undefined)
+    await storage.tokens.insert({ name: 'first', scopes, createdAt: new Date() }, hashToken(firstToken))
+  const usesJwt = config.jwt.jwksUrl !== undefined
+  if (usesStoredTokens && !usesJwt && (await storage.tokens.list()).length === 0) {
     logger.warn(
       'there is no access token: create one with plant-store token create --name NAME --scope write',
     )

@@ -5,13 +5,12 @@ import { isBearerToken } from '@plant-store/access'
 import type { ServerLimits } from '@plant-store/http/server'
 import { type JwtAlgorithm, jwtAlgorithms, parseJwksUrl } from '@plant-store/jwt/settings'
 import { defaultStoreUrl, parseStoreUrl } from '@plant-store/persistence'
+import { distance } from 'fastest-levenshtein'
 import ipaddr from 'ipaddr.js'
 
 const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']
 
 const logFormats = ['json', 'pretty', 'journal'] as const
-export type LogFormat = (typeof logFormats)[number]
-
 const logFormatDefault = isatty(1) ? 'pretty' : 'json'
 
 /** More threads gain little: they wait for the one writer. */
@@ -31,11 +30,7 @@ const readSettings = (read: Read) => ({
   jwt: {
     issuer: read('JWT_ISSUER', '', text => text),
     audience: read('JWT_AUDIENCE', '', audienceList),
-    jwksUrl: read(
-      'JWT_JWKS_URL',
-      '',
-      optional(text => parseJwksUrl(text).href),
-    ),
+    jwksUrl: read('JWT_JWKS_URL', '', optional(jwksUrl)),
     algorithms: read('JWT_ALGORITHMS', jwtAlgorithms.join(), algorithmList),
     clockSkewMs: read('JWT_CLOCK_SKEW', '30s', clockSkew),
   },
@@ -61,28 +56,17 @@ const readSettings = (read: Read) => ({
   tracesEndpoint: read('OTEL_EXPORTER_OTLP_ENDPOINT', '', optional(httpUrl)),
 })
 
-export function settingNames(): readonly string[] {
-  const names: string[] = []
-  readSettings((name, fallback, parse) => {
-    names.push(name)
-    return parse(fallback)
-  })
-  return names
-}
+/** `jwksUrl` of `jwt` is undefined without an identity provider. */
+export type Config = Readonly<ReturnType<typeof readSettings>>
 
-type Settings = Readonly<ReturnType<typeof readSettings>>
-
-export interface Config extends Omit<Settings, 'jwt'> {
-  /** The identity provider, if there is one. */
-  readonly jwt: (Settings['jwt'] & { readonly jwksUrl: string }) | undefined
-}
+type Environment = Readonly<Record<string, string | undefined>>
 
 /**
  * Returns the configuration in the environment.
  *
  * @throws Error with a line for each invalid variable that says what it must be
  */
-export function readConfig(environment: Readonly<Record<string, string | undefined>>): Config {
+export function readConfig(environment: Environment): Config {
   const faults: string[] = []
   const config = readSettings((name, fallback, parse) => {
     try {
@@ -102,34 +86,66 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     const consequence = 'otherwise a request that waits for the database is closed without an answer'
     faults.push(`INACTIVITY_TIMEOUT must be longer than DATABASE_TIMEOUT: ${consequence}`)
   }
-  const { jwksUrl } = config.jwt
   const missing = jwtTogether.filter(name => !environment[name])
   const useless = missing.length === 0 ? [] : jwtAlone.filter(name => environment[name])
   if (missing.length > 0 && missing.length < jwtTogether.length)
     faults.push(`${missing.join(' and ')} must be set too: ${jwtTogether.join(', ')} belong together`)
   else if (useless.length > 0) faults.push(`${useless.join(' and ')} must not be set without JWT_ISSUER`)
   if (faults.length > 0) throw new Error(faults.join('\n'))
-  return Object.freeze({
-    ...config,
-    jwt: jwksUrl === undefined ? undefined : { ...config.jwt, jwksUrl },
-    // Each thread accepts at least one connection.
-    httpThreads: Math.min(config.httpThreads, connectionsMax),
-  })
+  // Each thread accepts at least one connection.
+  return { ...config, httpThreads: Math.min(config.httpThreads, connectionsMax) }
 }
 
 const jwtTogether = ['JWT_ISSUER', 'JWT_AUDIENCE', 'JWT_JWKS_URL']
 const jwtAlone = ['JWT_ALGORITHMS', 'JWT_CLOCK_SKEW']
+
+/** Shorter names resemble too many others, as HOST does HOME. */
+const misspeltLengthMin = 8
+const misspeltEditsMax = 2
+
+/** Returns the variables that are no setting and differ from one in a character or two, each with that setting. */
+export function misspeltSettings(environment: Environment): { variable: string; setting: string }[] {
+  const names: string[] = []
+  readSettings((name, fallback, parse) => {
+    names.push(name)
+    return parse(fallback)
+  })
+  const isLike = (variable: string, name: string) =>
+    name.length >= misspeltLengthMin && distance(variable, name) <= misspeltEditsMax
+  const others = Object.keys(environment).filter(name => !names.includes(name))
+  return others.flatMap(variable => {
+    const setting = names.find(name => isLike(variable, name))
+    return setting === undefined ? [] : [{ variable, setting }]
+  })
+}
 
 const optional =
   <Value>(parse: (text: string) => Value) =>
   (text: string) =>
     text === '' ? undefined : parse(text)
 
-const integer = (min: number, max: number) => (text: string) => {
-  const value = /^\d{1,10}$/.test(text) ? Number(text) : Number.NaN
-  if (!(value >= min && value <= max)) throw new Error(`must be an integer from ${min} to ${max}`)
-  return value
+const amount =
+  (units: Readonly<Record<string, number>>, [min, max]: readonly [number, number], what: string) =>
+  (text: string) => {
+    const [, digits = 'none', unit = ''] = /^(\d{1,10})([a-zA-Z]*)$/.exec(text) ?? []
+    const value = Number(digits) * (units[unit] ?? Number.NaN)
+    if (!(value >= min && value <= max)) throw new Error(`must be ${what}`)
+    return value
+  }
+
+const integer = (min: number, max: number) =>
+  amount({ '': 1 }, [min, max], `an integer from ${min} to ${max}`)
+
+const bytes = (min: number, max: number) => {
+  const what = `a number of bytes from ${min} to ${max}, such as 65536, 64KiB or 1MiB`
+  return amount({ '': 1, KiB: 2 ** 10, MiB: 2 ** 20 }, [min, max], what)
 }
+
+const unitMs = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }
+const aDay = 'a time of at most a day, such as 500ms, 30s, 5m or 1h'
+const duration = amount(unitMs, [1, 86_400_000], aDay)
+/** More would make the expiry of a token meaningless. */
+const clockSkew = amount(unitMs, [1, 300_000], 'a time of at most 300s')
 
 function oneOf<Word extends string>(words: readonly Word[]) {
   return (text: string) => {
@@ -137,35 +153,6 @@ function oneOf<Word extends string>(words: readonly Word[]) {
     if (word === undefined) throw new Error(`must be one of ${words.join(', ')}`)
     return word
   }
-}
-
-const bytes = (min: number, max: number) => (text: string) => {
-  const [, digits = 'none', unit = ''] = /^(\d{1,10})(KiB|MiB)?$/.exec(text) ?? []
-  const value = Number(digits) * (unit === 'MiB' ? 2 ** 20 : unit === 'KiB' ? 2 ** 10 : 1)
-  if (!(value >= min && value <= max)) {
-    throw new Error(`must be a number of bytes from ${min} to ${max}, such as 65536, 64KiB or 1MiB`)
-  }
-  return value
-}
-
-const unitMs = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }
-
-/** Returns milliseconds. */
-const duration = (text: string) => {
-  const [, digits = 'none', unit] = /^(\d{1,8})(ms|s|m|h)$/.exec(text) ?? []
-  const value = Number(digits) * unitMs[unit as keyof typeof unitMs]
-  if (!(value >= 1 && value <= 86_400_000))
-    throw new Error('must be a time of at most a day, such as 500ms, 30s, 5m or 1h')
-  return value
-}
-
-/** More would make the expiry of a token meaningless. */
-const clockSkewMsMax = 300_000
-
-const clockSkew = (text: string) => {
-  const ms = duration(text)
-  if (ms > clockSkewMsMax) throw new Error('must be a time of at most 300s')
-  return ms
 }
 
 const httpUrl = (text: string) => {
@@ -189,6 +176,8 @@ const storeUrl = (text: string) => {
   parseStoreUrl(text)
   return text
 }
+
+const jwksUrl = (text: string) => parseJwksUrl(text).href
 
 const listOf = (what: string, isValid: (item: string) => boolean) => (text: string) => {
   const items = text === '' ? [] : text.split(',').map(item => item.trim())

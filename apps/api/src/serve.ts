@@ -2,10 +2,8 @@ import { setFlagsFromString } from 'node:v8'
 import { explain, NoStoreError, openReader, storageName } from '@plant-store/persistence'
 import type { Logger } from 'pino'
 import { startService } from './compose.ts'
-import { type Config, type LogFormat, readConfig } from './config.ts'
-import { showFirstToken } from './first-token.ts'
-import { misspeltSettings } from './misspelt-settings.ts'
-import { journalLines, type LogOptions, openLog, type ProcessLog } from './signals/log.ts'
+import { type Config, misspeltSettings, readConfig } from './config.ts'
+import { openLog, type ProcessLog } from './signals/log.ts'
 
 /**
  * Checks the settings in the environment, and the store if there is one. Changes nothing. Resolves to the variables that
@@ -31,7 +29,7 @@ export async function serve(): Promise<void> {
   let log: ProcessLog | undefined
   try {
     const config = readConfig(process.env)
-    log = await openLogOf(config)
+    log = await openLog(config)
     await serveUntilSignal(config, log)
   } catch (error) {
     process.stderr.write(`plant-store: ${explain(error as Error).replaceAll('\n', '\nplant-store: ')}\n`)
@@ -41,16 +39,6 @@ export async function serve(): Promise<void> {
   }
   // Otherwise the process ends when nothing is left to do.
   if (!(await log.written())) process.exit()
-}
-
-async function openLogOf({ logLevel: level, logFormat }: Config): Promise<ProcessLog> {
-  return openLog({ level, ...(await logFormats[logFormat]()) })
-}
-
-const logFormats: Readonly<Record<LogFormat, () => Promise<Pick<LogOptions, 'toText'>>>> = {
-  json: async () => ({}),
-  journal: async () => ({ toText: journalLines }),
-  pretty: async () => ({ toText: (await import('./signals/pretty-log.ts')).prettyLines }),
 }
 
 async function serveUntilSignal(config: Config, log: ProcessLog): Promise<void> {
@@ -70,7 +58,7 @@ async function serveUntilSignal(config: Config, log: ProcessLog): Promise<void> 
     log.exit(1)
   })
 
-  const service = await startService(config, log, process.stderr.isTTY === true)
+  const service = await startService(config, log)
   logger.info({ url: service.url, database: storageName(config.databaseUrl) }, 'listening')
   if (process.env['NOTIFY_SOCKET'] !== undefined) await notifySystemd(logger)
   if (service.firstToken !== undefined) {
@@ -96,4 +84,18 @@ function firstSignal(): Promise<NodeJS.Signals> {
   return new Promise(resolve => {
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, resolve)
   })
+}
+
+/** Writes to the terminal, as others may read the log. */
+function showFirstToken(token: string, url: string): void {
+  process.stderr.write(`
+This is the first access token. It is shown only once, as the store keeps only its hash:
+
+  ${token}
+
+Add a plant with it:
+
+  curl ${url}/plants -H 'Authorization: Bearer ${token}' -H 'Content-Type: application/json' -d '{"id": 1, "name": "Monstera", "tag": "climber"}'
+
+`)
 }

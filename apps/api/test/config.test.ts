@@ -4,8 +4,7 @@ import { join } from 'node:path'
 import { isatty } from 'node:tty'
 import { defaultServerLimits } from '@plant-store/http/server'
 import { describe, expect, test } from 'vitest'
-import { readConfig } from '../src/config.ts'
-import { misspeltSettings } from '../src/misspelt-settings.ts'
+import { misspeltSettings, readConfig } from '../src/config.ts'
 
 function faultsOf(environment: Record<string, string>): string[] {
   try {
@@ -29,7 +28,7 @@ const defaults = {
   databaseTimeoutMs: 5_000,
   databasePoolMax: 4,
   accessTokens: [],
-  jwt: undefined,
+  jwt: expect.objectContaining({ jwksUrl: undefined }),
   corsOrigins: [],
   logLevel: 'info',
   logFormat: isatty(1) ? 'pretty' : 'json',
@@ -74,10 +73,6 @@ test('an empty variable counts as one that is not set', () => {
 
 test('variables that nobody declared are ignored', () => {
   expect(readConfig({ PATH: '/bin', port: 'x', PLANTS: '1' })).toEqual(defaults)
-})
-
-test('a configuration cannot be changed', () => {
-  expect(Object.isFrozen(readConfig({}))).toBe(true)
 })
 
 test.each([

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
 import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net'
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
-import { createPost } from '../src/courier/post.ts'
+import { sendPost } from '../src/courier/post.ts'
 
 const deliveryTimeoutMs = 500
 const never = new AbortController().signal
@@ -32,7 +32,7 @@ async function listenTcp(onSocket: (socket: Socket) => void): Promise<string> {
 }
 
 const send = (url: string, more: object = {}, timeoutMs = deliveryTimeoutMs) =>
-  createPost({ deliveryTimeoutMs: timeoutMs })({ url, allowsPrivate: true, ...about, ...more })
+  sendPost({ url, allowsPrivate: true, ...about, ...more }, timeoutMs)
 
 test('posts the body as it is, with its header fields', async () => {
   const got = Promise.withResolvers<unknown>()
@@ -85,8 +85,7 @@ test('reads an answer of megabytes up to a bound', async () => {
     write()
   })
   // It does not take the time-out.
-  const post = createPost({ deliveryTimeoutMs: 3_600_000 })
-  expect(await post({ url, allowsPrivate: true, ...about })).toBe(200)
+  expect(await send(url, {}, 3_600_000)).toBe(200)
   // What the buffers of two sockets hold, and not all.
   expect(await cut.promise).toBeLessThan(64 * 1024 * 1024)
 })
@@ -172,25 +171,22 @@ test('repeats on a new connection what a listener closed while it waited', async
   })
   server.keepAliveTimeout = 0
   server.on('connection', socket => sockets.add(socket))
-  const post = createPost({ deliveryTimeoutMs })
-  const request = { url, allowsPrivate: true, ...about }
-  await post(request)
-  await post(request)
+  await send(url)
+  await send(url)
   expect(sockets.size).toBe(1)
   // Answers the next request by a reset, as a listener does that has just given up the connection.
   const [socket] = sockets as Set<Socket & { _events: object }>
   socket?.removeAllListeners('data')
   socket?.once('readable', () => socket.resetAndDestroy())
   socket?.once('data', () => socket.resetAndDestroy())
-  expect(await post(request)).toBe(200)
+  expect(await send(url)).toBe(200)
   expect(sockets.size).toBe(2)
   expect(requests).toBe(3)
 })
 
 describe('without --allow-private', () => {
   afterEach(() => void vi.restoreAllMocks())
-  const post = createPost({ deliveryTimeoutMs })
-  const guarded = (url: string) => post({ url, allowsPrivate: false, ...about })
+  const guarded = (url: string) => send(url, { allowsPrivate: false })
 
   test.each([
     'http://127.0.0.1/',
@@ -246,7 +242,7 @@ describe('without --allow-private', () => {
   test('uses no connection of a webhook that may', async () => {
     const { url } = await listen((_, response) => response.end())
     const byName = url.replace('127.0.0.1', 'localhost')
-    expect(await post({ url: byName, allowsPrivate: true, ...about })).toBe(200)
+    expect(await send(byName)).toBe(200)
     await expect(guarded(byName)).rejects.toThrow('is a private address')
   })
 

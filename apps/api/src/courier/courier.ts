@@ -1,31 +1,19 @@
 import { setTimeout } from 'node:timers/promises'
 import type { Storage } from '@plant-store/persistence'
-import {
-  type CourierReport,
-  courierLimits,
-  createCourier,
-  type Post,
-  type WebhookFigures,
-} from '@plant-store/webhooks'
+import { type CourierReport, createCourier, type Post, type WebhookFigures } from '@plant-store/webhooks'
 import type { Logger } from 'pino'
 import { type Samples, sample } from '../signals/metrics.ts'
 
 /** After a defect. */
 const restartDelayMs = 1_000
 
-/** Its disposal resolves once deliveries in progress have ended and every lease is returned. */
-export interface Courier extends AsyncDisposable {
-  /** Begins to stop. */
-  stop(): void
-  figures(): Promise<Samples>
-}
-
 /**
- * Starts to deliver to the webhooks, on this thread.
+ * Starts to deliver to the webhooks, on this thread. Its disposal resolves once deliveries in progress have ended and
+ * every lease is returned.
  *
  * @param stopTimeoutMs for deliveries in progress during the stop
  */
-export function startCourier(storage: Storage, logger: Logger, stopTimeoutMs: number): Courier {
+export function startCourier(storage: Storage, logger: Logger, stopTimeoutMs: number) {
   const stopping = new AbortController()
   const aborting = new AbortController()
   const signals = { stop: stopping.signal, abort: aborting.signal }
@@ -38,7 +26,9 @@ export function startCourier(storage: Storage, logger: Logger, stopTimeoutMs: nu
     deliveries.set(key, (deliveries.get(key) ?? 0) + ('count' in about ? about.count : 1))
   }
   const { outbox, webhooks } = storage
-  const run = createCourier({ outbox, webhooks, post: createLazyPost(), report })
+  // Loaded with the first delivery: many stores have no webhook.
+  const post = async (post: Post) => (await import('./post.ts')).sendPost(post)
+  const run = createCourier({ outbox, webhooks, post, report })
 
   const running = (async () => {
     while (!stopping.signal.aborted) {
@@ -51,13 +41,13 @@ export function startCourier(storage: Storage, logger: Logger, stopTimeoutMs: nu
   })()
 
   const stop = () => {
-    if (stopping.signal.aborted) return
     stopping.abort()
     setTimeout(stopTimeoutMs, undefined, { ref: false }).then(() => aborting.abort())
   }
   return {
+    /** Begins to stop. */
     stop,
-    async figures() {
+    async figures(): Promise<Samples> {
       const waiting = await samplesOfOutbox(storage)
       const counted = [...deliveries].map(([key, count]) => sample(count, JSON.parse(key)))
       return { ...waiting, plant_store_deliveries_total: counted }
@@ -66,15 +56,6 @@ export function startCourier(storage: Storage, logger: Logger, stopTimeoutMs: nu
       stop()
       return running
     },
-  }
-}
-
-/** Returns a `post` that loads the client for HTTP with the first delivery: many stores have no webhook. */
-function createLazyPost(): (post: Post) => Promise<number> {
-  let loading: Promise<(post: Post) => Promise<number>> | undefined
-  return async post => {
-    loading ??= import('./post.ts').then(({ createPost }) => createPost(courierLimits))
-    return (await loading)(post)
   }
 }
 

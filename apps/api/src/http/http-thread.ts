@@ -41,8 +41,8 @@ const drainShare = 0.8
 /** The share for batches that are still arriving. */
 const batchShare = 0.4
 
-const port = parentPort
-if (port === null) throw new Error('http-thread.js must run as a worker thread')
+const main = parentPort
+if (main === null) throw new Error('http-thread.js must run as a worker thread')
 const { thread, config, shared, wrongTokenCounts } = workerData as HttpThreadData
 const { httpThreads, tracesEndpoint, baseUrl, shutdownTimeoutMs } = config
 const address = { host: config.host, reusePort: httpThreads > 1 }
@@ -60,8 +60,8 @@ const owner = createBirpc<HttpThreadOwner, HttpThread>(
     stop: () => stopped.resolve(),
   },
   {
-    post: message => port.postMessage(message),
-    on: listener => void port.on('message', listener),
+    post: message => main.postMessage(message),
+    on: listener => void main.on('message', listener),
     timeout: -1,
   },
 )
@@ -100,7 +100,7 @@ if (unanswered > 0) {
   logger.error({ connections: unanswered }, 'connections closed with a request unanswered')
   process.exitCode = 1
 }
-port.unref()
+main.unref()
 
 /** Returns one thread's share of the limits: the kernel spreads connections about evenly. */
 function forOneThread(limits: Config['serverLimits']): ServerLimits {

@@ -3,15 +3,7 @@ import { Worker } from 'node:worker_threads'
 import { type ShareableStorage, transferListOf } from '@plant-store/persistence'
 import { createBirpc } from 'birpc'
 import type { Config } from '../config.ts'
-import type { Samples } from '../signals/metrics.ts'
 import type { HttpThread, HttpThreadData, HttpThreadOwner } from './http-thread.ts'
-
-/** The threads that answer requests, on one port and one store. Their disposal answers what has arrived. */
-export interface HttpThreads extends AsyncDisposable {
-  listen(onPort: number): Promise<void>
-  /** Of each thread. */
-  readonly figures: readonly (() => Promise<Samples>)[]
-}
 
 /** Separate counters for some 8,000 networks. */
 const wrongTokenCountsBytes = 64 * 1024
@@ -20,7 +12,8 @@ const wrongTokenCountsBytes = 64 * 1024
 const youngGenerationMb = 12
 
 /**
- * Resolves once all threads can listen.
+ * Starts the threads that answer requests, on one port and one store. Resolves once all can listen. Their disposal
+ * answers what has arrived.
  *
  * @param ownerOf takes the number of a thread, from 1
  */
@@ -28,14 +21,14 @@ export async function startHttpThreads(
   config: Config,
   storage: ShareableStorage,
   ownerOf: (thread: number) => HttpThreadOwner,
-): Promise<HttpThreads> {
+) {
   await using starting = new AsyncDisposableStack()
-  const started: RunningThread[] = []
+  const started: Awaited<ReturnType<typeof startHttpThread>>[] = []
   starting.defer(async () => {
-    // All threads, before one closes a connection: its client reconnects, and a thread that closes would
-    // reset it.
-    await Promise.all(started.map(thread => thread.stopListening()))
-    await Promise.all(started.map(thread => thread.stop()))
+    // All threads, before one closes a connection: its client reconnects, and a thread that closes would reset it.
+    await Promise.all(started.map(({ calls }) => calls.stopListening()))
+    await Promise.all(started.map(({ calls }) => calls.stop.asEvent()))
+    await Promise.all(started.map(({ ended }) => ended))
   })
   const wrongTokenCounts = new SharedArrayBuffer(wrongTokenCountsBytes)
   const starts = Array.from({ length: config.httpThreads }, async (_, index) => {
@@ -48,8 +41,8 @@ export async function startHttpThreads(
   const running = starting.move()
   return {
     // Concurrently. Otherwise the first clients would all connect to the first thread, and stay there.
-    listen: onPort => all(started.map(thread => thread.listen(onPort))),
-    figures: started.map(thread => thread.figures),
+    listen: (onPort: number) => all(started.map(({ calls }) => calls.listen(onPort))),
+    figures: started.map(({ calls }) => calls.figures),
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   }
 }
@@ -60,34 +53,22 @@ async function all(steps: readonly Promise<void>[]): Promise<void> {
   await Promise.all(steps)
 }
 
-type RunningThread = Awaited<ReturnType<typeof startHttpThread>>
-
 async function startHttpThread(data: HttpThreadData, owner: HttpThreadOwner) {
   const worker = new Worker(new URL('./http-thread.js', import.meta.url), {
     workerData: data,
     transferList: transferListOf(data.shared),
     resourceLimits: { maxYoungGenerationSizeMb: youngGenerationMb },
   })
-  const thread = createBirpc<HttpThread, HttpThreadOwner>(owner, {
+  const calls = createBirpc<HttpThread, HttpThreadOwner>(owner, {
     post: message => worker.postMessage(message),
     on: listener => void worker.on('message', listener),
     timeout: -1,
   })
   const exited = once(worker, 'exit')
-  await Promise.race([thread.ready(), exited])
-  // Rejects with the error that ended the thread. Before `stop` that is unhandled and ends the process
-  // (serve.ts).
+  await Promise.race([calls.ready(), exited])
+  // Rejects with the error that ended the thread. Before `stop` that is unhandled and ends the process (serve.ts).
   const ended = exited.then(([code]) => {
     if (code !== 0) process.exitCode = 1
   })
-
-  return {
-    listen: thread.listen,
-    stopListening: thread.stopListening,
-    figures: () => thread.figures(),
-    async stop() {
-      await thread.stop.asEvent()
-      await ended
-    },
-  }
+  return { calls, ended }
 }

@@ -29,16 +29,16 @@ export async function findPort({ host, port }: Config): Promise<number> {
  *
  * @throws Error in one line if another process is starting on the port
  */
-export async function claimStart({ host, port }: Config): Promise<AsyncDisposable | undefined> {
+export async function lockStart({ host, port }: Config): Promise<AsyncDisposable | undefined> {
   if (process.platform !== 'linux' || port === 0) return undefined
   const name = `plant-store is starting on ${host}:${port}`
   // An abstract socket belongs to the network namespace, as ports do, and ends with its process.
-  const claim = createServer(socket => socket.destroy()).listen(`\0${name}`)
+  const lock = createServer(socket => socket.destroy()).listen(`\0${name}`)
   try {
-    await once(claim, 'listening')
-    return claim
+    await once(lock, 'listening')
+    return lock
   } catch (cause) {
-    // Some sandboxes have no abstract sockets, and a host can be too long for a name. Then there is no claim.
+    // Some sandboxes have no abstract sockets, and a host can be too long for a name. Then there is no lock.
     if ((cause as NodeJS.ErrnoException).code !== 'EADDRINUSE') return undefined
     throw new Error(`cannot listen on PORT: another ${name}`, { cause })
   }

@@ -1,5 +1,14 @@
+import type { StoreState } from '@plant-store/persistence'
 import { type Logger, pino } from 'pino'
 import { SonicBoom } from 'sonic-boom'
+import type { Config } from '../config.ts'
+
+/** The formats of LOG_FORMAT. Each takes lines of JSON. */
+const formats: Readonly<Record<Config['logFormat'], () => Promise<(lines: string) => string>>> = {
+  json: async () => lines => lines,
+  journal: async () => journalLines,
+  pretty: async () => (await import('./pretty-log.ts')).prettyLines,
+}
 
 /** Lines that wait for a slow reader or a full disk. Beyond it lines are lost, so that neither holds up the service. */
 const logBytesMax = 4 * 1024 * 1024
@@ -10,6 +19,7 @@ const gatherCharsMax = 32 * 1024
 
 /** For what is left to write at the end. */
 const lastWriteMs = 1_000
+
 /** Levels by their names, which searches and alerts use. */
 const lineFormat = { base: null, formatters: { level: (label: string) => ({ level: label }) } }
 
@@ -25,16 +35,16 @@ export interface ProcessLog {
   exit(code: number): void
 }
 
-export interface LogOptions {
-  readonly level: string
-  /** Formats lines of JSON. */
-  readonly toText?: (lines: string) => string
-  /** The open file, by default standard output. */
-  readonly fd?: number
-}
-
-/** Opens the log. Lines are at most twice {@link gatherMs} late. */
-export function openLog({ level, toText = lines => lines, fd = 1 }: LogOptions): ProcessLog {
+/**
+ * Opens the log. Lines are at most twice {@link gatherMs} late.
+ *
+ * @param fd the open file, by default standard output
+ */
+export async function openLog(
+  { logLevel, logFormat }: Pick<Config, 'logLevel' | 'logFormat'>,
+  fd = 1,
+): Promise<ProcessLog> {
+  const toText = await formats[logFormat]()
   const destination = new SonicBoom({
     fd,
     minLength: 4096,
@@ -54,7 +64,7 @@ export function openLog({ level, toText = lines => lines, fd = 1 }: LogOptions):
       setTimeout(resolve, lastWriteMs, false).unref()
     })
   return {
-    logger: pino({ level, ...lineFormat }, { write }),
+    logger: pino({ level: logLevel, ...lineFormat }, { write }),
     write,
     lostLines: () => lostLines,
     written,
@@ -97,4 +107,28 @@ export function gatherLog(level: string, handOver: (lines: string) => void): Log
     else late ??= setTimeout(flush, gatherMs).unref()
   }
   return pino({ level, ...lineFormat }, { write })
+}
+
+/** Logs once, for all threads, when and why the store begins to fail, and when it works again. */
+export function createStoreLog(logger: Logger, store: string) {
+  const failing = new Set<number>()
+  let reason: string | undefined
+
+  return {
+    /** @param thread the number of the thread that uses the store, 0 for the main thread */
+    note(thread: number, state: StoreState) {
+      if (!state.ready) {
+        failing.add(thread)
+        if (state.reason !== reason) logger.error({ store, reason: state.reason }, 'the store is failing')
+        reason = state.reason
+        return
+      }
+      failing.delete(thread)
+      if (failing.size > 0) return
+      reason = undefined
+      logger.info({ store }, 'the store has recovered')
+    },
+    /** Returns why the store is failing, or `undefined` while it works. */
+    reason: () => reason,
+  }
 }

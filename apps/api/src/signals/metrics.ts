@@ -45,11 +45,6 @@ const requestSeconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.
 const commitSeconds = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1]
 const commitChanges = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]
 
-interface AlikeAnswers {
-  readonly labels: { readonly method: string; readonly route: string; readonly status: number }
-  readonly seconds: Distribution
-}
-
 const lagResolutionMs = 20
 
 /**
@@ -58,8 +53,8 @@ const lagResolutionMs = 20
  * @param thread its number, 0 for the main thread
  */
 export function createCounters(thread: number) {
-  const answers = new Map<string, AlikeAnswers>()
-  let last: AlikeAnswers | undefined
+  /** Those with the same labels together. */
+  const answers = new Map<string, { readonly labels: Labels; readonly seconds: Distribution }>()
   const changes = createDistribution(commitChanges)
   const seconds = createDistribution(commitSeconds)
   let connections = 0
@@ -68,14 +63,13 @@ export function createCounters(thread: number) {
 
   return {
     onAnswer({ method = '', route = '', status, ms }: AnsweredRequest) {
-      // Most requests have the same labels as the one before, which saves the lookup.
-      if (last?.labels.status !== status || last.labels.route !== route || last.labels.method !== method) {
-        const key = `${method} ${route} ${status}`
-        const labels = { method, route, status }
-        last = answers.get(key) ?? { labels, seconds: createDistribution(requestSeconds) }
-        answers.set(key, last)
+      const key = `${method} ${route} ${status}`
+      const alike = answers.get(key) ?? {
+        labels: { method, route, status },
+        seconds: createDistribution(requestSeconds),
       }
-      last.seconds.observe(ms / 1000)
+      answers.set(key, alike)
+      alike.seconds.observe(ms / 1000)
     },
     onCommit(commit: Commit) {
       changes.observe(commit.changes)

@@ -3,37 +3,29 @@ import { setTimeout } from 'node:timers/promises'
 import { storeFiles } from '@plant-store/persistence'
 import manifest from '../../package.json' with { type: 'json' }
 import { metrics, type Samples, sample } from './metrics.ts'
-import type { StoreLog } from './store-log.ts'
 
 /** A source that takes longer, or fails, is counted with its previous figures. */
 const scrapeTimeoutMs = 1_000
 
-export interface Sources {
-  /** Rejects while the store fails. */
-  readonly check: () => Promise<void>
-  /** Of this thread. */
-  readonly own: () => Samples
-  readonly others: readonly (() => Promise<Samples>)[]
-}
-
-/** Returns a function that writes the metrics of the process for Prometheus. Concurrent calls share one text. */
+/**
+ * Returns a function that writes the metrics of the process for Prometheus. Concurrent calls share one text.
+ *
+ * @param failure returns why the store is failing, if it is
+ * @param sources the samples of each thread, and of what else is counted
+ */
 export function createScrape(
   databaseUrl: string,
-  storeLog: StoreLog,
-  { check, own, others }: Sources,
+  failure: () => string | undefined,
+  sources: readonly (() => Promise<Samples>)[],
 ): () => Promise<string> {
-  // Without requests a failing store would go unnoticed. Its observer records what the check finds.
-  const checked = inTime(() => check().then(() => ({})))
-  const figures = [checked, ...others.map(inTime)]
+  const reads = sources.map(inTime)
   const scrape = async () => {
     // Loaded on the first scrape, which many processes never see.
-    const [{ default: prometheus }, ...ofOthers] = await Promise.all([
-      import('prom-client'),
-      ...figures.map(read => read()),
-    ])
-    const ofProcess = samplesOfProcess(storeLog.reason(), sizeOf(storeFiles(databaseUrl)))
+    const { default: prometheus } = await import('prom-client')
+    const samples = await Promise.all(reads.map(read => read()))
+    const ofProcess = samplesOfProcess(failure(), sizeOf(storeFiles(databaseUrl)))
     // Adds up the samples of several threads with the same labels.
-    return prometheus.AggregatorRegistry.aggregate([ofProcess, own(), ...ofOthers].map(withHelp)).metrics()
+    return prometheus.AggregatorRegistry.aggregate([ofProcess, ...samples].map(withHelp)).metrics()
   }
   let underWay: Promise<string> | undefined
   return () => {

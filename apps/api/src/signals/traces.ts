@@ -17,17 +17,11 @@ import type { RequestTracer } from '@plant-store/http/server'
 /** Includes retries. A missing collector must not delay the shutdown. */
 const exportTimeoutMs = 1_000
 
-export interface Tracing extends AsyncDisposable {
-  readonly traceRequest: RequestTracer
-  /** Returns the store with a span around each operation. */
-  traced(store: PlantStore): PlantStore
-}
-
 /**
  * Exports traces as OpenTelemetry's variables (`OTEL_…`) configure. Spans are created by hand, as automatic
  * instrumentation does not see bundled ES modules.
  */
-export function startTracing(): Tracing {
+export function startTracing() {
   const resource = resourceFromAttributes({ 'service.name': 'plant-store' })
   const provider = new TracerProvider({
     resource: resource.merge(detectResources({ detectors: [envDetector] })),
@@ -40,47 +34,46 @@ export function startTracing(): Tracing {
   context.setGlobalContextManager(new AsyncLocalStorageContextManager())
   const tracer = provider.getTracer('@plant-store/api')
 
+  const traceRequest: RequestTracer = ({ method, headers }) => {
+    const caller = propagator.extract(ROOT_CONTEXT, headers, defaultTextMapGetter)
+    const attributes = { 'http.request.method': method }
+    const span = tracer.startSpan(method, { kind: SpanKind.SERVER, attributes }, caller)
+    return {
+      traceId: span.spanContext().traceId,
+      run: handle => context.with(trace.setSpan(caller, span), handle),
+      end({ route, status }) {
+        if (route !== undefined) span.updateName(`${method} ${route}`).setAttribute('http.route', route)
+        span.setAttribute('http.response.status_code', status)
+        if (status >= 500) span.setStatus({ code: SpanStatusCode.ERROR })
+        span.end()
+      },
+    }
+  }
+
   return {
-    traceRequest({ method, headers }) {
-      const caller = propagator.extract(ROOT_CONTEXT, headers, defaultTextMapGetter)
-      const attributes = { 'http.request.method': method }
-      const span = tracer.startSpan(method, { kind: SpanKind.SERVER, attributes }, caller)
-      return {
-        traceId: span.spanContext().traceId,
-        run: handle => context.with(trace.setSpan(caller, span), handle),
-        end({ route, status }) {
-          if (route !== undefined) span.updateName(`${method} ${route}`).setAttribute('http.route', route)
-          span.setAttribute('http.response.status_code', status)
-          if (status >= 500) span.setStatus({ code: SpanStatusCode.ERROR })
-          span.end()
-        },
-      }
-    },
-    traced(store) {
-      const within = <Result>(name: string, operation: () => Promise<Result>) =>
-        tracer.startActiveSpan(`store ${name}`, async span => {
-          try {
-            return await operation()
-          } catch (error) {
-            // A broken rule is the client's fault, not the store's.
-            const { code } = error as DomainError
-            const isFailure = !isDomainError(error) || code.startsWith('store-')
-            if (isFailure) span.setStatus({ code: SpanStatusCode.ERROR })
-            span.setAttribute('error.type', code ?? 'unknown')
-            throw error
-          } finally {
-            span.end()
-          }
-        })
-      return {
-        create: (...given) => within('create', () => store.create(...given)),
-        createAll: (...given) => within('createAll', () => store.createAll(...given)),
-        find: (...given) => within('find', () => store.find(...given)),
-        list: (...given) => within('list', () => store.list(...given)),
-        replace: (...given) => within('replace', () => store.replace(...given)),
-        replaceAll: (...given) => within('replaceAll', () => store.replaceAll(...given)),
-        remove: (...given) => within('remove', () => store.remove(...given)),
-      }
+    traceRequest,
+    /** Returns the store with a span around each operation. */
+    traced(store: PlantStore): PlantStore {
+      const operations = Object.entries<(...given: never[]) => Promise<unknown>>({ ...store })
+      const traced = operations.map(([name, operation]) => [
+        name,
+        (...given: never[]) =>
+          tracer.startActiveSpan(`store ${name}`, async span => {
+            try {
+              return await operation(...given)
+            } catch (error) {
+              // A broken rule is the client's fault, not the store's.
+              const { code } = error as DomainError
+              const isFailure = !isDomainError(error) || code.startsWith('store-')
+              if (isFailure) span.setStatus({ code: SpanStatusCode.ERROR })
+              span.setAttribute('error.type', code ?? 'unknown')
+              throw error
+            } finally {
+              span.end()
+            }
+          }),
+      ])
+      return Object.fromEntries(traced)
     },
     async [Symbol.asyncDispose]() {
       // Losing spans is not a failure.
