@@ -1,6 +1,5 @@
 export { answerFailure } from './answer/answer.ts'
 export { type Failure, failures, toFailure } from './answer/failures.ts'
-export { createThrottle, type Throttle } from './auth/wrong-tokens.ts'
 export { tokenName } from './context.ts'
 export {
   describeInterface,
@@ -8,3 +7,4 @@ export {
   plantSchemas as schemas,
 } from './interface/description.ts'
 export { type PlantRoutesOptions, plantRoutes } from './plugin.ts'
+export { createThrottle, type Throttle } from './request/authenticate.ts'

@@ -6,7 +6,7 @@ import { type AddOptions, DomainError, type Plant, parsePlant, plantIdMin } from
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
 import { stopServer } from '@plant-store/http/server'
 import { expect, test } from 'vitest'
-import { readChunks } from '../src/routes/batch.ts'
+import { readParts } from '../src/routes/batch.ts'
 import { type MemoryServiceOptions, startMemoryService } from './memory-service.ts'
 
 /** What a batch meets that no single request does: long lives, slow or broken senders, and others beside it. */
@@ -50,7 +50,7 @@ async function start(options: MemoryServiceOptions = {}) {
 }
 
 const line = (id: number, name = 'n') => `{"id":${id},"name":"${name}"}\n`
-/** More than one chunk. */
+/** More than one part. */
 const manyLines = 2_000
 const lines = (count: number) => Array.from({ length: count }, (_, n) => line(n))
 const mayHaveCreated = /plants of earlier lines may have been created$/
@@ -105,7 +105,7 @@ test('a hundred thousand lines that are refused make a small answer', async () =
 
 test('a defect while a line is judged ends the batch, and is no fault of the line', async () => {
   const noBytes = {} as Buffer
-  await expect(readChunks([[noBytes]]).next()).rejects.toThrow(TypeError)
+  await expect(readParts([[noBytes]]).next()).rejects.toThrow(TypeError)
 })
 
 test('a batch is logged with its counts', async () => {
@@ -162,7 +162,7 @@ test('a body that breaks is told once the plants under way are created, and the 
     return 'inserted' as const
   }
   await using service = await start({ plants: { insert } })
-  // One chunk, and the beginning of another.
+  // One part, and the beginning of another.
   using batch = await service.begin(...lines(200))
   await begun.promise
   const broken = once(service.server.server, 'clientError')
@@ -223,7 +223,7 @@ test('plants are created together until their lines, and 192 bytes for each, rea
     return all.map(() => 'inserted' as const)
   }
   await using service = await start({ plants: { insertAll } })
-  const chunksOf = async (lineBytes: number, count: number) => {
+  const partsOf = async (lineBytes: number, count: number) => {
     counts.length = 0
     const name = 'x'.repeat(lineBytes - line(1, '').length + 1)
     using batch = await service.begin(line(1, name).repeat(count))
@@ -231,12 +231,12 @@ test('plants are created together until their lines, and 192 bytes for each, rea
     expect(held(await batch.answer())).toMatchObject({ created: BigInt(count) })
     return counts.filter(each => each > 0)
   }
-  expect(await chunksOf(320, 192)).toEqual([64, 64, 64])
-  expect(await chunksOf(319, 192)).toEqual([65, 65, 62])
-  expect(await chunksOf(32 * 1024 - 192, 2)).toEqual([1, 1])
+  expect(await partsOf(320, 192)).toEqual([64, 64, 64])
+  expect(await partsOf(319, 192)).toEqual([65, 65, 62])
+  expect(await partsOf(32 * 1024 - 192, 2)).toEqual([1, 1])
 })
 
-test('as many chunks are under way as fit in 1.5 MiB, and a longer line is alone', async () => {
+test('as many parts are under way as fit in 1.5 MiB, and a longer line is alone', async () => {
   const gate = Promise.withResolvers<void>()
   let underWay = 0
   const insert = async () => {
@@ -262,7 +262,7 @@ test('a batch holds only what it has not created yet', async () => {
   await using service = await start({ limits: { heldBytesMax: 100_000 } })
   const count = 20_000
   using first = await service.begin(...lines(count))
-  // All but the last chunk.
+  // All but the last part.
   await expect.poll(() => service.plants.find(plantId(count - 200))).toBeDefined()
   using second = await service.begin(' '.repeat(90_000))
   await expect.poll(() => service.sockets.at(-1)?.bytesRead).toBeGreaterThan(90_000)
@@ -282,7 +282,7 @@ test('a batch that fails once it has arrived leaves its connection open', async 
   expect(answer.headers.get('connection')).not.toBe('close')
 })
 
-test('the store is told whether to announce the plants of each chunk', async () => {
+test('the store is told whether to announce the plants of each part', async () => {
   const given: unknown[] = []
   const insertAll = async (all: readonly Plant[], options?: AddOptions) => {
     given.push(options?.announce)

@@ -3,8 +3,8 @@ import { connect, type Socket } from 'node:net'
 import { AccessError, type Gate } from '@plant-store/access'
 import { assertFailure, createClient, createRecorder, plantRequest, toJson } from '@plant-store/contract'
 import { createMemoryPlantRepository, longPlant } from '@plant-store/domain/testing'
+import { createThrottle } from '@plant-store/http'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { createThrottle } from '../src/auth/wrong-tokens.ts'
 import { type MemoryServiceOptions, startMemoryService } from './memory-service.ts'
 
 const wrongTokensMax = 5

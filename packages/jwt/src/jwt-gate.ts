@@ -1,8 +1,13 @@
 import { AccessError, type Gate, type Holder, isAccessError, type Scope, scopes } from '@plant-store/access'
 import { decodeJwt, errors, type JWTPayload, jwtVerify } from 'jose'
 import { type KeySet, type KeySetState, openKeySet } from './key-set.ts'
-import type { JwtAlgorithm, JwtLimits } from './settings.ts'
-import { defaultJwtLimits, jwtAlgorithms, parseJwksUrl } from './settings.ts'
+import {
+  defaultJwtLimits,
+  type JwtAlgorithm,
+  type JwtLimits,
+  jwtAlgorithms,
+  parseJwksUrl,
+} from './settings.ts'
 
 export interface JwtGateOptions {
   /** Must equal the claim `iss` exactly. */
@@ -37,20 +42,15 @@ interface Verified extends Holder {
  * @throws TypeError if the options are unsafe
  */
 export function createJwtGate(options: JwtGateOptions): Gate {
-  const { issuer, algorithms = jwtAlgorithms, otherwise = refuse, onStateChange = () => {} } = options
+  const { issuer, algorithms = jwtAlgorithms, otherwise = refuse, signal, onStateChange = () => {} } = options
   const audience = [options.audience].flat()
   if (algorithms.length === 0 || !algorithms.every(each => jwtAlgorithms.includes(each)))
     throw new TypeError(`algorithms must contain only ${jwtAlgorithms.join(', ')}`)
   if (issuer === '' || audience.length === 0 || audience.includes(''))
     throw new TypeError('issuer and audience must not be empty')
   const limits = { ...defaultJwtLimits, ...options.limits }
-  const keySet = openKeySet({
-    url: parseJwksUrl(options.jwksUrl),
-    limits,
-    signal: options.signal,
-    onStateChange,
-  })
-  const claims = {
+  const keySet = openKeySet({ url: parseJwksUrl(options.jwksUrl), limits, signal, onStateChange })
+  const verifyOptions = {
     issuer,
     audience,
     algorithms: [...algorithms],
@@ -62,7 +62,7 @@ export function createJwtGate(options: JwtGateOptions): Gate {
   const verify = async (token: string, scope: Scope) => {
     remembered.delete(token)
     const keys = keySet.current()
-    const { payload } = await jwtVerify(token, keySet.find, claims).catch(error => {
+    const { payload } = await jwtVerify(token, keySet.find, verifyOptions).catch(error => {
       throw refusalOf(error, keySet)
     })
     const verified = { ...toHolder(payload), keys }

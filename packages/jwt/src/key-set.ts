@@ -13,7 +13,7 @@ import type { JwtLimits } from './settings.ts'
 
 export type KeySetState = { readonly ready: true } | { readonly ready: false; readonly reason: string }
 
-export interface KeySetOptions {
+interface KeySetOptions {
   readonly url: URL
   readonly limits: JwtLimits
   readonly signal: AbortSignal | undefined

@@ -5,6 +5,7 @@ import {
   type Described,
   failureResponses,
   type MediaType,
+  mapValues,
   type Operation,
   operations,
   webhooks,
@@ -159,13 +160,6 @@ interface Titled {
 }
 
 const exampleOf = ({ title = '' }: Titled) => examples[title]
-
-function mapValues<Value, Result>(
-  record: Readonly<Record<string, Value>>,
-  map: (value: Value, key: string) => Result,
-): Record<string, Result> {
-  return Object.fromEntries(Object.entries(record).map(([key, value]) => [key, map(value, key)]))
-}
 
 const titles: ReadonlySet<unknown> = new Set(Object.values(schemas).map(({ title }) => title))
 

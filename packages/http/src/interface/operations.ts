@@ -5,9 +5,12 @@ import { failures } from '../answer/failures.ts'
 import * as wire from './schemas.ts'
 
 /** The input and output of a route, from which the interface description and the serializers are made. */
-export interface Operation extends FastifySchema {
+export interface Operation extends Declared {
   readonly operationId: string
-  readonly tags: readonly ('plants' | 'service')[]
+  readonly tags: readonly string[]
+}
+
+interface Declared extends FastifySchema {
   readonly summary: string
   readonly description?: string
   /** Empty if no token is needed. */
@@ -24,7 +27,7 @@ export interface Described {
   readonly description: string
   readonly headers?: Readonly<Record<string, { readonly description: string }>>
   readonly content?: Readonly<Record<string, MediaType>>
-  readonly examples?: MediaType['examples']
+  readonly examples?: object
   readonly title?: string
   readonly type?: string
 }
@@ -32,7 +35,7 @@ export interface Described {
 export interface MediaType {
   readonly schema: object
   readonly example?: unknown
-  readonly examples?: Readonly<Record<string, { readonly summary: string; readonly value: unknown }>>
+  readonly examples?: object
 }
 
 export const linesMediaType = 'application/x-ndjson'
@@ -53,19 +56,15 @@ const failureHeaders: Readonly<Record<string, Described['headers']>> = {
 }
 
 /** The response of each status of a failure, with every number that it may have. */
-export const failureResponses: Readonly<Record<string, Described>> = Object.fromEntries(
-  Object.entries(Object.groupBy(Object.values(failures), ([number]) => Math.floor(number / 100))).map(
-    ([status, rows = []]) => {
-      const meanings = rows.map(([number, meaning]) => `- ${number}: ${meaning}`)
-      const values = rows.map(([error, message]) => [
-        error,
-        { summary: `${error}`, value: { error, message } },
-      ])
-      const schema = { ...wire.FailureBody, examples: Object.fromEntries(values) }
-      const headers = failureHeaders[status]
-      return [status, { ...about(meanings.join('\n'), schema), ...(headers && { headers }) }]
-    },
-  ),
+export const failureResponses: Readonly<Record<string, Described>> = mapValues(
+  Object.groupBy(Object.values(failures), ([number]) => Math.floor(number / 100)),
+  (rows = [], status) => {
+    const meanings = rows.map(([number, meaning]) => `- ${number}: ${meaning}`)
+    const values = rows.map(([error, message]) => [error, { summary: `${error}`, value: { error, message } }])
+    const schema = { ...wire.FailureBody, examples: Object.fromEntries(values) }
+    const headers = failureHeaders[status]
+    return { ...about(meanings.join('\n'), schema), ...(headers && { headers }) }
+  },
 )
 
 const failing = (...statuses: readonly number[]) =>
@@ -90,18 +89,17 @@ const entityTag = { ETag: about('The version of the plant (RFC 9110, 8.8.3)', Ty
 
 const pageLimit = { minimum: 1, maximum: pageLimitMax, default: pageLimitDefault }
 
-const openPage = (operationId: string, summary: string, schema: object): Operation => ({
-  operationId,
-  tags: ['service'],
+const openPage = (summary: string, schema: object): Declared => ({
   summary,
   security: [],
   response: { 200: about(summary, schema), ...failing(400, 408, 417, 431, 500, 503) },
 })
 
-export const operations = {
+const tagged = <Name extends string>(tag: 'plants' | 'service', declared: Record<Name, Declared>) =>
+  mapValues(declared, (each, operationId): Operation => ({ operationId, tags: [tag], ...each }))
+
+const plantOperations = tagged('plants', {
   createPlant: {
-    operationId: 'createPlant',
-    tags: ['plants'],
     summary: 'Add a plant',
     description: 'Creates a new plant in the store',
     body: about('Plant to add to the store', wire.NewPlant),
@@ -112,8 +110,6 @@ export const operations = {
     },
   },
   listPlants: {
-    operationId: 'listPlants',
-    tags: ['plants'],
     summary: 'List plants',
     description:
       'Returns a page of plants in ascending numeric order of id. A page of long texts may end before its limit.',
@@ -134,8 +130,6 @@ export const operations = {
     },
   },
   readPlant: {
-    operationId: 'readPlant',
-    tags: ['plants'],
     summary: 'Read a plant',
     params: plantPath,
     headers: conditionFields,
@@ -149,8 +143,6 @@ export const operations = {
     },
   },
   replacePlant: {
-    operationId: 'replacePlant',
-    tags: ['plants'],
     summary: 'Create or replace a plant',
     description: 'Is idempotent. An `id` in the body must equal the id in the path.',
     params: plantPath,
@@ -162,8 +154,6 @@ export const operations = {
     },
   },
   removePlant: {
-    operationId: 'removePlant',
-    tags: ['plants'],
     summary: 'Remove a plant',
     params: plantPath,
     headers: conditionFields,
@@ -173,8 +163,6 @@ export const operations = {
     },
   },
   createPlants: {
-    operationId: 'createPlants',
-    tags: ['plants'],
     summary: 'Add many plants',
     description:
       'Creates the plant of each line, or lists why not. Counted plants are on disk. Sending the same lines again changes nothing, also after a request that failed as a whole.',
@@ -192,12 +180,13 @@ export const operations = {
       ...failing(...aroundRequest, ...aroundBody),
     },
   },
-  health: openPage('health', 'Liveness: the process responds', wire.Status),
-  readiness: openPage('readiness', 'Readiness: the service can serve', wire.Status),
-  describe: openPage('describe', 'This description', { type: 'object' }),
+})
+
+const serviceOperations = tagged('service', {
+  health: openPage('Liveness: the process responds', wire.Status),
+  readiness: openPage('Readiness: the service can serve', wire.Status),
+  describe: openPage('This description', { type: 'object' }),
   metrics: {
-    operationId: 'metrics',
-    tags: ['service'],
     summary: 'Metrics',
     description: 'Needs a token with the scope `metrics:read`.',
     response: {
@@ -208,7 +197,10 @@ export const operations = {
       ...failing(...aroundRequest),
     },
   },
-} as const satisfies Record<string, Operation>
+})
+
+/** By their ids. */
+export const operations = { ...plantOperations, ...serviceOperations }
 
 const field = (name: string, description: string) => ({
   name,
@@ -243,4 +235,12 @@ export const webhooks = {
       },
     },
   },
+}
+
+export function mapValues<Name extends string, Value, Result>(
+  record: Readonly<Partial<Record<Name, Value>>>,
+  map: (value: Value, key: Name) => Result,
+): Record<Name, Result> {
+  const entries = Object.entries(record) as [Name, Value][]
+  return Object.fromEntries(entries.map(([key, value]) => [key, map(value, key)])) as Record<Name, Result>
 }

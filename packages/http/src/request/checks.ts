@@ -11,7 +11,7 @@ import type {
 } from 'fastify'
 import type { Budget } from '../answer/budget.ts'
 import { RequestError } from '../answer/failures.ts'
-import type { Authenticate } from '../auth/authenticate.ts'
+import type { Authenticate } from './authenticate.ts'
 import { bodyOf, endEarlyAnswers, receiveBody } from './body.ts'
 
 declare module 'fastify' {

@@ -17,27 +17,28 @@ export const toEntityTag = (version: PlantVersion) => `"${version}"`
 export function readCondition({ raw: { headers } }: FastifyRequest): PlantCondition | undefined {
   const { 'if-match': ifMatch, 'if-none-match': ifNoneMatch } = headers
   if (ifMatch === undefined && ifNoneMatch === undefined) return undefined
-  return {
-    // A weak tag matches nothing in If-Match, and its version in If-None-Match (RFC 9110, 8.8.3.2).
-    matches: ifMatch === undefined ? undefined : readVersions('If-Match', ifMatch, { takesWeak: false }),
-    differs:
-      ifNoneMatch === undefined ? undefined : readVersions('If-None-Match', ifNoneMatch, { takesWeak: true }),
-  }
+  return { matches: readVersions('If-Match', ifMatch), differs: readVersions('If-None-Match', ifNoneMatch) }
 }
 
-const tokens = /[ \t]+|,|(W\/)?"([!#-~\x80-\xff]*)"|./gs
+const parts = /[ \t]+|,|(W\/)?"([!#-~\x80-\xff]*)"|./gs
 
 /** Reads a list of entity tags (RFC 9110, 5.6.1 and 8.8.3) in linear time, without those that no plant can have. */
-function readVersions(field: string, value: string, { takesWeak }: { takesWeak: boolean }): PlantVersions {
+function readVersions(
+  field: 'If-Match' | 'If-None-Match',
+  value: string | undefined,
+): PlantVersions | undefined {
+  if (value === undefined) return undefined
   if (value === '*') return 'any'
+  // A weak tag matches nothing in If-Match, and its version in If-None-Match (RFC 9110, 8.8.3.2).
+  const takesWeak = field === 'If-None-Match'
   const versions: PlantVersion[] = []
   let isAfterTag = false
-  for (const [token, weak, opaque] of value.matchAll(tokens)) {
-    if (token === ',') isAfterTag = false
+  for (const [part, weak, opaque] of value.matchAll(parts)) {
+    if (part === ',') isAfterTag = false
     else if (opaque !== undefined && !isAfterTag) {
       if ((takesWeak || weak === undefined) && isPlantVersion(opaque)) versions.push(opaque)
       isAfterTag = true
-    } else if (!/^[ \t]/.test(token)) {
+    } else if (!/^[ \t]/.test(part)) {
       throw new RequestError(
         'bad-condition',
         `${field} must be * or a list of entity tags in quotation marks`,

@@ -4,20 +4,20 @@ import { type CreateOutcome, idTaken, type Plant, type PlantStore, parsePlant } 
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { answer } from '../answer/answer.ts'
 import { toFailure } from '../answer/failures.ts'
-import type { Authenticate } from '../auth/authenticate.ts'
 import { lineCounts } from '../context.ts'
 import { linesMediaType, operations } from '../interface/operations.ts'
 import { faultsMax, type ServerLimits } from '../limits.ts'
+import type { Authenticate } from '../request/authenticate.ts'
 import { bodyOf, readJson } from '../request/body.ts'
 import { failOtherMethods } from '../request/checks.ts'
 import { isEmptyLine, readLines } from '../request/lines.ts'
 import { readAnnounce } from '../request/query.ts'
 
 /** The bytes of plants created together. Others wait a few milliseconds for them: in this thread, and at the store. */
-const chunkSizeMax = 32 * 1024
+const partSizeMax = 32 * 1024
 /** The cost of a plant besides the bytes of its line. */
 const plantSize = 192
-/** The bytes of chunks in progress, of all batches of this server: enough for many in one transaction. */
+/** The bytes of parts in progress, of all batches of this server: enough for many in one transaction. */
 const underWaySizeMax = 1536 * 1024
 /** For the message of a fault, which may quote the line. */
 const messageLengthMax = 300
@@ -42,15 +42,15 @@ export function addBatchRoute(app: FastifyInstance, { store, authenticate, limit
     const announce = readAnnounce(request.raw.url as string)
     const counts = { created: 0, existing: 0, refused: 0 }
     const faults: LineFault[] = []
-    const create = async (chunk: Chunk) => {
+    const create = async (part: Part) => {
       try {
-        return await store.createAll(chunk.plants, { announce })
+        return await store.createAll(part.plants, { announce })
       } finally {
-        underWay.release(chunk.size)
+        underWay.release(part.size)
       }
     }
-    const count = (chunk: Chunk, outcomes: readonly CreateOutcome[]) => {
-      const refused = faultsOf(chunk, outcomes)
+    const count = (part: Part, outcomes: readonly CreateOutcome[]) => {
+      const refused = faultsOf(part, outcomes)
       counts.created += outcomes.filter(outcome => outcome === 'inserted').length
       counts.existing += outcomes.filter(outcome => outcome === 'already-there').length
       counts.refused += refused.length
@@ -67,15 +67,15 @@ export function addBatchRoute(app: FastifyInstance, { store, authenticate, limit
     let counted = Promise.resolve()
     let isFailed = false
     try {
-      for await (const chunk of readChunks(pieces)) {
+      for await (const part of readParts(pieces)) {
         // A token may expire or be revoked during the request.
         await new Promise<void>((resolve, reject) =>
           authenticate(request, 'plants:write', failure => (failure ? reject(failure) : resolve())),
         )
         request[lineCounts] = counts
         if (isFailed) break
-        await underWay.acquire(chunk.size)
-        counted = Promise.all([create(chunk), counted]).then(([outcomes]) => count(chunk, outcomes))
+        await underWay.acquire(part.size)
+        counted = Promise.all([create(part), counted]).then(([outcomes]) => count(part, outcomes))
         counted.catch(() => {
           isFailed = true
         })
@@ -98,7 +98,7 @@ export function addBatchRoute(app: FastifyInstance, { store, authenticate, limit
   failOtherMethods(app, ['POST'], { url: '/plants/batch' })
 }
 
-interface Chunk {
+interface Part {
   readonly plants: Plant[]
   /** The line of each plant. */
   readonly lines: number[]
@@ -114,26 +114,26 @@ interface LineFault {
 }
 
 /** Yields the plants and faults of the lines, each judged as the body of POST /plants. */
-export async function* readChunks(
+export async function* readParts(
   pieces: AsyncIterable<Iterable<Buffer>> | readonly Iterable<Buffer>[],
-): AsyncGenerator<Chunk, void, void> {
-  const begin = (): Chunk => ({ plants: [], lines: [], faults: [], size: 0 })
-  let chunk = begin()
+): AsyncGenerator<Part, void, void> {
+  const begin = (): Part => ({ plants: [], lines: [], faults: [], size: 0 })
+  let part = begin()
   let line = 0
   for await (const piece of pieces) {
     for (const bytes of piece) {
       line++
-      chunk.size += bytes.length + plantSize
-      if (!isEmptyLine(bytes)) readPlant(bytes, line, chunk)
-      if (chunk.size < chunkSizeMax) continue
-      yield chunk
-      chunk = begin()
+      part.size += bytes.length + plantSize
+      if (!isEmptyLine(bytes)) readPlant(bytes, line, part)
+      if (part.size < partSizeMax) continue
+      yield part
+      part = begin()
     }
   }
-  yield chunk
+  yield part
 }
 
-function readPlant(bytes: Buffer, line: number, { plants, lines, faults }: Chunk): void {
+function readPlant(bytes: Buffer, line: number, { plants, lines, faults }: Part): void {
   try {
     plants.push(parsePlant(readJson(bytes, 'line')))
     lines.push(line)
@@ -142,11 +142,8 @@ function readPlant(bytes: Buffer, line: number, { plants, lines, faults }: Chunk
   }
 }
 
-/** Returns the faults of a chunk in order of line, given the outcomes of its plants. */
-function faultsOf(
-  { plants, lines, faults }: Chunk,
-  outcomes: readonly CreateOutcome[],
-): readonly LineFault[] {
+/** Returns the faults of a part in order of line, given the outcomes of its plants. */
+function faultsOf({ plants, lines, faults }: Part, outcomes: readonly CreateOutcome[]): readonly LineFault[] {
   const taken = outcomes.flatMap((outcome, index) =>
     outcome === 'id-taken' ? [faultOf(lines[index] as number, idTaken((plants[index] as Plant).id))] : [],
   )
@@ -162,26 +159,24 @@ function faultOf(line: number, error: unknown): LineFault {
 
 /** Admits in order of arrival what fits, or is alone. */
 function createSemaphore(sizeMax: number) {
-  const waiting: { readonly size: number; readonly admit: () => void }[] = []
   let taken = 0
-  const admitAll = () => {
-    for (const { size, admit } of [...waiting]) {
-      if (taken > 0 && taken + size > sizeMax) return
-      waiting.shift()
-      taken += size
-      admit()
-    }
-  }
+  let released = Promise.withResolvers<void>()
+  let admitted = Promise.resolve()
   return {
     async acquire(size: number): Promise<void> {
-      const { promise, resolve } = Promise.withResolvers<void>()
-      waiting.push({ size, admit: resolve })
-      admitAll()
-      await promise
+      const before = admitted
+      const admit = async () => {
+        await before
+        while (taken > 0 && taken + size > sizeMax) await released.promise
+        taken += size
+      }
+      admitted = admit()
+      await admitted
     },
     release(size: number): void {
       taken -= size
-      admitAll()
+      released.resolve()
+      released = Promise.withResolvers()
     },
   }
 }
