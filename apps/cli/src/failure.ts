@@ -25,14 +25,25 @@ export function fileFailure(file: string, cause: unknown): Failure {
   return new Failure(`${file}: ${fileReason(cause)}`)
 }
 
-/** Returns a function that throws the error, with advice if the store is damaged. */
-const advising = (advice: string) => (error: Error) => {
+/** @throws the error, with advice if the store is damaged */
+export function advise(
+  error: Error,
+  advice = 'restore a backup, or write what can be read with plant-store export --damaged',
+): never {
   throw isDamage(error) ? new Failure(`${explain(error)}: ${advice}`) : error
 }
 
-export const advise = advising(
-  'restore a backup, or write what can be read with plant-store export --damaged',
-)
-
-/** For a backup: `export --damaged` would read the store. */
-export const adviseOnBackup = advising('use an older backup')
+/**
+ * Returns a signal that the first SIGINT, SIGTERM or SIGHUP aborts, so that work can end cleanly. A second one ends the
+ * process.
+ */
+export function onInterrupt(): AbortSignal {
+  const controller = new AbortController()
+  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+    process.on(name, () => {
+      if (controller.signal.aborted) process.exit(exitCodes.interrupted)
+      controller.abort(new Failure('interrupted', exitCodes.interrupted))
+    })
+  }
+  return controller.signal
+}

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
 import '@plant-store/api/start'
 
-const { run } = await import('./run.ts')
+const { run } = await import('./program.ts')
 await run(process.argv.slice(2))

@@ -1,18 +1,14 @@
-import { Command } from '@commander-js/extra-typings'
-import { defaultStoreUrl } from '@plant-store/persistence'
+import { Command, CommanderError, type CommandUnknownOpts } from '@commander-js/extra-typings'
+import { defaultStoreUrl, explain, StoreInUseError } from '@plant-store/persistence'
 import manifest from '../package.json' with { type: 'json' }
 import { backup, check, restore } from './commands/backups.ts'
 import { exportPlants } from './commands/export-plants.ts'
 import { importPlants } from './commands/import-plants.ts'
 import { serve } from './commands/serve.ts'
-import { createToken, listTokens, revokeToken } from './commands/tokens.ts'
+import { token } from './commands/tokens.ts'
 import { webhook } from './commands/webhooks.ts'
-
-const token = new Command('token')
-  .description('Create, list and revoke access tokens.')
-  .addCommand(createToken)
-  .addCommand(listTokens)
-  .addCommand(revokeToken)
+import { exitCodes, Failure } from './failure.ts'
+import { printable } from './terminal.ts'
 
 export const program = new Command('plant-store')
   .version(manifest.version)
@@ -51,3 +47,42 @@ Examples:
   $ plant-store export | gzip > plants.ndjson.gz
   $ plant-store backup /backup/plants-$(date +%F).backup`,
   )
+
+quietly(program)
+
+/** Runs a command, and sets the exit code of the process. */
+export async function run(args: readonly string[]): Promise<void> {
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code === 'EPIPE') process.exit(exitCodes.outputClosed)
+  })
+  try {
+    await program.parseAsync(args, { from: 'user' })
+  } catch (error) {
+    process.exitCode = report(error, args.includes('--json'))
+  }
+}
+
+/** Makes commander throw, so that one place ends the process. */
+function quietly(command: CommandUnknownOpts): void {
+  command.exitOverride().configureOutput({
+    outputError: (text, write) => {
+      write(`plant-store: ${oneLine(text).replace(/^error: /, '')} (see --help)\n`)
+    },
+  })
+  for (const each of command.commands) quietly(each)
+}
+
+function report(error: unknown, json: boolean): number {
+  // Commander has printed its message, and help is not an error.
+  if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.done : exitCodes.usage
+  const message = oneLine(explain(error as Error))
+  process.stderr.write(
+    `${printable(json ? JSON.stringify({ error: message }) : `plant-store: ${message}`)}\n`,
+  )
+  if (error instanceof StoreInUseError) return exitCodes.inUse
+  return error instanceof Failure ? error.exitCode : exitCodes.failed
+}
+
+function oneLine(text: string): string {
+  return text.trim().replaceAll(/\s*\n\s*/g, ' ')
+}

@@ -9,6 +9,7 @@ import {
   type StorageOptions,
   type StoreReader,
   storageName,
+  storeFiles,
 } from '@plant-store/persistence'
 import { exitCodes, Failure, fileFailure } from './failure.ts'
 
@@ -27,12 +28,12 @@ export function storeUrl(): string {
 /** Like {@link storeUrl}. @throws Failure if the URL names a file that does not exist */
 export function existingStoreUrl(): string {
   const url = storeUrl()
-  const location = parseStoreUrl(url)
-  if (location.kind !== 'file') return url
+  const [file] = storeFiles(url)
+  if (file === undefined) return url
   try {
-    if (statSync(location.file, { throwIfNoEntry: false })) return url
+    if (statSync(file, { throwIfNoEntry: false })) return url
   } catch (error) {
-    throw fileFailure(location.file, error)
+    throw fileFailure(file, error)
   }
   throw noStore(url)
 }
@@ -48,12 +49,12 @@ export async function readStore(): Promise<StoreReader> {
 /** Opens the store to change what it has. @throws Failure if there is none */
 export async function changeStore(): Promise<Storage> {
   await (await readStore())[Symbol.asyncDispose]()
-  return openStore({ url: storeUrl() })
+  return openStore()
 }
 
-/** Opens a store to change it, and says so if that migrates it. */
-export async function openStore(options: StorageOptions): Promise<Storage> {
-  const storage = await openStorage(options)
+/** Opens the store to change it, and creates it if needed. Says so if that migrates it. */
+export async function openStore(options: Pick<StorageOptions, 'timeoutMs'> = {}): Promise<Storage> {
+  const storage = await openStorage({ url: storeUrl(), ...options })
   const { versionBefore, schemaVersion } = storage
   if (versionBefore !== undefined && versionBefore !== schemaVersion)
     process.stderr.write(`The store was migrated from schema version ${versionBefore} to ${schemaVersion}.\n`)

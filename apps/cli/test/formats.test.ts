@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { parsePlant } from '@plant-store/domain'
 import { expect, test } from 'vitest'
-import { detectFormat, type FormatName, formats } from '../src/formats/format.ts'
+import { detectFormat, type FormatName, formats } from '../src/formats/formats.ts'
 import { lineBytesMaxDefault, wholeLines } from '../src/formats/lines.ts'
 import { anyPlants, eachPiece } from './any-plants.ts'
 

@@ -7,14 +7,15 @@ import { gzipSync } from 'node:zlib'
 import { parsePlant } from '@plant-store/domain'
 import { temporaryFolder } from '@plant-store/harness/vitest'
 import { describe, expect, test } from 'vitest'
-import { inBatches } from '../src/commands/import-batches.ts'
-import { ImportCounts } from '../src/commands/import-counts.ts'
+import { inParts } from '../src/commands/import-plants.ts'
+import { ImportResult } from '../src/commands/import-result.ts'
 import { openInput } from '../src/files/input-file.ts'
 import { isSameFile } from '../src/files/output-file.ts'
-import { createRejectsFile } from '../src/files/rejects-file.ts'
 import type { Entry } from '../src/formats/lines.ts'
 
 // The parts of an import that need no process.
+
+const { signal } = new AbortController()
 
 describe('a file to read', () => {
   const mark = Buffer.from([0xef, 0xbb, 0xbf])
@@ -33,7 +34,7 @@ describe('a file to read', () => {
   ])('with %s is read decompressed, without a byte order mark', async (_, content, expected) => {
     const path = join(temporaryFolder(), 'file')
     writeFileSync(path, content)
-    const { beginning, chunks, bytes, bytesRead } = await openInput(path)
+    const { beginning, chunks, bytes, bytesRead } = await openInput(path, signal)
     expect(bytes).toBe(content.length)
     expect(beginning.equals(expected.subarray(0, beginning.length))).toBe(true)
     expect(beginning.length).toBeGreaterThanOrEqual(Math.min(expected.length, 4_000))
@@ -45,15 +46,15 @@ describe('a file to read', () => {
     const folder = temporaryFolder()
     const cut = join(folder, 'cut')
     writeFileSync(cut, gzipSync(long).subarray(0, -20))
-    await expect(openInput(cut).then(({ chunks }) => buffer(chunks))).rejects.toThrow(`${cut}: `)
-    await expect(openInput(join(folder, 'none'))).rejects.toThrow('none: no such file or folder')
-    await expect(openInput(folder)).rejects.toThrow(`${folder}: it is a folder`)
+    await expect(openInput(cut, signal).then(({ chunks }) => buffer(chunks))).rejects.toThrow(`${cut}: `)
+    await expect(openInput(join(folder, 'none'), signal)).rejects.toThrow('none: no such file or folder')
+    await expect(openInput(folder, signal)).rejects.toThrow(`${folder}: it is a folder`)
   })
 
   test('may be a pipe that is removed as soon as it is open', async () => {
     const path = join(temporaryFolder(), 'pipe')
     execFileSync('mkfifo', [path])
-    const opening = openInput(path)
+    const opening = openInput(path, signal)
     const writer = await open(path, 'w')
     rmSync(path)
     await writer.writeFile('content')
@@ -87,38 +88,16 @@ test('two paths are one file, or two', () => {
   expect(isSameFile(path('none/file'), path('none/file'))).toBe(true)
 })
 
-test('rejected lines replace an earlier file, and those of the next batch follow them', () => {
-  const path = join(temporaryFolder(), 'rejects')
-  writeFileSync(path, 'of an earlier import')
-  const write = createRejectsFile(path)
-  write([])
-  expect(readFileSync(path, 'utf8')).toBe('of an earlier import')
-  write([
-    { line: 1, raw: Buffer.from('no json'), reason: 'a' },
-    { line: 2, raw: Buffer.of(0xff), reason: 'b' },
-  ])
-  write([{ line: 9, raw: Buffer.from('é'), reason: 'c' }])
-  expect(readFileSync(path, 'utf8')).toBe(
-    '{"line":1,"reason":"a","raw":"no json"}\n{"line":2,"reason":"b","rawBase64":"/w=="}\n{"line":9,"reason":"c","raw":"é"}\n',
-  )
-  expect(() => createRejectsFile(join(path, 'below'))([{ line: 1, raw: Buffer.of(), reason: '' }])).toThrow(
-    `${path}/below: a part of the path is not a folder`,
-  )
-})
-
 const plant = parsePlant({ id: 1n, name: 'a' })
 const entry = (line: number, bytes = 1): Entry => ({ line, raw: Buffer.alloc(bytes, 'x'), plant })
 
-describe('batches', () => {
-  async function sizes(
-    pieces: AsyncIterable<readonly Entry[]> | Iterable<readonly Entry[]>,
-    signal = new AbortController().signal,
-  ) {
+describe('parts', () => {
+  async function sizes(pieces: AsyncIterable<readonly Entry[]> | Iterable<readonly Entry[]>, abort = signal) {
     async function* all() {
       yield* pieces
     }
     const found: number[] = []
-    for await (const batch of inBatches(all(), signal)) found.push(batch.length)
+    for await (const part of inParts(all(), abort)) found.push(part.length)
     return found
   }
   const lines = (count: number) => Array.from({ length: count }, (_, n) => entry(n))
@@ -141,18 +120,29 @@ describe('batches', () => {
   })
 })
 
-test('an import counts what became of its lines, and says what it rejected and why', () => {
-  const counts = new ImportCounts()
-  const unreadable = { line: 2, raw: Buffer.from('no json'), reason: 'not JSON' }
-  const batch = [entry(1), unreadable, entry(3), entry(4), entry(5), entry(6)]
-  const rejected = [unreadable, { line: 3, raw: Buffer.from('x'), reason: 'id 1 is already taken' }]
-  const outcomes = ['inserted', 'id-taken', 'replaced', 'already-there', 'inserted'] as const
-  expect(counts.add(batch, outcomes)).toEqual(rejected)
-  expect(counts.summary('r', 1)).toBe(
-    '3 plants imported in 1s (3/s), 1 of them replacing others, 1 already stored; 2 lines rejected, see r',
+test('an import counts what became of its lines, and writes down what it rejected and why', () => {
+  const path = join(temporaryFolder(), 'rejects')
+  writeFileSync(path, 'of an earlier import')
+  const result = new ImportResult(path)
+  expect(result.summary(1)).toBe('0 plants imported in 1s (0/s)')
+  result.add([entry(1)], ['inserted'])
+  expect(readFileSync(path, 'utf8')).toBe('of an earlier import')
+  const unreadable = { line: 3, raw: Buffer.of(0xff), reason: 'not JSON' }
+  const outcomes = ['id-taken', 'replaced', 'already-there', 'inserted'] as const
+  result.add([entry(2), unreadable, entry(4), entry(5), entry(6)], outcomes)
+  result.add([{ line: 7, raw: Buffer.from('é'), reason: 'c' }, entry(8)], ['replaced'])
+  expect(readFileSync(path, 'utf8')).toBe(
+    [
+      '{"line":2,"reason":"id 1 is already taken","raw":"x"}\n{"line":3,"reason":"not JSON","rawBase64":"/w=="}\n',
+      '{"line":7,"reason":"c","raw":"é"}\n',
+    ].join(''),
   )
-  counts.add([entry(7), entry(8)], ['replaced', 'replaced'])
-  expect({ ...counts }).toEqual({ read: 8, inserted: 2, replaced: 3, alreadyThere: 1, rejected: 2 })
-  expect(counts.verdict('r')).toBe('6 valid plants; 2 lines rejected, see r; nothing was stored')
-  expect(new ImportCounts().summary('r', 1)).toBe('0 plants imported in 1s (0/s)')
+  expect(result.counts).toEqual({ read: 8, inserted: 2, replaced: 2, alreadyThere: 1, rejected: 3 })
+  expect(result.summary(2)).toBe(
+    `4 plants imported in 2s (2/s), 2 of them replacing others, 1 already stored; 3 lines rejected, see ${path}`,
+  )
+  expect(result.summary()).toBe(`5 valid plants; 3 lines rejected, see ${path}; nothing was stored`)
+  expect(() => new ImportResult(join(path, 'below')).add([unreadable])).toThrow(
+    `${path}/below: a part of the path is not a folder`,
+  )
 })

@@ -38,6 +38,6 @@ test.each(Object.entries(programs))(
       stderr: `plant-store: Node 20.20.2 is too old; install Node ${needed} or later\n`,
     })
     expect(start(`${Number(needed) - 1}.99.0`)).toMatchObject({ status: 1 })
-    expect(start(`${needed}.0.0`).stderr).toMatch(/loaded \.\/(serve|run)-/)
+    expect(start(`${needed}.0.0`).stderr).toMatch(/loaded \.\/(serve|program)-/)
   },
 )

@@ -11,7 +11,7 @@ import {
 } from '@plant-store/harness'
 import { openReader, openStorage } from '@plant-store/persistence'
 import { expect, vi } from 'vitest'
-import { run } from '../src/run.ts'
+import { run } from '../src/program.ts'
 
 /** Arguments, or a text with a space between them. */
 export type Args = string | readonly string[]

@@ -6,11 +6,10 @@ import { stripVTControlCharacters } from 'node:util'
 import { temporaryFolder } from '@plant-store/harness/vitest'
 import { defaultStoreUrl } from '@plant-store/persistence'
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { advise, adviseOnBackup } from '../src/failure.ts'
+import { advise, onInterrupt } from '../src/failure.ts'
 import { refuseStore, writeOutput } from '../src/files/output-file.ts'
 import { existingStoreUrl, storeUrl } from '../src/store-in-environment.ts'
-import { onInterrupt } from '../src/terminal/interrupt.ts'
-import { showProgress } from '../src/terminal/progress.ts'
+import { showProgress } from '../src/terminal.ts'
 import { keepSignalListeners } from './place.ts'
 
 // What the commands share and what needs no process.
@@ -50,12 +49,12 @@ describe('the store in the environment', () => {
   })
 })
 
-test('only an error of a damaged store comes with advice: of a backup, to use an older one', () => {
+test('only an error of a damaged store comes with advice', () => {
   const damage = Object.assign(new Error('it is damaged'), { code: 'SQLITE_CORRUPT' })
   const other = new Error('the disk is full')
   expect(() => advise(damage)).toThrow(/^it is damaged: restore a backup, or .* export --damaged$/)
-  expect(() => adviseOnBackup(damage)).toThrow(/^it is damaged: use an older backup$/)
-  for (const each of [advise, adviseOnBackup]) expect(() => each(other)).toThrow(other)
+  expect(() => advise(damage, 'use an older one')).toThrow(/^it is damaged: use an older one$/)
+  expect(() => advise(other)).toThrow(other)
 })
 
 test.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(

@@ -1,8 +1,7 @@
-import { expect, test } from 'vitest'
-import { durationMs } from '../src/commands/tokens.ts'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { fromNow } from '../src/commands/tokens.ts'
 import { fileFailure } from '../src/failure.ts'
-import { counted, duration, minute, printable, rate, table } from '../src/terminal/output.ts'
-import { describeProgress } from '../src/terminal/progress.ts'
+import { counted, describeProgress, duration, minute, printable, rate, table } from '../src/terminal.ts'
 
 test('counts, durations and rates are in words', () => {
   expect([0, 1, 2, 999, 1_000, 12_345, 1_234_567].map(count => counted(count, 'plant'))).toEqual([
@@ -41,18 +40,23 @@ test.each([
 })
 
 test('a table has its cells below each other, and nothing after the last', () => {
-  expect(table([['ID', 'STATE'], ['long one', '-'], ['x', ''], ['y']])).toBe(
+  const head = ['ID', 'STATE']
+  expect(table(head, [['long one', '-'], ['x', ''], ['y']], 'none')).toBe(
     'ID        STATE\nlong one  -\nx\ny',
   )
+  expect(table(head, [], 'none')).toBe('none')
   expect(minute(new Date('2026-01-02T03:04:59.999Z'))).toBe('2026-01-02 03:04Z')
+  expect([minute(null), minute(undefined, 'never')]).toEqual(['-', 'never'])
 })
 
 test('a time is a number with its unit, and nothing else', () => {
-  expect(['1s', '2min', '3h', '10d', '1w', '999999s'].map(durationMs)).toEqual([
+  vi.useFakeTimers({ toFake: ['Date'], now: 0 })
+  onTestFinished(() => void vi.useRealTimers())
+  expect(['1s', '2min', '3h', '10d', '1w', '999999s'].map(text => fromNow(text).getTime())).toEqual([
     ...[1_000, 120_000, 10_800_000, 864_000_000, 604_800_000, 999_999_000],
   ])
   for (const text of ['', '1', 's', '0s', '01s', '1m', '1000000s', '1.5h', 'x1s', '1sx', '-1s'])
-    expect(() => durationMs(text), text).toThrow('must be a time from now')
+    expect(() => fromNow(text), text).toThrow('must be a time from now')
 })
 
 test('progress says how much, how fast, and how long it will take or has taken', () => {
@@ -68,5 +72,5 @@ test('what a terminal would obey is escaped, in tables and results', () => {
   expect(printable('a\u001b[2J\u009b2J\u202egpj\u2028 ünï 🌱')).toBe(
     'a\\u001b[2J\\u009b2J\\u202egpj\\u2028 ünï 🌱',
   )
-  expect(table([['NAME'], ['a\nb\u202e']])).toBe('NAME\na\\u000ab\\u202e')
+  expect(table(['NAME'], [['a\nb\u202e']], '')).toBe('NAME\na\\u000ab\\u202e')
 })

@@ -8,12 +8,10 @@ import {
   type StoreReport,
   storageName,
 } from '@plant-store/persistence'
-import { advise, adviseOnBackup } from '../failure.ts'
+import { advise, onInterrupt } from '../failure.ts'
 import { forceOption, refuseStore } from '../files/output-file.ts'
 import { existingStoreUrl, storeUrl } from '../store-in-environment.ts'
-import { onInterrupt } from '../terminal/interrupt.ts'
-import { counted, jsonOption, type Output, print, printable } from '../terminal/output.ts'
-import { showProgress } from '../terminal/progress.ts'
+import { counted, jsonOption, type Output, print, printable, showProgress } from '../terminal.ts'
 
 export const backup = new Command('backup')
   .description('Copy the store into a file while servers run, and check the copy.')
@@ -64,7 +62,9 @@ export const check = new Command('check')
   .addOption(jsonOption)
   .action(async (file, output) => {
     const url = file === undefined ? existingStoreUrl() : pathToFileURL(file).href
-    const report = await inspectStore(url).catch(file === undefined ? advise : adviseOnBackup)
+    // No advice to use export --damaged on a file, as it would read the store.
+    const advice = file === undefined ? undefined : 'use an older backup'
+    const report = await inspectStore(url).catch(error => advise(error, advice))
     const isFile = report.bytes !== undefined
     const words = `${describe(report)}: ${isFile ? 'intact' : 'counted; check its pages with pg_amcheck'}`
     print(output, isFile ? { ...report, intact: true } : report, words)

@@ -1,13 +1,10 @@
 import { Command, Option } from '@commander-js/extra-typings'
-import type { Plant } from '@plant-store/domain'
 import { openReader, openSalvage } from '@plant-store/persistence'
-import { advise, exitCodes, Failure } from '../failure.ts'
+import { advise, exitCodes, Failure, onInterrupt } from '../failure.ts'
 import { forceOption, refuseStore, writeOutput } from '../files/output-file.ts'
-import { type FormatName, formatNames, formats } from '../formats/format.ts'
+import { formatNames, formats } from '../formats/formats.ts'
 import { existingStoreUrl } from '../store-in-environment.ts'
-import { onInterrupt } from '../terminal/interrupt.ts'
-import { counted, duration, print } from '../terminal/output.ts'
-import { showProgress } from '../terminal/progress.ts'
+import { counted, duration, print, showProgress } from '../terminal.ts'
 
 export const exportPlants = new Command('export')
   .description('Write all plants in order of id, as one snapshot.')
@@ -26,66 +23,51 @@ export runs, the log of a file cannot shrink and PostgreSQL cannot vacuum: do no
 --damaged goes on after damaged pages. The exit code is 3 if any plant could not be read. Import what it wrote into a new
 store.`,
   )
-  .action(async (file, { damaged, ...flags }) => {
-    const target = { file, ...flags, signal: onInterrupt() }
-    const url = existingStoreUrl()
-    if (file !== '-') refuseStore(file, url)
-    await (damaged ? exportDamaged(url, target) : exportAll(url, target).catch(advise))
+  .action(async (file, options) => {
+    const exporting = runExport(file, options)
+    await (options.damaged ? exporting : exporting.catch(advise))
   })
 
-interface Target {
-  /** A path, or `-` for standard output. */
-  readonly file: string
-  readonly format: FormatName
-  readonly force?: boolean | undefined
-  readonly json?: boolean | undefined
-  readonly signal: AbortSignal
-}
+type Options = ReturnType<typeof exportPlants.opts>
 
-async function exportAll(url: string, target: Target): Promise<void> {
-  await using store = await openReader(url)
-  const { plants: count, tokens } = await store.counts()
-  const { report } = await write({ count, plants: store.plants }, target)
-  const rest = tokens === 0 ? '' : `; ${counted(tokens, 'access token')} not included`
-  report({ withoutTokens: tokens }, rest)
-}
-
-async function exportDamaged(url: string, target: Target): Promise<void> {
-  await using salvage = await openSalvage(url)
-  const { words, report } = await write(salvage, target)
-  const unread = salvage.unread() ?? null
-  if (unread === 0 || target.json) report({ unread }, '; none missing')
-  if (unread === 0) return
-  const others = unread === null ? 'an unknown number of others' : counted(unread, 'other')
-  throw new Failure(`${words}; ${others} could not be read`, exitCodes.incomplete)
-}
-
-interface Source {
-  readonly count: number | undefined
-  plants(): AsyncIterable<readonly Plant[]>
-}
-
-async function write(source: Source, { file, format, force, json, signal }: Target) {
+async function runExport(file: string, { damaged, format, force, json }: Options): Promise<void> {
+  const signal = onInterrupt()
+  const url = existingStoreUrl()
+  if (file !== '-') refuseStore(file, url)
+  await using source = await (damaged ? openSalvage(url) : openReader(url))
+  const { plants: total = 0, tokens } =
+    'unread' in source ? { plants: source.count, tokens: 0 } : await source.counts()
   const startedMs = performance.now()
   const { header, write } = formats[format]
   let exported = 0
-  // A bar would mix with lines on the same terminal.
-  using progress = await showProgress('plant', !json && !(file === '-' && process.stdout.isTTY))
-  async function* pieces() {
-    if (header !== '') yield header
-    for await (const plants of source.plants()) {
-      signal.throwIfAborted()
-      yield write(plants)
-      exported += plants.length
-      progress.update(exported, exported, source.count ?? 0)
+  {
+    // A bar would mix with lines on the same terminal.
+    using progress = await showProgress('plant', !json && !(file === '-' && process.stdout.isTTY))
+    async function* pieces() {
+      if (header !== '') yield header
+      for await (const plants of source.plants()) {
+        signal.throwIfAborted()
+        yield write(plants)
+        exported += plants.length
+        progress.update(exported, exported, total)
+      }
     }
+    await writeOutput(file, { force }, pieces())
   }
-  await writeOutput(file, { force }, pieces())
+
   const seconds = (performance.now() - startedMs) / 1000
   const words = `${counted(exported, 'plant')} exported in ${duration(seconds)}`
   const report = (more: object, rest: string) => {
     const result = { exported, ...more, seconds, format, file: file === '-' ? null : file }
     print({ json, file }, result, `${words}${rest}`)
   }
-  return { words, report }
+  if (!('unread' in source)) {
+    const rest = tokens === 0 ? '' : `; ${counted(tokens, 'access token')} not included`
+    return report({ withoutTokens: tokens }, rest)
+  }
+  const unread = source.unread() ?? null
+  if (unread === 0 || json) report({ unread }, '; none missing')
+  if (unread === 0) return
+  const others = unread === null ? 'an unknown number of others' : counted(unread, 'other')
+  throw new Failure(`${words}; ${others} could not be read`, exitCodes.incomplete)
 }

@@ -1,19 +1,15 @@
 import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
 import { createPlantStore, isDomainError, type Plant } from '@plant-store/domain'
 import { explain } from '@plant-store/persistence'
-import { exitCodes, Failure } from '../failure.ts'
+import { exitCodes, Failure, onInterrupt } from '../failure.ts'
 import { openInput } from '../files/input-file.ts'
 import { isSameFile, refuseStore } from '../files/output-file.ts'
-import { createRejectsFile } from '../files/rejects-file.ts'
 import { columnsInWords } from '../formats/csv.ts'
-import { detectFormat, formatNames, formats } from '../formats/format.ts'
-import { lineBytesMaxDefault, wholeLines } from '../formats/lines.ts'
+import { detectFormat, formatNames, formats } from '../formats/formats.ts'
+import { type Entry, lineBytesMaxDefault, wholeLines } from '../formats/lines.ts'
 import { openStore, storeUrl } from '../store-in-environment.ts'
-import { onInterrupt } from '../terminal/interrupt.ts'
-import { jsonOption, print } from '../terminal/output.ts'
-import { showProgress } from '../terminal/progress.ts'
-import { inBatches } from './import-batches.ts'
-import { ImportCounts } from './import-counts.ts'
+import { jsonOption, print, showProgress } from '../terminal.ts'
+import { ImportResult } from './import-result.ts'
 
 export const importPlants = new Command('import')
   .description('Import plants from NDJSON (one JSON object a line, as in POST /plants) or CSV.')
@@ -50,7 +46,7 @@ function lineLimit(text: string): number {
   throw new InvalidArgumentError('It must be a number of bytes from 1024 to 268435456.')
 }
 
-/** How long it waits for another program's lock. */
+/** How long a change to PostgreSQL may take, such as for another program's lock. */
 const timeoutMs = 30_000
 
 async function runImport(from: string, options: ReturnType<typeof importPlants.opts>): Promise<void> {
@@ -65,45 +61,72 @@ async function runImport(from: string, options: ReturnType<typeof importPlants.o
       exitCodes.usage,
     )
   }
-  const url = storeUrl()
-  refuseStore(rejectsPath, url)
-  await using storage = dryRun ? undefined : await openStore({ url, timeoutMs })
+  refuseStore(rejectsPath, storeUrl())
+  await using storage = dryRun ? undefined : await openStore({ timeoutMs })
   const store = storage && createPlantStore(storage)
   const add = (plants: readonly Plant[]) =>
     replace ? store?.replaceAll(plants, { announce }) : store?.createAll(plants, { announce })
-  const writeRejects = createRejectsFile(rejectsPath)
-  const counts = new ImportCounts()
+  const result = new ImportResult(rejectsPath)
   const startedMs = performance.now()
-  let interrupted: boolean
   {
     using progress = await showProgress('plant', !json)
     let kept = 'nothing was imported'
     try {
       const entries = formats[format].read(wholeLines(input.chunks, lineLimit), lineLimit)
-      for await (const batch of inBatches(entries, signal)) {
+      for await (const part of inParts(entries, signal)) {
         // One at a time: while the next lines are parsed, servers can write to a store in a file.
-        const outcomes = await add(batch.flatMap(entry => ('plant' in entry ? [entry.plant] : [])))
-        const last = batch.at(-1)
+        const outcomes = await add(part.flatMap(entry => ('plant' in entry ? [entry.plant] : [])))
+        const last = part.at(-1)
         if (last && !dryRun) kept = `the lines before line ${last.line + 1} were imported`
-        writeRejects(counts.add(batch, outcomes))
-        progress.update(counts.read, input.bytesRead(), input.bytes)
+        result.add(part, outcomes)
+        progress.update(result.counts.read, input.bytesRead(), input.bytes)
       }
-      interrupted = signal.aborted
     } catch (cause) {
-      const exitCode = cause instanceof Failure ? cause.exitCode : exitCodes.failed
-      // The store may have kept the last batch, or part of it, all the same.
+      // The store may have kept the last part, or some of it, all the same.
       const rest = isDomainError(cause) ? 'what is stored stays: run the import again' : kept
-      throw new Failure(`${explain(cause as Error)} (${rest})`, exitCode)
+      throw new Failure(`${explain(cause as Error)} (${rest})`)
     }
   }
 
   const seconds = (performance.now() - startedMs) / 1000
-  const result = { ...counts, rejects: counts.rejected > 0 ? rejectsPath : null, seconds, interrupted }
-  print({ json }, result, dryRun ? counts.verdict(rejectsPath) : counts.summary(rejectsPath, seconds))
+  const { counts } = result
+  const rejects = counts.rejected > 0 ? rejectsPath : null
+  const interrupted = signal.aborted
+  print({ json }, { ...counts, rejects, seconds, interrupted }, result.summary(dryRun ? undefined : seconds))
   if (interrupted)
     throw new Failure(
       `interrupted: ${dryRun ? 'the rest was not judged' : 'the plants counted above are stored'}`,
       exitCodes.interrupted,
     )
   if (counts.rejected > 0) process.exitCode = exitCodes.incomplete
+}
+
+/**
+ * Plants in one transaction. It takes a few tenths of a second, in which nothing else can write to a store in a file.
+ */
+const partPlants = 20_000
+const partBytesMax = 16 * 1024 * 1024
+
+/** Yields parts of the lines. An interruption ends them with the lines read so far. */
+export async function* inParts(
+  pieces: AsyncIterable<readonly Entry[]>,
+  signal: AbortSignal,
+): AsyncGenerator<readonly Entry[]> {
+  let part: Entry[] = []
+  let bytes = 0
+  try {
+    for await (const entries of pieces) {
+      for (const entry of entries) {
+        part.push(entry)
+        bytes += entry.raw.length
+        if (part.length < partPlants && bytes < partBytesMax) continue
+        yield part
+        part = []
+        bytes = 0
+      }
+    }
+  } catch (error) {
+    if (!signal.aborted) throw error
+  }
+  yield part
 }

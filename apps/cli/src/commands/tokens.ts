@@ -1,8 +1,8 @@
 import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
 import { type AccessToken, hashToken, isTokenName, mintToken, type Scope } from '@plant-store/access'
 import { Failure } from '../failure.ts'
-import { changeStore, openStore, readStore, storeUrl } from '../store-in-environment.ts'
-import { jsonOption, minute, print, table } from '../terminal/output.ts'
+import { changeStore, openStore, readStore } from '../store-in-environment.ts'
+import { jsonOption, minute, print, table } from '../terminal.ts'
 
 /** The choices of `--scope`. Writing includes reading. */
 const scopesByChoice = new Map<string, readonly Scope[]>([
@@ -11,7 +11,7 @@ const scopesByChoice = new Map<string, readonly Scope[]>([
   ['metrics', ['metrics:read']],
 ])
 
-export const createToken = new Command('create')
+const createToken = new Command('create')
   .description('Create a token and print it, only this once: the store keeps its SHA-256.')
   .requiredOption('--name <name>', 'the name of its holder, for lists and logs', tokenName)
   .addOption(
@@ -22,26 +22,20 @@ export const createToken = new Command('create')
   )
   .option('--expires <time>', 'after which it is invalid: 30min, 12h, 90d, 52w (by default never)', fromNow)
   .addOption(jsonOption)
-  .action(async ({ name, scope = grantedScopes('write'), expires, json }) => {
-    await using storage = await openStore({ url: storeUrl() })
+  .action(async ({ name, scope = grantedScopes('write'), expires: expiresAt, json }) => {
+    await using storage = await openStore()
     const secret = mintToken()
     const scopes = [...new Set(scope)]
-    const token: AccessToken = {
-      name,
-      scopes,
-      createdAt: new Date(),
-      ...(expires && { expiresAt: expires }),
-    }
-    if ((await storage.tokens.insert(token, hashToken(secret))) === 'name-taken') {
+    const token = { name, scopes, createdAt: new Date(), ...(expiresAt && { expiresAt }) }
+    if ((await storage.tokens.insert(token, hashToken(secret))) === 'name-taken')
       throw new Failure(`a token named ${name} already exists: revoke it, or choose another name`)
-    }
     print({ json }, { token: secret, ...toJson(token) }, secret)
     // On standard error, so that a script receives only the token.
-    const until = expires ? `expires at ${minute(expires)}` : 'never expires'
+    const until = expiresAt ? `expires at ${minute(expiresAt)}` : 'never expires'
     if (!json) process.stderr.write(`The token of ${name} grants ${scopes.join(' and ')}, and ${until}.\n`)
   })
 
-export const listTokens = new Command('list')
+const listTokens = new Command('list')
   .description('List the tokens: name, scopes, created, expires, last used (to the minute). Never the token.')
   .addOption(jsonOption)
   .action(async output => {
@@ -51,14 +45,14 @@ export const listTokens = new Command('list')
       name,
       scopes.join(' '),
       minute(createdAt),
-      expiresAt ? `${minute(expiresAt)}${expiresAt <= new Date() ? ' (expired)' : ''}` : 'never',
-      lastUsedAt ? minute(lastUsedAt) : 'never',
+      minute(expiresAt, 'never') + (expiresAt && expiresAt <= new Date() ? ' (expired)' : ''),
+      minute(lastUsedAt, 'never'),
     ])
     const head = ['NAME', 'SCOPES', 'CREATED', 'EXPIRES', 'LAST USED']
-    print(output, tokens.map(toJson), rows.length === 0 ? 'There are no tokens.' : table([head, ...rows]))
+    print(output, tokens.map(toJson), table(head, rows, 'There are no tokens.'))
   })
 
-export const revokeToken = new Command('revoke')
+const revokeToken = new Command('revoke')
   .description('Revoke a token. Servers refuse it within 5 seconds.')
   .argument('<name>', 'of the token')
   .addOption(jsonOption)
@@ -67,6 +61,12 @@ export const revokeToken = new Command('revoke')
     if (!(await storage.tokens.remove(name))) throw new Failure(`there is no token named ${name}`)
     print(output, { revoked: name }, `${name} is revoked; servers refuse it within 5 s.`)
   })
+
+export const token = new Command('token')
+  .description('Create, list and revoke access tokens.')
+  .addCommand(createToken)
+  .addCommand(listTokens)
+  .addCommand(revokeToken)
 
 function tokenName(text: string): string {
   if (isTokenName(text)) return text
@@ -79,16 +79,12 @@ function grantedScopes(text: string, before: readonly Scope[] = []): readonly Sc
   throw new InvalidArgumentError(`It must be one of ${[...scopesByChoice.keys()].join(', ')}.`)
 }
 
-function fromNow(text: string): Date {
-  return new Date(Date.now() + durationMs(text))
-}
+const unitMs = new Map(Object.entries({ s: 1_000, min: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 }))
 
-const unitSeconds = { s: 1, min: 60, h: 3600, d: 86_400, w: 604_800 }
-
-export function durationMs(text: string): number {
-  const [, count, unit = 's'] = /^([1-9]\d{0,5})(s|min|h|d|w)$/.exec(text) ?? []
-  const seconds = Number(count) * unitSeconds[unit as keyof typeof unitSeconds]
-  if (!Number.isNaN(seconds)) return seconds * 1000
+export function fromNow(text: string): Date {
+  const [, count, unit = ''] = /^([1-9]\d{0,5})([a-z]+)$/.exec(text) ?? []
+  const ms = unitMs.get(unit)
+  if (ms !== undefined) return new Date(Date.now() + Number(count) * ms)
   throw new InvalidArgumentError('It must be a time from now, such as 30min, 12h, 90d or 52w.')
 }
 

@@ -8,8 +8,8 @@ import {
   type WebhookId,
 } from '@plant-store/webhooks'
 import { exitCodes, Failure } from '../failure.ts'
-import { changeStore, openStore, readStore, storeUrl } from '../store-in-environment.ts'
-import { duration, grouped, jsonOption, minute, print, table } from '../terminal/output.ts'
+import { changeStore, openStore, readStore } from '../store-in-environment.ts'
+import { duration, grouped, jsonOption, minute, print, table } from '../terminal.ts'
 
 const addWebhook = new Command('add')
   .description('Add a webhook and print its secret. This is the only time that it is shown.')
@@ -18,7 +18,7 @@ const addWebhook = new Command('add')
   .addOption(jsonOption)
   .action(async (text, { allowPrivate, json }) => {
     const url = webhookUrl(text, allowPrivate)
-    await using storage = await openStore({ url: storeUrl() })
+    await using storage = await openStore()
     const { webhooksMax } = courierLimits
     if ((await storage.webhooks.list()).length >= webhooksMax)
       throw new Failure(`there are ${webhooksMax} webhooks already: remove one`)
@@ -46,11 +46,11 @@ const listWebhooks = new Command('list')
       each.isFull ? `${each.state}, full` : each.state,
       ...[each.waiting, each.givenUp, each.missed].map(grouped),
       each.oldestSeconds === null ? '-' : duration(each.oldestSeconds),
-      each.failingSince === null ? '-' : minute(each.failingSince),
+      minute(each.failingSince),
       each.url,
     ])
     const head = ['ID', 'STATE', 'WAITING', 'GIVEN UP', 'MISSED', 'OLDEST', 'FAILING SINCE', 'URL']
-    print(output, all, rows.length === 0 ? 'There are no webhooks.' : table([head, ...rows]))
+    print(output, all, table(head, rows, 'There are no webhooks.'))
   })
 
 const logWebhook = new Command('log')
@@ -71,11 +71,11 @@ const logWebhook = new Command('log')
       plant,
       minute(addedAt),
       `${attempts}`,
-      nextAttemptAt === null ? 'given up' : minute(nextAttemptAt),
+      minute(nextAttemptAt, 'given up'),
       reason ?? '-',
     ])
     const head = ['PLANT', 'ADDED', 'FAILED', 'NEXT ATTEMPT', 'REASON']
-    print({ json }, all, rows.length === 0 ? `Nothing waits for ${id}.` : table([head, ...rows]))
+    print({ json }, all, table(head, rows, `Nothing waits for ${id}.`))
   })
 
 const rotateSecret = new Command('rotate')

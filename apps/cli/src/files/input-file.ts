@@ -3,61 +3,40 @@ import { addAbortSignal, pipeline } from 'node:stream'
 import { createGunzip } from 'node:zlib'
 import { fileFailure } from '../failure.ts'
 
-export interface Input {
-  /** Long enough to detect the format. */
-  readonly beginning: Buffer
-  /** The whole content, decompressed, without a byte order mark. */
-  readonly chunks: AsyncIterable<Buffer>
-  /** The size on disk, of which `bytesRead` are read. 0 for a stream. */
-  readonly bytes: number
-  bytesRead(): number
-}
-
 const chunkBytes = 256 * 1024
-const beginningBytes = 4096
+const gzipMark = Buffer.from('1f8b', 'hex')
+const byteOrderMark = Buffer.from('\ufeff')
 
 /**
  * Opens a file, decompressing gzip.
  *
  * @param from its path, or `-` for standard input
+ * @returns its content without a byte order mark, with a beginning that is long enough to detect the format, and its
+ *   size on disk, of which `bytesRead` are read. The size of a stream is 0.
  */
-export async function openInput(from: string, signal?: AbortSignal): Promise<Input> {
+export async function openInput(from: string, signal: AbortSignal) {
   const file = from === '-' ? undefined : createReadStream(from, { highWaterMark: chunkBytes })
-  const stream = file ?? process.stdin
-  if (signal) addAbortSignal(signal, stream)
+  const stream = addAbortSignal(signal, file ?? process.stdin)
   async function* content() {
     try {
-      yield* decompressed(stream)
+      const { beginning, chunks } = await peek(stream, gzipMark.length)
+      if (!startsWith(beginning, gzipMark)) yield* chunks
+      else yield* pipeline(chunks, createGunzip({ chunkSize: chunkBytes }), () => {})
     } catch (error) {
-      throw signal?.aborted ? signal.reason : fileFailure(from, error)
+      throw signal.aborted ? signal.reason : fileFailure(from, error)
     }
   }
-  const { beginning, rest } = await peek(content(), beginningBytes)
-  const text = beginning.subarray(startsWith(beginning, byteOrderMark) ? byteOrderMark.length : 0)
+  const start = await peek(content(), 4096, byteOrderMark)
   const stat = file && statSync(from, { throwIfNoEntry: false })
   return {
-    beginning: text,
-    chunks: joined(text, rest),
+    ...start,
     bytes: stat?.isFile() ? stat.size : 0,
     bytesRead: () => file?.bytesRead ?? 0,
   }
 }
 
-const gzipMark = Buffer.from('1f8b', 'hex')
-const byteOrderMark = Buffer.from('\ufeff')
-
-async function* decompressed(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-  const { beginning, rest } = await peek(source, gzipMark.length)
-  const chunks = joined(beginning, rest)
-  if (!startsWith(beginning, gzipMark)) yield* chunks
-  else yield* pipeline(chunks, createGunzip({ chunkSize: chunkBytes }), () => {})
-}
-
-function startsWith(bytes: Buffer, mark: Buffer): boolean {
-  return bytes.subarray(0, mark.length).equals(mark)
-}
-
-async function peek(source: AsyncIterable<Buffer>, bytes: number) {
+/** Reads at least this number of bytes, if there are. Returns them and the whole, both without the mark. */
+async function peek(source: AsyncIterable<Buffer>, bytes: number, mark?: Buffer) {
   const iterator = source[Symbol.asyncIterator]()
   let beginning: Buffer = Buffer.alloc(0)
   while (beginning.length < bytes) {
@@ -65,10 +44,14 @@ async function peek(source: AsyncIterable<Buffer>, bytes: number) {
     if (done) break
     beginning = Buffer.concat([beginning, value])
   }
-  return { beginning, rest: { [Symbol.asyncIterator]: () => iterator } }
+  if (mark && startsWith(beginning, mark)) beginning = beginning.subarray(mark.length)
+  async function* chunks() {
+    yield beginning
+    yield* { [Symbol.asyncIterator]: () => iterator }
+  }
+  return { beginning, chunks: chunks() }
 }
 
-async function* joined(beginning: Buffer, rest: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-  yield beginning
-  yield* rest
+function startsWith(bytes: Buffer, mark: Buffer): boolean {
+  return bytes.subarray(0, mark.length).equals(mark)
 }

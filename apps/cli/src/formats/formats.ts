@@ -1,9 +1,11 @@
 import { parsePlant } from '@plant-store/domain'
 import { parseJsonRecord, writeJsonRecord } from '@plant-store/json'
+import { Failure } from '../failure.ts'
+import { csv } from './csv.ts'
 import { type Entry, endOfLine, type Format, judge, withoutLineEnd } from './lines.ts'
 
 /** One JSON object a line, as in POST /plants. Blank lines are ignored. */
-export const ndjson: Format = {
+const ndjson: Format = {
   header: '',
   write: plants => plants.map(plant => `${writeJsonRecord(plant)}\n`).join(''),
   async *read(pieces, lineBytesMax) {
@@ -20,4 +22,16 @@ export const ndjson: Format = {
       yield entries
     }
   },
+}
+
+export const formats = { ndjson, csv }
+export type FormatName = keyof typeof formats
+export const formatNames = Object.keys(formats) as FormatName[]
+
+/** Returns the given format, or the one that the first character indicates. */
+export function detectFormat(beginning: Buffer, from: string, given?: FormatName): FormatName {
+  const first = beginning.toString().trimStart()[0]
+  if (given !== 'csv' && first === '[')
+    throw new Failure(`${from}: must have one JSON object on each line, not a JSON array`)
+  return given ?? (first === undefined || first === '{' ? 'ndjson' : 'csv')
 }

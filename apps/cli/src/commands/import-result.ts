@@ -1,0 +1,65 @@
+import { isUtf8 } from 'node:buffer'
+import { writeFileSync } from 'node:fs'
+import { type CreateOutcome, idTaken } from '@plant-store/domain'
+import { fileFailure } from '../failure.ts'
+import type { Entry, Rejected } from '../formats/lines.ts'
+import { counted, duration, grouped, rate } from '../terminal.ts'
+
+type Outcome = CreateOutcome | 'replaced'
+
+/** Counts what becomes of the lines of an import, and writes the rejected ones to an NDJSON file. */
+export class ImportResult {
+  readonly counts = { read: 0, inserted: 0, replaced: 0, alreadyThere: 0, rejected: 0 }
+  readonly #rejectsPath: string
+
+  constructor(rejectsPath: string) {
+    this.#rejectsPath = rejectsPath
+  }
+
+  /** @param outcomes of the plants of the part, or nothing if they were not stored */
+  add(part: readonly Entry[], outcomes: readonly Outcome[] = []): void {
+    let plants = 0
+    const rejected = part.flatMap(entry => {
+      if ('reason' in entry) return [entry]
+      const { line, raw, plant } = entry
+      const outcome = outcomes[plants++]
+      return outcome === 'id-taken' ? [{ line, raw, reason: idTaken(plant.id).message }] : []
+    })
+    if (rejected.length > 0) this.#write(rejected)
+    const countOf = (wanted: Outcome) => outcomes.filter(outcome => outcome === wanted).length
+    this.counts.read += part.length
+    this.counts.inserted += countOf('inserted')
+    this.counts.replaced += countOf('replaced')
+    this.counts.alreadyThere += countOf('already-there')
+    this.counts.rejected += rejected.length
+  }
+
+  /** Appends the lines durably. The first ones replace an earlier file. */
+  #write(rejected: readonly Rejected[]): void {
+    const lines = rejected.map(({ line, reason, raw }) => {
+      const content = isUtf8(raw) ? { raw: raw.toString() } : { rawBase64: raw.toString('base64') }
+      return `${JSON.stringify({ line, reason, ...content })}\n`
+    })
+    try {
+      const flag = this.counts.rejected === 0 ? 'w' : 'a'
+      writeFileSync(this.#rejectsPath, lines.join(''), { flag, flush: true })
+    } catch (error) {
+      throw fileFailure(this.#rejectsPath, error)
+    }
+  }
+
+  /** @param seconds nothing if the plants were only judged */
+  summary(seconds?: number): string {
+    const { read, inserted, replaced, alreadyThere, rejected } = this.counts
+    const imported = inserted + replaced
+    const rejects = rejected > 0 ? `; ${counted(rejected, 'line')} rejected, see ${this.#rejectsPath}` : ''
+    if (seconds === undefined)
+      return `${counted(read - rejected, 'valid plant')}${rejects}; nothing was stored`
+    return [
+      `${counted(imported, 'plant')} imported in ${duration(seconds)} (${rate(imported, seconds)})`,
+      replaced > 0 ? `, ${grouped(replaced)} of them replacing others` : '',
+      alreadyThere > 0 ? `, ${grouped(alreadyThere)} already stored` : '',
+      rejects,
+    ].join('')
+  }
+}
