@@ -99,12 +99,7 @@ export interface ServerOptions {
 
 /** Returns the MessagePorts that `postMessage` must transfer. */
 export function transferListOf(shared: SharedStorage): MessagePort[] {
-  switch (shared.kind) {
-    case 'file':
-      return [shared.writer, shared.bulkWriter]
-    case 'postgres':
-      return []
-  }
+  return shared.kind === 'file' ? [shared.writer, shared.bulkWriter] : []
 }
 
 export interface StoreCounts {

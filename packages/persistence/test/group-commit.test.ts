@@ -17,15 +17,6 @@ async function outcomes(attempts: readonly Promise<unknown>[]): Promise<unknown[
 }
 
 describe('changes that come together', () => {
-  test('each have their own outcome, over many commits', async () => {
-    await using storage = await openStorage({ url: onFile(), transactionChangesMax: 7 })
-    const ids = Array.from({ length: 300 }, (_, n) => n % 100)
-    const all = await outcomes(ids.map((id, n) => storage.plants.insert(plant(id, `${n}`))))
-    expect(all).toEqual(ids.map((_, n) => (n < 100 ? 'inserted' : 'id-taken')))
-    const kept = await storage.plants.page({ limit: 1000 })
-    expect(kept.map(each => each.name)).toEqual(Array.from({ length: 100 }, (_, n) => `${n}`))
-  })
-
   test('in one call each have their own outcome, in their order, and of single ones beside them one wins', async () => {
     await using storage = await openStorage({ url: onFile(), transactionChangesMax: 7 })
     const { plants } = storage
@@ -92,37 +83,6 @@ describe('changes that come together', () => {
     expect(refused).toMatchObject({ reason: { message: 'too many changes are pending' } })
     expect(await insertAll()).toEqual([...Array(3).fill('id-taken'), ...Array(3).fill('store-busy')])
     expect(await outcomes([storage.plants.insert(plant(4))])).toEqual(['inserted'])
-  })
-
-  test('are refused past the text that may wait, with nothing of them done, and taken again later', async () => {
-    await using storage = await openStorage({ url: onFile(), queueTextCharsMax: 1000 })
-    const long = 'x'.repeat(450)
-    const insert = (id: number) => storage.plants.insert(plant(id, long))
-    expect(await outcomes([insert(1), insert(2), insert(3)])).toEqual(['inserted', 'inserted', 'store-busy'])
-    expect(await outcomes([insert(3), storage.plants.remove(plantId(1)), insert(4)])).toEqual([
-      'inserted',
-      true,
-      'inserted',
-    ])
-    expect((await storage.plants.page({ limit: 10 })).map(({ id }) => id)).toEqual([2n, 3n, 4n])
-  })
-
-  test('are taken whatever their text, where nothing else waits', async () => {
-    await using storage = await openStorage({ url: onFile(), queueTextCharsMax: 10 })
-    const long = plant(1, 'x'.repeat(1_000))
-    expect(await outcomes([storage.plants.insert(long), storage.plants.insert(plant(2, 'y'))])).toEqual([
-      'inserted',
-      'store-busy',
-    ])
-    expect(await outcomes([storage.plants.insert(plant(2, 'y'))])).toEqual(['inserted'])
-    expect(await storage.plants.page({ limit: 2 })).toEqual([long, plant(2, 'y')])
-  })
-
-  test('are written before the store closes', async () => {
-    const storage = await openStorage({ url: onFile(), transactionChangesMax: 10 })
-    const all = outcomes(Array.from({ length: 200 }, (_, n) => storage.plants.insert(plant(n))))
-    await storage[Symbol.asyncDispose]()
-    expect(await all).toEqual(Array(200).fill('inserted'))
   })
 
   test('are refused once the store is closed', async () => {

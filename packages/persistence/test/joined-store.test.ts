@@ -14,30 +14,12 @@ import {
 import Database from 'better-sqlite3'
 import { expect, test } from 'vitest'
 import { defaultGroupCommitLimits } from '../src/commit/group-commit.ts'
-import { plant, plantId, temporaryFolder } from './store-folder.ts'
+import { plant, temporaryFolder } from './store-folder.ts'
 
 const open = () =>
   openStorage({ url: `file:${join(temporaryFolder(), 'plants.db')}`, transactionChangesMax: 3 })
 
 const joined = (storage: ShareableStorage) => attachStorage(storage.share())
-
-test('of those who race for an id through several ends of one store exactly one wins', async () => {
-  await using storage = await open()
-  await using one = await joined(storage)
-  await using other = await joined(storage)
-  const ends = [storage, one, other]
-  const ids = Array.from({ length: 40 }, (_, n) => n)
-  const outcomes = await Promise.all(
-    ends.map((end, n) => Promise.all(ids.map(id => end.plants.insert(plant(id, `end ${n}`))))),
-  )
-  for (const id of ids) {
-    const each = outcomes.map(ofEnd => ofEnd[id])
-    expect(each.toSorted()).toEqual(['id-taken', 'id-taken', 'inserted'])
-    for (const end of ends) {
-      expect((await end.plants.find(plantId(id)))?.plant.name).toBe(`end ${each.indexOf('inserted')}`)
-    }
-  }
-})
 
 /** Sends three changes a turn from both ends, while another program keeps the store locked, so that groups gather. */
 async function gather(transactionChangesMax: number, refused = '') {

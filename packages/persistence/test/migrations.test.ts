@@ -1,6 +1,4 @@
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { readdirSync } from 'node:fs'
 import { hashToken } from '@plant-store/access'
 import type { Plant, VersionedPlant } from '@plant-store/domain'
 import { backUpStore, inspectStore, openReader, openStorage, restoreStore } from '@plant-store/persistence'
@@ -8,7 +6,7 @@ import { afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, tes
 import { migrations, schemaVersion } from '../src/schema/migrations.ts'
 import { earlierVersions, statements } from './earlier-schemas.ts'
 import { startStoreProcess } from './processes.ts'
-import { addWebhook, plant, plantId } from './store-folder.ts'
+import { addWebhook, plant, plantId, temporaryFolder } from './store-folder.ts'
 import { type Subject, subjects } from './store-subjects.ts'
 
 test('the statements of the migrations are as they were released', async () => {
@@ -181,14 +179,8 @@ test('a backup of version 2 stays at that, and what it restores gets versions th
 })
 
 test('reading a store that does not exist creates none', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'plant-store-'))
-  try {
-    const url = `file:${folder}/store.db`
-    const refusal = `there is no store at ${folder}/store.db`
-    await expect(openReader(url)).rejects.toThrow(refusal)
-    await expect(inspectStore(url)).rejects.toThrow(refusal)
-    expect(readdirSync(folder)).toEqual([])
-  } finally {
-    rmSync(folder, { recursive: true })
-  }
+  const folder = temporaryFolder()
+  for (const read of [openReader, inspectStore])
+    await expect(read(`file:${folder}/store.db`)).rejects.toThrow(`there is no store at ${folder}/store.db`)
+  expect(readdirSync(folder)).toEqual([])
 })

@@ -74,14 +74,6 @@ test.for([
   })
 })
 
-test('a store whose folder moves away is not ready, though nothing is changed', async () => {
-  const folder = join(temporaryFolder(), 'data')
-  await using store = await openStorage({ url: `file:${join(folder, 'plants.db')}` })
-  await store.check()
-  renameSync(folder, `${folder}-moved`)
-  await vi.waitFor(() => expect(store.check()).rejects.toThrow(), 10_000)
-})
-
 /** A change in these milliseconds may still be answered: looking at the files each time would cost too much. */
 const filesSeenMaxAgeMs = 10
 

@@ -192,34 +192,6 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('on %s', name => {
     expect(await claimed()).toBeUndefined()
   })
 
-  test('several processes share the webhooks, and never have one at the same time', async () => {
-    await using other = await openStorage({ url: store.url })
-    const names = ['a', 'b', 'c']
-    for (const each of names) await addWebhook(storage, each)
-    const leased = new Set<string>()
-    const delivered: string[] = []
-    const deliver = async ({ outbox, plants }: Storage, from: number) => {
-      for (let n = 0; n < 30; n++) {
-        await plants.insert(plant(from + n))
-        const claim = await outbox.claim({ leaseMs: 60_000, rowsMax: 5, textBytesMax: 1_000 })
-        if (claim === undefined) continue
-        const { webhook, deliveries } = claim
-        expect(leased).not.toContain(webhook.id)
-        leased.add(webhook.id)
-        delivered.push(...deliveries.map(({ added }) => `${webhook.id} ${added.plant.id}`))
-        // Others are to try in between.
-        await storage.webhooks.list()
-        leased.delete(webhook.id)
-        await outbox.settle(claim, { delivered: deliveries.map(({ id }) => id) })
-      }
-    }
-    await Promise.all([deliver(storage, 0), deliver(storage, 100), deliver(other, 200), deliver(other, 300)])
-    const left = await Promise.all(names.map(each => storage.outbox.deliveriesOf(each as WebhookId, 1_000)))
-    expect(new Set(delivered).size).toBe(delivered.length)
-    expect(delivered.length + left.flat().length).toBe(4 * 30 * names.length)
-    expect(delivered.length).toBeGreaterThan(50)
-  })
-
   test('however much waits, what is due is found by the index', async () => {
     await addWebhook(storage)
     await storage.plants.insertAll?.(Array.from({ length: 10_000 }, (_, n) => plant(n)))

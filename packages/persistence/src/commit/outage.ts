@@ -4,13 +4,6 @@ import type { StorageObserver } from '../storage.ts'
 /** The interval of checks while the store fails. */
 const checkEveryMs = 1_000
 
-export interface OutageWatch {
-  /** Reports an outage if the error is `store-unavailable`, and throws the error. */
-  readonly reportAndThrow: (error: DomainError) => never
-  /** To be called before the store is closed: later failures are not an outage. */
-  end(): void
-}
-
 /**
  * Reports when a store begins to fail, and when it has worked for a second. So a store that fails now and then is
  * reported at most twice a second.
@@ -20,7 +13,7 @@ export interface OutageWatch {
 export function watchOutages(
   check: () => Promise<void>,
   onStateChange: StorageObserver['onStateChange'] = () => {},
-): OutageWatch {
+) {
   let reported: string | undefined
   let hasFailed = false
   let isEnded = false
@@ -48,7 +41,8 @@ export function watchOutages(
   }
 
   return {
-    reportAndThrow(error) {
+    /** Reports an outage if the error is `store-unavailable`, and throws the error. */
+    reportAndThrow(error: DomainError): never {
       if (error.code !== 'store-unavailable' || isEnded) throw error
       hasFailed = true
       if (checking === undefined) {
@@ -57,6 +51,7 @@ export function watchOutages(
       }
       throw error
     },
+    /** To be called before the store is closed: later failures are not an outage. */
     end() {
       isEnded = true
       clearTimeout(checking)

@@ -1,6 +1,4 @@
-import type { TokenRepository } from '@plant-store/access'
-import { type AddOptions, type PlantRepository, plantIdMax, plantIdMin } from '@plant-store/domain'
-import type { Outbox, WebhookRepository } from '@plant-store/webhooks'
+import { type AddOptions, plantIdMax, plantIdMin } from '@plant-store/domain'
 import {
   fromPlant,
   fromToken,
@@ -11,16 +9,14 @@ import {
   toToken,
   toVersion,
 } from '../schema/tables.ts'
+import type { Storage } from '../storage.ts'
 import type { Change, Statement, StatementRunner, Value } from './statements.ts'
 import { createWebhookRepositories } from './webhook-repositories.ts'
 
-/** Returns the ports of the domain and of access, on the tables of any database. */
-export function createRepositories(runner: StatementRunner): {
-  readonly plants: PlantRepository
-  readonly tokens: TokenRepository
-  readonly webhooks: WebhookRepository
-  readonly outbox: Outbox
-} {
+/** Returns the ports on the tables of any database. */
+export function createRepositories(
+  runner: StatementRunner,
+): Pick<Storage, 'plants' | 'tokens' | 'webhooks' | 'outbox'> {
   const { change, submit, submitAll, read, readPage } = runner
   /** Submits changes together, without announcing if so asked. */
   const submitAdded = async (changes: readonly Change[], { announce = true }: AddOptions = {}) =>

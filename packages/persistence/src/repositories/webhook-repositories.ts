@@ -1,12 +1,6 @@
-import type {
-  ClaimOutcome,
-  Delivery,
-  Outbox,
-  Webhook,
-  WebhookId,
-  WebhookRepository,
-} from '@plant-store/webhooks'
+import type { ClaimOutcome, Delivery, Webhook, WebhookId } from '@plant-store/webhooks'
 import { milliseconds, toPlant, toVersion } from '../schema/tables.ts'
+import type { Storage } from '../storage.ts'
 import type { Change, StatementRunner } from './statements.ts'
 import { type DeliveryRow, setBackMsMin, type WebhookRow } from './webhook-statements.ts'
 
@@ -16,10 +10,7 @@ export function createWebhookRepositories({
   submit,
   submitAll,
   read,
-}: Omit<StatementRunner, 'readPage'>): {
-  readonly webhooks: WebhookRepository
-  readonly outbox: Outbox
-} {
+}: Omit<StatementRunner, 'readPage'>): Pick<Storage, 'webhooks' | 'outbox'> {
   const affects = async (change: Change) => (await submit(change)) > 0
   const release = (held: { id: WebhookId; lease: string }, { delivered, failed }: ClaimOutcome) =>
     change('releaseWebhook', {

@@ -128,7 +128,10 @@ export async function findVersion(db: Kysely<Tables>, dialect: Dialect): Promise
   const { rows } = await dialect.tableNames.execute(db)
   if (!isStore(rows.map(({ name }) => name))) return undefined
   const { version } = await db.selectFrom('schema_version').select('version').executeTakeFirstOrThrow()
-  return knownVersion(Number(version))
+  if (version <= schemaVersion) return Number(version)
+  throw new Error(
+    `it has schema version ${version}, but this release knows only versions up to ${schemaVersion}: run a newer one`,
+  )
 }
 
 /**
@@ -142,12 +145,4 @@ export function isStore(tables: readonly string[]): boolean {
   const isOurs = ['schema_version', 'plants', 'access_tokens'].every(name => tables.includes(name))
   if (!isOurs) throw new Error('it contains tables of another program')
   return true
-}
-
-/** @throws Error if a newer release wrote the store */
-export function knownVersion(version: number): number {
-  if (version <= schemaVersion) return version
-  throw new Error(
-    `it has schema version ${version}, but this release knows only versions up to ${schemaVersion}: run a newer one`,
-  )
 }

@@ -16,11 +16,8 @@ import { closeOnError, isUnreadable, openAloneIfReadable, reasonOf } from './con
 import { createFolder, hideFromOthers, privateMode, replaceFile, syncFile } from './files.ts'
 import { openReadOnly } from './schema.ts'
 
-type Contents = Pick<StoreReport, 'schemaVersion' | 'plants' | 'tokens'>
-type FileReport = Omit<StoreReport, 'store'>
-
 /** Checks a store and counts its plants and tokens as of one moment, while others change it. */
-export async function inspectSqlite(file: string): Promise<FileReport> {
+export async function inspectSqlite(file: string): Promise<Omit<StoreReport, 'store'>> {
   using source = await openSource(file)
   checkPages(source.connection)
   return { bytes: statSync(file).size, ...source.contents }
@@ -29,8 +26,11 @@ export async function inspectSqlite(file: string): Promise<FileReport> {
 export async function backUpSqlite(file: string, target: string, options: CopyOptions): Promise<StoreReport> {
   try {
     using source = await openSource(file)
-    const report = await replaceFile(target, options, partial => copyTo(partial, source, target, options))
-    return { ...report, store: target }
+    await replaceFile(target, options, async partial => {
+      await copyTo(partial, source, options)
+      makeLike(partial, target)
+    })
+    return { store: target, bytes: statSync(target).size, ...source.contents }
   } catch (cause) {
     throw failure(`the store ${file} could not be backed up to ${target}`, cause)
   }
@@ -42,7 +42,7 @@ export async function restoreSqlite(
   options: CopyOptions,
 ): Promise<RestoreReport> {
   try {
-    return { ...(await restore(store, backup, options)), store }
+    return await restore(store, backup, options)
   } catch (cause) {
     throw failure(`the store ${store} could not be restored from ${backup}`, cause)
   }
@@ -53,13 +53,9 @@ function failure(what: string, cause: unknown): Error {
 }
 
 /** Copies a backup into the store, or in the place of a file that SQLite cannot read. */
-async function restore(
-  named: string,
-  backup: string,
-  options: CopyOptions,
-): Promise<Omit<RestoreReport, 'store'>> {
+async function restore(named: string, backup: string, options: CopyOptions): Promise<RestoreReport> {
   if (!existsSync(backup)) throw new Error('there is no such file')
-  refuseForeignLog(backup)
+  refuseForeignWal(backup)
   createFolder(dirname(named))
   const isNew = !existsSync(named)
   const store = isNew ? named : realpathSync(named)
@@ -73,89 +69,76 @@ async function restore(
     )
   const source = stack.use(await openBackup(backup))
   const tokens = isNew ? { revokedTokens: [], lostTokens: [] } : tokenChanges(source.connection, old)
-  const likeness = isNew ? dirname(store) : store
-  const report =
-    (old && (await copyInto(store, source, old, options))) ??
-    (await replaceFile(store, options, partial => copyTo(partial, source, likeness, options)))
-  return { ...report, isNew, ...tokens }
+  if (old === undefined || !(await copyInto(old, source, options)))
+    await replaceFile(store, options, async partial => {
+      await copyTo(partial, source, options)
+      makeLike(partial, isNew ? dirname(store) : store)
+    })
+  return { store: named, bytes: statSync(store).size, ...source.contents, isNew, ...tokens }
 }
 
 /**
  * Copies a database into a store, which no other process can open meanwhile, in one transaction of SQLite. Returns
- * `undefined` for a store so damaged that nothing can be copied into it.
+ * false for a store so damaged that nothing can be copied into it.
  *
  * @param old the exclusive connection to the store, which is closed
  */
-async function copyInto(
-  store: string,
-  source: Source,
-  old: Database.Database,
-  options: CopyOptions,
-): Promise<FileReport | undefined> {
-  // Without a log, the copy keeps others out. With one, it would share the store with a server that starts meanwhile.
+async function copyInto(old: Database.Database, source: Source, options: CopyOptions): Promise<boolean> {
+  const { name: store } = old
+  // Without a WAL, the copy keeps others out. With one, it would share the store with a server that starts meanwhile.
   old.exec('rollback')
   old.pragma('journal_mode = delete')
   old.close()
   try {
-    await copyPages(source, store, options, () => {
-      if (existsSync(`${store}-wal`)) throw new StoreInUseError(store)
+    await copyPages(store, source, {
+      ...options,
+      onProgress(done) {
+        if (existsSync(`${store}-wal`)) throw new StoreInUseError(store)
+        options.onProgress?.(done)
+      },
     })
   } catch (error) {
-    if (isUnreadable(error)) return undefined
+    if (isUnreadable(error)) return false
     throw error
   }
   // A power cut could bring the journal back, which undoes the copy.
   syncFile(store)
   syncFile(dirname(store))
   hideFromOthers(store)
-  using copy = await openSource(store)
-  refuseIncomplete(copy.contents, source.contents)
-  return { bytes: statSync(store).size, ...copy.contents }
+  return true
 }
 
-/**
- * Copies a database into a new file, checked and without a log. It gets the owner of `likeness`, and the mode of a
- * file, but is never world-readable.
- */
-async function copyTo(
-  file: string,
-  source: Source,
-  likeness: string,
-  options: CopyOptions,
-): Promise<FileReport> {
+/** Copies a database into a new file, checked and without a WAL. */
+async function copyTo(file: string, source: Source, options: CopyOptions): Promise<void> {
   closeSync(openSync(file, 'wx', privateMode))
-  await copyPages(source, file, options)
+  await copyPages(file, source, options)
   options.signal?.throwIfAborted()
   const copy = new Database(file)
   copy.pragma('journal_mode = delete')
   copy.close()
-  const report = await inspectSqlite(file)
-  refuseIncomplete(report, source.contents)
-  const stat = statSync(likeness, { throwIfNoEntry: false })
+  await inspectSqlite(file)
+}
+
+/** Gives a file the owner of another file or folder, and the mode of a file, but never makes it world-readable. */
+function makeLike(file: string, other: string): void {
+  const stat = statSync(other, { throwIfNoEntry: false })
   try {
     if (stat) chownSync(file, stat.uid, stat.gid)
     if (stat?.isFile()) chmodSync(file, stat.mode & 0o660)
   } catch {
     // Only root may give a file away. The copy stays with this user.
   }
-  return report
 }
 
 /** Pages in one turn of the event loop: a few milliseconds. */
 const turnPages = 1_000
 
-/** @param onTurn called while the target is locked */
-async function copyPages(
-  { connection }: Source,
-  target: string,
-  { onProgress, signal }: CopyOptions,
-  onTurn = () => {},
-): Promise<void> {
-  const { totalPages: copied } = await connection.backup(target, {
+/** Copies all pages or none. */
+async function copyPages(target: string, source: Source, options: CopyOptions): Promise<void> {
+  const { totalPages: copied } = await source.connection.backup(target, {
     progress({ totalPages, remainingPages }) {
-      signal?.throwIfAborted()
-      onTurn()
-      onProgress?.({ pages: totalPages - remainingPages, ofPages: totalPages })
+      options.signal?.throwIfAborted()
+      options.onProgress?.({ pages: totalPages - remainingPages, ofPages: totalPages })
       return turnPages
     },
   })
@@ -163,18 +146,10 @@ async function copyPages(
   if (copied === 0) throw new StoreInUseError(target)
 }
 
-function refuseIncomplete(copy: Contents, source: Contents): void {
-  const isWhole =
-    copy.schemaVersion === source.schemaVersion &&
-    copy.plants === source.plants &&
-    copy.tokens === source.tokens
-  if (!isWhole) throw new Error('the copy is incomplete')
-}
-
 /** A store or backup as of one moment, whatever others change. */
 interface Source extends Disposable {
   readonly connection: Database.Database
-  readonly contents: Contents
+  readonly contents: Pick<StoreReport, 'schemaVersion' | 'plants' | 'tokens'>
 }
 
 /** Its transaction is held until a copy is complete: otherwise every change by others would restart the copy. */
@@ -206,17 +181,17 @@ function checkPages(connection: Database.Database): void {
 }
 
 /**
- * Refuses a backup with a log beside it that is not its own: SQLite would apply it. The header of a backup says that it
- * has no log.
+ * Refuses a backup with a WAL or journal beside it that is not its own: SQLite would apply it. The header of a backup
+ * says that it has none.
  */
-function refuseForeignLog(file: string): void {
-  const log = [`${file}-wal`, `${file}-journal`].find(each => existsSync(each))
-  if (log === undefined) return
+function refuseForeignWal(file: string): void {
+  const wal = [`${file}-wal`, `${file}-journal`].find(each => existsSync(each))
+  if (wal === undefined) return
   const descriptor = openSync(file, 'r')
   const header = Buffer.alloc(20)
   readSync(descriptor, header, 0, header.length, 0)
   closeSync(descriptor)
-  if (header[18] === 1) throw new Error(`${log} is the log of another store: move it away`)
+  if (header[18] === 1) throw new Error(`${wal} is the log of another store: move it away`)
 }
 
 /** Compares the tokens of a backup with those of the store. Both are `undefined` if the store's cannot be read. */
@@ -225,7 +200,7 @@ function tokenChanges(
   store: Database.Database | undefined,
 ): Pick<RestoreReport, 'revokedTokens' | 'lostTokens'> {
   try {
-    const [kept, old] = [backup, store as Database.Database].map(tokensOf) as [Tokens, Tokens]
+    const [kept, old] = [tokensOf(backup), tokensOf(store as Database.Database)]
     return { revokedTokens: namesWithout(kept, old), lostTokens: namesWithout(old, kept) }
   } catch {
     return { revokedTokens: undefined, lostTokens: undefined }

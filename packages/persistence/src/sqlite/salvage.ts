@@ -21,19 +21,18 @@ export function openSqliteSalvage(file: string): Salvage {
   }
 }
 
-/** Rows that are read ahead, to see which ids are out of order. A page of the usual size has fewer. */
-const aheadRows = 500
+const pageRows = 1_000
 
 /** Texts are bytes, as SQLite does not check that they are UTF-8. */
 type Row = Readonly<Record<string, unknown>> & { readonly id: bigint }
 
 function salvage(connection: Database.Database): Salvage {
   const rowsFrom = connection.prepare<[bigint], Row>(
-    `select ${columnsIn(connection)} from plants where id >= ? order by id limit ${2 * aheadRows}`,
+    `select ${columnsIn(connection)} from plants where id >= ? order by id limit ${pageRows}`,
   )
   const count = countInIndex(connection)
   let read = 0
-  let faults = 0
+  let hasFault = false
 
   const isReadable = (id: bigint) =>
     id > plantIdMax || unlessDamaged(() => (rowsFrom.get(id)?.id ?? id) >= id) === true
@@ -56,7 +55,7 @@ function salvage(connection: Database.Database): Salvage {
     count,
     unread() {
       const others = (count ?? read) - read
-      if (faults === 0) return Math.max(others, 0)
+      if (!hasFault) return Math.max(others, 0)
       return count === undefined || others < 0 ? undefined : others
     },
     async *plants() {
@@ -68,15 +67,13 @@ function salvage(connection: Database.Database): Salvage {
           for (const row of rowsFrom.iterate(from)) rows.push(row)
           return true
         })
-        const isLast = rows.length < 2 * aheadRows
         const ordered = inOrder(rows, from)
-        const sure = isLast || ordered.length <= aheadRows ? ordered : ordered.slice(0, -aheadRows)
-        const plants = sure.flatMap(row => unlessDamaged(() => parseRow(row)) ?? [])
-        if (!isWhole || ordered.length < rows.length || plants.length < sure.length) faults++
+        const plants = ordered.flatMap(row => unlessDamaged(() => parseRow(row)) ?? [])
+        if (!isWhole || plants.length < rows.length) hasFault = true
         read += plants.length
         yield plants
-        if (isWhole && isLast) return
-        const last = sure.at(-1)?.id
+        if (isWhole && rows.length < pageRows) return
+        const last = ordered.at(-1)?.id
         from = isWhole && last !== undefined ? last + 1n : readableAfter(last ?? from)
       }
     },
@@ -114,14 +111,12 @@ function countInIndex(connection: Database.Database): number | undefined {
 
 /** Drops rows whose id is too low or too high: their page is in the place of another. */
 function inOrder(rows: readonly Row[], from: bigint): Row[] {
-  let next = plantIdMax + 1n
   const kept: Row[] = []
-  for (const row of rows.toReversed()) {
-    if (row.id < from || row.id >= next) continue
-    next = row.id
+  for (const row of rows.filter(({ id }) => id >= from)) {
+    while (kept.length > 0 && (kept.at(-1) as Row).id >= row.id) kept.pop()
     kept.push(row)
   }
-  return kept.reverse()
+  return kept
 }
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })

@@ -43,22 +43,8 @@ export async function startWriter(
   }
 }
 
-/** The writer as other threads use it. */
-export interface WriterClient {
-  /**
-   * Resolves to the affected rows once the changes are durable. If it rejects, all of them are stored, or none. Calls
-   * take effect in their order.
-   */
-  send(group: readonly Change[]): Promise<readonly number[]>
-  /** Returns why nothing can be written, or `undefined`. */
-  outage(): string | undefined
-  close(): void
-}
-
-export function connectToWriter(
-  writer: MessagePort,
-  onCommit: (commit: Commit) => void = () => {},
-): WriterClient {
+/** Returns the writer as other threads use it. */
+export function connectToWriter(writer: MessagePort, onCommit: (commit: Commit) => void = () => {}) {
   let outage: string | undefined
   const underWay: PromiseWithResolvers<readonly number[]>[] = []
 
@@ -75,13 +61,18 @@ export function connectToWriter(
   })
 
   return {
-    send(group) {
+    /**
+     * Resolves to the affected rows once the changes are durable. If it rejects, all of them are stored, or none. Calls
+     * take effect in their order.
+     */
+    send(group: readonly Change[]): Promise<readonly number[]> {
       if (outage !== undefined) return Promise.reject(couldNotWrite(outage))
       const outcome = Promise.withResolvers<readonly number[]>()
       underWay.push(outcome)
       writer.postMessage(group)
       return outcome.promise
     },
+    /** Returns why nothing can be written, or `undefined`. */
     outage: () => outage,
     close: () => writer.close(),
   }

@@ -31,13 +31,6 @@ export type WriterAnswer =
   /** To every MessagePort: why the writer cannot write, or `undefined` once it can again. */
   | { readonly outage: string | undefined }
 
-export interface Writer {
-  /** Takes groups of changes from a MessagePort, and answers there. */
-  connect(sender: MessagePort, queue: WriterQueue): void
-  /** Closes the connection and all MessagePorts. */
-  close(): void
-}
-
 /** A transaction with this many bulk changes takes no further group of them: a page that many touch is written once. */
 const bulkTransactionChangesMax = 8_000
 /** After a single change, transactions take only one bulk group each for this time: others may wait for them. */
@@ -63,7 +56,7 @@ const displaced = 'its file was removed, moved or replaced: put it back, or stop
 export function createWriter(
   connection: Database.Database,
   { transactionChangesMax, statements }: WriterOptions,
-): Writer {
+) {
   const prepared = prepareAll(connection, statements)
   // Reading it also opens the WAL, while the store is still in its place.
   let userVersion = connection.pragma('user_version', { simple: true }) as bigint
@@ -140,11 +133,13 @@ export function createWriter(
   }, lookAtFilesEveryMs).unref()
 
   return {
-    connect(sender, queue) {
+    /** Takes groups of changes from a MessagePort, and answers there. */
+    connect(sender: MessagePort, queue: WriterQueue) {
       senders.set(sender, queue)
       sender.on('message', (changes: readonly Change[]) => write(sender, changes))
       sender.on('close', () => senders.delete(sender))
     },
+    /** Closes the connection and all MessagePorts. */
     close() {
       clearInterval(looking)
       mergeWal(connection)
