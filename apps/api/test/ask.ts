@@ -1,3 +1,4 @@
+import { openWire, type Wire } from '@plant-store/contract'
 import { type ServerOptions, startServer } from '@plant-store/harness'
 
 export const token = 'given-by-configuration'
@@ -45,3 +46,10 @@ export async function ask(
 
 export const create = (server: { readonly url: string }, id: number, bearer?: string): Promise<Answer> =>
   ask(server, 'POST /plants', { token: bearer, body: `{"id":${id},"name":"a"}` })
+
+/** Opens a connection for raw bytes. */
+export const connectRaw = (url: string): Promise<Wire> => openWire(url, () => {})
+
+/** Returns a whole request with a body, on a connection that stays open. */
+export const rawPost = (bearer: string, body: string) =>
+  `POST /plants HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer ${bearer}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`

@@ -57,18 +57,13 @@ test('posts the body as it is, with its header fields', async () => {
   })
 })
 
-test.each([200, 202, 204, 299, 400, 410, 500])('resolves to the status %i', async status => {
-  const { url } = await listen((_, response) => response.writeHead(status).end())
-  expect(await send(url)).toBe(status)
-})
-
-test('follows no redirect', async () => {
+test.each([200, 204, 301, 410, 500])('resolves to the status %i, and follows no redirect', async status => {
   let requests = 0
   const { url } = await listen((_, response) => {
     requests++
-    response.writeHead(301, { location: '/elsewhere' }).end()
+    response.writeHead(status, { location: '/elsewhere' }).end()
   })
-  expect(await send(url)).toBe(301)
+  expect(await send(url)).toBe(status)
   expect(requests).toBe(1)
 })
 
@@ -135,17 +130,13 @@ test.each<[string, (socket: Socket) => void, RegExp]>([
     socket => socket.write(`HTTP/1.1 200 OK\r\na: ${'x'.repeat(1e6)}`),
     /Overflow/i,
   ],
-])('fails when the listener %s', async (_, onSocket, reason) => {
-  await expect(send(await listenTcp(onSocket))).rejects.toThrow(reason)
-})
-
-test('repeats nothing on a connection that was new', async () => {
+])('fails when the listener %s, and repeats nothing on a new connection', async (_, onSocket, reason) => {
   let connections = 0
   const url = await listenTcp(socket => {
     connections++
-    socket.resetAndDestroy()
+    onSocket(socket)
   })
-  await expect(send(url)).rejects.toThrow('ECONNRESET')
+  await expect(send(url)).rejects.toThrow(reason)
   expect(connections).toBe(1)
 })
 
@@ -188,34 +179,12 @@ describe('without --allow-private', () => {
   afterEach(() => void vi.restoreAllMocks())
   const guarded = (url: string) => send(url, { allowsPrivate: false })
 
-  test.each([
-    'http://127.0.0.1/',
-    'http://2130706433/',
-    'http://0x7f.1/',
-    'http://0.0.0.0/',
-    'http://10.0.0.1/',
-    'http://172.16.0.1/',
-    'http://192.168.0.1/',
-    'http://169.254.169.254/latest/meta-data/',
-    'http://100.64.0.1/',
-    'http://255.255.255.255/',
-    'http://224.0.0.1/',
-    'http://[::1]/',
-    'http://[::]/',
-    'http://[::ffff:127.0.0.1]/',
-    'http://[::ffff:7f00:1]/',
-    'http://[::127.0.0.1]/',
-    'http://[::ffff:0:127.0.0.1]/',
-    'http://[64:ff9b::127.0.0.1]/',
-    'http://[2002:7f00:1::]/',
-    'http://[fe80::1]/',
-    'http://[fd00::1]/',
-    'http://[ff02::1]/',
-    'http://localhost/',
-    'https://localhost/',
-  ])('refuses %s', async url => {
-    await expect(guarded(url)).rejects.toThrow('is a private address: the webhook needs --allow-private')
-  })
+  test.each(['http://0x7f.1/', 'http://[::1]/', 'http://localhost/', 'https://localhost/'])(
+    'refuses %s',
+    async url => {
+      await expect(guarded(url)).rejects.toThrow('is a private address: the webhook needs --allow-private')
+    },
+  )
 
   test('judges a name at every connection, even where it resolved to another address before', async () => {
     let connections = 0

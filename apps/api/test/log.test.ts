@@ -7,8 +7,7 @@ import { temporaryFolder } from '@plant-store/harness/vitest'
 import { expect, onTestFinished, test } from 'vitest'
 import { journalLines, openLog } from '../src/signals/log.ts'
 import { prettyLines } from '../src/signals/pretty-log.ts'
-import { start, token } from './ask.ts'
-import { connectRaw } from './raw-client.ts'
+import { connectRaw, start, token } from './ask.ts'
 
 /** Starts our server, whose log nobody reads here, and waits until it serves. */
 async function serveUnread(redirection: string): Promise<Program & { url: string }> {
@@ -28,12 +27,11 @@ async function serveUnread(redirection: string): Promise<Program & { url: string
 }
 
 async function ask(url: string, count: number): Promise<void> {
-  const client = await connectRaw(url)
+  using client = await connectRaw(url)
   for (let asked = 0; asked < count; asked++) {
     client.send('GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n')
-    expect(await client.answer()).toMatchObject({ status: 200 })
+    expect((await client.answer(undefined)).status).toBe(200)
   }
-  client.socket.destroy()
 }
 
 test.each([

@@ -17,7 +17,7 @@ import {
 import { needs, portTakenForTest, temporaryFolder } from '@plant-store/harness/vitest'
 import { openStorage } from '@plant-store/persistence'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { ask } from './ask.ts'
+import { ask, connectRaw } from './ask.ts'
 
 const run = promisify(execFile)
 
@@ -299,11 +299,14 @@ describe('a server with settings', () => {
       environment: {
         ACCESS_TOKENS: tokens.join(', '),
         BASE_URL: 'https://plants.example.org/green/store/',
+        BODY_LIMIT: '1KiB',
+        CORS_ORIGINS: 'http://localhost:8080, https://plants.example',
         DATABASE_URL: 'file:a/b/plants.db',
         HTTP_THREADS: '2',
         LOG_FORMAT: 'json',
         NOTIFY_SOCKET: '/run/systemd/notify',
         PATH: `${folder}:/bin`,
+        TRUST_PROXY: '127.0.0.1',
       },
       preload: `data:text/javascript,${encodeURIComponent(report)}`,
     })
@@ -334,7 +337,9 @@ describe('a server with settings', () => {
   })
 
   test('admits the tokens of ACCESS_TOKENS, and no other', async () => {
-    for (const token of tokens) expect(await statusOf(server.url, token)).toBe(200)
+    const headers = { 'x-forwarded-for': '203.0.113.7' }
+    for (const token of tokens)
+      expect((await ask(server, 'GET /plants', { token, headers })).status).toBe(200)
     for (const wrong of ['third-secret', 'first-secret,', 'first-secret, second-secret'])
       expect(await statusOf(server.url, wrong)).toBe(401)
   })
@@ -356,6 +361,27 @@ describe('a server with settings', () => {
     )
   })
 
+  test.each([
+    ['GET /plants/99 HTTP/1.1', '', 404],
+    ['GET /nowhere HTTP/1.1', '', 404],
+    ['GET /plants/%zz HTTP/1.1', '', 400],
+    ['GET /plants HTTP/1.1', 'host: again\r\n', 400],
+    ['GET /plants HTTP/1.1', 'expect: a miracle\r\n', 417],
+    ['POST /plants HTTP/1.1', 'expect: 100-continue\r\ncontent-length: 9999\r\n', 413],
+    ['POST /plants HTTP/1.1', 'transfer-encoding: chunked\r\n\r\nzz\r\n', 400],
+    ['PATCH /plants HTTP/1.1', '', 405],
+  ])('lets the pages of CORS_ORIGINS read the answer to %s %j', async (line, more, status) => {
+    const fields = `authorization: Bearer ${tokens[0]}\r\ncontent-type: application/json\r\n`
+    for (const origin of ['http://localhost:8080', 'https://plants.example']) {
+      using client = await connectRaw(server.url)
+      const target = line.replace(' /', ' /green/store/')
+      client.send(`${target}\r\nhost: h\r\norigin: ${origin}\r\n${fields}${more}\r\n`)
+      const answer = await client.answer(undefined)
+      expect([answer.status, answer.headers.get('access-control-allow-origin')]).toEqual([status, origin])
+      expect(answer.headers.get('access-control-expose-headers')).toMatch(/www-authenticate/)
+    }
+  })
+
   test('keeps its store where DATABASE_URL says, from where it was started, and no token in it', async () => {
     expect(await server.end()).toBe(0)
     expect(readdirSync(folder).sort()).toEqual(['a', 'notified', 'systemd-notify'])
@@ -364,12 +390,13 @@ describe('a server with settings', () => {
     expect(await storage.tokens.list()).toEqual([])
   })
 
-  test('logs what it serves and how it ends, and no token', () => {
+  test('logs what it serves, to whom TRUST_PROXY says, and how it ends, and no token', () => {
     expect(server.log.filter(({ msg }) => msg !== 'answered')).toMatchObject([
       { msg: 'listening', database: `${folder}/a/b/plants.db` },
       { msg: 'stopping' },
       { msg: 'stopped' },
     ])
+    expect(server.output()).toContain('"client":"203.0.113.7"')
     expect(server.output()).not.toContain('-secret')
   })
 

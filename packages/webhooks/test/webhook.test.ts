@@ -1,4 +1,4 @@
-import { mintWebhookId, parseWebhookUrl } from '@plant-store/webhooks'
+import { isPublicAddress, mintWebhookId, parseWebhookUrl } from '@plant-store/webhooks'
 import { expect, test } from 'vitest'
 
 test.each([
@@ -21,11 +21,19 @@ test.each([
   ['https://:secret@shop.example/', 'must not contain credentials'],
   [`https://shop.example/${'a'.repeat(1_980)}`, 'must have at most 2000 characters'],
   ['https://127.1/', 'must not have the private address 127.0.0.1 without --allow-private'],
-  ['https://169.254.169.254/', 'must not have the private address 169.254.169.254'],
   ['https://[::1]/', 'must not have the private address ::1'],
-  ['https://[64:ff9b::1]/', 'must not have the private address 64:ff9b::1'],
 ])('%s is none', (text, message) => {
   expect(() => parseWebhookUrl(text, false)).toThrow(message)
+})
+
+test.each([
+  [true, '93.184.215.14 2606:2800:21f::1'],
+  [false, '127.0.0.1 0.0.0.0 10.0.0.1 172.16.0.1 192.168.0.1 169.254.169.254 100.64.0.1 255.255.255.255'],
+  [false, '224.0.0.1 ::1 :: ::ffff:127.0.0.1 ::ffff:7f00:1 ::127.0.0.1 ::ffff:0:127.0.0.1'],
+  [false, '64:ff9b::127.0.0.1 2002:7f00:1:: fe80::1 fd00::1 ff02::1'],
+])('whether these are public is %s: %s', (isPublic, addresses) => {
+  for (const address of addresses.split(' '))
+    expect([address, isPublicAddress(address)]).toEqual([address, isPublic])
 })
 
 test('http is for those that allow private addresses', () => {

@@ -36,7 +36,7 @@ export {
 } from './description.ts'
 export { readExactly } from './exact-json.ts'
 export { createRecorder, type Recorder } from './recorder.ts'
-export type { Answer, Asked } from './wire.ts'
+export { type Answer, type Asked, openWire, type Wire } from './wire.ts'
 
 /** Every clause of the contract, for any running store. */
 export const contractCases: readonly ContractCase[] = [
