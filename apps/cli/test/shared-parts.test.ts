@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
@@ -8,7 +8,7 @@ import { defaultStoreUrl } from '@plant-store/persistence'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { advise, onInterrupt } from '../src/failure.ts'
 import { refuseStore, writeOutput } from '../src/files/output-file.ts'
-import { existingStoreUrl, storeUrl } from '../src/store-in-environment.ts'
+import { storeUrl } from '../src/store-in-environment.ts'
 import { showProgress } from '../src/terminal.ts'
 import { keepSignalListeners } from './place.ts'
 
@@ -19,34 +19,9 @@ afterEach(() => {
   vi.restoreAllMocks()
 })
 
-describe('the store in the environment', () => {
-  test.each([undefined, ''])('is that of the server if DATABASE_URL is %j', url => {
-    vi.stubEnv('DATABASE_URL', url)
-    expect(storeUrl()).toBe(defaultStoreUrl)
-  })
-
-  test('may be a database, which is not looked for, or a file, which must exist', () => {
-    const file = join(temporaryFolder(), 'store.db')
-    for (const url of ['postgres://a@localhost/b', `file:${file}`]) {
-      vi.stubEnv('DATABASE_URL', url)
-      expect(storeUrl()).toBe(url)
-    }
-    expect(existingStoreUrl).toThrow(
-      expect.objectContaining({ message: expect.stringContaining(`no store at ${file}: `), exitCode: 1 }),
-    )
-    writeFileSync(file, '')
-    expect(existingStoreUrl()).toBe(`file:${file}`)
-    vi.stubEnv('DATABASE_URL', 'postgres://a@localhost/b')
-    expect(existingStoreUrl()).toBe('postgres://a@localhost/b')
-  })
-
-  test.each(['data/store.db', 'file:'])('cannot be %s', url => {
-    vi.stubEnv('DATABASE_URL', url)
-    for (const read of [storeUrl, existingStoreUrl])
-      expect(read).toThrow(
-        expect.objectContaining({ message: expect.stringMatching(/^DATABASE_URL must /), exitCode: 2 }),
-      )
-  })
+test.each([undefined, ''])('the store is that of the server if DATABASE_URL is %j', url => {
+  vi.stubEnv('DATABASE_URL', url)
+  expect(storeUrl()).toBe(defaultStoreUrl)
 })
 
 test('only an error of a damaged store comes with advice', () => {
@@ -98,13 +73,6 @@ describe('a file that is written', () => {
       await expect(writeOutput(join(folder, 'file'), {}, failing())).rejects.toBe(broken)
       expect(await readdir(folder)).toEqual([])
     }
-  })
-
-  test('is refused in plain words where the system refuses it', async () => {
-    const file = join(temporaryFolder(), 'none', 'file')
-    await expect(writeOutput(file, {}, ['a'])).rejects.toThrow(
-      expect.objectContaining({ message: `${file}: no such file or folder`, exitCode: 1 }),
-    )
   })
 
   test('is not the store or part of it', () => {

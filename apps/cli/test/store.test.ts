@@ -56,19 +56,10 @@ test('a backup does not replace a file by chance, nor the store', async () => {
   writeFileSync(place.path('kept'), 'precious')
   await place.fails('backup kept', 1, /kept already exists: use --force to replace it/)
   await place.fails('backup data/store.db --force', 1, /is the store itself/)
-  await place.fails(
-    'backup no/such/folder',
-    1,
-    /could not be backed up to no\/such\/folder: no such file or folder\n$/,
-  )
-  await place.fails('backup data', 1, /data is a folder/)
   expect(readFileSync(place.path('kept'), 'utf8')).toBe('precious')
-  expect(await place.run('backup kept --force')).toMatchObject({
-    code: 0,
-    stdout: expect.stringMatching(
-      /^kept: 10 plants and 0 tokens in [\d,]+ bytes, schema version \d+ backed up from \/.*\/data\/store\.db, and checked\n$/,
-    ),
-  })
+  const report =
+    '^kept: 10 plants and 0 tokens in [\\d,]+ bytes, schema version \\d+ backed up from /.*/data/store\\.db, and checked\n$'
+  expect((await place.run('backup kept --force')).stdout).toMatch(new RegExp(report))
 })
 
 test('a store that a server holds is checked, and not restored nor salvaged until it is free', async () => {
@@ -104,44 +95,23 @@ test('a store that a server holds is checked, and not restored nor salvaged unti
   await again.end()
 })
 
-test('what is no sound backup is not restored', async () => {
+test('what is damaged is told of with what to do', async () => {
   await place.load(0, 5_000)
   await place.run('backup backup.db')
-  const sound = readFileSync(place.path('backup.db'))
-  const damaged = Buffer.from(sound)
-  damaged.fill(0x5a, 20 * 4096, 40 * 4096)
+  const damaged = readFileSync(place.path('backup.db')).fill(0x5a, 20 * 4096, 40 * 4096)
   writeFileSync(place.path('damaged.db'), damaged)
-  writeFileSync(place.path('cut.db'), sound.subarray(0, sound.length / 2))
-  writeFileSync(place.path('text'), 'not a database at all '.repeat(1000))
-  await place.load(5_000, 1)
   await place.fails(
     'restore damaged.db --force',
     1,
     /could not be restored from damaged.db: it is damaged.*: try another backup\n$/,
   )
-  await place.fails(
-    'restore cut.db --force',
-    1,
-    /could not be restored from cut.db: it is damaged: try another backup\n$/,
-  )
-  await place.fails(
-    'restore text --force',
-    1,
-    /could not be restored from text: file is not a database: try another backup\n$/,
-  )
-  await place.fails('check text', 1, /the store .*text cannot be opened: file is not a database\n$/)
-  await place.fails('restore missing', 1, /could not be restored from missing: there is no such file/)
   await place.fails('restore data/store.db', 1, /is the store itself/)
-  expect(await place.count()).toBe(5_001)
-  for (const file of ['damaged.db', 'cut.db'])
-    await place.fails(
-      ['check', file],
-      1,
-      new RegExp(`${file} cannot be opened: it is damaged.*: use an older backup\n$`),
-    )
+  const cannot = 'cannot be opened: it is damaged.*'
+  await place.fails('check damaged.db', 1, new RegExp(`damaged.db ${cannot}: use an older backup\n$`))
+  expect(await place.count()).toBe(5_000)
   writeFileSync(place.store, damaged)
   const advice = 'restore a backup, or write what can be read with plant-store export --damaged'
-  await place.fails('check', 1, new RegExp(`store.db cannot be opened: it is damaged.*: ${advice}\n$`))
+  await place.fails('check', 1, new RegExp(`store.db ${cannot}: ${advice}\n$`))
   await place.fails('backup new.db', 1, new RegExp(`backed up to new.db: it is damaged.*: ${advice}\n$`))
   expect(readdirSync(join(place.folder, 'data'))).toEqual(['store.db'])
 })
@@ -228,7 +198,6 @@ describe('on a disk that is full', () => {
 
 test.each([
   ['import', 'plants', /█░* +\d+% {2}[\d,]+ plants {2}[\d,]+\/s {2}\w+ left/],
-  ['import', '- < plants', /^[^%]*50,000 plants {2}[\d,]+\/s {2}\ds[^%]*$/],
   ['export', 'file', /█░* +\d+% {2}[\d,]+ plants/],
   ['backup', 'file', /░? +\d+% {2}[\d,]+ pages/],
 ])('a terminal shows how far %s %s has come', async (command, args, bar) => {
@@ -243,11 +212,6 @@ test.each([
     encoding: 'utf8',
   })
   expect(stripVTControlCharacters(shown)).toMatch(bar)
-})
-
-test('--version prints the version', async () => {
-  const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
-  expect(await place.run('--version')).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' })
 })
 
 describe('from a damaged store', () => {
@@ -302,15 +266,6 @@ describe('from a damaged store', () => {
     const whole = expect.stringMatching(/^5,000 plants exported in \ds; none missing\n$/)
     expect(await place.run('export --damaged a')).toEqual({ code: 0, stdout: whole, stderr: '' })
     await place.fails('export --damaged a', 1, /a already exists: use --force to replace it/)
-  })
-
-  test('nothing is exported below a page that is lost, and it is counted', async () => {
-    damage('plants', 'internal', 1)
-    await place.fails(
-      'export --damaged a',
-      3,
-      /^plant-store: 0 plants exported in \ds; 5,000 others could not be read\n$/,
-    )
   })
 
   test('the count says when it is unknown', async () => {

@@ -123,8 +123,8 @@ export function createPlantClient(options: PlantClientOptions): PlantClient {
     createMany(plants, { announce = true, signal } = {}) {
       const url = `${plantsUrl}/batch${announce ? '' : '?announce=false'}`
       const headers = { 'content-type': 'application/x-ndjson' }
-      const call = { method: 'POST', url, headers, mayRepeat: true, signal } as const
-      return createMany(plants, (body, read) => send({ ...call, body, read }))
+      const call = { url, headers, mayRepeat: true, signal }
+      return createMany(plants, (body, read) => send({ method: 'POST', ...call, body, read }))
     },
     async read(input, { signal } = {}) {
       const id = parsePlantId(input)
@@ -141,13 +141,8 @@ export function createPlantClient(options: PlantClientOptions): PlantClient {
     async replace(input, options = {}) {
       const plant = parsePlant(input)
       const { id, ...rest } = plant
-      const call = {
-        method: 'PUT',
-        url: plantUrl(id),
-        body: writeJsonRecord(rest),
-        read: versioned(id),
-      } as const
-      return send({ ...call, ...conditional(options) }).catch(async error => {
+      const call = { url: plantUrl(id), body: writeJsonRecord(rest), read: versioned(id) }
+      return send({ method: 'PUT', ...call, ...conditional(options) }).catch(async error => {
         const found = await plantAfter(error, id, options)
         if (found !== 'missing' && isSamePlant(found.plant, plant)) return found
         throw error
@@ -155,8 +150,8 @@ export function createPlantClient(options: PlantClientOptions): PlantClient {
     },
     async remove(input, options = {}) {
       const id = parsePlantId(input)
-      const call = { method: 'DELETE', url: plantUrl(id), read: () => {} } as const
-      await send({ ...call, ...conditional(options) }).catch(async error => {
+      const call = { url: plantUrl(id), read: () => {} }
+      await send({ method: 'DELETE', ...call, ...conditional(options) }).catch(async error => {
         if ((await plantAfter(error, id, options)) !== 'missing') throw error
       })
     },

@@ -1,11 +1,11 @@
 import { Command, InvalidArgumentError } from '@commander-js/extra-typings'
-import type { Storage } from '@plant-store/persistence'
 import {
   courierLimits,
   mintSecret,
   mintWebhookId,
   parseWebhookUrl,
   type WebhookId,
+  type WebhookRepository,
 } from '@plant-store/webhooks'
 import { exitCodes, Failure } from '../failure.ts'
 import { changeStore, openStore, readStore } from '../store-in-environment.ts'
@@ -109,10 +109,8 @@ export const webhook = new Command('webhook')
   .addCommand(rotateSecret)
   .addCommand(logWebhook)
 
-type Webhooks = Storage['webhooks']
-
 /** @param change resolves to whether there is such a webhook */
-async function changeWebhook(id: string, change: (webhooks: Webhooks) => Promise<boolean>): Promise<void> {
+async function changeWebhook(id: string, change: (webhooks: WebhookRepository) => Promise<boolean>) {
   await using storage = await changeStore()
   if (!(await change(storage.webhooks))) throw noWebhook(id)
 }
