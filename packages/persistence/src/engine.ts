@@ -7,13 +7,8 @@ export {
   type StatementDatabase,
 } from './commit/create-storage.ts'
 export { defaultGroupCommitLimits, type GroupCommitLimits } from './commit/group-commit.ts'
-export {
-  type Change,
-  createStatements,
-  type Statement,
-  type Statements,
-  type Value,
-} from './repositories/statements.ts'
+export { type Change, createStatements, type Statements } from './repositories/repositories.ts'
+export type { Statement, Value } from './repositories/statements.ts'
 export { type Dialect, postgresDialect, sqliteDialect } from './schema/dialect.ts'
 export { bringUpToDate } from './schema/migrations.ts'
 export type { PlantRow, Tables } from './schema/tables.ts'

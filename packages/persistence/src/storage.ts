@@ -3,7 +3,7 @@ import type { TokenRepository } from '@plant-store/access'
 import type { Plant, PlantRepository } from '@plant-store/domain'
 import type { Outbox, WebhookRepository } from '@plant-store/webhooks'
 import type { Commit, GroupCommitLimits } from './commit/group-commit.ts'
-import type { Statements } from './repositories/statements.ts'
+import type { Statements } from './repositories/repositories.ts'
 import type { PoolMode } from './store-url.ts'
 
 // Without the drivers' types: importers of this package do not have them.

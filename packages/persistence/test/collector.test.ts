@@ -1,6 +1,6 @@
 import { MessageChannel, type MessagePort } from 'node:worker_threads'
 import { onTestFinished, test, vi } from 'vitest'
-import type { Change } from '../src/repositories/statements.ts'
+import type { Change } from '../src/repositories/repositories.ts'
 import { type Collected, createCollector, type WriterQueue } from '../src/sqlite/writer.ts'
 
 const transactionChangesMax = 10

@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { createGroupCommit } from '../src/commit/group-commit.ts'
-import type { Change } from '../src/repositories/statements.ts'
+import type { Change } from '../src/repositories/repositories.ts'
 
 const transactionChangesMax = 3
 const fewChanges = { queueChangesMax: 4, queueTextCharsMax: 1_000, transactionChangesMax }

@@ -2,8 +2,8 @@ import { openStorage, type Storage } from '@plant-store/persistence'
 import type { Claim, WebhookId } from '@plant-store/webhooks'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { statements as postgresStatements } from '../src/postgres/statements.ts'
-import type { Change, Value } from '../src/repositories/statements.ts'
-import { createWebhookRepositories } from '../src/repositories/webhook-repositories.ts'
+import type { Call, Value } from '../src/repositories/statements.ts'
+import { createWebhookRepositories } from '../src/repositories/webhooks.ts'
 import { statements as sqliteStatements } from '../src/sqlite/engine.ts'
 import { outboxContract } from './outbox-contract.ts'
 import { addWebhook, plant, plantId } from './store-folder.ts'
@@ -209,7 +209,7 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('on %s', name => {
 })
 
 test('a webhook that has nothing left to deliver once it is leased is released, and the next one is claimed', async () => {
-  const submitted: Change[] = []
+  const submitted: Call<string>[] = []
   const row = {
     url: 'https://a.example/',
     allows_private: 0n,
@@ -223,16 +223,13 @@ test('a webhook that has nothing left to deliver once it is leased is released, 
     next: [{ position: 7n, version: 1n, added_at: 0n, attempts: 0n, id: 1n, name: 'a', tag: null }],
   }
   const { outbox } = createWebhookRepositories({
-    change: (name, ...[given]) => [name, ...Object.values<Value>({ ...given })],
+    change: (name, given) => [name, ...Object.values<Value>({ ...(given as object) })],
     async submit(change) {
       submitted.push(change)
       return 1
     },
     submitAll: async changes => changes.map(() => 1),
-    read: async (name: string, ...given: unknown[]) => {
-      const [{ id = name } = {}] = given as { id?: string }[]
-      return answers[id] as never
-    },
+    read: async (name, given) => answers[(given as { id?: string }).id ?? name] as never,
   })
   const claim = await outbox.claim({ leaseMs: 60_000, rowsMax: 5, textBytesMax: 1_000 })
   expect([claim?.webhook.id, claim?.deliveries.map(({ id }) => id)]).toEqual(['next', [7n]])

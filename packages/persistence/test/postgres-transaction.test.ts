@@ -3,7 +3,7 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import { type ConnectionPool, retrying } from '../src/postgres/connection.ts'
 import { statements } from '../src/postgres/statements.ts'
 import { runTransaction, stepsOf } from '../src/postgres/transaction.ts'
-import type { Change } from '../src/repositories/statements.ts'
+import type { Change } from '../src/repositories/repositories.ts'
 
 const ofPlants = ['insertPlant', 'savePlant', 'removePlant'] as const
 const anyChange = fc.oneof(

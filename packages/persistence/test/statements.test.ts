@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { statements as postgres } from '../src/postgres/statements.ts'
-import { valuesOf } from '../src/repositories/repositories.ts'
+import { valuesOf } from '../src/repositories/statements.ts'
 import { statements as sqlite } from '../src/sqlite/engine.ts'
 
 test.each([
@@ -30,5 +30,5 @@ test('values are in the order of the placeholders, also those of a parameter tha
   expect(sql.match(/\?/g)).toHaveLength(parameters.length)
   expect(valuesOf(sqlite.change.markTokenUsed, { hash: 'a', usedAt: 1n })).toEqual([1n, 'a', 1n])
   expect(valuesOf(postgres.change.removePlantIf, { expected: 2n, id: 1n })).toEqual([1n, 2n])
-  expect(valuesOf(sqlite.change.beginSilence)).toEqual([])
+  expect(valuesOf(sqlite.change.beginSilence, {})).toEqual([])
 })

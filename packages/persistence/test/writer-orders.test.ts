@@ -3,7 +3,7 @@ import { MessageChannel, type MessagePort } from 'node:worker_threads'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { Commit } from '../src/commit/group-commit.ts'
-import type { Change } from '../src/repositories/statements.ts'
+import type { Change } from '../src/repositories/repositories.ts'
 import type { WriterAnswer } from '../src/sqlite/writer.ts'
 import { connectToWriter } from '../src/sqlite/writer-client.ts'
 

@@ -1,6 +1,6 @@
 import { DomainError, isDomainError } from '@plant-store/domain'
-import { createRepositories, valuesOf } from '../repositories/repositories.ts'
-import type { Reads, StatementRunner, Statements, Value } from '../repositories/statements.ts'
+import { createRepositories, type Read, type Runner, type Statements } from '../repositories/repositories.ts'
+import { type Value, valuesOf } from '../repositories/statements.ts'
 import { type PlantRow, textBytesOf } from '../schema/tables.ts'
 import type { Storage, StorageObserver } from '../storage.ts'
 import {
@@ -14,7 +14,7 @@ import { watchOutages } from './outage.ts'
 /** What a storage needs of a database. Its rejections become DomainError `store-unavailable`. */
 export interface StatementDatabase extends Pick<GroupCommitOptions, 'runTransaction' | 'groupsMax'> {
   readonly statements: Statements
-  read(name: keyof Reads, values: readonly Value[]): Promise<readonly object[]>
+  read(name: Read[0], values: readonly Value[]): Promise<readonly object[]>
   /** Ends with the row at which the texts reach this size in UTF-8. */
   readPage(
     name: 'page' | 'pageOfTag',
@@ -63,17 +63,17 @@ export function createStorage(
     groupsMax,
     limits: { ...limits, queueChangesMax: bulkQueueChangesMax },
   })
-  const runner: StatementRunner = {
-    change: (name, ...given) => [name, ...valuesOf(statements.change[name], ...given)],
+  const runner: Runner = {
+    change: (name, given) => [name, ...valuesOf(statements.change[name], given)],
     async submit(change) {
       const [affectedRows] = await reporting(single.submit([change]))
       return affectedRows as number
     },
     submitAll: async changes => (changes.length === 0 ? [] : reporting(bulk.submit(changes))),
-    read: (name, ...given) =>
-      reporting(database.read(name, valuesOf(statements.read[name], ...given))) as Promise<never>,
-    readPage: (name, textBytesMax, ...given) =>
-      reporting(database.readPage(name, valuesOf(statements.read[name], ...given), textBytesMax)),
+    read: (name, given) =>
+      reporting(database.read(name, valuesOf(statements.read[name], given))) as Promise<never>,
+    readPage: (name, given, textBytesMax) =>
+      reporting(database.readPage(name, valuesOf(statements.read[name], given), textBytesMax)),
   }
   const check = () => reporting(database.check())
   const outages = watchOutages(async () => {

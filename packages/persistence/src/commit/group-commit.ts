@@ -1,5 +1,5 @@
 import { DomainError } from '@plant-store/domain'
-import type { Change } from '../repositories/statements.ts'
+import type { Change } from '../repositories/repositories.ts'
 
 export interface Commit {
   /** The changes in this commit. */

@@ -2,7 +2,7 @@ import { createStorage } from '../commit/create-storage.ts'
 import { createGroupCommit, defaultGroupCommitLimits } from '../commit/group-commit.ts'
 import { NoStoreError } from '../errors.ts'
 import { countsIn } from '../repositories/reader.ts'
-import type { Read } from '../repositories/statements.ts'
+import type { Read } from '../repositories/repositories.ts'
 import { schemaVersion } from '../schema/migrations.ts'
 import type { PlantRow } from '../schema/tables.ts'
 import type {

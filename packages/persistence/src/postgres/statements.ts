@@ -1,4 +1,5 @@
-import { createStatements, type Statement, type Statements } from '../repositories/statements.ts'
+import { createStatements, type Statements } from '../repositories/repositories.ts'
+import type { Statement } from '../repositories/statements.ts'
 import { postgresDialect } from '../schema/dialect.ts'
 import { plantColumns, rowColumns, textBytesInSql, typeOf } from '../schema/tables.ts'
 

@@ -1,7 +1,7 @@
 import type { Plant } from '@plant-store/domain'
 import type pg from 'pg'
-import { valuesOf } from '../repositories/repositories.ts'
-import type { Change, Changes } from '../repositories/statements.ts'
+import type { Change } from '../repositories/repositories.ts'
+import { valuesOf } from '../repositories/statements.ts'
 import { fromPlant } from '../schema/tables.ts'
 import type { ConnectionPool } from './connection.ts'
 import { statements } from './statements.ts'
@@ -87,7 +87,7 @@ function byId(a: Positioned, b: Positioned): number {
 }
 
 /** The place of the id in each change of a plant. */
-const idPlaces: ReadonlyMap<keyof Changes, number> = new Map(
+const idPlaces: ReadonlyMap<Change[0], number> = new Map(
   (['insertPlant', 'savePlant', 'savePlantIf', 'removePlant', 'removePlantIf'] as const).map(name => [
     name,
     1 + statements.change[name].parameters.indexOf('id'),
@@ -104,9 +104,6 @@ export const noChanges: readonly pg.QueryConfig[] = [
   noChange('markTokenUsed', { hash: '', usedAt: 0n }),
 ]
 
-function noChange<Name extends keyof Changes>(
-  name: Name,
-  ...given: Parameters<Changes[Name]>
-): pg.QueryConfig {
-  return queryOf([[name, ...valuesOf(statements.change[name], ...given)]])
+function noChange(name: Change[0], given: object): pg.QueryConfig {
+  return queryOf([[name, ...valuesOf(statements.change[name], given)]])
 }

@@ -1,7 +1,8 @@
 import { DomainError, type Plant, plantIdMax, plantIdMin } from '@plant-store/domain'
 import { type PlantRow, selectPlants, toPlant } from '../schema/tables.ts'
 import type { ReadTransaction, StoreCounts, StoreReader } from '../storage.ts'
-import { createRepositories, valuesOf } from './repositories.ts'
+import { createRepositories } from './repositories.ts'
+import { valuesOf } from './statements.ts'
 
 /** Returns what a transaction sees of a store. Disposal ends it. */
 export function createReader(reading: ReadTransaction): StoreReader {
@@ -13,9 +14,9 @@ export function createReader(reading: ReadTransaction): StoreReader {
     submit: refuse,
     submitAll: refuse,
     readPage: refuse,
-    read: async (name, ...given) => {
+    async read(name, given) {
       const statement = reading.statements[name]
-      return (await reading.query(statement.sql, valuesOf(statement, ...given))) as never
+      return (await reading.query(statement.sql, valuesOf(statement, given))) as never
     },
   })
   return {

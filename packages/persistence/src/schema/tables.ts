@@ -1,13 +1,11 @@
-import type { AccessToken, Scope, TokenHash } from '@plant-store/access'
 import type { Plant, PlantVersion } from '@plant-store/domain'
 
 /**
- * The tables of both databases that Kysely's queries name. For those of the webhooks, webhook-statements.ts has SQL.
- * 64-bit integers are bigint.
+ * The columns that Kysely's queries name. The other statements are SQL (`repositories/`). 64-bit integers are bigint.
  */
 export interface Tables {
   plants: VersionedRow
-  access_tokens: TokenRow
+  access_tokens: { name: string }
   schema_version: { version: number }
 }
 
@@ -20,20 +18,6 @@ export interface PlantRow {
 export interface VersionedRow extends PlantRow {
   version: bigint
 }
-
-export interface TokenRow {
-  name: string
-  /** SHA-256 in hexadecimal. */
-  hash: string
-  /** Separated by single spaces. */
-  scopes: string
-  /** Milliseconds since 1970, as are the others. */
-  created_at: bigint
-  expires_at: bigint | null
-  last_used_at: bigint | null
-}
-
-export type NewTokenRow = Omit<TokenRow, 'last_used_at'>
 
 /**
  * The type of each column on PostgreSQL, in the order of writing. A column of a plant has the name of its member.
@@ -92,26 +76,5 @@ export function toPlant({ id, name, tag }: PlantRow): Plant {
   return (tag === null ? { id, name } : { id, name, tag }) as Plant
 }
 
-export function fromToken(token: AccessToken, hash: TokenHash): NewTokenRow {
-  const { name, scopes, createdAt, expiresAt } = token
-  return {
-    name,
-    hash,
-    scopes: scopes.join(' '),
-    created_at: milliseconds(createdAt),
-    expires_at: expiresAt ? milliseconds(expiresAt) : null,
-  }
-}
-
-export function toToken(row: Omit<TokenRow, 'hash'>): AccessToken {
-  const { name, scopes, created_at, expires_at, last_used_at } = row
-  return {
-    name,
-    scopes: scopes.split(' ').filter(Boolean) as Scope[],
-    createdAt: new Date(Number(created_at)),
-    ...(expires_at === null ? {} : { expiresAt: new Date(Number(expires_at)) }),
-    ...(last_used_at === null ? {} : { lastUsedAt: new Date(Number(last_used_at)) }),
-  }
-}
-
 export const milliseconds = (date: Date) => BigInt(date.getTime())
+export const toDate = (milliseconds: bigint) => new Date(Number(milliseconds))

@@ -1,5 +1,5 @@
 import { createStorage, rowsWithin, type StatementDatabase } from '../commit/create-storage.ts'
-import { createStatements } from '../repositories/statements.ts'
+import { createStatements } from '../repositories/repositories.ts'
 import { sqliteDialect } from '../schema/dialect.ts'
 import { schemaVersion } from '../schema/migrations.ts'
 import type { PlantRow } from '../schema/tables.ts'

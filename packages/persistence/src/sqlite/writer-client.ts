@@ -3,7 +3,7 @@ import { extname } from 'node:path'
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
 import { DomainError } from '@plant-store/domain'
 import type { Commit } from '../commit/group-commit.ts'
-import type { Change } from '../repositories/statements.ts'
+import type { Change } from '../repositories/repositories.ts'
 import type { WriterAnswer, WriterOptions, WriterQueue } from './writer.ts'
 
 export interface WriterData extends WriterOptions {

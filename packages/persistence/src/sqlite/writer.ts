@@ -2,7 +2,7 @@ import { statSync } from 'node:fs'
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
 import type Database from 'better-sqlite3'
 import type { Commit } from '../commit/group-commit.ts'
-import type { Change, Statements } from '../repositories/statements.ts'
+import type { Change, Statements } from '../repositories/repositories.ts'
 import {
   checkpointAfter,
   checkpointPages,

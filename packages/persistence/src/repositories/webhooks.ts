@@ -1,7 +1,24 @@
-import type { WebhookId, WebhookSecret } from '@plant-store/webhooks'
-import { sql } from 'kysely'
+import type {
+  ClaimOutcome,
+  Delivery,
+  Outbox,
+  Webhook,
+  WebhookId,
+  WebhookRepository,
+  WebhookSecret,
+} from '@plant-store/webhooks'
+import { type RawBuilder, sql } from 'kysely'
 import type { Dialect } from '../schema/dialect.ts'
-import { type PlantRow, plantColumns, textBytesInSql } from '../schema/tables.ts'
+import {
+  milliseconds,
+  type PlantRow,
+  plantColumns,
+  textBytesInSql,
+  toDate,
+  toPlant,
+  toVersion,
+} from '../schema/tables.ts'
+import { type Call, columnList, type StatementRunner } from './statements.ts'
 
 export interface WebhookRow {
   id: WebhookId
@@ -47,7 +64,7 @@ type Failure = OfDelivery<{ readonly reason: string; readonly retryInMs: bigint 
 const sweepRowsMax = sql.lit(2_000)
 
 /** A lease this far in the future shows that the clock was set back: times before that mean nothing. */
-export const setBackMsMin = 60_000
+const setBackMsMin = 60_000
 
 const wasSetBack = ({ now }: Dialect) => sql`leased_at > ${now} + ${sql.lit(setBackMsMin)}`
 
@@ -59,7 +76,7 @@ export function webhookReads(dialect: Dialect) {
     from webhooks`
   const firstDue = sql`(select min(next_at) from outbox where webhook = webhooks.id and next_at >= 0)`
   const deliveries = sql<DeliveryRow>`
-    select position, version, ${sql.join(plantColumns.map(column => sql.ref(column)))}, added_at, attempts, next_at, reason
+    select position, version, ${columnList(plantColumns)}, added_at, attempts, next_at, reason
     from outbox`
   const givenUpFirst = sql`order by next_at is not null, position`
 
@@ -96,7 +113,7 @@ export function webhookReads(dialect: Dialect) {
   }
 }
 
-export type NewWebhookRow = Pick<WebhookRow, 'id' | 'url' | 'allows_private' | 'created_at' | 'secret'>
+type NewWebhookRow = Pick<WebhookRow, 'id' | 'url' | 'allows_private' | 'created_at' | 'secret'>
 
 export interface Release {
   readonly lease: string
@@ -109,6 +126,8 @@ export interface Release {
 
 export function webhookChanges(dialect: Dialect) {
   const { now, beginAnnouncing } = dialect
+  const some = (ofWebhook: RawBuilder<unknown>) => sql`
+    position in (select position from outbox where webhook = ${ofWebhook} limit ${sweepRowsMax})`
   const isLeasedAs = (lease: string) => sql`
     exists (select 1 from webhooks where webhooks.id = outbox.webhook and lease = ${lease})`
 
@@ -140,19 +159,11 @@ export function webhookChanges(dialect: Dialect) {
     retryWebhook: ({ id }: OfWebhook) => sql`
       update webhooks set is_paused = 0, failures = 0, failing_since = null, next_claim_at = 0 where id = ${id}`,
     retryDeliveries: ({ id }: OfWebhook) => sql`
-      update outbox set attempts = 0, next_at = 0 where position in (
-        select position from outbox where webhook = ${id} and next_at > 0
-        union all select position from outbox where webhook = ${id} and next_at is null
-        limit ${sweepRowsMax}
-      )`,
+      update outbox set attempts = 0, next_at = 0 where ${some(sql`
+        ${id} and next_at > 0 union all select position from outbox where webhook = ${id} and next_at is null`)}`,
     hastenRetries: ({ id }: OfWebhook) => sql`
-      update outbox set next_at = 0 where position in (
-        select position from outbox where webhook = ${id} and next_at > 0 limit ${sweepRowsMax}
-      )`,
-    removeDeliveries: ({ id }: OfWebhook) => sql`
-      delete from outbox where position in (
-        select position from outbox where webhook = ${id} limit ${sweepRowsMax}
-      )`,
+      update outbox set next_at = 0 where ${some(sql`${id} and next_at > 0`)}`,
+    removeDeliveries: ({ id }: OfWebhook) => sql`delete from outbox where ${some(sql`${id}`)}`,
     /** By lease: SQLite may reuse the position of a removed delivery for another webhook. */
     removeDelivery: ({ position, lease }: OfDelivery) => sql`
       delete from outbox where position = ${position} and ${isLeasedAs(lease)}`,
@@ -160,7 +171,131 @@ export function webhookChanges(dialect: Dialect) {
     failDelivery: ({ position, lease, reason, retryInMs }: Failure) => sql`
       update outbox set attempts = attempts + 1, reason = ${reason}, next_at = ${now} + ${retryInMs}
       where position = ${position} and ${isLeasedAs(lease)}`,
-    beginSilence: () => sql`insert into silence values (1)`,
-    endSilence: () => sql`delete from silence`,
   }
 }
+
+type WebhookChanges = ReturnType<typeof webhookChanges>
+type WebhookChange = Call<keyof WebhookChanges>
+
+/** Returns the ports of the webhooks, on the tables of any database. */
+export function createWebhookRepositories({
+  change,
+  submit,
+  submitAll,
+  read,
+}: StatementRunner<ReturnType<typeof webhookReads>, WebhookChanges>): {
+  readonly webhooks: WebhookRepository
+  readonly outbox: Outbox
+} {
+  const affects = async (change: WebhookChange) => (await submit(change)) > 0
+  const release = (held: { id: WebhookId; lease: string }, { delivered, failed }: ClaimOutcome) =>
+    change('releaseWebhook', {
+      ...held,
+      delivered: flag(delivered.length > 0),
+      failed: flag(failed !== undefined),
+      pauses: flag(failed !== undefined && failed.claimInMs === undefined),
+      claimInMs: BigInt(failed?.claimInMs ?? 0),
+    })
+
+  return {
+    webhooks: {
+      async add({ id, url, allowsPrivate, createdAt }, secret) {
+        const row = {
+          id,
+          url,
+          allows_private: flag(allowsPrivate),
+          created_at: milliseconds(createdAt),
+          secret,
+        }
+        await submitAll([change('beginAnnouncing', {}), change('insertWebhook', row)])
+      },
+      list: async () => (await read('webhooks', {})).map(toWebhook),
+      async remove(id) {
+        // A full webhook gets no new deliveries. A courier may find room in it meanwhile.
+        while (await affects(change('fillWebhook', { id, isFull: 1n }))) {
+          if (!(await affects(change('removeDeliveries', { id }))))
+            return affects(change('removeWebhook', { id }))
+        }
+        return false
+      },
+      rotate: (id, secret) => affects(change('rotateSecret', { id, secret })),
+      async retry(id) {
+        while (await affects(change('retryDeliveries', { id })));
+        return affects(change('retryWebhook', { id }))
+      },
+    },
+    outbox: {
+      async claim({ leaseMs, rowsMax, textBytesMax }) {
+        for (const row of await read('dueWebhooks', {})) {
+          const { id, lease: before, secret, failing_for_ms } = row
+          if (row.set_back_ms > setBackMsMin) while (await affects(change('hastenRetries', { id })));
+          const lease = crypto.randomUUID()
+          const leasing = change('leaseWebhook', { id, before, lease, leaseMs: BigInt(leaseMs) })
+          if (!(await affects(leasing))) continue
+          const due = await read('dueDeliveries', { id, rowsMax, textBytesMax })
+          if (due.length === 0) {
+            await submit(release({ id, lease }, { delivered: [] }))
+            continue
+          }
+          const claim = { webhook: toWebhook(row), failingForMs: Number(failing_for_ms), secret, lease }
+          return { ...claim, deliveries: due.map(toDelivery) }
+        }
+        return undefined
+      },
+      async settle({ webhook, lease }, outcome) {
+        const { delivered, failed } = outcome
+        const changes: WebhookChange[] = delivered.map(position =>
+          change('removeDelivery', { position, lease }),
+        )
+        if (failed !== undefined) {
+          const { id: position, reason, retryInMs } = failed
+          const retry = { reason, retryInMs: retryInMs === undefined ? null : BigInt(retryInMs) }
+          changes.push(change('failDelivery', { position, lease, ...retry }))
+        }
+        await submitAll([...changes, release({ id: webhook.id, lease }, outcome)])
+      },
+      async setFull(id, isFull) {
+        await submit(change('fillWebhook', { id, isFull: flag(isFull) }))
+      },
+      async figures() {
+        const rows = await read('webhookFigures', {})
+        return rows.map(({ webhook, is_full, missed, waiting, given_up, oldest_ms }) => ({
+          webhook,
+          isFull: is_full === 1n,
+          missed: Number(missed),
+          waiting: Number(waiting),
+          givenUp: Number(given_up),
+          ...(oldest_ms !== null && { oldestMs: Number(oldest_ms) }),
+        }))
+      },
+      async deliveriesOf(id, rowsMax) {
+        const rows = await read('loggedDeliveries', { id, rowsMax })
+        return rows.map(row => ({
+          ...toDelivery(row),
+          ...(row.reason !== null && { reason: row.reason }),
+          // A new delivery is due from when its plant was added.
+          ...(row.next_at !== null && { nextAttemptAt: toDate(row.next_at || row.added_at) }),
+        }))
+      },
+    },
+  }
+}
+
+function toWebhook(row: WebhookRow): Webhook {
+  return {
+    id: row.id,
+    url: row.url,
+    allowsPrivate: row.allows_private === 1n,
+    createdAt: toDate(row.created_at),
+    state: row.is_paused === 1n ? 'paused' : 'active',
+    failures: Number(row.failures),
+    ...(row.failing_since !== null && { failingSince: toDate(row.failing_since) }),
+  }
+}
+
+function toDelivery({ position, version, added_at, attempts, ...plant }: DeliveryRow): Delivery {
+  const added = { plant: toPlant(plant), version: toVersion(version), addedAt: toDate(added_at) }
+  return { id: position, added, attempts: Number(attempts) }
+}
+
+const flag = (is: boolean) => (is ? 1n : 0n)

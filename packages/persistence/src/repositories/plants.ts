@@ -1,0 +1,149 @@
+import { type AddOptions, type PlantRepository, plantIdMax, plantIdMin } from '@plant-store/domain'
+import { type RawBuilder, sql } from 'kysely'
+import type { Dialect } from '../schema/dialect.ts'
+import {
+  fromPlant,
+  fromVersion,
+  newVersion,
+  type PlantRow,
+  plantColumns,
+  rowColumns,
+  textBytesInSql,
+  toPlant,
+  toVersion,
+  type VersionedRow,
+} from '../schema/tables.ts'
+import { type Call, columnList, type StatementRunner } from './statements.ts'
+
+export interface Page {
+  /** The least id. */
+  readonly from: bigint
+  readonly limit: number
+}
+
+type PageOfTag = Page & { readonly tag: string }
+type OfPlant = Pick<PlantRow, 'id'>
+/** `null` equals no version. */
+type Expected = { readonly expected: bigint | null }
+
+const allColumns = columnList(rowColumns)
+
+export function plantReads({ hasTag }: Dialect) {
+  const page = (selected: RawBuilder<unknown>, { from, limit }: Page) =>
+    sql<PlantRow>`select ${selected} from plants where id >= ${from} order by id limit ${limit}`
+  const pageOfTag = (selected: RawBuilder<unknown>, { tag, from, limit }: PageOfTag) => sql<PlantRow>`
+    select ${selected} from plants where ${hasTag(tag)} and id >= ${from} order by id limit ${limit}`
+  const bytes = sql`${sql.raw(textBytesInSql)} as bytes`
+  const sumOf = (page: RawBuilder<unknown>) => sql<{ bytes: bigint | null }>`
+    select sum(bytes) as bytes from (${page}) as page`
+
+  return {
+    plant: ({ id }: OfPlant) => sql<VersionedRow>`select ${allColumns} from plants where id = ${id}`,
+    page: (given: Page) => page(columnList(plantColumns), given),
+    pageOfTag: (given: PageOfTag) => pageOfTag(columnList(plantColumns), given),
+    /** The size of the texts of `page` and `pageOfTag`, which SQLite knows without reading them. */
+    pageBytes: (given: Page) => sumOf(page(bytes, given)),
+    pageOfTagBytes: (given: PageOfTag) => sumOf(pageOfTag(bytes, given)),
+  }
+}
+
+export function plantChanges() {
+  const insert = (row: VersionedRow) => sql`
+    insert into plants (${allColumns}) values (${sql.join(rowColumns.map(column => row[column]))})`
+  /** An assignment to each column but the key. */
+  const assigned = (valued: (column: keyof VersionedRow) => RawBuilder<unknown>) =>
+    sql.join(
+      rowColumns.filter(column => column !== 'id').map(column => sql`${sql.ref(column)} = ${valued(column)}`),
+    )
+
+  return {
+    insertPlant: (row: VersionedRow) => sql`${insert(row)} on conflict do nothing`,
+    savePlant: (row: VersionedRow) => sql`
+      ${insert(row)} on conflict (id) do update set ${assigned(column => sql.ref(`excluded.${column}`))}`,
+    savePlantIf: (row: VersionedRow & Expected) => sql`
+      update plants set ${assigned(column => sql`${row[column]}`)}
+      where id = ${row.id} and version = ${row.expected}`,
+    removePlant: ({ id }: OfPlant) => sql`delete from plants where id = ${id}`,
+    removePlantIf: ({ id, expected }: OfPlant & Expected) => sql`
+      delete from plants where id = ${id} and version = ${expected}`,
+    beginSilence: () => sql`insert into silence values (1)`,
+    endSilence: () => sql`delete from silence`,
+  }
+}
+
+type PlantReads = ReturnType<typeof plantReads>
+type PlantChanges = ReturnType<typeof plantChanges>
+
+export interface PageReader {
+  /** Ends with the row at which the texts reach this size in UTF-8. */
+  readPage<Name extends 'page' | 'pageOfTag'>(
+    name: Name,
+    given: Parameters<PlantReads[Name]>[0],
+    textBytesMax: number,
+  ): Promise<readonly PlantRow[]>
+}
+
+export function createPlantRepository({
+  change,
+  submit,
+  submitAll,
+  read,
+  readPage,
+}: StatementRunner<PlantReads, PlantChanges> & PageReader): PlantRepository {
+  /** Submits changes together, without announcing if so asked. */
+  const submitAdded = async (
+    changes: readonly Call<keyof PlantChanges>[],
+    { announce = true }: AddOptions = {},
+  ) =>
+    announce
+      ? submitAll(changes)
+      : (await submitAll([change('beginSilence', {}), ...changes, change('endSilence', {})])).slice(1, -1)
+
+  return {
+    async insert(plant) {
+      return (await submit(change('insertPlant', fromPlant(plant)))) === 1 ? 'inserted' : 'id-taken'
+    },
+    async insertAll(plants, options) {
+      const inserts = plants.map(plant => change('insertPlant', fromPlant(plant)))
+      const affectedRows = await submitAdded(inserts, options)
+      return affectedRows.map(rows => (rows === 1 ? 'inserted' : 'id-taken'))
+    },
+    async find(id) {
+      const [row] = await read('plant', { id })
+      return row && { plant: toPlant(row), version: toVersion(row.version) }
+    },
+    async page({ limit, after, tag, textBytesMax = Number.MAX_SAFE_INTEGER }) {
+      if (after === plantIdMax) return []
+      const from = after === undefined ? plantIdMin : after + 1n
+      const rows = await (tag === undefined
+        ? readPage('page', { from, limit }, textBytesMax)
+        : readPage('pageOfTag', { tag, from, limit }, textBytesMax))
+      return rows.map(toPlant)
+    },
+    async save(plant) {
+      const version = newVersion()
+      await submit(change('savePlant', fromPlant(plant, version)))
+      return toVersion(version)
+    },
+    async saveAll(plants, options) {
+      const versions = plants.map(() => newVersion())
+      const changes = plants.map((plant, n) => change('savePlant', fromPlant(plant, versions[n])))
+      await submitAdded(changes, options)
+      return versions.map(toVersion)
+    },
+    async saveIf(plant, expected) {
+      const version = newVersion()
+      const row = fromPlant(plant, version)
+      const saved = await (expected === undefined
+        ? submit(change('insertPlant', row))
+        : submit(change('savePlantIf', { ...row, expected: fromVersion(expected) })))
+      return saved === 1 ? toVersion(version) : undefined
+    },
+    async remove(id) {
+      return (await submit(change('removePlant', { id }))) === 1
+    },
+    async removeIf(id, expected) {
+      return (await submit(change('removePlantIf', { id, expected: fromVersion(expected) }))) === 1
+    },
+  }
+}
