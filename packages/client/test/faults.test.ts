@@ -75,8 +75,10 @@ test.each<[string, Step]>([
 })
 
 test.each<[string, Step]>([
-  ['a busy store', busy()],
-  ['a draining server', draining],
+  ...[50301, 50303, 50304, 50305, 50306].map(
+    error =>
+      [`refusal ${error}, before it is handled`, answer(503, { error, message: 'no' })] as [string, Step],
+  ),
   ['a limit on requests', answer(429, { error: 42901, message: 'too many requests' })],
   ["a proxy's limit on requests", html(429)],
 ])('creating passes over %s, which proves that nothing was changed', async (_name, fault) => {
@@ -116,61 +118,35 @@ test.each<[string, Step, object]>([
   expect(store.requests).toHaveLength(1)
 })
 
-test('a connection that Deno could not make was never asked, and one that broke may have been', async () => {
-  const failing = (part: string, why: string) => {
-    const cause = new Error(
-      `error sending request for url (http://store/plants): client error (${part}): ${why}`,
-    )
-    const fetch = () => Promise.reject(new TypeError('fetch failed', { cause }))
-    return createPlantClient({ baseUrl: 'http://store', token: 't', attemptsMax: 1, fetch }).create(plant)
-  }
-  const refused = failing('Connect', 'tcp connect error: Connection refused (os error 111)')
-  await expect(refused).rejects.toMatchObject({ mayHaveChanged: false })
-  const broken = failing('SendRequest', 'connection closed before message completed')
-  await expect(broken).rejects.toMatchObject({ mayHaveChanged: true })
-})
-
-test('a store that nobody listens at was never asked', async () => {
-  const port = await freePort()
-  const attempts: string[] = []
-  const client = createPlantClient({
-    baseUrl: `http://127.0.0.1:${port}`,
-    token: () => `${attempts.push('attempt')}`,
-    attemptsMax: 3,
-  })
-  await expect(client.create(plant)).rejects.toMatchObject({
-    reason: 'connection-failed',
-    mayHaveChanged: false,
-  })
-  expect(attempts).toHaveLength(3)
-})
-
-test.each([
+const ofDeno = (part: string, why: string) =>
+  new Error(`error sending request for url (http://store/plants): client error (${part}): ${why}`)
+const codes = [
   'ECONNREFUSED',
   'ENOTFOUND',
   'EAI_AGAIN',
   'EHOSTUNREACH',
   'ENETUNREACH',
   'UND_ERR_CONNECT_TIMEOUT',
-  'ConnectionRefused',
-])('by the code %s, also of an error of another realm, a connection never was', async code => {
-  const attempts: string[] = []
-  const client = createPlantClient({
-    baseUrl: 'http://plants.example',
-    token: 't',
-    attemptsMax: 2,
-    fetch: url => {
-      attempts.push(`${url}`)
-      const cause = runInNewContext("Object.assign(new Error('refused'), { code })", { code })
-      return Promise.reject(new TypeError('fetch failed', { cause }))
-    },
-  })
+]
+
+test.each<[string, unknown, boolean]>([
+  ...[...codes, 'ConnectionRefused'].map((code): [string, unknown, boolean] => [
+    code,
+    // Of another realm, where `instanceof` knows no error.
+    runInNewContext("Object.assign(new Error('refused'), { code })", { code }),
+    false,
+  ]),
+  ['Connect', ofDeno('Connect', 'tcp connect error: Connection refused (os error 111)'), false],
+  ['SendRequest', ofDeno('SendRequest', 'connection closed before message completed'), true],
+])('%s tells whether the store was ever asked', async (_, cause, mayHaveChanged) => {
+  const fetch = vi.fn(() => Promise.reject(new TypeError('fetch failed', { cause })))
+  const client = createPlantClient({ baseUrl: 'http://store', token: 't', attemptsMax: 2, fetch })
   await expect(client.create(plant)).rejects.toMatchObject({
-    mayHaveChanged: false,
-    message: 'no answer: the connection failed',
+    mayHaveChanged,
+    message: expect.stringMatching(/^no answer: the connection failed/),
     cause: { message: 'fetch failed' },
   })
-  expect(attempts).toHaveLength(2)
+  expect(fetch).toHaveBeenCalledTimes(mayHaveChanged ? 1 : 2)
 })
 
 test('creating succeeds once the store listens', async () => {
@@ -190,12 +166,6 @@ test('creating succeeds once the store listens', async () => {
   await listening?.[Symbol.asyncDispose]()
 })
 
-test('removing a plant that an unanswered attempt removed is no failure', async () => {
-  await using store = await scripted([die, missing, missing])
-  await store.client.remove(1n)
-  await expect(store.client.remove(1n)).rejects.toMatchObject({ status: 404, mayHaveChanged: false })
-})
-
 /** What a call sends, and what comes of it. */
 type Script = readonly [script: readonly Step[], sent: string, outcome: object]
 const refused = (mayHaveChanged: boolean) => ({ number: 41201, mayHaveChanged })
@@ -206,20 +176,10 @@ test.each<[string, ...Script]>([
   ['is refused', [inAnotherState], 'PUT', refused(false)],
   ['is refused after a store that was busy', [busy(), inAnotherState], 'PUT PUT', refused(false)],
   ['is made by the second attempt', [die, created], 'PUT PUT', replaced],
-  [
-    'was made by the attempt whose answer was lost',
-    [die, inAnotherState, versioned],
-    'PUT PUT GET',
-    replaced,
-  ],
+  ['was made by the attempt before', [die, inAnotherState, versioned], 'PUT PUT GET', replaced],
   ['is refused: others have changed the plant', [die, inAnotherState, others], 'PUT PUT GET', refused(true)],
   ['is refused: others have removed the plant', [die, inAnotherState, missing], 'PUT PUT GET', refused(true)],
-  [
-    'is refused, and the plant cannot be read',
-    [die, inAnotherState, forbidden],
-    'PUT PUT GET',
-    refused(true),
-  ],
+  ['is refused, and cannot be read', [die, inAnotherState, forbidden], 'PUT PUT GET', refused(true)],
   [
     'was made, and a busy store was asked again',
     [die, busy(), inAnotherState, busy(), versioned],
@@ -241,19 +201,13 @@ test.each<[string, ...Script]>([
   ['is made', [removed], 'DELETE', {}],
   ['is refused', [inAnotherState], 'DELETE', refused(false)],
   ['finds none', [missing], 'DELETE', { number: 40402, mayHaveChanged: false }],
-  ['is made by the second attempt', [die, removed], 'DELETE DELETE', {}],
   ['was made: there is none', [die, missing], 'DELETE DELETE', {}],
   ['was made: there is none to have a version', [die, inAnotherState, missing], 'DELETE DELETE GET', {}],
   ['is refused: others have changed it', [die, inAnotherState, others], 'DELETE DELETE GET', refused(true)],
   ['is refused for another reason', [die, forbidden], 'DELETE DELETE', { number: 40301 }],
+  ['is refused, and cannot be read', [die, inAnotherState, forbidden], 'DELETE DELETE GET', refused(true)],
   [
-    'is refused, and the plant must not be read',
-    [die, inAnotherState, forbidden],
-    'DELETE DELETE GET',
-    refused(true),
-  ],
-  [
-    'is refused, and the plant cannot be read',
+    'is refused, and nobody answers',
     [die, inAnotherState, die, die, die, die],
     'DELETE DELETE GET GET GET GET',
     refused(true),
@@ -261,8 +215,8 @@ test.each<[string, ...Script]>([
 ])('removing one version %s', async (_, script, sent, outcome) => {
   await using store = await scripted(script)
   const result = await store.client.remove(1n, { ifMatch: v1 }).catch(error => error)
-  if (Object.keys(outcome).length === 0) expect(result).toBeUndefined()
-  else expect(result).toMatchObject(outcome)
+  expect(result ?? {}).toMatchObject(outcome)
+  expect(result === undefined).toBe(Object.keys(outcome).length === 0)
   expect(store.requests.map(({ method }) => method).join(' ')).toBe(sent)
   for (const { method, headers } of store.requests)
     expect(headers['if-match']).toBe(method === 'DELETE' ? '"v1"' : undefined)
@@ -307,27 +261,17 @@ test('what is no version is not sent', async () => {
   expect(store.requests).toEqual([])
 })
 
-test.each([50301, 50303, 50304, 50305, 50306])(
-  'a create that is refused with %i before it is handled is sent again',
-  async error => {
-    await using store = await scripted([answer(503, { error, message: 'busy' }), stored])
-    expect(await store.client.create(plant)).toEqual(plant)
-    expect(store.requests).toHaveLength(2)
+test.each<[string, Step, number]>([
+  ['a busy store', busy(), 503],
+  ['a 404 of the store', missing, 404],
+  ["a proxy's 404", html(404), 404],
+])(
+  '%s after an unanswered attempt still says that the change may have been made',
+  async (_, step, status) => {
+    await using store = await scripted([die, step], { attemptsMax: 2 })
+    await expect(store.client.replace(plant)).rejects.toMatchObject({ status, mayHaveChanged: true })
   },
 )
-
-test('a refusal after an unanswered attempt still says that the change may have been made', async () => {
-  await using store = await scripted([die, busy()], { attemptsMax: 2 })
-  await expect(store.client.replace(plant)).rejects.toMatchObject({ number: 50301, mayHaveChanged: true })
-})
-
-test.each<[string, Step]>([
-  ['a 404 of the store', missing],
-  ["a proxy's 404", html(404)],
-])('replacing does not succeed with %s after an unanswered attempt', async (_name, step) => {
-  await using store = await scripted([die, step])
-  await expect(store.client.replace(plant)).rejects.toMatchObject({ status: 404, mayHaveChanged: true })
-})
 
 test.each([{ error: 40002 }, { error: '40002', message: 'no' }, { message: 'no' }, null])(
   'a 400 that says %j is of no plant store, and changed nothing',
@@ -360,7 +304,9 @@ test('attempts are limited, and the last failure is the one thrown', async () =>
 })
 
 test('an attempt that takes too long is given up and repeated', async () => {
-  await using store = await scripted([hang, stored], { timeoutMs: 100 })
+  const inTheBody: Step = response =>
+    response.writeHead(200, { 'content-type': 'application/json' }).write('{"id":')
+  await using store = await scripted([hang, inTheBody, stored], { timeoutMs: 100 })
   expect(await store.client.read(1n)).toEqual(plant)
   await using silent = await scripted([hang, hang], { timeoutMs: 50, attemptsMax: 2 })
   const error = await silent.client.read(1n).catch(error => error)
@@ -371,13 +317,6 @@ test('an attempt that takes too long is given up and repeated', async () => {
     message: 'no answer within 50 ms',
     cause: { name: 'AbortError' },
   })
-})
-
-test('the time-out holds for the body too', async () => {
-  const slow: Step = response =>
-    response.writeHead(200, { 'content-type': 'application/json' }).write('{"id":')
-  await using store = await scripted([slow], { timeoutMs: 100, attemptsMax: 1 })
-  await expect(store.client.read(1n)).rejects.toMatchObject({ reason: 'timed-out' })
 })
 
 test('a signal gives up before, during and between attempts, with its reason', async () => {
@@ -452,17 +391,11 @@ test('only a link to a next page leads to one, wherever it points', async () => 
   expect(store.requests.map(({ url }) => url)).toEqual(['/plants?limit=100', '/plants?limit=100&after=1'])
 })
 
-test('a list that has no plants has no next page, whatever its link says', async () => {
-  await using store = await scripted([answer(200, '[]', { link: '</plants?after=1>; rel=next' })])
+test('a list that has no plants has no next page, whatever its link says, and what is no list is no page', async () => {
+  const script = [answer(200, '[]', { link: '</plants?after=1>; rel=next' }), answer(200, '{"plants":[]}')]
+  await using store = await scripted(script)
   expect(await store.client.list()).toEqual({ plants: [] })
-})
-
-test('a body that is no list is no page of plants', async () => {
-  await using store = await scripted([answer(200, '{"plants":[]}')])
-  await expect(store.client.list()).rejects.toMatchObject({
-    name: 'NoAnswerError',
-    reason: 'unreadable-answer',
-  })
+  await expect(store.client.list()).rejects.toMatchObject({ reason: 'unreadable-answer' })
 })
 
 async function freePort(): Promise<number> {

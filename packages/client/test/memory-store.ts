@@ -27,13 +27,8 @@ export async function startMemoryStore({
   return { baseUrl: `${origin}${path}`, token, [Symbol.asyncDispose]: () => server.close() }
 }
 
-const ignore = () => {}
-const silence = {
-  fatal: ignore,
-  error: ignore,
-  warn: ignore,
-  info: ignore,
-  debug: ignore,
-  trace: ignore,
-  silent: ignore,
-}
+const levels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const
+const silence = Object.fromEntries(levels.map(level => [level, () => {}])) as Record<
+  (typeof levels)[number],
+  () => void
+>
