@@ -3,7 +3,6 @@ import { Readable, Writable } from 'node:stream'
 import { type Plant, parsePlant } from '@plant-store/domain'
 import {
   type Result,
-  type Server,
   type StartedCommand,
   startCommand,
   startServer,
@@ -96,8 +95,8 @@ export class Place implements AsyncDisposable {
     return (await store.counts()).plants
   }
 
-  /** The real server on the store. */
-  async serve(): Promise<RunningServer> {
+  /** The real server on the store, and requests to it, which resolve to the status. The target is such as `GET /plants`. */
+  async serve() {
     const server = await startServer({
       folder: this.folder,
       databaseUrl: this.url,
@@ -149,15 +148,4 @@ export function keepSignalListeners(): Disposable {
           if (!before.includes(listener)) process.off(name, listener)
     },
   }
-}
-
-export interface RunningServer extends Server {
-  /**
-   * Resolves to the status.
-   *
-   * @param target such as `GET /plants`
-   */
-  request(target: string, token?: string): Promise<number>
-  /** Creates a plant, and resolves to the status. */
-  create(id: number | bigint, token?: string): Promise<number>
 }

@@ -181,17 +181,3 @@ test('there may be 100 webhooks', async () => {
   })
   await place.fails('webhook add https://shop.example/', 1, /there are 100 webhooks already/)
 })
-
-test('a retry ends a pause', async () => {
-  const { id } = await json('add', 'https://shop.example/')
-  await place.load(1, 1)
-  {
-    await using storage = await openStorage({ url: place.url })
-    const claim = (await storage.outbox.claim({ leaseMs: 60_000, rowsMax: 1, textBytesMax: 1 })) as Claim
-    const [first] = claim.deliveries as readonly [Delivery]
-    await storage.outbox.settle(claim, { delivered: [], failed: { id: first.id, reason: 'answered 500' } })
-  }
-  expect(await json('list')).toMatchObject([{ state: 'paused', givenUp: 1 }])
-  expect((await place.run(`webhook retry ${id}`)).stdout).toBe(`${id} is retried.\n`)
-  expect(await json('list')).toMatchObject([{ state: 'active', waiting: 1, failures: 0, failingSince: null }])
-})
