@@ -19,8 +19,6 @@ import type {
 import { parseStoreUrl, type StoreLocation, storageName } from './store-url.ts'
 
 const timeoutMsDefault = 5_000
-const lockTimeoutMsDefault = 5_000
-const readConnectionsMaxDefault = 4
 
 /**
  * Opens a store, and creates or migrates it if needed.
@@ -30,8 +28,8 @@ const readConnectionsMaxDefault = 4
 export function openStorage({
   url,
   timeoutMs = timeoutMsDefault,
-  lockTimeoutMs = lockTimeoutMsDefault,
-  readConnectionsMax = readConnectionsMaxDefault,
+  lockTimeoutMs = 5_000,
+  readConnectionsMax = 4,
   onCommit,
   onStateChange,
   ...given

@@ -4,7 +4,6 @@ import type { Plant, PlantVersion } from '@plant-store/domain'
  * The columns that Kysely's queries name. The other statements are SQL (`repositories/`). 64-bit integers are bigint.
  */
 export interface Tables {
-  plants: VersionedRow
   access_tokens: { name: string }
   schema_version: { version: number }
 }

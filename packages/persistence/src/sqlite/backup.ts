@@ -119,7 +119,7 @@ async function copyTo(file: string, source: Source, options: CopyOptions): Promi
   await inspectSqlite(file)
 }
 
-/** Gives a file the owner of another file or folder, and the mode of a file, but never makes it world-readable. */
+/** Sets the owner of a file to that of another file or folder, and the mode to that of a file, never world-readable. */
 function makeLike(file: string, other: string): void {
   const stat = statSync(other, { throwIfNoEntry: false })
   try {
