@@ -110,11 +110,10 @@ export function misspeltSettings(environment: Environment): { variable: string; 
     names.push(name)
     return parse(fallback)
   })
-  const isLike = (variable: string, name: string) =>
-    name.length >= misspeltLengthMin && distance(variable, name) <= misspeltEditsMax
+  const longNames = names.filter(({ length }) => length >= misspeltLengthMin)
   const others = Object.keys(environment).filter(name => !names.includes(name))
   return others.flatMap(variable => {
-    const setting = names.find(name => isLike(variable, name))
+    const setting = longNames.find(name => distance(variable, name) <= misspeltEditsMax)
     return setting === undefined ? [] : [{ variable, setting }]
   })
 }

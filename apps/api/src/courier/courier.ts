@@ -13,7 +13,7 @@ const restartDelayMs = 1_000
  *
  * @param stopTimeoutMs for deliveries in progress during the stop
  */
-export function startCourier(storage: Storage, logger: Logger, stopTimeoutMs: number) {
+export function startCourier({ outbox, webhooks }: Storage, logger: Logger, stopTimeoutMs: number) {
   const stopping = new AbortController()
   const aborting = new AbortController()
   const signals = { stop: stopping.signal, abort: aborting.signal }
@@ -25,7 +25,6 @@ export function startCourier(storage: Storage, logger: Logger, stopTimeoutMs: nu
     const key = JSON.stringify({ webhook: about.webhook, outcome })
     deliveries.set(key, (deliveries.get(key) ?? 0) + ('count' in about ? about.count : 1))
   }
-  const { outbox, webhooks } = storage
   // Loaded with the first delivery: many stores have no webhook.
   const post = async (post: Post) => (await import('./post.ts')).sendPost(post)
   const run = createCourier({ outbox, webhooks, post, report })
@@ -48,26 +47,21 @@ export function startCourier(storage: Storage, logger: Logger, stopTimeoutMs: nu
     /** Begins to stop. */
     stop,
     async figures(): Promise<Samples> {
-      const waiting = await samplesOfOutbox(storage)
-      const counted = [...deliveries].map(([key, count]) => sample(count, JSON.parse(key)))
-      return { ...waiting, plant_store_deliveries_total: counted }
+      const figures = await outbox.figures()
+      const ofEach = (value: (each: WebhookFigures) => number) =>
+        figures.map(each => sample(value(each), { webhook: each.webhook }))
+      return {
+        plant_store_announcements_waiting: ofEach(({ waiting }) => waiting),
+        plant_store_announcements_oldest_seconds: ofEach(({ oldestMs = 0 }) => oldestMs / 1000),
+        plant_store_announcements_given_up: ofEach(({ givenUp }) => givenUp),
+        plant_store_announcements_missed_total: ofEach(({ missed }) => missed),
+        plant_store_deliveries_total: [...deliveries].map(([key, count]) => sample(count, JSON.parse(key))),
+      }
     },
     [Symbol.asyncDispose]() {
       stop()
       return running
     },
-  }
-}
-
-async function samplesOfOutbox({ outbox }: Storage): Promise<Samples> {
-  const figures = await outbox.figures()
-  const ofEach = (value: (each: WebhookFigures) => number) =>
-    figures.map(each => sample(value(each), { webhook: each.webhook }))
-  return {
-    plant_store_announcements_waiting: ofEach(({ waiting }) => waiting),
-    plant_store_announcements_oldest_seconds: ofEach(({ oldestMs = 0 }) => oldestMs / 1000),
-    plant_store_announcements_given_up: ofEach(({ givenUp }) => givenUp),
-    plant_store_announcements_missed_total: ofEach(({ missed }) => missed),
   }
 }
 

@@ -1,6 +1,6 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { createPlantStore } from '@plant-store/domain'
-import { createServer, type ServerLimits, stopListening, stopServer } from '@plant-store/http/server'
+import { createServer, stopListening, stopServer } from '@plant-store/http/server'
 import { attachStorage, type SharedStorage, type StoreState } from '@plant-store/persistence'
 import { createBirpc } from 'birpc'
 import type { Config } from '../config.ts'
@@ -20,7 +20,7 @@ export interface HttpThreadData {
 export interface HttpThread {
   /** Resolves once the thread can listen. */
   ready(): Promise<void>
-  listen(onPort: number): Promise<void>
+  listen(port: number): Promise<void>
   /** Accepts no new connections. Open ones are still served. */
   stopListening(): Promise<void>
   figures(): Samples
@@ -44,8 +44,8 @@ const batchShare = 0.4
 const main = parentPort
 if (main === null) throw new Error('http-thread.js must run as a worker thread')
 const { thread, config, shared, wrongTokenCounts } = workerData as HttpThreadData
-const { httpThreads, tracesEndpoint, baseUrl, shutdownTimeoutMs } = config
-const address = { host: config.host, reusePort: httpThreads > 1 }
+const { host, httpThreads, tracesEndpoint, baseUrl, serverLimits, shutdownTimeoutMs } = config
+const address = { host, reusePort: httpThreads > 1 }
 
 const counters = createCounters(thread)
 const ready = Promise.withResolvers<void>()
@@ -54,7 +54,7 @@ const owner = createBirpc<HttpThreadOwner, HttpThread>(
   {
     ready: () => ready.promise,
     // The rest is called once the thread is ready, so that the store and the server below exist.
-    listen: async onPort => void (await server.listen({ ...address, port: onPort })),
+    listen: async port => void (await server.listen({ ...address, port })),
     stopListening: () => stopListening(server.server),
     figures: () => counters.read(storage.pending()),
     stop: () => stopped.resolve(),
@@ -85,7 +85,13 @@ const server = createServer({
   onAnswer: counters.onAnswer,
   ...(tracing && { traceRequest: tracing.traceRequest }),
   ...(baseUrl && { baseUrl: new URL(baseUrl) }),
-  limits: forOneThread(config.serverLimits),
+  limits: {
+    ...serverLimits,
+    // One thread's share: the kernel spreads connections about evenly.
+    connectionsMax: Math.ceil(serverLimits.connectionsMax / httpThreads),
+    heldBytesMax: Math.ceil(serverLimits.heldBytesMax / httpThreads),
+    batchRequestDrainMs: shutdownTimeoutMs * batchShare,
+  },
   trustedProxies: config.trustedProxies,
   wrongTokenCounts,
 })
@@ -101,13 +107,3 @@ if (unanswered > 0) {
   process.exitCode = 1
 }
 main.unref()
-
-/** Returns one thread's share of the limits: the kernel spreads connections about evenly. */
-function forOneThread(limits: Config['serverLimits']): ServerLimits {
-  return {
-    ...limits,
-    connectionsMax: Math.ceil(limits.connectionsMax / httpThreads),
-    heldBytesMax: Math.ceil(limits.heldBytesMax / httpThreads),
-    batchRequestDrainMs: shutdownTimeoutMs * batchShare,
-  }
-}

@@ -41,7 +41,7 @@ export async function startHttpThreads(
   const running = starting.move()
   return {
     // Concurrently. Otherwise the first clients would all connect to the first thread, and stay there.
-    listen: (onPort: number) => all(started.map(({ calls }) => calls.listen(onPort))),
+    listen: (port: number) => all(started.map(({ calls }) => calls.listen(port))),
     figures: started.map(({ calls }) => calls.figures),
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   }

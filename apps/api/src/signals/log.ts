@@ -23,27 +23,14 @@ const lastWriteMs = 1_000
 /** Levels by their names, which searches and alerts use. */
 const lineFormat = { base: null, formatters: { level: (label: string) => ({ level: label }) } }
 
-export interface ProcessLog {
-  readonly logger: Logger
-  /** Writes complete lines. */
-  write(lines: string): void
-  /** Returns how many lines were lost because they could not be written in time. */
-  lostLines(): number
-  /** Resolves to true once the log is written, or to false if that fails or takes a second. */
-  written(): Promise<boolean>
-  /** Ends the process once the log is written, or after a second. */
-  exit(code: number): void
-}
+export type ProcessLog = Awaited<ReturnType<typeof openLog>>
 
 /**
  * Opens the log. Lines are at most twice {@link gatherMs} late.
  *
  * @param fd the open file, by default standard output
  */
-export async function openLog(
-  { logLevel, logFormat }: Pick<Config, 'logLevel' | 'logFormat'>,
-  fd = 1,
-): Promise<ProcessLog> {
+export async function openLog({ logLevel, logFormat }: Pick<Config, 'logLevel' | 'logFormat'>, fd = 1) {
   const toText = await formats[logFormat]()
   const destination = new SonicBoom({
     fd,
@@ -58,6 +45,7 @@ export async function openLog(
   // What could not be written waits for the next attempt.
   destination.on('error', () => {})
   const write = (lines: string) => void destination.write(toText(lines))
+  /** Resolves to true once the log is written, or to false if that fails or takes a second. */
   const written = () =>
     new Promise<boolean>(resolve => {
       destination.flush(error => resolve(!error))
@@ -65,10 +53,13 @@ export async function openLog(
     })
   return {
     logger: pino({ level: logLevel, ...lineFormat }, { write }),
+    /** Writes complete lines. */
     write,
+    /** Returns how many lines were lost because they could not be written in time. */
     lostLines: () => lostLines,
     written,
-    exit: code => void written().then(() => process.exit(code)),
+    /** Ends the process once the log is written, or after a second. */
+    exit: (code: number) => void written().then(() => process.exit(code)),
   }
 }
 

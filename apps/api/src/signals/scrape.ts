@@ -23,7 +23,7 @@ export function createScrape(
     // Loaded on the first scrape, which many processes never see.
     const { default: prometheus } = await import('prom-client')
     const samples = await Promise.all(reads.map(read => read()))
-    const ofProcess = samplesOfProcess(failure(), sizeOf(storeFiles(databaseUrl)))
+    const ofProcess = samplesOfProcess(failure(), storeFiles(databaseUrl))
     // Adds up the samples of several threads with the same labels.
     return prometheus.AggregatorRegistry.aggregate([ofProcess, ...samples].map(withHelp)).metrics()
   }
@@ -50,27 +50,27 @@ function inTime(read: () => Promise<Samples>): () => Promise<Samples> {
   }
 }
 
-function sizeOf(files: readonly string[]): number | undefined {
-  if (files.length === 0) return undefined
-  try {
-    return files.reduce((bytes, file) => bytes + (statSync(file, { throwIfNoEntry: false })?.size ?? 0), 0)
-  } catch {
-    // A failing disk must not hide the other metrics.
-    return undefined
-  }
-}
-
-function samplesOfProcess(failure: string | undefined, storeBytes: number | undefined): Samples {
+function samplesOfProcess(failure: string | undefined, files: readonly string[]): Samples {
   const { user, system } = process.cpuUsage()
   return {
     plant_store_build_info: [sample(1, { version: manifest.version })],
     plant_store_ready: [sample(failure === undefined ? 1 : 0)],
     plant_store_failure: failure === undefined ? [] : [sample(1, { reason: failure })],
-    plant_store_size_bytes: storeBytes === undefined ? [] : [sample(storeBytes)],
+    plant_store_size_bytes: samplesOfSize(files),
     process_cpu_user_seconds_total: [sample(user / 1e6)],
     process_cpu_system_seconds_total: [sample(system / 1e6)],
     process_resident_memory_bytes: [sample(process.memoryUsage.rss())],
     process_start_time_seconds: [sample(Math.round(performance.timeOrigin) / 1000)],
+  }
+}
+
+function samplesOfSize(files: readonly string[]) {
+  try {
+    const sizes = files.map(file => statSync(file, { throwIfNoEntry: false })?.size ?? 0)
+    return sizes.length === 0 ? [] : [sample(sizes.reduce((sum, size) => sum + size))]
+  } catch {
+    // A failing disk must not hide the other metrics.
+    return []
   }
 }
 
