@@ -17,34 +17,11 @@ test.each([plantIdMax + 1n, plantIdMin - 1n, 2n ** 64n, 10n ** 30n])(
   },
 )
 
-test.each([
-  1,
-  0,
-  -1,
-  1.5,
-  Number.NaN,
-  '1',
-  '',
-  true,
-  false,
-  null,
-  undefined,
-  [],
-  [1n],
-  {},
-  Symbol('1'),
-  Object(1n),
-])('refuses %s, which is no bigint, without converting it', value => {
-  let refused: unknown
-  try {
-    parsePlantId(value)
-  } catch (error) {
-    refused = error
-  }
-  expect(refused).toBeInstanceOf(DomainError)
-  expect(refused).toMatchObject({
-    code: 'invalid-plant-id',
-    message: 'id must be an integer from -9223372036854775808 to 9223372036854775807',
-    faults: [{ field: 'id', problem: 'must be an integer from -9223372036854775808 to 9223372036854775807' }],
-  })
-})
+test.each([1, 1.5, Number.NaN, '1', '', true, null, undefined, [1n], {}, Object(1n)])(
+  'refuses %s, which is no bigint, without converting it',
+  value => {
+    const problem = `must be an integer from ${plantIdMin} to ${plantIdMax}`
+    const refusal = { code: 'invalid-plant-id', message: `id ${problem}`, faults: [{ field: 'id', problem }] }
+    expect(() => parsePlantId(value)).toThrow(expect.objectContaining(refusal))
+  },
+)

@@ -57,6 +57,22 @@ const endingAt =
       return end === -1 ? page : page.slice(0, end + 1)
     },
   })
+/** Sorts a page in another order. */
+const sorting =
+  (compare: (a: Plant, b: Plant) => number): Break =>
+  right => ({
+    page: async ({ limit, ...query }) =>
+      (await right.page({ ...query, ...everything })).toSorted(compare).slice(0, limit),
+  })
+/** Finds the plants of a tag in another way. */
+const tagging =
+  (hasTag: (plant: Plant, tag: string) => boolean): Break =>
+  right => ({
+    page: async ({ tag, limit, ...query }) =>
+      (await right.page({ ...query, ...everything }))
+        .filter(plant => tag === undefined || hasTag(plant, tag))
+        .slice(0, limit),
+  })
 /** Names the states of plants by something else. */
 const versioning =
   (name: (found: VersionedPlant) => string): Break =>
@@ -162,34 +178,16 @@ const broken: Record<string, Break> = {
   }),
   'rounds ids to JavaScript numbers': identifying(id => BigInt(Number(id))),
   'keeps 32 bits of an id': identifying(id => BigInt.asIntN(32, id)),
-  'takes ids for unsigned': right => ({
-    async page(query) {
-      const all = await right.page({ ...query, limit: everything.limit })
-      return all
-        .toSorted((a, b) => (BigInt.asUintN(64, a.id) < BigInt.asUintN(64, b.id) ? -1 : 1))
-        .slice(0, query.limit)
-    },
-  }),
-  'sorts ids as text': right => ({
-    async page(query) {
-      const all = await right.page({ ...query, limit: everything.limit })
-      return all.toSorted((a, b) => (`${a.id}` < `${b.id}` ? -1 : 1)).slice(0, query.limit)
-    },
-  }),
-  'sorts in descending order': right => ({
-    page: async query =>
-      (await right.page({ ...query, limit: everything.limit })).toReversed().slice(0, query.limit),
-  }),
+  'takes ids for unsigned': sorting((a, b) => (BigInt.asUintN(64, a.id) < BigInt.asUintN(64, b.id) ? -1 : 1)),
+  'sorts ids as text': sorting((a, b) => (`${a.id}` < `${b.id}` ? -1 : 1)),
+  'sorts in descending order': sorting((a, b) => (a.id < b.id ? 1 : -1)),
   'lists in the order of insertion': right => {
     const order: PlantId[] = []
     return {
+      ...sorting((a, b) => order.indexOf(a.id) - order.indexOf(b.id))(right),
       insert(plant) {
         order.push(plant.id)
         return right.insert(plant)
-      },
-      async page(query) {
-        const all = await right.page({ ...query, limit: everything.limit })
-        return all.toSorted((a, b) => order.indexOf(a.id) - order.indexOf(b.id)).slice(0, query.limit)
       },
     }
   },
@@ -240,7 +238,7 @@ const broken: Record<string, Break> = {
     page: async query => (await right.page(query)).slice(0, query.limit - 1),
   }),
   ...Object.fromEntries(
-    [100, 128, 1_000].map((most): [string, Break] => [
+    [10, 100, 128, 1_000].map((most): [string, Break] => [
       `returns ${most} plants at most`,
       right => ({ page: async query => (await right.page(query)).slice(0, most) }),
     ]),
@@ -273,7 +271,6 @@ const broken: Record<string, Break> = {
         query.textBytesMax === undefined ? query : { ...query, textBytesMax: query.textBytesMax + 1 },
       ),
   }),
-  'returns ten plants at most': right => ({ page: async query => (await right.page(query)).slice(0, 10) }),
   'begins a page with the last plant of the one before': right => ({
     page: ({ after, ...query }) =>
       right.page(after === undefined ? query : { ...query, after: (after - 1n) as PlantId }),
@@ -302,22 +299,8 @@ const broken: Record<string, Break> = {
     page: async ({ tag, ...query }) =>
       (await right.page(query)).filter(plant => tag === undefined || plant.tag === tag),
   }),
-  'looks for a tag in any case': right => ({
-    page: async ({ tag, limit, ...query }) =>
-      (await right.page({ ...query, ...everything }))
-        .filter(plant => tag === undefined || plant.tag?.toLowerCase() === tag.toLowerCase())
-        .slice(0, limit),
-  }),
-  'looks for a tag as a pattern': right => ({
-    page: async ({ tag, limit, ...query }) =>
-      (await right.page({ ...query, ...everything }))
-        .filter(
-          plant =>
-            tag === undefined ||
-            (plant.tag !== undefined && (plant.tag === tag || plant.tag.startsWith(tag))),
-        )
-        .slice(0, limit),
-  }),
+  'looks for a tag in any case': tagging((plant, tag) => plant.tag?.toLowerCase() === tag.toLowerCase()),
+  'looks for a tag as a pattern': tagging((plant, tag) => plant.tag?.startsWith(tag) === true),
   'removes without telling': right => ({
     async remove(id) {
       await right.remove(id)
@@ -328,18 +311,11 @@ const broken: Record<string, Break> = {
   'keeps an old index of tags': right => {
     const tags = new Map<PlantId, string>()
     return {
-      insert(plant) {
-        if (plant.tag !== undefined) tags.set(plant.id, plant.tag)
-        return right.insert(plant)
-      },
+      ...tagging(({ id }, tag) => tags.get(id) === tag)(right),
       save(plant) {
         if (plant.tag !== undefined) tags.set(plant.id, plant.tag)
         return right.save(plant)
       },
-      page: async ({ tag, limit, ...query }) =>
-        (await right.page({ ...query, ...everything }))
-          .filter(plant => tag === undefined || tags.get(plant.id) === tag)
-          .slice(0, limit),
     }
   },
   'names a state by its content': versioning(({ plant }) =>

@@ -18,12 +18,6 @@ const id = parsePlantId
 const open = () => createPlantStore({ plants: createMemoryPlantRepository() })
 
 describe('the use cases', () => {
-  test('a plant that was created is found', async () => {
-    const store = open()
-    await store.create(plant(1n, 'Monstera', 'climber'))
-    expect((await store.find(id(1n))).plant).toEqual(plant(1n, 'Monstera', 'climber'))
-  })
-
   test('creating a taken id is refused, and the plant that has it stays', async () => {
     const store = open()
     await store.create(plant(1n, 'first'))
@@ -35,17 +29,6 @@ describe('the use cases', () => {
       })
     }
     expect((await store.find(id(1n))).plant).toEqual(plant(1n, 'first'))
-  })
-
-  test('of racing creations of one id exactly one succeeds', async () => {
-    const store = open()
-    const outcomes = await Promise.allSettled(
-      Array.from({ length: 50 }, (_, n) => store.create(plant(1n, `racer ${n}`))),
-    )
-    expect(outcomes.filter(({ status }) => status === 'fulfilled').length).toBe(1)
-    for (const outcome of outcomes) {
-      if (outcome.status === 'rejected') expect(outcome.reason).toMatchObject({ code: 'id-taken' })
-    }
   })
 
   test('replacing creates or replaces, wholly', async () => {
@@ -93,13 +76,13 @@ describe('the use cases', () => {
   })
 })
 
-describe('creating many', () => {
-  /** Without what an adapter may lack. */
-  const oneByOne = (): PlantRepository => {
-    const { insertAll: _, saveAll: __, ...plants } = createMemoryPlantRepository()
-    return plants
-  }
+/** A repository without what an adapter may lack. */
+function oneByOne(): PlantRepository {
+  const { insertAll: _, saveAll: __, ...plants } = createMemoryPlantRepository()
+  return plants
+}
 
+describe('creating many', () => {
   test('says of each plant what became of it, in their order', async () => {
     const store = open()
     await store.create(plant(2n, 'known', 't'))
@@ -202,13 +185,7 @@ describe('replacing many', () => {
 
   test.each([
     ['together', createMemoryPlantRepository],
-    [
-      'one by one',
-      () => {
-        const { insertAll: _, saveAll: __, ...plants } = createMemoryPlantRepository()
-        return plants
-      },
-    ],
+    ['one by one', oneByOne],
   ])('%s reports which were there, and the last one wins', async (_, openRepository) => {
     const store = createPlantStore({ plants: openRepository() })
     await store.create(plant(2n, 'known', 't'))
@@ -332,31 +309,14 @@ describe('a query for a page', () => {
   })
 
   test.each([
-    [{ limit: 0n }, ['limit']],
-    [{ limit: 1001n }, ['limit']],
-    [{ limit: -1n }, ['limit']],
-    [{ limit: 2n ** 64n }, ['limit']],
-    [{ limit: 100 }, ['limit']],
-    [{ limit: '100' }, ['limit']],
-    [{ limit: '' }, ['limit']],
-    [{ limit: null }, ['limit']],
-    [{ after: 1 }, ['after']],
-    [{ after: 'x' }, ['after']],
-    [{ after: null }, ['after']],
-    [{ after: plantIdMax + 1n }, ['after']],
-    [{ after: plantIdMin - 1n }, ['after']],
-    [{ tag: 1n }, ['tag']],
-    [{ tag: null }, ['tag']],
-    [{ tag: '\ud800' }, ['tag']],
-    [{ tag: 'a\0' }, ['tag']],
-    [{ limit: 0n, after: '1', tag: '\0' }, ['limit', 'after', 'tag']],
+    ...[0n, 1001n, -1n, 2n ** 64n, 100, '100', '', null].map(limit => [{ limit }, ['limit']] as const),
+    ...[1, 'x', null, plantIdMax + 1n, plantIdMin - 1n].map(after => [{ after }, ['after']] as const),
+    ...[1n, null, '\ud800', 'a\0'].map(tag => [{ tag }, ['tag']] as const),
+    [{ limit: 0n, after: '1', tag: '\0' }, ['limit', 'after', 'tag']] as const,
   ])('reports every fault of %o at once', (input, fields) => {
-    expect(() => parsePlantPageQuery(input)).toThrow(DomainError)
-    try {
-      parsePlantPageQuery(input)
-    } catch (error) {
-      expect(error).toMatchObject({ code: 'invalid-plant-query' })
-      expect((error as DomainError).faults.map(({ field }) => field)).toEqual(fields)
-    }
+    const faults = fields.map(field => expect.objectContaining({ field }))
+    expect(() => parsePlantPageQuery(input)).toThrow(
+      expect.objectContaining({ code: 'invalid-plant-query', faults }),
+    )
   })
 })
