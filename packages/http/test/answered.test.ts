@@ -1,29 +1,25 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { once } from 'node:events'
-import { connect, type Socket } from 'node:net'
-import { assertFailure, createClient, createRecorder, plantRequest, toJson } from '@plant-store/contract'
+import type { Socket } from 'node:net'
+import { assertFailure, plantRequest, toJson } from '@plant-store/contract'
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
 import { describe, expect, test } from 'vitest'
-import { type MemoryServiceOptions, startMemoryService } from './memory-service.ts'
+import {
+  heldInserts,
+  type MemoryServiceOptions,
+  type ServiceWithClient,
+  startWithClient,
+} from './memory-service.ts'
 
 /** What is said of each request: in its answer, in the log, and to who counts. */
 
+/** The request for the description is forgotten. */
 async function start(options: MemoryServiceOptions = {}) {
-  const service = await startMemoryService(options)
-  const client = createClient(service, createRecorder(await service.description()))
-  const { hostname, port } = new URL(service.url)
+  const service = await startWithClient(options)
   await expect.poll(() => service.answered).toHaveLength(1)
   service.answered.length = 0
   service.counted.length = 0
-  return {
-    service,
-    client,
-    connect: () => connect({ host: hostname, port: Number(port), allowHalfOpen: true }),
-    async [Symbol.asyncDispose]() {
-      client.close()
-      await service[Symbol.asyncDispose]()
-    },
-  }
+  return service
 }
 
 const leave: Record<string, (socket: Socket) => void> = {
@@ -36,26 +32,21 @@ describe.each(Object.entries(leave))('a client that %s right after its request',
   const count = 50
 
   test('leaves a line in the log and a count for each plant that it made', async () => {
-    const memory = createMemoryPlantRepository()
-    const letGo = Promise.withResolvers<void>()
     const allBegun = Promise.withResolvers<void>()
     let begun = 0
-    const insert: typeof memory.insert = async plant => {
+    const { plants, letGo } = heldInserts(() => {
       if (++begun === count) allBegun.resolve()
-      await letGo.promise
-      return memory.insert(plant)
-    }
-    await using server = await start({ plants: { insert } })
+    })
+    await using server = await start({ plants })
     const seen: Promise<unknown>[] = []
-    server.service.server.server.on('connection', (socket: Socket) => {
+    server.server.server.on('connection', (socket: Socket) => {
       socket.on('error', () => {})
       seen.push(new Promise(resolve => socket.once('end', resolve).once('close', resolve)))
     })
     const sockets = await Promise.all(
       Array.from({ length: count }, async (_, n) => {
-        const socket = server.connect()
+        const socket = server.connect({ allowHalfOpen: true }).resume()
         await once(socket, 'connect')
-        socket.on('error', () => {}).resume()
         socket.write(plantRequest(server.client, toJson({ id: BigInt(n), name: 'n' })))
         return socket
       }),
@@ -64,27 +55,22 @@ describe.each(Object.entries(leave))('a client that %s right after its request',
     for (const socket of sockets) go(socket)
     await Promise.all(seen)
     expect(seen).toHaveLength(count)
-    letGo.resolve()
+    letGo()
 
     const line = { method: 'POST', route: '/plants', status: 200, token: 'full', client: '127.0.0.1' }
-    await expect.poll(() => server.service.answered).toHaveLength(count)
-    for (const answered of server.service.answered) expect(answered).toMatchObject(line)
-    expect(new Set(server.service.answered.map(({ plantId }) => plantId)).size).toBe(count)
-    expect(server.service.counted).toHaveLength(count)
+    await expect.poll(() => server.answered).toHaveLength(count)
+    for (const answered of server.answered) expect(answered).toMatchObject(line)
+    expect(new Set(server.answered.map(({ plantId }) => plantId)).size).toBe(count)
+    expect(server.counted).toHaveLength(count)
     for (const socket of sockets) socket.destroy()
   })
 })
 
 test('a client that sends no more gets every answer, and then the end of the connection', async () => {
-  const memory = createMemoryPlantRepository()
-  const letGo = Promise.withResolvers<void>()
-  const insert: typeof memory.insert = async plant => {
-    await letGo.promise
-    return memory.insert(plant)
-  }
-  await using server = await start({ plants: { insert } })
-  const ended = once(server.service.server.server, 'connection').then(([socket]) => once(socket, 'end'))
-  const socket = server.connect()
+  const { plants, letGo } = heldInserts()
+  await using server = await start({ plants })
+  const ended = once(server.server.server, 'connection').then(([socket]) => once(socket, 'end'))
+  const socket = server.connect({ allowHalfOpen: true })
   let received = ''
   socket.setEncoding('utf8').on('data', text => {
     received += text
@@ -92,18 +78,16 @@ test('a client that sends no more gets every answer, and then the end of the con
   for (const id of [1n, 2n, 3n]) socket.write(plantRequest(server.client, toJson({ id, name: 'n' })))
   socket.end()
   await ended
-  letGo.resolve()
+  letGo()
   await once(socket, 'end')
   expect(received.match(/HTTP\/1\.1 200 OK\r\n/g)).toHaveLength(3)
-  expect(server.service.counted).toHaveLength(3)
+  expect(server.counted).toHaveLength(3)
 })
 
 test('a PUT whose body is no JSON is logged with the plant of its path', async () => {
   await using server = await start()
   assertFailure(await server.client.ask('PUT', '/plants/7', { body: '{' }), 40001)
-  await expect
-    .poll(() => server.service.answered)
-    .toEqual([expect.objectContaining({ error: 40001, plantId: '7' })])
+  await expect.poll(() => server.answered).toEqual([expect.objectContaining({ error: 40001, plantId: '7' })])
 })
 
 test.each([
@@ -127,7 +111,7 @@ test.each([
   'a refusal below the routes is a whole answer, and the last on its connection: %#',
   async (sent, status, fields, error, message) => {
     await using server = await start({ limits: { headersTimeoutMs: 300 } })
-    const socket = server.connect()
+    const socket = server.connect({ allowHalfOpen: true })
     socket.write(sent)
     const pieces: Buffer[] = await socket.toArray()
     const body = JSON.stringify({ error, message })
@@ -137,7 +121,7 @@ test.each([
     )
     expect(rest).toBe(body)
     expect(Math.abs(Date.parse(/date: (.+)/.exec(`${head}`)?.[1] ?? '') - Date.now())).toBeLessThan(60_000)
-    expect(server.service.answered).toMatchObject([{ error, route: undefined, ms: 0 }])
+    expect(server.answered).toMatchObject([{ error, route: undefined, ms: 0 }])
   },
 )
 
@@ -154,14 +138,14 @@ test.each([
   const name = answer.headers.get('x-request-id')
   if (isKept) expect(name).toBe(given)
   else expect(name).toMatch(/^[\w-]{11}-[\da-z]+$/)
-  await expect.poll(() => server.service.answered.map(({ reqId }) => reqId)).toEqual([name])
+  await expect.poll(() => server.answered.map(({ reqId }) => reqId)).toEqual([name])
 })
 
 test('of proxies in a row that are trusted, sixteen are believed', async () => {
   await using server = await start({ trustedProxies: ['127.0.0.1', '10.0.0.0/8'] })
   const forwarded = Array.from({ length: 40 }, (_, n) => `10.0.0.${n + 1}`).join(', ')
   await server.client.ask('GET', '/healthz', { headers: { 'x-forwarded-for': forwarded } })
-  await expect.poll(() => server.service.answered).toMatchObject([{ client: '10.0.0.25' }])
+  await expect.poll(() => server.answered).toMatchObject([{ client: '10.0.0.25' }])
 })
 
 test('a request is answered within its trace, which ends with what was answered', async () => {
@@ -186,8 +170,8 @@ test('a request is answered within its trace, which ends with what was answered'
   ended.length = 0
   const body = toJson({ id: 1n, name: 'n' })
   await server.client.ask('POST', '/plants', { body, headers: { traceparent: 'that' } })
-  await expect.poll(() => server.service.answered).toMatchObject([{ status: 200, traceId: 'this' }])
-  const { ms = 0 } = server.service.answered[0] ?? {}
+  await expect.poll(() => server.answered).toMatchObject([{ status: 200, traceId: 'this' }])
+  const { ms = 0 } = server.answered[0] ?? {}
   expect(ms).toBeGreaterThan(0)
   expect(ms).toBeLessThan(60_000)
   expect(ms).toBe(Math.round(ms * 1000) / 1000)
@@ -197,9 +181,9 @@ test('a request is answered within its trace, which ends with what was answered'
 
 describe('a refusal below the routes is named, logged and counted once:', () => {
   const limits = { headerBytesMax: 2_000, headersTimeoutMs: 300, requestTimeoutMs: 600 }
-  const chunked = (server: Awaited<ReturnType<typeof start>>) =>
-    `POST ${server.client.target('/plants')} HTTP/1.1\r\nhost: h\r\nauthorization: Bearer ${server.service.tokens.full}\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n`
-  type Given = (server: Awaited<ReturnType<typeof start>>) => string
+  const chunked = (server: ServiceWithClient) =>
+    `POST ${server.client.target('/plants')} HTTP/1.1\r\nhost: h\r\nauthorization: Bearer ${server.tokens.full}\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n`
+  type Given = (server: ServiceWithClient) => string
   const cases: [string, number, string | undefined, Given][] = [
     ['what is no HTTP', 40000, undefined, () => 'rubbish\r\n\r\n'],
     [
@@ -231,10 +215,10 @@ describe('a refusal below the routes is named, logged and counted once:', () => 
     const answer = await wire.answer(undefined)
     assertFailure(answer, error)
     const status = Math.floor(error / 100)
-    await expect.poll(() => server.service.answered).toHaveLength(1)
+    await expect.poll(() => server.answered).toHaveLength(1)
     wire[Symbol.dispose]()
     await closed
-    expect(server.service.answered).toEqual([
+    expect(server.answered).toEqual([
       expect.objectContaining({
         reqId: answer.headers.get('x-request-id'),
         status,
@@ -242,8 +226,8 @@ describe('a refusal below the routes is named, logged and counted once:', () => 
         client: '127.0.0.1',
       }),
     ])
-    expect(server.service.answered[0]?.method).toBe(method)
-    expect(server.service.counted).toEqual([expect.objectContaining({ status })])
+    expect(server.answered[0]?.method).toBe(method)
+    expect(server.counted).toEqual([expect.objectContaining({ status })])
   })
 
   test('a connection too many', async () => {
@@ -254,13 +238,13 @@ describe('a refusal below the routes is named, logged and counted once:', () => 
     assertFailure(answer, 50304, /^the server is at its connection limit: try again later$/)
     const reqId = answer.headers.get('x-request-id')
     expect(reqId).toMatch(/^[\w-]{8,40}$/)
-    expect(server.service.answered).toEqual([expect.objectContaining({ reqId, status: 503 })])
-    expect(server.service.counted).toEqual([expect.objectContaining({ status: 503 })])
+    expect(server.answered).toEqual([expect.objectContaining({ reqId, status: 503 })])
+    expect(server.counted).toEqual([expect.objectContaining({ status: 503 })])
   })
 })
 
 /** Resolves once the next connection that the server accepts is closed. */
-const nextConnectionClosed = ({ service }: Awaited<ReturnType<typeof start>>) =>
+const nextConnectionClosed = (service: ServiceWithClient) =>
   new Promise(resolve =>
     service.server.server.once('connection', (socket: Socket) => socket.once('close', resolve)),
   )

@@ -1,52 +1,34 @@
 import { once } from 'node:events'
 import { IncomingMessage, ServerResponse } from 'node:http'
-import { connect, Socket } from 'node:net'
-import {
-  assertFailure,
-  assertSuccess,
-  createClient,
-  createRecorder,
-  held,
-  plantRequest,
-  toJson,
-} from '@plant-store/contract'
+import { Socket } from 'node:net'
+import { assertFailure, assertSuccess, held, plantRequest, toJson } from '@plant-store/contract'
 import type { Plant, PlantRepository } from '@plant-store/domain'
 import { longPlant, plant } from '@plant-store/domain/testing'
+import type { ServerLimits } from '@plant-store/http/server'
 import { expect, test } from 'vitest'
 import { createBudget } from '../src/answer/budget.ts'
 import { heapUsed } from './heap-used.ts'
-import { startMemoryService } from './memory-service.ts'
+import { startWithClient } from './memory-service.ts'
 
 const mib = 2 ** 20
 
-async function start(
-  limits: { bodyBytesMax?: number; heldBytesMax?: number; pageTextBytesMax?: number },
-  plants: Partial<PlantRepository> = {},
-) {
-  const service = await startMemoryService({ plants, limits: { bodyBytesMax: 32 * mib, ...limits } })
-  const client = createClient(service, createRecorder(await service.description()))
-  const sockets: Socket[] = []
-  service.server.server.on('connection', (socket: Socket) => sockets.push(socket))
+async function start(limits: Partial<ServerLimits>, plants: Partial<PlantRepository> = {}) {
+  const service = await startWithClient({ plants, limits: { bodyBytesMax: 32 * mib, ...limits } })
+  const { client, sockets, tokens } = service
   return {
-    client,
-    token: service.tokens.full,
-    bytesRead: () => sockets.map(socket => socket.bytesRead),
+    ...service,
+    mostRead: () => Math.max(...sockets.map(socket => socket.bytesRead)),
     async create(plant: Plant) {
       const { id, ...answered } = plant
-      assertSuccess(await client.ask('POST', '/plants', { body: toJson(plant) }), answered)
+      assertSuccess(await client.post(toJson(plant)), answered)
     },
     /** A client that asks, and takes no more of the answer than its beginning. */
     async askWithoutReading(path: string) {
-      const { hostname, port } = new URL(service.url)
-      const socket = connect({ host: hostname, port: Number(port) })
-      const fields = `host: h\r\nauthorization: Bearer ${service.tokens.full}\r\n`
+      const socket = service.connect()
+      const fields = `host: h\r\nauthorization: Bearer ${tokens.full}\r\n`
       socket.write(`GET ${path} HTTP/1.1\r\n${fields}\r\n`)
       await once(socket, 'readable')
       return socket
-    },
-    async [Symbol.asyncDispose]() {
-      client.close()
-      await service[Symbol.asyncDispose]()
     },
   }
 }
@@ -92,27 +74,25 @@ test.each([
   const [beginning, rest] = [body.slice(0, -100), body.slice(-100)]
   const { client } = store
   using wire = await client.open()
-  const head = plantRequest(client, '', [field(body.length)].concat()).toString('latin1')
-  wire.send(head.replace('content-length: 0\r\n', ''), framed(beginning))
-  await expect.poll(() => Math.max(...store.bytesRead())).toBeGreaterThan(beginning.length)
-  const other = { body: toJson(longPlant(2n, 2 * mib)) }
-  assertFailure(await client.ask('POST', '/plants', other), 50305)
+  const head = plantRequest(client, '', ['transfer-encoding: chunked']).toString('latin1')
+  wire.send(head.replace('transfer-encoding: chunked', field(body.length)), framed(beginning))
+  await expect.poll(() => store.mostRead()).toBeGreaterThan(beginning.length)
+  const other = toJson(longPlant(2n, 2 * mib))
+  assertFailure(await client.post(other), 50305)
   await store.create(plant(3n, 'a short one'))
   wire.send(framed(rest), framed(''))
-  const answer = await wire.answer({ method: 'POST', target: client.target('/plants') })
-  expect(answer.status).toBe(200)
-  expect((await client.ask('POST', '/plants', other)).status).toBe(200)
+  expect((await wire.answer(client.asked('POST /plants'))).status).toBe(200)
+  expect((await client.post(other)).status).toBe(200)
 })
 
 test('a body in pieces of one byte takes no more memory than one in a piece', async () => {
   await using store = await start({})
   const { client } = store
   using wire = await client.open()
-  const head = plantRequest(client, '', ['transfer-encoding: chunked']).toString('latin1')
   const before = heapUsed()
   const pieces = '1\r\n \r\n'.repeat(100_000)
-  wire.send(head.replace('content-length: 0\r\n', ''), pieces)
-  await expect.poll(() => Math.max(...store.bytesRead())).toBeGreaterThan(pieces.length)
+  wire.send(plantRequest(client, '', ['transfer-encoding: chunked']), pieces)
+  await expect.poll(() => store.mostRead()).toBeGreaterThan(pieces.length)
   expect(heapUsed() - before).toBeLessThan(5 * mib)
 })
 
@@ -149,20 +129,18 @@ test('a body that was refused, and then broken, breaks nothing else', async () =
     return []
   }
   await using store = await start({ bodyBytesMax: 1_000 }, { page })
-  const { client, token } = store
+  const { client, tokens } = store
   using wire = await client.open()
   const head = (method: string, more: string) =>
-    `${method} ${client.target('/plants')} HTTP/1.1\r\nhost: h\r\nauthorization: Bearer ${token}\r\n${more}\r\n`
+    `${method} ${client.target('/plants')} HTTP/1.1\r\nhost: h\r\nauthorization: Bearer ${tokens.full}\r\n${more}\r\n`
   const body = `7d0\r\n${'x'.repeat(2_000)}\r\nno size\r\n`
   wire.send(
     head('GET', '') + head('POST', 'content-type: application/json\r\ntransfer-encoding: chunked\r\n') + body,
   )
-  await expect.poll(() => Math.max(...store.bytesRead())).toBeGreaterThan(body.length)
+  await expect.poll(() => store.mostRead()).toBeGreaterThan(body.length)
   letGo.resolve()
-  expect((await wire.answer({ method: 'GET', target: client.target('/plants') })).status).toBe(200)
-  expect(
-    (await wire.answer({ method: 'POST', target: client.target('/plants') })).status,
-  ).toBeGreaterThanOrEqual(400)
+  expect((await wire.answer(client.asked('GET /plants'))).status).toBe(200)
+  expect((await wire.answer(client.asked('POST /plants'))).status).toBeGreaterThanOrEqual(400)
   await store.create(plant(1n, 'still there'))
 })
 
@@ -218,12 +196,11 @@ test('bodies and answers up to 16 KiB are not counted', async () => {
   await store.create(plant(2n, 'x'.repeat(nameBytes - 1)))
   await store.create(plant(3n, 'x'.repeat(nameBytes)))
   using wire = await client.open()
-  const head = plantRequest(client, '', [`content-length: ${mib}`]).toString('latin1')
-  wire.send(head.replace('content-length: 0\r\n', ''), ' '.repeat(90_000))
+  const head = plantRequest(client, '').toString('latin1')
+  wire.send(head.replace('content-length: 0', `content-length: ${mib}`), ' '.repeat(90_000))
   // Counted twice.
-  await expect.poll(() => Math.max(...store.bytesRead())).toBeGreaterThan(90_000)
-  const post = (bytes: number) =>
-    client.ask('POST', '/plants', { body: toJson(plant(1n, 'n')).padEnd(bytes) })
+  await expect.poll(() => store.mostRead()).toBeGreaterThan(90_000)
+  const post = (bytes: number) => client.post(toJson(plant(1n, 'n')).padEnd(bytes))
   expect((await post(16 * 1024)).status).toBe(200)
   assertFailure(await post(16 * 1024 + 1), 50305)
   for (const path of ['/plants/2', '/plants/3', '/plants?limit=1'])

@@ -1,72 +1,32 @@
 import dns from 'node:dns'
 import { once } from 'node:events'
-import { type AddressInfo, connect, type Socket } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import {
-  assertFailure,
-  assertSuccess,
-  createClient,
-  createRecorder,
-  plantRequest,
-  toJson,
-} from '@plant-store/contract'
-import { DomainError, type PlantRepository } from '@plant-store/domain'
-import { createMemoryPlantRepository } from '@plant-store/domain/testing'
+import { assertFailure, assertSuccess, plantRequest, toJson } from '@plant-store/contract'
+import { DomainError } from '@plant-store/domain'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { connectionsOf } from '../src/connection/node-server.ts'
-import { type MemoryServiceOptions, startMemoryService } from './memory-service.ts'
+import { heldInserts, type ServiceWithClient, startWithClient } from './memory-service.ts'
 
 afterEach(() => void vi.useRealTimers())
 
-async function start(options: MemoryServiceOptions = {}) {
-  const service = await startMemoryService(options)
-  const client = createClient(service, createRecorder(await service.description()))
-  const asked = (method: string, path: string) => ({ method, target: client.target(path) })
-  return {
-    service,
-    client,
-    asked,
-    async [Symbol.asyncDispose]() {
-      client.close()
-      await service[Symbol.asyncDispose]()
-    },
-  }
-}
-
-/** A repository whose inserts wait until they are let go. */
-function held() {
-  const memory = createMemoryPlantRepository()
-  const letGo = Promise.withResolvers<void>()
-  const begun = Promise.withResolvers<void>()
-  const plants: PlantRepository = {
-    ...memory,
-    async insert(plant) {
-      begun.resolve()
-      await letGo.promise
-      return memory.insert(plant)
-    },
-  }
-  return { plants, begun: begun.promise, letGo: letGo.resolve }
-}
-
 test('a server starts with any two time limits, also with one that Node holds against the other', async () => {
-  await using server = await start({ limits: { headersTimeoutMs: 400_000, requestTimeoutMs: 600 } })
+  await using server = await startWithClient({ limits: { headersTimeoutMs: 400_000, requestTimeoutMs: 600 } })
   using wire = await server.client.open()
   wire.send('GET /healthz HTTP/1.1\r\nhost: ')
   assertFailure(await wire.answer(undefined), 40801)
 })
 
 test('an id of any length in a path is judged as one', async () => {
-  await using server = await start()
+  await using server = await startWithClient()
   assertFailure(await server.client.askBare(`GET /plants/${'9'.repeat(1_000)}`), 40004, 'id')
 })
 
 test('connections beyond twice the limit are closed at once', async () => {
-  await using server = await start({ limits: { connectionsMax: 3 } })
-  const { service } = server
-  const all = connectionsOf(service.server.server)
-  const dropped = new Promise(resolve => service.server.server.once('drop', () => resolve(all.size)))
-  const sockets = Array.from({ length: 12 }, () => connectTo(service))
+  await using server = await startWithClient({ limits: { connectionsMax: 3 } })
+  const all = connectionsOf(server.server.server)
+  const dropped = new Promise(resolve => server.server.server.once('drop', () => resolve(all.size)))
+  const sockets = Array.from({ length: 12 }, () => server.connect({ allowHalfOpen: true }))
   expect(await dropped).toBe(6)
   for (const socket of sockets) socket.destroy()
 })
@@ -82,13 +42,11 @@ test('localhost is one server, however many addresses it has', async () => {
       : realLookUp(host, options, found)
   const lookUp = vi.spyOn(dns, 'lookup').mockImplementation(bothFamilies as typeof dns.lookup)
   try {
-    await using server = await start({ host: 'localhost' })
-    expect(server.service.server.addresses().map(each => (each as AddressInfo).address)).toEqual([
-      '127.0.0.1',
-    ])
+    await using server = await startWithClient({ host: 'localhost' })
+    expect(server.server.addresses().map(each => (each as AddressInfo).address)).toEqual(['127.0.0.1'])
     const fields = ['host: h', 'expect: a miracle']
     const request = `GET /healthz HTTP/1.1\r\n${fields.join('\r\n')}\r\n\r\n`
-    assertFailure(await server.client.exchange(server.asked('GET', '/healthz'), request), 41701)
+    assertFailure(await server.client.exchange(server.client.asked('GET /healthz'), request), 41701)
   } finally {
     lookUp.mockRestore()
   }
@@ -111,7 +69,7 @@ describe('a store that fails', () => {
 
   test('is told as 503 with Retry-After, whatever the operation', async () => {
     const plants = { insert: busy, save: busy, remove: busy, find: unavailable, page: unavailable }
-    await using server = await start({ plants, check: unavailable })
+    await using server = await startWithClient({ plants, check: unavailable })
     const { client } = server
     const answers = [
       [await client.ask('POST', '/plants', { body: plant }), 50301],
@@ -129,17 +87,17 @@ describe('a store that fails', () => {
     assertSuccess(await client.ask('GET', '/healthz', { token: null }), { status: 'ok' })
     assertFailure(await client.ask('GET', '/plants/x'), 40004)
     // As often as clients ask: above the level debug, the line of the request is all.
-    expect(server.service.logged).toEqual([])
+    expect(server.logged).toEqual([])
     const reasons = answers.map(([{ headers }]) => ({
       reqId: headers.get('x-request-id'),
       err: expect.any(DomainError),
     }))
-    expect(server.service.debugged).toEqual(reasons)
+    expect(server.debugged).toEqual(reasons)
   })
 
   test('is told as 500 when it is a defect, with the reason in the log only', async () => {
     const plants = { insert: broken, save: broken, remove: broken, find: broken, page: broken }
-    await using server = await start({ plants, check: broken })
+    await using server = await startWithClient({ plants, check: broken })
     const { client } = server
     const answers = [
       await client.ask('POST', '/plants', { body: plant }),
@@ -153,65 +111,63 @@ describe('a store that fails', () => {
       assertFailure(answer, 50001)
       expect(`${answer.body}`).not.toMatch(/undefined|secret/)
     }
-    expect(server.service.logged.map(([level]) => level)).toEqual(answers.map(() => 'error'))
-    expect(server.service.logged.every(([, message]) => message.includes('/secret/path'))).toBe(true)
+    expect(server.logged.map(([level]) => level)).toEqual(answers.map(() => 'error'))
+    expect(server.logged.every(([, message]) => message.includes('/secret/path'))).toBe(true)
   })
 })
 
 describe('a connection', () => {
   test('on which rubbish follows a request is answered for the request first, however long that takes', async () => {
-    const { plants, begun, letGo } = held()
-    await using server = await start({ plants })
+    const { plants, begun, letGo } = heldInserts()
+    await using server = await startWithClient({ plants })
     using wire = await server.client.open()
     wire.send(plantRequest(server.client, plant))
     await begun
     // Every packet is one more error to Node's parser.
     for (const rubbish of ['rubbish', 'more rubbish']) {
-      const refused = refusedBy(server.service)
+      const refused = refusedBy(server)
       wire.send(`${rubbish}\r\n\r\n`)
       await refused
     }
     letGo()
-    assertSuccess(await wire.answer(server.asked('POST', '/plants')), { name: 'n' })
+    assertSuccess(await wire.answer(server.client.asked('POST /plants')), { name: 'n' })
     assertFailure(await wire.answer(undefined), 40000)
     expect(`${await wire.closed()}`).toBe('')
-    const statuses = () => server.service.answered.map(({ status }) => status).sort()
+    const statuses = () => server.answered.map(({ status }) => status).sort()
     await expect.poll(statuses).toEqual([200, 200, 400])
   })
 
   test('that is cut in the middle of a body is no defect of the server', async () => {
-    await using server = await start()
-    const { service, client } = server
-    const others = await connections(service)
+    await using server = await startWithClient()
+    const { client } = server
+    const others = await connections(server)
     const wire = await client.open()
     wire.send(plantRequest(client, plant, ['expect: 100-continue']).subarray(0, -3))
     expect(await wire.interim()).toBe(100)
     wire[Symbol.dispose]()
-    await expect.poll(() => connections(service)).toBe(others)
+    await expect.poll(() => connections(server)).toBe(others)
     await nextTurn()
-    expect(service.logged).toEqual([])
+    expect(server.logged).toEqual([])
   })
 
   test('that is reset between two requests leaves nothing in the log', async () => {
-    await using server = await start()
-    const { service } = server
-    const accepted = nextConnection(service)
-    using socket = connectTo(service)
+    await using server = await startWithClient()
+    const accepted = nextConnection(server)
+    using socket = server.connect({ allowHalfOpen: true })
     const served = await accepted
     socket.write('GET /healthz HTTP/1.1\r\nhost: h\r\n\r\n')
     await once(socket, 'data')
-    await expect.poll(() => service.answered).toHaveLength(2)
+    await expect.poll(() => server.answered).toHaveLength(2)
     socket.resetAndDestroy()
     await new Promise(resolve => served.once('close', resolve))
-    expect(service.answered).toHaveLength(2)
-    expect(service.logged).toEqual([])
+    expect(server.answered).toHaveLength(2)
+    expect(server.logged).toEqual([])
   })
 
   test('that is reset in the middle of a body is logged as what it is', async () => {
-    await using server = await start()
-    const { service } = server
-    using socket = connectTo(service)
-    const fields = [`authorization: Bearer ${service.tokens.full}`, 'content-type: application/json']
+    await using server = await startWithClient()
+    using socket = server.connect({ allowHalfOpen: true })
+    const fields = [`authorization: Bearer ${server.tokens.full}`, 'content-type: application/json']
     const head = [
       'POST /plants HTTP/1.1',
       'host: h',
@@ -222,19 +178,18 @@ describe('a connection', () => {
     socket.write(`${head.join('\r\n')}\r\n\r\n5\r\n{"id"\r\n`)
     await once(socket, 'data')
     socket.resetAndDestroy()
-    await expect.poll(() => service.answered.at(-1)).toMatchObject({ status: 400, error: 40000 })
-    expect(service.logged).toEqual([])
+    await expect.poll(() => server.answered.at(-1)).toMatchObject({ status: 400, error: 40000 })
+    expect(server.logged).toEqual([])
   })
 
   test('whose body is too large gives the answer to a client that is still sending', async () => {
-    await using server = await start()
-    const { hostname, port } = new URL(server.service.url)
+    await using server = await startWithClient()
     const bytes = 4 * 2 ** 20
     for (let time = 0; time < 5; time++) {
-      const socket = connect(Number(port), hostname)
+      const socket = server.connect()
       const failed = vi.fn()
       socket.on('error', failed)
-      const token = server.service.tokens.full
+      const token = server.tokens.full
       socket.write(
         `POST /plants HTTP/1.1\r\nhost: a\r\nauthorization: Bearer ${token}\r\ncontent-type: application/json\r\ncontent-length: ${bytes}\r\n\r\n`,
       )
@@ -251,32 +206,34 @@ describe('a connection', () => {
     }
   })
 
-  test.each([['was refused', rubbish]])(
-    'that %s is cut after a second, though the client keeps its end open',
-    async (_, sent) => {
-      await using server = await start()
-      const [ended, closed] = await watchedEnd(server.service, sent)
-      expect(ended.writable).toBe(true)
-      vi.advanceTimersByTime(999)
-      await nextTurn()
-      expect(connectionsOf(server.service.server.server).size).toBe(2)
-      vi.advanceTimersByTime(1)
-      await closed
-      ended.destroy()
-    },
-  )
+  test('that was refused is cut after a second, though the client keeps its end open', async () => {
+    await using server = await startWithClient()
+    const accepted = nextConnection(server)
+    using socket = server.connect({ allowHalfOpen: true })
+    const served = await accepted
+    const closed = new Promise(resolve => served.once('close', resolve))
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    socket.resume().write('rubbish\r\n\r\n')
+    await once(socket, 'end')
+    expect(socket.writable).toBe(true)
+    vi.advanceTimersByTime(999)
+    await nextTurn()
+    expect(connectionsOf(server.server.server).size).toBe(2)
+    vi.advanceTimersByTime(1)
+    await closed
+  })
 
   test('with a request under way is answered when the server stops, and told that it is not ready any more', async () => {
-    const { plants, begun, letGo } = held()
-    await using server = await start({ plants })
-    const { service, client } = server
+    const { plants, begun, letGo } = heldInserts()
+    await using server = await startWithClient({ plants })
+    const { client } = server
     using wire = await client.open()
     wire.send(plantRequest(client, plant))
     await begun
-    const closed = service.server.close()
+    const closed = server.server.close()
     assertFailure(await client.ask('GET', '/readyz', { token: null }), 50303)
     letGo()
-    assertSuccess(await wire.answer(server.asked('POST', '/plants')), { name: 'n' })
+    assertSuccess(await wire.answer(server.client.asked('POST /plants')), { name: 'n' })
     await closed
   })
 })
@@ -286,12 +243,12 @@ describe('a client that sends requests without waiting for answers', () => {
   const turns = 200
 
   test('is read no further than a packet or two while the first waits', async () => {
-    const { plants, begun, letGo } = held()
-    await using server = await start({ plants })
+    const { plants, begun, letGo } = heldInserts()
+    await using server = await startWithClient({ plants })
     using _atTheLatest = { [Symbol.dispose]: letGo }
-    const { service, client } = server
-    const accepted = nextConnection(service)
-    using socket = connectTo(service)
+    const { client } = server
+    const accepted = nextConnection(server)
+    using socket = server.connect({ allowHalfOpen: true })
     const served = await accepted
     const request = `GET ${client.target('/plants')} HTTP/1.1\r\nhost: h\r\n\r\n`
     socket.write(plantRequest(client, plant))
@@ -311,47 +268,53 @@ describe('a client that sends requests without waiting for answers', () => {
     expect(served.bytesRead).toBeGreaterThan((count / 10) * request.length)
   }, 30_000)
 
-  test('gets every answer, also to what was read late because those before it took long', async () => {
-    const { plants, begun, letGo } = held()
-    await using server = await start({ plants, limits: { headersTimeoutMs: 200, requestTimeoutMs: 400 } })
-    const { client } = server
+  test('gets every answer, one after the other, also to what was read late', async () => {
+    const { plants, begun, letGo } = heldInserts()
+    let underWay = 0
+    let most = 0
+    const page = async () => {
+      most = Math.max(most, ++underWay)
+      await nextTurn()
+      underWay--
+      return []
+    }
+    const limits = { headersTimeoutMs: 200, requestTimeoutMs: 400 }
+    await using server = await startWithClient({ plants: { ...plants, page }, limits })
+    const { client, tokens } = server
     using wire = await client.open()
     wire.send(plantRequest(client, plant))
     await begun
     const count = 2_000
-    wire.send(
-      `GET ${client.target('/healthz')} HTTP/1.1\r\nhost: h\r\nx: ${'y'.repeat(80)}\r\n\r\n`.repeat(count),
-    )
+    wire.send(`GET /plants HTTP/1.1\r\nhost: h\r\nauthorization: Bearer ${tokens.full}\r\n\r\n`.repeat(count))
     await client.ask('GET', '/healthz')
     // What is late for its own fault is told so: whatever was read of the others is older.
     using late = await client.open()
     late.send('GET /healthz HTTP/1.1\r\nhost: ')
     assertFailure(await late.answer(undefined), 40801)
     letGo()
-    assertSuccess(await wire.answer(server.asked('POST', '/plants')), { name: 'n' })
-    for (let n = 0; n < count; n++) {
-      assertSuccess(await wire.answer(server.asked('GET', '/healthz')), { status: 'ok' })
-    }
+    assertSuccess(await wire.answer(client.asked('POST /plants')), { name: 'n' })
+    for (let n = 0; n < count; n++) assertSuccess(await wire.answer(client.asked('GET /plants')), [])
+    expect(most).toBe(1)
   }, 30_000)
 
   test.each([
     [17, 'is closed'],
     [16, 'is not closed'],
   ])('while thousands wait on all connections, one with %i %s', async (count, outcome) => {
-    const { plants, letGo } = held()
-    await using server = await start({ plants })
+    const { plants, letGo } = heldInserts()
+    await using server = await startWithClient({ plants })
     using _atTheLatest = { [Symbol.dispose]: letGo }
-    const { service, client } = server
+    const { client } = server
     const waiting = (count: number) => 'GET /healthz HTTP/1.1\r\nhost: h\r\n\r\n'.repeat(count)
     const begin = async (count: number) => {
-      const accepted = nextConnection(service)
-      const socket = connectTo(service)
+      const accepted = nextConnection(server)
+      const socket = server.connect({ allowHalfOpen: true })
       const served = await accepted
       socket.write(Buffer.concat([plantRequest(client, plant), Buffer.from(waiting(count))]))
       return { socket, served }
     }
     const flooding = await Promise.all(Array.from({ length: 4 }, () => begin(1_249)))
-    const all = connectionsOf(service.server.server)
+    const all = connectionsOf(server.server.server)
     const waits = () => [...all.values()].reduce((sum, each) => sum + each.waiting.length, 0)
     await expect.poll(waits).toBe(4 * 1_249)
     const last = await begin(count)
@@ -364,20 +327,19 @@ describe('a client that sends requests without waiting for answers', () => {
     ['requests', 'GET /healthz HTTP/1.1\r\nhost: h\r\n\r\n', 2_400, 50],
     ['chunks', '1\r\nx\r\n', 10_900, 30],
   ])('with tiny %s is read at its turn, however many send them at once', async (what, tiny, times, count) => {
-    await using server = await start()
-    const { service } = server
+    await using server = await startWithClient()
     let inTurn = 0
     let most = 0
     const note = () => {
       if (inTurn++ === 0) setImmediate(() => (inTurn = 0))
       most = Math.max(most, inTurn)
     }
-    service.server.server.on('request', request => {
+    server.server.server.on('request', request => {
       note()
       request.on('data', note)
     })
-    const sockets = Array.from({ length: count }, () => connectTo(service))
-    await expect.poll(() => connectionsOf(service.server.server).size).toBeGreaterThanOrEqual(count)
+    const sockets = Array.from({ length: count }, () => server.connect({ allowHalfOpen: true }))
+    await expect.poll(() => connectionsOf(server.server.server).size).toBeGreaterThanOrEqual(count)
     const head =
       what === 'chunks' ? 'POST /plants HTTP/1.1\r\nhost: h\r\ntransfer-encoding: chunked\r\n\r\n' : ''
     for (const socket of sockets) socket.write(head + tiny.repeat(times))
@@ -388,12 +350,11 @@ describe('a client that sends requests without waiting for answers', () => {
   })
 
   test('and was refused is not listened to any more', async () => {
-    await using server = await start({ limits: { connectionsMax: 1 } })
-    const { service } = server
+    await using server = await startWithClient({ limits: { connectionsMax: 1 } })
     let requests = 0
-    service.server.server.on('request', () => requests++)
-    const accepted = nextConnection(service)
-    using socket = connectTo(service)
+    server.server.server.on('request', () => requests++)
+    const accepted = nextConnection(server)
+    using socket = server.connect({ allowHalfOpen: true })
     const served = await accepted
     const flood = 'GET /healthz HTTP/1.1\r\nhost: h\r\n\r\n'.repeat(100_000)
     socket.resume()
@@ -403,35 +364,12 @@ describe('a client that sends requests without waiting for answers', () => {
   })
 })
 
-const rubbish = 'rubbish\r\n\r\n'
-
-/** Returns a client's socket that the server has ended, and when the server's is closed. The time stands still. */
-async function watchedEnd(service: Service, sent: string) {
-  const accepted = nextConnection(service)
-  const socket = connectTo(service)
-  const closed = accepted.then(served => new Promise(resolve => served.once('close', resolve)))
-  await accepted
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-  socket.write(sent)
-  socket.resume()
-  await once(socket, 'end')
-  return [socket, closed] as const
-}
-
-const nextConnection = ({ server }: Service) =>
+const nextConnection = ({ server }: ServiceWithClient) =>
   new Promise<Socket>(resolve => server.server.once('connection', resolve))
 
-function connectTo({ url }: Service): Socket & Disposable {
-  const { hostname, port } = new URL(url)
-  const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true }).on('error', () => {})
-  return Object.assign(socket, { [Symbol.dispose]: () => void socket.destroy() })
-}
-
-type Service = Awaited<ReturnType<typeof startMemoryService>>
-
-const connections = ({ server }: Service) =>
+const connections = ({ server }: ServiceWithClient) =>
   new Promise<number>((resolve, reject) => {
     server.server.getConnections((error, count) => (error ? reject(error) : resolve(count)))
   })
 
-const refusedBy = ({ server }: Service) => once(server.server, 'clientError')
+const refusedBy = ({ server }: ServiceWithClient) => once(server.server, 'clientError')

@@ -1,3 +1,4 @@
+import { connect, type Socket } from 'node:net'
 import {
   type AccessToken,
   createGate,
@@ -6,6 +7,7 @@ import {
   mintToken,
   type Scope,
 } from '@plant-store/access'
+import { createClient, createRecorder } from '@plant-store/contract'
 import { createPlantStore, type PlantRepository } from '@plant-store/domain'
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
 import {
@@ -107,6 +109,44 @@ export async function startMemoryService(options: MemoryServiceOptions = {}) {
       await server.close()
     },
   }
+}
+
+/** The service, and a client whose answers are held against the description. */
+export async function startWithClient(options: MemoryServiceOptions = {}) {
+  const service = await startMemoryService(options)
+  const client = createClient(service, createRecorder(await service.description()))
+  const { hostname, port } = new URL(service.url)
+  const sockets: Socket[] = []
+  service.server.server.on('connection', (socket: Socket) => sockets.push(socket))
+  return {
+    ...service,
+    client,
+    /** The server's ends of the connections that were opened since. */
+    sockets: sockets as readonly Socket[],
+    connect({ allowHalfOpen = false } = {}): Socket & Disposable {
+      const socket = connect({ host: hostname, port: Number(port), allowHalfOpen }).on('error', () => {})
+      return Object.assign(socket, { [Symbol.dispose]: () => void socket.destroy() })
+    },
+    async [Symbol.asyncDispose]() {
+      client.close()
+      await service[Symbol.asyncDispose]()
+    },
+  }
+}
+
+export type ServiceWithClient = Awaited<ReturnType<typeof startWithClient>>
+
+/** A repository whose inserts wait until they are let go. */
+export function heldInserts(onInsert = () => {}) {
+  const memory = createMemoryPlantRepository()
+  const [begun, letGo] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const insert: PlantRepository['insert'] = async plant => {
+    onInsert()
+    begun.resolve()
+    await letGo.promise
+    return memory.insert(plant)
+  }
+  return { plants: { ...memory, insert }, begun: begun.promise, letGo: letGo.resolve }
 }
 
 function createLogger(logged: Logged[], answered: LoggedRequest[], debugged: unknown[]) {

@@ -1,56 +1,27 @@
 import { once } from 'node:events'
-import { connect } from 'node:net'
-import { assertSuccess, createClient, createRecorder, plantRequest } from '@plant-store/contract'
-import type { PlantRepository, PlantVersion } from '@plant-store/domain'
+import { assertSuccess, plantRequest } from '@plant-store/contract'
+import type { PlantVersion } from '@plant-store/domain'
 import { longPlant } from '@plant-store/domain/testing'
 import { stopListening, stopServer } from '@plant-store/http/server'
 import { expect, test } from 'vitest'
 import { connectionsOf } from '../src/connection/node-server.ts'
-import { startMemoryService } from './memory-service.ts'
+import { heldInserts, type ServiceWithClient, startWithClient } from './memory-service.ts'
 
 const request = 'GET /healthz HTTP/1.1\r\nhost: h\r\n\r\n'
 const asked = { method: 'GET', target: '/healthz' }
 const mib = 2 ** 20
 
-async function start(plants: Partial<PlantRepository> = {}) {
-  const service = await startMemoryService({ plants })
-  const client = createClient(service, createRecorder(await service.description()))
-  const { hostname, port } = new URL(service.url)
-  return {
-    client,
-    server: service.server,
-    connect: () => connect({ host: hostname, port: Number(port) }),
-    connections: connectionsOf(service.server.server),
-    /** A client that has asked for a plant, and read the beginning of the answer. */
-    async beginReading() {
-      const socket = connect({ host: hostname, port: Number(port) })
-      socket.write(
-        `GET /plants/1 HTTP/1.1\r\nhost: h\r\nauthorization: Bearer ${service.tokens.full}\r\n\r\n`,
-      )
-      await once(socket, 'readable')
-      return socket
-    },
-    async [Symbol.asyncDispose]() {
-      client.close()
-      await service[Symbol.asyncDispose]()
-    },
-  }
-}
-
-/** A repository whose inserts wait until they are let go. */
-function held() {
-  const [begun, letGo] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
-  const insert = async () => {
-    begun.resolve()
-    await letGo.promise
-    return 'inserted' as const
-  }
-  return { insert, begun: begun.promise, letGo: letGo.resolve }
+/** A client that has asked for a long plant, and read the beginning of the answer. */
+async function beginReading(server: ServiceWithClient) {
+  const socket = server.connect()
+  socket.write(`GET /plants/1 HTTP/1.1\r\nhost: h\r\nauthorization: Bearer ${server.tokens.full}\r\n\r\n`)
+  await once(socket, 'readable')
+  return socket
 }
 
 test('a connection without a request stays open for a while, for a request on its way', async () => {
-  const { insert, begun, letGo } = held()
-  await using server = await start({ insert })
+  const { plants, begun, letGo } = heldInserts()
+  await using server = await startWithClient({ plants })
   const { client } = server
   using busy = await client.open()
   busy.send(plantRequest(client, '{"id":1,"name":"n"}'))
@@ -75,11 +46,11 @@ test('a connection without a request stays open for a while, for a request on it
 })
 
 test('connections that wait to be accepted are served after it listens no more', async () => {
-  await using server = await start()
-  const sockets = Array.from({ length: 50 }, server.connect)
+  await using server = await startWithClient()
+  const sockets = Array.from({ length: 50 }, () => server.connect())
   await Promise.all(sockets.map(socket => once(socket, 'connect')))
   // Node accepts one in each turn of its loop.
-  expect(server.connections.size).toBeLessThan(sockets.length)
+  expect(connectionsOf(server.server.server).size).toBeLessThan(sockets.length)
   await stopListening(server.server.server)
   for (const socket of sockets) socket.write(request)
   for (const [answer] of await Promise.all(sockets.map(socket => once(socket, 'data'))))
@@ -88,8 +59,8 @@ test('connections that wait to be accepted are served after it listens no more',
 
 test('a client that reads slowly gets its whole answer', async () => {
   const find = async () => ({ plant: longPlant(1n, 8 * mib), version: '1' as PlantVersion })
-  await using server = await start({ find })
-  const socket = await server.beginReading()
+  await using server = await startWithClient({ plants: { find } })
+  const socket = await beginReading(server)
   const stopped = stopServer(server.server, 60_000)
   let bytes = 0
   for await (const chunk of socket) {
@@ -102,8 +73,8 @@ test('a client that reads slowly gets its whole answer', async () => {
 
 test('a client that reads nothing delays the stop by a second or two, and is not counted', async () => {
   const find = async () => ({ plant: longPlant(1n, 8 * mib), version: '1' as PlantVersion })
-  await using server = await start({ find })
-  const socket = await server.beginReading()
+  await using server = await startWithClient({ plants: { find } })
+  const socket = await beginReading(server)
   const beganAt = performance.now()
   expect(await stopServer(server.server, 60_000)).toBe(0)
   expect(performance.now() - beganAt).toBeLessThan(10_000)
@@ -111,9 +82,10 @@ test('a client that reads nothing delays the stop by a second or two, and is not
 })
 
 test('after its time it cuts the rest, and counts the requests that had arrived whole', async () => {
-  const { insert, begun, letGo } = held()
-  await using server = await start({ insert })
-  const { client, connections } = server
+  const { plants, begun, letGo } = heldInserts()
+  await using server = await startWithClient({ plants })
+  const { client } = server
+  const connections = connectionsOf(server.server.server)
   const post = plantRequest(client, '{"id":1,"name":"n"}')
   using whole = await client.open()
   whole.send(post)

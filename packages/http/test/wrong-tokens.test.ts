@@ -1,39 +1,21 @@
 import { once } from 'node:events'
-import { connect, type Socket } from 'node:net'
 import { AccessError, type Gate } from '@plant-store/access'
-import { assertFailure, createClient, createRecorder, plantRequest, toJson } from '@plant-store/contract'
-import { createMemoryPlantRepository, longPlant } from '@plant-store/domain/testing'
+import { assertFailure, plantRequest, toJson } from '@plant-store/contract'
+import { longPlant } from '@plant-store/domain/testing'
 import { createThrottle } from '@plant-store/http'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { type MemoryServiceOptions, startMemoryService } from './memory-service.ts'
+import { connectionsOf } from '../src/connection/node-server.ts'
+import { type MemoryServiceOptions, startWithClient } from './memory-service.ts'
 
 const wrongTokensMax = 5
 
 async function start(options: MemoryServiceOptions = {}) {
-  const service = await startMemoryService({ ...options, limits: { wrongTokensMax, ...options.limits } })
-  const sockets = new Set<Socket>()
-  service.server.server.on('connection', (socket: Socket) => {
-    sockets.add(socket)
-    socket.once('close', () => sockets.delete(socket))
-  })
-  const client = createClient(service, createRecorder(await service.description()))
+  const limits = { wrongTokensMax, ...options.limits }
+  const service = await startWithClient({ ...options, limits })
   const guess = (number: number, headers: Record<string, string> = {}) =>
-    client.ask('GET', '/plants', { token: `guess-${number}`, headers })
-  return {
-    service,
-    client,
-    guess,
-    /** Those that the server has open. */
-    sockets: sockets as ReadonlySet<Socket>,
-    async [Symbol.asyncDispose]() {
-      client.close()
-      await service[Symbol.asyncDispose]()
-    },
-  }
+    service.client.ask('GET', '/plants', { token: `guess-${number}`, headers })
+  return { ...service, guess }
 }
-
-const closed = (sockets: Iterable<Socket>) =>
-  Promise.all(Array.from(sockets, socket => once(socket, 'close')))
 
 test('who sends one wrong token after the other is told to wait, and how long', async () => {
   await using server = await start()
@@ -76,7 +58,7 @@ test('a wrong token that another thread counts meanwhile is counted too', () => 
 
 test('meanwhile a good token is let in, also at its first use, and a missing one is told apart', async () => {
   await using server = await start()
-  const { full, readOnly, expired } = server.service.tokens
+  const { full, readOnly, expired } = server.tokens
   for (let n = 0; n < 2 * wrongTokensMax; n++) await server.guess(n)
   expect((await server.client.ask('GET', '/plants', { token: full })).status).toBe(200)
   assertFailure(await server.client.ask('DELETE', '/plants/1', { token: readOnly }), 40301)
@@ -115,10 +97,7 @@ test('good tokens and missing ones are no wrong ones', async () => {
   for (let n = 0; n < 3 * wrongTokensMax; n++) {
     expect((await server.client.ask('GET', '/plants')).status).toBe(200)
     assertFailure(await server.client.ask('GET', '/plants', { token: null }), 40101)
-    assertFailure(
-      await server.client.ask('DELETE', '/plants/1', { token: server.service.tokens.readOnly }),
-      40301,
-    )
+    assertFailure(await server.client.ask('DELETE', '/plants/1', { token: server.tokens.readOnly }), 40301)
   }
 })
 
@@ -150,100 +129,49 @@ test('addresses of one IPv6 network are one client', async () => {
 
 test('who connects past the limit is told so, and the others are served', async () => {
   await using server = await start({ limits: { connectionsMax: 3, wrongTokensMax: 100 } })
-  const { client, sockets } = server
-  for (const socket of sockets) socket.destroy()
-  await closed(sockets)
+  const { client } = server
+  const open = () => connectionsOf(server.server.server).size
+  server.server.server.closeIdleConnections()
+  await expect.poll(open).toBe(0)
   const wires = [await client.open(), await client.open(), await client.open()]
-  const request = `GET ${client.target('/healthz')} HTTP/1.1\r\nhost: h\r\n\r\n`
-  const asked = { method: 'GET', target: client.target('/healthz') }
-  for (const wire of wires) wire.send(request)
-  for (const wire of wires) expect((await wire.answer(asked)).status).toBe(200)
-  {
+  const allAreServed = async () => {
+    for (const wire of wires) wire.send('GET /healthz HTTP/1.1\r\nhost: h\r\n\r\n')
+    for (const wire of wires) expect((await wire.answer(client.asked('GET /healthz'))).status).toBe(200)
+  }
+  await allAreServed()
+  // A request that is on its way already is not done.
+  for (const sent of ['', plantRequest(client, toJson({ id: 5n, name: 'late' }))]) {
     using late = await client.open()
+    late.send(sent)
     const answer = await late.answer(undefined)
     assertFailure(answer, 50304)
     expect(answer.headers.get('retry-after')).toBe('1')
     await late.closed()
   }
-  // A request that is on its way already is not done.
-  {
-    using late = await client.open()
-    late.send(plantRequest(client, toJson({ id: 5n, name: 'late' })))
-    assertFailure(await late.answer(undefined), 50304)
-    await late.closed()
-  }
-  for (const wire of wires) wire.send(request)
-  for (const wire of wires) expect((await wire.answer(asked)).status).toBe(200)
-  const left = closed(sockets)
+  await allAreServed()
   for (const wire of wires) wire[Symbol.dispose]()
-  await left
-  using again = await client.open()
-  again.send(
-    `GET ${client.target('/plants/5')} HTTP/1.1\r\nhost: h\r\nauthorization: Bearer ${server.service.tokens.full}\r\n\r\n`,
-  )
-  assertFailure(await again.answer({ method: 'GET', target: client.target('/plants/5') }), 40402)
+  await expect.poll(open).toBe(0)
+  assertFailure(await client.askBare('GET /plants/5'), 40402)
 })
 
 test('a client that takes no answers is cut off', async () => {
   await using server = await start({ limits: { inactivityTimeoutMs: 300, wrongTokensMax: 100 } })
   const { client } = server
-  for (let id = 0n; id < 20n; id++)
-    await client.ask('POST', '/plants', { body: toJson(longPlant(id, 200_000)) })
-  const { hostname, port } = new URL(server.service.url)
-  const connected = once(server.service.server.server, 'connection')
-  const socket = connect({ host: hostname, port: Number(port) })
-  const [served] = (await connected) as [Socket]
-  socket.on('error', () => {})
-  socket.pause()
-  const request = `GET ${client.target('/plants')} HTTP/1.1\r\nhost: h\r\nauthorization: Bearer ${server.service.tokens.full}\r\n\r\n`
+  for (let id = 0n; id < 20n; id++) await client.post(toJson(longPlant(id, 200_000)))
+  const connected = once(server.server.server, 'connection')
+  using socket = server.connect()
+  const [served] = await connected
+  const request = `GET ${client.target('/plants')} HTTP/1.1\r\nhost: h\r\nauthorization: Bearer ${server.tokens.full}\r\n\r\n`
   socket.write(request.repeat(50))
   await once(served, 'close')
-  socket.destroy()
-}, 20_000)
-
-test('requests sent without waiting are taken one at a time, and no more are read than a few', async () => {
-  const memory = createMemoryPlantRepository()
-  let underWay = 0
-  let most = 0
-  let begun = 0
-  const isBegun = Promise.withResolvers<void>()
-  const letGo = Promise.withResolvers<void>()
-  await using server = await start({
-    plants: {
-      async page(query) {
-        begun++
-        isBegun.resolve()
-        most = Math.max(most, ++underWay)
-        await letGo.promise
-        underWay--
-        return memory.page(query)
-      },
-    },
-  })
-  const { client } = server
-  const connected = once(server.service.server.server, 'connection')
-  using wire = await client.open()
-  const [socket] = (await connected) as [Socket]
-  const request = `GET ${client.target('/plants')} HTTP/1.1\r\nhost: h\r\nauthorization: Bearer ${server.service.tokens.full}\r\n\r\n`
-  const count = 3_000
-  for (let n = 0; n < count; n++) wire.send(request)
-  await isBegun.promise
-  // Each is a turn of the server, in which it could read more.
-  for (let turn = 0; turn < 50; turn++) await client.ask('GET', '/healthz', { token: null })
-  expect(begun).toBe(1)
-  expect(socket.bytesRead).toBeLessThanOrEqual(2 * 65_536)
-  letGo.resolve()
-  for (let n = 0; n < count; n++)
-    expect((await wire.answer({ method: 'GET', target: client.target('/plants') })).status).toBe(200)
-  expect([most, begun]).toEqual([1, count])
 }, 20_000)
 
 test('a body that breaks while its token is looked up gets its answer all the same', async () => {
   await using server = await start()
   const { client } = server
-  const asked = { method: 'POST', target: client.target('/plants') }
+  const asked = client.asked('POST /plants')
   // Each with a token that is not known yet, so that the error is there before anybody reads the body.
-  for (const token of [server.service.tokens.full, server.service.tokens.writeOnly]) {
+  for (const token of [server.tokens.full, server.tokens.writeOnly]) {
     const request = `POST ${asked.target} HTTP/1.1\r\nhost: h\r\nauthorization: Bearer ${token}\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n`
     assertFailure(await client.exchange(asked, request), 40000)
   }
