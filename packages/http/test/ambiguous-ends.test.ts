@@ -1,6 +1,6 @@
-import { createClient, createRecorder, toJson } from '@plant-store/contract'
+import { toJson } from '@plant-store/contract'
 import { afterAll, expect, test } from 'vitest'
-import { startMemoryService } from './memory-service.ts'
+import { startWithClient } from './memory-service.ts'
 
 /**
  * Requests from conformance suites of HTTP/1.1 (RFC 9110, 9112). A server and a proxy in front of it must agree where a
@@ -8,10 +8,9 @@ import { startMemoryService } from './memory-service.ts'
  * done.
  */
 
-const service = await startMemoryService()
-const client = createClient(service, createRecorder(await service.description()))
+const service = await startWithClient()
+const { client } = service
 afterAll(async () => {
-  client.close()
   await service[Symbol.asyncDispose]()
   expect(service.logged).toEqual([])
 })

@@ -1,34 +1,27 @@
 import { once } from 'node:events'
-import type { Socket } from 'node:net'
 import { AccessError } from '@plant-store/access'
-import { assertFailure, createClient, createRecorder, held } from '@plant-store/contract'
+import { assertFailure, held } from '@plant-store/contract'
 import { type AddOptions, DomainError, type Plant, parsePlant, plantIdMin } from '@plant-store/domain'
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
 import { stopServer } from '@plant-store/http/server'
 import { expect, test } from 'vitest'
 import { readParts } from '../src/routes/batch.ts'
-import { type MemoryServiceOptions, startMemoryService } from './memory-service.ts'
+import { type MemoryServiceOptions, startWithClient } from './memory-service.ts'
 
 /** What a batch meets that no single request does: long lives, slow or broken senders, and others beside it. */
 
 async function start(options: MemoryServiceOptions = {}) {
   const { insertAll: _, ...oneByOne } = createMemoryPlantRepository()
   const plants = { ...oneByOne, ...options.plants }
-  const service = await startMemoryService({ ...options, plants })
-  const client = createClient(service, createRecorder(await service.description()))
-  const sockets: Socket[] = []
-  service.server.server.on('connection', (socket: Socket) => sockets.push(socket))
-  const asked = client.asked('POST /plants/batch')
+  const service = await startWithClient({ ...options, plants })
+  const { client, tokens } = service
   return {
     ...service,
-    client,
     plants,
-    sockets,
-    asked,
     /** A batch whose body comes in chunks. */
     async begin(...lines: readonly string[]) {
       const wire = await client.open()
-      const fields = ['host: h', `authorization: Bearer ${service.tokens.full}`]
+      const fields = ['host: h', `authorization: Bearer ${tokens.full}`]
       const head = [...fields, 'content-type: application/x-ndjson', 'transfer-encoding: chunked']
       wire.send(`POST /plants/batch HTTP/1.1\r\n${head.join('\r\n')}\r\n\r\n`)
       const send = (text: string) => wire.send(`${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`)
@@ -37,14 +30,10 @@ async function start(options: MemoryServiceOptions = {}) {
         send,
         sendRaw: wire.send,
         end: () => wire.send('0\r\n\r\n'),
-        answer: () => wire.answer(asked),
+        answer: () => wire.answer(client.asked('POST /plants/batch')),
         closed: wire.closed,
         [Symbol.dispose]: () => wire[Symbol.dispose](),
       }
-    },
-    async [Symbol.asyncDispose]() {
-      client.close()
-      await service[Symbol.asyncDispose]()
     },
   }
 }

