@@ -114,19 +114,8 @@ test.each(['a', 'a:1', "a.b-c_d~!$&'()*+;=:", '%41', '[::1]', '[::1]:80', 'A', '
 )
 
 test.each([
-  'a,b',
-  'a b',
-  'a/b',
-  'a@b',
-  '%4',
-  '%4g',
-  '[::1',
-  '[::1]x',
-  '[fe80::1%eth0]',
-  '[1.2.3.4]',
-  'a:b',
-  'a:1:2',
-  '[]',
+  ...['a,b', 'a b', 'a/b', 'a@b', '%4', '%4g', 'a:b', 'a:1:2'],
+  ...['[::1', '[::1]x', '[fe80::1%eth0]', '[1.2.3.4]', '[]'],
 ])('the host may not be %j', async host => {
   const head = `GET ${client.target('/healthz')} HTTP/1.1\r\nhost: ${host}\r\n\r\n`
   const answer = await client.exchange(client.asked('GET /healthz'), head)

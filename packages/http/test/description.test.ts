@@ -107,6 +107,9 @@ describe('the recorder', () => {
   })
   const post = { method: 'POST', target: '/plants' }
   const read = { method: 'GET', target: '/plants/1' }
+  const patch = { method: 'PATCH', target: '/plants' }
+  const nowhere = { method: 'GET', target: '/x' }
+  const ofType = (mediaType: string) => ({ 'content-type': mediaType })
   const failure = (error: number) => JSON.stringify({ error, message: 'm' })
 
   test.each([
@@ -115,12 +118,8 @@ describe('the recorder', () => {
     ['a page', { method: 'GET', target: '/plants?limit=1' }, answer(200, '[{"id":1,"name":"n"}]')],
     ['a failure', post, answer(400, failure(40001))],
     ['a challenge', post, answer(401, failure(40101), { 'www-authenticate': 'Bearer' })],
-    ['no such path', { method: 'GET', target: '/x' }, answer(404, failure(40401))],
-    [
-      'no such method',
-      { method: 'PATCH', target: '/plants' },
-      answer(405, failure(40501), { allow: 'GET, HEAD, POST' }),
-    ],
+    ['no such path', nowhere, answer(404, failure(40401))],
+    ['no such method', patch, answer(405, failure(40501), { allow: 'GET, HEAD, POST' })],
     ['the head of an answer', { method: 'HEAD', target: '/plants/1' }, answer(200, '')],
     ['what no request was made of', undefined, answer(400, failure(40000))],
   ])('lets pass %s', (_, asked, given) => {
@@ -139,32 +138,17 @@ describe('the recorder', () => {
     ['an error that is not published', post, answer(400, failure(40099)), /not published/],
     ['an error of another status', post, answer(400, failure(41301)), /another status/],
     ['a third member', post, answer(400, '{"error":40001,"message":"m","code":"x"}'), /members/],
-    [
-      'another media type',
-      post,
-      answer(400, failure(40001), { 'content-type': 'text/html' }),
-      /content-type/,
-    ],
+    ['another media type', post, answer(400, failure(40001), ofType('text/html')), /content-type/],
     [
       'a charset',
       post,
-      answer(200, '{"name":"n"}', { 'content-type': 'application/json; charset=utf-8' }),
+      answer(200, '{"name":"n"}', ofType('application/json; charset=utf-8')),
       /content-type/,
     ],
     ['a challenge that is missing', post, answer(401, failure(40101)), /WWW-Authenticate/],
-    [
-      'methods that are not the declared ones',
-      { method: 'PATCH', target: '/plants' },
-      answer(405, failure(40501), { allow: 'GET' }),
-      /Allow/,
-    ],
-    ['404 at a known path', { method: 'PATCH', target: '/plants' }, answer(404, failure(40401)), /declared/],
-    [
-      'success where nothing is declared',
-      { method: 'GET', target: '/x' },
-      answer(200, '{}'),
-      /not declared|nothing is/,
-    ],
+    ['methods that are not the declared ones', patch, answer(405, failure(40501), { allow: 'GET' }), /Allow/],
+    ['404 at a known path', patch, answer(404, failure(40401)), /declared/],
+    ['success where nothing is declared', nowhere, answer(200, '{}'), /not declared|nothing is/],
     ['a body after HEAD', { method: 'HEAD', target: '/plants/1' }, answer(200, '{}'), /HEAD/],
     ['a body that is no JSON', post, answer(400, 'Bad Request'), /no valid JSON|not JSON/],
   ])('finds out %s', (_, asked, given, fault) => {

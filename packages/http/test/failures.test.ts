@@ -1,7 +1,8 @@
 import { AccessError } from '@plant-store/access'
 import { DomainError } from '@plant-store/domain'
+import { toFailure } from '@plant-store/http'
 import { expect, test } from 'vitest'
-import { RequestError, toFailure } from '../src/answer/failures.ts'
+import { RequestError } from '../src/answer/failures.ts'
 
 const challenge = 'Bearer realm="plant-store"'
 const unknown = (error: Error) => Object.assign(error, { code: 'of-tomorrow' })

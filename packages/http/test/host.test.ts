@@ -5,10 +5,8 @@ import {
   answerFailure,
   createThrottle,
   describeInterface,
-  failures,
   plantRoutes,
   schemas,
-  toFailure,
   tokenName,
 } from '@plant-store/http'
 import { fastify } from 'fastify'
@@ -39,15 +37,6 @@ test('its own routes answer failures of plants and of access as ours do', async 
     '{"error":40003,"message":"id 1 is taken"}',
   ])
   expect((await app.inject('/own')).json()).toEqual({ own: 'Error: own' })
-})
-
-test('its own routes answer them in a shape of its own, with our numbers', () => {
-  expect(toFailure(new AccessError('access-unavailable', 'ask later'))).toEqual({
-    status: 503,
-    headers: { 'retry-after': '1' },
-    body: { error: failures['access-unavailable'][0], message: 'ask later' },
-    isDefect: false,
-  })
 })
 
 test('its own routes write plants by our schemas, exactly', async () => {

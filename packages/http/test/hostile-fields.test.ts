@@ -49,25 +49,11 @@ const places: Readonly<Record<string, (text: string) => Sent>> = {
   'a whole URL': path => ({ path: `http://${encodeSpaces(path)}` }),
   ...Object.fromEntries(
     [
-      'host',
-      'x-request-id',
-      'x-forwarded-for',
-      'x-forwarded-host',
-      'x-forwarded-proto',
-      'forwarded',
-      'accept',
-      'accept-encoding',
-      'origin',
-      'access-control-request-method',
-      'if-match',
-      'if-none-match',
-      'range',
-      'cookie',
-      'traceparent',
-      'tracestate',
-      'te',
-      'via',
-    ].map(name => [name, (text: string) => ({ headers: { [name]: text } })]),
+      'host x-request-id x-forwarded-for x-forwarded-host x-forwarded-proto forwarded accept accept-encoding',
+      'origin access-control-request-method if-match if-none-match range cookie traceparent tracestate te via',
+    ]
+      .flatMap(names => names.split(' '))
+      .map(name => [name, (text: string) => ({ headers: { [name]: text } })]),
   ),
 }
 
@@ -75,44 +61,10 @@ const post = (headers: Readonly<Record<string, string>>): Sent => ({ method: 'PO
 const encodeSpaces = (text: string) => text.replaceAll(/[ \t"<>]/g, found => encodeURIComponent(found))
 
 const pieces = [
-  ' ',
-  '\t',
-  'a',
-  'a ',
-  '0',
-  '-',
-  '-1',
-  '/',
-  '//',
-  '..',
-  '.',
-  ':',
-  '::',
-  '%',
-  '%20',
-  '%zz',
-  '+',
-  '&',
-  '&a=',
+  ...' \ta0-/.:%+&?#="\\;,<{[(',
+  ...['a ', '-1', '//', '..', '::', '%20', '%zz', '&a=', '&limit=', '""', '\\"', '; ', ';a=', '; charset'],
+  ...['; charset=', ', ', 'a,', '<>', '127.0.0.1,', '1.', '::1,', 'Bearer ', 'W/"a",', 'a=b;'],
 ]
-  .concat([
-    '&limit=',
-    '?',
-    '#',
-    '=',
-    '"',
-    '\\',
-    '""',
-    '\\"',
-    ';',
-    '; ',
-    ';a=',
-    '; charset',
-    '; charset=',
-    ',',
-    ', ',
-  ])
-  .concat(['a,', '<', '<>', '127.0.0.1,', '1.', '::1,', 'Bearer ', 'W/"a",', 'a=b;', '{', '[', '('])
 
 test.each(Object.keys(places))(
   '%s of any kind is looked at in linear time',

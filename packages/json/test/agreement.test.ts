@@ -129,26 +129,3 @@ test('refuses exactly the texts that JSON.parse refuses, however a document was 
   expect(seen.valid).toBeGreaterThan(200)
   expect(seen.damaged).toBeGreaterThan(1_000)
 })
-
-test.each([
-  '',
-  ' ',
-  '{',
-  '{"a":1,}',
-  "{'a':1}",
-  '{"a":01}',
-  '{"a":+1}',
-  '{"a":.5}',
-  '{"a":1.}',
-  '{"a":0x10}',
-  '{"a":NaN}',
-  '{"a":1n}',
-  '{"a":1}{"a":1}',
-  '\ufeff{"a":1}',
-  '{"a":"\t"}',
-  '{"a":"\\x41"}',
-  '{"a":undefined}',
-  '{a:1}',
-])('refuses %j with a SyntaxError', text => {
-  expect(() => parseJsonRecord(text)).toThrow(SyntaxError)
-})
