@@ -9,7 +9,6 @@ import {
   openSync,
   readdirSync,
   readFileSync,
-  readlinkSync,
   renameSync,
   rmSync,
   statSync,
@@ -34,7 +33,7 @@ import {
 import Database from 'better-sqlite3'
 import { beforeAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { schemaVersion } from '../src/schema/migrations.ts'
-import { plant, temporaryFolder } from './store-folder.ts'
+import { openFilesIn, plant, temporaryFolder } from './store-folder.ts'
 
 let folder: string
 let file: string
@@ -63,23 +62,15 @@ function load(from: number, count: number) {
   const insert = `insert into plants (id, name) select id, '${'x'.repeat(200)}' from ids`
   new Database(file).exec(`${ids} ${insert}`).close()
 }
+/** Adds a hundred plants, and copies the store as a killed server leaves it. */
+async function crash(copy: string) {
+  await using storage = await openStorage({ url })
+  await storage.plants.insertAll?.(many(5_000, 100))
+  for (const suffix of ['', '-wal']) copyFileSync(file + suffix, copy + suffix)
+}
 async function count() {
   await using reader = await openReader(url)
   return (await reader.counts()).plants
-}
-const hasProc = existsSync('/proc/self/fd')
-/** Returns the files of the folder that this process has open. */
-function openFiles(): string[] {
-  const paths = readdirSync('/proc/self/fd').flatMap(each => {
-    try {
-      return readlinkSync(`/proc/self/fd/${each}`)
-    } catch {
-      // Of reading the folder itself.
-      return []
-    }
-  })
-  expect(paths.length).toBeGreaterThan(3)
-  return paths.filter(each => each.startsWith(folder))
 }
 /** Overwrites pages in the middle, so that the file still looks like a database from its first page. */
 function damage(path: string) {
@@ -222,13 +213,9 @@ test.each([
 test('a store is restored where none is, without the log of one that was', async () => {
   load(0, 1_000)
   await backUpStore(url, backup)
-  {
-    await using storage = await openStorage({ url })
-    await storage.plants.insertAll?.(many(5_000, 1_000))
-    copyFileSync(`${file}-wal`, join(folder, 'stale-wal'))
-  }
+  await crash(join(folder, 'stale'))
   rmSync(file)
-  copyFileSync(join(folder, 'stale-wal'), `${file}-wal`)
+  renameSync(join(folder, 'stale-wal'), `${file}-wal`)
   await expect(restoreStore(url, backup)).rejects.toThrow('store.db-wal already exists')
   await restoreStore(url, backup, { force: true })
   expect(await count()).toBe(1_000)
@@ -241,14 +228,8 @@ test('a store is restored where none is, without the log of one that was', async
 test('a store with a log that nobody took in is replaced together with it', async () => {
   load(0, 1_000)
   await backUpStore(url, backup)
-  // As a killed server leaves it.
   const crashed = join(folder, 'crashed.db')
-  {
-    await using storage = await openStorage({ url })
-    await storage.plants.insertAll?.(many(5_000, 1_000))
-    copyFileSync(file, crashed)
-    copyFileSync(`${file}-wal`, `${crashed}-wal`)
-  }
+  await crash(crashed)
   await restoreStore(`file:${crashed}`, backup, { force: true })
   expect(existsSync(`${crashed}-wal`)).toBe(false)
   expect(await inspectStore(`file:${crashed}`)).toMatchObject({ plants: 1_000 })
@@ -519,14 +500,9 @@ test('a log beside a backup is not its own, and one beside a store that was kill
     )
     rmSync(backup + suffix)
   }
-  if (hasProc) expect(openFiles()).toEqual([])
+  expect(openFilesIn(folder)).toEqual([])
   const crashed = join(folder, 'crashed.db')
-  {
-    await using storage = await openStorage({ url })
-    await storage.plants.insertAll?.(many(5_000, 100))
-    copyFileSync(file, crashed)
-    copyFileSync(`${file}-wal`, `${crashed}-wal`)
-  }
+  await crash(crashed)
   expect(await restoreStore(url, crashed, { force: true })).toMatchObject({ plants: 200 })
 })
 

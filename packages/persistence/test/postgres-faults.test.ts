@@ -37,6 +37,11 @@ afterEach(async () => {
 })
 afterAll(() => server[Symbol.asyncDispose]())
 
+const cutConnections = () =>
+  database.query(
+    `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`,
+  )
+
 describe('under a load of creates', () => {
   const faults: Record<string, () => Promise<void>> = {
     'a server that is killed': async () => {
@@ -49,9 +54,7 @@ describe('under a load of creates', () => {
     },
     'connections that are cut': async () => {
       for (let round = 0; round < 5; round++) {
-        await database.query(
-          `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`,
-        )
+        await cutConnections()
         await sleep(20)
       }
     },
@@ -146,9 +149,7 @@ test('does not wait longer than it may for a lock, and goes on when it is free',
 })
 
 test('is unavailable while others have all connections, and recovers', async () => {
-  await database.query(
-    `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`,
-  )
+  await cutConnections()
   await using others = new AsyncDisposableStack()
   for (;;) {
     try {

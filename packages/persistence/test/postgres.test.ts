@@ -208,12 +208,11 @@ describe('a pool of connections', () => {
   test('is of a host that accepts writes, with a name that operators know', async () => {
     const reader = `${database.url}?options=-c%20default_transaction_read_only%3Don`
     const pool = open({ hosts: [reader, database.url, 'postgres://127.0.0.1:1/a'] })
-    expect(await ask(pool, "select current_setting('transaction_read_only') as read_only")).toEqual({
-      read_only: 'off',
-    })
-    expect(await ask(pool, "select current_setting('application_name') as name")).toEqual({
-      name: 'plant-store',
-    })
+    const settings = ['transaction_read_only', 'application_name'].map(
+      each => `current_setting('${each}') as ${each}`,
+    )
+    const expected = { transaction_read_only: 'off', application_name: 'plant-store' }
+    expect(await ask(pool, `select ${settings}`)).toEqual(expected)
   })
 
   test('waits for the server to end a statement that takes too long', async () => {

@@ -1,10 +1,10 @@
-import { readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { inspectStore, openReader, openStorage } from '@plant-store/persistence'
 import Database from 'better-sqlite3'
 import { describe, expect, test } from 'vitest'
 import { isDamage } from '../src/errors.ts'
-import { temporaryFolder } from './store-folder.ts'
+import { openFilesIn, temporaryFolder } from './store-folder.ts'
 
 function damagePlants(file: string): void {
   const database = new Database(file)
@@ -33,33 +33,18 @@ const refusals = [
   ['lacks a column', dropColumn, { openStorage: open, openReader }],
 ] as const
 
-describe.runIf(process.platform === 'linux').each(refusals)(
-  'a store that %s is closed again by',
-  (_, spoil, opens) => {
-    test.each(Object.entries(opens))('%s', async (_, open) => {
-      const file = join(temporaryFolder(), 'plants.db')
-      const url = `file:${file}`
-      await (await openStorage({ url }))[Symbol.asyncDispose]()
-      spoil(file)
-      const error: Error = await open(url).then(
-        () => Promise.reject(new Error('it was opened')),
-        (error: Error) => error,
-      )
-      expect(error.message).toMatch(/^the store .* cannot be opened: /)
-      expect(isDamage(error)).toBe(spoil === damagePlants)
-      const leaked = readdirSync('/proc/self/fd')
-        .map(targetOf)
-        .filter(target => target.startsWith(file))
-      expect(leaked).toEqual([])
-    })
-  },
-)
-
-function targetOf(descriptor: string): string {
-  try {
-    return readlinkSync(`/proc/self/fd/${descriptor}`)
-  } catch {
-    // The one that read the folder.
-    return ''
-  }
-}
+describe.each(refusals)('a store that %s is closed again by', (_, spoil, opens) => {
+  test.each(Object.entries(opens))('%s', async (_, open) => {
+    const file = join(temporaryFolder(), 'plants.db')
+    const url = `file:${file}`
+    await (await openStorage({ url }))[Symbol.asyncDispose]()
+    spoil(file)
+    const error: Error = await open(url).then(
+      () => Promise.reject(new Error('it was opened')),
+      (error: Error) => error,
+    )
+    expect(error.message).toMatch(/^the store .* cannot be opened: /)
+    expect(isDamage(error)).toBe(spoil === damagePlants)
+    expect(openFilesIn(file)).toEqual([])
+  })
+})

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Plant, type PlantId, parsePlant, parsePlantId } from '@plant-store/domain'
 import type { Storage } from '@plant-store/persistence'
@@ -27,4 +27,18 @@ export function snapshot(folder: string): Record<string, string> {
         .digest('hex'),
     ]),
   )
+}
+
+/** Returns the files of a folder that this process has open. None where the system does not list them. */
+export function openFilesIn(folder: string): string[] {
+  const list = '/proc/self/fd'
+  return (existsSync(list) ? readdirSync(list) : []).flatMap(each => {
+    try {
+      const file = readlinkSync(join(list, each))
+      return file.startsWith(folder) ? [file] : []
+    } catch {
+      // Of reading the list itself.
+      return []
+    }
+  })
 }
