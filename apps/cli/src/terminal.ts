@@ -78,7 +78,7 @@ export async function showProgress(what: string, isShown: boolean) {
     {
       format(options, { progress, startTime, total, value }, { count }) {
         const seconds = (Date.now() - startTime) / 1000
-        const words = describeProgress({ count, what, value, total, seconds })
+        const words = describeProgress(what, { count, value, total, seconds })
         return total === 0 ? words : `${Format.BarFormat(progress, options)} ${words}`
       },
       stream: process.stderr,
@@ -100,16 +100,11 @@ export async function showProgress(what: string, isShown: boolean) {
   }
 }
 
-interface Done {
-  readonly count: number
-  readonly what: string
-  readonly value: number
-  readonly total: number
-  readonly seconds: number
-}
+type Amount = 'count' | 'value' | 'total' | 'seconds'
 
 /** Returns the words beside the bar. They are shown alone if the total is unknown. */
-export function describeProgress({ count, what, value, total, seconds }: Done): string {
+export function describeProgress(what: string, done: Readonly<Record<Amount, number>>): string {
+  const { count, value, total, seconds } = done
   const speed = `${counted(count, what)}  ${rate(count, seconds)}`
   if (total === 0) return `${speed}  ${duration(seconds)}`
   const left = value > 0 ? duration((seconds * (total - value)) / value) : '?'

@@ -16,7 +16,7 @@ async function read(
     for (let at = 0; at < file.length; at += pieceBytes) yield file.subarray(at, at + pieceBytes)
   }
   const found: unknown[][] = []
-  for await (const entries of formats[format].read(wholeLines(pieces(), lineBytesMax), lineBytesMax)) {
+  for await (const entries of formats[format].read(pieces(), lineBytesMax)) {
     for (const entry of entries) {
       const { line, raw } = entry
       // Of a line that is too long, no more than what is shown is kept in memory.
@@ -126,7 +126,7 @@ test.each([
     for (const piece of pieces) yield Buffer.from(piece)
   }
   const found: number[][] = []
-  for await (const entries of formats[format].read(wholeLines(arriving(), 12), 12))
+  for await (const entries of formats[format].read(arriving(), 12))
     if (entries.length > 0) found.push(entries.map(({ line }) => line))
   expect(found).toEqual(expected)
 })

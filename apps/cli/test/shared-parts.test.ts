@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { Writable } from 'node:stream'
+import { Readable, Writable } from 'node:stream'
 import { stripVTControlCharacters } from 'node:util'
 import { temporaryFolder } from '@plant-store/harness/vitest'
 import { defaultStoreUrl } from '@plant-store/persistence'
@@ -51,12 +51,14 @@ describe('a file that is written', () => {
   test('is complete, and not replaced unless forced', async () => {
     const folder = temporaryFolder()
     const file = join(folder, 'file')
-    await writeOutput(file, {}, ['a', 'b'])
+    await writeOutput(file, {}, Readable.from(['a', 'b']))
     expect(readFileSync(file, 'utf8')).toBe('ab')
     expect(statSync(file).mode & 0o777).toBe(0o666 & ~process.umask())
-    await expect(writeOutput(file, {}, ['c'])).rejects.toThrow(`${file} already exists: use --force`)
+    await expect(writeOutput(file, {}, Readable.from(['c']))).rejects.toThrow(
+      `${file} already exists: use --force`,
+    )
     expect(readFileSync(file, 'utf8')).toBe('ab')
-    await writeOutput(file, { force: true }, ['c'])
+    await writeOutput(file, { force: true }, Readable.from(['c']))
     expect(readFileSync(file, 'utf8')).toBe('c')
     expect(readdirSync(folder)).toEqual(['file'])
   })

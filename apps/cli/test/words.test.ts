@@ -60,12 +60,15 @@ test('a time is a number with its unit, and nothing else', () => {
 })
 
 test('progress says how much, how fast, and how long it will take or has taken', () => {
-  const done = { count: 3_000, what: 'plant', value: 25, total: 100, seconds: 2 }
-  expect(describeProgress(done)).toBe(' 25%  3,000 plants  1,500/s  6s left')
-  expect(describeProgress({ ...done, count: 1, value: 0 })).toBe('  0%  1 plant  1/s  ? left')
-  expect(describeProgress({ ...done, value: 99.9 })).toBe(' 99%  3,000 plants  1,500/s  0s left')
-  expect(describeProgress({ ...done, value: 100 })).toBe('100%  3,000 plants  1,500/s  0s left')
-  expect(describeProgress({ ...done, total: 0 })).toBe('3,000 plants  1,500/s  2s')
+  const done = { count: 3_000, value: 25, total: 100, seconds: 2 }
+  for (const [changed, words] of [
+    [{}, ' 25%  3,000 plants  1,500/s  6s left'],
+    [{ count: 1, value: 0 }, '  0%  1 plant  1/s  ? left'],
+    [{ value: 99.9 }, ' 99%  3,000 plants  1,500/s  0s left'],
+    [{ value: 100 }, '100%  3,000 plants  1,500/s  0s left'],
+    [{ total: 0 }, '3,000 plants  1,500/s  2s'],
+  ] as const)
+    expect(describeProgress('plant', { ...done, ...changed })).toBe(words)
 })
 
 test('what a terminal would obey is escaped, in tables and results', () => {

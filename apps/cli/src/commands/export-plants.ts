@@ -18,7 +18,7 @@ export const exportPlants = new Command('export')
     `
 Changes during the export are not included. Importing the file into an empty store restores the same plants, and
 exporting that store writes the same bytes, on SQLite and PostgreSQL alike. Access tokens are not included. While an
-export runs, the log of a file cannot shrink and PostgreSQL cannot vacuum: do not leave it waiting.
+export runs, the WAL of a file cannot shrink and PostgreSQL cannot vacuum: do not leave it waiting.
 
 --damaged goes on after damaged pages. The exit code is 3 if any plant could not be read. Import what it wrote into a new
 store.`,

@@ -6,7 +6,7 @@ import { openInput } from '../files/input-file.ts'
 import { isSameFile, refuseStore } from '../files/output-file.ts'
 import { columnsInWords } from '../formats/csv.ts'
 import { detectFormat, formatNames, formats } from '../formats/formats.ts'
-import { type Entry, lineBytesMaxDefault, wholeLines } from '../formats/lines.ts'
+import { type Entry, lineBytesMaxDefault } from '../formats/lines.ts'
 import { openStore, storeUrl } from '../store-in-environment.ts'
 import { jsonOption, print, showProgress } from '../terminal.ts'
 import { ImportResult } from './import-result.ts'
@@ -72,8 +72,7 @@ async function runImport(from: string, options: ReturnType<typeof importPlants.o
     using progress = await showProgress('plant', !json)
     let kept = 'nothing was imported'
     try {
-      const entries = formats[format].read(wholeLines(input.chunks, lineLimit), lineLimit)
-      for await (const part of inParts(entries, signal)) {
+      for await (const part of inParts(formats[format].read(input.chunks, lineLimit), signal)) {
         // One at a time: while the next lines are parsed, servers can write to a store in a file.
         const outcomes = await add(part.flatMap(entry => ('plant' in entry ? [entry.plant] : [])))
         const last = part.at(-1)
@@ -91,9 +90,9 @@ async function runImport(from: string, options: ReturnType<typeof importPlants.o
   const seconds = (performance.now() - startedMs) / 1000
   const { counts } = result
   const rejects = counts.rejected > 0 ? rejectsPath : null
-  const interrupted = signal.aborted
-  print({ json }, { ...counts, rejects, seconds, interrupted }, result.summary(dryRun ? undefined : seconds))
-  if (interrupted)
+  const all = { ...counts, rejects, seconds, interrupted: signal.aborted }
+  print({ json }, all, result.summary(dryRun ? undefined : seconds))
+  if (signal.aborted)
     throw new Failure(
       `interrupted: ${dryRun ? 'the rest was not judged' : 'the plants counted above are stored'}`,
       exitCodes.interrupted,

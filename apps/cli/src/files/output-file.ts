@@ -10,7 +10,7 @@ export const forceOption = new Option('--force', 'replace an existing file')
 
 /** @throws Failure if the file is the store or part of it */
 export function refuseStore(file: string, storeUrl: string): void {
-  if (storeFiles(storeUrl).some(part => isSameFile(file, part)))
+  if (storeFiles(storeUrl).some(own => isSameFile(file, own)))
     throw new Failure(`${file} is the store itself`)
 }
 
@@ -25,8 +25,6 @@ function located(file: string): string {
   return join(existsSync(folder) ? realpathSync(folder) : folder, basename(file))
 }
 
-const bufferBytes = 1024 * 1024
-
 /**
  * Writes a file completely or not at all.
  *
@@ -35,7 +33,7 @@ const bufferBytes = 1024 * 1024
 export async function writeOutput(
   file: string,
   { force = false }: { readonly force?: boolean | undefined },
-  pieces: AsyncIterable<string> | Iterable<string>,
+  pieces: AsyncIterable<string>,
 ): Promise<void> {
   if (file === '-') return pipeline(pieces, process.stdout, { end: false })
   try {
@@ -43,7 +41,7 @@ export async function writeOutput(
       // A stream that is destroyed while it opens its file would still make it, after it was removed.
       await using handle = await open(partial, 'wx')
       // The next buffer is filled while this one is written.
-      await pipeline(pieces, handle.createWriteStream({ highWaterMark: bufferBytes }))
+      await pipeline(pieces, handle.createWriteStream({ highWaterMark: 1024 * 1024 }))
     })
   } catch (error) {
     throw (error as NodeJS.ErrnoException).syscall === undefined ? error : fileFailure(file, error)

@@ -3,7 +3,7 @@ import { type Plant, parsePlant, plantMembers } from '@plant-store/domain'
 import { parse } from 'csv-parse/sync'
 import { stringify } from 'csv-stringify/sync'
 import { counted } from '../terminal.ts'
-import { type Entry, endOfLine, type Format, judge, withoutLineEnd } from './lines.ts'
+import { type Entry, endOfLine, type Format, judge, wholeLines, withoutLineEnd } from './lines.ts'
 
 type Columns = readonly (keyof Plant)[]
 const allColumns = Object.keys(plantMembers) as Columns
@@ -21,7 +21,7 @@ const quote = 0x22
 export const csv: Format = {
   header: `${allColumns.join(',')}\n`,
   write: plants => stringify([...plants], { columns: [...allColumns], quoted_match: /^$/ }),
-  async *read(pieces, lineBytesMax) {
+  async *read(chunks, lineBytesMax) {
     let columns: Columns = []
     let line = 1
     /** The start of a record whose last quote is still open. */
@@ -41,7 +41,7 @@ export const csv: Format = {
       return entries
     }
 
-    for await (const piece of pieces) {
+    for await (const piece of wholeLines(chunks, lineBytesMax)) {
       const openBytes = open.reduce((sum, { length }) => sum + length, 0)
       open.push(piece)
       // What cannot be the end of the record is not read again and again.

@@ -2,15 +2,15 @@ import { parsePlant } from '@plant-store/domain'
 import { parseJsonRecord, writeJsonRecord } from '@plant-store/json'
 import { Failure } from '../failure.ts'
 import { csv } from './csv.ts'
-import { type Entry, endOfLine, type Format, judge, withoutLineEnd } from './lines.ts'
+import { type Entry, endOfLine, type Format, judge, wholeLines, withoutLineEnd } from './lines.ts'
 
 /** One JSON object a line, as in POST /plants. Blank lines are ignored. */
 const ndjson: Format = {
   header: '',
   write: plants => plants.map(plant => `${writeJsonRecord(plant)}\n`).join(''),
-  async *read(pieces, lineBytesMax) {
+  async *read(chunks, lineBytesMax) {
     let line = 1
-    for await (const piece of pieces) {
+    for await (const piece of wholeLines(chunks, lineBytesMax)) {
       const entries: Entry[] = []
       for (let at = 0, end: number; at < piece.length; at = end, line++) {
         end = endOfLine(piece, at)

@@ -5,8 +5,8 @@ import type { Plant } from '@plant-store/domain'
 export interface Format {
   readonly header: string
   write(plants: readonly Plant[]): string
-  /** Reads {@link wholeLines}. The memory depends only on the longest line. */
-  read(pieces: AsyncIterable<Buffer>, lineBytesMax: number): AsyncGenerator<Entry[]>
+  /** The memory depends only on the longest line. */
+  read(chunks: AsyncIterable<Buffer>, lineBytesMax: number): AsyncGenerator<Entry[]>
 }
 
 /** A line of a file, or several lines of one quoted record. */
@@ -16,12 +16,8 @@ interface Line {
   /** Without the line end. Only the beginning of a line that is too long. */
   readonly raw: Buffer
 }
-
-export type Entry = (Line & { readonly plant: Plant }) | Rejected
-
-export interface Rejected extends Line {
-  readonly reason: string
-}
+export type Rejected = Line & { readonly reason: string }
+export type Entry = Rejected | (Line & { readonly plant: Plant })
 
 /** Longer than any line that a store with the default body limit exports. */
 export const lineBytesMaxDefault = 16 * 1024 * 1024
@@ -37,15 +33,12 @@ export async function* wholeLines(
   /** The start of an unfinished line. */
   let rest: Buffer[] = []
   let restBytes = 0
-  for await (let chunk of chunks) {
-    if (restBytes > lineBytesMax) {
-      const end = chunk.indexOf(newline)
-      if (end === -1) continue
-      chunk = chunk.subarray(end)
-    }
+  for await (const chunk of chunks) {
+    const start = restBytes > lineBytesMax ? chunk.indexOf(newline) : 0
+    if (start === -1) continue
     const end = chunk.lastIndexOf(newline) + 1
     if (end > 0) {
-      yield Buffer.concat([...rest, chunk.subarray(0, end)])
+      yield Buffer.concat([...rest, chunk.subarray(start, end)])
       rest = []
       restBytes = 0
     }
