@@ -1,8 +1,7 @@
 import fc from 'fast-check'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { type ConnectionPool, retrying } from '../src/postgres/connection.ts'
-import { statements } from '../src/postgres/statements.ts'
-import { runTransaction, stepsOf } from '../src/postgres/transaction.ts'
+import { runTransaction, statements, stepsOf } from '../src/postgres/statements.ts'
 import type { Change } from '../src/repositories/repositories.ts'
 
 const ofPlants = ['insertPlant', 'savePlant', 'removePlant'] as const

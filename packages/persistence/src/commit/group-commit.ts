@@ -34,19 +34,6 @@ export interface GroupCommitOptions<Item = Change, Outcome = number> {
   readonly limits: GroupCommitLimits
 }
 
-/** PostgreSQL's reads share transactions too. Their outcomes are rows. */
-export interface GroupCommit<Item = Change, Outcome = number> {
-  /**
-   * Makes changes in one transaction, in order, and resolves to the affected rows of each once they are durable. Rejects
-   * with `store-busy`, `store-unavailable`.
-   */
-  submit(changes: readonly Item[]): Promise<readonly Outcome[]>
-  /** Returns the number of pending changes. */
-  pending(): number
-  /** Refuses further changes, and resolves once all others have an outcome. */
-  drain(): Promise<void>
-}
-
 interface Submitted<Item, Outcome> {
   readonly changes: readonly Item[]
   readonly textChars: number
@@ -60,12 +47,15 @@ interface Submitted<Item, Outcome> {
  */
 const turnsAfterGroup = 2
 
-/** Makes changes that arrive together, or while `groupsMax` groups are under way, share a transaction. */
+/**
+ * Makes changes that arrive together, or while `groupsMax` groups are under way, share a transaction. PostgreSQL's reads
+ * share transactions too. Their outcomes are rows.
+ */
 export function createGroupCommit<Item extends readonly unknown[] = Change, Outcome = number>({
   runTransaction,
   groupsMax,
   limits,
-}: GroupCommitOptions<Item, Outcome>): GroupCommit<Item, Outcome> {
+}: GroupCommitOptions<Item, Outcome>) {
   const queue: Submitted<Item, Outcome>[] = []
   const underWay = new Set<Promise<void>>()
   let pendingChanges = 0
@@ -127,9 +117,17 @@ export function createGroupCommit<Item extends readonly unknown[] = Change, Outc
   }
 
   return {
-    submit: changes =>
-      new Promise((resolve, reject) => push({ changes, textChars: textCharsOf(changes), resolve, reject })),
+    /**
+     * Makes changes in one transaction, in order, and resolves to the affected rows of each once they are durable.
+     * Rejects with `store-busy`, `store-unavailable`.
+     */
+    submit: (changes: readonly Item[]) =>
+      new Promise<readonly Outcome[]>((resolve, reject) =>
+        push({ changes, textChars: textCharsOf(changes), resolve, reject }),
+      ),
+    /** Returns the number of pending changes. */
     pending: () => pendingChanges,
+    /** Refuses further changes, and resolves once all others have an outcome. */
     async drain() {
       isClosed = true
       runQueue()

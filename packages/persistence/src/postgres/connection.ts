@@ -33,26 +33,19 @@ export function createPool(options: ServerOptions, connectionsMax: number): Conn
   const begin = (mode = '') =>
     isPooled ? `begin ${mode}; ${set(statementTimeoutMs, true)}` : `begin ${mode}`
 
-  const find = () => {
-    const found = findWritable(pools)
-    found.catch(() => setTimeout(forget, findAgainAfterMs).unref())
-    return found
-  }
   const forget = () => {
     writable = undefined
   }
   const acquire = async () => {
-    writable ??= find()
+    if (writable === undefined) {
+      writable = findWritable(pools)
+      writable.catch(() => setTimeout(forget, findAgainAfterMs).unref())
+    }
     const pool = await writable
     return pool.connect().catch(error => {
       forget()
       throw error
     })
-  }
-  const release = (client: pg.PoolClient, isSound: boolean) => {
-    client.release(!isSound)
-    // The server may have become read-only.
-    if (!isSound) forget()
   }
   const transact = async (client: pg.PoolClient, queries: readonly pg.QueryConfig[]) => {
     // A single statement is a transaction.
@@ -80,17 +73,20 @@ export function createPool(options: ServerOptions, connectionsMax: number): Conn
         throw error
       } finally {
         client.off('notice', onNotice)
-        release(client, isSound)
+        client.release(!isSound)
+        // The server may have become read-only.
+        if (!isSound) forget()
       }
     },
     async begin(mode) {
       const client = await acquire()
-      const connection = Object.assign(client, { [Symbol.asyncDispose]: async () => client.release(true) })
-      await using opening = new AsyncDisposableStack()
-      opening.use(connection)
-      await client.query(begin(mode))
-      opening.move()
-      return connection
+      try {
+        await client.query(begin(mode))
+      } catch (error) {
+        client.release(true)
+        throw error
+      }
+      return Object.assign(client, { [Symbol.asyncDispose]: async () => client.release(true) })
     },
     async [Symbol.asyncDispose]() {
       await Promise.all(pools.map(pool => pool.ending || pool.end()))

@@ -15,8 +15,7 @@ import type {
 } from '../storage.ts'
 import { createPool, retrying } from './connection.ts'
 import { findVersionOn, migratePostgres } from './migrate.ts'
-import { statements } from './statements.ts'
-import { noChanges, runTransaction } from './transaction.ts'
+import { noChanges, runTransaction, statements } from './statements.ts'
 
 /** Reads are spread over the connections. */
 const readLimits = { ...defaultGroupCommitLimits, transactionChangesMax: 16 }

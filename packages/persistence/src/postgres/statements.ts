@@ -1,7 +1,10 @@
-import { createStatements, type Statements } from '../repositories/repositories.ts'
-import type { Statement } from '../repositories/statements.ts'
+import type { Plant } from '@plant-store/domain'
+import type pg from 'pg'
+import { type Change, createStatements, type Statements } from '../repositories/repositories.ts'
+import { type Statement, valuesOf } from '../repositories/statements.ts'
 import { postgresDialect } from '../schema/dialect.ts'
-import { plantColumns, rowColumns, textBytesInSql, typeOf } from '../schema/tables.ts'
+import { fromPlant, plantColumns, rowColumns, textBytesInSql, typeOf } from '../schema/tables.ts'
+import type { ConnectionPool } from './connection.ts'
 
 const shared = createStatements(postgresDialect)
 
@@ -43,4 +46,106 @@ function withinText({ sql, parameters }: Statement): Statement {
       where coalesce(bytes_before, 0) < $${parameters.length + 1}
       order by id`,
   }
+}
+
+/**
+ * Makes the changes of a group in one transaction and one round trip, and resolves to the affected rows of each. Rejects
+ * like {@link ConnectionPool.run}.
+ */
+export async function runTransaction(
+  pool: ConnectionPool,
+  group: readonly Change[],
+): Promise<readonly number[]> {
+  const steps = stepsOf(group)
+  const results = await pool.run(steps.map(step => queryOf(step.map(index => group[index] as Change))))
+  const affectedRows = new Array<number>(group.length)
+  for (const [number, step] of steps.entries()) {
+    const { rows, rowCount } = results[number] as pg.QueryResult<{ id: unknown }>
+    const inserted = new Set(rows.map(({ id }) => id))
+    for (const index of step) {
+      const [name, id] = group[index] as Change
+      affectedRows[index] = name === 'insertPlant' ? Number(inserted.delete(id)) : (rowCount ?? 0)
+    }
+  }
+  return affectedRows
+}
+
+/** @param changes one, or any number of inserts */
+function queryOf(changes: readonly Change[]): pg.QueryConfig {
+  const [[name, ...values] = ['insertPlant' as const]] = changes
+  return name === 'insertPlant' ? insertOf(changes) : { name, text: statements.change[name].sql, values }
+}
+
+function insertOf(inserts: readonly Change[]): pg.QueryConfig {
+  const { sql, parameters } = statements.change.insertPlant
+  const values = parameters.map((_, column) => inserts.map(insert => insert[column + 1]))
+  return { name: 'insertPlant', text: sql, values }
+}
+
+/**
+ * Returns the changes of each statement, as positions in the group. New plants share one. The others follow in order of
+ * id, so that processes lock rows in the same order and cannot deadlock. Changes of one plant stay in order. So do all
+ * before and after a change of something else.
+ */
+export function stepsOf(group: readonly Change[]): readonly (readonly number[])[] {
+  const steps: number[][] = []
+  let inserts: Positioned[] = []
+  let others: Positioned[] = []
+  const changed = new Set<bigint>()
+  const finish = () => {
+    if (inserts.length > 0) steps.push(inserts.sort(byId).map(({ index }) => index))
+    steps.push(...others.sort(byId).map(({ index }) => [index]))
+    inserts = []
+    others = []
+    changed.clear()
+  }
+  for (const [index, change] of group.entries()) {
+    const [name] = change
+    const place = idPlaces.get(name)
+    if (place === undefined) {
+      finish()
+      steps.push([index])
+      continue
+    }
+    const id = change[place] as bigint
+    if (name === 'insertPlant' && !changed.has(id)) {
+      inserts.push({ id, index })
+    } else {
+      changed.add(id)
+      others.push({ id, index })
+    }
+  }
+  finish()
+  return steps
+}
+
+interface Positioned {
+  readonly id: bigint
+  readonly index: number
+}
+
+function byId(a: Positioned, b: Positioned): number {
+  return a.id < b.id ? -1 : Number(a.id > b.id)
+}
+
+/** The place of the id in each change of a plant. */
+const idPlaces: ReadonlyMap<Change[0], number> = new Map(
+  (['insertPlant', 'savePlant', 'savePlantIf', 'removePlant', 'removePlantIf'] as const).map(name => [
+    name,
+    1 + statements.change[name].parameters.indexOf('id'),
+  ]),
+)
+
+const plantOfNobody = { id: 0n, name: '' } as Plant
+
+/** Statements of requests that change no rows: they need the same rights, and a writable server. */
+export const noChanges: readonly pg.QueryConfig[] = [
+  insertOf([]),
+  noChange('savePlantIf', { ...fromPlant(plantOfNobody), expected: null }),
+  noChange('removePlantIf', { id: 0n, expected: null }),
+  noChange('markTokenUsed', { hash: '', usedAt: 0n }),
+]
+
+function noChange(name: Change[0], given: object): pg.QueryConfig {
+  return queryOf([[name, ...valuesOf(statements.change[name], given)]])
 }

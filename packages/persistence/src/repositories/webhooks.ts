@@ -56,6 +56,7 @@ export interface FiguresRow {
 
 type OfWebhook<Others = unknown> = { readonly id: WebhookId } & Others
 type OfDelivery<Others = unknown> = { readonly position: bigint; readonly lease: string } & Others
+type NewWebhook = Pick<WebhookRow, 'id' | 'url' | 'allows_private' | 'created_at' | 'secret'>
 type Due = OfWebhook<{ readonly rowsMax: number; readonly textBytesMax: number }>
 type Lease = OfWebhook<{ readonly before: string; readonly lease: string; readonly leaseMs: bigint }>
 type Failure = OfDelivery<{ readonly reason: string; readonly retryInMs: bigint | null }>
@@ -113,8 +114,6 @@ export function webhookReads(dialect: Dialect) {
   }
 }
 
-type NewWebhookRow = Pick<WebhookRow, 'id' | 'url' | 'allows_private' | 'created_at' | 'secret'>
-
 export interface Release {
   readonly lease: string
   /** Flags are 0 or 1. */
@@ -133,7 +132,7 @@ export function webhookChanges(dialect: Dialect) {
 
   return {
     beginAnnouncing: () => beginAnnouncing,
-    insertWebhook: ({ id, url, allows_private, created_at, secret }: NewWebhookRow) => sql`
+    insertWebhook: ({ id, url, allows_private, created_at, secret }: NewWebhook) => sql`
       insert into webhooks (id, url, allows_private, created_at, secret)
       values (${id}, ${url}, ${allows_private}, ${created_at}, ${secret}) on conflict do nothing`,
     removeWebhook: ({ id }: OfWebhook) => sql`delete from webhooks where id = ${id}`,
