@@ -23,20 +23,16 @@ function serializerOf(schema: { readonly title?: string }): (value: unknown) => 
   return serializer
 }
 
-/** Sends a value with the route's schema for this status. */
-export function answer(reply: FastifyReply, value: unknown): FastifyReply {
-  return answerText(reply, write(reply, value))
-}
-
 /**
- * Like {@link answer}, for a value that may be long.
+ * Sends a value with the route's schema for this status.
  *
+ * @param budget counts the answer if it is long
  * @throws RequestError `too-many-bytes`
  */
-export function answerCounted(reply: FastifyReply, value: unknown, budget: Budget): FastifyReply {
-  const text = write(reply, value)
-  if (text.length < countedBytesMin) {
-    budget.hold(reply.raw, 0)
+export function answer(reply: FastifyReply, value: object, budget?: Budget): FastifyReply {
+  const text = reply.serializeInput(value as Record<string, unknown>, `${reply.statusCode}`) as string
+  if (budget === undefined || text.length < countedBytesMin) {
+    budget?.hold(reply.raw, 0)
     return answerText(reply, text)
   }
   const bytes = Buffer.from(text)
@@ -47,10 +43,6 @@ export function answerCounted(reply: FastifyReply, value: unknown, budget: Budge
 /** Sends 304. With no body at all, Fastify's HEAD would announce a plant of 0 bytes (RFC 9110, 8.6). */
 export function answerNotModified({ method }: FastifyRequest, reply: FastifyReply): FastifyReply {
   return reply.code(304).send(method === 'HEAD' ? Readable.from([]) : undefined)
-}
-
-function write(reply: FastifyReply, value: unknown): string {
-  return reply.serializeInput(value as Record<string, unknown>, `${reply.statusCode}`) as string
 }
 
 /**

@@ -7,7 +7,7 @@ import {
   parsePlantPageQuery,
 } from '@plant-store/domain'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { answer, answerCounted, answerNotModified } from '../answer/answer.ts'
+import { answer, answerNotModified } from '../answer/answer.ts'
 import { type Budget, countedBytesMin } from '../answer/budget.ts'
 import { RequestError } from '../answer/failures.ts'
 import { answeredPlantId } from '../context.ts'
@@ -48,7 +48,7 @@ export function addPlantRoutes(
     if (textBytesMax > countedBytesMin) answerBudget.hold(reply.raw, textBytesMax)
     const page = await store.list({ ...query, textBytesMax })
     if (page.next !== undefined) reply.header('link', nextPage(request, page.next, query))
-    return answerCounted(reply, page.plants, answerBudget)
+    return answer(reply, page.plants, answerBudget)
   })
 
   const readPlant = { exposeHeadRoute: true, schema: operations.readPlant }
@@ -58,7 +58,7 @@ export function addPlantRoutes(
     const { plant, version } = await store.find(id, { matches })
     reply.header('etag', toEntityTag(version))
     return isMet({ differs }, version)
-      ? answerCounted(reply, plant, answerBudget)
+      ? answer(reply, plant, answerBudget)
       : answerNotModified(request, reply)
   })
 
