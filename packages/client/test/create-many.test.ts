@@ -1,7 +1,7 @@
 import { createPlantClient } from '@plant-store/client'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { startMemoryStore } from './memory-store.ts'
-import { answer, busy, die, type Step, startScriptedStore, unavailable } from './scripted-store.ts'
+import { answer, busy, die, type Step, scripted, unavailable } from './scripted-store.ts'
 
 // No random part of a wait is waited for.
 beforeEach(() => void vi.spyOn(Math, 'random').mockReturnValue(0))
@@ -19,11 +19,6 @@ const refusing = (created: number, existing: number, refused: number, told: numb
   return answer(200, { ...counts(created, existing, refused), faults })
 }
 const tooLarge = answer(413, { error: 41301, message: 'too large' })
-
-async function scripted(script: readonly Step[]) {
-  const store = await startScriptedStore(script)
-  return { ...store, client: createPlantClient({ baseUrl: store.baseUrl, token: 't' }) }
-}
 
 test('any number of plants are created in a few requests, and again they are there', async () => {
   await using store = await startMemoryStore()

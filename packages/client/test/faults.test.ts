@@ -1,12 +1,5 @@
-import { once } from 'node:events'
-import { createServer } from 'node:net'
 import { runInNewContext } from 'node:vm'
-import {
-  createPlantClient,
-  NoAnswerError,
-  type PlantClientOptions,
-  type PlantVersion,
-} from '@plant-store/client'
+import { createPlantClient, NoAnswerError, type PlantVersion } from '@plant-store/client'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import {
   answer,
@@ -16,6 +9,7 @@ import {
   draining,
   hang,
   type Step,
+  scripted,
   startScriptedStore,
   unavailable,
 } from './scripted-store.ts'
@@ -38,12 +32,6 @@ const removed: Step = response => response.writeHead(204).end()
 const missing = answer(404, { error: 40402, message: 'there is no plant with id 1' })
 const forbidden = answer(403, { error: 40301, message: 'no' })
 const html = (status: number) => answer(status, '<h1>Bad Gateway</h1>', { 'content-type': 'text/html' })
-
-async function scripted(script: readonly Step[], options: Partial<PlantClientOptions> = {}) {
-  const store = await startScriptedStore(script)
-  const client = createPlantClient({ baseUrl: store.baseUrl, token: 't', ...options })
-  return { ...store, client }
-}
 
 test.each<[string, Step]>([
   ['a connection that breaks', die],
@@ -150,10 +138,12 @@ test.each<[string, unknown, boolean]>([
 })
 
 test('creating succeeds once the store listens', async () => {
-  const port = await freePort()
+  const gone = await startScriptedStore([])
+  await gone[Symbol.asyncDispose]()
+  const port = Number(new URL(gone.baseUrl).port)
   let listening: Awaited<ReturnType<typeof startScriptedStore>> | undefined
   const client = createPlantClient({
-    baseUrl: `http://127.0.0.1:${port}`,
+    baseUrl: gone.baseUrl,
     async token() {
       if (failed) listening ??= await startScriptedStore([created], port)
       failed = true
@@ -397,12 +387,3 @@ test('a list that has no plants has no next page, whatever its link says, and wh
   expect(await store.client.list()).toEqual({ plants: [] })
   await expect(store.client.list()).rejects.toMatchObject({ reason: 'unreadable-answer' })
 })
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as { port: number }
-  server.close()
-  await once(server, 'close')
-  return port
-}

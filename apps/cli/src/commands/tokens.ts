@@ -1,10 +1,10 @@
-import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
+import { Command, InvalidArgumentError } from '@commander-js/extra-typings'
 import { type AccessToken, hashToken, isTokenName, mintToken, type Scope } from '@plant-store/access'
 import { Failure } from '../failure.ts'
 import { changeStore, openStore, readStore } from '../store-in-environment.ts'
 import { jsonOption, minute, print, table } from '../terminal.ts'
 
-/** The choices of `--scope`. Writing includes reading. */
+/** The choices of `--scope`. */
 const scopesByChoice = new Map<string, readonly Scope[]>([
   ['read', ['plants:read']],
   ['write', ['plants:read', 'plants:write']],
@@ -14,11 +14,10 @@ const scopesByChoice = new Map<string, readonly Scope[]>([
 const createToken = new Command('create')
   .description('Create a token and print it, only this once: the store keeps its SHA-256.')
   .requiredOption('--name <name>', 'the name of its holder, for lists and logs', tokenName)
-  .addOption(
-    new Option(
-      '--scope <scope>',
-      'what it allows (repeatable): read, write (includes read), metrics (by default write)',
-    ).argParser(grantedScopes),
+  .option(
+    '--scope <scope>',
+    'what it allows (repeatable): read, write (includes read), metrics (by default write)',
+    grantedScopes,
   )
   .option('--expires <time>', 'after which it is invalid: 30min, 12h, 90d, 52w (by default never)', fromNow)
   .addOption(jsonOption)
