@@ -73,6 +73,10 @@ test('several processes on one database are one store', async () => {
     }
   }
 
+  const names = both.map(async ({ url }) => (await fetch(`${url}/healthz`)).headers.get('x-request-id'))
+  const [first, second] = (await Promise.all(names)).map(name => name?.slice(0, 11))
+  expect(first).not.toBe(second)
+
   await using storage = await openStorage({ url: database.url })
   await storage.tokens.remove('full')
   const statuses = () =>

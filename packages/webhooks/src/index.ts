@@ -13,7 +13,7 @@ export type {
   ClaimOutcome,
   Delivery,
   FailedAttempt,
-  LoggedDelivery,
+  KeptDelivery,
   Outbox,
   WebhookFigures,
   WebhookRepository,

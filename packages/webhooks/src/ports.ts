@@ -38,7 +38,7 @@ export interface Outbox {
   /** Of every webhook. */
   figures(): Promise<readonly WebhookFigures[]>
   /** Resolves to the deliveries of a webhook: first those given up, then those that wait, each in order of creation. */
-  deliveriesOf(webhook: WebhookId, rowsMax: number): Promise<readonly LoggedDelivery[]>
+  deliveriesOf(webhook: WebhookId, rowsMax: number): Promise<readonly KeptDelivery[]>
 }
 
 export interface ClaimLimits {
@@ -99,7 +99,7 @@ export interface WebhookFigures {
   readonly oldestMs?: number
 }
 
-export interface LoggedDelivery extends Delivery {
+export interface KeptDelivery extends Delivery {
   /** The reason why the last attempt failed. */
   readonly reason?: string
   /** Absent if it was given up. */

@@ -106,26 +106,24 @@ type Distribution = ReturnType<typeof createDistribution>
 /** Counts values by the smallest bound that they do not exceed. */
 function createDistribution(bounds: readonly number[]) {
   const counts = new Array<number>(bounds.length + 1).fill(0)
-  let count = 0
   let sum = 0
   return {
     observe(value: number) {
       const at = bounds.findIndex(bound => value <= bound)
       const bucket = at === -1 ? bounds.length : at
       counts[bucket] = (counts[bucket] as number) + 1
-      count++
       sum += value
     },
-    count: () => count,
     /** Returns the samples of a histogram. */
     samples(labels: Labels = {}): readonly Sample[] {
-      let below = 0
+      let count = 0
       // Prometheus buckets are cumulative.
       const buckets = [...bounds, '+Inf'].map((le, at) => {
-        below += counts[at] as number
-        return sample(below, { ...labels, le }, '_bucket')
+        count += counts[at] as number
+        return sample(count, { ...labels, le }, '_bucket')
       })
       return [...buckets, sample(sum, labels, '_sum'), sample(count, labels, '_count')]
     },
+    count: () => counts.reduce((total, each) => total + each),
   }
 }

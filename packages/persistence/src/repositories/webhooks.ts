@@ -107,7 +107,7 @@ export function webhookReads(dialect: Dialect) {
         count(position) - count(next_at) as given_up,
         ${now} - min(case when next_at is not null then added_at end) as oldest_ms
       from webhooks left join outbox on outbox.webhook = webhooks.id group by webhooks.id, is_full, missed`,
-    loggedDeliveries: ({ id, rowsMax }: OfWebhook<{ rowsMax: number }>) => sql<DeliveryRow>`
+    keptDeliveries: ({ id, rowsMax }: OfWebhook<{ rowsMax: number }>) => sql<DeliveryRow>`
       ${deliveries} where position in (
         select position from outbox where webhook = ${id} ${givenUpFirst} limit ${rowsMax}
       ) ${givenUpFirst}`,
@@ -268,7 +268,7 @@ export function createWebhookRepositories({
         }))
       },
       async deliveriesOf(id, rowsMax) {
-        const rows = await read('loggedDeliveries', { id, rowsMax })
+        const rows = await read('keptDeliveries', { id, rowsMax })
         return rows.map(row => ({
           ...toDelivery(row),
           ...(row.reason !== null && { reason: row.reason }),
