@@ -96,7 +96,7 @@ test('a backup is one file that holds the store as it was when it began, under c
   expect(pages.every(part => part >= 0 && part <= 1)).toBe(true)
   expect(readdirSync(folder).sort()).toEqual(['backup.db', 'store.db', 'store.db-shm', 'store.db-wal'])
   expect(await inspectStore(`file:${backup}`)).toMatchObject({ plants: 20_000 })
-  // Its header says that it has no log.
+  // Its header says that it has no WAL.
   expect(readFileSync(backup)[18]).toBe(1)
 })
 
@@ -210,7 +210,7 @@ test.each([
   expect(await storage.plants.insert(plant(1_000))).toBe('inserted')
 })
 
-test('a store is restored where none is, without the log of one that was', async () => {
+test('a store is restored where none is, without the WAL of one that was', async () => {
   load(0, 1_000)
   await backUpStore(url, backup)
   await crash(join(folder, 'stale'))
@@ -225,7 +225,7 @@ test('a store is restored where none is, without the log of one that was', async
   expect(await inspectStore(elsewhere)).toMatchObject({ plants: 1_000 })
 })
 
-test('a store with a log that nobody took in is replaced together with it', async () => {
+test('a store with a WAL that nobody took in is replaced together with it', async () => {
   load(0, 1_000)
   await backUpStore(url, backup)
   const crashed = join(folder, 'crashed.db')
@@ -355,7 +355,7 @@ test.each([
   expect(readdirSync(folder).filter(name => name.endsWith('.part'))).toEqual([])
 })
 
-test('a damaged file is replaced by a backup, also with a log beside it', async () => {
+test('a damaged file is replaced by a backup, also with a WAL beside it', async () => {
   load(0, 1_000)
   await backUpStore(url, backup)
   truncateSync(backup, 4096)
@@ -365,22 +365,22 @@ test('a damaged file is replaced by a backup, also with a log beside it', async 
 })
 
 test.each([
-  ['is no database and has a log beside it', true, 'no database any more, for whatever reason'.repeat(100)],
-  ['is no database and has no log', false, 'no database any more, for whatever reason'.repeat(100)],
-  ['is cut off and has a log beside it', true, undefined],
-  ['is cut off and has no log', false, undefined],
-])('a store that %s is replaced with its log', async (_, hasLog, content) => {
+  ['is no database and has a WAL beside it', true, 'no database any more, for whatever reason'.repeat(100)],
+  ['is no database and has no WAL', false, 'no database any more, for whatever reason'.repeat(100)],
+  ['is cut off and has a WAL beside it', true, undefined],
+  ['is cut off and has no WAL', false, undefined],
+])('a store that %s is replaced with its WAL', async (_, hasWal, content) => {
   load(0, 100)
   await backUpStore(url, backup)
   load(100, 100)
   {
     await using storage = await openStorage({ url })
     await storage.plants.insert(plant(200))
-    if (hasLog) copyFileSync(`${file}-wal`, join(folder, 'log'))
+    if (hasWal) copyFileSync(`${file}-wal`, join(folder, 'WAL'))
   }
   if (content === undefined) truncateSync(file, 4096)
   else writeFileSync(file, content)
-  if (hasLog) renameSync(join(folder, 'log'), `${file}-wal`)
+  if (hasWal) renameSync(join(folder, 'WAL'), `${file}-wal`)
   const restored = await restoreStore(url, backup, { force: true })
   expect(restored).toMatchObject({ revokedTokens: undefined, lostTokens: undefined })
   expect(readdirSync(folder).sort()).toEqual(['backup.db', 'store.db'])
@@ -391,7 +391,7 @@ test('a store that a newer SQLite may write and this one may not is not replaced
   load(0, 100)
   await backUpStore(url, backup)
   const descriptor = openSync(file, 'r+')
-  // The version of its format that is needed to write it: 1 without a log, 2 with one.
+  // The version of its format that is needed to write it: 1 without a WAL, 2 with one.
   writeSync(descriptor, Buffer.of(3), 0, 1, 18)
   closeSync(descriptor)
   const before = readFileSync(file)
@@ -490,7 +490,7 @@ test('a store restored where there is none belongs to the owner of its folder', 
   expect(statSync(file)).toMatchObject({ uid: 1, gid: 2, mode: 0o100600 })
 })
 
-test('a log beside a backup is not its own, and one beside a store that was killed is', async () => {
+test('a WAL beside a backup is not its own, and one beside a store that was killed is', async () => {
   load(0, 100)
   await backUpStore(url, backup)
   for (const suffix of ['-wal', '-journal']) {

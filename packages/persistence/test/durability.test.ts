@@ -94,7 +94,7 @@ test.for([
     expect(countInjected(await tracer.detach())).toBe(1)
 
     expect(await store.list()).toEqual([...ids(1, 3), ...ids(7, 3)])
-    // Not closed in order: what is in the log is all that there is of it.
+    // Not closed in order: what is in the WAL is all that there is of it.
     await store.kill()
     expect(await idsAt(url)).toEqual([...ids(1, 3), ...ids(7, 3)])
   },

@@ -12,7 +12,6 @@ import {
 } from '@plant-store/persistence'
 import Database from 'better-sqlite3'
 import { expect, test } from 'vitest'
-import { defaultGroupCommitLimits } from '../src/commit/group-commit.ts'
 import { plant, temporaryFolder } from './store-folder.ts'
 
 const open = () =>
@@ -92,17 +91,6 @@ test('a thread that leaves a store holds no port to it', async () => {
   expect(ports()).toBeGreaterThan(before)
   await other[Symbol.asyncDispose]()
   await expect.poll(ports).toBe(before)
-})
-
-test('a store on PostgreSQL is sent as it is', () => {
-  const server = { poolMode: 'session' as const, hosts: ['postgres://a'], timeoutMs: 1_000 }
-  const shared = {
-    kind: 'postgres',
-    server,
-    readConnectionsMax: 1,
-    limits: defaultGroupCommitLimits,
-  } as const
-  expect(structuredClone(shared, { transfer: transferListOf(shared) })).toEqual(shared)
 })
 
 test('a single plant overtakes many, which then come one call a transaction', async () => {

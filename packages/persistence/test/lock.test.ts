@@ -20,7 +20,7 @@ test.concurrent('a change waits for a lock that is soon released', async ({ onTe
   other.close()
 })
 
-test.concurrent('a store without a log is opened once another program, which is quicker, has changed it', async ({
+test.concurrent('a store without a WAL is opened once another program, which is quicker, has changed it', async ({
   onTestFinished,
 }) => {
   const file = join(temporaryFolder(onTestFinished), 'plants.db')
@@ -28,7 +28,7 @@ test.concurrent('a store without a log is opened once another program, which is 
   const other = new Database(file)
 
   const opening = openStorage({ url: `file:${file}` })
-  // Its schema has been looked at, and its writer, a thread that is only starting, has not asked for the log.
+  // Its schema has been looked at, and its writer, a thread that is only starting, has not asked for the WAL.
   await nextTurn()
   await nextTurn()
   other.exec('begin immediate')

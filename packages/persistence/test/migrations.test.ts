@@ -33,8 +33,8 @@ describe.each(Object.entries(subjects))('on %s', (name, make) => {
 
   const version = () => store.ask('select version from schema_version')
 
-  // A log makes no difference to the statements of a version.
-  test.each(name === 'SQLite with a log' ? [1] : earlierVersions)(
+  // A WAL makes no difference to the statements of a version.
+  test.each(name === 'SQLite with a WAL' ? [1] : earlierVersions)(
     'a store of version %i stays at that for a reader, and an opening brings it up to date and keeps what is in it',
     async version => {
       const smallest = plant(-(2n ** 63n), 'first')

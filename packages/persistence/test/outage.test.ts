@@ -45,7 +45,7 @@ test('a store that another program locks is reported once, however many changes 
 
 test.for([
   ['is removed', (file: string) => unlinkSync(file)],
-  ['loses its log', (file: string) => unlinkSync(`${file}-wal`)],
+  ['loses its WAL', (file: string) => unlinkSync(`${file}-wal`)],
   ['is replaced', (file: string) => renameSync(copyOf(file), file)],
   ['is in a folder that moves away', (file: string) => renameSync(dirname(file), `${dirname(file)}-moved`)],
 ] as const)('a store whose file %s answers no change, and says so without one', async ([, displace]) => {

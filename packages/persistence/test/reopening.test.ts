@@ -17,10 +17,10 @@ test('opens a store several times at the same moment, also one that is not there
   for (const store of stores) expect((await store.plants.page({ limit: 10 })).length).toBe(stores.length)
 })
 
-/** What the header says of the journal, when it is read and when it is written: 2 is a log. */
+/** What the header says of the journal, when it is read and when it is written: 2 is a WAL. */
 const journalOf = (file: string) => [...readFileSync(file).subarray(18, 20)]
 
-test('a closed store has no log, so that it can be read where nothing can be written', async () => {
+test('a closed store has no WAL, so that it can be read where nothing can be written', async () => {
   const file = join(temporaryFolder(), 'plants.db')
   for (const opening of [1, 2]) {
     await using storage = await openStorage({ url: `file:${file}` })
@@ -34,7 +34,7 @@ test('a closed store has no log, so that it can be read where nothing can be wri
   expect((await inspectStore(`file:${file}`)).plants).toBe(2)
 })
 
-test('a store that another process has open keeps its log', async () => {
+test('a store that another process has open keeps its WAL', async () => {
   const file = join(temporaryFolder(), 'plants.db')
   await using storage = await openStorage({ url: `file:${file}` })
   await storage.plants.insert(plant(1))

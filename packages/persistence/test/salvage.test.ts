@@ -235,15 +235,15 @@ test('how many could not be read is unknown if the index is damaged too', async 
   expect(rest).toEqual({ count: undefined, unread: undefined })
 })
 
-test('what is only in the log is read too', async () => {
+test('what is only in the WAL is read too', async () => {
   const file = join(temporaryFolder(), 'plants.db')
   const copy = join(temporaryFolder(), 'copy.db')
   {
     await using storage = await openStorage({ url: `file:${file}` })
-    await storage.plants.insert(plant(7, 'in the log'))
+    await storage.plants.insert(plant(7, 'in the WAL'))
     for (const suffix of ['', '-wal']) writeFileSync(copy + suffix, readFileSync(file + suffix))
   }
-  expect((await salvaged(copy)).read).toEqual([plant(7, 'in the log')])
+  expect((await salvaged(copy)).read).toEqual([plant(7, 'in the WAL')])
 })
 
 test('a sound store is read whole, and left as it is', async () => {

@@ -46,27 +46,9 @@ describe('a store on a file', () => {
       /^the store \/proc\/none\/below\/plants\.db cannot be opened: no such file or folder$/,
     )
   })
-
-  test('is made in an empty file', async () => {
-    const file = join(temporaryFolder(), 'plants.db')
-    writeFileSync(file, '')
-    await using storage = await openStorage({ url: `file:${file}` })
-    expect(await storage.plants.insert(plant(1))).toBe('inserted')
-  })
 })
 
 describe('a URL of a store', () => {
-  test("takes no value that is not of its column's type, in every connection", async () => {
-    const file = join(temporaryFolder(), 'plants.db')
-    {
-      await using _storage = await openStorage({ url: `file:${file}` })
-    }
-    const db = new Database(file)
-    expect(() => db.exec("insert into plants (id, name) values (1, x'00')")).toThrow(/cannot store BLOB/)
-    expect(() => db.exec("update schema_version set version = 'x'")).toThrow(/cannot store TEXT/)
-    db.close()
-  })
-
   test('names a file by a path from the working directory, from the root, or as a file URL', async () => {
     const file = join(temporaryFolder(), 'with space', 'plänts.db')
     const urls = [
@@ -149,7 +131,7 @@ test('the writer abandons a store that stays locked for long, and refuses anothe
   expect(performance.now() - begunAgain).toBeLessThan(50_000)
 })
 
-test('the log is copied into the store at 32 MiB, and one that grew past 64 MiB is cut back', () => {
+test('the WAL is copied into the store at 32 MiB, and one that grew past 64 MiB is cut back', () => {
   const MiB = 2 ** 20
   const file = join(temporaryFolder(), 'plants.db')
   const logBytes = () => statSync(`${file}-wal`).size

@@ -25,7 +25,7 @@ const withoutVersion = (schema: unknown) => JSON.stringify(schema).replace(/'?-?
 
 export const subjects = {
   SQLite: async () => inFile(),
-  'SQLite with a log': async () => inFile('pragma journal_mode = wal'),
+  'SQLite with a WAL': async () => inFile('pragma journal_mode = wal'),
   PostgreSQL: inSchema,
 } satisfies Record<string, () => Promise<Subject>>
 

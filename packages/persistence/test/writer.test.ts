@@ -99,7 +99,7 @@ test('an outage begins a second after a move, and ends once all is back, each ti
   }
 })
 
-test('the log is short while single and bulk changes share the writer, and for a second after', async () => {
+test('the WAL is short while single and bulk changes share the writer, and for a second after', async () => {
   let now = 0
   const clock = vi.spyOn(performance, 'now').mockImplementation(() => now)
   onTestFinished(() => clock.mockRestore())
