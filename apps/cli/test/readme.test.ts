@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { stripVTControlCharacters } from 'node:util'
 import { startServer } from '@plant-store/harness'
 import { commandProgram } from '@plant-store/harness/command'
@@ -76,8 +76,7 @@ test('the other commands of the README work, here or in another test', async () 
 
   await using place = new Place()
   const program = place.path('plant-store')
-  writeFileSync(program, `#!/bin/sh\nexec '${process.execPath}' '${commandProgram}' "$@"\n`)
-  chmodSync(program, 0o755)
+  writeFileSync(program, `#!/bin/sh\nexec '${process.execPath}' '${commandProgram}' "$@"\n`, { mode: 0o755 })
   writeFileSync(place.path('plants.ndjson'), '{"id":1,"name":"Monstera"}\n')
   const environment = { PATH: `${place.folder}:${process.env['PATH']}`, DATABASE_URL: place.url }
   const [serve = '', ...others] = here
