@@ -46,9 +46,6 @@ function lineLimit(text: string): number {
   throw new InvalidArgumentError('It must be a number of bytes from 1024 to 268435456.')
 }
 
-/** How long a change to PostgreSQL may take, such as for another program's lock. */
-const timeoutMs = 30_000
-
 async function runImport(from: string, options: ReturnType<typeof importPlants.opts>): Promise<void> {
   const { replace = false, dryRun = false, announce, lineLimit, json } = options
   const rejectsPath = options.rejects ?? `${from === '-' ? 'plant-store' : from}.rejects.ndjson`
@@ -56,13 +53,12 @@ async function runImport(from: string, options: ReturnType<typeof importPlants.o
   const input = await openInput(from, signal)
   const format = detectFormat(input.beginning, from, options.format)
   if (isSameFile(from, rejectsPath)) {
-    throw new Failure(
-      `${rejectsPath} is the file to import: name another file with --rejects`,
-      exitCodes.usage,
-    )
+    const advice = 'name another file with --rejects'
+    throw new Failure(`${rejectsPath} is the file to import: ${advice}`, exitCodes.usage)
   }
   refuseStore(rejectsPath, storeUrl())
-  await using storage = dryRun ? undefined : await openStore({ timeoutMs })
+  // PostgreSQL may wait for another program's lock.
+  await using storage = dryRun ? undefined : await openStore({ timeoutMs: 30_000 })
   const store = storage && createPlantStore(storage)
   const add = (plants: readonly Plant[]) =>
     replace ? store?.replaceAll(plants, { announce }) : store?.createAll(plants, { announce })
