@@ -27,3 +27,6 @@ export const defaultServerLimits: ServerLimits = defaults
 
 /** Faults in the answer to a batch. The others are only counted. */
 export const faultsMax = 100
+
+/** For a client to stop sending and to read its last answer. */
+export const lingerTimeoutMs = 1_000

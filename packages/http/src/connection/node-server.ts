@@ -10,8 +10,8 @@ import type { Socket } from 'node:net'
 import { writeFailure } from '../answer/answer.ts'
 import { RequestError, type RequestErrorCode, toFailure } from '../answer/failures.ts'
 import { requestIdField } from '../context.ts'
-import type { ServerLimits } from '../limits.ts'
-import { bodyOf, lingerTimeoutMs, longReadsMax, receiveBody } from '../request/body.ts'
+import { lingerTimeoutMs, type ServerLimits } from '../limits.ts'
+import { bodyOf, longReadsMax, receiveBody } from '../request/body.ts'
 import { type RequestLog, requestId } from '../request/log.ts'
 
 /** Pipelined requests that may always wait. */

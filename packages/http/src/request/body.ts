@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
-import { Readable } from 'node:stream'
+import type { Readable } from 'node:stream'
 import { parseJsonRecord } from '@plant-store/json'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyRequest } from 'fastify'
 import { countedBytesMin } from '../answer/budget.ts'
 import { failures, RequestError } from '../answer/failures.ts'
 
@@ -152,7 +152,9 @@ export class Body {
   }
 
   #count(): void {
-    const held = this.#length > countedBytesMin ? 2 * roundUp(this.#length) : 0
+    // In steps, as a body may arrive byte by byte.
+    const steps = Math.ceil(this.#length / countedBytesMin)
+    const held = steps > 1 ? 2 * steps * countedBytesMin : 0
     if (this.#hold === undefined || held === this.#held) return
     try {
       this.#hold(held)
@@ -197,9 +199,6 @@ function readSome(): void {
   for (const readOn of some) readOn()
 }
 
-/** In steps, as a body may arrive byte by byte. */
-const roundUp = (length: number) => Math.ceil(length / countedBytesMin) * countedBytesMin
-
 /** Reads a whole body, as Fastify's parser. */
 export function readBody(
   { headers, routeOptions: { bodyLimit } }: FastifyRequest,
@@ -231,36 +230,4 @@ export function readJson(bytes: Buffer, what: 'body' | 'line'): unknown {
   } catch (error) {
     throw new RequestError('bad-json', `the ${what} is not valid JSON: ${(error as Error).message}`)
   }
-}
-
-/** For a client to stop sending and to read its last answer. */
-export const lingerTimeoutMs = 1_000
-
-/**
- * Makes an answer that is sent before the body has arrived the last of its connection. Its end waits for the client to
- * stop sending: closing with unread bytes could lose the answer.
- */
-export function endEarlyAnswers(app: FastifyInstance): void {
-  app.addHook('onSend', (request, reply, payload, done) => {
-    const { raw, method } = request
-    const body = bodyOf(raw)
-    if (body === undefined || body.isEnded || raw.httpVersionMajor !== 1) return done()
-    body.drop()
-    // What came in one packet with the header section has arrived by then.
-    setImmediate(() => {
-      if (body.isEnded || raw.destroyed) return done()
-      reply.header('connection', 'close')
-      if (typeof payload !== 'string' || method === 'HEAD') return done()
-      reply.header('content-length', Buffer.byteLength(payload))
-      const answer = new Readable({ read() {} })
-      answer.push(payload)
-      const end = () => {
-        clearTimeout(timer)
-        answer.push(null)
-      }
-      const timer = setTimeout(end, lingerTimeoutMs)
-      raw.once('close', end)
-      done(null, answer)
-    })
-  })
 }
