@@ -9,7 +9,7 @@ test.each([
   ['/docs/page.css', 'text/css; charset=utf-8', /prefers-color-scheme/],
   ['/docs/swagger-ui-bundle.js', 'text/javascript; charset=utf-8', /swagger/i],
   ['/docs/swagger-ui.css', 'text/css; charset=utf-8', /\.swagger-ui/],
-])('%s may run nothing but the files of the reference page', async (path, mediaType, content) => {
+])('%s may run nothing but the files of the API reference', async (path, mediaType, content) => {
   await using service = await startMemoryService()
   const answer = await fetch(service.url + path)
   expect(await answer.text()).toMatch(content)
@@ -24,7 +24,7 @@ test.each([
   expect((await fetch(service.url + path, { method: 'POST' })).headers.get('allow')).toBe('GET, HEAD')
 })
 
-test('a file of the reference page is held in memory once, however many clients take it slowly', async () => {
+test('a file of the API reference is held in memory once, however many clients take it slowly', async () => {
   await using service = await startMemoryService()
   const { hostname, port } = new URL(service.url)
   const path = '/docs/swagger-ui-bundle.js'
@@ -53,7 +53,7 @@ test('a file of the reference page is held in memory once, however many clients 
 test.each([
   ['', ['/', '/?from=here', '/docs/', '/docs/?']],
   ['/green', ['/green', '/green?from=/here', '/green/', '/green/docs/']],
-])('below "%s", the root and a last slash lead to the reference page', async (prefix, paths) => {
+])('below "%s", the root and a last slash lead to the API reference', async (prefix, paths) => {
   await using service = await startMemoryService({ baseUrl: new URL(`https://plants.example${prefix}`) })
   const { origin } = new URL(service.url)
   for (const path of paths) {

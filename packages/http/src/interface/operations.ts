@@ -89,7 +89,7 @@ const entityTag = { ETag: about('The version of the plant (RFC 9110, 8.8.3)', Ty
 
 const pageLimit = { minimum: 1, maximum: pageLimitMax, default: pageLimitDefault }
 
-const openPage = (summary: string, schema: object): Declared => ({
+const openOperation = (summary: string, schema: object): Declared => ({
   summary,
   security: [],
   response: { 200: about(summary, schema), ...failing(400, 408, 417, 431, 500, 503) },
@@ -183,9 +183,9 @@ const plantOperations = tagged('plants', {
 })
 
 const serviceOperations = tagged('service', {
-  health: openPage('Liveness: the process responds', wire.Status),
-  readiness: openPage('Readiness: the service can serve', wire.Status),
-  describe: openPage('This description', { type: 'object' }),
+  health: openOperation('Liveness: the process responds', wire.Status),
+  readiness: openOperation('Readiness: the service can serve', wire.Status),
+  describe: openOperation('This description', { type: 'object' }),
   metrics: {
     summary: 'Metrics',
     description: 'Needs a token with the scope `metrics:read`.',

@@ -197,9 +197,6 @@ function checkPath({ is404 }: FastifyRequest): void {
   if (is404) throw new RequestError('no-such-path', 'there is nothing at this path')
 }
 
-/** Hidden from the host's @fastify/swagger: OpenAPI has no place for most of these methods. */
-const hidden: object = { hide: true }
-
 /** Answers 405 to the other methods of a path. */
 export function failOtherMethods(
   app: FastifyInstance,
@@ -209,7 +206,8 @@ export function failOtherMethods(
   app.route({
     method: app.supportedMethods.filter(method => !allowed.includes(method)),
     url,
-    schema: hidden,
+    // From the host's @fastify/swagger: OpenAPI has no place for most of these methods.
+    schema: { hide: true } as object,
     config: { ...config, allowedMethods: allowed.join(', ') },
     handler: () => {
       throw new Error('`checkMethod` must answer')

@@ -13,11 +13,11 @@ interface ServiceRoutesOptions {
   readonly description: () => string
   /** Returns the metrics in the Prometheus text format. */
   readonly metrics: () => Promise<string>
-  /** The folder of the reference page's files, with a slash at the end. */
+  /** The folder of the API reference's files, with a slash at the end. */
   readonly docsFolder: URL
 }
 
-/** Adds the service's own pages. Only the metrics need a token. */
+/** Adds what is about the service itself, and the API reference. Only the metrics need a token. */
 export const serviceRoutes: FastifyPluginCallback<ServiceRoutesOptions> = (app, options, done) => {
   const { check, isDraining, description, metrics, docsFolder } = options
   app.get('/healthz', { ...open, schema: operations.health }, (_request, reply) =>
@@ -45,19 +45,19 @@ export const serviceRoutes: FastifyPluginCallback<ServiceRoutesOptions> = (app, 
     return reply.redirect(path.endsWith('/') ? 'docs' : `${path.slice(path.lastIndexOf('/') + 1)}/docs`)
   })
   app.get('/docs/', open, (_request, reply) => reply.redirect('../docs'))
-  const metricsPage = { config: { tokenScope: 'metrics:read' }, schema: operations.metrics } as const
-  app.get('/metrics', metricsPage, async (_request, reply) =>
+  const metricsRoute = { config: { tokenScope: 'metrics:read' }, schema: operations.metrics } as const
+  app.get('/metrics', metricsRoute, async (_request, reply) =>
     reply.header('content-type', metricsMediaType).send(await metrics()),
   )
 
-  const pages = ['/healthz', '/readyz', '/openapi.json', ...Object.keys(docsFiles), '/', '/docs/', '/metrics']
-  for (const url of pages) failOtherMethods(app, ['GET', 'HEAD'], { ...open, url })
+  const urls = ['/healthz', '/readyz', '/openapi.json', ...Object.keys(docsFiles), '/', '/docs/', '/metrics']
+  for (const url of urls) failOtherMethods(app, ['GET', 'HEAD'], { ...open, url })
   done()
 }
 
 const open = { config: { tokenScope: null } } as const
 
-/** The files of the reference page. */
+/** The files of the API reference. */
 const docsFiles = {
   '/docs': ['docs.html', 'text/html; charset=utf-8'],
   '/docs/page.js': ['page.js', 'text/javascript; charset=utf-8'],
@@ -66,7 +66,7 @@ const docsFiles = {
   '/docs/swagger-ui.css': ['swagger-ui.css', 'text/css; charset=utf-8'],
 } as const
 
-/** The page runs only these files and connects only to its own origin. */
+/** The API reference runs only these files and connects only to its own origin. */
 const docsHeaders = {
   'content-security-policy':
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
