@@ -1,4 +1,4 @@
-import { isDomainError } from '@plant-store/domain'
+import { DomainError, isDomainError } from '@plant-store/domain'
 
 /** Another process has the store open. */
 export class StoreInUseError extends Error {
@@ -17,6 +17,11 @@ export class NoStoreError extends Error {
 /** A file of a store is damaged. */
 export class StoreDamagedError extends Error {
   override readonly name = 'StoreDamagedError'
+}
+
+/** @param cause the reason, which only operators learn. An Error, since logs write out only errors */
+export function unavailable(message: string, cause?: Error): DomainError {
+  return new DomainError('store-unavailable', message, cause && { cause })
 }
 
 /** Returns whether an error or its cause is a damaged file. */

@@ -1,4 +1,5 @@
-import { DomainError, isDomainError } from '@plant-store/domain'
+import { isDomainError } from '@plant-store/domain'
+import { unavailable } from '../errors.ts'
 import { createRepositories, type Read, type Runner, type Statements } from '../repositories/repositories.ts'
 import { type Value, valuesOf } from '../repositories/statements.ts'
 import { type PlantRow, textBytesOf } from '../schema/tables.ts'
@@ -53,9 +54,7 @@ export function createStorage(
   const reporting = <Result>(work: Promise<Result>): Promise<Result> =>
     (timeoutMs === undefined ? work : inTime(timeoutMs, work)).catch(cause =>
       // Defined below, as it submits changes itself.
-      outages.reportAndThrow(
-        isDomainError(cause) ? cause : unavailable('the store is unavailable', { cause }),
-      ),
+      outages.reportAndThrow(isDomainError(cause) ? cause : unavailable('the store is unavailable', cause)),
     )
   const single = createGroupCommit({ runTransaction, groupsMax, limits })
   const bulk = createGroupCommit({
@@ -104,9 +103,6 @@ async function inTime<Result>(timeoutMs: number, work: Promise<Result>): Promise
     clearTimeout(timer)
   }
 }
-
-const unavailable = (message: string, options?: ErrorOptions) =>
-  new DomainError('store-unavailable', message, options)
 
 /** Returns rows up to the one at which their texts reach this size in UTF-8. */
 export function rowsWithin(textBytesMax: number, page: Iterable<PlantRow>): PlantRow[] {

@@ -1,4 +1,5 @@
 import { DomainError } from '@plant-store/domain'
+import { unavailable } from '../errors.ts'
 import type { Change } from '../repositories/repositories.ts'
 
 export interface Commit {
@@ -103,7 +104,7 @@ export function createGroupCommit<Item extends readonly unknown[] = Change, Outc
   }
 
   const push = (submitted: Submitted<Item, Outcome>) => {
-    if (isClosed) throw new DomainError('store-unavailable', 'the store is closed')
+    if (isClosed) throw unavailable('the store is closed')
     const { changes, textChars } = submitted
     const isTooMuch =
       (pendingChanges > 0 && pendingChanges + changes.length > limits.queueChangesMax) ||

@@ -1,4 +1,5 @@
-import { DomainError, type Plant, plantIdMax, plantIdMin } from '@plant-store/domain'
+import { type Plant, plantIdMax, plantIdMin } from '@plant-store/domain'
+import { unavailable } from '../errors.ts'
 import { type PlantRow, selectPlants, toPlant } from '../schema/tables.ts'
 import type { ReadTransaction, StoreCounts, StoreReader } from '../storage.ts'
 import { createRepositories } from './repositories.ts'
@@ -60,5 +61,5 @@ async function* plantsIn({ query }: ReadTransaction): AsyncIterable<readonly Pla
 }
 
 function unreadable(cause: Error): never {
-  throw new DomainError('store-unavailable', `the store cannot be read: ${cause.message}`, { cause })
+  throw unavailable(`the store cannot be read: ${cause.message}`, cause)
 }

@@ -207,16 +207,14 @@ function tokenChanges(
   }
 }
 
-/** Names by hash. */
-type Tokens = ReadonlyMap<string, string>
-
-function tokensOf(connection: Database.Database): Tokens {
+/** Returns the names of tokens by hash. */
+function tokensOf(connection: Database.Database): ReadonlyMap<string, string> {
   const tokens = connection.prepare<[], [string, string]>(
     'select hash, name from access_tokens order by name',
   )
   return new Map(tokens.raw().all())
 }
 
-function namesWithout(tokens: Tokens, others: Tokens): string[] {
+function namesWithout(tokens: ReadonlyMap<string, string>, others: ReadonlyMap<string, string>): string[] {
   return [...tokens].filter(([hash]) => !others.has(hash)).map(([, name]) => name)
 }

@@ -1,4 +1,5 @@
 import { createStorage, rowsWithin, type StatementDatabase } from '../commit/create-storage.ts'
+import { unavailable } from '../errors.ts'
 import { createStatements } from '../repositories/repositories.ts'
 import { sqliteDialect } from '../schema/dialect.ts'
 import { schemaVersion } from '../schema/migrations.ts'
@@ -15,7 +16,7 @@ import type {
 import { inspectSqlite } from './backup.ts'
 import { closeOnError, detailedReasonOf, openConnection, plainly, prepareAll } from './connection.ts'
 import { migrateSqlite, openReadOnly } from './schema.ts'
-import { connectToWriter, startWriter, unavailable } from './writer-client.ts'
+import { connectToWriter, startWriter } from './writer-client.ts'
 
 export const statements = createStatements(sqliteDialect)
 
@@ -87,7 +88,7 @@ export function attachSqlite(
         }),
       async check() {
         const reason = single.outage()
-        if (reason !== undefined) throw unavailable('the store cannot write', reason)
+        if (reason !== undefined) throw unavailable('the store cannot write', new Error(reason))
         await reading(() => prepared.plant.all(0n))
       },
       close() {
@@ -104,6 +105,6 @@ async function reading<Result>(work: () => unknown): Promise<Result> {
   try {
     return work() as Result
   } catch (cause) {
-    throw unavailable('the store could not be read', detailedReasonOf(cause))
+    throw unavailable('the store could not be read', new Error(detailedReasonOf(cause)))
   }
 }

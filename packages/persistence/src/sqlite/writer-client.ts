@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import { extname } from 'node:path'
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
-import { DomainError } from '@plant-store/domain'
 import type { Commit } from '../commit/group-commit.ts'
+import { unavailable } from '../errors.ts'
 import type { Change } from '../repositories/repositories.ts'
 import type { WriterAnswer, WriterOptions, WriterQueue } from './writer.ts'
 
@@ -78,9 +78,5 @@ export function connectToWriter(writer: MessagePort, onCommit: (commit: Commit) 
   }
 }
 
-const couldNotWrite = (reason: string) => unavailable('the store could not write the change', reason)
-
-/** @param reason becomes the cause as an Error, since logs write out only errors */
-export function unavailable(message: string, reason: string): DomainError {
-  return new DomainError('store-unavailable', message, { cause: new Error(reason) })
-}
+const couldNotWrite = (reason: string) =>
+  unavailable('the store could not write the change', new Error(reason))
