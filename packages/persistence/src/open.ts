@@ -91,7 +91,7 @@ export async function backUpStore(
 }
 
 /**
- * Replaces a store, which may not exist, with a backup in one step, after checking its copy.
+ * Replaces a store, which may not exist, with a backup in one step, after checking the backup.
  *
  * @throws StoreInUseError or Error; the store is then unchanged
  */
