@@ -16,18 +16,6 @@ export interface HttpThreadData {
   readonly wrongTokenCounts: SharedArrayBuffer
 }
 
-/** The calls from the main thread to this one. */
-export interface HttpThread {
-  /** Resolves once the thread can listen. */
-  ready(): Promise<void>
-  listen(port: number): Promise<void>
-  /** Accepts no new connections. Open ones are still served. */
-  stopListening(): Promise<void>
-  figures(): Samples
-  /** Answers the requests that have arrived and ends the thread. If one cannot be answered in time, with code 1. */
-  stop(): void
-}
-
 /** The calls from this thread to the main one. */
 export interface HttpThreadOwner {
   /** Returns the metrics of the whole process. */
@@ -50,21 +38,23 @@ const address = { host, reusePort: httpThreads > 1 }
 const counters = createCounters(thread)
 const ready = Promise.withResolvers<void>()
 const stopped = Promise.withResolvers<void>()
-const owner = createBirpc<HttpThreadOwner, HttpThread>(
-  {
-    ready: () => ready.promise,
-    // The rest is called once the thread is ready, so that the store and the server below exist.
-    listen: async port => void (await server.listen({ ...address, port })),
-    stopListening: () => stopListening(server.server),
-    figures: () => counters.read(storage.pending()),
-    stop: () => stopped.resolve(),
-  },
-  {
-    post: message => main.postMessage(message),
-    on: listener => void main.on('message', listener),
-    timeout: -1,
-  },
-)
+/** The calls from the main thread. Only `ready` comes before the store and the server below exist. */
+const calls = {
+  /** Resolves once the thread can listen. */
+  ready: () => ready.promise,
+  listen: async (port: number): Promise<void> => void (await server.listen({ ...address, port })),
+  /** Accepts no new connections. Open ones are still served. */
+  stopListening: (): Promise<void> => stopListening(server.server),
+  figures: (): Samples => counters.read(storage.pending()),
+  /** Answers the requests that have arrived and ends the thread. If one cannot be answered in time, with code 1. */
+  stop: () => stopped.resolve(),
+}
+export type HttpThread = typeof calls
+const owner = createBirpc<HttpThreadOwner, HttpThread>(calls, {
+  post: message => main.postMessage(message),
+  on: listener => void main.on('message', listener),
+  timeout: -1,
+})
 const logger = gatherLog(config.logLevel, owner.writeLog.asEvent)
 
 await using storage = await attachStorage(shared, {
