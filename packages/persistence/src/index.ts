@@ -1,4 +1,3 @@
-export type { Commit, GroupCommitLimits } from './commit/group-commit.ts'
 export { explain, fileReason, isDamage, NoStoreError, StoreInUseError } from './errors.ts'
 export {
   attachStorage,
@@ -11,7 +10,9 @@ export {
   restoreStore,
 } from './open.ts'
 export {
+  type Commit,
   type CopyOptions,
+  type GroupCommitLimits,
   type RestoreReport,
   type Salvage,
   type ShareableStorage,

@@ -2,10 +2,10 @@ import { type Stats, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { defaultGroupCommitLimits } from './commit/group-commit.ts'
 import { fileReason, NoStoreError } from './errors.ts'
-import { createReader } from './repositories/reader.ts'
+import { createReader, type ReadTransaction } from './repositories/reader.ts'
 import type {
   CopyOptions,
-  Engine,
+  EngineOptions,
   RestoreReport,
   Salvage,
   ShareableStorage,
@@ -17,6 +17,14 @@ import type {
   StoreReport,
 } from './storage.ts'
 import { parseStoreUrl, type StoreLocation, storageName } from './store-url.ts'
+
+/** What this package needs of a database. */
+interface Engine {
+  open(options: EngineOptions): Promise<ShareableStorage>
+  /** Begins to read a store of any known version, which it keeps. @throws NoStoreError if it is empty */
+  read(): Promise<ReadTransaction>
+  inspect(): Promise<Omit<StoreReport, 'store'>>
+}
 
 const timeoutMsDefault = 5_000
 

@@ -2,8 +2,6 @@ import type { MessagePort } from 'node:worker_threads'
 import type { TokenRepository } from '@plant-store/access'
 import type { Plant, PlantRepository } from '@plant-store/domain'
 import type { Outbox, WebhookRepository } from '@plant-store/webhooks'
-import type { Commit, GroupCommitLimits } from './commit/group-commit.ts'
-import type { Statements } from './repositories/repositories.ts'
 import type { PoolMode } from './store-url.ts'
 
 // Without the drivers' types: importers of this package do not have them.
@@ -11,6 +9,15 @@ import type { PoolMode } from './store-url.ts'
 export interface StorageOptions extends Partial<Omit<EngineOptions, 'limits'> & GroupCommitLimits> {
   /** In the form of `parseStoreUrl`. */
   readonly url: string
+}
+
+export interface GroupCommitLimits {
+  /** Pending changes. Beyond it, `store-busy`. */
+  readonly queueChangesMax: number
+  /** The text of all pending changes in UTF-16 code units. A single change may have more. */
+  readonly queueTextCharsMax: number
+  /** Changes that share one transaction. Those that were submitted together always do. */
+  readonly transactionChangesMax: number
 }
 
 export interface EngineOptions extends StorageObserver {
@@ -23,19 +30,11 @@ export interface EngineOptions extends StorageObserver {
   readonly readConnectionsMax: number
 }
 
-/** What this package needs of a database. */
-export interface Engine {
-  open(options: EngineOptions): Promise<ShareableStorage>
-  /** Begins to read a store of any known version, which it keeps. @throws NoStoreError if it is empty */
-  read(): Promise<ReadTransaction>
-  inspect(): Promise<Omit<StoreReport, 'store'>>
-}
-
-/** What a store contains as of one moment. */
-export interface ReadTransaction extends AsyncDisposable {
-  readonly schemaVersion: number
-  readonly statements: Statements['read']
-  readonly query: (sql: string, parameters?: readonly unknown[]) => Promise<readonly object[]>
+export interface Commit {
+  /** The changes in this commit. */
+  readonly changes: number
+  /** From the start of the transaction until it is durable. */
+  readonly ms: number
 }
 
 export interface StorageObserver {
@@ -81,13 +80,13 @@ export interface SharedSqlite {
 
 export interface SharedPostgres {
   readonly kind: 'postgres'
-  readonly server: ServerOptions
+  readonly server: PostgresOptions
   /** For each thread. */
   readonly readConnectionsMax: number
   readonly limits: GroupCommitLimits
 }
 
-export interface ServerOptions {
+export interface PostgresOptions {
   /** A URL for each host. Only the writable one is used. */
   readonly hosts: readonly string[]
   /** Of a pooler in between. Without one, `session`. */

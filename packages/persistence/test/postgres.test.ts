@@ -20,7 +20,7 @@ import {
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { defaultGroupCommitLimits } from '../src/commit/group-commit.ts'
 import { type ConnectionPool, createPool } from '../src/postgres/connection.ts'
-import type { ServerOptions } from '../src/storage.ts'
+import type { PostgresOptions } from '../src/storage.ts'
 
 let database: TestDatabase
 let storage: Storage
@@ -160,7 +160,7 @@ test('lists tokens in the order of their names, which is not that of a language'
 })
 
 describe('a pool of connections', () => {
-  const open = (more: Partial<ServerOptions> = {}, connectionsMax = 1) => {
+  const open = (more: Partial<PostgresOptions> = {}, connectionsMax = 1) => {
     const pool = createPool(
       { hosts: [database.url], poolMode: 'session', timeoutMs: 10_000, ...more },
       connectionsMax,

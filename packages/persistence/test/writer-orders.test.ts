@@ -2,10 +2,10 @@ import { EventEmitter, once } from 'node:events'
 import { MessageChannel, type MessagePort } from 'node:worker_threads'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { Commit } from '../src/commit/group-commit.ts'
 import type { Change } from '../src/repositories/repositories.ts'
 import type { WriterAnswer } from '../src/sqlite/writer.ts'
 import { connectToWriter } from '../src/sqlite/writer-client.ts'
+import type { Commit } from '../src/storage.ts'
 
 interface Waiting {
   readonly names: readonly number[]

@@ -9,7 +9,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, relative } from 'node:path'
+import { dirname, join, relative } from 'node:path'
 import { expect, test } from 'vitest'
 import { drawPackages, withPicture } from './picture.ts'
 
@@ -71,6 +71,39 @@ test('Biome refuses each import that the table does not allow, and no other', ()
   )
   const refused = [...stdout.matchAll(/file=([^,]+)/g)].map(([, path]) => relative(folder, path as string))
   expect(refused.sort()).toEqual(wrong.sort())
+})
+
+/** Returns the imports between the folders of a package, and files beside these, as `from to`. Types count too. */
+function importsBetweenFolders(src: string): ReadonlySet<string> {
+  const folderOf = (file: string) => relative(src, file).split('/')[0]
+  const imports = globSync('**/*.ts', { cwd: src }).flatMap(name => {
+    const file = join(src, name)
+    const imported = [...readFileSync(file, 'utf8').matchAll(/(?:from |import |import\()'(\.[^']+)'/g)]
+    return imported.map(([, path = '']) => [folderOf(file), folderOf(join(dirname(file), path))] as const)
+  })
+  return new Set(imports.filter(([from, to]) => from !== to).map(pair => pair.join(' ')))
+}
+
+/** Returns the imports that are part of a circle. */
+function circlesIn(imports: ReadonlySet<string>): string[] {
+  const left = new Set(imports)
+  for (let size = -1; size !== left.size; ) {
+    size = left.size
+    const [froms, tos] = [0, 1].map(at => new Set([...left].map(pair => pair.split(' ')[at])))
+    for (const pair of left) {
+      const [from, to] = pair.split(' ')
+      if (!tos?.has(from) || !froms?.has(to)) left.delete(pair)
+    }
+  }
+  return [...left]
+}
+
+test('the imports between the folders of a package have one direction', () => {
+  expect(circlesIn(new Set(['a b', 'b c', 'c a', 'c d']))).toEqual(['a b', 'b c', 'c a'])
+  const sources = globSync('{apps,packages}/*/src', { cwd: root })
+  const found = sources.map(src => [src, importsBetweenFolders(join(root, src))] as const)
+  expect(Math.max(...found.map(([, imports]) => imports.size))).toBeGreaterThan(20)
+  expect(found.flatMap(([src, imports]) => circlesIn(imports).map(pair => `${src}: ${pair}`))).toEqual([])
 })
 
 test('every package has a rule', () => {

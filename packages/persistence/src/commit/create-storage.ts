@@ -3,13 +3,8 @@ import { unavailable } from '../errors.ts'
 import { createRepositories, type Read, type Runner, type Statements } from '../repositories/repositories.ts'
 import { type Value, valuesOf } from '../repositories/statements.ts'
 import { type PlantRow, textBytesOf } from '../schema/tables.ts'
-import type { Storage, StorageObserver } from '../storage.ts'
-import {
-  createGroupCommit,
-  defaultGroupCommitLimits,
-  type GroupCommitLimits,
-  type GroupCommitOptions,
-} from './group-commit.ts'
+import type { GroupCommitLimits, Storage, StorageObserver } from '../storage.ts'
+import { createGroupCommit, defaultGroupCommitLimits, type GroupCommitOptions } from './group-commit.ts'
 import { watchOutages } from './outage.ts'
 
 /** What a storage needs of a database. Its rejections become DomainError `store-unavailable`. */

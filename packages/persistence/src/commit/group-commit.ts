@@ -1,22 +1,7 @@
 import { DomainError } from '@plant-store/domain'
 import { unavailable } from '../errors.ts'
 import type { Change } from '../repositories/repositories.ts'
-
-export interface Commit {
-  /** The changes in this commit. */
-  readonly changes: number
-  /** From the start of the transaction until it is durable. */
-  readonly ms: number
-}
-
-export interface GroupCommitLimits {
-  /** Pending changes. Beyond it, `store-busy`. */
-  readonly queueChangesMax: number
-  /** The text of all pending changes in UTF-16 code units. A single change may have more. */
-  readonly queueTextCharsMax: number
-  /** Changes that share one transaction. Those that were submitted together always do. */
-  readonly transactionChangesMax: number
-}
+import type { GroupCommitLimits } from '../storage.ts'
 
 export const defaultGroupCommitLimits: GroupCommitLimits = {
   queueChangesMax: 10_000,

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
-import type { ServerOptions } from '../storage.ts'
+import type { PostgresOptions } from '../storage.ts'
 
 /** Connections to the host that accepts writes. */
 export interface ConnectionPool extends AsyncDisposable {
@@ -24,7 +24,7 @@ const findAgainAfterMs = 100
 const warning = '01000'
 const int8 = 20
 
-export function createPool(options: ServerOptions, connectionsMax: number): ConnectionPool {
+export function createPool(options: PostgresOptions, connectionsMax: number): ConnectionPool {
   const { statementTimeoutMs = options.timeoutMs, poolMode } = options
   const pools = options.hosts.map(host => createPoolOfHost(host, options, connectionsMax))
   let writable: Promise<pg.Pool> | undefined
@@ -96,7 +96,7 @@ export function createPool(options: ServerOptions, connectionsMax: number): Conn
 
 function createPoolOfHost(
   connectionString: string,
-  { timeoutMs, statementTimeoutMs = timeoutMs, poolMode }: ServerOptions,
+  { timeoutMs, statementTimeoutMs = timeoutMs, poolMode }: PostgresOptions,
   connectionsMax: number,
 ): pg.Pool {
   const pool = new pg.Pool({

@@ -1,18 +1,11 @@
 import { createStorage } from '../commit/create-storage.ts'
 import { createGroupCommit, defaultGroupCommitLimits } from '../commit/group-commit.ts'
 import { NoStoreError } from '../errors.ts'
-import { countsIn } from '../repositories/reader.ts'
+import { countsIn, type ReadTransaction } from '../repositories/reader.ts'
 import type { Read } from '../repositories/repositories.ts'
 import { schemaVersion } from '../schema/migrations.ts'
 import type { PlantRow } from '../schema/tables.ts'
-import type {
-  Engine,
-  ReadTransaction,
-  ServerOptions,
-  SharedPostgres,
-  Storage,
-  StorageObserver,
-} from '../storage.ts'
+import type { EngineOptions, PostgresOptions, SharedPostgres, Storage, StorageObserver } from '../storage.ts'
 import { createPool, retrying } from './connection.ts'
 import { findVersionOn, migratePostgres } from './migrate.ts'
 import { noChanges, runTransaction, statements } from './statements.ts'
@@ -21,9 +14,9 @@ import { noChanges, runTransaction, statements } from './statements.ts'
 const readLimits = { ...defaultGroupCommitLimits, transactionChangesMax: 16 }
 
 /** @param bulk for reading and inspecting it */
-export function createPostgresEngine(bulk: ServerOptions): Engine {
+export function createPostgresEngine(bulk: PostgresOptions) {
   return {
-    async open({ limits, timeoutMs, readConnectionsMax, ...observer }) {
+    async open({ limits, timeoutMs, readConnectionsMax, ...observer }: EngineOptions) {
       const server = { ...bulk, timeoutMs }
       const shared: SharedPostgres = { kind: 'postgres', server, readConnectionsMax, limits }
       const versionBefore = await migratePostgres(server)
@@ -40,7 +33,7 @@ export function createPostgresEngine(bulk: ServerOptions): Engine {
 /** No client waits here, and counting a whole table takes one statement. */
 const patientTimeoutMs = 3_600_000
 
-async function readPostgres(options: ServerOptions): Promise<ReadTransaction> {
+async function readPostgres(options: PostgresOptions): Promise<ReadTransaction> {
   await using opening = new AsyncDisposableStack()
   const pool = opening.use(createPool({ ...options, statementTimeoutMs: patientTimeoutMs }, 1))
   const client = opening.use(await pool.begin('isolation level repeatable read read only'))

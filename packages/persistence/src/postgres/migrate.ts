@@ -3,7 +3,7 @@ import type pg from 'pg'
 import { postgresDialect } from '../schema/dialect.ts'
 import { bringUpToDate, findVersion, schemaVersion } from '../schema/migrations.ts'
 import type { Tables } from '../schema/tables.ts'
-import type { ServerOptions } from '../storage.ts'
+import type { PostgresOptions } from '../storage.ts'
 import { createPool, retrying } from './connection.ts'
 
 /** For a statement of a migration, and for migrations of other processes. */
@@ -16,7 +16,7 @@ const migrationLock = 4_815_162_342
  * Creates or migrates the tables if needed. Of several processes that start together, one does it. Resolves to the
  * version that it found, or to `undefined` if it created them.
  */
-export async function migratePostgres(options: ServerOptions): Promise<number | undefined> {
+export async function migratePostgres(options: PostgresOptions): Promise<number | undefined> {
   const found = await checkedVersion(options)
   if (found === schemaVersion) return found
   return retrying(migrationTimeoutMs, () =>
@@ -25,14 +25,14 @@ export async function migratePostgres(options: ServerOptions): Promise<number | 
 }
 
 /** First, so that an up-to-date store needs neither the lock nor the right to create tables. */
-async function checkedVersion(options: ServerOptions): Promise<number | undefined> {
+async function checkedVersion(options: PostgresOptions): Promise<number | undefined> {
   await using pool = createPool(options, 1)
   await using client = await pool.begin('read only')
   await checkServer(client)
   return await findVersionOn(client)
 }
 
-async function migrateOnce(options: ServerOptions): Promise<number | undefined> {
+async function migrateOnce(options: PostgresOptions): Promise<number | undefined> {
   await using pool = createPool(options, 1)
   await using client = await pool.begin()
   await client.query(`select pg_advisory_xact_lock(${migrationLock})`)

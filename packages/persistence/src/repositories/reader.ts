@@ -1,9 +1,16 @@
 import { type Plant, plantIdMax, plantIdMin } from '@plant-store/domain'
 import { unavailable } from '../errors.ts'
 import { type PlantRow, selectPlants, toPlant } from '../schema/tables.ts'
-import type { ReadTransaction, StoreCounts, StoreReader } from '../storage.ts'
-import { createRepositories } from './repositories.ts'
+import type { StoreCounts, StoreReader } from '../storage.ts'
+import { createRepositories, type Statements } from './repositories.ts'
 import { valuesOf } from './statements.ts'
+
+/** What a store contains as of one moment. */
+export interface ReadTransaction extends AsyncDisposable {
+  readonly schemaVersion: number
+  readonly statements: Statements['read']
+  readonly query: (sql: string, parameters?: readonly unknown[]) => Promise<readonly object[]>
+}
 
 /** Returns what a transaction sees of a store. Disposal ends it. */
 export function createReader(reading: ReadTransaction): StoreReader {

@@ -1,18 +1,11 @@
 import { createStorage, rowsWithin, type StatementDatabase } from '../commit/create-storage.ts'
 import { unavailable } from '../errors.ts'
+import type { ReadTransaction } from '../repositories/reader.ts'
 import { createStatements } from '../repositories/repositories.ts'
 import { sqliteDialect } from '../schema/dialect.ts'
 import { schemaVersion } from '../schema/migrations.ts'
 import type { PlantRow } from '../schema/tables.ts'
-import type {
-  Engine,
-  EngineOptions,
-  ReadTransaction,
-  ShareableStorage,
-  SharedSqlite,
-  Storage,
-  StorageObserver,
-} from '../storage.ts'
+import type { EngineOptions, ShareableStorage, SharedSqlite, Storage, StorageObserver } from '../storage.ts'
 import { inspectSqlite } from './backup.ts'
 import { closeOnError, detailedReasonOf, openConnection, plainly, prepareAll } from './connection.ts'
 import { migrateSqlite, openReadOnly } from './schema.ts'
@@ -20,9 +13,9 @@ import { connectToWriter, startWriter } from './writer-client.ts'
 
 export const statements = createStatements(sqliteDialect)
 
-export function createSqliteEngine(file: string): Engine {
+export function createSqliteEngine(file: string) {
   return {
-    open: options => plainly(() => openSqlite(file, options)),
+    open: (options: EngineOptions) => plainly(() => openSqlite(file, options)),
     read: () => plainly(() => readSqlite(file)),
     inspect: () => plainly(() => inspectSqlite(file)),
   }

@@ -1,9 +1,9 @@
 import { once } from 'node:events'
 import { extname } from 'node:path'
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
-import type { Commit } from '../commit/group-commit.ts'
 import { unavailable } from '../errors.ts'
 import type { Change } from '../repositories/repositories.ts'
+import type { Commit } from '../storage.ts'
 import type { WriterAnswer, WriterOptions, WriterQueue } from './writer.ts'
 
 export interface WriterData extends WriterOptions {

@@ -1,8 +1,8 @@
 import { statSync } from 'node:fs'
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
 import type Database from 'better-sqlite3'
-import type { Commit } from '../commit/group-commit.ts'
 import type { Change, Statements } from '../repositories/repositories.ts'
+import type { Commit } from '../storage.ts'
 import {
   checkpointAfter,
   checkpointPages,
