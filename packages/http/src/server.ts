@@ -4,14 +4,14 @@ import type { Gate } from '@plant-store/access'
 import type { PlantStore } from '@plant-store/domain'
 import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from 'fastify'
 import { answerBySchemas, answerFailure } from './answer/answer.ts'
+import type { AnsweredRequest } from './answered-request.ts'
 import { allowOrigins, answerPreflights } from './connection/cors.ts'
 import { createNodeServer } from './connection/node-server.ts'
 import { announceStop } from './connection/stop.ts'
-import type { AnsweredRequest } from './context.ts'
 import { describeRoutes } from './interface/description.ts'
 import { defaultServerLimits, type ServerLimits } from './limits.ts'
 import { plantRoutes } from './plugin.ts'
-import { createAuthentication, createThrottle } from './request/authenticate.ts'
+import { createAuthentication } from './request/authenticate.ts'
 import { checkHeaders, checkRequests } from './request/checks.ts'
 import {
   createRequestLog,
@@ -20,10 +20,11 @@ import {
   type RequestTracer,
   requestId,
 } from './request/log.ts'
+import { createThrottle } from './request/wrong-tokens.ts'
 import { serviceRoutes } from './routes/service.ts'
 
+export type { AnsweredRequest, RequestTrace } from './answered-request.ts'
 export { stopListening, stopServer } from './connection/stop.ts'
-export type { AnsweredRequest, RequestTrace } from './context.ts'
 export { defaultServerLimits, type ServerLimits } from './limits.ts'
 export type { RequestTracer } from './request/log.ts'
 
@@ -68,7 +69,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
     bodyLimit: limits.bodyBytesMax,
     trustProxy: trustedProxies.length > 0 && trustNear(trustedProxies),
     // Otherwise Fastify opens a second server for localhost, without these options.
-    serverFactory: route => createNodeServer(limits, logRequest, allowOrigins(corsOrigins, route)),
+    serverFactory: handle => createNodeServer(limits, logRequest, allowOrigins(corsOrigins, handle)),
     // `createNodeServer` handles them.
     clientErrorHandler: () => {},
     // Requests sent before the shutdown are still answered.

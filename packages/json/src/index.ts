@@ -143,15 +143,15 @@ function readWithPlainNames(text: string, escapedNames: readonly EscapedName[]):
   }
   const reread = JSON.parse(plain + text.slice(rest)) as Record<string, unknown>
 
-  const holders = [reread]
-  for (const holder of holders) {
-    for (const [key, value] of Object.entries(holder)) {
-      if (typeof value === 'object' && value !== null) holders.push(value as Record<string, unknown>)
+  const objects = [reread]
+  for (const object of objects) {
+    for (const [key, value] of Object.entries(object)) {
+      if (typeof value === 'object' && value !== null) objects.push(value as Record<string, unknown>)
       if (!key.startsWith(mark)) continue
-      delete holder[key]
+      delete object[key]
       const { name } = escapedNames[Number(key.slice(mark.length))] as EscapedName
       // An assignment to `__proto__` would set the prototype.
-      Object.defineProperty(holder, name, { value, writable: true, enumerable: true, configurable: true })
+      Object.defineProperty(object, name, { value, writable: true, enumerable: true, configurable: true })
     }
   }
   return reread

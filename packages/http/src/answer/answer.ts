@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import fastJsonStringify from 'fast-json-stringify'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { errorNumber, lineCounts, requestIdField } from '../context.ts'
+import { errorNumber, lineCounts, requestIdField } from '../answered-request.ts'
 import { FailureBody } from '../interface/schemas.ts'
 import { type Budget, countedBytesMin } from './budget.ts'
 import { toFailure } from './failures.ts'

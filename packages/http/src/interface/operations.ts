@@ -1,7 +1,7 @@
 import { pageLimitDefault, pageLimitMax } from '@plant-store/domain'
 import type { FastifySchema } from 'fastify'
 import { type TObject, Type } from 'typebox'
-import { failures } from '../answer/failures.ts'
+import { failures } from './error-numbers.ts'
 import * as wire from './schemas.ts'
 
 /** The input and output of a route, from which the interface description and the serializers are made. */

@@ -1,12 +1,11 @@
-import { hash } from 'node:crypto'
 import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import { isNativeError } from 'node:util/types'
 import { type Credentials, type Gate, type Holder, isAccessError, type Scope } from '@plant-store/access'
 import type { FastifyRequest } from 'fastify'
-import ipaddr from 'ipaddr.js'
 import { RequestError } from '../answer/failures.ts'
-import { tokenName } from '../context.ts'
+import { tokenName } from '../answered-request.ts'
+import type { Throttle } from './wrong-tokens.ts'
 
 /** Passes a request that the gate has admitted, and calls `done` with a failure in every other case. */
 export type Authenticate = (request: FastifyRequest, scope: Scope, done: (failure?: Error) => void) => void
@@ -83,40 +82,4 @@ function failureOf(thrown: unknown, request: FastifyRequest, throttle: Throttle)
  */
 function bearerToken(authorization = ''): string | undefined {
   return /^bearer +([^ ].*)/i.exec(authorization)?.[1]
-}
-
-/** Counts a wrong access token of an address. Returns the seconds to wait if there were too many, otherwise 0. */
-export type Throttle = (address: string) => number
-
-const windowSeconds = 60n
-
-/**
- * Returns a throttle against guessing tokens that people chose. (A minted token has 256 random bits.) It counts only
- * wrong tokens and refuses no right one, so networks that share a counter do not harm each other.
- *
- * @param wrongTokensMax for one network, within a minute of the first
- * @param counts eight bytes a network; threads with the same buffer count together
- */
-export function createThrottle(wrongTokensMax: number, counts = new SharedArrayBuffer(64 * 1024)): Throttle {
-  // The high half is the second at which a window ends, the low half its wrong tokens.
-  const windows = new BigInt64Array(counts)
-  return address => {
-    const at = hash('sha256', networkOf(address), 'buffer').readUInt32LE() % windows.length
-    // Equal in all threads, and never set back.
-    const now = process.hrtime.bigint() / 1_000_000_000n
-    while (true) {
-      const seen = Atomics.load(windows, at)
-      const counted = seen >> 32n > now ? seen + 1n : ((now + windowSeconds) << 32n) | 1n
-      if (Atomics.compareExchange(windows, at, seen, counted) !== seen) continue
-      const wrong = BigInt.asUintN(32, counted)
-      return wrong > wrongTokensMax ? Number((counted >> 32n) - now) : 0
-    }
-  }
-}
-
-/** Returns the network of an address. An IPv6 customer has at least a /64. */
-function networkOf(address: string): Uint8Array {
-  // A proxy can send anything.
-  if (!ipaddr.isValid(address)) return Buffer.from(`${address}`)
-  return Uint8Array.from(ipaddr.process(address).toByteArray().slice(0, 8))
 }

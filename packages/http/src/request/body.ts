@@ -3,7 +3,8 @@ import type { Readable } from 'node:stream'
 import { parseJsonRecord } from '@plant-store/json'
 import type { FastifyRequest } from 'fastify'
 import { countedBytesMin } from '../answer/budget.ts'
-import { failures, RequestError } from '../answer/failures.ts'
+import { RequestError } from '../answer/failures.ts'
+import { failures } from '../interface/error-numbers.ts'
 
 /** What stops and continues the arrival of a body: its stream, or the connection below it. */
 interface Source {
@@ -187,15 +188,15 @@ export class Body {
 export const longReadsMax = 2
 /** Chunks of a body that is not long. A packet may have 10,900. */
 const shortChunksMax = 256
-const waiting: (() => void)[] = []
+const delayed: (() => void)[] = []
 
 function inLaterTurn(readOn: () => void): void {
-  if (waiting.push(readOn) === 1) setImmediate(readSome)
+  if (delayed.push(readOn) === 1) setImmediate(readSome)
 }
 
 function readSome(): void {
-  const some = waiting.splice(0, longReadsMax)
-  if (waiting.length > 0) setImmediate(readSome)
+  const some = delayed.splice(0, longReadsMax)
+  if (delayed.length > 0) setImmediate(readSome)
   for (const readOn of some) readOn()
 }
 

@@ -11,7 +11,7 @@ import {
   requestIdField,
   tokenName,
   trace,
-} from '../context.ts'
+} from '../answered-request.ts'
 
 /** A log line. Members that are `undefined` are left out. */
 interface LoggedRequest extends AnsweredRequest, Partial<LineCounts> {

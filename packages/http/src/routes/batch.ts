@@ -4,7 +4,7 @@ import { type CreateOutcome, idTaken, type Plant, type PlantStore, parsePlant } 
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { answer } from '../answer/answer.ts'
 import { toFailure } from '../answer/failures.ts'
-import { lineCounts } from '../context.ts'
+import { lineCounts } from '../answered-request.ts'
 import { linesMediaType, operations } from '../interface/operations.ts'
 import { faultsMax, type ServerLimits } from '../limits.ts'
 import type { Authenticate } from '../request/authenticate.ts'
