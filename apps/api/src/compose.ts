@@ -1,11 +1,11 @@
 import { hashToken, mintToken, scopes } from '@plant-store/access'
 import { openStorage, storageName } from '@plant-store/persistence'
 import type { Config } from './config.ts'
-import { startCourier } from './courier/courier.ts'
+import { startCourier } from './courier/start-courier.ts'
 import { startHttpThreads } from './http/http-threads.ts'
 import { findPort, listeningUrl, lockStart } from './http/listening.ts'
-import { createStoreLog, type ProcessLog } from './signals/log.ts'
 import { createCounters, sample } from './signals/metrics.ts'
+import { createStoreLog, type ProcessLog } from './signals/process-log.ts'
 import { createScrape } from './signals/scrape.ts'
 
 /** The share of the shutdown timeout for deliveries in progress, while requests are answered. */

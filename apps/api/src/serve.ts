@@ -3,7 +3,7 @@ import { explain, NoStoreError, openReader, storageName } from '@plant-store/per
 import type { Logger } from 'pino'
 import { startService } from './compose.ts'
 import { type Config, misspeltSettings, readConfig } from './config.ts'
-import { openLog, type ProcessLog } from './signals/log.ts'
+import { openLog, type ProcessLog } from './signals/process-log.ts'
 
 /**
  * Checks the settings in the environment, and the store if there is one. Changes nothing. Resolves to the variables that

@@ -1,6 +1,6 @@
 /**
  * Parses a JSON text (RFC 8259) that holds a record or an array of records, without two losses of `JSON.parse`. An
- * integer of at most 19 digits that is a member of such a record becomes an exact bigint (`11.0` and `1e3` are integers
+ * integer of at most 19 digits that is a direct member of such a record becomes an exact bigint (`11.0` and `1e3` are integers
  * too). A name that occurs twice in an object, at any depth, is refused (RFC 7493, 2.3). Any other number is the nearest
  * JavaScript number.
  *

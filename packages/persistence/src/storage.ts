@@ -73,8 +73,9 @@ export type SharedStorage = SharedSqlite | SharedPostgres
 export interface SharedSqlite {
   readonly kind: 'file'
   readonly file: string
-  readonly writer: MessagePort
-  readonly bulkWriter: MessagePort
+  /** To the writer, for single changes and for bulk ones. */
+  readonly single: MessagePort
+  readonly bulk: MessagePort
   readonly limits: GroupCommitLimits
 }
 
@@ -98,7 +99,7 @@ export interface PostgresOptions {
 
 /** Returns the MessagePorts that `postMessage` must transfer. */
 export function transferListOf(shared: SharedStorage): MessagePort[] {
-  return shared.kind === 'file' ? [shared.writer, shared.bulkWriter] : []
+  return shared.kind === 'file' ? [shared.single, shared.bulk] : []
 }
 
 export interface StoreCounts {

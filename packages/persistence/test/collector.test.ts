@@ -1,23 +1,23 @@
 import { MessageChannel, type MessagePort } from 'node:worker_threads'
 import { onTestFinished, test, vi } from 'vitest'
 import type { Change } from '../src/repositories/repositories.ts'
-import { type Collected, createCollector, type WriterQueue } from '../src/sqlite/writer.ts'
+import { type ChangeKind, type Collected, createCollector } from '../src/sqlite/writer.ts'
 
 const transactionChangesMax = 10
 
-/** Returns a collector, and the two queues of one thread to the writer. */
-function openQueues() {
-  const ports = new Map<MessagePort, WriterQueue>()
-  const open = (queue: WriterQueue) => {
+/** Returns a collector, and both senders of one thread. */
+function openSenders() {
+  const senders = new Map<MessagePort, ChangeKind>()
+  const open = (kind: ChangeKind) => {
     const { port1: far, port2: near } = new MessageChannel()
     onTestFinished(() => far.close())
-    ports.set(near, queue)
+    senders.set(near, kind)
     return { near, send: (name: string, changes = 1) => far.postMessage(groupOf(name, changes)) }
   }
   return {
     bulk: open('bulk'),
     single: open('single'),
-    collect: createCollector(ports, transactionChangesMax),
+    collect: createCollector(senders, transactionChangesMax),
   }
 }
 
@@ -36,7 +36,7 @@ function run({ next }: Pick<Collected, 'next'>, meanwhile: (name: unknown) => vo
 }
 
 test('a transaction takes what waits when it begins and what arrives during its statements', ({ expect }) => {
-  const { single, collect } = openQueues()
+  const { single, collect } = openSenders()
   single.send('waits')
   const { taken, ...groups } = collect(single.near, groupOf('first'))
   // Without a single step of the transaction: if it cannot begin, these fail with it.
@@ -53,7 +53,7 @@ test('a transaction takes what waits when it begins and what arrives during its 
 })
 
 test('single changes overtake bulk ones', ({ expect }) => {
-  const { bulk, single, collect } = openQueues()
+  const { bulk, single, collect } = openSenders()
   for (const name of ['bulk 1', 'bulk 2']) bulk.send(name)
   for (const name of ['single 1', 'single 2']) single.send(name)
   const groups = collect(single.near, groupOf('first'))
@@ -61,7 +61,7 @@ test('single changes overtake bulk ones', ({ expect }) => {
 })
 
 test('a full transaction takes no further single changes, and still bulk ones', ({ expect }) => {
-  const { bulk, single, collect } = openQueues()
+  const { bulk, single, collect } = openSenders()
   single.send('last')
   single.send('too late')
   bulk.send('bulk')
@@ -75,7 +75,7 @@ test('within a second of a single change a transaction takes one bulk group, and
   let now = 0
   const clock = vi.spyOn(performance, 'now').mockImplementation(() => now)
   onTestFinished(() => clock.mockRestore())
-  const { bulk, single, collect } = openQueues()
+  const { bulk, single, collect } = openSenders()
   const takenWith = (port: MessagePort) => {
     for (let sent = 0; sent < 100; sent++) bulk.send('bulk', 100)
     const { isMixed, next } = collect(port, groupOf('first', 100))

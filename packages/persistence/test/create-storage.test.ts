@@ -8,7 +8,7 @@ import { plant, plantId } from './store-folder.ts'
 
 const database: StatementDatabase = {
   statements,
-  runTransaction: async group => group.map(() => 1),
+  runGroup: async group => group.map(() => 1),
   groupsMax: Number.POSITIVE_INFINITY,
   read: async () => [],
   readPage: async () => [],
@@ -30,7 +30,7 @@ test('changes of both queues are pending until they have an outcome, and the dat
   const [single, bulk] = [queue(), queue()]
   const events: string[] = []
   const close = () => void events.push('closed')
-  const storage = createStorage({ ...database, runTransaction: single.run, runBulk: bulk.run, close })
+  const storage = createStorage({ ...database, runGroup: single.run, runBulkGroup: bulk.run, close })
   const many = storage.plants.insertAll?.([plant(1), plant(2), plant(3)])
   const one = storage.plants.insert(plant(4))
   expect(storage.pending()).toBe(4)
@@ -53,7 +53,7 @@ test('what fails in the database is an outage with its cause, and an error of th
   const failing = (error: Error) => {
     const fail = () => Promise.reject(error)
     return createStorage(
-      { ...database, runTransaction: fail, runBulk: fail, read: fail, readPage: fail, check: fail },
+      { ...database, runGroup: fail, runBulkGroup: fail, read: fail, readPage: fail, check: fail },
       { onStateChange: state => states.push(state) },
     )
   }
@@ -85,7 +85,7 @@ test('what fails in the database is an outage with its cause, and an error of th
 
 test.each([
   ['checked', 'check'],
-  ['written', 'runTransaction'],
+  ['written', 'runGroup'],
 ] as const)('an outage lasts until the database can be %s', async (_, part) => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   onTestFinished(() => void vi.useRealTimers())

@@ -32,7 +32,7 @@ test('each change has the outcome of its transaction, once and no earlier, whate
       const groupCommit = createGroupCommit({
         groupsMax,
         limits,
-        async runTransaction(group) {
+        async runGroup(group) {
           underWay++
           if (underWay > groupsMax) broken.push(`${underWay} transactions at once`)
           if (group.length > transactionChangesMax) broken.push(`${group.length} changes in one`)
@@ -105,7 +105,7 @@ test('changes of the two turns after a transaction share the next one, and a cha
   const groupCommit = createGroupCommit({
     groupsMax: 1,
     limits: littleText,
-    async runTransaction(group) {
+    async runGroup(group) {
       begun.push(group.map(nameOf))
       await new Promise<void>(resolve => ends.push(resolve))
       return group.map(() => 1)

@@ -10,7 +10,7 @@ import { valuesOf } from '../src/repositories/statements.ts'
 import { fromPlant } from '../src/schema/tables.ts'
 import { openWriterConnection } from '../src/sqlite/connection.ts'
 import { statements } from '../src/sqlite/engine.ts'
-import { createWriter, type WriterQueue } from '../src/sqlite/writer.ts'
+import { type ChangeKind, createWriter } from '../src/sqlite/writer.ts'
 import { temporaryFolder } from './store-folder.ts'
 
 afterEach(() => void vi.useRealTimers())
@@ -23,9 +23,9 @@ async function open() {
   const connection = openWriterConnection(file, 5_000)
   const writer = createWriter(connection, { transactionChangesMax: 10, statements: statements.change })
   onTestFinished(() => writer.close())
-  const connect = (queue: WriterQueue) => {
+  const connect = (kind: ChangeKind) => {
     const { port1: port, port2 } = new MessageChannel()
-    writer.connect(port2, queue)
+    writer.connect(port2, kind)
     return {
       send: (...ids: number[]) => port.postMessage(ids.map(insertOf)),
       answer: async () => (await once(port, 'message'))[0],

@@ -4,9 +4,9 @@ import { createServer, stopListening, stopServer } from '@plant-store/http/serve
 import { attachStorage, type SharedStorage, type StoreState } from '@plant-store/persistence'
 import { createBirpc } from 'birpc'
 import type { Config } from '../config.ts'
-import { gatherLog } from '../signals/log.ts'
 import { createCounters, type Samples } from '../signals/metrics.ts'
-import { openGate } from './gate.ts'
+import { gatherLog } from '../signals/process-log.ts'
+import { openGate } from './open-gate.ts'
 
 export interface HttpThreadData {
   /** From 1. */
@@ -17,7 +17,7 @@ export interface HttpThreadData {
 }
 
 /** The calls from this thread to the main one. */
-export interface HttpThreadOwner {
+export interface MainThread {
   /** Returns the metrics of the whole process. */
   metrics(): Promise<string>
   writeLog(lines: string): void
@@ -50,16 +50,16 @@ const calls = {
   stop: () => stopped.resolve(),
 }
 export type HttpThread = typeof calls
-const owner = createBirpc<HttpThreadOwner, HttpThread>(calls, {
+const mainThread = createBirpc<MainThread, HttpThread>(calls, {
   post: message => main.postMessage(message),
   on: listener => void main.on('message', listener),
   timeout: -1,
 })
-const logger = gatherLog(config.logLevel, owner.writeLog.asEvent)
+const logger = gatherLog(config.logLevel, mainThread.writeLog.asEvent)
 
 await using storage = await attachStorage(shared, {
   onCommit: counters.onCommit,
-  onStateChange: owner.onStateChange.asEvent,
+  onStateChange: mainThread.onStateChange.asEvent,
 })
 await using tracing =
   tracesEndpoint === undefined ? undefined : (await import('../signals/traces.ts')).startTracing()
@@ -70,7 +70,7 @@ const server = createServer({
   gate: await openGate(config, storage.tokens, { logger, signal: stopping.signal }),
   check: storage.check,
   logger,
-  metrics: owner.metrics,
+  metrics: mainThread.metrics,
   corsOrigins: config.corsOrigins,
   onAnswer: counters.onAnswer,
   ...(tracing && { traceRequest: tracing.traceRequest }),

@@ -3,7 +3,7 @@ import { Worker } from 'node:worker_threads'
 import { type ShareableStorage, transferListOf } from '@plant-store/persistence'
 import { createBirpc } from 'birpc'
 import type { Config } from '../config.ts'
-import type { HttpThread, HttpThreadData, HttpThreadOwner } from './http-thread.ts'
+import type { HttpThread, HttpThreadData, MainThread } from './http-thread.ts'
 
 /** Separate counters for some 8,000 networks. */
 const wrongTokenCountsBytes = 64 * 1024
@@ -15,12 +15,12 @@ const youngGenerationMb = 12
  * Starts the threads that answer requests, on one port and one store. Resolves once all can listen. Their disposal
  * answers what has arrived.
  *
- * @param ownerOf takes the number of a thread, from 1
+ * @param mainThreadOf takes the number of a thread, from 1
  */
 export async function startHttpThreads(
   config: Config,
   storage: ShareableStorage,
-  ownerOf: (thread: number) => HttpThreadOwner,
+  mainThreadOf: (thread: number) => MainThread,
 ) {
   await using starting = new AsyncDisposableStack()
   const started: Awaited<ReturnType<typeof startHttpThread>>[] = []
@@ -34,7 +34,7 @@ export async function startHttpThreads(
   const starts = Array.from({ length: config.httpThreads }, async (_, index) => {
     const thread = index + 1
     const data = { thread, config, shared: storage.share(), wrongTokenCounts }
-    started.push(await startHttpThread(data, ownerOf(thread)))
+    started.push(await startHttpThread(data, mainThreadOf(thread)))
   })
   await all(starts)
 
@@ -53,13 +53,13 @@ async function all(steps: readonly Promise<void>[]): Promise<void> {
   await Promise.all(steps)
 }
 
-async function startHttpThread(data: HttpThreadData, owner: HttpThreadOwner) {
+async function startHttpThread(data: HttpThreadData, mainThread: MainThread) {
   const worker = new Worker(new URL('./http-thread.js', import.meta.url), {
     workerData: data,
     transferList: transferListOf(data.shared),
     resourceLimits: { maxYoungGenerationSizeMb: youngGenerationMb },
   })
-  const calls = createBirpc<HttpThread, HttpThreadOwner>(owner, {
+  const calls = createBirpc<HttpThread, MainThread>(mainThread, {
     post: message => worker.postMessage(message),
     on: listener => void worker.on('message', listener),
     timeout: -1,

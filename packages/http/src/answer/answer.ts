@@ -60,7 +60,7 @@ export const writeFailure = serializerOf(FailureBody)
 export function answerFailure(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const { status, headers, body, isDefect } = toFailure(error)
   if (isDefect) request.log.error({ reqId: request.id, err: error }, 'failed to answer')
-  // Clients can cause any number of these. The store's owner logs the reason once.
+  // Clients can cause any number of these. The main thread logs the reason once.
   else if (status === 503) request.log.debug({ reqId: request.id, err: error }, 'could not serve')
   request[errorNumber] = body.error
   // A failure can come before the hook that sets it.

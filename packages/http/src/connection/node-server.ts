@@ -18,7 +18,7 @@ import { type RequestLog, requestId } from '../request/log.ts'
 /** Pipelined requests that may always wait. */
 const waitingPerConnection = 16
 /**
- * On all connections, about 4 kB each: one packet may hold 2,400. Beyond it, a connection with more than
+ * Those that wait on all connections together, about 4 kB each: one packet may hold 2,400. Beyond it, a connection with more than
  * {@link waitingPerConnection} is closed.
  */
 const waitingMax = 5_000

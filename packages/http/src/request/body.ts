@@ -32,7 +32,7 @@ const nothing: Buffer = Buffer.alloc(0)
 
 /**
  * A body on its way. It is copied into one buffer, because Node would keep an object of 400 bytes for each chunk, even for one
- * of a single byte. Before {@link countWith} it stops at 16 KiB and a packet.
+ * of a single byte. Until {@link countWith} it stops after 16 KiB, with the packet that crosses them.
  */
 export class Body {
   /** Whether its reader limits its time. */

@@ -31,9 +31,8 @@ declare module 'fastify' {
 /** Throws a RequestError if the request must be refused. */
 type Check = (request: FastifyRequest, config: FastifyContextConfig) => void
 
-/** The checks in their order. The first failure is the answer. */
+/** The checks in their order, with that of the token before those of the route. The first failure is the answer. */
 const headerChecks: readonly Check[] = [checkVersion, checkFields, checkFraming, checkExpectation]
-// The token is checked here.
 const routeChecks: readonly Check[] = [checkPath, checkMethod, checkRange]
 const bodyChecks: readonly Check[] = [checkContentCoding, checkTransferCoding, checkMediaType]
 

@@ -8,7 +8,7 @@ import { createGroupCommit, defaultGroupCommitLimits, type GroupCommitOptions } 
 import { watchOutages } from './outage.ts'
 
 /** What a storage needs of a database. Its rejections become DomainError `store-unavailable`. */
-export interface StatementDatabase extends Pick<GroupCommitOptions, 'runTransaction' | 'groupsMax'> {
+export interface StatementDatabase extends Pick<GroupCommitOptions, 'runGroup' | 'groupsMax'> {
   readonly statements: Statements
   read(name: Read[0], values: readonly Value[]): Promise<readonly object[]>
   /** Ends with the row at which the texts reach this size in UTF-8. */
@@ -17,8 +17,8 @@ export interface StatementDatabase extends Pick<GroupCommitOptions, 'runTransact
     values: readonly Value[],
     textBytesMax: number,
   ): Promise<readonly PlantRow[]>
-  /** Runs bulk changes, for which single ones need not wait. By default `runTransaction`. */
-  readonly runBulk?: GroupCommitOptions['runTransaction']
+  /** Runs bulk changes, for which single ones need not wait. By default `runGroup`. */
+  readonly runBulkGroup?: GroupCommitOptions['runGroup']
   /** The longest that anything may take, with its time in the queue. What is late may still be stored. */
   readonly timeoutMs?: number
   /** Rejects while the database cannot be read or written. */
@@ -31,19 +31,12 @@ export interface CreateStorageOptions extends Pick<StorageObserver, 'onStateChan
   readonly limits?: GroupCommitLimits
 }
 
-/** Pending bulk changes. A list of them may have more. */
+/** Pending bulk changes. A single list may have more. */
 const bulkQueueChangesMax = 10_000
 
 /** Returns a storage on a database: concurrent changes share a commit, and outages are reported. */
 export function createStorage(
-  {
-    statements,
-    runTransaction,
-    runBulk = runTransaction,
-    groupsMax,
-    timeoutMs,
-    ...database
-  }: StatementDatabase,
+  { statements, runGroup, runBulkGroup = runGroup, groupsMax, timeoutMs, ...database }: StatementDatabase,
   { limits = defaultGroupCommitLimits, onStateChange }: CreateStorageOptions = {},
 ): Storage {
   const reporting = <Result>(work: Promise<Result>): Promise<Result> =>
@@ -51,9 +44,9 @@ export function createStorage(
       // Defined below, as it submits changes itself.
       outages.reportAndThrow(isDomainError(cause) ? cause : unavailable('the store is unavailable', cause)),
     )
-  const single = createGroupCommit({ runTransaction, groupsMax, limits })
+  const single = createGroupCommit({ runGroup, groupsMax, limits })
   const bulk = createGroupCommit({
-    runTransaction: runBulk,
+    runGroup: runBulkGroup,
     groupsMax,
     limits: { ...limits, queueChangesMax: bulkQueueChangesMax },
   })

@@ -14,7 +14,7 @@ export interface GroupCommitOptions<Item = Change, Outcome = number> {
    * Makes the changes of a group in order in one transaction, which other groups may share. Resolves to the affected
    * rows of each once they are durable. If it rejects, all of them are stored, or none. Calls take effect in order.
    */
-  readonly runTransaction: (group: readonly Item[]) => Promise<readonly Outcome[]>
+  readonly runGroup: (group: readonly Item[]) => Promise<readonly Outcome[]>
   /** Groups under way, without an outcome. Beyond it, changes that arrive wait, and share the next one. */
   readonly groupsMax: number
   readonly limits: GroupCommitLimits
@@ -28,8 +28,8 @@ interface Submitted<Item, Outcome> {
 }
 
 /**
- * Turns of the event loop between the end of a group and the next one, for which changes wait on PostgreSQL. Clients
- * with an answer send their next change in that time, and share it.
+ * Turns of the event loop from the end of a group to the next one, where their number is limited: clients with an answer
+ * can join with their next change.
  */
 const turnsAfterGroup = 2
 
@@ -38,7 +38,7 @@ const turnsAfterGroup = 2
  * share transactions too. Their outcomes are rows.
  */
 export function createGroupCommit<Item extends readonly unknown[] = Change, Outcome = number>({
-  runTransaction,
+  runGroup,
   groupsMax,
   limits,
 }: GroupCommitOptions<Item, Outcome>) {
@@ -58,7 +58,7 @@ export function createGroupCommit<Item extends readonly unknown[] = Change, Outc
   const runQueue = () => {
     isScheduled = false
     while (queue.length > 0 && underWay.size < groupsMax) {
-      const running = runGroup(takeGroup()).finally(() => {
+      const running = runNext().finally(() => {
         underWay.delete(running)
         if (isClosed) runQueue()
         else if (queue.length > 0) schedule(turnsAfterGroup)
@@ -67,7 +67,7 @@ export function createGroupCommit<Item extends readonly unknown[] = Change, Outc
     }
   }
 
-  const takeGroup = () => {
+  const takeNext = () => {
     let count = 0
     const end = queue.findIndex(({ changes }, index) => {
       count += changes.length
@@ -76,10 +76,11 @@ export function createGroupCommit<Item extends readonly unknown[] = Change, Outc
     return queue.splice(0, end === -1 ? queue.length : end)
   }
 
-  const runGroup = async (group: readonly Submitted<Item, Outcome>[]) => {
-    const [outcome] = await Promise.allSettled([runTransaction(group.flatMap(({ changes }) => changes))])
+  const runNext = async () => {
+    const taken = takeNext()
+    const [outcome] = await Promise.allSettled([runGroup(taken.flatMap(({ changes }) => changes))])
     let from = 0
-    for (const { changes, textChars, resolve, reject } of group) {
+    for (const { changes, textChars, resolve, reject } of taken) {
       pendingChanges -= changes.length
       pendingTextChars -= textChars
       if (outcome.status === 'fulfilled') resolve(outcome.value.slice(from, from + changes.length))

@@ -62,7 +62,7 @@ export function attachPostgres(
   const reading = createPool(server, readConnectionsMax)
   // Reads of one turn share a round trip. One query a packet would cost 2.5 times the processor time.
   const reads = createGroupCommit<Read, readonly object[]>({
-    async runTransaction(group) {
+    async runGroup(group) {
       const queries = group.map(([name, ...values]) => ({ name, text: statements.read[name].sql, values }))
       return (await retrying(timeoutMs, () => reading.run(queries))).map(({ rows }) => rows)
     },
@@ -78,7 +78,7 @@ export function attachPostgres(
     {
       statements,
       timeoutMs,
-      async runTransaction(group) {
+      async runGroup(group) {
         const begun = performance.now()
         const affectedRows = await retrying(timeoutMs, () => runTransaction(changing, group))
         onCommit({ changes: group.length, ms: performance.now() - begun })

@@ -27,7 +27,7 @@ async function openSqlite(
 ): Promise<ShareableStorage> {
   const versionBefore = await migrateSqlite(file, lockTimeoutMs)
   await using opening = new AsyncDisposableStack()
-  // Closed last: only a connection that may write checkpoints the WAL and removes it.
+  // Closed last: to merge the WAL into the file takes a connection that may write.
   const { transactionChangesMax } = limits
   const writer = opening.use(
     await startWriter({ file, lockTimeoutMs, transactionChangesMax, statements: statements.change }),
@@ -35,8 +35,8 @@ async function openSqlite(
   const share = (): SharedSqlite => ({
     kind: 'file',
     file,
-    writer: writer.connect('single'),
-    bulkWriter: writer.connect('bulk'),
+    single: writer.connect('single'),
+    bulk: writer.connect('bulk'),
     limits,
   })
   const storage = opening.use(attachSqlite(share(), observer))
@@ -59,17 +59,17 @@ async function readSqlite(file: string): Promise<ReadTransaction> {
 
 /** Attaches a thread: it reads on a connection of its own, and writes through the one writer. */
 export function attachSqlite(
-  { file, writer, bulkWriter, limits }: SharedSqlite,
+  { file, limits, ...toWriter }: SharedSqlite,
   { onCommit, onStateChange }: StorageObserver,
 ): Storage {
   return closeOnError(openConnection(file, { readonly: true }), reader => {
     const prepared = prepareAll(reader, statements.read)
-    const single = connectToWriter(writer, onCommit)
-    const bulk = connectToWriter(bulkWriter, onCommit)
+    const single = connectToWriter(toWriter.single, onCommit)
+    const bulk = connectToWriter(toWriter.bulk, onCommit)
     const database: StatementDatabase = {
       statements,
-      runTransaction: single.send,
-      runBulk: bulk.send,
+      runGroup: single.send,
+      runBulkGroup: bulk.send,
       groupsMax: Number.POSITIVE_INFINITY,
       read: (name, values) => reading(() => prepared[name].all(values)),
       readPage: (name, values, textBytesMax) =>

@@ -4,7 +4,7 @@ import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
 import { unavailable } from '../errors.ts'
 import type { Change } from '../repositories/repositories.ts'
 import type { Commit } from '../storage.ts'
-import type { WriterAnswer, WriterOptions, WriterQueue } from './writer.ts'
+import type { ChangeKind, WriterAnswer, WriterOptions } from './writer.ts'
 
 export interface WriterData extends WriterOptions {
   readonly file: string
@@ -12,15 +12,15 @@ export interface WriterData extends WriterOptions {
 }
 
 /** Sent by the thread that started the writer. */
-export type WriterCommand = { readonly connect: MessagePort; readonly queue: WriterQueue } | 'close'
+export type WriterCommand = { readonly connect: MessagePort; readonly kind: ChangeKind } | 'close'
 
 /** Starts the only thread that writes to a store. */
 export async function startWriter(
   workerData: WriterData,
-): Promise<AsyncDisposable & { connect(queue: WriterQueue): MessagePort }> {
+): Promise<AsyncDisposable & { connect(kind: ChangeKind): MessagePort }> {
   // Its garbage is short-lived. V8's default is as much memory as for a thread that serves.
   const resourceLimits = { maxYoungGenerationSizeMb: 8 }
-  // Tests run the sources. Threads of `apps/api` need no such choice, as programs are built first.
+  // `.ts` in tests, `.js` in a build.
   const thread = new Worker(new URL(`./writer-thread${extname(import.meta.url)}`, import.meta.url), {
     workerData,
     resourceLimits,
@@ -30,9 +30,9 @@ export async function startWriter(
   await once(thread, 'message')
 
   return {
-    connect(queue) {
+    connect(kind) {
       const { port1, port2 } = new MessageChannel()
-      tell({ connect: port2, queue }, [port2])
+      tell({ connect: port2, kind }, [port2])
       return port1
     },
     async [Symbol.asyncDispose]() {
@@ -44,12 +44,12 @@ export async function startWriter(
 }
 
 /** Returns the writer as other threads use it. */
-export function connectToWriter(writer: MessagePort, onCommit: (commit: Commit) => void = () => {}) {
+export function connectToWriter(toWriter: MessagePort, onCommit: (commit: Commit) => void = () => {}) {
   let outage: string | undefined
   const underWay: PromiseWithResolvers<readonly number[]>[] = []
 
   // One answer for each group, in their order.
-  writer.on('message', (answer: WriterAnswer) => {
+  toWriter.on('message', (answer: WriterAnswer) => {
     if ('outage' in answer) {
       outage = answer.outage
       return
@@ -69,12 +69,12 @@ export function connectToWriter(writer: MessagePort, onCommit: (commit: Commit) 
       if (outage !== undefined) return Promise.reject(couldNotWrite(outage))
       const outcome = Promise.withResolvers<readonly number[]>()
       underWay.push(outcome)
-      writer.postMessage(group)
+      toWriter.postMessage(group)
       return outcome.promise
     },
     /** Returns why nothing can be written, or `undefined`. */
     outage: () => outage,
-    close: () => writer.close(),
+    close: () => toWriter.close(),
   }
 }
 

@@ -10,7 +10,7 @@ const writer = closeOnError(openWriterConnection(file, lockTimeoutMs), connectio
 )
 
 owner.on('message', (command: WriterCommand) => {
-  if (command !== 'close') return writer.connect(command.connect, command.queue)
+  if (command !== 'close') return writer.connect(command.connect, command.kind)
   writer.close()
   owner.close()
 })

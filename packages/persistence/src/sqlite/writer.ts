@@ -19,8 +19,8 @@ export interface WriterOptions {
   readonly statements: Statements['change']
 }
 
-/** The two queues of a thread to the writer. Single changes overtake bulk ones, and wait for few of them. */
-export type WriterQueue = 'single' | 'bulk'
+/** Each thread sends both by a MessagePort of their own. Single changes overtake bulk ones, and wait for few of them. */
+export type ChangeKind = 'single' | 'bulk'
 
 /** Sent to a MessagePort, group by group in order of arrival. */
 export type WriterAnswer =
@@ -37,14 +37,15 @@ const bulkTransactionChangesMax = 8_000
 const inUseMs = 1_000
 
 const lookAtFilesEveryMs = 1_000
-/** The same while there are changes. Looking after every transaction would cost 6 % of the creates. */
+/** The oldest look that a commit may rely on. Looking after every transaction would cost 6 % of the creates. */
 const filesSeenMaxAgeMs = 10
 
 const displaced = 'its file was removed, moved or replaced: put it back, or stop the server'
 
 /**
- * Returns the only writer of a store. Groups from all MessagePorts share a transaction: the more arrive, the less a
- * change costs.
+ * Returns the only writer of a store. A group that arrives from a thread (`connect`) begins a transaction (`write`), which
+ * takes all other groups that have arrived (`createCollector`): the more there are, the less a change costs. COMMIT
+ * returns after the fsync, and every thread gets the affected rows of its group.
  *
  * After a failed transaction SQLite has rolled back its changes, but the WAL may still hold all of them, and a
  * crash would restore them. So the writer first commits a transaction of its own, which overwrites them. Until that
@@ -63,7 +64,7 @@ export function createWriter(
   const paths = [connection.name, `${connection.name}-wal`]
   const openedFiles = paths.map(identify)
   let filesSeenMs = performance.now()
-  const senders = new Map<MessagePort, WriterQueue>()
+  const senders = new Map<MessagePort, ChangeKind>()
   const collect = createCollector(senders, transactionChangesMax)
   let wasMixed = false
   let isInOutage = false
@@ -134,8 +135,8 @@ export function createWriter(
 
   return {
     /** Takes groups of changes from a MessagePort, and answers there. */
-    connect(sender: MessagePort, queue: WriterQueue) {
-      senders.set(sender, queue)
+    connect(sender: MessagePort, kind: ChangeKind) {
+      senders.set(sender, kind)
       sender.on('message', (changes: readonly Change[]) => write(sender, changes))
       sender.on('close', () => senders.delete(sender))
     },
@@ -166,34 +167,35 @@ export interface Collected {
  * @param transactionChangesMax a transaction with this many single changes takes no further group of them
  */
 export function createCollector(
-  senders: ReadonlyMap<MessagePort, WriterQueue>,
+  senders: ReadonlyMap<MessagePort, ChangeKind>,
   transactionChangesMax: number,
 ): (sender: MessagePort, changes: readonly Change[]) => Collected {
   const lastMs = { single: Number.NEGATIVE_INFINITY, bulk: Number.NEGATIVE_INFINITY }
-  const isInUse = (queue: WriterQueue) => performance.now() - lastMs[queue] <= inUseMs
+  const isInUse = (kind: ChangeKind) => performance.now() - lastMs[kind] <= inUseMs
 
   return (first, changes) => {
     const taken: MessagePort[] = []
     const waiting: (readonly Change[])[] = []
-    const rows = { single: 0, bulk: 0 }
+    const counts = { single: 0, bulk: 0 }
     const take = (sender: MessagePort, changes: readonly Change[]) => {
-      const queue = senders.get(sender) as WriterQueue
-      rows[queue] += changes.length
-      lastMs[queue] = performance.now()
+      const kind = senders.get(sender) as ChangeKind
+      counts[kind] += changes.length
+      lastMs[kind] = performance.now()
       taken.push(sender)
       waiting.push(changes)
       return true
     }
-    const takeFrom = (wanted: WriterQueue) => {
-      for (const [sender, queue] of senders) {
-        const received = queue === wanted ? receiveMessageOnPort(sender) : undefined
+    const takeFrom = (wanted: ChangeKind) => {
+      for (const [sender, kind] of senders) {
+        const received = kind === wanted ? receiveMessageOnPort(sender) : undefined
         if (received !== undefined) return take(sender, received.message)
       }
       return false
     }
     const takeArrived = () =>
-      (rows.single < transactionChangesMax && takeFrom('single')) ||
-      ((rows.bulk === 0 || (rows.bulk < bulkTransactionChangesMax && !isInUse('single'))) && takeFrom('bulk'))
+      (counts.single < transactionChangesMax && takeFrom('single')) ||
+      ((counts.bulk === 0 || (counts.bulk < bulkTransactionChangesMax && !isInUse('single'))) &&
+        takeFrom('bulk'))
 
     // Taken now: if the transaction cannot begin, all that waited for it share that outcome too.
     take(first, changes)
