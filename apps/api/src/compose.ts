@@ -4,9 +4,11 @@ import type { Config } from './config.ts'
 import { startCourier } from './courier/start-courier.ts'
 import { startHttpThreads } from './http/http-threads.ts'
 import { findPort, listeningUrl, lockStart } from './http/listening.ts'
-import { createCounters, sample } from './signals/metrics.ts'
-import { createStoreLog, type ProcessLog } from './signals/process-log.ts'
+import { createCounters } from './signals/counters.ts'
+import { sample } from './signals/metrics.ts'
+import type { ProcessLog } from './signals/process-log.ts'
 import { createScrape } from './signals/scrape.ts'
+import { createStoreLog } from './signals/store-log.ts'
 
 /** The share of the shutdown timeout for deliveries in progress, while requests are answered. */
 const courierStopShare = 0.5

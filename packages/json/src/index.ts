@@ -1,3 +1,5 @@
+import { type EscapedName, readWithPlainNames } from './escaped-names.ts'
+
 /**
  * Parses a JSON text (RFC 8259) that holds a record or an array of records, without two losses of `JSON.parse`. An
  * integer of at most 19 digits that is a direct member of such a record becomes an exact bigint (`11.0` and `1e3` are integers
@@ -72,13 +74,6 @@ const array = null
 /** For the name of a member in a message. */
 const quotedLengthMax = 100
 
-/** A name written with a backslash, and its position with the quotation marks. */
-interface EscapedName {
-  readonly name: string
-  readonly start: number
-  readonly end: number
-}
-
 function restoreLosses(text: string, value: unknown): EscapedName[] {
   const records = Array.isArray(value) ? value : [value]
   const recordDepth = Array.isArray(value) ? 2 : 1
@@ -125,36 +120,6 @@ function restoreLosses(text: string, value: unknown): EscapedName[] {
     }
   }
   return escapedNames
-}
-
-/**
- * Parses with stand-ins for the escaped names. V8 can mistake an escaped name for one from an earlier text
- * (github.com/nodejs/node/issues/63785), so one sender could decide how another sender's text is read.
- */
-function readWithPlainNames(text: string, escapedNames: readonly EscapedName[]): unknown {
-  let mark: string
-  do mark = Math.random().toString(36)
-  while (text.includes(mark))
-  let plain = ''
-  let rest = 0
-  for (const [index, { start, end }] of escapedNames.entries()) {
-    plain += `${text.slice(rest, start)}"${mark}${index}"`
-    rest = end
-  }
-  const reread = JSON.parse(plain + text.slice(rest)) as Record<string, unknown>
-
-  const objects = [reread]
-  for (const object of objects) {
-    for (const [key, value] of Object.entries(object)) {
-      if (typeof value === 'object' && value !== null) objects.push(value as Record<string, unknown>)
-      if (!key.startsWith(mark)) continue
-      delete object[key]
-      const { name } = escapedNames[Number(key.slice(mark.length))] as EscapedName
-      // An assignment to `__proto__` would set the prototype.
-      Object.defineProperty(object, name, { value, writable: true, enumerable: true, configurable: true })
-    }
-  }
-  return reread
 }
 
 function endOfString(text: string, start: number): number {

@@ -4,7 +4,8 @@ import { createServer, stopListening, stopServer } from '@plant-store/http/serve
 import { attachStorage, type SharedStorage, type StoreState } from '@plant-store/persistence'
 import { createBirpc } from 'birpc'
 import type { Config } from '../config.ts'
-import { createCounters, type Samples } from '../signals/metrics.ts'
+import { createCounters } from '../signals/counters.ts'
+import type { Samples } from '../signals/metrics.ts'
 import { gatherLog } from '../signals/process-log.ts'
 import { openGate } from './open-gate.ts'
 

@@ -1,4 +1,3 @@
-import type { StoreState } from '@plant-store/persistence'
 import { type Logger, pino } from 'pino'
 import { SonicBoom } from 'sonic-boom'
 import type { Config } from '../config.ts'
@@ -98,28 +97,4 @@ export function gatherLog(level: string, handOver: (lines: string) => void): Log
     else late ??= setTimeout(flush, gatherMs).unref()
   }
   return pino({ level, ...lineFormat }, { write })
-}
-
-/** Logs once, for all threads, when and why the store begins to fail, and when it works again. */
-export function createStoreLog(logger: Logger, store: string) {
-  const failing = new Set<number>()
-  let reason: string | undefined
-
-  return {
-    /** @param thread the number of the thread that uses the store, 0 for the main thread */
-    note(thread: number, state: StoreState) {
-      if (!state.ready) {
-        failing.add(thread)
-        if (state.reason !== reason) logger.error({ store, reason: state.reason }, 'the store is failing')
-        reason = state.reason
-        return
-      }
-      failing.delete(thread)
-      if (failing.size > 0) return
-      reason = undefined
-      logger.info({ store }, 'the store has recovered')
-    },
-    /** Returns why the store is failing, or `undefined` while it works. */
-    reason: () => reason,
-  }
 }
