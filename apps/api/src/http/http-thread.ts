@@ -52,7 +52,7 @@ const calls = {
 }
 export type HttpThread = typeof calls
 const mainThread = createBirpc<MainThread, HttpThread>(calls, {
-  post: message => main.postMessage(message),
+  post: main.postMessage.bind(main),
   on: listener => void main.on('message', listener),
   timeout: -1,
 })
