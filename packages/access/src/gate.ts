@@ -46,7 +46,7 @@ export interface Credentials {
 }
 
 /**
- * Admits the bearer of credentials with this scope and returns its holder: the port for every way to check credentials.
+ * Admits credentials for a scope and returns their holder: the port for every way to check credentials.
  * A gate that already knows the credentials returns without a promise, which is cheaper.
  *
  * @throws AccessError, or rejects with it

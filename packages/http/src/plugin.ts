@@ -26,7 +26,7 @@ const addToHost: FastifyPluginCallback<PlantRoutesOptions> = (app, options, done
   const limits = { ...defaultServerLimits, ...options.limits }
   const { store, gate, throttle } = options
   const authenticate = createAuthentication(gate, throttle)
-  // Apart, so that bodies that arrive slowly refuse no reader.
+  // Apart, so that slow uploads do not use up the memory for answers.
   const bodyBudget = createBudget(limits.heldBytesMax / 2)
   const answerBudget = createBudget(limits.heldBytesMax / 2)
   answerBySchemas(app)

@@ -7,7 +7,7 @@ import { answerBySchemas, answerFailure } from './answer/answer.ts'
 import type { AnsweredRequest } from './answered-request.ts'
 import { allowOrigins, answerPreflights } from './connection/cors.ts'
 import { createNodeServer } from './connection/node-server.ts'
-import { announceStop } from './connection/stop.ts'
+import { prepareStop } from './connection/stop.ts'
 import { describeRoutes } from './interface/description.ts'
 import { defaultServerLimits, type ServerLimits } from './limits.ts'
 import { plantRoutes } from './plugin.ts'
@@ -85,7 +85,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
   let isDraining = false
   app.addHook('preClose', async () => {
     isDraining = true
-    await announceStop(app.server)
+    await prepareStop(app.server)
   })
   // So that a path answers 405 to every method that Node parses.
   for (const method of METHODS) if (!app.supportedMethods.includes(method)) app.addHttpMethod(method)

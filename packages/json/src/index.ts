@@ -77,7 +77,7 @@ const quotedLengthMax = 100
 function restoreLosses(text: string, value: unknown): EscapedName[] {
   const records = Array.isArray(value) ? value : [value]
   const recordDepth = Array.isArray(value) ? 2 : 1
-  let record = 0
+  let recordIndex = 0
   const escapedNames: EscapedName[] = []
   const enclosing: (Names | typeof array)[] = []
   let names: Names | typeof array
@@ -109,11 +109,11 @@ function restoreLosses(text: string, value: unknown): EscapedName[] {
       depth--
     } else if (code === comma) {
       nameExpected = names !== array
-      if (depth < recordDepth) record++
+      if (depth < recordDepth) recordIndex++
     } else if (code === minus || (code >= zero && code <= nine)) {
       const end = endOfNumber(text, at)
       if (depth === recordDepth && names !== array) {
-        const members = records[record] as Record<string, unknown>
+        const members = records[recordIndex] as Record<string, unknown>
         members[name] = exactInteger(text.slice(at, end)) ?? members[name]
       }
       at = end - 1

@@ -16,7 +16,7 @@ export interface GroupCommitLimits {
   readonly queueChangesMax: number
   /** The text of all pending changes in UTF-16 code units. A single change may have more. */
   readonly queueTextCharsMax: number
-  /** Changes that share one transaction. Those that were submitted together always do. */
+  /** Changes of a group, unless more were submitted together, and on SQLite of a transaction of several groups. */
   readonly transactionChangesMax: number
 }
 

@@ -38,17 +38,17 @@ function run({ next }: Pick<Collected, 'next'>, meanwhile: (name: unknown) => vo
 test('a transaction takes what waits when it begins and what arrives during its statements', ({ expect }) => {
   const { single, collect } = openSenders()
   single.send('waits')
-  const { taken, ...groups } = collect(single.near, groupOf('first'))
+  const { collectedFrom, ...groups } = collect(single.near, groupOf('first'))
   // Without a single step of the transaction: if it cannot begin, these fail with it.
-  expect(taken).toHaveLength(2)
+  expect(collectedFrom).toHaveLength(2)
   single.send('arrives before')
   const names = run(groups, name => {
     if (name === 'arrives before') single.send('arrives during the last statement')
   })
   expect(names).toEqual(['first', 'waits', 'arrives before', 'arrives during the last statement'])
-  expect(taken).toEqual(names.map(() => single.near))
+  expect(collectedFrom).toEqual(names.map(() => single.near))
   single.send('arrives during COMMIT')
-  expect(taken).toHaveLength(4)
+  expect(collectedFrom).toHaveLength(4)
   expect(run(collect(single.near, groupOf('next')))).toEqual(['next', 'arrives during COMMIT'])
 })
 

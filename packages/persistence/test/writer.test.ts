@@ -61,16 +61,16 @@ test('after a failure that cannot be overwritten there is an outage for every th
   const [one, other] = threads
   connection.pragma('query_only = on')
   one.send(1)
-  const outage = { outage: expect.stringContaining('SQLITE_READONLY') }
-  expect(await Promise.all([one.answer(), other.answer()])).toEqual([outage, outage])
-  expect(await one.answer()).toEqual({ reason: outage.outage })
+  const blocked = { blocked: expect.stringContaining('SQLITE_READONLY') }
+  expect(await Promise.all([one.answer(), other.answer()])).toEqual([blocked, blocked])
+  expect(await one.answer()).toEqual({ reason: blocked.blocked })
 
   vi.advanceTimersByTime(1_000)
   connection.pragma('query_only = off')
   vi.advanceTimersByTime(1_000)
   expect(await Promise.all([one.answer(), other.answer()])).toEqual([
-    { outage: undefined },
-    { outage: undefined },
+    { blocked: undefined },
+    { blocked: undefined },
   ])
   one.send(1)
   expect(await one.answer()).toMatchObject({ affectedRows: [1] })
@@ -90,11 +90,11 @@ test('an outage begins a second after a move, and ends once all is back, each ti
     move()
     vi.advanceTimersByTime(1_000)
     expect(await threads[1].answer()).toEqual({
-      outage: expect.stringContaining('removed, moved or replaced'),
+      blocked: expect.stringContaining('removed, moved or replaced'),
     })
     moveBack()
     vi.advanceTimersByTime(10_000)
-    expect(await threads[1].answer()).toEqual({ outage: undefined })
+    expect(await threads[1].answer()).toEqual({ blocked: undefined })
     expect(connection.pragma('user_version', { simple: true })).toBe(recoveries)
   }
 })

@@ -47,7 +47,7 @@ const calls = {
   /** Accepts no new connections. Open ones are still served. */
   stopListening: (): Promise<void> => stopListening(server.server),
   figures: (): Samples => counters.read(storage.pending()),
-  /** Answers the requests that have arrived and ends the thread. If one cannot be answered in time, with code 1. */
+  /** Answers the requests that have arrived and ends the thread, with code 1 if one stays unanswered. */
   stop: () => stopped.resolve(),
 }
 export type HttpThread = typeof calls

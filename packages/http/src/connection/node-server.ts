@@ -29,7 +29,7 @@ export interface Connection {
   current: ServerResponse | undefined
   /** Of the requests behind it. */
   readonly waiting: ServerResponse[]
-  /** Ends the connection, once all requests are answered. Further ones are not. */
+  /** Ends the connection, once all requests are answered. Later ones get no answer. */
   endWithRefusal: (() => void) | undefined
 }
 
@@ -89,7 +89,7 @@ export function createNodeServer(
       if (isBodyBroken) endSocket(socket)
       else refuseSocket(socket, error, request)
     }
-    // Its reader answers.
+    // Its consumer answers.
     if (isBodyBroken) bodyOf(last.req)?.fail(error)
     if (current === undefined) connection.endWithRefusal()
   }

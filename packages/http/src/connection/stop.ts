@@ -22,7 +22,7 @@ const acceptTimeoutMs = 500
  * Resolves once clients know that their connection ends: Fastify says so in every answer from now on. For a hook before
  * the server closes.
  */
-export async function announceStop(server: Server): Promise<void> {
+export async function prepareStop(server: Server): Promise<void> {
   // For answers whose header fields have left.
   server.keepAliveTimeout = 1
   server.keepAliveTimeoutBuffer = 0

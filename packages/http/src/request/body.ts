@@ -32,10 +32,13 @@ const nothing: Buffer = Buffer.alloc(0)
 
 /**
  * A body on its way. It is copied into one buffer, because Node would keep an object of 400 bytes for each chunk, even for one
- * of a single byte. Until {@link countWith} it stops after 16 KiB, with the packet that crosses them.
+ * of a single byte.
+ *
+ * `receiveBody` starts it at the arrival of the request, and it stops after 16 KiB, with the packet that crosses them. Once
+ * the checks have passed, {@link countWith} counts its memory, and `readBody` or `readLines` read on.
  */
 export class Body {
-  /** Whether its reader limits its time. */
+  /** Whether its consumer limits its time. */
   isTimed = false
   readonly #source: Source
   #bytes = nothing

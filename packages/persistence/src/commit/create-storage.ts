@@ -31,7 +31,7 @@ export interface CreateStorageOptions extends Pick<StorageObserver, 'onStateChan
   readonly limits?: GroupCommitLimits
 }
 
-/** Pending bulk changes. A single list may have more. */
+/** Pending bulk changes. One list may have more. */
 const bulkQueueChangesMax = 10_000
 
 /** Returns a storage on a database: concurrent changes share a commit, and outages are reported. */

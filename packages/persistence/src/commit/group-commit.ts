@@ -12,7 +12,7 @@ export const defaultGroupCommitLimits: GroupCommitLimits = {
 export interface GroupCommitOptions<Item = Change, Outcome = number> {
   /**
    * Makes the changes of a group in order in one transaction, which other groups may share. Resolves to the affected
-   * rows of each once they are durable. If it rejects, all of them are stored, or none. Calls take effect in order.
+   * rows of each once they are durable. If it rejects, either all are stored or none. Calls take effect in order.
    */
   readonly runGroup: (group: readonly Item[]) => Promise<readonly Outcome[]>
   /** Groups under way, without an outcome. Beyond it, changes that arrive wait, and share the next one. */
@@ -28,7 +28,7 @@ interface Submitted<Item, Outcome> {
 }
 
 /**
- * Turns of the event loop from the end of a group to the next one, where their number is limited: clients with an answer
+ * Turns of the event loop from the end of a group to the next one, where the number of groups is limited: clients with an answer
  * can join with their next change.
  */
 const turnsAfterGroup = 2
@@ -77,10 +77,10 @@ export function createGroupCommit<Item extends readonly unknown[] = Change, Outc
   }
 
   const runNext = async () => {
-    const taken = takeNext()
-    const [outcome] = await Promise.allSettled([runGroup(taken.flatMap(({ changes }) => changes))])
+    const submitted = takeNext()
+    const [outcome] = await Promise.allSettled([runGroup(submitted.flatMap(({ changes }) => changes))])
     let from = 0
-    for (const { changes, textChars, resolve, reject } of taken) {
+    for (const { changes, textChars, resolve, reject } of submitted) {
       pendingChanges -= changes.length
       pendingTextChars -= textChars
       if (outcome.status === 'fulfilled') resolve(outcome.value.slice(from, from + changes.length))

@@ -62,8 +62,8 @@ export function attachSqlite(
   { file, limits, ...toWriter }: SharedSqlite,
   { onCommit, onStateChange }: StorageObserver,
 ): Storage {
-  return closeOnError(openConnection(file, { readonly: true }), reader => {
-    const prepared = prepareAll(reader, statements.read)
+  return closeOnError(openConnection(file, { readonly: true }), connection => {
+    const prepared = prepareAll(connection, statements.read)
     const single = connectToWriter(toWriter.single, onCommit)
     const bulk = connectToWriter(toWriter.bulk, onCommit)
     const database: StatementDatabase = {
@@ -80,14 +80,14 @@ export function attachSqlite(
           return rowsWithin(textBytesMax, prepared[name].iterate(values) as Iterable<PlantRow>)
         }),
       async check() {
-        const reason = single.outage()
+        const reason = single.blocked()
         if (reason !== undefined) throw unavailable('the store cannot write', new Error(reason))
         await reading(() => prepared.plant.all(0n))
       },
       close() {
         single.close()
         bulk.close()
-        reader.close()
+        connection.close()
       },
     }
     return createStorage(database, { limits, onStateChange })

@@ -45,13 +45,13 @@ export async function startWriter(
 
 /** Returns the writer as other threads use it. */
 export function connectToWriter(toWriter: MessagePort, onCommit: (commit: Commit) => void = () => {}) {
-  let outage: string | undefined
+  let blocked: string | undefined
   const underWay: PromiseWithResolvers<readonly number[]>[] = []
 
   // One answer for each group, in their order.
   toWriter.on('message', (answer: WriterAnswer) => {
-    if ('outage' in answer) {
-      outage = answer.outage
+    if ('blocked' in answer) {
+      blocked = answer.blocked
       return
     }
     const { resolve, reject } = underWay.shift() as (typeof underWay)[number]
@@ -62,18 +62,18 @@ export function connectToWriter(toWriter: MessagePort, onCommit: (commit: Commit
 
   return {
     /**
-     * Resolves to the affected rows once the changes are durable. If it rejects, all of them are stored, or none. Calls
+     * Resolves to the affected rows once the changes are durable. If it rejects, either all are stored or none. Calls
      * take effect in their order.
      */
     send(group: readonly Change[]): Promise<readonly number[]> {
-      if (outage !== undefined) return Promise.reject(couldNotWrite(outage))
+      if (blocked !== undefined) return Promise.reject(couldNotWrite(blocked))
       const outcome = Promise.withResolvers<readonly number[]>()
       underWay.push(outcome)
       toWriter.postMessage(group)
       return outcome.promise
     },
     /** Returns why nothing can be written, or `undefined`. */
-    outage: () => outage,
+    blocked: () => blocked,
     close: () => toWriter.close(),
   }
 }

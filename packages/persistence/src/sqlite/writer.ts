@@ -19,21 +19,21 @@ export interface WriterOptions {
   readonly statements: Statements['change']
 }
 
-/** Each thread sends both by a MessagePort of their own. Single changes overtake bulk ones, and wait for few of them. */
+/** Each thread sends each kind by a MessagePort of its own. Single changes overtake bulk ones, and wait for few of them. */
 export type ChangeKind = 'single' | 'bulk'
 
 /** Sent to a MessagePort, group by group in order of arrival. */
 export type WriterAnswer =
   /** The affected rows of the next group. Only one MessagePort gets the commit. */
   | { readonly affectedRows: readonly number[]; readonly commit?: Commit }
-  /** Why the transaction of the next group failed: all its changes are stored, or none. */
+  /** Why the transaction of the next group failed: either all its changes are stored or none. */
   | { readonly reason: string }
   /** To every MessagePort: why the writer cannot write, or `undefined` once it can again. */
-  | { readonly outage: string | undefined }
+  | { readonly blocked: string | undefined }
 
 /** A transaction with this many bulk changes takes no further group of them: a page that many touch is written once. */
 const bulkTransactionChangesMax = 8_000
-/** After a single change, transactions take only one bulk group each for this time: others may wait for them. */
+/** For this time after a change of the kind `single`, a transaction takes only one bulk group: others may wait for it. */
 const inUseMs = 1_000
 
 const lookAtFilesEveryMs = 1_000
@@ -49,7 +49,7 @@ const displaced = 'its file was removed, moved or replaced: put it back, or stop
  *
  * After a failed transaction SQLite has rolled back its changes, but the WAL may still hold all of them, and a
  * crash would restore them. So the writer first commits a transaction of its own, which overwrites them. Until that
- * succeeds, the store is in outage.
+ * succeeds, the writer is blocked: it refuses all groups.
  *
  * SQLite goes on writing to a file that was removed, where everything is lost. So a transaction succeeds only if the
  * files were seen in their place after it, or a few milliseconds before.
@@ -67,7 +67,7 @@ export function createWriter(
   const senders = new Map<MessagePort, ChangeKind>()
   const collect = createCollector(senders, transactionChangesMax)
   let wasMixed = false
-  let isInOutage = false
+  let isBlocked = false
 
   // Immediate: a transaction that begins with a read may be refused its first write without waiting for the lock.
   const runTransaction = connection.transaction(({ next }: Collected) => {
@@ -84,7 +84,7 @@ export function createWriter(
   /** Commits a group, and all that are collected with it, in one transaction. */
   const write = (sender: MessagePort, group: readonly Change[]) => {
     const collected = collect(sender, group)
-    const { taken, isMixed } = collected
+    const { collectedFrom, isMixed } = collected
     if (isMixed !== wasMixed) {
       wasMixed = isMixed
       checkpointAfter(connection, isMixed ? checkpointPages.mixed : checkpointPages.alone)
@@ -95,14 +95,14 @@ export function createWriter(
       const now = performance.now()
       if (now - filesSeenMs > filesSeenMaxAgeMs && !areFilesInPlace()) throw new Error(displaced)
       const changes = affectedRows.reduce((count, rows) => count + rows.length, 0)
-      for (const [index, sender] of taken.entries()) {
+      for (const [index, sender] of collectedFrom.entries()) {
         const report = index === 0 && { commit: { changes, ms: now - begun } }
         answer(sender, { affectedRows: affectedRows[index] as number[], ...report })
       }
     } catch (error) {
       const reason = detailedReasonOf(error)
-      if (!isBusy(error) && !recover()) setOutage(reason)
-      for (const sender of taken) answer(sender, { reason })
+      if (!isBusy(error) && !recover()) setBlocked(reason)
+      for (const sender of collectedFrom) answer(sender, { reason })
     }
   }
 
@@ -112,7 +112,7 @@ export function createWriter(
     return areInPlace
   }
 
-  /** Commits a change of the one number that nothing else reads. Returns whether that worked. */
+  /** Commits a change of `user_version`, which nothing reads, to overwrite the WAL. Returns whether that worked. */
   const recover = () => {
     try {
       userVersion = (userVersion + 1n) % 2n ** 31n
@@ -123,14 +123,14 @@ export function createWriter(
     }
   }
 
-  const setOutage = (reason: string | undefined) => {
-    isInOutage = reason !== undefined
-    for (const sender of senders.keys()) answer(sender, { outage: reason })
+  const setBlocked = (reason: string | undefined) => {
+    isBlocked = reason !== undefined
+    for (const sender of senders.keys()) answer(sender, { blocked: reason })
   }
 
   const looking = setInterval(() => {
-    if (!areFilesInPlace()) setOutage(displaced)
-    else if (isInOutage && recover()) setOutage(undefined)
+    if (!areFilesInPlace()) setBlocked(displaced)
+    else if (isBlocked && recover()) setBlocked(undefined)
   }, lookAtFilesEveryMs).unref()
 
   return {
@@ -154,8 +154,8 @@ export function createWriter(
 export interface Collected {
   /** Returns the next group, which may have arrived meanwhile. */
   next(): readonly Change[] | undefined
-  /** Whose groups were taken so far, in the same order. */
-  readonly taken: readonly MessagePort[]
+  /** The senders of the groups collected so far, in the same order. */
+  readonly collectedFrom: readonly MessagePort[]
   /** Whether there were single and bulk changes within the last second. */
   readonly isMixed: boolean
 }
@@ -174,14 +174,14 @@ export function createCollector(
   const isInUse = (kind: ChangeKind) => performance.now() - lastMs[kind] <= inUseMs
 
   return (first, changes) => {
-    const taken: MessagePort[] = []
+    const collectedFrom: MessagePort[] = []
     const waiting: (readonly Change[])[] = []
     const counts = { single: 0, bulk: 0 }
     const take = (sender: MessagePort, changes: readonly Change[]) => {
       const kind = senders.get(sender) as ChangeKind
       counts[kind] += changes.length
       lastMs[kind] = performance.now()
-      taken.push(sender)
+      collectedFrom.push(sender)
       waiting.push(changes)
       return true
     }
@@ -201,7 +201,7 @@ export function createCollector(
     take(first, changes)
     while (takeArrived()) {}
     return {
-      taken,
+      collectedFrom,
       isMixed: isInUse('single') && isInUse('bulk'),
       next() {
         if (waiting.length === 0) takeArrived()
