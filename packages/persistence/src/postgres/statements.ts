@@ -1,9 +1,10 @@
 import type { Plant } from '@plant-store/domain'
 import type pg from 'pg'
+import { fromPlant } from '../repositories/plants.ts'
 import { type Change, createStatements, type Statements } from '../repositories/repositories.ts'
 import { type Statement, valuesOf } from '../repositories/statements.ts'
 import { postgresDialect } from '../schema/dialect.ts'
-import { fromPlant, plantColumns, rowColumns, textBytesInSql, typeOf } from '../schema/tables.ts'
+import { plantColumns, rowColumns, textBytesInSql, typeOf } from '../schema/tables.ts'
 import type { ConnectionPool } from './connection.ts'
 
 const shared = createStatements(postgresDialect)

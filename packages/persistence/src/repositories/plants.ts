@@ -1,16 +1,18 @@
-import { type AddOptions, type PlantRepository, plantIdMax, plantIdMin } from '@plant-store/domain'
+import {
+  type AddOptions,
+  type Plant,
+  type PlantRepository,
+  type PlantVersion,
+  plantIdMax,
+  plantIdMin,
+} from '@plant-store/domain'
 import { type RawBuilder, sql } from 'kysely'
 import type { Dialect } from '../schema/dialect.ts'
 import {
-  fromPlant,
-  fromVersion,
-  newVersion,
   type PlantRow,
   plantColumns,
   rowColumns,
   textBytesInSql,
-  toPlant,
-  toVersion,
   type VersionedRow,
 } from '../schema/tables.ts'
 import { type Call, columnList, type StatementRunner } from './statements.ts'
@@ -146,4 +148,31 @@ export function createPlantRepository({
       return (await submit(change('removePlantIf', { id, expected: fromVersion(expected) }))) === 1
     },
   }
+}
+
+export function fromPlant({ id, name, tag }: Plant, version = newVersion()): VersionedRow {
+  return { id, name, tag: tag ?? null, version }
+}
+
+const versions = new BigInt64Array(1_024)
+let versionsLeft = 0
+
+/** Returns 64 random bits, the version of one state of a plant (docs/decisions/0011-plant-versions.md). */
+export function newVersion(): bigint {
+  if (versionsLeft === 0) versionsLeft = crypto.getRandomValues(versions).length
+  return versions[--versionsLeft] as bigint
+}
+
+export function toVersion(version: bigint): PlantVersion {
+  return BigInt.asUintN(64, version).toString(16).padStart(16, '0') as PlantVersion
+}
+
+/** Returns `null`, which equals nothing in SQL, for a version that {@link toVersion} cannot have returned. */
+export function fromVersion(version: PlantVersion): bigint | null {
+  return /^[0-9a-f]{16}$/.test(version) ? BigInt.asIntN(64, BigInt(`0x${version}`)) : null
+}
+
+/** Rows were parsed before they were written. */
+export function toPlant({ id, name, tag }: PlantRow): Plant {
+  return (tag === null ? { id, name } : { id, name, tag }) as Plant
 }

@@ -1,7 +1,8 @@
 import { type Plant, plantIdMax, plantIdMin } from '@plant-store/domain'
 import { unavailable } from '../errors.ts'
-import { type PlantRow, selectPlants, toPlant } from '../schema/tables.ts'
+import { type PlantRow, selectPlants } from '../schema/tables.ts'
 import type { StoreCounts, StoreReader } from '../storage.ts'
+import { toPlant } from './plants.ts'
 import { createRepositories, type Statements } from './repositories.ts'
 import { valuesOf } from './statements.ts'
 

@@ -9,15 +9,8 @@ import type {
 } from '@plant-store/webhooks'
 import { type RawBuilder, sql } from 'kysely'
 import type { Dialect } from '../schema/dialect.ts'
-import {
-  milliseconds,
-  type PlantRow,
-  plantColumns,
-  textBytesInSql,
-  toDate,
-  toPlant,
-  toVersion,
-} from '../schema/tables.ts'
+import { milliseconds, type PlantRow, plantColumns, textBytesInSql, toDate } from '../schema/tables.ts'
+import { toPlant, toVersion } from './plants.ts'
 import { type Call, columnList, type StatementRunner } from './statements.ts'
 
 export interface WebhookRow {

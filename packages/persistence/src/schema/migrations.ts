@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely'
 import type { Dialect } from './dialect.ts'
-import { newVersion, type Tables } from './tables.ts'
+import type { Tables } from './tables.ts'
 
 type Migration = (db: Kysely<Tables>, dialect: Dialect) => Promise<void>
 
@@ -31,7 +31,7 @@ export const migrations: readonly Migration[] = [
   async (db, { int64 }) => {
     // A constant, so no row is rewritten. Random, so a store that is restored and migrated again gets other
     // versions.
-    const before = sql.raw(`${newVersion()}`)
+    const before = sql.raw(`${crypto.getRandomValues(new BigInt64Array(1))[0]}`)
     await db.schema
       .alterTable('plants')
       .addColumn('version', int64, column => column.notNull().defaultTo(before))

@@ -1,4 +1,4 @@
-import type { Plant, PlantVersion } from '@plant-store/domain'
+import type { Plant } from '@plant-store/domain'
 
 /**
  * The columns that Kysely's queries name. The other statements are SQL (`repositories/`). 64-bit integers are bigint.
@@ -46,33 +46,6 @@ export function textBytesOf(row: PlantRow): number {
 export function selectPlants(found: readonly string[]): string {
   const columns = plantColumns.map(column => (found.includes(column) ? `"${column}"` : `null as "${column}"`))
   return `select ${columns.join(', ')} from plants`
-}
-
-export function fromPlant({ id, name, tag }: Plant, version = newVersion()): VersionedRow {
-  return { id, name, tag: tag ?? null, version }
-}
-
-const versions = new BigInt64Array(1_024)
-let versionsLeft = 0
-
-/** Returns 64 random bits, the version of one state of a plant (docs/decisions/0011-plant-versions.md). */
-export function newVersion(): bigint {
-  if (versionsLeft === 0) versionsLeft = crypto.getRandomValues(versions).length
-  return versions[--versionsLeft] as bigint
-}
-
-export function toVersion(version: bigint): PlantVersion {
-  return BigInt.asUintN(64, version).toString(16).padStart(16, '0') as PlantVersion
-}
-
-/** Returns `null`, which equals nothing in SQL, for a version that {@link toVersion} cannot have returned. */
-export function fromVersion(version: PlantVersion): bigint | null {
-  return /^[0-9a-f]{16}$/.test(version) ? BigInt.asIntN(64, BigInt(`0x${version}`)) : null
-}
-
-/** Rows were parsed before they were written. */
-export function toPlant({ id, name, tag }: PlantRow): Plant {
-  return (tag === null ? { id, name } : { id, name, tag }) as Plant
 }
 
 export const milliseconds = (date: Date) => BigInt(date.getTime())

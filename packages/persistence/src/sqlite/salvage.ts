@@ -1,8 +1,9 @@
 import { type Plant, parsePlant, plantIdMax, plantIdMin } from '@plant-store/domain'
 import type Database from 'better-sqlite3'
 import { StoreInUseError } from '../errors.ts'
+import { toPlant } from '../repositories/plants.ts'
 import { isStore } from '../schema/migrations.ts'
-import { type PlantRow, plantColumns, rowColumns, toPlant, typeOf } from '../schema/tables.ts'
+import { type PlantRow, plantColumns, rowColumns, typeOf } from '../schema/tables.ts'
 import type { Salvage } from '../storage.ts'
 import { closeOnError, openAlone, reasonOf } from './connection.ts'
 

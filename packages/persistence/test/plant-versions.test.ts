@@ -1,28 +1,28 @@
 import type { PlantVersion } from '@plant-store/domain'
 import { beforeAll, expect, test, vi } from 'vitest'
 
-let tables: typeof import('../src/schema/tables.ts')
+let plants: typeof import('../src/repositories/plants.ts')
 
 // Of a module of its own, which has made no version yet.
 beforeAll(async () => {
   vi.resetModules()
-  tables = await import('../src/schema/tables.ts')
+  plants = await import('../src/repositories/plants.ts')
 })
 
 test('versions are 64 bits, each another, and survive as text', () => {
-  const versions = Array.from({ length: 3_000 }, () => tables.newVersion())
+  const versions = Array.from({ length: 3_000 }, () => plants.newVersion())
   expect(versions.filter(version => BigInt.asIntN(64, version) === version)).toEqual(versions)
   expect(new Set(versions).size).toBe(versions.length)
   for (const version of [...versions, 0n, -1n, 2n ** 63n - 1n, -(2n ** 63n)]) {
-    const text = tables.toVersion(version)
+    const text = plants.toVersion(version)
     expect(text).toMatch(/^[0-9a-f]{16}$/)
-    expect(tables.fromVersion(text)).toBe(version)
+    expect(plants.fromVersion(text)).toBe(version)
   }
 })
 
 test.each(['', '0'.repeat(15), '0'.repeat(17), `x${'0'.repeat(16)}`, `${'0'.repeat(16)}x`, 'A'.repeat(16)])(
   '%j is no version, and equals none',
   text => {
-    expect(tables.fromVersion(text as PlantVersion)).toBeNull()
+    expect(plants.fromVersion(text as PlantVersion)).toBeNull()
   },
 )
