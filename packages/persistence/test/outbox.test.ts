@@ -223,7 +223,7 @@ test('a webhook that has nothing left to deliver once it is leased is released, 
     next: [{ position: 7n, version: 1n, added_at: 0n, attempts: 0n, id: 1n, name: 'a', tag: null }],
   }
   const { outbox } = createWebhookRepositories({
-    change: (name, given) => [name, ...Object.values<Value>({ ...(given as object) })],
+    changeOf: (name, given) => [name, ...Object.values<Value>({ ...(given as object) })],
     async submit(change) {
       submitted.push(change)
       return 1

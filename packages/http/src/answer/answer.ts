@@ -32,6 +32,7 @@ function serializerOf(schema: { readonly title?: string }): (value: unknown) => 
 export function answer(reply: FastifyReply, value: object, budget?: Budget): FastifyReply {
   const text = reply.serializeInput(value as Record<string, unknown>, `${reply.statusCode}`) as string
   if (budget === undefined || text.length < countedBytesMin) {
+    // Releases what a page has reserved.
     budget?.hold(reply.raw, 0)
     return answerText(reply, text)
   }

@@ -69,7 +69,7 @@ export function checkRequests(app: FastifyInstance, authenticate: Authenticate, 
       if (failure !== undefined) return parse(failure)
       // Fastify 5.0 finds the parser only by the exact text.
       request.raw.headers['content-type'] = mediaTypeOf(config)
-      // The server of a host has not received it.
+      // In the server of a host, nobody has called `receiveBody`.
       const body = bodyOf(payload as Readable) ?? receiveBody(payload as Readable, payload as Readable)
       body.countWith(bytes => budget?.hold(reply.raw, bytes))
     } else {

@@ -51,7 +51,7 @@ export function createStorage(
     limits: { ...limits, queueChangesMax: bulkQueueChangesMax },
   })
   const runner: Runner = {
-    change: (name, given) => [name, ...valuesOf(statements.change[name], given)],
+    changeOf: (name, given) => [name, ...valuesOf(statements.change[name], given)],
     async submit(change) {
       const [affectedRows] = await reporting(single.submit([change]))
       return affectedRows as number
@@ -66,7 +66,7 @@ export function createStorage(
   const outages = watchOutages(async () => {
     await check()
     // Changes nothing, as no hash is empty.
-    await runner.submit(runner.change('markTokenUsed', { hash: '', usedAt: 0n }))
+    await runner.submit(runner.changeOf('markTokenUsed', { hash: '', usedAt: 0n }))
   }, onStateChange)
 
   return {

@@ -15,7 +15,7 @@ export interface GroupCommitOptions<Item = Change, Outcome = number> {
    * rows of each once they are durable. If it rejects, either all are stored or none. Calls take effect in order.
    */
   readonly runGroup: (group: readonly Item[]) => Promise<readonly Outcome[]>
-  /** Groups under way, without an outcome. Beyond it, changes that arrive wait, and share the next one. */
+  /** Groups under way, without an outcome. At the limit, new changes wait and share the next group. Infinite on SQLite. */
   readonly groupsMax: number
   readonly limits: GroupCommitLimits
 }
@@ -28,8 +28,8 @@ interface Submitted<Item, Outcome> {
 }
 
 /**
- * Turns of the event loop from the end of a group to the next one, where the number of groups is limited: clients with an answer
- * can join with their next change.
+ * On PostgreSQL, turns of the event loop from the end of a group to the next one: clients with an answer can join it with
+ * their next change.
  */
 const turnsAfterGroup = 2
 

@@ -86,7 +86,7 @@ export interface PageReader {
 }
 
 export function createPlantRepository({
-  change,
+  changeOf,
   submit,
   submitAll,
   read,
@@ -99,14 +99,14 @@ export function createPlantRepository({
   ) =>
     announce
       ? submitAll(changes)
-      : (await submitAll([change('beginSilence', {}), ...changes, change('endSilence', {})])).slice(1, -1)
+      : (await submitAll([changeOf('beginSilence', {}), ...changes, changeOf('endSilence', {})])).slice(1, -1)
 
   return {
     async insert(plant) {
-      return (await submit(change('insertPlant', fromPlant(plant)))) === 1 ? 'inserted' : 'id-taken'
+      return (await submit(changeOf('insertPlant', fromPlant(plant)))) === 1 ? 'inserted' : 'id-taken'
     },
     async insertAll(plants, options) {
-      const inserts = plants.map(plant => change('insertPlant', fromPlant(plant)))
+      const inserts = plants.map(plant => changeOf('insertPlant', fromPlant(plant)))
       const affectedRows = await submitAdded(inserts, options)
       return affectedRows.map(rows => (rows === 1 ? 'inserted' : 'id-taken'))
     },
@@ -124,12 +124,12 @@ export function createPlantRepository({
     },
     async save(plant) {
       const version = newVersion()
-      await submit(change('savePlant', fromPlant(plant, version)))
+      await submit(changeOf('savePlant', fromPlant(plant, version)))
       return toVersion(version)
     },
     async saveAll(plants, options) {
       const versions = plants.map(() => newVersion())
-      const changes = plants.map((plant, n) => change('savePlant', fromPlant(plant, versions[n])))
+      const changes = plants.map((plant, n) => changeOf('savePlant', fromPlant(plant, versions[n])))
       await submitAdded(changes, options)
       return versions.map(toVersion)
     },
@@ -137,15 +137,15 @@ export function createPlantRepository({
       const version = newVersion()
       const row = fromPlant(plant, version)
       const saved = await (expected === undefined
-        ? submit(change('insertPlant', row))
-        : submit(change('savePlantIf', { ...row, expected: fromVersion(expected) })))
+        ? submit(changeOf('insertPlant', row))
+        : submit(changeOf('savePlantIf', { ...row, expected: fromVersion(expected) })))
       return saved === 1 ? toVersion(version) : undefined
     },
     async remove(id) {
-      return (await submit(change('removePlant', { id }))) === 1
+      return (await submit(changeOf('removePlant', { id }))) === 1
     },
     async removeIf(id, expected) {
-      return (await submit(change('removePlantIf', { id, expected: fromVersion(expected) }))) === 1
+      return (await submit(changeOf('removePlantIf', { id, expected: fromVersion(expected) }))) === 1
     },
   }
 }

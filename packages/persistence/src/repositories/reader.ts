@@ -19,7 +19,7 @@ export function createReader(reading: ReadTransaction): StoreReader {
     throw new Error('it is only read')
   }
   const { tokens, webhooks, outbox } = createRepositories({
-    change: refuse,
+    changeOf: refuse,
     submit: refuse,
     submitAll: refuse,
     readPage: refuse,

@@ -20,7 +20,7 @@ export function createStatements(dialect: Dialect): Statements {
   return { read: compile(reads(dialect), dialect), change: compile(changes(dialect), dialect) }
 }
 
-/** Changes rows. */
+/** A call of a statement that changes rows. */
 export type Change = Call<keyof Changes>
 export type Read = Call<keyof Reads>
 

@@ -43,7 +43,7 @@ type RowOf<Templates> = {
 
 /** Runs statements. Rejects with DomainError `store-busy` or `store-unavailable`. */
 export interface StatementRunner<Reads, Changes> {
-  change<Name extends keyof Changes & string>(name: Name, given: Given<Changes>[Name]): Call<Name>
+  changeOf<Name extends keyof Changes & string>(name: Name, given: Given<Changes>[Name]): Call<Name>
   /** Resolves to the affected rows once the change is durable. */
   submit(change: Call<keyof Changes & string>): Promise<number>
   /** Like `submit`, for changes in one transaction, in order. */

@@ -33,7 +33,7 @@ export const tokenChanges = {
 }
 
 export function createTokenRepository({
-  change,
+  changeOf,
   submit,
   read,
 }: StatementRunner<typeof tokenReads, typeof tokenChanges>): TokenRepository {
@@ -43,7 +43,7 @@ export function createTokenRepository({
       return row && toToken(row)
     },
     async insert({ name, scopes, createdAt, expiresAt }, hash) {
-      const insert = change('insertToken', {
+      const insert = changeOf('insertToken', {
         name,
         hash,
         scopes: scopes.join(' '),
@@ -58,10 +58,10 @@ export function createTokenRepository({
       return [...rows].sort((a, b) => (a.name < b.name ? -1 : 1)).map(toToken)
     },
     async markUsed(hash, usedAt) {
-      await submit(change('markTokenUsed', { hash, usedAt: milliseconds(usedAt) }))
+      await submit(changeOf('markTokenUsed', { hash, usedAt: milliseconds(usedAt) }))
     },
     async remove(name) {
-      return (await submit(change('removeToken', { name }))) === 1
+      return (await submit(changeOf('removeToken', { name }))) === 1
     },
   }
 }

@@ -171,7 +171,7 @@ type WebhookChange = Call<keyof WebhookChanges>
 
 /** Returns the ports of the webhooks, on the tables of any database. */
 export function createWebhookRepositories({
-  change,
+  changeOf,
   submit,
   submitAll,
   read,
@@ -181,7 +181,7 @@ export function createWebhookRepositories({
 } {
   const affects = async (change: WebhookChange) => (await submit(change)) > 0
   const release = (held: { id: WebhookId; lease: string }, { delivered, failed }: ClaimOutcome) =>
-    change('releaseWebhook', {
+    changeOf('releaseWebhook', {
       ...held,
       delivered: flag(delivered.length > 0),
       failed: flag(failed !== undefined),
@@ -199,30 +199,30 @@ export function createWebhookRepositories({
           created_at: milliseconds(createdAt),
           secret,
         }
-        await submitAll([change('beginAnnouncing', {}), change('insertWebhook', row)])
+        await submitAll([changeOf('beginAnnouncing', {}), changeOf('insertWebhook', row)])
       },
       list: async () => (await read('webhooks', {})).map(toWebhook),
       async remove(id) {
         // A full webhook gets no new deliveries. A courier may find room in it meanwhile.
-        while (await affects(change('fillWebhook', { id, isFull: 1n }))) {
-          if (!(await affects(change('removeDeliveries', { id }))))
-            return affects(change('removeWebhook', { id }))
+        while (await affects(changeOf('fillWebhook', { id, isFull: 1n }))) {
+          if (!(await affects(changeOf('removeDeliveries', { id }))))
+            return affects(changeOf('removeWebhook', { id }))
         }
         return false
       },
-      rotate: (id, secret) => affects(change('rotateSecret', { id, secret })),
+      rotate: (id, secret) => affects(changeOf('rotateSecret', { id, secret })),
       async retry(id) {
-        while (await affects(change('retryDeliveries', { id })));
-        return affects(change('retryWebhook', { id }))
+        while (await affects(changeOf('retryDeliveries', { id })));
+        return affects(changeOf('retryWebhook', { id }))
       },
     },
     outbox: {
       async claim({ leaseMs, rowsMax, textBytesMax }) {
         for (const row of await read('dueWebhooks', {})) {
           const { id, lease: before, secret, failing_for_ms } = row
-          if (row.set_back_ms > setBackMsMin) while (await affects(change('hastenRetries', { id })));
+          if (row.set_back_ms > setBackMsMin) while (await affects(changeOf('hastenRetries', { id })));
           const lease = crypto.randomUUID()
-          const leasing = change('leaseWebhook', { id, before, lease, leaseMs: BigInt(leaseMs) })
+          const leasing = changeOf('leaseWebhook', { id, before, lease, leaseMs: BigInt(leaseMs) })
           if (!(await affects(leasing))) continue
           const due = await read('dueDeliveries', { id, rowsMax, textBytesMax })
           if (due.length === 0) {
@@ -237,17 +237,17 @@ export function createWebhookRepositories({
       async settle({ webhook, lease }, outcome) {
         const { delivered, failed } = outcome
         const changes: WebhookChange[] = delivered.map(position =>
-          change('removeDelivery', { position, lease }),
+          changeOf('removeDelivery', { position, lease }),
         )
         if (failed !== undefined) {
           const { id: position, reason, retryInMs } = failed
           const retry = { reason, retryInMs: retryInMs === undefined ? null : BigInt(retryInMs) }
-          changes.push(change('failDelivery', { position, lease, ...retry }))
+          changes.push(changeOf('failDelivery', { position, lease, ...retry }))
         }
         await submitAll([...changes, release({ id: webhook.id, lease }, outcome)])
       },
       async setFull(id, isFull) {
-        await submit(change('fillWebhook', { id, isFull: flag(isFull) }))
+        await submit(changeOf('fillWebhook', { id, isFull: flag(isFull) }))
       },
       async figures() {
         const rows = await read('webhookFigures', {})

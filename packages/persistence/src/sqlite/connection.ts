@@ -26,7 +26,7 @@ export function prepareAll<Name extends string>(
 export function openWriterConnection(file: string, timeout: number): Database.Database {
   return closeOnError(openConnection(file, { timeout }), connection => {
     waitForLock(timeout, () => connection.pragma('journal_mode = WAL'))
-    // After the WAL, which sets NORMAL: COMMIT would return before the fsync.
+    // After `journal_mode = WAL`, which sets NORMAL, with which COMMIT returns before the fsync.
     connection.pragma('synchronous = FULL')
     // Otherwise macOS reports an fsync as done before the data is on disk.
     connection.pragma('fullfsync = ON')

@@ -37,7 +37,7 @@ const bulkTransactionChangesMax = 8_000
 const inUseMs = 1_000
 
 const lookAtFilesEveryMs = 1_000
-/** The oldest look that a commit may rely on. Looking after every transaction would cost 6 % of the creates. */
+/** The greatest age of the last look at the files on which a commit relies. Looking after every transaction would cost 6 % of the creates. */
 const filesSeenMaxAgeMs = 10
 
 const displaced = 'its file was removed, moved or replaced: put it back, or stop the server'
@@ -49,7 +49,7 @@ const displaced = 'its file was removed, moved or replaced: put it back, or stop
  *
  * After a failed transaction SQLite has rolled back its changes, but the WAL may still hold all of them, and a
  * crash would restore them. So the writer first commits a transaction of its own, which overwrites them. Until that
- * succeeds, the writer is blocked: it refuses all groups.
+ * succeeds, the writer is blocked: every thread refuses changes at once.
  *
  * SQLite goes on writing to a file that was removed, where everything is lost. So a transaction succeeds only if the
  * files were seen in their place after it, or a few milliseconds before.
@@ -162,7 +162,8 @@ export interface Collected {
 
 /**
  * Returns a function that collects the groups of one transaction: the first one, those that wait at the senders, and
- * those that arrive while its statements run. What arrives during COMMIT waits for the next transaction.
+ * those that arrive while its statements run. What arrives during COMMIT waits for the next transaction. If A and B wait,
+ * both are taken at once, and `next` returns A, then B, then C if it arrived meanwhile. `collectedFrom` is their senders.
  *
  * @param transactionChangesMax a transaction with this many single changes takes no further group of them
  */
