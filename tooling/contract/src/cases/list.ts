@@ -159,7 +159,7 @@ export const listCases: readonly ContractCase[] = [
   ),
 ]
 
-function plantsOf(tag: string, length: number): readonly Required<PlantSent>[] {
+function plantsOf(tag: string, length: number): readonly PlantSent[] {
   return Array.from({ length }, (_, n) => ({ id: ownId(), name: `${n}`, tag }))
 }
 
