@@ -21,7 +21,7 @@ export const breaks: Readonly<Record<string, Break>> = {
   },
   'last-writer-wins': {
     does: 'the last writer wins',
-    place: /\b(change\d*\(\s*["'`])insertPlant(?=[^?;]+\?\s*["'`]inserted)/,
+    place: /\b(changeOf\d*\(\s*["'`])insertPlant(?=[^?;]+\?\s*["'`]inserted)/,
     replacement: '$1savePlant',
     part: 'model',
     noticed: /is: 'taken'|no order (of events )?explains/,
