@@ -1,25 +1,30 @@
-export { DomainError, type DomainErrorCode, type Fault, isDomainError } from './errors.ts'
+export {
+  DomainError,
+  type DomainErrorCode,
+  type Fault,
+  isDomainError,
+  type Problems,
+  refusal,
+} from './errors.ts'
 export {
   isSamePlant,
   type Plant,
   type PlantId,
-  type PlantText,
   parsePlant,
   parsePlantId,
-  plantIdMax,
-  plantIdMin,
   plantMembers,
-  textBytes,
-} from './plant.ts'
-export { type PlantPageQuery, pageLimitDefault, pageLimitMax, parsePlantPageQuery } from './plant-query.ts'
-export type { AddOptions, PlantRepository } from './plant-repository.ts'
+} from './plants/plant.ts'
+export { type PlantPageQuery, parsePlantPageQuery } from './plants/query.ts'
+export type { PlantRepository } from './plants/repository.ts'
 export {
+  type AddOptions,
   type CreateOutcome,
   createPlantStore,
   idTaken,
   type PlantPage,
   type PlantStore,
-} from './plant-store.ts'
+  type PlantStoreOptions,
+} from './plants/store.ts'
 export {
   isMet,
   isPlantVersion,
@@ -28,4 +33,21 @@ export {
   type PlantVersion,
   type PlantVersions,
   type VersionedPlant,
-} from './plant-version.ts'
+} from './plants/version.ts'
+export {
+  type Int64,
+  idProblem,
+  int64Max,
+  int64Min,
+  int64Problem,
+  isFaultless,
+  isInt64,
+  isRecord,
+  member,
+  pageLimitDefault,
+  pageLimitMax,
+  pageLimitProblem,
+  textBytes,
+  textProblem,
+  type UnicodeText,
+} from './values.ts'

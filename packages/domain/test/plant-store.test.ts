@@ -1,14 +1,14 @@
 import {
   createPlantStore,
   DomainError,
+  int64Max,
+  int64Min,
   type PlantRepository,
   pageLimitDefault,
   pageLimitMax,
   parsePlant,
   parsePlantId,
   parsePlantPageQuery,
-  plantIdMax,
-  plantIdMin,
 } from '@plant-store/domain'
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
 import { describe, expect, test } from 'vitest'
@@ -294,8 +294,8 @@ describe('a query for a page', () => {
   test.each([
     [{ limit: 1n }, { limit: 1 }],
     [{ limit: 1000n }, { limit: 1000 }],
-    [{ after: plantIdMin }, { limit: 100, after: plantIdMin }],
-    [{ after: plantIdMax }, { limit: 100, after: plantIdMax }],
+    [{ after: int64Min }, { limit: 100, after: int64Min }],
+    [{ after: int64Max }, { limit: 100, after: int64Max }],
     [{ tag: '' }, { limit: 100, tag: '' }],
     [{ tag: ' ünï 🌱 ' }, { limit: 100, tag: ' ünï 🌱 ' }],
   ])('accepts %o', (input, query) => {
@@ -310,7 +310,7 @@ describe('a query for a page', () => {
 
   test.each([
     ...[0n, 1001n, -1n, 2n ** 64n, 100, '100', '', null].map(limit => [{ limit }, ['limit']] as const),
-    ...[1, 'x', null, plantIdMax + 1n, plantIdMin - 1n].map(after => [{ after }, ['after']] as const),
+    ...[1, 'x', null, int64Max + 1n, int64Min - 1n].map(after => [{ after }, ['after']] as const),
     ...[1n, null, '\ud800', 'a\0'].map(tag => [{ tag }, ['tag']] as const),
     [{ limit: 0n, after: '1', tag: '\0' }, ['limit', 'after', 'tag']] as const,
   ])('reports every fault of %o at once', (input, fields) => {

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { AccessError } from '@plant-store/access'
 import { assertFailure, held } from '@plant-store/contract'
-import { type AddOptions, DomainError, type Plant, parsePlant, plantIdMin } from '@plant-store/domain'
+import { type AddOptions, DomainError, type Plant, parsePlant, int64Min } from '@plant-store/domain'
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
 import { stopServer } from '@plant-store/http/server'
 import { expect, test } from 'vitest'
@@ -181,7 +181,7 @@ test('however many batches there are, a bounded part of them is under way, and n
   const { promise, resolve } = Promise.withResolvers<void>()
   const waiting: bigint[] = []
   const insert = async ({ id }: Plant) => {
-    if (id === plantIdMin) return 'inserted' as const
+    if (id === int64Min) return 'inserted' as const
     waiting.push(id)
     await promise
     return 'inserted' as const
@@ -190,7 +190,7 @@ test('however many batches there are, a bounded part of them is under way, and n
   const long = Array.from({ length: 20_000 }, (_, n) => line(n, 'x'.repeat(1_000)))
   const batches = await Promise.all(Array.from({ length: 4 }, () => service.begin(...long)))
   await expect.poll(() => waiting.length).toBeGreaterThan(1_200)
-  const body = `{"id":${plantIdMin},"name":"single"}`
+  const body = `{"id":${int64Min},"name":"single"}`
   expect((await service.client.post(body)).status).toBe(200)
   const bytesRead = service.sockets.map(socket => socket.bytesRead)
   // 1.5 MiB.

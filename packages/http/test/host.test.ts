@@ -1,5 +1,5 @@
 import { AccessError, type Gate } from '@plant-store/access'
-import { createPlantStore, DomainError, isDomainError, parsePlant, plantIdMax } from '@plant-store/domain'
+import { createPlantStore, DomainError, isDomainError, parsePlant, int64Max } from '@plant-store/domain'
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
 import {
   answerFailure,
@@ -42,11 +42,11 @@ test('its own routes answer failures of plants and of access as ours do', async 
 test('its own routes write plants by our schemas, exactly', async () => {
   const app = fastify()
   app.get('/plant', { schema: { response: { 200: schemas.StoredPlant } } }, async () => ({
-    id: plantIdMax,
+    id: int64Max,
     name: 'Monstera',
     secret: 'not described',
   }))
-  expect((await app.inject('/plant')).body).toBe(`{"id":${plantIdMax},"name":"Monstera"}`)
+  expect((await app.inject('/plant')).body).toBe(`{"id":${int64Max},"name":"Monstera"}`)
 })
 
 test('its hooks see whom the gate admitted, beside properties of the same names', async () => {

@@ -10,7 +10,7 @@ import rateLimit from '@fastify/rate-limit'
 import swagger from '@fastify/swagger'
 import underPressure from '@fastify/under-pressure'
 import { AccessError, type Gate } from '@plant-store/access'
-import { createPlantStore, parsePlant, plantIdMax, plantIdMin } from '@plant-store/domain'
+import { createPlantStore, parsePlant, int64Max, int64Min } from '@plant-store/domain'
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
 import { plantRoutes } from '@plant-store/http'
 import { type FastifyInstance, type FastifyServerOptions, fastify } from 'fastify'
@@ -86,7 +86,7 @@ test('Fastify knows the plugin by name, and which Fastify it wants', async () =>
 
 test('ids and texts are exact under the prefix', async () => {
   await startForeign()
-  for (const id of [plantIdMin, 9007199254740993n, plantIdMax]) {
+  for (const id of [int64Min, 9007199254740993n, int64Max]) {
     const body = `{"id":${id},"name":"\\u0000x"}`.replace('\\u0000', '植物 ')
     const created = await ask('POST', '/garden/plants', body)
     expect([created.statusCode, created.body]).toEqual([200, '{"name":"植物 x"}'])
@@ -94,7 +94,7 @@ test('ids and texts are exact under the prefix', async () => {
     expect((await ask('GET', `/garden/plants/${id}`)).body).toBe(`{"id":${id},"name":"植物 x"}`)
   }
   const page = await ask('GET', '/garden/plants?limit=1')
-  expect(page.headers.link).toBe(`</garden/plants?limit=1&after=${plantIdMin}>; rel="next"`)
+  expect(page.headers.link).toBe(`</garden/plants?limit=1&after=${int64Min}>; rel="next"`)
   const replaced = await ask('PUT', '/garden/plants/5', '{"name":""}')
   expect([replaced.statusCode, replaced.body]).toEqual([200, '{"name":""}'])
   const removed = await ask('DELETE', '/garden/plants/5')

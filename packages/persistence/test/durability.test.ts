@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { plantIdMax } from '@plant-store/domain'
+import { int64Max } from '@plant-store/domain'
 import { noTracer, trace } from '@plant-store/harness'
 import { openStorage } from '@plant-store/persistence'
 import { expect, test } from 'vitest'
@@ -18,7 +18,7 @@ async function idsAt(url: string): Promise<bigint[]> {
 test('of several processes that race for an id exactly one wins, and everybody sees whose it is', async () => {
   const url = newUrl()
   const processes = await Promise.all([1, 2, 3].map(() => startStoreProcess(url)))
-  const raced = [...ids(1, 50), plantIdMax]
+  const raced = [...ids(1, 50), int64Max]
   const outcomes = await Promise.all(processes.map((each, n) => each.insert(raced, `process ${n}`)))
   await using storage = await openStorage({ url })
   for (const [index, id] of raced.entries()) {

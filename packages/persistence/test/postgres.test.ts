@@ -2,7 +2,7 @@ import { hashToken } from '@plant-store/access'
 import {
   type Plant,
   type PlantRepository,
-  type PlantText,
+  type UnicodeText,
   type PlantVersion,
   parsePlant,
 } from '@plant-store/domain'
@@ -133,7 +133,7 @@ test('finds plants by tags that are longer than an entry of an index, and differ
   await storage.plants.insert(plant(1, 'a', `${long}a`))
   await storage.plants.insert(plant(2, 'b', `${long}b`))
   await storage.plants.save(plant(3, 'b', `${long}b`))
-  const found = await storage.plants.page({ limit: 10, tag: plant(0, '', `${long}b`).tag as PlantText })
+  const found = await storage.plants.page({ limit: 10, tag: plant(0, '', `${long}b`).tag as UnicodeText })
   expect(found.map(({ id }) => id)).toEqual([2n, 3n])
 })
 
@@ -143,7 +143,7 @@ test('finds the plants of a tag by an index', async () => {
   await own.query(
     `insert into plants select n, 'plant', 'tag ' || n % 1000 from generate_series(1, 50000) as n; analyze plants`,
   )
-  const tag = plant(0, '', 'tag 7').tag as PlantText
+  const tag = plant(0, '', 'tag 7').tag as UnicodeText
   // More often than the server plans for each value.
   for (let n = 0; n < 10; n++) expect(await other.plants.page({ limit: 100, tag })).toHaveLength(50)
   await other[Symbol.asyncDispose]()

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { hashToken } from '@plant-store/access'
-import { type Plant, plantIdMax, plantIdMin } from '@plant-store/domain'
+import { type Plant, int64Max, int64Min } from '@plant-store/domain'
 import { edgeIds, fullPlant, texts } from '@plant-store/domain/testing'
 import { createTestDatabase, createTestSchema } from '@plant-store/harness/vitest'
 import { inspectStore, openReader, openStorage, type StoreReader } from '@plant-store/persistence'
@@ -51,7 +51,7 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('a reader of a store on %s', na
 
   test('reaches from the least id to the greatest, where pages begin and end with them, and lets others act', async () => {
     const ids = [...Array(1_000).keys()].map(BigInt)
-    const plants = [...ids.map(n => plant(plantIdMin + n)), ...ids.map(n => plant(plantIdMax - 999n + n))]
+    const plants = [...ids.map(n => plant(int64Min + n)), ...ids.map(n => plant(int64Max - 999n + n))]
     await fill(plants)
     await using reader = await openReader(store.url)
     const others = vi.fn()

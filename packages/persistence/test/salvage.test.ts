@@ -1,7 +1,7 @@
 import { createHash, randomFillSync } from 'node:crypto'
 import { readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { type Plant, parsePlant, plantIdMax, plantIdMin } from '@plant-store/domain'
+import { type Plant, parsePlant, int64Max, int64Min } from '@plant-store/domain'
 import { fullPlant } from '@plant-store/domain/testing'
 import { temporaryFolder as disposableFolder } from '@plant-store/harness'
 import { anySeed, createRandom } from '@plant-store/harness/random'
@@ -57,7 +57,7 @@ function createEmpty(file: string): void {
 /** The least and the greatest id, some without a gap, and others. Most fit into a page, the texts of some go on in another one, of few in several. */
 function anyPlant(n: number): Plant {
   const anyId = BigInt.asIntN(64, (BigInt(below(2 ** 32)) << 32n) + BigInt(below(2 ** 32)))
-  const id = [plantIdMin, plantIdMax][n] ?? (n < 60 ? BigInt(n) : anyId)
+  const id = [int64Min, int64Max][n] ?? (n < 60 ? BigInt(n) : anyId)
   const length = chance(0.03) ? 800 + below(2_500) : 50 + below(50)
   const full = fullPlant(id, `${below(2 ** 32)} ${'ab '.repeat(length / 3)}`)
   return chance(0.5) ? full : parsePlant({ id, name: `${full.name}${n} 🌱` })
@@ -261,7 +261,7 @@ test('a store of an earlier version is read, and one with rows from before its l
   const database = new Database(file)
   database.exec(earlierStore('sqlite', 2))
   database.close()
-  const before = [plant(plantIdMin, 'first'), plant(plantIdMax, 'last', '')]
+  const before = [plant(int64Min, 'first'), plant(int64Max, 'last', '')]
   expect((await salvaged(file)).read).toEqual(before)
   {
     await using storage = await openStorage({ url: `file:${file}` })

@@ -137,10 +137,10 @@ test.concurrent.each([
 
 /** Takes a plant through the domain's rules, and through the client. */
 const trial = `
-import { parsePlant, plantIdMax } from '@plant-store/domain'
+import { parsePlant, int64Max } from '@plant-store/domain'
 import { createPlantClient } from '@plant-store/client'
 export async function tryOut() {
-  const plant = parsePlant({ id: plantIdMax, name: 'Monstera' })
+  const plant = parsePlant({ id: int64Max, name: 'Monstera' })
   const fetch = async () => new Response('[{"id":9007199254740993,"name":"Fern"}]')
   const client = createPlantClient({ baseUrl: 'http://store.example/garden', token: 't', fetch })
   const { plants } = await client.list()

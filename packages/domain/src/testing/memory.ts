@@ -1,6 +1,7 @@
-import { type Plant, type PlantId, textBytes } from '../plant.ts'
-import type { PlantRepository } from '../plant-repository.ts'
-import type { PlantVersion, VersionedPlant } from '../plant-version.ts'
+import type { Plant, PlantId } from '../plants/plant.ts'
+import type { PlantRepository } from '../plants/repository.ts'
+import type { PlantVersion, VersionedPlant } from '../plants/version.ts'
+import { textBytes } from '../values.ts'
 
 /** Returns a repository in memory, for tests. */
 export function createMemoryPlantRepository(plants = new Map<PlantId, VersionedPlant>()): PlantRepository {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import { type Plant, parsePlant, plantIdMax, plantIdMin } from '../plant.ts'
+import { type Plant, parsePlant } from '../plants/plant.ts'
+import { int64Max, int64Min } from '../values.ts'
 
 export const plant = (id: bigint, name = `plant ${id}`, tag?: string): Plant => parsePlant({ id, name, tag })
 /** Returns a plant with this many bytes of text in the member that has room for them. */
@@ -15,8 +16,8 @@ export const idsOf = (plants: readonly Plant[]) => plants.map(({ id }) => id as 
 
 /** Ids at which a 53-bit, 32-bit, unsigned or textual representation fails, in numeric order. */
 export const edgeIds = [
-  plantIdMin,
-  plantIdMin + 1n,
+  int64Min,
+  int64Min + 1n,
   -(2n ** 53n) - 1n,
   -(2n ** 31n) - 1n,
   -10n,
@@ -32,8 +33,8 @@ export const edgeIds = [
   2n ** 53n,
   2n ** 53n + 1n,
   2n ** 53n + 2n,
-  plantIdMax - 1n,
-  plantIdMax,
+  int64Max - 1n,
+  int64Max,
 ]
 
 export const texts = [

@@ -1,4 +1,4 @@
-import { plantIdMax, plantIdMin } from '@plant-store/domain'
+import { int64Max, int64Min } from '@plant-store/domain'
 import type { FastifyInstance, RouteOptions } from 'fastify'
 import { type TObject, type TSchema, Type } from 'typebox'
 import {
@@ -178,8 +178,8 @@ export function withReferences(_key: string, value: unknown): unknown {
   const {
     title,
     format,
-    minimum = rawJSON(`${plantIdMin}`),
-    maximum = rawJSON(`${plantIdMax}`),
+    minimum = rawJSON(`${int64Min}`),
+    maximum = rawJSON(`${int64Max}`),
   } = value as Partial<Record<'title' | 'format' | 'minimum' | 'maximum', unknown>>
   if (titles.has(title)) return { $ref: `#/components/schemas/${title}` }
   if (format !== 'int64') return value

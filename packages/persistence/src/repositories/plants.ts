@@ -3,8 +3,8 @@ import {
   type Plant,
   type PlantRepository,
   type PlantVersion,
-  plantIdMax,
-  plantIdMin,
+  int64Max,
+  int64Min,
 } from '@plant-store/domain'
 import { type RawBuilder, sql } from 'kysely'
 import type { Dialect } from '../schema/dialect.ts'
@@ -115,8 +115,8 @@ export function createPlantRepository({
       return row && { plant: toPlant(row), version: toVersion(row.version) }
     },
     async page({ limit, after, tag, textBytesMax = Number.MAX_SAFE_INTEGER }) {
-      if (after === plantIdMax) return []
-      const from = after === undefined ? plantIdMin : after + 1n
+      if (after === int64Max) return []
+      const from = after === undefined ? int64Min : after + 1n
       const rows = await (tag === undefined
         ? readPage('page', { from, limit }, textBytesMax)
         : readPage('pageOfTag', { tag, from, limit }, textBytesMax))

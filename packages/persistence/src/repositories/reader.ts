@@ -1,4 +1,4 @@
-import { type Plant, plantIdMax, plantIdMin } from '@plant-store/domain'
+import { type Plant, int64Max, int64Min } from '@plant-store/domain'
 import { unavailable } from '../errors.ts'
 import { type PlantRow, selectPlants } from '../schema/tables.ts'
 import type { StoreCounts, StoreReader } from '../storage.ts'
@@ -53,17 +53,17 @@ async function* plantsIn({ query }: ReadTransaction): AsyncIterable<readonly Pla
   const [row = {}] = await query('select * from plants limit 1').catch(unreadable)
   const select = selectPlants(Object.keys(row))
   // Pages by primary key: a cursor would save nothing, and some servers do not keep one open that long.
-  for (let from = plantIdMin; ; ) {
+  for (let from = int64Min; ; ) {
     // A reader faster than the disk would delay signals and timers.
     await new Promise(setImmediate)
     // PostgreSQL would take the least id for a number without an index.
-    const condition = from === plantIdMin ? '' : `where id >= ${from}`
+    const condition = from === int64Min ? '' : `where id >= ${from}`
     const page = await query(`${select} ${condition} order by id limit ${pageRows}`).catch(unreadable)
     const rows = page as readonly PlantRow[]
     const last = rows.at(-1)?.id
     if (last === undefined) return
     yield rows.map(toPlant)
-    if (last === plantIdMax) return
+    if (last === int64Max) return
     from = last + 1n
   }
 }

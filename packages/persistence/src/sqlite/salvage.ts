@@ -1,4 +1,4 @@
-import { type Plant, parsePlant, plantIdMax, plantIdMin } from '@plant-store/domain'
+import { type Plant, parsePlant, int64Max, int64Min } from '@plant-store/domain'
 import type Database from 'better-sqlite3'
 import { StoreInUseError } from '../errors.ts'
 import { toPlant } from '../repositories/plants.ts'
@@ -36,7 +36,7 @@ function salvage(connection: Database.Database): Salvage {
   let hasFault = false
 
   const isReadable = (id: bigint) =>
-    id > plantIdMax || unlessDamaged(() => (rowsFrom.get(id)?.id ?? id) >= id) === true
+    id > int64Max || unlessDamaged(() => (rowsFrom.get(id)?.id ?? id) >= id) === true
   /**
    * Returns the next id from which SQLite can read. Growing steps find one, and bisection the first. Steps that double
    * would pass over more of what lies between damaged pages.
@@ -60,7 +60,7 @@ function salvage(connection: Database.Database): Salvage {
       return count === undefined || others < 0 ? undefined : others
     },
     async *plants() {
-      for (let from: bigint = plantIdMin; from <= plantIdMax; ) {
+      for (let from: bigint = int64Min; from <= int64Max; ) {
         // A reader faster than the disk would delay signals and timers.
         await new Promise(setImmediate)
         const rows: Row[] = []

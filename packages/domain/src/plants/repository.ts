@@ -1,6 +1,6 @@
 import type { Plant, PlantId } from './plant.ts'
-import type { PlantPageQuery } from './plant-query.ts'
-import type { PlantVersion, VersionedPlant } from './plant-version.ts'
+import type { PlantPageQuery } from './query.ts'
+import type { PlantVersion, VersionedPlant } from './version.ts'
 
 /**
  * The port where plants are stored.
@@ -8,14 +8,12 @@ import type { PlantVersion, VersionedPlant } from './plant-version.ts'
  * The promise of a change resolves once the change is durable (a crash right after loses nothing). It rejects with
  * DomainError `store-busy` (nothing was changed) or `store-unavailable`. Changes of one id take effect one after
  * another. `plantRepositoryContract` of `@plant-store/domain/testing` tests every promise made here.
- *
- * Within a major version a new method is optional. The next major version requires it.
  */
 export interface PlantRepository {
   /** Never overwrites: of several inserts of one id, racing or not, exactly one is `'inserted'`. */
   insert(plant: Plant): Promise<'inserted' | 'id-taken'>
-  /** Does the same as one `insert` for each plant, in order. Without this method the plants are inserted one by one. */
-  insertAll?(plants: readonly Plant[], options?: AddOptions): Promise<readonly ('inserted' | 'id-taken')[]>
+  /** Does the same as one `insert` for each plant, in order. */
+  insertAll(plants: readonly Plant[]): Promise<readonly ('inserted' | 'id-taken')[]>
   find(id: PlantId): Promise<VersionedPlant | undefined>
   /**
    * Resolves to plants in ascending numeric order of id: `limit` of them if that many exist and `textBytesMax` allows.
@@ -23,8 +21,8 @@ export interface PlantRepository {
   page(query: PlantPageQuery): Promise<readonly Plant[]>
   /** Creates or replaces. Resolves to the new version, even if the plant is the same as before. */
   save(plant: Plant): Promise<PlantVersion>
-  /** Does the same as one `save` for each plant, in order. Without this method the plants are saved one by one. */
-  saveAll?(plants: readonly Plant[], options?: AddOptions): Promise<readonly PlantVersion[]>
+  /** Does the same as one `save` for each plant, in order. */
+  saveAll(plants: readonly Plant[]): Promise<readonly PlantVersion[]>
   /**
    * Saves the plant if the stored one has the expected version, or with `undefined` if none is stored. Resolves to the
    * new version, or to `undefined` if nothing was changed. Of several such changes of one version, racing or not, at
@@ -35,10 +33,4 @@ export interface PlantRepository {
   remove(id: PlantId): Promise<boolean>
   /** Removes the plant if it has this version. Resolves to whether it did. */
   removeIf(id: PlantId, expected: PlantVersion): Promise<boolean>
-}
-
-/** How plants are added together. */
-export interface AddOptions {
-  /** Whether a store that announces added plants announces these: true by default. */
-  readonly announce?: boolean
 }

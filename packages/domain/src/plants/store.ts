@@ -1,8 +1,9 @@
-import { DomainError, type DomainErrorCode } from './errors.ts'
-import { isSamePlant, type Plant, type PlantId, textBytes } from './plant.ts'
-import type { PlantPageQuery } from './plant-query.ts'
-import type { AddOptions, PlantRepository } from './plant-repository.ts'
-import { isMet, type PlantCondition, type PlantVersion, type VersionedPlant } from './plant-version.ts'
+import { DomainError, type DomainErrorCode } from '../errors.ts'
+import { type Int64, textBytes } from '../values.ts'
+import { isSamePlant, type Plant, type PlantId } from './plant.ts'
+import type { PlantPageQuery } from './query.ts'
+import type { PlantRepository } from './repository.ts'
+import { isMet, type PlantCondition, type PlantVersion, type VersionedPlant } from './version.ts'
 
 /** The use cases. A resolved change is durable. */
 export interface PlantStore {
@@ -31,6 +32,12 @@ export interface PlantStore {
   remove(id: PlantId, condition?: PlantCondition): Promise<void>
 }
 
+/** How plants are added together. */
+export interface AddOptions {
+  /** Whether a store that announces added plants announces these: true by default. */
+  readonly announce?: boolean
+}
+
 /** `already-there` if the plant with this id equals the new one exactly. */
 export type CreateOutcome = 'inserted' | 'already-there' | 'id-taken'
 
@@ -41,18 +48,21 @@ export interface PlantPage {
   readonly next?: PlantId
 }
 
-export function createPlantStore({ plants }: { plants: PlantRepository }): PlantStore {
-  const insertAll = (all: readonly Plant[], options?: AddOptions) =>
-    plants.insertAll?.(all, options) ?? Promise.all(all.map(plant => plants.insert(plant)))
-  const saveAll = (all: readonly Plant[], options?: AddOptions) =>
-    plants.saveAll?.(all, options) ?? Promise.all(all.map(plant => plants.save(plant)))
+export interface PlantStoreOptions {
+  readonly plants: PlantRepository
+  /** The same plants, but those that are added through it are not announced. By default `plants`. */
+  readonly unannounced?: PlantRepository
+}
 
-  const compareWithTaken = async (plant: Plant, options?: AddOptions): Promise<CreateOutcome> => {
+export function createPlantStore({ plants, unannounced = plants }: PlantStoreOptions): PlantStore {
+  const repositoryFor = ({ announce = true }: AddOptions = {}) => (announce ? plants : unannounced)
+
+  const compareWithTaken = async (plant: Plant, repository: PlantRepository): Promise<CreateOutcome> => {
     for (let attempt = 1; attempt <= attemptsMax; attempt++) {
       const taken = await plants.find(plant.id)
       if (taken !== undefined) return isSamePlant(taken.plant, plant) ? 'already-there' : 'id-taken'
       // It was removed in between.
-      if ((await insertAll([plant], options))[0] === 'inserted') return 'inserted'
+      if ((await repository.insert(plant)) === 'inserted') return 'inserted'
     }
     return othersChange(plant.id)
   }
@@ -80,9 +90,10 @@ export function createPlantStore({ plants }: { plants: PlantRepository }): Plant
       if ((await plants.insert(plant)) === 'id-taken') throw idTaken(plant.id)
     },
     async createAll(all, options) {
-      const outcomes: CreateOutcome[] = [...(await insertAll(all, options))]
+      const repository = repositoryFor(options)
+      const outcomes: CreateOutcome[] = [...(await repository.insertAll(all))]
       const compare = async (index: number) => {
-        outcomes[index] = await compareWithTaken(all[index] as Plant, options)
+        outcomes[index] = await compareWithTaken(all[index] as Plant, repository)
       }
       const taken = [...all.keys()].filter(index => outcomes[index] === 'id-taken')
       for (let from = 0; from < taken.length; from += comparisonsMax)
@@ -113,9 +124,10 @@ export function createPlantStore({ plants }: { plants: PlantRepository }): Plant
     },
     async replaceAll(all, options) {
       // Saving does not tell a new plant from a replaced one.
-      const outcomes = await insertAll(all, options)
+      const repository = repositoryFor(options)
+      const outcomes = await repository.insertAll(all)
       const taken = all.filter((_, index) => outcomes[index] === 'id-taken')
-      if (taken.length > 0) await saveAll(taken, options)
+      if (taken.length > 0) await repository.saveAll(taken)
       return outcomes.map(outcome => (outcome === 'id-taken' ? 'replaced' : outcome))
     },
     async remove(id, condition) {
@@ -165,7 +177,7 @@ function conditionFailed(id: PlantId, { matches, differs }: PlantCondition, vers
   throw new DomainError('condition-failed', `plant ${id} ${problem}`)
 }
 
-export function idTaken(id: PlantId): DomainError {
+export function idTaken(id: Int64): DomainError {
   return new DomainError('id-taken', `id ${id} is already taken`)
 }
 

@@ -1,0 +1,75 @@
+import { type Problems, refusal } from '../errors.ts'
+import {
+  type Int64,
+  idProblem,
+  int64Problem,
+  isFaultless,
+  isInt64,
+  isRecord,
+  member,
+  textProblem,
+  type UnicodeText,
+} from '../values.ts'
+
+declare const plantId: unique symbol
+
+/** A signed 64-bit integer that the plant's creator chooses. */
+export type PlantId = Int64 & { readonly [plantId]: true }
+
+export interface Plant {
+  readonly id: PlantId
+  readonly name: UnicodeText
+  /** The plant's type. Absent (never `undefined`) if none was given. */
+  readonly tag?: UnicodeText
+}
+
+/** What each member of a plant holds, in their order. Omitting one is a compile error. */
+export const plantMembers: {
+  readonly [Member in keyof Required<Plant>]: {
+    readonly type: 'integer' | 'text'
+    readonly isRequired: boolean
+  }
+} = {
+  id: { type: 'integer', isRequired: true },
+  name: { type: 'text', isRequired: true },
+  tag: { type: 'text', isRequired: false },
+}
+
+/**
+ * Returns the plant in an unknown value, the only way to a {@link Plant}. Ignores members that a plant does not have.
+ *
+ * @param input an object with the members of a plant
+ * @param id the id from elsewhere, such as a path: `input.id` may then be missing, and must otherwise equal it
+ * @throws DomainError `invalid-plant` with every fault
+ */
+export function parsePlant(input: unknown, id?: PlantId): Plant {
+  if (!isRecord(input)) throw refusal('invalid-plant', { plant: 'must be an object' })
+  const given = member(input, 'id')
+  const plantId = given === undefined ? id : given
+  const name = member(input, 'name')
+  const tag = member(input, 'tag')
+
+  const problems: Problems<keyof Plant> = {
+    id: idProblem(plantId, id),
+    name: textProblem(name),
+    tag: tag === undefined ? undefined : textProblem(tag),
+  }
+  if (!isFaultless(problems)) throw refusal('invalid-plant', problems)
+  return (tag === undefined ? { id: plantId, name } : { id: plantId, name, tag }) as Plant
+}
+
+/**
+ * Returns the plant id in an unknown value.
+ *
+ * @param value a bigint from `int64Min` to `int64Max`; a JavaScript number is refused, as it may have been rounded
+ * @throws DomainError `invalid-plant-id`
+ */
+export function parsePlantId(value: unknown): PlantId {
+  if (!isInt64(value)) throw refusal('invalid-plant-id', { id: int64Problem })
+  return value as PlantId
+}
+
+export function isSamePlant(a: Plant, b: Plant): boolean {
+  const members = Object.keys({ ...a, ...b }) as (keyof Plant)[]
+  return members.every(member => a[member] === b[member])
+}

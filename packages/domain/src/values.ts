@@ -1,0 +1,85 @@
+import type { Problems } from './errors.ts'
+
+declare const int64: unique symbol
+declare const unicodeText: unique symbol
+
+/** A signed 64-bit integer. */
+export type Int64 = bigint & { readonly [int64]: true }
+
+export const int64Min = -(2n ** 63n)
+export const int64Max = 2n ** 63n - 1n
+
+/**
+ * Text without lone surrogates and U+0000, which every store can keep unchanged. It may be empty, has no length limit,
+ * and is never trimmed or normalised.
+ */
+export type UnicodeText = string & { readonly [unicodeText]: true }
+
+export const int64Problem = `must be an integer from ${int64Min} to ${int64Max}`
+
+/** Returns whether the value is a bigint in range. A JavaScript number is none, as it may have been rounded. */
+export function isInt64(value: unknown): value is Int64 {
+  return typeof value === 'bigint' && value >= int64Min && value <= int64Max
+}
+
+/**
+ * Returns why the value is not an id, or `undefined` if it is one.
+ *
+ * @param expected the id from elsewhere, such as a path, which the value must equal
+ */
+export function idProblem(value: unknown, expected?: Int64): string | undefined {
+  if (value === undefined) return 'is required'
+  if (!isInt64(value)) return int64Problem
+  if (expected !== undefined && value !== expected) return `must equal ${expected}, the id in the path`
+  return undefined
+}
+
+/** Returns why the value is not {@link UnicodeText}, or `undefined` if it is. */
+export function textProblem(value: unknown): string | undefined {
+  if (value === undefined) return 'is required'
+  if (typeof value !== 'string') return 'must be a string'
+  if (!value.isWellFormed()) return 'must be Unicode text without lone surrogates'
+  if (value.includes('\0')) return 'must not contain U+0000'
+  return undefined
+}
+
+export const pageLimitMax = 1000
+export const pageLimitDefault = 100
+
+/** Returns why the value is not a limit of a page, or `undefined` if it is one. */
+export function pageLimitProblem(value: unknown): string | undefined {
+  const isLimit = typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= pageLimitMax
+  return isLimit ? undefined : `must be an integer from 1 to ${pageLimitMax}`
+}
+
+/** Returns whether the value is an object with members. */
+export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** Returns an own member: a sender must not be able to name an inherited one. */
+export function member(input: object, name: string): unknown {
+  return Object.hasOwn(input, name) ? (input as Record<string, unknown>)[name] : undefined
+}
+
+/** Returns whether no member has a problem. */
+export function isFaultless(problems: Problems): boolean {
+  return Object.values(problems).every(problem => problem === undefined)
+}
+
+/** Returns the length of a value's texts in UTF-8. */
+export function textBytes(value: object): number {
+  let bytes = 0
+  for (const text of Object.values(value)) if (typeof text === 'string') bytes += utf8Bytes(text)
+  return bytes
+}
+
+function utf8Bytes(text: string): number {
+  let bytes = text.length
+  for (let at = 0; at < text.length; at++) {
+    const unit = text.charCodeAt(at)
+    // Each half of a surrogate pair counts two of its four bytes.
+    if (unit > 0x7f) bytes += unit > 0x7ff && (unit < 0xd800 || unit > 0xdfff) ? 2 : 1
+  }
+  return bytes
+}
