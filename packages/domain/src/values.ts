@@ -43,6 +43,7 @@ export function textProblem(value: unknown): string | undefined {
   return undefined
 }
 
+/** Of the entities on one page. */
 export const pageLimitMax = 1000
 export const pageLimitDefault = 100
 
@@ -62,12 +63,12 @@ export function member(input: object, name: string): unknown {
   return Object.hasOwn(input, name) ? (input as Record<string, unknown>)[name] : undefined
 }
 
-/** Returns whether no member has a problem. */
+/** Returns whether no field has a problem. Otherwise `refusal` returns the error. */
 export function isFaultless(problems: Problems): boolean {
   return Object.values(problems).every(problem => problem === undefined)
 }
 
-/** Returns the length of a value's texts in UTF-8. */
+/** Returns the length of a value's texts in UTF-8, in bytes. Texts are its members that are strings. */
 export function textBytes(value: object): number {
   let bytes = 0
   for (const text of Object.values(value)) if (typeof text === 'string') bytes += utf8Bytes(text)

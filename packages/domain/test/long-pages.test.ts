@@ -31,7 +31,7 @@ async function pagesOf(count: number, textLength: number, query: PlantPageQuery)
 }
 
 test('a page of long texts ends early, and the next one goes on behind it', async () => {
-  const query = { ...parsePlantPageQuery({ limit: 1_000n, tag: 't' }), textBytesMax: 400 }
+  const query = { ...parsePlantPageQuery({ limit: 1_000, tag: 't' }), textBytesMax: 400 }
   expect(await pagesOf(10, 99, query)).toEqual([
     [0, 1, 2, 3],
     [4, 5, 6, 7],
@@ -51,13 +51,3 @@ test('the limit ends a page that texts would end later', async () => {
   expect(await pagesOf(5, 99, { limit: 2, textBytesMax: 300 })).toEqual([[0, 1], [2, 3], [4]])
   expect(await pagesOf(4, 99, { limit: 3, textBytesMax: 300 })).toEqual([[0, 1, 2], [3]])
 })
-
-const edges = ['\x7f', '\x80', '\u07ff', '\u0800', '\ud7ff', '\ue000', '\uffff', '\u{10000}', '\u{10ffff}']
-
-test.each(['', 'a', 'é', ...edges, '🌱', 'aé日🌱'])(
-  'the length of a plant is that of its texts in UTF-8: %j',
-  text => {
-    expect(textBytes(parsePlant({ id: 1n, name: text }))).toBe(Buffer.byteLength(text))
-    expect(textBytes(parsePlant({ id: 1n, name: text, tag: text }))).toBe(2 * Buffer.byteLength(text))
-  },
-)

@@ -68,12 +68,13 @@ const promises: Record<string, PlantRepositoryCase['run']> = {
   },
   'inserts many together as one after the other': async repository => {
     await repository.insert(plant(2n, 'was here'))
-    const all = [plant(3n, 'first'), plant(2n, 'too late'), plant(1n), plant(3n, 'second')]
+    const full = fullPlant(1n, 'full')
+    const all = [plant(3n, 'first'), plant(2n, 'too late'), full, plant(3n, 'second')]
     assert.deepEqual(await repository.insertAll(all), ['inserted', 'id-taken', 'inserted', 'id-taken'])
     assert.deepEqual(await repository.insertAll([]), [])
     assert.deepEqual(await repository.insertAll([plant(2n), plant(4n)]), ['id-taken', 'inserted'])
     assert.equal(await repository.remove(plant(4n).id), true)
-    assert.deepEqual(await repository.page(query({})), [plant(1n), plant(2n, 'was here'), plant(3n, 'first')])
+    assert.deepEqual(await repository.page(query({})), [full, plant(2n, 'was here'), plant(3n, 'first')])
   },
   'saves many together as one after the other': async repository => {
     const before = await repository.save(plant(2n, 'was here'))

@@ -1,0 +1,38 @@
+import { int64Max, int64Min, pageLimitDefault, parsePlantPageQuery } from '@plant-store/domain'
+import { expect, test } from 'vitest'
+
+test('has the limit of 100 and no bounds when nothing is given', () => {
+  expect(pageLimitDefault).toBe(100)
+  expect(parsePlantPageQuery({})).toEqual({ limit: 100 })
+  const query = parsePlantPageQuery({ limit: undefined, after: undefined, tag: undefined })
+  expect(Object.keys(query)).toEqual(['limit'])
+})
+
+test.each([
+  [{ limit: 1 }, { limit: 1 }],
+  [{ limit: 1000 }, { limit: 1000 }],
+  [{ after: int64Min }, { limit: 100, after: int64Min }],
+  [{ after: int64Max }, { limit: 100, after: int64Max }],
+  [{ tag: '' }, { limit: 100, tag: '' }],
+  [{ tag: ' ünï 🌱 ' }, { limit: 100, tag: ' ünï 🌱 ' }],
+])('accepts %o', (input, query) => {
+  expect(parsePlantPageQuery(input)).toEqual(query)
+})
+
+test('a refusal says in words what to mend', () => {
+  expect(() => parsePlantPageQuery({ limit: 0, tag: '\0' })).toThrow(
+    'limit must be an integer from 1 to 1000; tag must not contain U+0000',
+  )
+})
+
+test.each([
+  ...[0, 1001, -1, 1.5, Number.NaN, 100n, '100', '', null].map(limit => [{ limit }, ['limit']] as const),
+  ...[1, 'x', null, int64Max + 1n, int64Min - 1n].map(after => [{ after }, ['after']] as const),
+  ...[1n, null, '\ud800', 'a\0'].map(tag => [{ tag }, ['tag']] as const),
+  [{ limit: 0, after: '1', tag: '\0' }, ['limit', 'after', 'tag']] as const,
+])('reports every fault of %o at once', (input, fields) => {
+  const faults = fields.map(field => expect.objectContaining({ field }))
+  expect(() => parsePlantPageQuery(input)).toThrow(
+    expect.objectContaining({ code: 'invalid-plant-query', faults }),
+  )
+})

@@ -1,0 +1,111 @@
+import {
+  DomainError,
+  idProblem,
+  int64Max,
+  int64Min,
+  int64Problem,
+  isFaultless,
+  isInt64,
+  isRecord,
+  member,
+  pageLimitProblem,
+  parsePlantId,
+  refusal,
+  textBytes,
+  textProblem,
+} from '@plant-store/domain'
+import { describe, expect, test } from 'vitest'
+
+describe('an integer of 64 bits', () => {
+  test('has these bounds', () => {
+    expect(int64Min).toBe(-9223372036854775808n)
+    expect(int64Max).toBe(9223372036854775807n)
+    expect(int64Problem).toBe('must be an integer from -9223372036854775808 to 9223372036854775807')
+  })
+
+  test.each([0n, -1n, 2n ** 53n + 1n, int64Max, int64Min])('may be %s', value => {
+    expect([isInt64(value), idProblem(value)]).toEqual([true, undefined])
+  })
+
+  test.each([int64Max + 1n, int64Min - 1n, 1, Number.NaN, '1', true, null, Object(1n)])(
+    'is not %s',
+    value => {
+      expect([isInt64(value), idProblem(value)]).toEqual([false, int64Problem])
+    },
+  )
+})
+
+test('an id is required, and equals the one from elsewhere', () => {
+  const expected = parsePlantId(7n)
+  expect(idProblem(undefined)).toBe('is required')
+  expect(idProblem(undefined, expected)).toBe('is required')
+  expect(idProblem(7n, expected)).toBeUndefined()
+  expect(idProblem(8n, expected)).toBe('must equal 7, the id in the path')
+  expect(idProblem(7, expected)).toBe(int64Problem)
+  expect(idProblem(1n, parsePlantId(0n))).toBe('must equal 0, the id in the path')
+})
+
+test.each([
+  ['', undefined],
+  [' \u0001🌱\uffff ', undefined],
+  [undefined, 'is required'],
+  [null, 'must be a string'],
+  [1n, 'must be a string'],
+  [Object('text'), 'must be a string'],
+  ['a\ud800', 'must be Unicode text without lone surrogates'],
+  ['\udc00\ud800', 'must be Unicode text without lone surrogates'],
+  ['a\0', 'must not contain U+0000'],
+])('of %o as a text it is said: %s', (value, problem) => {
+  expect(textProblem(value)).toBe(problem)
+})
+
+test.each([1, 2, 100, 999, 1000])('a page may have the limit %s', limit => {
+  expect(pageLimitProblem(limit)).toBeUndefined()
+})
+
+test.each([0, -1, 1001, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 1n, 100n, '1', true, null, undefined])(
+  'no page has the limit %s',
+  limit => {
+    expect(pageLimitProblem(limit)).toBe('must be an integer from 1 to 1000')
+  },
+)
+
+test('a record is an object with members', () => {
+  for (const value of [{}, { id: 1n }, Object.create(null), Object.create({ id: 1n })])
+    expect(isRecord(value)).toBe(true)
+  for (const value of [undefined, null, 1n, 'text', true, [], [{}], () => {}])
+    expect(isRecord(value)).toBe(false)
+})
+
+test('a member is an own one', () => {
+  const input = Object.assign(Object.create({ tag: 'inherited' }), { id: 1n, name: undefined })
+  const members = ['id', 'name', 'tag', 'constructor', '__proto__'].map(name => member(input, name))
+  expect(members).toEqual([1n, undefined, undefined, undefined, undefined])
+  expect(member(JSON.parse('{"__proto__":"own"}'), '__proto__')).toBe('own')
+})
+
+test('a refusal names every problem, and only problems are faults', () => {
+  const problems = { id: 'is required', name: undefined, tag: 'must be a string' }
+  expect([isFaultless(problems), isFaultless({ id: undefined }), isFaultless({})]).toEqual([
+    false,
+    true,
+    true,
+  ])
+  const error = refusal('invalid-plant', problems)
+  expect(error).toBeInstanceOf(DomainError)
+  expect(error).toMatchObject({
+    code: 'invalid-plant',
+    message: 'id is required; tag must be a string',
+    faults: [
+      { field: 'id', problem: 'is required' },
+      { field: 'tag', problem: 'must be a string' },
+    ],
+  })
+})
+
+const edges = ['\x7f', '\x80', '\u07ff', '\u0800', '\ud7ff', '\ue000', '\uffff', '\u{10000}', '\u{10ffff}']
+
+test.each(['', 'a', 'é', ...edges, '🌱', 'aé日🌱'])('the length of texts is that in UTF-8: %j', text => {
+  expect(textBytes({ id: 1n, name: text })).toBe(Buffer.byteLength(text))
+  expect(textBytes({ id: 1n, name: text, size: 5, tag: text })).toBe(2 * Buffer.byteLength(text))
+})
