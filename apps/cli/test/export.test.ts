@@ -20,7 +20,7 @@ afterEach(() => place[Symbol.asyncDispose]())
 
 async function load(plants: readonly Plant[]) {
   await using storage = await openStorage({ url: place.url })
-  await storage.plants.saveAll?.(plants)
+  await storage.plants.saveAll(plants)
 }
 
 const fields = (Object.keys(fullPlant(1n, '')) as (keyof Plant)[]).filter(name => name !== 'id')

@@ -80,7 +80,7 @@ export class Place implements AsyncDisposable {
     const plants = Array.from({ length: count }, (_, n) =>
       parsePlant({ id: BigInt(from + n), name: `plant ${from + n} ${'x'.repeat(100)}` }),
     )
-    await storage.plants.insertAll?.(plants)
+    await storage.plants.insertAll(plants)
   }
 
   async plants(): Promise<Plant[]> {

@@ -39,7 +39,7 @@ describe(`a store that moves (seed ${seed})`, () => {
       const plants = [...anyPlants(seed, 3_000), ...eachPiece]
       {
         await using storage = await openStorage({ url: inFile.url })
-        await storage.plants.saveAll?.(plants)
+        await storage.plants.saveAll(plants)
       }
       const ndjson = await exported(inFile, 'ndjson')
       const csv = await exported(inFile, 'csv')

@@ -1,18 +1,16 @@
 import { once } from 'node:events'
 import { AccessError } from '@plant-store/access'
 import { assertFailure, held } from '@plant-store/contract'
-import { type AddOptions, DomainError, type Plant, parsePlant, int64Min } from '@plant-store/domain'
-import { createMemoryPlantRepository } from '@plant-store/domain/testing'
+import { DomainError, int64Min, type Plant, parsePlant } from '@plant-store/domain'
 import { stopServer } from '@plant-store/http/server'
 import { expect, test } from 'vitest'
 import { readParts } from '../src/routes/batch.ts'
-import { type MemoryServiceOptions, startWithClient } from './memory-service.ts'
+import { createPlants, type MemoryServiceOptions, startWithClient } from './memory-service.ts'
 
 /** What a batch meets that no single request does: long lives, slow or broken senders, and others beside it. */
 
 async function start(options: MemoryServiceOptions = {}) {
-  const { insertAll: _, ...oneByOne } = createMemoryPlantRepository()
-  const plants = { ...oneByOne, ...options.plants }
+  const plants = createPlants(options.plants)
   const service = await startWithClient({ ...options, plants })
   const { client, tokens } = service
   return {
@@ -273,11 +271,14 @@ test('a batch that fails once it has arrived leaves its connection open', async 
 
 test('the store is told whether to announce the plants of each part', async () => {
   const given: unknown[] = []
-  const insertAll = async (all: readonly Plant[], options?: AddOptions) => {
-    given.push(options?.announce)
-    return all.map(() => 'inserted' as const)
-  }
-  await using service = await start({ plants: { insertAll } })
+  const plantsThat = (announce: boolean) =>
+    createPlants({
+      async insertAll(all) {
+        given.push(announce)
+        return all.map(() => 'inserted')
+      },
+    })
+  await using service = await start({ plants: plantsThat(true), unannounced: plantsThat(false) })
   for (const query of ['', '?announce=true', '?announce=false', '?announce=no']) {
     const headers = { 'content-type': 'application/x-ndjson' }
     await service.client.ask('POST', `/plants/batch${query}`, { body: '{"id":1,"name":"n"}', headers })

@@ -1,5 +1,5 @@
 import { AccessError, type Gate } from '@plant-store/access'
-import { createPlantStore, DomainError, isDomainError, parsePlant, int64Max } from '@plant-store/domain'
+import { createPlantStore, DomainError, int64Max, isDomainError, parsePlant } from '@plant-store/domain'
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
 import {
   answerFailure,

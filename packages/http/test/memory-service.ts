@@ -21,6 +21,8 @@ import {
 export interface MemoryServiceOptions {
   /** Operations that behave otherwise than those of the repository in memory. */
   readonly plants?: Partial<PlantRepository>
+  /** For plants that are not to be announced. By default `plants`. */
+  readonly unannounced?: PlantRepository
   readonly check?: () => Promise<void>
   /** Instead of one that knows the tokens. */
   readonly gate?: Gate
@@ -70,10 +72,9 @@ export async function startMemoryService(options: MemoryServiceOptions = {}) {
   const debugged: unknown[] = []
   // The cases send wrong tokens by the hundred.
   const limits = { ...defaultServerLimits, wrongTokensMax: 1_000_000, ...options.limits }
-  // Who replaces `insert` replaces it for many plants too.
-  const { insertAll: _, ...oneByOne } = createMemoryPlantRepository()
+  const plants = createPlants(options.plants)
   const server = createServer({
-    store: createPlantStore({ plants: { ...oneByOne, ...options.plants } }),
+    store: createPlantStore({ plants, unannounced: options.unannounced ?? plants }),
     gate:
       options.gate ??
       createGate({ tokens: { find: async hash => stored.get(hash), markUsed: async () => {} } }),
@@ -135,6 +136,16 @@ export async function startWithClient(options: MemoryServiceOptions = {}) {
 }
 
 export type ServiceWithClient = Awaited<ReturnType<typeof startWithClient>>
+
+/** A repository in memory with other operations. Who replaces `insert` replaces it for many plants too. */
+export function createPlants(others: Partial<PlantRepository> = {}): PlantRepository {
+  const plants: PlantRepository = {
+    ...createMemoryPlantRepository(),
+    insertAll: all => Promise.all(all.map(plant => plants.insert(plant))),
+    ...others,
+  }
+  return plants
+}
 
 /** A repository whose inserts wait until they are let go. */
 export function heldInserts(onInsert = () => {}) {

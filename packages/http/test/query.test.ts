@@ -2,7 +2,7 @@ import { maxHeaderSize } from 'node:http'
 import { parsePlantId } from '@plant-store/domain'
 import type { FastifyRequest } from 'fastify'
 import { describe, expect, test } from 'vitest'
-import { nextPage, readInteger, readQuery } from '../src/request/query.ts'
+import { nextPage, readInteger, readLimit, readQuery } from '../src/request/query.ts'
 
 const read = (query: string) => readQuery(`/plants${query}`, ['limit', 'after', 'tag'])
 
@@ -34,8 +34,10 @@ test.each([
 })
 
 test('an integer is read exactly, and any other text is left to the domain', () => {
-  for (const text of ['0', '7', '-1', '10', '9223372036854775807', '-9223372036854775808'])
+  for (const text of ['0', '7', '-1', '10', '9223372036854775807', '-9223372036854775808']) {
     expect(readInteger(text)).toBe(BigInt(text))
+    expect(readLimit(text)).toBe(Number(text))
+  }
   const others = [
     '',
     '-',
@@ -51,8 +53,8 @@ test('an integer is read exactly, and any other text is left to the domain', () 
     '0x1',
     '10000000000000000000',
   ]
-  for (const text of others) expect(readInteger(text)).toBe(text)
-  expect(readInteger(undefined)).toBeUndefined()
+  for (const text of others) expect([readInteger(text), readLimit(text)]).toEqual([text, text])
+  expect([readInteger(undefined), readLimit(undefined)]).toEqual([undefined, undefined])
 })
 
 describe('the link to the next page', () => {

@@ -139,7 +139,7 @@ describe.each([
     await using storage = await open()
     await Promise.all(many(20).map(one => storage.plants.insert(one)))
     await storage.plants.page({ limit: 5 })
-    await storage.plants.saveAll?.(many(20, 100))
+    await storage.plants.saveAll(many(20, 100))
     const own = `select pid, query from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`
     expect((await database.query(own)).length).toBeGreaterThan(0)
     for (let n = 0; n < 5; n++) {
@@ -155,7 +155,7 @@ describe.each([
 
   test('a snapshot is of one moment while others write, and both can be had by several at once', async () => {
     await using storage = await open()
-    await storage.plants.insertAll?.(many(2_500))
+    await storage.plants.insertAll(many(2_500))
     await using reader = await openReader(url)
     const { plants } = await reader.counts()
     const pieces = reader.plants()[Symbol.asyncIterator]()

@@ -42,6 +42,12 @@ export function readInteger(text: string | undefined): bigint | string | undefin
   return text !== undefined && /^(0|-?[1-9]\d{0,18})$/.test(text) ? BigInt(text) : text
 }
 
+/** Returns the same as {@link readInteger}, but as a number. Only a number far beyond any limit is rounded. */
+export function readLimit(text: string | undefined): number | string | undefined {
+  const limit = readInteger(text)
+  return typeof limit === 'bigint' ? Number(limit) : limit
+}
+
 /**
  * Returns whether the plants of a request are to be announced.
  *

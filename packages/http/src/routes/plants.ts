@@ -16,7 +16,7 @@ import { StoredPlant } from '../interface/schemas.ts'
 import { readBody, readJson } from '../request/body.ts'
 import { failOtherMethods } from '../request/checks.ts'
 import { readCondition, toEntityTag } from '../request/conditions.ts'
-import { nextPage, readInteger, readQuery } from '../request/query.ts'
+import { nextPage, readInteger, readLimit, readQuery } from '../request/query.ts'
 
 interface PlantRoutesNeeds {
   readonly store: PlantStore
@@ -42,7 +42,7 @@ export function addPlantRoutes(
   // `exposeHeadRoute` makes HEAD independent of the host's settings.
   app.get('/plants', { exposeHeadRoute: true, schema: operations.listPlants }, async (request, reply) => {
     const { limit, after, tag } = readQuery(request.raw.url as string, ['limit', 'after', 'tag'])
-    const query = parsePlantPageQuery({ limit: readInteger(limit), after: readInteger(after), tag })
+    const query = parsePlantPageQuery({ limit: readLimit(limit), after: readInteger(after), tag })
     // A page becomes shorter rather than refused.
     const textBytesMax = Math.min(pageTextBytesMax, Math.max(countedBytesMin, answerBudget.free() / 2))
     if (textBytesMax > countedBytesMin) answerBudget.hold(reply.raw, textBytesMax)
