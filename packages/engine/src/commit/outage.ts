@@ -1,0 +1,62 @@
+import type { StoreError } from '../errors.ts'
+import type { StorageObserver } from '../storage.ts'
+
+/** The interval of checks while the store fails. */
+const checkEveryMs = 1_000
+
+/**
+ * Reports when a store begins to fail, and when it has worked for a second. So a store that fails now and then is
+ * reported at most twice a second.
+ *
+ * @param check rejects with a StoreError while the store cannot be read or written
+ */
+export function watchOutages(
+  check: () => Promise<void>,
+  onStateChange: StorageObserver['onStateChange'] = () => {},
+) {
+  let reported: string | undefined
+  let hasFailed = false
+  let isEnded = false
+  let checking: NodeJS.Timeout | undefined
+
+  const report = (reason: string) => {
+    if (reason !== reported) onStateChange({ ready: false, reason })
+    reported = reason
+  }
+  const checkLater = () => {
+    hasFailed = false
+    checking = setTimeout(async () => {
+      const failure = await check().then(
+        () => undefined,
+        (error: StoreError) => error,
+      )
+      if (isEnded) return
+      // The first failure may have been a symptom. This one lasts.
+      if (failure?.code === 'store-unavailable') report(reasonOf(failure))
+      if (hasFailed || failure !== undefined) return checkLater()
+      reported = undefined
+      checking = undefined
+      onStateChange({ ready: true })
+    }, checkEveryMs).unref()
+  }
+
+  return {
+    /** Reports an outage if the error is `store-unavailable`. */
+    report(error: StoreError): void {
+      if (error.code !== 'store-unavailable' || isEnded) return
+      hasFailed = true
+      if (checking !== undefined) return
+      report(reasonOf(error))
+      checkLater()
+    },
+    /** To be called before the store is closed: later failures are not an outage. */
+    end() {
+      isEnded = true
+      clearTimeout(checking)
+    },
+  }
+}
+
+function reasonOf({ message, cause }: StoreError): string {
+  return cause instanceof Error ? cause.message : message
+}

@@ -1,0 +1,189 @@
+import { type Stats, statSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { defaultGroupCommitLimits } from './commit/group-commit.ts'
+import type { Entities } from './entity.ts'
+import { fileReason, NoStoreError, type StoreError } from './errors.ts'
+import { createReader, type ReadTransaction } from './reader.ts'
+import type {
+  CopyOptions,
+  EngineOptions,
+  RestoreReport,
+  Salvage,
+  ShareableStorage,
+  SharedStorage,
+  Storage,
+  StorageObserver,
+  StorageOptions,
+  StoreCounts,
+  StoreFacts,
+  StoreReader,
+  StoreReport,
+} from './storage.ts'
+import { parseStoreUrl, type StoreLocation, storageName } from './store-url.ts'
+
+/** What can be done with stores of these entities. */
+export interface StoreOf<Entered extends Entities> {
+  /**
+   * Opens a store, and creates or migrates it if needed.
+   *
+   * @throws Error in one line if the store is unavailable; it is then unchanged
+   */
+  openStorage(options: StorageOptions): Promise<ShareableStorage<Entered>>
+  /** Attaches this thread to a storage of another thread. Disposal leaves the storage open there. */
+  attachStorage(shared: SharedStorage, observer?: StorageObserver): Promise<Storage<Entered>>
+  /** Opens a store to read what it has as of now. Changes nothing. @throws NoStoreError, or Error if it is unreadable */
+  openReader(url: string): Promise<StoreReader<Entered>>
+  /**
+   * Opens a damaged file to read everything that is still readable. No server may have it open.
+   *
+   * @throws StoreInUseError, or Error if nothing is readable
+   */
+  openSalvage(url: string): Promise<Salvage<Entered>>
+  /**
+   * Checks a store or a backup: every page of a file, or the row counts of a database. Rejects if it does not exist, is
+   * damaged, or a newer release wrote it.
+   */
+  inspectStore(url: string): Promise<StoreReport<Entered>>
+  /**
+   * Copies a store as of now, while others change it. The copy is checked and durable.
+   *
+   * @throws StoreInUseError if the target is a store in use, or Error; the target is then unchanged
+   */
+  backUpStore(url: string, target: string, options?: CopyOptions): Promise<StoreReport<Entered>>
+  /**
+   * Replaces a store, which may not exist, with a backup in one step, after checking the backup.
+   *
+   * @throws StoreInUseError or Error; the store is then unchanged
+   */
+  restoreStore(url: string, backup: string, options?: CopyOptions): Promise<RestoreReport<Entered>>
+}
+
+/** What the engine needs of a database. */
+interface StoreDatabase<Entered extends Entities> {
+  open(options: EngineOptions): Promise<ShareableStorage<Entered>>
+  /** Begins to read a store of any known version, which it keeps. @throws NoStoreError if it is empty */
+  read(): Promise<ReadTransaction<Entered>>
+  inspect(): Promise<Omit<StoreFacts, 'store'> & StoreCounts<Entered>>
+}
+
+const timeoutMsDefault = 5_000
+
+/** @param toError makes errors of stores those of the entities' ports. By default they are StoreError */
+export function defineStore<Entered extends Entities>(
+  entities: Entered,
+  toError: (error: StoreError) => Error = error => error,
+): StoreOf<Entered> {
+  /** Imports only this database and its driver. */
+  const databaseAt = async (location: StoreLocation): Promise<StoreDatabase<Entered>> => {
+    switch (location.kind) {
+      case 'file':
+        return (await import('./sqlite/database.ts')).createSqliteDatabase(location.file, entities)
+      case 'postgres': {
+        const { createPostgresDatabase } = await import('./postgres/database.ts')
+        return createPostgresDatabase({ ...location, timeoutMs: timeoutMsDefault }, entities)
+      }
+    }
+  }
+
+  /** @throws Error that names the store if it cannot be opened */
+  const withDatabase = async <Opened>(
+    url: string,
+    open: (database: StoreDatabase<Entered>) => Promise<Opened>,
+  ): Promise<Opened> =>
+    databaseAt(parseStoreUrl(url))
+      .then(open)
+      .catch(cause => {
+        const message = `the store ${storageName(url)} cannot be opened: ${cause.message}`
+        throw cause instanceof NoStoreError ? new NoStoreError(message) : new Error(message, { cause })
+      })
+
+  const withExisting = async <Opened>(
+    url: string,
+    open: (database: StoreDatabase<Entered>) => Promise<Opened>,
+  ): Promise<Opened> => {
+    const location = parseStoreUrl(url)
+    if (location.kind === 'file') existing(location.file)
+    return withDatabase(url, open)
+  }
+
+  return {
+    openStorage({
+      url,
+      timeoutMs = timeoutMsDefault,
+      lockTimeoutMs = 5_000,
+      readConnectionsMax = 4,
+      onCommit,
+      onStateChange,
+      ...given
+    }) {
+      const limits = { ...defaultGroupCommitLimits, ...given }
+      const observer = { onCommit, onStateChange, toError }
+      return withDatabase(url, database =>
+        database.open({ limits, timeoutMs, lockTimeoutMs, readConnectionsMax, ...observer }),
+      )
+    },
+    async attachStorage(shared, given = {}) {
+      const observer = { toError, ...given }
+      switch (shared.kind) {
+        case 'file':
+          return (await import('./sqlite/database.ts')).attachSqlite(shared, entities, observer)
+        case 'postgres':
+          return (await import('./postgres/database.ts')).attachPostgres(shared, entities, observer)
+      }
+    },
+    openReader: url =>
+      withExisting(url, async database => createReader(entities, await database.read(), toError)),
+    async openSalvage(url) {
+      const file = existing(fileOf(url))
+      return (await import('./sqlite/salvage.ts')).openSqliteSalvage(file, entities)
+    },
+    inspectStore: url =>
+      withExisting(url, async database => ({ store: storageName(url), ...(await database.inspect()) })),
+    async backUpStore(url, target, options = {}) {
+      const file = existing(fileOf(url))
+      return (await import('./sqlite/backup.ts')).backUpSqlite(entities, resolve(file), target, options)
+    },
+    async restoreStore(url, backup, options = {}) {
+      return (await import('./sqlite/backup.ts')).restoreSqlite(
+        entities,
+        resolve(fileOf(url)),
+        backup,
+        options,
+      )
+    },
+  }
+}
+
+/**
+ * Writes a file completely or not at all: beside its target, to disk, and then onto the target in one step.
+ *
+ * @param named the file, or a symbolic link to it
+ * @param write makes the file, at a path in the same folder
+ * @throws StoreInUseError if the target is a store that a process has open, or Error; the old file is then intact
+ */
+export async function replaceFile<Result>(
+  named: string,
+  options: Pick<CopyOptions, 'force'>,
+  write: (partial: string) => Promise<Result>,
+): Promise<Result> {
+  return (await import('./sqlite/files.ts')).replaceFile(named, options, write)
+}
+
+function fileOf(url: string): string {
+  const location = parseStoreUrl(url)
+  if (location.kind === 'file') return location.file
+  throw new Error(`${storageName(url)} is not a file: use pg_dump to back it up, and pg_restore`)
+}
+
+/** @throws NoStoreError, or Error if the system does not say, such as for want of permission */
+function existing(file: string): string {
+  let stat: Stats | undefined
+  try {
+    stat = statSync(file, { throwIfNoEntry: false })
+  } catch (cause) {
+    throw new Error(`the store ${resolve(file)} cannot be opened: ${fileReason(cause)}`, { cause })
+  }
+  if (stat === undefined) throw new NoStoreError(`there is no store at ${resolve(file)}`)
+  if (stat.isDirectory()) throw new Error(`${resolve(file)} is a folder`)
+  return file
+}

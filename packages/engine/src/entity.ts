@@ -1,0 +1,103 @@
+import { type Kysely, sql } from 'kysely'
+import type { Dialect, PageGiven } from './statements/dialect.ts'
+import type { Call, Change, ColumnType, Page, Read, Statement } from './statements/statement.ts'
+
+/** What a store knows of one kind of thing, such as plants: its tables, how they came to be, and its statements. */
+export interface Entity<Port = unknown, Item = unknown> {
+  /** The first has one row for each, and is counted. */
+  readonly tables: readonly [string, ...string[]]
+  /** By the version of the schema that each makes. Never change a released one. */
+  readonly migrations: Readonly<Record<number, Migration>>
+  /** How an export reads all rows, and a salvage those that are left. `null` if both leave them out. */
+  readonly rows: Rows<Item> | null
+  /** The column that identifies a row, and the one that names it to operators. A restore names the rows that it changes. */
+  readonly restoredBy?: { readonly key: string; readonly name: string }
+  /** Triggers on SQLite that some stores of an earlier version have. An upgrade drops them first. */
+  readonly formerTriggers?: readonly string[]
+  /** Compiles the statements for a database. */
+  on(dialect: Dialect): StatementsAndPort<Port>
+}
+
+export interface StatementsAndPort<Port> {
+  readonly statements: Readonly<Record<string, Statement>>
+  readonly port: (runner: Runner) => Port
+}
+
+export type Migration = (db: Kysely<unknown>, dialect: Dialect) => Promise<void>
+
+/** The rows of the first table, whose key is an int64 `id`. */
+export interface Rows<Item> {
+  /** The columns of the newest version. A store of an earlier one lacks some, which are then `null`. */
+  readonly columns: Readonly<Record<string, ColumnType>>
+  /** Further columns of the newest version, which are not read. */
+  readonly others?: readonly string[]
+  /** Returns the item of a row. */
+  readonly from: (row: never) => Item
+  /** Returns the item of a row that may contain anything, or throws. */
+  readonly parse: (row: never) => Item
+}
+
+/** Runs statements. Rejects with `store-busy` or `store-unavailable`. */
+export interface Runner {
+  read<Given extends object, Row>(statement: Read<Given, Row>, given: Given): Promise<readonly Row[]>
+  /** Ends with the row at which the texts reach this size in UTF-8. */
+  readPage<Given extends PageGiven, Row>(
+    statement: Page<Given, Row>,
+    given: Given,
+    textBytesMax: number,
+  ): Promise<readonly Row[]>
+  call<Given extends object>(statement: Change<Given>, given: Given): Call
+  /** Resolves to the affected rows once the change is durable. */
+  submit<Given extends object>(statement: Change<Given>, given: Given): Promise<number>
+  /** Like `submit`, for changes in one transaction, in order. */
+  submitAll(changes: readonly Call[]): Promise<readonly number[]>
+}
+
+/** The entities of a store, by name. The only place where they are listed is the caller's. */
+export type Entities = Readonly<Record<string, Entity>>
+
+/** The port of each entity, by its name. */
+export type Ports<Entered extends Entities> = {
+  readonly [Name in keyof Entered]: Entered[Name] extends Entity<infer Port> ? Port : never
+}
+
+/** What an export reads of an entity. */
+export type ItemOf<Entered> = Entered extends Entity<unknown, infer Item> ? Item : never
+
+/** The name of each statement, such as `plants.find`. */
+export type StatementNames = ReadonlyMap<Statement, string>
+
+/** The statements of entities and of the store itself on a database. */
+export interface CompiledEntities<Entered extends Entities = Entities> {
+  readonly names: StatementNames
+  /** Changes no row. It needs the right to change one, and a server that accepts changes. */
+  readonly change: Change<unknown>
+  readonly read: Read<unknown, { version: bigint }>
+  ports(runner: Runner): Ports<Entered>
+}
+
+export function compileEntities<Entered extends Entities>(
+  entities: Entered,
+  dialect: Dialect,
+): CompiledEntities<Entered> {
+  const store = {
+    read: dialect.read(() => sql<{ version: bigint }>`select version from schema_version`),
+    change: dialect.change('alone', () => sql`update schema_version set version = version where version < 0`),
+  }
+  const compiled = Object.entries(entities).map(([name, entity]) => [name, entity.on(dialect)] as const)
+  const all = [
+    ...compiled.map(([name, { statements }]) => [name, statements] as const),
+    ['store', store] as const,
+  ]
+  return {
+    ...store,
+    names: new Map(
+      all.flatMap(([entity, statements]) =>
+        Object.entries<Statement>(statements).map(([name, statement]) => [statement, `${entity}.${name}`]),
+      ),
+    ),
+    // `Ports` says the same of the types as this of the values.
+    ports: runner =>
+      Object.fromEntries(compiled.map(([name, { port }]) => [name, port(runner)])) as Ports<Entered>,
+  }
+}

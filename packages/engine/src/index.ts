@@ -1,0 +1,64 @@
+export {
+  type CreateStorageOptions,
+  createStorage,
+  type StatementDatabase,
+} from './commit/create-storage.ts'
+export { defaultGroupCommitLimits } from './commit/group-commit.ts'
+export { readPage } from './commit/page.ts'
+export { defineStore, replaceFile, type StoreOf } from './define-store.ts'
+export {
+  compileEntities,
+  type Entities,
+  type Entity,
+  type Migration,
+  type Ports,
+  type Rows,
+  type Runner,
+  type StatementsAndPort,
+} from './entity.ts'
+export { explain, fileReason, isDamage, NoStoreError, StoreError, StoreInUseError } from './errors.ts'
+export { bringUpToDate } from './migrations.ts'
+export {
+  type Around,
+  columnList,
+  type Dialect,
+  type PageGiven,
+  postgresDialect,
+  sqliteDialect,
+} from './statements/dialect.ts'
+export {
+  type Call,
+  type Change,
+  type ColumnType,
+  type Page,
+  type Parameters,
+  type Preceded,
+  pick,
+  type Query,
+  type Read,
+  type Statement,
+  type TextOf,
+  valuesOf,
+} from './statements/statement.ts'
+export {
+  type Commit,
+  type CopyOptions,
+  type GroupCommitLimits,
+  type OpenStore,
+  type RestoredChanges,
+  type RestoreReport,
+  type Salvage,
+  type SalvageOf,
+  type ShareableStorage,
+  type SharedStorage,
+  type Storage,
+  type StorageObserver,
+  type StorageOptions,
+  type StoreCounts,
+  type StoreFacts,
+  type StoreReader,
+  type StoreReport,
+  type StoreState,
+  transferListOf,
+} from './storage.ts'
+export { defaultStoreUrl, parseStoreUrl, type StoreLocation, storageName, storeFiles } from './store-url.ts'

@@ -1,0 +1,141 @@
+import { createStorage } from '../commit/create-storage.ts'
+import { createGroupCommit, defaultGroupCommitLimits } from '../commit/group-commit.ts'
+import { compileEntities, type Entities } from '../entity.ts'
+import { NoStoreError } from '../errors.ts'
+import { schemaVersionOf } from '../migrations.ts'
+import { countsIn, type ReadTransaction } from '../reader.ts'
+import { postgresDialect } from '../statements/dialect.ts'
+import { type Change, type Statement, type Value, valuesOf } from '../statements/statement.ts'
+import type {
+  EngineOptions,
+  PostgresOptions,
+  ShareableStorage,
+  SharedPostgres,
+  Storage,
+  StorageObserver,
+} from '../storage.ts'
+import { createPool, retrying } from './connection.ts'
+import { findVersionOn, migratePostgres } from './migrate.ts'
+import { type Changes, runGroup } from './steps.ts'
+
+/** Reads are spread over the connections. */
+const readLimits = { ...defaultGroupCommitLimits, transactionChangesMax: 16 }
+
+/** @param bulk for reading and inspecting it */
+export function createPostgresDatabase<Entered extends Entities>(bulk: PostgresOptions, entities: Entered) {
+  return {
+    async open({
+      limits,
+      timeoutMs,
+      readConnectionsMax,
+      ...observer
+    }: EngineOptions): Promise<ShareableStorage<Entered>> {
+      const server = { ...bulk, timeoutMs }
+      const shared: SharedPostgres = { kind: 'postgres', server, readConnectionsMax, limits }
+      const versionBefore = await migratePostgres(server, entities)
+      const storage = attachPostgres(shared, entities, observer)
+      return { ...storage, versionBefore, schemaVersion: schemaVersionOf(entities), share: () => shared }
+    },
+    read: () => readPostgres(bulk, entities),
+    async inspect() {
+      await using reading = await readPostgres(bulk, entities)
+      return { schemaVersion: reading.schemaVersion, ...(await countsIn(entities, reading)) }
+    },
+  }
+}
+
+/** No client waits here, and counting a whole table takes one statement. */
+const patientTimeoutMs = 3_600_000
+
+async function readPostgres<Entered extends Entities>(
+  options: PostgresOptions,
+  entities: Entered,
+): Promise<ReadTransaction<Entered>> {
+  await using opening = new AsyncDisposableStack()
+  const pool = opening.use(createPool({ ...options, statementTimeoutMs: patientTimeoutMs }, 1))
+  const client = opening.use(await pool.begin('isolation level repeatable read read only'))
+  const schemaVersion = await findVersionOn(client, entities)
+  if (schemaVersion === undefined) throw new NoStoreError('it is empty')
+  const open = opening.move()
+  return {
+    schemaVersion,
+    compiled: compileEntities(entities, postgresDialect),
+    query: async (sql, parameters = []) => (await client.query<object>(sql, [...parameters])).rows,
+    [Symbol.asyncDispose]: () => open.disposeAsync(),
+  }
+}
+
+type Ask = readonly [statement: Statement, ...values: Value[]]
+
+/**
+ * One transaction runs at a time, so that changes of one row take effect in order. Otherwise a later change could
+ * overtake one that the server rolled back and that is retried.
+ */
+export function attachPostgres<Entered extends Entities>(
+  { server, readConnectionsMax, limits }: SharedPostgres,
+  entities: Entered,
+  { onCommit = () => {}, ...observer }: StorageObserver,
+): Storage<Entered> {
+  const { timeoutMs } = server
+  const compiled = compileEntities(entities, postgresDialect)
+  const { names } = compiled
+  const tables = Object.values(entities).flatMap(({ tables }) => tables)
+  const changes: Changes = {
+    byName: new Map([...names].map(([statement, name]) => [name, statement as Change])),
+    places: new Map(tables.map((table, place) => [table, place])),
+  }
+  const queryOf = (statement: Statement, values: Value[]) => ({
+    name: names.get(statement) as string,
+    text: statement.sql,
+    values,
+  })
+  // Of their own, so that changes wait for no read.
+  const changing = createPool(server, 1)
+  const reading = createPool(server, readConnectionsMax)
+  // Reads of one turn share a round trip. One query a packet would cost 2.5 times the processor time.
+  const reads = createGroupCommit<Ask, readonly object[]>({
+    async runGroup(group) {
+      const queries = group.map(([statement, ...values]) => queryOf(statement, values))
+      return (await retrying(timeoutMs, () => reading.run(queries))).map(({ rows }) => rows)
+    },
+    groupsMax: readConnectionsMax,
+    limits: readLimits,
+  })
+  const read = async (statement: Statement, given: object) => {
+    const [rows] = await reads.submit([[statement, ...valuesOf(statement, given)]])
+    return rows as readonly object[]
+  }
+  const checks = [{ text: missingRights, values: [tables] }, queryOf(compiled.change, [])]
+
+  return createStorage(
+    {
+      compiled,
+      timeoutMs,
+      async runGroup(group) {
+        const begun = performance.now()
+        const affectedRows = await retrying(timeoutMs, () => runGroup(changing, changes, group))
+        onCommit({ changes: group.length, ms: performance.now() - begun })
+        return affectedRows
+      },
+      groupsMax: 1,
+      read,
+      readPage: read,
+      async check() {
+        const [[rights]] = await Promise.all([changing.run(checks), read(compiled.read, {})])
+        const missing = rights?.rows.map(({ missing }) => missing)
+        if (missing?.length) throw new Error(`it lacks the right to ${missing.join(', ')}`)
+      },
+      async close() {
+        await reads.drain()
+        await Promise.all([changing, reading].map(pool => pool[Symbol.asyncDispose]()))
+      },
+    },
+    { limits, ...observer },
+  )
+}
+
+/** Returns the rights on tables that this server's user lacks, such as `insert on plants`. */
+const missingRights = `
+  select privilege || ' on ' || name as missing
+  from unnest($1::text[]) as name, unnest(array['select', 'insert', 'update', 'delete']) as privilege
+  where not has_table_privilege(quote_ident(name), privilege)`

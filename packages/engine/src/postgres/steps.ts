@@ -1,0 +1,101 @@
+import type pg from 'pg'
+import type { Call, Change } from '../statements/statement.ts'
+import type { ConnectionPool } from './connection.ts'
+
+/** The changes of a store by name, and the place of each table in the order in which all processes lock rows. */
+export interface Changes {
+  readonly byName: ReadonlyMap<string, Change>
+  readonly places: ReadonlyMap<string, number>
+}
+
+/**
+ * Makes the changes of a group in one transaction and one round trip, and resolves to the affected rows of each. Rejects
+ * like {@link ConnectionPool.run}.
+ */
+export async function runGroup(
+  pool: ConnectionPool,
+  changes: Changes,
+  group: readonly Call[],
+): Promise<readonly number[]> {
+  const steps = stepsOf(changes, group)
+  const results = await pool.run(steps.map(queryOf))
+  const affectedRows = new Array<number>(group.length)
+  for (const [number, { key, calls }] of steps.entries()) {
+    const { rows, rowCount } = results[number] as pg.QueryResult
+    const changed = new Set(key && rows.map(row => row[key]))
+    for (const { index, value } of calls)
+      affectedRows[index] = key ? Number(changed.delete(value)) : (rowCount ?? 0)
+  }
+  return affectedRows
+}
+
+/** One statement of a transaction, for one change or for any number of the same kind. */
+interface Step {
+  readonly name: string
+  readonly change: Change
+  /** Of a statement for several changes: the column that it returns for each row that it changed. */
+  readonly key?: string
+  readonly calls: Ordered[]
+}
+
+interface Ordered {
+  readonly call: Call
+  /** In the group. */
+  readonly index: number
+  /** Where its table is, and the value of the column by which its changes are ordered. */
+  readonly place: number
+  readonly value: unknown
+}
+
+/**
+ * Returns the steps of a transaction: changes in order of table and key, so that processes lock rows in the same order and
+ * cannot deadlock. Neighbours of one kind share a statement if it takes arrays. Changes of one row stay in order, and so
+ * do all before and after one that is `alone`.
+ */
+export function stepsOf({ byName, places }: Changes, group: readonly Call[]): readonly Step[] {
+  const steps: Step[] = []
+  let waiting: Ordered[] = []
+  const finish = () => {
+    for (const ordered of waiting.sort(byPlace)) {
+      const [name] = ordered.call
+      const last = steps.at(-1)
+      const change = byName.get(name) as Change
+      if (last?.key && last.name === name) last.calls.push(ordered)
+      else steps.push({ name, change, ...keyOf(change), calls: [ordered] })
+    }
+    waiting = []
+  }
+  for (const [index, call] of group.entries()) {
+    // Its names come from the statements of this process.
+    const { order, parameters } = byName.get(call[0]) as Change
+    if (order === 'alone') finish()
+    const place = order === 'alone' ? 0 : (places.get(order.of) as number)
+    const value = order === 'alone' ? 0 : call[1 + parameters.indexOf(order.by)]
+    waiting.push({ call, index, place, value })
+    if (order === 'alone') finish()
+  }
+  finish()
+  return steps
+}
+
+function byPlace(a: Ordered, b: Ordered): number {
+  if (a.place !== b.place) return a.place - b.place
+  const [x, y] = [a.value, b.value] as [bigint, bigint]
+  return x < y ? -1 : Number(x > y)
+}
+
+const keyOf = ({ order, takesArrays }: Change) => (takesArrays && order !== 'alone' ? { key: order.by } : {})
+
+function queryOf({ name, change, key, calls }: Step): pg.QueryConfig {
+  const { sql: text, parameters } = change
+  const [
+    {
+      call: [, ...values],
+    },
+  ] = calls as [Ordered]
+  return {
+    name,
+    text,
+    values: key ? parameters.map((_, at) => calls.map(({ call }) => call[at + 1])) : values,
+  }
+}

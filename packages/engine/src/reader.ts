@@ -1,0 +1,99 @@
+import { setImmediate } from 'node:timers/promises'
+import type { CompiledEntities, Entities, Entity, ItemOf, Runner } from './entity.ts'
+import { type StoreError, unavailable } from './errors.ts'
+import { valuesOf } from './statements/statement.ts'
+import type { StoreCounts, StoreReader } from './storage.ts'
+
+export const int64Min = -(2n ** 63n)
+export const int64Max = 2n ** 63n - 1n
+
+/** What a store contains as of one moment. */
+export interface ReadTransaction<Entered extends Entities = Entities> extends AsyncDisposable {
+  readonly schemaVersion: number
+  readonly compiled: CompiledEntities<Entered>
+  readonly query: (sql: string, parameters?: readonly unknown[]) => Promise<readonly object[]>
+}
+
+/** Returns what a transaction sees of a store. Disposal ends it. */
+export function createReader<Entered extends Entities>(
+  entities: Entered,
+  reading: ReadTransaction<Entered>,
+  toError: (error: StoreError) => Error,
+): StoreReader<Entered> {
+  const { compiled, query, schemaVersion } = reading
+  const refuse = () => {
+    throw new Error('it is only read')
+  }
+  const runner: Runner = {
+    call: refuse,
+    submit: refuse,
+    submitAll: refuse,
+    readPage: refuse,
+    // As in a storage, the contracts of the ports prove the types of rows.
+    read: (statement, given) => query(statement.sql, valuesOf(statement, given)) as Promise<never>,
+  }
+  const unreadable = (cause: Error): never => {
+    throw toError(unavailable(`the store cannot be read: ${cause.message}`, cause))
+  }
+  return {
+    ...compiled.ports(runner),
+    schemaVersion,
+    counts: () => countsIn(entities, reading).catch(unreadable),
+    all: name =>
+      allIn(entities[name] as Entered[typeof name], sql => query(sql).catch(unreadable)) as AsyncIterable<
+        readonly ItemOf<Entered[typeof name]>[]
+      >,
+    [Symbol.asyncDispose]: () => reading[Symbol.asyncDispose](),
+  }
+}
+
+/** Counts the rows of every entity. A store of an earlier version has none of the later ones. */
+export async function countsIn<Entered extends Entities>(
+  entities: Entered,
+  { schemaVersion, query }: Pick<ReadTransaction, 'schemaVersion' | 'query'>,
+): Promise<StoreCounts<Entered>> {
+  const counts: Record<string, number> = {}
+  for (const [name, { tables, migrations }] of Object.entries(entities)) {
+    const isThere = Object.keys(migrations).some(version => Number(version) <= schemaVersion)
+    const rows = isThere ? await query(`select count(*) as count from "${tables[0]}"`) : [{ count: 0 }]
+    counts[name] = Number((rows as [{ count: bigint }])[0].count)
+  }
+  return counts as StoreCounts<Entered>
+}
+
+const pageRows = 1_000
+
+/** Yields all items of an entity in order of id, by pages of its key: some servers do not keep a cursor open that long. */
+async function* allIn<Item>(
+  { tables: [table], rows: reading }: Entity<unknown, Item>,
+  query: (sql: string) => Promise<readonly object[]>,
+): AsyncIterable<readonly Item[]> {
+  if (reading === null) throw new Error(`${table} are not read one after another`)
+  const [row = {}] = await query(`select * from "${table}" limit 1`)
+  const select = selectList(reading.columns, Object.keys(row), column => `"${column}"`)
+  for (let from = int64Min; ; ) {
+    // A reader faster than the disk would delay signals and timers.
+    await setImmediate()
+    // PostgreSQL would take the least id for a number without an index.
+    const condition = from === int64Min ? '' : `where id >= ${from}`
+    const rows = await query(`select ${select} from "${table}" ${condition} order by id limit ${pageRows}`)
+    const last = rows.at(-1) as { id: bigint } | undefined
+    if (last === undefined) return
+    // Their columns are those that the entity names.
+    yield rows.map(row => reading.from(row as never))
+    if (last.id === int64Max) return
+    from = last.id + 1n
+  }
+}
+
+/** @param found the columns of the table. An earlier version has fewer */
+export function selectList<Columns extends Readonly<Record<string, unknown>>>(
+  columns: Columns,
+  found: readonly string[],
+  valueOf: (column: keyof Columns & string) => string,
+): string {
+  const selected = Object.keys(columns).map(name =>
+    found.includes(name) ? `${valueOf(name)} as "${name}"` : `null as "${name}"`,
+  )
+  return selected.join(', ')
+}

@@ -1,0 +1,263 @@
+import {
+  chmodSync,
+  chownSync,
+  closeSync,
+  existsSync,
+  openSync,
+  readSync,
+  realpathSync,
+  statSync,
+} from 'node:fs'
+import { dirname } from 'node:path'
+import Database from 'better-sqlite3'
+import type { Entities, Entity } from '../entity.ts'
+import { NoStoreError, StoreDamagedError, StoreInUseError } from '../errors.ts'
+import { countsIn } from '../reader.ts'
+import type {
+  CopyOptions,
+  RestoredChanges,
+  RestoreReport,
+  StoreCounts,
+  StoreFacts,
+  StoreReport,
+} from '../storage.ts'
+import { closeOnError, isUnreadable, openAloneIfReadable, reasonOf } from './connection.ts'
+import { createFolder, hideFromOthers, privateMode, replaceFile, syncFile } from './files.ts'
+import { openReadOnly } from './schema.ts'
+
+/** Checks a store and counts its rows as of one moment, while others change it. */
+export async function inspectSqlite<Entered extends Entities>(
+  file: string,
+  entities: Entered,
+): Promise<Omit<StoreFacts, 'store'> & StoreCounts<Entered>> {
+  using source = await openSource(file, entities)
+  checkPages(source.connection)
+  return { bytes: statSync(file).size, ...source.contents }
+}
+
+export async function backUpSqlite<Entered extends Entities>(
+  entities: Entered,
+  file: string,
+  target: string,
+  options: CopyOptions,
+): Promise<StoreReport<Entered>> {
+  try {
+    using source = await openSource(file, entities)
+    await replaceFile(target, options, async partial => {
+      await copyTo(partial, source, options)
+      makeLike(partial, target)
+    })
+    return { store: target, bytes: statSync(target).size, ...source.contents }
+  } catch (cause) {
+    throw failure(`the store ${file} could not be backed up to ${target}`, cause)
+  }
+}
+
+export async function restoreSqlite<Entered extends Entities>(
+  entities: Entered,
+  store: string,
+  backup: string,
+  options: CopyOptions,
+): Promise<RestoreReport<Entered>> {
+  try {
+    return await restore(entities, store, backup, options)
+  } catch (cause) {
+    throw failure(`the store ${store} could not be restored from ${backup}`, cause)
+  }
+}
+
+function failure(what: string, cause: unknown): Error {
+  return cause instanceof StoreInUseError ? cause : new Error(`${what}: ${reasonOf(cause)}`, { cause })
+}
+
+/** Copies a backup into the store, or in the place of a file that SQLite cannot read. */
+async function restore<Entered extends Entities>(
+  entities: Entered,
+  named: string,
+  backup: string,
+  options: CopyOptions,
+): Promise<RestoreReport<Entered>> {
+  if (!existsSync(backup)) throw new Error('there is no such file')
+  refuseForeignWal(backup)
+  createFolder(dirname(named))
+  const isNew = !existsSync(named)
+  const store = isNew ? named : realpathSync(named)
+  // Before the long check, so that a store in use is refused at once.
+  const old = isNew ? undefined : openAloneIfReadable(store)
+  using stack = new DisposableStack()
+  stack.defer(() => old?.close())
+  if (!isNew && !options.force)
+    throw new Error(
+      `${named} already exists: use --force to replace it and lose the changes since the backup`,
+    )
+  const source = stack.use(await openBackup(backup, entities))
+  const changed = changesBetween(entities, source.connection, isNew ? 'none' : old)
+  if (old === undefined || !(await copyInto(old, source, options)))
+    await replaceFile(store, options, async partial => {
+      await copyTo(partial, source, options)
+      makeLike(partial, isNew ? dirname(store) : store)
+    })
+  return { store: named, bytes: statSync(store).size, ...source.contents, isNew, changed }
+}
+
+/**
+ * Copies a database into a store, which no other process can open meanwhile, in one transaction of SQLite. Returns
+ * false for a store so damaged that nothing can be copied into it.
+ *
+ * @param old the exclusive connection to the store, which is closed
+ */
+async function copyInto(old: Database.Database, source: Source, options: CopyOptions): Promise<boolean> {
+  const { name: store } = old
+  // Without a WAL, the copy keeps others out. With one, it would share the store with a server that starts meanwhile.
+  old.exec('rollback')
+  old.pragma('journal_mode = delete')
+  old.close()
+  try {
+    await copyPages(store, source, {
+      ...options,
+      onProgress(done) {
+        if (existsSync(`${store}-wal`)) throw new StoreInUseError(store)
+        options.onProgress?.(done)
+      },
+    })
+  } catch (error) {
+    if (isUnreadable(error)) return false
+    throw error
+  }
+  // A power cut could bring the journal back, which undoes the copy.
+  syncFile(store)
+  syncFile(dirname(store))
+  hideFromOthers(store)
+  return true
+}
+
+/** Copies a database into a new file, checked and without a WAL. */
+async function copyTo(file: string, source: Source, options: CopyOptions): Promise<void> {
+  closeSync(openSync(file, 'wx', privateMode))
+  await copyPages(file, source, options)
+  options.signal?.throwIfAborted()
+  const copy = new Database(file)
+  copy.pragma('journal_mode = delete')
+  copy.close()
+  await source.checkCopy(file)
+}
+
+/** Sets the owner of a file to that of another file or folder, and the mode to that of a file, never world-readable. */
+function makeLike(file: string, other: string): void {
+  const stat = statSync(other, { throwIfNoEntry: false })
+  try {
+    if (stat) chownSync(file, stat.uid, stat.gid)
+    if (stat?.isFile()) chmodSync(file, stat.mode & 0o660)
+  } catch {
+    // Only root may give a file away. The copy stays with this user.
+  }
+}
+
+/** Pages in one turn of the event loop: a few milliseconds. */
+const turnPages = 1_000
+
+/** Copies all pages or none. */
+async function copyPages(target: string, source: Source, options: CopyOptions): Promise<void> {
+  const { totalPages: copied } = await source.connection.backup(target, {
+    progress({ totalPages, remainingPages }) {
+      options.signal?.throwIfAborted()
+      options.onProgress?.({ pages: totalPages - remainingPages, ofPages: totalPages })
+      return turnPages
+    },
+  })
+  // better-sqlite3 takes a target that another process has locked for a copy without pages.
+  if (copied === 0) throw new StoreInUseError(target)
+}
+
+/** A store or backup as of one moment, whatever others change. */
+interface Source<Entered extends Entities = Entities> extends Disposable {
+  readonly connection: Database.Database
+  readonly contents: Pick<StoreFacts, 'schemaVersion'> & StoreCounts<Entered>
+  /** Rejects if a copy is damaged. */
+  checkCopy(file: string): Promise<unknown>
+}
+
+/** Its transaction is held until a copy is complete: otherwise every change by others would restart the copy. */
+async function openSource<Entered extends Entities>(
+  file: string,
+  entities: Entered,
+): Promise<Source<Entered>> {
+  const { connection, schemaVersion } = await openReadOnly(file, entities)
+  return closeOnError(connection, async () => {
+    const query = async (sql: string) => connection.prepare<[], object>(sql).all()
+    const contents = { schemaVersion, ...(await countsIn(entities, { schemaVersion, query })) }
+    const checkCopy = (copy: string) => inspectSqlite(copy, entities)
+    return { connection, contents, checkCopy, [Symbol.dispose]: () => connection.close() }
+  })
+}
+
+async function openBackup<Entered extends Entities>(
+  file: string,
+  entities: Entered,
+): Promise<Source<Entered>> {
+  try {
+    const backup = await openSource(file, entities)
+    closeOnError(backup.connection, checkPages)
+    return backup
+  } catch (cause) {
+    if (isUnreadable(cause) || cause instanceof NoStoreError)
+      throw new Error(`${reasonOf(cause)}: try another backup`, { cause })
+    throw cause
+  }
+}
+
+function checkPages(connection: Database.Database): void {
+  const found = connection.prepare('pragma integrity_check(10)').pluck().all() as string[]
+  if (found[0] !== 'ok')
+    throw new StoreDamagedError(`it is damaged: ${found.join('; ').replaceAll('\n', ' ')}`)
+}
+
+/**
+ * Refuses a backup with a WAL or journal beside it that is not its own: SQLite would apply it. The header of a backup
+ * says that it has none.
+ */
+function refuseForeignWal(file: string): void {
+  const wal = [`${file}-wal`, `${file}-journal`].find(each => existsSync(each))
+  if (wal === undefined) return
+  const descriptor = openSync(file, 'r')
+  const header = Buffer.alloc(20)
+  readSync(descriptor, header, 0, header.length, 0)
+  closeSync(descriptor)
+  if (header[18] === 1) throw new Error(`${wal} is the log of another store: move it away`)
+}
+
+/** Compares the named rows of a backup with those of the store. `undefined` if the store's cannot be read. */
+function changesBetween(
+  entities: Entities,
+  backup: Database.Database,
+  store: Database.Database | 'none' | undefined,
+): Readonly<Record<string, RestoredChanges>> | undefined {
+  try {
+    const changes: Record<string, RestoredChanges> = {}
+    for (const [name, entity] of Object.entries(entities)) {
+      if (entity.restoredBy === undefined) continue
+      const kept = namesIn(entity, backup)
+      const old = store === 'none' ? kept : namesIn(entity, store as Database.Database)
+      changes[name] = { again: namesWithout(kept, old), lost: namesWithout(old, kept) }
+    }
+    return changes
+  } catch {
+    return undefined
+  }
+}
+
+/** Returns the names of rows by key. */
+function namesIn(
+  { tables: [table], restoredBy }: Entity,
+  connection: Database.Database,
+): ReadonlyMap<string, string> {
+  const { key, name } = restoredBy as NonNullable<typeof restoredBy>
+  const rows = connection.prepare<[], [string, string]>(
+    `select "${key}", "${name}" from "${table}" order by "${name}"`,
+  )
+  return new Map(rows.raw().all())
+}
+
+function namesWithout(names: ReadonlyMap<string, string>, others: ReadonlyMap<string, string>): string[] {
+  return [...names].filter(([key]) => !others.has(key)).map(([, name]) => name)
+}

@@ -1,0 +1,189 @@
+import Database from 'better-sqlite3'
+import { fileReason, isDamage, StoreDamagedError, StoreInUseError } from '../errors.ts'
+import type { Change, Statement, Value } from '../statements/statement.ts'
+
+/** How long a connection waits for another's lock by default. */
+const busyTimeoutMs = 5_000
+
+export function openConnection(file: string, options: Database.Options = {}): Database.Database {
+  const connection = new Database(file, { timeout: busyTimeoutMs, ...options })
+  connection.defaultSafeIntegers(true)
+  return connection
+}
+
+/** Prepares statements, and returns a function that returns them. */
+export function prepareAll(
+  connection: Database.Database,
+  statements: Iterable<Statement>,
+): (statement: Statement) => Database.Statement {
+  const prepared = new Map<Statement, Database.Statement>()
+  const prepare = (statement: Statement) => {
+    const found = prepared.get(statement) ?? connection.prepare(statement.sql)
+    prepared.set(statement, found)
+    return found
+  }
+  for (const statement of statements) if (statement.kind !== 'change') prepare(statement)
+  return prepare
+}
+
+/** Prepares a statement that changes rows, and returns a function that runs it and returns the affected rows. */
+export function prepareChange(
+  connection: Database.Database,
+  { sql, before }: Change,
+): (...values: readonly Value[]) => number {
+  const last = connection.prepare(sql)
+  if (before === undefined) return (...values) => last.run(...values).changes
+  const ifAny = connection.prepare(before.ifAny)
+  const preceding = before.sql.map(each => connection.prepare(each))
+  return (...values) => {
+    if (ifAny.get() !== undefined) for (const each of preceding) each.run(...values)
+    return last.run(...values).changes
+  }
+}
+
+/** Opens a connection whose every commit is fsynced. */
+export function openWriterConnection(file: string, timeout: number): Database.Database {
+  return closeOnError(openConnection(file, { timeout }), connection => {
+    waitForLock(timeout, () => connection.pragma('journal_mode = WAL'))
+    // After `journal_mode = WAL`, which sets NORMAL, with which COMMIT returns before the fsync.
+    connection.pragma('synchronous = FULL')
+    // Otherwise macOS reports an fsync as done before the data is on disk.
+    connection.pragma('fullfsync = ON')
+    checkpointAfter(connection, checkpointPages.alone)
+    // 16 MiB, about the pages that 2,000 plants in any order change. A longer transaction writes some of its pages
+    // before the commit, and perhaps again.
+    connection.pragma('cache_size = -16384')
+    connection.pragma('journal_size_limit = 67108864')
+    return connection
+  })
+}
+
+/** Merges the WAL into the file for good, unless another connection is open: a reader then needs to write nothing. */
+export function mergeWal(connection: Database.Database): void {
+  try {
+    connection.pragma('journal_mode = delete')
+  } catch {
+    // The store keeps its WAL.
+  }
+}
+
+/**
+ * Opens a store that may be damaged, merges its WAL into the file, and keeps other processes out until it is closed.
+ *
+ * @throws StoreInUseError if another process has it open
+ */
+export function openAlone(file: string): Database.Database {
+  return closeOnError(openConnection(file, { fileMustExist: true, timeout: 0 }), connection => {
+    connection.unsafeMode()
+    // Lets SQLite open a file that is shorter than its header says.
+    connection.pragma('writable_schema = on')
+    connection.pragma('locking_mode = exclusive')
+    try {
+      // Every connection with a WAL holds a shared lock, so only a single one gets the exclusive lock.
+      connection.pragma('wal_checkpoint(truncate)')
+      connection.exec('begin exclusive')
+    } catch (cause) {
+      if (!isBusy(cause)) throw cause
+      throw new StoreInUseError(file, { cause })
+    }
+    return connection
+  })
+}
+
+/** Like {@link openAlone}. Returns `undefined` for a file that SQLite cannot read. */
+export function openAloneIfReadable(file: string): Database.Database | undefined {
+  try {
+    return openAlone(file)
+  } catch (error) {
+    if (isUnreadable(error)) return undefined
+    throw error
+  }
+}
+
+/** Returns whether a file is damaged, or no database. */
+export function isUnreadable(error: unknown): boolean {
+  return isDamage(error) || (error as { code?: unknown }).code === 'SQLITE_NOTADB'
+}
+
+/**
+ * With ids in any order a longer WAL holds the same page many times, and a checkpoint copies it once. 8,000 pages are
+ * 32 MiB, which are read in a moment after a crash. While bulk changes fill the WAL beside single changes, these wait
+ * for shorter checkpoints.
+ */
+export const checkpointPages = { alone: 8_000, mixed: 1_000 }
+
+/** @param pages of the WAL. The commit that reaches them copies them to the database, and all changes wait for that. */
+export function checkpointAfter(connection: Database.Database, pages: number): void {
+  connection.pragma(`wal_autocheckpoint = ${pages}`)
+}
+
+/** Returns the result of the work on a connection, and closes the connection if it throws or rejects. */
+export function closeOnError<Result>(
+  connection: Database.Database,
+  work: (connection: Database.Database) => Result,
+): Result {
+  const close = (error: unknown): never => {
+    connection.close()
+    throw error
+  }
+  try {
+    const result = work(connection)
+    return result instanceof Promise ? (result.catch(close) as Result) : result
+  } catch (error) {
+    return close(error)
+  }
+}
+
+const retryEveryMs = 10
+
+/** SQLite does not wait for a lock if a reading transaction must become a writing one. */
+function waitForLock(timeoutMs: number, act: () => void): void {
+  const until = performance.now() + timeoutMs
+  for (;;) {
+    try {
+      act()
+      return
+    } catch (error) {
+      if (!isBusy(error) || performance.now() > until) throw error
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, retryEveryMs)
+    }
+  }
+}
+
+/** Returns whether another process held the lock, so that nothing was written. */
+export function isBusy(error: unknown): boolean {
+  return `${(error as { code?: unknown }).code}`.startsWith('SQLITE_BUSY')
+}
+
+/** Returns the reason of SQLite or the system, in words that follow "because" or a colon. */
+export function reasonOf(error: unknown): string {
+  const { code = '' } = error as { code?: string }
+  const [, primary = ''] = /^(SQLITE_[A-Z]+)/.exec(code) ?? []
+  return reasons[primary] ?? fileReason(error)
+}
+
+/** Rejects with the reason in the words of {@link reasonOf}. */
+export async function plainly<Result>(work: () => Result): Promise<Awaited<Result>> {
+  try {
+    return await work()
+  } catch (cause) {
+    const reason = reasonOf(cause)
+    if (isDamage(cause)) throw new StoreDamagedError(reason, { cause })
+    throw reason === (cause as Error).message ? cause : new Error(reason, { cause })
+  }
+}
+
+/** Returns the reason with SQLite's code, for logs. */
+export function detailedReasonOf(error: unknown): string {
+  const { code } = error as { code?: string }
+  return code === undefined ? reasonOf(error) : `${reasonOf(error)} (${code})`
+}
+
+const reasons: Readonly<Record<string, string>> = {
+  SQLITE_BUSY: 'another program keeps it locked',
+  SQLITE_CANTOPEN: 'the file cannot be opened',
+  SQLITE_CORRUPT: 'it is damaged',
+  SQLITE_FULL: 'the disk is full',
+  SQLITE_IOERR: 'the disk fails',
+  SQLITE_READONLY: 'it may not be written',
+}

@@ -1,0 +1,119 @@
+import { createStorage, type StatementDatabase } from '../commit/create-storage.ts'
+import { type PageSource, readPage } from '../commit/page.ts'
+import { compileEntities, type Entities } from '../entity.ts'
+import { unavailable } from '../errors.ts'
+import { schemaVersionOf } from '../migrations.ts'
+import type { ReadTransaction } from '../reader.ts'
+import { sqliteDialect } from '../statements/dialect.ts'
+import { type Change, type Statement, valuesOf } from '../statements/statement.ts'
+import type { EngineOptions, ShareableStorage, SharedSqlite, Storage, StorageObserver } from '../storage.ts'
+import { inspectSqlite } from './backup.ts'
+import { closeOnError, detailedReasonOf, openConnection, plainly, prepareAll } from './connection.ts'
+import { migrateSqlite, openReadOnly } from './schema.ts'
+import { connectToWriter, startWriter } from './writer-client.ts'
+
+export function createSqliteDatabase<Entered extends Entities>(file: string, entities: Entered) {
+  return {
+    open: (options: EngineOptions) => plainly(() => openSqlite(file, entities, options)),
+    read: () => plainly(() => readSqlite(file, entities)),
+    inspect: () => plainly(() => inspectSqlite(file, entities)),
+  }
+}
+
+async function openSqlite<Entered extends Entities>(
+  file: string,
+  entities: Entered,
+  { limits, lockTimeoutMs, ...observer }: EngineOptions,
+): Promise<ShareableStorage<Entered>> {
+  const versionBefore = await migrateSqlite(file, entities, lockTimeoutMs)
+  await using opening = new AsyncDisposableStack()
+  // Closed last: to merge the WAL into the file takes a connection that may write.
+  const { transactionChangesMax } = limits
+  const changes = new Map(
+    [...compileEntities(entities, sqliteDialect).names].flatMap(([statement, name]) =>
+      isChange(statement) ? [[name, statement] as const] : [],
+    ),
+  )
+  const writer = opening.use(await startWriter({ file, lockTimeoutMs, transactionChangesMax, changes }))
+  const share = (): SharedSqlite => ({
+    kind: 'file',
+    file,
+    single: writer.connect('single'),
+    bulk: writer.connect('bulk'),
+    limits,
+  })
+  const storage = opening.use(attachSqlite(share(), entities, observer))
+  const open = opening.move()
+  return {
+    ...storage,
+    versionBefore,
+    schemaVersion: schemaVersionOf(entities),
+    share,
+    [Symbol.asyncDispose]: () => open.disposeAsync(),
+  }
+}
+
+async function readSqlite<Entered extends Entities>(
+  file: string,
+  entities: Entered,
+): Promise<ReadTransaction<Entered>> {
+  const { connection, schemaVersion } = await openReadOnly(file, entities)
+  return {
+    schemaVersion,
+    compiled: compileEntities(entities, sqliteDialect),
+    query: (sql, parameters = []) =>
+      plainly(() => connection.prepare<unknown[], object>(sql).all(...parameters)),
+    async [Symbol.asyncDispose]() {
+      connection.close()
+    },
+  }
+}
+
+/** Attaches a thread: it reads on a connection of its own, and writes through the one writer. */
+export function attachSqlite<Entered extends Entities>(
+  { file, limits, ...toWriter }: SharedSqlite,
+  entities: Entered,
+  { onCommit, ...observer }: StorageObserver,
+): Storage<Entered> {
+  return closeOnError(openConnection(file, { readonly: true }), connection => {
+    const compiled = compileEntities(entities, sqliteDialect)
+    const prepared = prepareAll(connection, compiled.names.keys())
+    const single = connectToWriter(toWriter.single, onCommit)
+    const bulk = connectToWriter(toWriter.bulk, onCommit)
+    const all: PageSource['all'] = (statement, given) =>
+      prepared(statement).all(valuesOf(statement, given)) as object[]
+    const iterate: PageSource['iterate'] = (statement, given) =>
+      prepared(statement).iterate(valuesOf(statement, given)) as Iterable<object>
+    const database: StatementDatabase<Entered> = {
+      compiled,
+      runGroup: single.send,
+      runBulkGroup: bulk.send,
+      groupsMax: Number.POSITIVE_INFINITY,
+      read: (statement, given) => reading(() => all(statement, given)),
+      readPage: (page, given) => reading(() => readPage(page, given, { all, iterate })),
+      async check() {
+        const reason = single.blocked()
+        if (reason !== undefined) throw unavailable('the store cannot write', new Error(reason))
+        await reading(() => all(compiled.read, {}))
+      },
+      close() {
+        single.close()
+        bulk.close()
+        connection.close()
+      },
+    }
+    return createStorage(database, { limits, ...observer })
+  })
+}
+
+function isChange(statement: Statement): statement is Change {
+  return statement.kind === 'change'
+}
+
+async function reading<Result>(work: () => Result): Promise<Result> {
+  try {
+    return work()
+  } catch (cause) {
+    throw unavailable('the store could not be read', new Error(detailedReasonOf(cause)))
+  }
+}

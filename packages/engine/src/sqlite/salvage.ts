@@ -1,0 +1,163 @@
+import type Database from 'better-sqlite3'
+import type { Entities, Entity, ItemOf, Rows } from '../entity.ts'
+import { StoreInUseError } from '../errors.ts'
+import { isStore } from '../migrations.ts'
+import { int64Max, int64Min, selectList } from '../reader.ts'
+import type { Salvage, SalvageOf } from '../storage.ts'
+import { closeOnError, openAlone, reasonOf } from './connection.ts'
+
+/**
+ * Opens a damaged store exclusively, to read every row that SQLite can find. After a damaged page it goes on with the
+ * next id from which SQLite can read.
+ *
+ * @throws StoreInUseError, or Error
+ */
+export function openSqliteSalvage<Entered extends Entities>(
+  file: string,
+  entities: Entered,
+): Salvage<Entered> {
+  try {
+    return closeOnError(openAlone(file), connection => {
+      const tables = namesIn(connection, "select name from sqlite_schema where type = 'table'")
+      if (!isStore(entities, tables)) throw new Error('it is empty')
+      const others = Object.entries<Entity>(entities).filter(([, { rows }]) => rows === null)
+      return {
+        of: name => salvage(connection, entities[name] as Entity<unknown, ItemOf<Entered[typeof name]>>),
+        leftOut: Object.fromEntries(others.map(([name, entity]) => [name, countRows(connection, entity)])),
+        async [Symbol.asyncDispose]() {
+          connection.close()
+        },
+      }
+    })
+  } catch (cause) {
+    if (cause instanceof StoreInUseError) throw cause
+    throw new Error(`nothing in the store ${file} can be read: ${reasonOf(cause)}`, { cause })
+  }
+}
+
+const pageRows = 1_000
+
+/** Texts are bytes, as SQLite does not check that they are UTF-8. */
+type Row = Readonly<Record<string, unknown>> & { readonly id: bigint }
+
+function salvage<Item>(connection: Database.Database, entity: Entity<unknown, Item>): SalvageOf<Item> {
+  const {
+    tables: [table],
+    rows: reading,
+  } = entity
+  if (reading === null) throw new Error(`${table} cannot be salvaged`)
+  const rowsFrom = connection.prepare<[bigint], Row>(
+    `select ${columnsIn(connection, table, reading)} from "${table}" where id >= ? order by id limit ${pageRows}`,
+  )
+  const count = countInIndex(connection, table)
+  let read = 0
+  let hasFault = false
+
+  const isReadable = (id: bigint) =>
+    id > int64Max || unlessDamaged(() => (rowsFrom.get(id)?.id ?? id) >= id) === true
+  /**
+   * Returns the next id from which SQLite can read. Growing steps find one, and bisection the first. Steps that double
+   * would pass over more of what lies between damaged pages.
+   */
+  const readableAfter = (id: bigint) => {
+    let [below, above] = [id, id + 1n]
+    while (!isReadable(above)) [below, above] = [above, above + (above - id) / 4n + 1n]
+    while (above - below > 1n) {
+      const middle = (below + above) / 2n
+      if (isReadable(middle)) above = middle
+      else below = middle
+    }
+    return above
+  }
+
+  return {
+    count,
+    unread() {
+      const others = (count ?? read) - read
+      if (!hasFault) return Math.max(others, 0)
+      return count === undefined || others < 0 ? undefined : others
+    },
+    async *all() {
+      for (let from: bigint = int64Min; from <= int64Max; ) {
+        // A reader faster than the disk would delay signals and timers.
+        await new Promise(setImmediate)
+        const rows: Row[] = []
+        const isWhole = unlessDamaged(() => {
+          for (const row of rowsFrom.iterate(from)) rows.push(row)
+          return true
+        })
+        const ordered = inOrder(rows, from)
+        const items = ordered.flatMap(
+          row => unlessDamaged(() => [reading.parse(decoded(row) as never)]) ?? [],
+        )
+        if (!isWhole || items.length < rows.length) hasFault = true
+        read += items.length
+        yield items
+        if (isWhole && rows.length < pageRows) return
+        const last = ordered.at(-1)?.id
+        from = isWhole && last !== undefined ? last + 1n : readableAfter(last ?? from)
+      }
+    },
+  }
+}
+
+function namesIn(connection: Database.Database, sql: string): string[] {
+  return connection.prepare(sql).pluck().all() as string[]
+}
+
+/** @throws Error if the file is a newer store */
+function columnsIn(
+  connection: Database.Database,
+  table: string,
+  { columns, others = [] }: Rows<unknown>,
+): string {
+  const found = namesIn(connection, `select name from pragma_table_info('${table}')`)
+  if (found.some(name => !(name in columns) && !others.includes(name)))
+    throw new Error(`its ${table} have columns that this version does not know`)
+  return selectList(columns, found, name =>
+    columns[name] === 'text' ? `cast("${name}" as blob)` : `"${name}"`,
+  )
+}
+
+/** Returns the number of rows in an index of the table that has all ids, or `undefined` if it is damaged too. */
+function countInIndex(connection: Database.Database, table: string): number | undefined {
+  return unlessDamaged(() => {
+    const index = `select name from pragma_index_list('${table}') where "unique" = 0 limit 1`
+    const sql = `select count(*) as rows, count(distinct id) as ids from "${table}" indexed by "${namesIn(connection, index)[0]}"`
+    const found = connection.prepare<[], { rows: bigint; ids: bigint }>(sql).get()
+    // If they differ, one page of the index is in the place of another.
+    return found && found.rows === found.ids ? Number(found.rows) : undefined
+  })
+}
+
+function countRows(connection: Database.Database, { tables: [table] }: Entity): number | undefined {
+  return unlessDamaged(() => Number(connection.prepare(`select count(*) from "${table}"`).pluck().get()))
+}
+
+/** Drops rows whose id is too low or too high: their page is in the place of another. */
+function inOrder(rows: readonly Row[], from: bigint): Row[] {
+  const kept: Row[] = []
+  for (const row of rows.filter(({ id }) => id >= from)) {
+    while (kept.length > 0 && (kept.at(-1) as Row).id >= row.id) kept.pop()
+    kept.push(row)
+  }
+  return kept
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+function decoded(row: Row): object {
+  const values = Object.entries(row).map(([column, value]) => [
+    column,
+    value instanceof Uint8Array ? utf8.decode(value) : value,
+  ])
+  return Object.fromEntries(values)
+}
+
+function unlessDamaged<Result>(read: () => Result): Result | undefined {
+  try {
+    return read()
+  } catch {
+    return undefined
+  }
+}

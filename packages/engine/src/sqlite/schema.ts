@@ -1,0 +1,153 @@
+import { closeSync, openSync, statSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+import Database from 'better-sqlite3'
+import { Kysely, SqliteDialect } from 'kysely'
+import type { Entities } from '../entity.ts'
+import { NoStoreError } from '../errors.ts'
+import { bringUpToDate, createVersionTable, findVersion, migrate, schemaVersionOf } from '../migrations.ts'
+import { sqliteDialect } from '../statements/dialect.ts'
+import { closeOnError, openConnection } from './connection.ts'
+import { createFolder, hideFromOthers, privateMode } from './files.ts'
+
+/** One at a time in this thread, as waiting for a lock blocks the thread. */
+let lastTurn: Promise<unknown> = Promise.resolve()
+
+/**
+ * Creates a store's file, folders and tables as needed. Resolves like {@link bringUpToDate}.
+ *
+ * @throws Error if the file is not a store, or a newer one; it is then unchanged
+ */
+export async function migrateSqlite(
+  file: string,
+  entities: Entities,
+  lockTimeoutMs: number,
+): Promise<number | undefined> {
+  createFolder(dirname(resolve(file)))
+  closeSync(openSync(file, 'a', privateMode))
+  const turn = lastTurn.then(() => migrateOnce(file, entities, lockTimeoutMs))
+  lastTurn = turn.catch(() => {})
+  const found = await turn
+  hideFromOthers(file)
+  return found
+}
+
+async function migrateOnce(file: string, entities: Entities, timeout: number): Promise<number | undefined> {
+  const connection = openConnection(file, { timeout })
+  try {
+    // SQLite would take such a file for an empty one, and overwrite it.
+    if (statSync(file).size === 1) throw new Database.SqliteError('file is not a database', 'SQLITE_NOTADB')
+    // Even if nothing is to be done, so that a lock of another process is noticed now and not at the first
+    // change.
+    connection.exec('begin immediate')
+    const found = await checkedVersion(entities, connection)
+    // A trigger of an earlier release must not run in a migration.
+    if (found !== schemaVersionOf(entities))
+      for (const trigger of formerTriggersOf(entities)) connection.exec(`drop trigger if exists "${trigger}"`)
+    await bringUpToDate(entities, kyselyOn(connection), sqliteDialect)
+    connection.exec('commit')
+    return found
+  } finally {
+    // Takes an open transaction back.
+    connection.close()
+  }
+}
+
+/**
+ * Opens a store of any known version read-only, in a transaction, which sees it as it was then. May write the WAL back,
+ * so that no file is left behind if no other process uses the store.
+ *
+ * @throws NoStoreError, or Error if the file is not a store, or a newer one
+ */
+export function openReadOnly(
+  file: string,
+  entities: Entities,
+): Promise<{ readonly connection: Database.Database; readonly schemaVersion: number }> {
+  return closeOnError(openConnection(file, { fileMustExist: true }), async connection => {
+    connection.pragma('query_only = on')
+    connection.exec('begin')
+    const schemaVersion = await checkedVersion(entities, connection)
+    if (schemaVersion === undefined) throw new NoStoreError('it is empty')
+    return { connection, schemaVersion }
+  })
+}
+
+/**
+ * Returns the version of a store, or `undefined` if it is empty. Throws like {@link findVersion}, and if the schema is
+ * not what the releases make: a trigger of somebody else would run within our changes.
+ */
+async function checkedVersion(
+  entities: Entities,
+  connection: Database.Database,
+): Promise<number | undefined> {
+  const version = await findVersion(entities, kyselyOn(connection), sqliteDialect)
+  if (version === undefined) return undefined
+  const found = objectsIn(connection)
+  const made = await objectsOf(entities, version)
+  const former = version < schemaVersionOf(entities) ? formerTriggersOf(entities) : []
+  const isFormer = ({ type, name }: SchemaObject) => type === 'trigger' && former.includes(name)
+  const wrong = [
+    ...[...found].filter(([words, each]) => !made.has(words) && !isOfOthers(each) && !isFormer(each)),
+    ...[...made].filter(([words]) => !found.has(words)),
+  ]
+  if (wrong.length === 0) return version
+  const names = new Set(wrong.map(([, { type, name }]) => `${type} ${name}`))
+  throw new Error(`its schema is not as the releases make it (${[...names].join(', ')})`)
+}
+
+/** A table, an index, a view or a trigger. */
+interface SchemaObject {
+  readonly type: string
+  readonly name: string
+  readonly table: string
+  /** `null` for the index of a key. */
+  readonly sql: string | null
+}
+
+/** By all that must be equal. */
+type SchemaObjects = ReadonlyMap<string, SchemaObject>
+
+function objectsIn(connection: Database.Database): SchemaObjects {
+  const sql = 'select type, name, tbl_name as "table", sql from sqlite_schema'
+  const objects = connection.prepare<[], SchemaObject>(sql).all()
+  return new Map(objects.map(each => [describe(each), each]))
+}
+
+const madeBefore = new WeakMap<Entities, Map<number, Promise<SchemaObjects>>>()
+
+/** Returns what the migrations make up to a version. Making it takes 10 ms. */
+function objectsOf(entities: Entities, version: number): Promise<SchemaObjects> {
+  const made = madeBefore.get(entities) ?? new Map<number, Promise<SchemaObjects>>()
+  madeBefore.set(entities, made)
+  const objects = made.get(version) ?? makeObjects(entities, version)
+  made.set(version, objects)
+  return objects
+}
+
+async function makeObjects(entities: Entities, version: number): Promise<SchemaObjects> {
+  const connection = new Database(':memory:')
+  const db = kyselyOn(connection)
+  await createVersionTable(db, sqliteDialect)
+  await migrate(entities, db, sqliteDialect, { after: 0, upTo: version })
+  const objects = objectsIn(connection)
+  connection.close()
+  return objects
+}
+
+/** Earlier releases quoted and indented otherwise, and each store has a random default of its own. */
+function describe({ type, name, table, sql }: SchemaObject): string {
+  const words = (sql ?? '').replaceAll('"', '').replaceAll(/\s+/g, ' ')
+  return `${type} ${name} ${table} ${words.replace(/\bversion integer default -?\d+/, 'version')}`
+}
+
+function formerTriggersOf(entities: Entities): readonly string[] {
+  return Object.values(entities).flatMap(({ formerTriggers = [] }) => formerTriggers)
+}
+
+/** SQLite's figures for its planner, and the tables of Litestream. */
+function isOfOthers({ type, name }: SchemaObject): boolean {
+  return type === 'table' && /^(sqlite_stat[14]|_litestream_(seq|lock))$/.test(name)
+}
+
+function kyselyOn(database: Database.Database): Kysely<unknown> {
+  return new Kysely<unknown>({ dialect: new SqliteDialect({ database }) })
+}

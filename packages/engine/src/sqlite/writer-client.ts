@@ -1,0 +1,82 @@
+import { once } from 'node:events'
+import { extname } from 'node:path'
+import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
+import { unavailable } from '../errors.ts'
+import type { Call } from '../statements/statement.ts'
+import type { Commit } from '../storage.ts'
+import type { ChangeKind, WriterAnswer, WriterOptions } from './writer.ts'
+
+export interface WriterData extends WriterOptions {
+  readonly file: string
+  readonly lockTimeoutMs: number
+}
+
+/** Sent by the thread that started the writer. */
+export type WriterCommand = { readonly connect: MessagePort; readonly kind: ChangeKind } | 'close'
+
+/** Starts the only thread that writes to a store. */
+export async function startWriter(
+  workerData: WriterData,
+): Promise<AsyncDisposable & { connect(kind: ChangeKind): MessagePort }> {
+  // Its garbage is short-lived. V8's default is as much memory as for a thread that serves.
+  const resourceLimits = { maxYoungGenerationSizeMb: 8 }
+  // `.ts` in tests, `.js` in a build.
+  const thread = new Worker(new URL(`./writer-thread${extname(import.meta.url)}`, import.meta.url), {
+    workerData,
+    resourceLimits,
+  })
+  const tell = (command: WriterCommand, transfer: MessagePort[] = []) => thread.postMessage(command, transfer)
+  // Rejects with the reason why the thread could not open the store.
+  await once(thread, 'message')
+
+  return {
+    connect(kind) {
+      const { port1, port2 } = new MessageChannel()
+      tell({ connect: port2, kind }, [port2])
+      return port1
+    },
+    async [Symbol.asyncDispose]() {
+      const exited = once(thread, 'exit')
+      tell('close')
+      await exited
+    },
+  }
+}
+
+/** Returns the writer as other threads use it. */
+export function connectToWriter(toWriter: MessagePort, onCommit: (commit: Commit) => void = () => {}) {
+  let blocked: string | undefined
+  const underWay: PromiseWithResolvers<readonly number[]>[] = []
+
+  // One answer for each group, in their order.
+  toWriter.on('message', (answer: WriterAnswer) => {
+    if ('blocked' in answer) {
+      blocked = answer.blocked
+      return
+    }
+    const { resolve, reject } = underWay.shift() as (typeof underWay)[number]
+    if ('reason' in answer) return reject(couldNotWrite(answer.reason))
+    if (answer.commit !== undefined) onCommit(answer.commit)
+    resolve(answer.affectedRows)
+  })
+
+  return {
+    /**
+     * Resolves to the affected rows once the changes are durable. If it rejects, either all are stored or none. Calls
+     * take effect in their order.
+     */
+    send(group: readonly Call[]): Promise<readonly number[]> {
+      if (blocked !== undefined) return Promise.reject(couldNotWrite(blocked))
+      const outcome = Promise.withResolvers<readonly number[]>()
+      underWay.push(outcome)
+      toWriter.postMessage(group)
+      return outcome.promise
+    },
+    /** Returns why nothing can be written, or `undefined`. */
+    blocked: () => blocked,
+    close: () => toWriter.close(),
+  }
+}
+
+const couldNotWrite = (reason: string) =>
+  unavailable('the store could not write the change', new Error(reason))

@@ -1,0 +1,135 @@
+import {
+  type AliasedRawBuilder,
+  type Compilable,
+  type QueryExecutorProvider,
+  type RawBuilder,
+  sql,
+} from 'kysely'
+
+export type Value = bigint | number | string | null
+
+/** An expression for each parameter of a statement. In the SQL it becomes a placeholder. */
+export type Parameters<Given> = { readonly [Name in keyof Given]-?: RawBuilder<Given[Name]> }
+
+/** A statement of Kysely's builder, or of `sql` where the builder cannot say it. */
+export type Query<Row> = Compilable<Row> | RawBuilder<Row>
+
+/** A change, and what runs before it in its transaction if a query without parameters returns a row. */
+export interface Preceded {
+  readonly last: Query<unknown>
+  readonly ifAny: Query<unknown>
+  readonly before: readonly Query<unknown>[]
+}
+
+declare const given: unique symbol
+declare const row: unique symbol
+
+export interface Statement {
+  readonly kind: 'read' | 'page' | 'change'
+  readonly sql: string
+  /** The names of its parameters, in the order of the placeholders. */
+  readonly parameters: readonly string[]
+}
+
+export interface Read<Given = never, Row = unknown> extends Statement {
+  readonly kind: 'read'
+  /** Only for the compiler. */
+  readonly [given]?: (values: Given) => void
+  readonly [row]?: Row
+}
+
+/** A page of rows in order of a key. */
+export interface Page<Given = never, Row = unknown> extends Statement {
+  readonly kind: 'page'
+  /** The texts that count for the size of the page. */
+  readonly texts: readonly string[]
+  /**
+   * The same page with 0 in the place of each text that has more bytes than the parameter `textBytesMax`. `null` if the
+   * page takes `textBytesMax` itself, and ends by it.
+   */
+  readonly guarded: Statement | null
+  readonly [given]?: (values: Given) => void
+  readonly [row]?: Row
+}
+
+export interface Change<Given = never> extends Statement {
+  readonly kind: 'change'
+  readonly order: Order<string>
+  /** Each parameter is an array, so that several changes are one statement. It returns `order.by` of the rows that it changed. */
+  readonly takesArrays?: true
+  /** Statements with the same parameters that run before it in its transaction, if `ifAny` returns a row. On SQLite. */
+  readonly before?: { readonly ifAny: string; readonly sql: readonly string[] }
+  readonly [given]?: (values: Given) => void
+}
+
+/**
+ * What a change may be exchanged with, so that changes of all processes lock rows in one order. Changes of one table with
+ * different values of `by` may be exchanged, and so may changes of different tables. Those that are `alone` stay where
+ * they are, between all before and all after them.
+ */
+export type Order<Name extends string> = { readonly of: string; readonly by: Name } | 'alone'
+
+export type ColumnType = 'bigint' | 'text'
+
+/** A text column of a page. */
+export type TextOf<Row> = <Column extends keyof Row & string>(
+  column: Column,
+) => AliasedRawBuilder<Row[Column], Column>
+
+/** A statement with its values, as plain data that can cross threads. */
+export type Call = readonly [name: string, ...values: Value[]]
+
+/** Returns an expression for each parameter. The value of each is its name, which the compiled statement then lists. */
+function parametersOf<Given>(): Parameters<Given> {
+  // A proxy has every member that the type requires.
+  return new Proxy({}, { get: (_, name) => sql.val(new Name(`${String(name)}`)) }) as Parameters<Given>
+}
+
+class Name {
+  readonly name: string
+  constructor(name: string) {
+    this.name = name
+  }
+}
+
+/** Returns the SQL of a query, with the names of its parameters. */
+export function compile<Given>(
+  build: (p: Parameters<Given>) => Query<unknown>,
+  compiler: QueryExecutorProvider,
+) {
+  const query = build(parametersOf<Given>())
+  const { sql: text, parameters } = 'isRawBuilder' in query ? query.compile(compiler) : query.compile()
+  const names = parameters.map(parameter => {
+    if (parameter instanceof Name) return parameter.name
+    throw new Error(`a constant must be written with sql.lit: ${String(parameter)} in ${text}`)
+  })
+  return { sql: text.trim(), parameters: names }
+}
+
+/** Returns the SQL of a change. Like {@link compile}. */
+export function compileChange<Given>(
+  build: (p: Parameters<Given>) => Query<unknown> | Preceded,
+  compiler: QueryExecutorProvider,
+): Pick<Change<Given>, 'sql' | 'parameters' | 'before'> {
+  const built = build(parametersOf<Given>())
+  if (!('last' in built)) return compile(() => built, compiler)
+  const [ifAny = '', ...before] = [built.ifAny, ...built.before].map(
+    query => compile(() => query, compiler).sql,
+  )
+  return { ...compile(() => built.last, compiler), before: { ifAny, sql: before } }
+}
+
+/** Returns the values of a statement's parameters in the order of its placeholders. */
+export function valuesOf({ parameters }: Statement, values: object): Value[] {
+  // The compiler has compared the members with the statement's parameters.
+  return parameters.map(name => (values as Record<string, Value>)[name] as Value)
+}
+
+/** Returns these of the parameters, such as the columns of a row. */
+export function pick<Given, Name extends keyof Given>(
+  p: Parameters<Given>,
+  names: readonly Name[],
+): Parameters<Pick<Given, Name>> {
+  // A proxy has no members to spread.
+  return Object.fromEntries(names.map(name => [name, p[name]])) as unknown as Parameters<Pick<Given, Name>>
+}

@@ -1,0 +1,167 @@
+import type { MessagePort } from 'node:worker_threads'
+import type { Entities, ItemOf, Ports } from './entity.ts'
+import type { StoreError } from './errors.ts'
+import type { PoolMode } from './store-url.ts'
+
+// Without the drivers' types: importers of this package do not have them.
+
+export interface StorageOptions extends Partial<Omit<EngineOptions, 'limits'> & GroupCommitLimits> {
+  /** In the form of `parseStoreUrl`. */
+  readonly url: string
+}
+
+export interface GroupCommitLimits {
+  /** Pending changes. Beyond it, `store-busy`. */
+  readonly queueChangesMax: number
+  /** The text of all pending changes in UTF-16 code units. A single change may have more. */
+  readonly queueTextCharsMax: number
+  /** Changes of a group, unless more were submitted together, and on SQLite of a transaction of several groups. */
+  readonly transactionChangesMax: number
+}
+
+export interface EngineOptions extends StorageObserver {
+  readonly limits: GroupCommitLimits
+  /** PostgreSQL: after this time any operation is `store-unavailable`. */
+  readonly timeoutMs: number
+  /** SQLite: how long an opening or a change waits for the lock of another process. Then it fails. */
+  readonly lockTimeoutMs: number
+  /** PostgreSQL: connections for reading. Changes use one more. */
+  readonly readConnectionsMax: number
+}
+
+export interface Commit {
+  /** The changes in this commit. */
+  readonly changes: number
+  /** From the start of the transaction until it is durable. */
+  readonly ms: number
+}
+
+export interface StorageObserver {
+  /** Called once for every commit. If threads share it, only one of them calls. */
+  readonly onCommit?: ((commit: Commit) => void) | undefined
+  /** Called when a store begins to fail, when the reason changes, and when it works again. It begins as working. */
+  readonly onStateChange?: ((state: StoreState) => void) | undefined
+  /** Makes the errors of a storage the caller's. By default they are {@link StoreError}. */
+  readonly toError?: ((error: StoreError) => Error) | undefined
+}
+
+export type StoreState = { readonly ready: true } | { readonly ready: false; readonly reason: string }
+
+/** An open store, with the port of each entity. Disposal writes pending changes and closes it. */
+export type Storage<Entered extends Entities> = Ports<Entered> & OpenStore
+
+export interface OpenStore extends AsyncDisposable {
+  /** @throws `store-unavailable` if it cannot be read or written */
+  check(): Promise<void>
+  /** Returns the number of pending changes. */
+  pending(): number
+}
+
+export type ShareableStorage<Entered extends Entities> = Storage<Entered> & {
+  /** The schema version before it was opened: `undefined` if opening it created the store. */
+  readonly versionBefore: number | undefined
+  /** The schema version that it has now. */
+  readonly schemaVersion: number
+  /** Shares the storage with another thread, which attaches to it. */
+  share(): SharedStorage
+}
+
+/** Plain data and MessagePorts, for `postMessage` with {@link transferListOf}. */
+export type SharedStorage = SharedSqlite | SharedPostgres
+
+export interface SharedSqlite {
+  readonly kind: 'file'
+  readonly file: string
+  /** To the writer, for single changes and for bulk ones. */
+  readonly single: MessagePort
+  readonly bulk: MessagePort
+  readonly limits: GroupCommitLimits
+}
+
+export interface SharedPostgres {
+  readonly kind: 'postgres'
+  readonly server: PostgresOptions
+  /** For each thread. */
+  readonly readConnectionsMax: number
+  readonly limits: GroupCommitLimits
+}
+
+export interface PostgresOptions {
+  /** A URL for each host. Only the writable one is used. */
+  readonly hosts: readonly string[]
+  /** Of a pooler in between. Without one, `session`. */
+  readonly poolMode: PoolMode
+  /** For connecting, and by default for a statement. */
+  readonly timeoutMs: number
+  readonly statementTimeoutMs?: number
+}
+
+/** Returns the MessagePorts that `postMessage` must transfer. */
+export function transferListOf(shared: SharedStorage): MessagePort[] {
+  return shared.kind === 'file' ? [shared.single, shared.bulk] : []
+}
+
+/** The rows of each entity. */
+export type StoreCounts<Entered extends Entities> = { readonly [Name in keyof Entered]: number }
+
+export interface StoreFacts {
+  /** The full path of the file, or the name of a database as `storageName` returns it. */
+  readonly store: string
+  /** The size of the file. Absent for a database. */
+  readonly bytes?: number
+  readonly schemaVersion: number
+}
+
+export type StoreReport<Entered extends Entities> = StoreFacts & StoreCounts<Entered>
+
+/**
+ * A store as of one moment, unaffected by later changes, until it is disposed of. `counts` and `all` reject with
+ * `store-unavailable`.
+ */
+export type StoreReader<Entered extends Entities> = Ports<Entered> &
+  AsyncDisposable & {
+    readonly schemaVersion: number
+    /** Takes seconds for millions of rows. */
+    counts(): Promise<StoreCounts<Entered>>
+    /** Yields all items of an entity in ascending order of id, a few at a time, in constant memory. */
+    all<Name extends keyof Entered & string>(name: Name): AsyncIterable<readonly ItemOf<Entered[Name]>[]>
+  }
+
+/** The readable part of a damaged store, closed to other processes. */
+export interface Salvage<Entered extends Entities> extends AsyncDisposable {
+  of<Name extends keyof Entered & string>(name: Name): SalvageOf<ItemOf<Entered[Name]>>
+  /** The entities that a salvage leaves out, with their rows, or `undefined` if these cannot be counted. */
+  readonly leftOut: Readonly<Record<string, number | undefined>>
+}
+
+export interface SalvageOf<Item> {
+  /** The number of rows in an index of the table, or `undefined` if it is damaged too. */
+  readonly count: number | undefined
+  /** Yields every item that can be read, in order of id. */
+  all(): AsyncIterable<readonly Item[]>
+  /** Returns how many items `all()` could not read so far, or `undefined` if that is unknown. */
+  unread(): number | undefined
+}
+
+export type RestoreReport<Entered extends Entities> = StoreReport<Entered> & {
+  /** Whether there was no store to replace. */
+  readonly isNew: boolean
+  /**
+   * For each entity with `restoredBy`, what the replaced store did not have, and what only it had. `undefined` if it
+   * cannot be read.
+   */
+  readonly changed: Readonly<Record<string, RestoredChanges>> | undefined
+}
+
+export interface RestoredChanges {
+  readonly again: readonly string[]
+  readonly lost: readonly string[]
+}
+
+export interface CopyOptions {
+  /** Replaces an existing target. */
+  readonly force?: boolean
+  readonly onProgress?: (done: { readonly pages: number; readonly ofPages: number }) => void
+  /** Stops the copy and removes what it has written. */
+  readonly signal?: AbortSignal
+}

@@ -1,0 +1,57 @@
+import { type Plant, type PlantRepository, parsePlant } from '@plant-store/domain'
+import type { Around, Dialect, Entity } from '@plant-store/engine'
+import { type Kysely, sql } from 'kysely'
+import { createPlantRepository } from './repository.ts'
+import { plantStatements, tagIndex } from './statements.ts'
+import { type PlantRow, plantColumns, toPlant, type VersionedRow } from './tables.ts'
+
+/** The plants, and the same plants without announcing those that are added. */
+export interface StoredPlants extends PlantRepository {
+  readonly unannounced: PlantRepository
+}
+
+/** @param announcing returns what makes a change of plants also announce those that it adds */
+export const plants = (
+  announcing: (dialect: Dialect) => Around<VersionedRow>,
+): Entity<StoredPlants, Plant> => ({
+  tables: ['plants'],
+  migrations: { 1: createTable, 3: addVersion },
+  rows: {
+    columns: plantColumns,
+    others: ['version'],
+    from: toPlant,
+    parse: (row: PlantRow) => parsePlant(toPlant(row)),
+  },
+  on(dialect) {
+    const statements = plantStatements(dialect, announcing(dialect))
+    const { insertUnannounced: insert, saveUnannounced: save } = statements
+    return {
+      statements,
+      port: runner => ({
+        ...createPlantRepository(runner, statements),
+        unannounced: createPlantRepository(runner, { ...statements, insert, save }),
+      }),
+    }
+  },
+})
+
+async function createTable(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
+  const { int64, tableOptions } = dialect
+  await db.schema
+    .createTable('plants')
+    .addColumn('id', int64, column => column.primaryKey().notNull())
+    .addColumn('name', 'text', column => column.notNull())
+    .addColumn('tag', 'text')
+    .modifyEnd(tableOptions)
+    .execute()
+  await db.schema.createIndex('plants_by_tag').on('plants').expression(tagIndex(dialect)).execute()
+}
+
+async function addVersion(db: Kysely<unknown>, { int64 }: Dialect): Promise<void> {
+  // A constant, so no row is rewritten. Random, so a store that is restored and migrated again gets other versions.
+  const before = sql.raw(`${crypto.getRandomValues(new BigInt64Array(1))[0]}`)
+  await db.schema
+    .alterTable('plants')
+    .addColumn('version', int64, column => column.notNull().defaultTo(before))
+    .execute()
+}

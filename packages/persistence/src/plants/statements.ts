@@ -1,0 +1,94 @@
+import { type Around, type Dialect, type Parameters, pick, type TextOf } from '@plant-store/engine'
+import { type RawBuilder, sql } from 'kysely'
+import {
+  type PlantRow,
+  type PlantTables,
+  plantColumns,
+  type VersionedRow,
+  versionedColumns,
+} from './tables.ts'
+
+type ColumnsOf<Row> = readonly (keyof Row & string)[]
+const names = Object.keys(plantColumns) as unknown as ColumnsOf<PlantRow>
+const allNames = Object.keys(versionedColumns) as unknown as ColumnsOf<VersionedRow>
+
+const assigned = allNames.filter(name => name !== 'id')
+
+/** A page of plants from the least id on. */
+interface From {
+  readonly from: bigint
+  readonly limit: number
+}
+
+/** Changes of one plant keep their order. */
+const order = { of: 'plants', by: 'id' } as const
+
+export function plantStatements(on: Dialect, announcing: Around<VersionedRow>) {
+  const db = on.tables<PlantTables>()
+  const page = (p: Parameters<From>, text: TextOf<PlantRow>) =>
+    db
+      .selectFrom('plants')
+      .select(['id', text('name'), text('tag')])
+      .where('id', '>=', p.from)
+      .orderBy('id')
+      .limit(p.limit)
+  /** Only the plant of this version. `null` equals none. */
+  type Expected = { readonly id: bigint; readonly expected: bigint | null }
+
+  const save = (p: Parameters<VersionedRow>) =>
+    db
+      .insertInto('plants')
+      .values(pick(p, allNames))
+      .onConflict(conflict =>
+        conflict.column('id').doUpdateSet(
+          ({ ref }) =>
+            ({
+              name: ref('excluded.name'),
+              tag: ref('excluded.tag'),
+              version: ref('excluded.version'),
+            }) satisfies Record<Exclude<keyof VersionedRow, 'id'>, unknown>,
+        ),
+      )
+
+  return {
+    find: on.read((p: Parameters<{ id: bigint }>) =>
+      db.selectFrom('plants').select(allNames).where('id', '=', p.id),
+    ),
+    page: on.page(names, (p: Parameters<From>, text: TextOf<PlantRow>) => page(p, text)),
+    pageOfTag: on.page(names, (p: Parameters<From & { tag: string }>, text: TextOf<PlantRow>) =>
+      page(p, text).where(hasTag(on, p.tag)),
+    ),
+    insert: on.insert('plants', 'id', versionedColumns, announcing),
+    insertUnannounced: on.insert<VersionedRow>('plants', 'id', versionedColumns),
+    save: on.change(order, (p: Parameters<VersionedRow>) => announcing(save(p), p)),
+    saveUnannounced: on.change(order, save),
+    saveIf: on.change(order, (p: Parameters<VersionedRow & Expected>) =>
+      db
+        .updateTable('plants')
+        .set(pick(p, assigned))
+        .where('id', '=', p.id)
+        .where('version', '=', p.expected),
+    ),
+    remove: on.change(order, (p: Parameters<{ id: bigint }>) =>
+      db.deleteFrom('plants').where('id', '=', p.id),
+    ),
+    removeIf: on.change(order, (p: Parameters<Expected>) =>
+      db.deleteFrom('plants').where('id', '=', p.id).where('version', '=', p.expected),
+    ),
+  }
+}
+
+export type PlantStatements = ReturnType<typeof plantStatements>
+
+/** The start of a tag, short enough for an entry of PostgreSQL's index, of at most 2,704 bytes. */
+const startOf = (tag: RawBuilder<unknown>) => sql`substr(${tag}, 1, 200)`
+
+/** The index of tags. The builder has no expressions in an index. */
+export const tagIndex = ({ name }: Dialect) =>
+  name === 'sqlite' ? sql`tag, id` : sql`${startOf(sql.ref('tag'))}, id`
+
+/** A condition that this index serves. */
+const hasTag = ({ name }: Dialect, tag: RawBuilder<string>) =>
+  name === 'sqlite'
+    ? sql<boolean>`tag = ${tag}`
+    : sql<boolean>`${startOf(sql.ref('tag'))} = ${startOf(sql`${tag}::text`)} and tag = ${tag}`

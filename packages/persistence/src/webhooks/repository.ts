@@ -1,0 +1,134 @@
+import type { Call, Runner } from '@plant-store/engine'
+import type {
+  ClaimOutcome,
+  Delivery,
+  Outbox,
+  Webhook,
+  WebhookId,
+  WebhookRepository,
+} from '@plant-store/webhooks'
+import type { Selectable } from 'kysely'
+import { milliseconds, toDate } from '../dates.ts'
+import { toPlant, toVersion } from '../plants/tables.ts'
+import { setBackMsMin, type WebhookStatements } from './statements.ts'
+import type { DeliveryRow, WebhookRow } from './tables.ts'
+
+export function createWebhookRepository(
+  { call, submit, submitAll, read }: Runner,
+  statements: WebhookStatements,
+): WebhookRepository {
+  const { fill, removeDeliveries, remove, retryDeliveries } = statements
+  const affects = async (affected: Promise<number>) => (await affected) > 0
+  return {
+    async add({ id, url, allowsPrivate, createdAt }, secret) {
+      const row = {
+        id,
+        url,
+        allows_private: flag(allowsPrivate),
+        created_at: milliseconds(createdAt),
+        secret,
+      }
+      // A plant that is being added may not have read the webhook, and would appear later.
+      await submitAll([call(statements.awaitAdding, {}), call(statements.insert, row)])
+    },
+    list: async () => (await read(statements.all, {})).map(toWebhook),
+    async remove(id) {
+      // A full webhook gets no new deliveries. A courier may find room in it meanwhile.
+      while (await affects(submit(fill, { id, isFull: 1n })))
+        if (!(await affects(submit(removeDeliveries, { id })))) return affects(submit(remove, { id }))
+      return false
+    },
+    rotate: (id, secret) => affects(submit(statements.rotate, { id, secret })),
+    async retry(id) {
+      while (await affects(submit(retryDeliveries, { id })));
+      return affects(submit(statements.retry, { id }))
+    },
+  }
+}
+
+export function createOutbox(
+  { call, submit, submitAll, read }: Runner,
+  statements: WebhookStatements,
+): Outbox {
+  const release = (held: { id: WebhookId; lease: string }, { delivered, failed }: ClaimOutcome) =>
+    call(statements.release, {
+      ...held,
+      delivered: flag(delivered.length > 0),
+      failed: flag(failed !== undefined),
+      pauses: flag(failed !== undefined && failed.claimInMs === undefined),
+      claimInMs: BigInt(failed?.claimInMs ?? 0),
+    })
+
+  return {
+    async claim({ leaseMs, rowsMax, textBytesMax }) {
+      for (const row of await read(statements.due, {})) {
+        const { id, lease: before, secret, failing_for_ms } = row
+        if (row.set_back_ms > setBackMsMin) while ((await submit(statements.hastenRetries, { id })) > 0);
+        const lease = crypto.randomUUID()
+        if ((await submit(statements.lease, { id, before, lease, leaseMs: BigInt(leaseMs) })) === 0) continue
+        const due = await read(statements.dueDeliveries, { id, rowsMax, textBytesMax })
+        if (due.length === 0) {
+          await submitAll([release({ id, lease }, { delivered: [] })])
+          continue
+        }
+        const claim = { webhook: toWebhook(row), failingForMs: Number(failing_for_ms), secret, lease }
+        return { ...claim, deliveries: due.map(toDelivery) }
+      }
+      return undefined
+    },
+    async settle({ webhook, lease }, outcome) {
+      const { delivered, failed } = outcome
+      const changes: Call[] = delivered.map(position => call(statements.removeDelivery, { position, lease }))
+      if (failed !== undefined) {
+        const { id: position, reason, retryInMs } = failed
+        const retry = { reason, retryInMs: retryInMs === undefined ? null : BigInt(retryInMs) }
+        changes.push(call(statements.failDelivery, { position, lease, ...retry }))
+      }
+      await submitAll([...changes, release({ id: webhook.id, lease }, outcome)])
+    },
+    async setFull(id, isFull) {
+      await submit(statements.fill, { id, isFull: flag(isFull) })
+    },
+    async figures() {
+      const rows = await read(statements.figures, {})
+      return rows.map(({ webhook, is_full, missed, waiting, given_up, oldest_ms }) => ({
+        webhook,
+        isFull: is_full === 1n,
+        missed: Number(missed),
+        waiting: Number(waiting),
+        givenUp: Number(given_up),
+        ...(oldest_ms !== null && { oldestMs: Number(oldest_ms) }),
+      }))
+    },
+    async deliveriesOf(id, rowsMax) {
+      const rows = await read(statements.kept, { id, rowsMax })
+      return rows.map(row => ({
+        ...toDelivery(row),
+        ...(row.reason !== null && { reason: row.reason }),
+        // A new delivery is due from when its plant was added.
+        ...(row.next_at !== null && { nextAttemptAt: toDate(row.next_at || row.added_at) }),
+      }))
+    },
+  }
+}
+
+type Known = 'id' | 'url' | 'allows_private' | 'created_at' | 'is_paused' | 'failures' | 'failing_since'
+
+function toWebhook(row: Pick<Selectable<WebhookRow>, Known>): Webhook {
+  return {
+    id: row.id,
+    url: row.url,
+    allowsPrivate: row.allows_private === 1n,
+    createdAt: toDate(row.created_at),
+    state: row.is_paused === 1n ? 'paused' : 'active',
+    failures: Number(row.failures),
+    ...(row.failing_since !== null && { failingSince: toDate(row.failing_since) }),
+  }
+}
+
+function toDelivery({ position, version, added_at, attempts, ...plant }: DeliveryRow): Delivery {
+  const added = { plant: toPlant(plant), version: toVersion(version), addedAt: toDate(added_at) }
+  return { id: position, added, attempts: Number(attempts) }
+}
+
+const flag = (is: boolean) => (is ? 1n : 0n)

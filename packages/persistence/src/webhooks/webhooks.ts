@@ -1,0 +1,87 @@
+import type { Dialect, Entity } from '@plant-store/engine'
+import type { Outbox, WebhookRepository } from '@plant-store/webhooks'
+import { type Kysely, sql } from 'kysely'
+import { createOutbox, createWebhookRepository } from './repository.ts'
+import { webhookStatements } from './statements.ts'
+
+export const webhooks: Entity<WebhookRepository & { readonly outbox: Outbox }> = {
+  tables: ['webhooks', 'outbox'],
+  migrations: { 4: createTables, 5: keepOneSecret, 6: dropTrigger },
+  formerTriggers: ['announce_added_plant'],
+  rows: null,
+  on(dialect) {
+    const statements = webhookStatements(dialect)
+    return {
+      statements,
+      port: runner => ({
+        ...createWebhookRepository(runner, statements),
+        outbox: createOutbox(runner, statements),
+      }),
+    }
+  },
+}
+
+async function createTables(db: Kysely<unknown>, { int64, tableOptions }: Dialect): Promise<void> {
+  await db.schema
+    .createTable('webhooks')
+    .addColumn('id', 'text', column => column.primaryKey().notNull())
+    .addColumn('url', 'text', column => column.notNull())
+    .addColumn('allows_private', int64, column => column.notNull())
+    .addColumn('created_at', int64, column => column.notNull())
+    .addColumn('secret', 'text', column => column.notNull())
+    .addColumn('former_secret', 'text')
+    .addColumn('former_secret_until', int64, column => column.notNull().defaultTo(0))
+    .addColumn('is_paused', int64, column => column.notNull().defaultTo(0))
+    .addColumn('is_full', int64, column => column.notNull().defaultTo(0))
+    .addColumn('missed', int64, column => column.notNull().defaultTo(0))
+    .addColumn('failures', int64, column => column.notNull().defaultTo(0))
+    .addColumn('failing_since', int64)
+    .addColumn('next_claim_at', int64, column => column.notNull().defaultTo(0))
+    .addColumn('lease', 'text', column => column.notNull().defaultTo(''))
+    .addColumn('leased_at', int64, column => column.notNull().defaultTo(0))
+    .addColumn('leased_until', int64, column => column.notNull().defaultTo(0))
+    .modifyEnd(tableOptions)
+    .execute()
+  await db.schema
+    .createTable('outbox')
+    .addColumn('position', int64, column =>
+      int64 === 'bigint' ? column.primaryKey().generatedAlwaysAsIdentity() : column.primaryKey(),
+    )
+    .addColumn('webhook', 'text', column => column.notNull().references('webhooks.id').onDelete('cascade'))
+    .addColumn('version', int64, column => column.notNull())
+    .addColumn('id', int64, column => column.notNull())
+    .addColumn('name', 'text', column => column.notNull())
+    .addColumn('tag', 'text')
+    .addColumn('added_at', int64, column => column.notNull())
+    .addColumn('attempts', int64, column => column.notNull().defaultTo(0))
+    .addColumn('next_at', int64, column => column.defaultTo(0))
+    .addColumn('reason', 'text')
+    .modifyEnd(tableOptions)
+    .execute()
+  // First retries that are due, then new deliveries in order. With `added_at`, figures need no row.
+  await db.schema
+    .createIndex('outbox_due')
+    .on('outbox')
+    .columns(['webhook', 'next_at desc', 'position', 'added_at'])
+    .execute()
+  await db.schema
+    .createTable('silence')
+    .addColumn('id', int64, column => column.notNull())
+    .modifyEnd(tableOptions)
+    .execute()
+}
+
+async function keepOneSecret(db: Kysely<unknown>): Promise<void> {
+  for (const column of ['former_secret', 'former_secret_until'])
+    await db.schema.alterTable('webhooks').dropColumn(column).execute()
+}
+
+/** A trigger wrote the outbox, unless there was a row in `silence`. */
+async function dropTrigger(db: Kysely<unknown>, { name }: Dialect): Promise<void> {
+  const drop =
+    name === 'sqlite'
+      ? sql`drop trigger if exists announce_added_plant`
+      : sql`drop function if exists announce_added_plants() cascade`
+  await drop.execute(db)
+  await db.schema.dropTable('silence').execute()
+}
