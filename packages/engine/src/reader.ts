@@ -90,10 +90,10 @@ async function* allIn<Item>(
 export function selectList<Columns extends Readonly<Record<string, unknown>>>(
   columns: Columns,
   found: readonly string[],
-  valueOf: (column: keyof Columns & string) => string,
+  read: (column: keyof Columns & string) => string,
 ): string {
   const selected = Object.keys(columns).map(name =>
-    found.includes(name) ? `${valueOf(name)} as "${name}"` : `null as "${name}"`,
+    found.includes(name) ? `${read(name)} as "${name}"` : `null as "${name}"`,
   )
   return selected.join(', ')
 }

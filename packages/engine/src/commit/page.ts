@@ -1,5 +1,5 @@
 import type { PageGiven } from '../statements/dialect.ts'
-import { type Page, type Statement, valuesOf } from '../statements/statement.ts'
+import type { Page, Statement } from '../statements/statement.ts'
 
 export interface BoundedPage extends PageGiven {
   /** The size of all texts in UTF-8 at which the page ends. */
