@@ -7,7 +7,7 @@ await bundle(
   {
     main: 'src/main.ts',
     'http-thread': 'src/http/http-thread.ts',
-    'writer-thread': fileURLToPath(import.meta.resolve('@plant-store/persistence/writer')),
+    'writer-thread': fileURLToPath(import.meta.resolve('@plant-store/engine/writer')),
   },
   { docs: join(http, '../docs') },
 )

@@ -7,7 +7,7 @@ await bundle(
   {
     main: 'src/main.ts',
     'http-thread': fileURLToPath(import.meta.resolve('@plant-store/api/http-thread')),
-    'writer-thread': fileURLToPath(import.meta.resolve('@plant-store/persistence/writer')),
+    'writer-thread': fileURLToPath(import.meta.resolve('@plant-store/engine/writer')),
   },
   { docs: join(http, '../docs') },
 )

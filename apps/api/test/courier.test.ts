@@ -49,7 +49,7 @@ test('every plant that is added is delivered once, in the order as added, with e
   await until('the last is delivered', () => listener.received.length >= expected.length)
   expect(listener.refused).toEqual([])
   expect(listener.received).toEqual(expected)
-  const settled = async () => (await place.storage.outbox.figures())[0]?.waiting === 0
+  const settled = async () => (await place.storage.webhooks.outbox.figures())[0]?.waiting === 0
   await until('nothing waits', settled)
   const counted = `plant_store_deliveries_total{webhook="${listener.id}",outcome="received"} ${expected.length}\n`
   await until('all are counted', async () => (await place.metrics()).includes(counted))
@@ -95,7 +95,7 @@ test('hostile listeners hold up no other and no request, and are tried again', a
   const failures = new Map((await place.storage.webhooks.list()).map(each => [each.id, each.failures]))
   expect(failures.has(gone.id)).toBe(false)
   for (const bad of [disconnects, fails, moved]) expect(failures.get(bad.id)).toBeGreaterThan(0)
-  const [first] = await place.storage.outbox.deliveriesOf(fails.id, 1)
+  const [first] = await place.storage.webhooks.outbox.deliveriesOf(fails.id, 1)
   expect(first?.reason).toBe('answered 500')
   expect(await place.metrics()).toMatch(new RegExp(`{webhook="${fails.id}",outcome="failed"} [1-9]`))
   const said = place.server.warnings().map(({ msg }) => msg)
@@ -107,7 +107,7 @@ test('hostile listeners hold up no other and no request, and are tried again', a
   const leaseMs = 60_000
   const claimed = new Set()
   for (;;) {
-    const claim = await place.storage.outbox.claim({ leaseMs, rowsMax: 1, textBytesMax: 1 })
+    const claim = await place.storage.webhooks.outbox.claim({ leaseMs, rowsMax: 1, textBytesMax: 1 })
     if (claim === undefined) break
     claimed.add(claim.webhook.id)
   }
@@ -116,7 +116,7 @@ test('hostile listeners hold up no other and no request, and are tried again', a
 
 test('what waits is delivered after a restart, and a full webhook has room again', async () => {
   await using place = await setUp()
-  const { outbox } = place.storage
+  const { outbox } = place.storage.webhooks
   expect(await place.server.end()).toBe(0)
   await using listener = await listen(place.database.url)
   await place.storage.plants.insert(fullPlant(1n, 'n'))

@@ -45,6 +45,15 @@ export function counted(count: number, what: string): string {
   return `${grouped(count)} ${what}${count === 1 ? '' : 's'}`
 }
 
+/** Returns the counts of entities such as `3 plants, 1 token and 0 webhooks`. */
+export function countedAll(counts: Readonly<Record<string, number | undefined>>): string {
+  const each = Object.entries(counts).map(([plural, count]) =>
+    count === undefined ? `an unknown number of ${plural}` : counted(count, plural.slice(0, -1)),
+  )
+  const last = each.pop() ?? ''
+  return each.length === 0 ? last : `${each.join(', ')} and ${last}`
+}
+
 /**
  * Returns a number such as `20,000`. The first `toLocaleString` of a process takes as long as loading most of this
  * program.

@@ -63,7 +63,7 @@ describe('an import', () => {
     await storage.webhooks.add({ ...webhook, createdAt: new Date() }, mintSecret())
     await imported('{"id":1,"name":"n"}\n')
     await imported('{"id":2,"name":"n"}\n', '--no-announce')
-    const deliveries = await storage.outbox.deliveriesOf(webhook.id, 10)
+    const deliveries = await storage.webhooks.outbox.deliveriesOf(webhook.id, 10)
     expect(deliveries.map(({ added }) => added.plant.id)).toEqual([1n])
   })
 

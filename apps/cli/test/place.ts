@@ -86,7 +86,7 @@ export class Place implements AsyncDisposable {
   async plants(): Promise<Plant[]> {
     await using store = await openReader(this.url)
     const all: Plant[] = []
-    for await (const some of store.plants()) for (const plant of some) all.push(plant)
+    for await (const some of store.all('plants')) for (const plant of some) all.push(plant)
     return all
   }
 

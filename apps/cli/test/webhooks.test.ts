@@ -130,16 +130,16 @@ test('what was given up, what waits and what was missed is listed', async () => 
   {
     await using storage = await openStorage({ url: place.url })
     const fail = async (failed: Omit<FailedAttempt, 'id'>) => {
-      const claim = await storage.outbox.claim({ leaseMs: 60_000, rowsMax: 1, textBytesMax: 1_000 })
+      const claim = await storage.webhooks.outbox.claim({ leaseMs: 60_000, rowsMax: 1, textBytesMax: 1_000 })
       const [first] = claim?.deliveries ?? []
-      await storage.outbox.settle(claim as Claim, {
+      await storage.webhooks.outbox.settle(claim as Claim, {
         delivered: [],
         failed: { ...failed, id: (first as Delivery).id },
       })
     }
     await fail({ reason: 'answered 410', claimInMs: 0 })
     await fail({ reason: 'answered 500', retryInMs: 3_600_000, claimInMs: 0 })
-    await storage.outbox.setFull(id, true)
+    await storage.webhooks.outbox.setFull(id, true)
   }
   await place.load(4, 1)
 

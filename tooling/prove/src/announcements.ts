@@ -183,7 +183,7 @@ async function drain(url: string): Promise<void> {
   await until(
     'every plant to be delivered',
     async () => {
-      const figures = await storage.outbox.figures()
+      const figures = await storage.webhooks.outbox.figures()
       // What failed is tried again at once.
       for (const { id } of await storage.webhooks.list()) await storage.webhooks.retry(id)
       return figures.length === listeners && figures.every(({ waiting, givenUp }) => waiting + givenUp === 0)

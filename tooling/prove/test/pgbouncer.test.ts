@@ -158,7 +158,7 @@ describe.each([
     await storage.plants.insertAll(many(2_500))
     await using reader = await openReader(url)
     const { plants } = await reader.counts()
-    const pieces = reader.plants()[Symbol.asyncIterator]()
+    const pieces = reader.all('plants')[Symbol.asyncIterator]()
     const first = await pieces.next()
     await database.query('delete from plants where id > 1000')
     let count = first.value?.length ?? 0

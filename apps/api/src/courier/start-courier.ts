@@ -13,7 +13,7 @@ const restartDelayMs = 1_000
  *
  * @param stopTimeoutMs for deliveries in progress during the stop
  */
-export function startCourier({ outbox, webhooks }: Storage, logger: Logger, stopTimeoutMs: number) {
+export function startCourier({ webhooks }: Storage, logger: Logger, stopTimeoutMs: number) {
   const stopping = new AbortController()
   const aborting = new AbortController()
   const signals = { stop: stopping.signal, abort: aborting.signal }
@@ -27,7 +27,7 @@ export function startCourier({ outbox, webhooks }: Storage, logger: Logger, stop
   }
   // Loaded with the first delivery: many stores have no webhook.
   const post = async (post: Post) => (await import('./post.ts')).sendPost(post)
-  const run = createCourier({ outbox, webhooks, post, report })
+  const run = createCourier({ outbox: webhooks.outbox, webhooks, post, report })
 
   const running = (async () => {
     while (!stopping.signal.aborted) {
@@ -47,7 +47,7 @@ export function startCourier({ outbox, webhooks }: Storage, logger: Logger, stop
     /** Begins to stop. */
     stop,
     async figures(): Promise<Samples> {
-      const figures = await outbox.figures()
+      const figures = await webhooks.outbox.figures()
       const ofEach = (value: (each: WebhookFigures) => number) =>
         figures.map(each => sample(value(each), { webhook: each.webhook }))
       return {

@@ -65,7 +65,7 @@ await using storage = await attachStorage(shared, {
 await using tracing =
   tracesEndpoint === undefined ? undefined : (await import('../signals/traces.ts')).startTracing()
 const stopping = new AbortController()
-const store = createPlantStore({ plants: storage.plants, unannounced: storage.unannounced })
+const store = createPlantStore({ plants: storage.plants, unannounced: storage.plants.unannounced })
 const server = createServer({
   store: tracing?.traced(store) ?? store,
   gate: await openGate(config, storage.tokens, { logger, signal: stopping.signal }),

@@ -11,7 +11,7 @@ import {
 import { advise, onInterrupt } from '../failure.ts'
 import { forceOption, refuseStore } from '../files/output-file.ts'
 import { existingStoreUrl, storeUrl } from '../store-in-environment.ts'
-import { counted, jsonOption, type Output, print, printable, showProgress } from '../terminal.ts'
+import { counted, countedAll, jsonOption, type Output, print, printable, showProgress } from '../terminal.ts'
 
 export const backup = new Command('backup')
   .description('Copy the store into a file while servers run, and check the copy.')
@@ -34,12 +34,14 @@ export const restore = new Command('restore')
     const url = storeUrl()
     refuseStore(file, url)
     const report = await withProgress(flags, options => restoreStore(url, file, options))
-    const { revokedTokens = null, lostTokens = null } = report
+    const { changed, ...facts } = report
+    const revokedTokens = changed?.['tokens']?.again ?? null
+    const lostTokens = changed?.['tokens']?.lost ?? null
     const next = report.isNew
       ? 'There was no store before. Start the server with this DATABASE_URL.'
       : 'Start the server.'
     const words = `${describe(report)} restored from ${file}${tokenChanges(revokedTokens, lostTokens)}\n${next}`
-    print(flags, { ...report, revokedTokens, lostTokens }, words)
+    print(flags, { ...facts, revokedTokens, lostTokens }, words)
   })
 
 type Names = readonly string[] | null
@@ -85,7 +87,7 @@ async function withProgress<Report>(
   }
 }
 
-function describe({ store, bytes, schemaVersion, plants, tokens }: StoreReport): string {
+function describe({ store, bytes, schemaVersion, ...counts }: StoreReport): string {
   const size = bytes === undefined ? '' : ` in ${counted(bytes, 'byte')}`
-  return `${store}: ${counted(plants, 'plant')} and ${counted(tokens, 'token')}${size}, schema version ${schemaVersion}`
+  return `${store}: ${countedAll(counts)}${size}, schema version ${schemaVersion}`
 }

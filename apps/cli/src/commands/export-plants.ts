@@ -1,10 +1,11 @@
 import { Command, Option } from '@commander-js/extra-typings'
+import type { Plant } from '@plant-store/domain'
 import { openReader, openSalvage } from '@plant-store/persistence'
 import { advise, exitCodes, Failure, onInterrupt } from '../failure.ts'
 import { forceOption, refuseStore, writeOutput } from '../files/output-file.ts'
 import { formatNames, formats } from '../formats/formats.ts'
 import { existingStoreUrl } from '../store-in-environment.ts'
-import { counted, duration, print, showProgress } from '../terminal.ts'
+import { counted, countedAll, duration, print, showProgress } from '../terminal.ts'
 
 export const exportPlants = new Command('export')
   .description('Write all plants in order of id, as one snapshot.')
@@ -34,9 +35,9 @@ async function runExport(file: string, { damaged, format, force, json }: Options
   const signal = onInterrupt()
   const url = existingStoreUrl()
   if (file !== '-') refuseStore(file, url)
-  await using source = await (damaged ? openSalvage(url) : openReader(url))
-  const { plants: total = 0, tokens } =
-    'unread' in source ? { plants: source.count, tokens: 0 } : await source.counts()
+  await using opened = new AsyncDisposableStack()
+  const source = await openSource(url, damaged, opened)
+  const { total = 0, others } = source
   const startedMs = performance.now()
   const { header, write } = formats[format]
   let exported = 0
@@ -45,7 +46,7 @@ async function runExport(file: string, { damaged, format, force, json }: Options
     using progress = await showProgress('plant', !json && !(file === '-' && process.stdout.isTTY))
     async function* pieces() {
       if (header !== '') yield header
-      for await (const plants of source.plants()) {
+      for await (const plants of source.plants) {
         signal.throwIfAborted()
         yield write(plants)
         exported += plants.length
@@ -61,13 +62,45 @@ async function runExport(file: string, { damaged, format, force, json }: Options
     const result = { exported, ...more, seconds, format, file: file === '-' ? null : file }
     print({ json, file }, result, `${words}${rest}`)
   }
-  if (!('unread' in source)) {
-    const rest = tokens === 0 ? '' : `; ${counted(tokens, 'access token')} not included`
-    return report({ withoutTokens: tokens }, rest)
-  }
+  const left = Object.fromEntries(Object.entries(others).filter(([, count]) => count !== 0))
+  const rest = Object.keys(left).length === 0 ? '' : `; ${countedAll(left)} not included`
+  if (source.unread === undefined) return report(without(others), rest)
   const unread = source.unread() ?? null
-  if (unread === 0 || json) report({ unread }, '; none missing')
+  if (unread === 0 || json) report({ unread, ...without(others) }, `; none missing${rest}`)
   if (unread === 0) return
-  const others = unread === null ? 'an unknown number of others' : counted(unread, 'other')
-  throw new Failure(`${words}; ${others} could not be read`, exitCodes.incomplete)
+  const missing = unread === null ? 'an unknown number of others' : counted(unread, 'other')
+  throw new Failure(`${words}; ${missing} could not be read${rest}`, exitCodes.incomplete)
+}
+
+interface Source {
+  readonly plants: AsyncIterable<readonly Plant[]>
+  readonly total?: number | undefined
+  /** What a store also has, and no export. `undefined` if it cannot be counted. */
+  readonly others: Readonly<Record<string, number | undefined>>
+  /** See `SalvageOf`. */
+  readonly unread?: () => number | undefined
+}
+
+async function openSource(
+  url: string,
+  damaged: boolean | undefined,
+  opened: AsyncDisposableStack,
+): Promise<Source> {
+  if (damaged) {
+    const salvage = opened.use(await openSalvage(url))
+    const { count: total, all, unread } = salvage.of('plants')
+    return { plants: all(), total, others: salvage.leftOut, unread }
+  }
+  const reader = opened.use(await openReader(url))
+  const { plants: total, ...others } = await reader.counts()
+  return { plants: reader.all('plants'), total, others }
+}
+
+/** Returns the counts as JSON has them, such as `withoutTokens`. */
+function without(others: Source['others']): object {
+  const entries = Object.entries(others).map(([name, count]) => [
+    `without${name.charAt(0).toUpperCase()}${name.slice(1)}`,
+    count ?? null,
+  ])
+  return Object.fromEntries(entries)
 }

@@ -59,7 +59,8 @@ async function runImport(from: string, options: ReturnType<typeof importPlants.o
   refuseStore(rejectsPath, storeUrl())
   // PostgreSQL may wait for another program's lock.
   await using storage = dryRun ? undefined : await openStore({ timeoutMs: 30_000 })
-  const store = storage && createPlantStore({ plants: storage.plants, unannounced: storage.unannounced })
+  const store =
+    storage && createPlantStore({ plants: storage.plants, unannounced: storage.plants.unannounced })
   const add = (plants: readonly Plant[]) =>
     replace ? store?.replaceAll(plants, { announce }) : store?.createAll(plants, { announce })
   const result = new ImportResult(rejectsPath)

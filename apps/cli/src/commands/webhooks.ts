@@ -35,7 +35,7 @@ const listWebhooks = new Command('list')
   .action(async output => {
     await using store = await readStore()
     const webhooks = await store.webhooks.list()
-    const figures = new Map((await store.outbox.figures()).map(each => [each.webhook, each]))
+    const figures = new Map((await store.webhooks.outbox.figures()).map(each => [each.webhook, each]))
     const all = webhooks.map(({ failingSince = null, ...webhook }) => {
       const { waiting = 0, givenUp = 0, missed = 0, isFull = false, oldestMs } = figures.get(webhook.id) ?? {}
       const oldestSeconds = oldestMs === undefined ? null : oldestMs / 1000
@@ -61,7 +61,7 @@ const logWebhook = new Command('log')
   .action(async (id, { limit, json }) => {
     await using store = await readStore()
     if (!(await store.webhooks.list()).some(each => each.id === id)) throw noWebhook(id)
-    const deliveries = await store.outbox.deliveriesOf(id as WebhookId, limit)
+    const deliveries = await store.webhooks.outbox.deliveriesOf(id as WebhookId, limit)
     const all = deliveries.map(({ added, attempts, nextAttemptAt = null, reason = null }) => {
       // As text, since most readers of JSON would round it.
       const plant = `${added.plant.id}`
