@@ -224,7 +224,8 @@ async function readStore(file: string): Promise<string> {
   {
     await using _open = await openStorage({ url })
     await using reader = await openReader(url)
-    for await (const plants of reader.all('plants')) lines.push(...plants.map(({ id, name }) => `${id} ${name}`))
+    for await (const plants of reader.all('plants'))
+      lines.push(...plants.map(({ id, name }) => `${id} ${name}`))
   }
   await inspectStore(url)
   return lines.join('\n')

@@ -14,7 +14,7 @@ const eventOfAdded = columnList(eventColumns.map(each => `added.${each}`))
  */
 export function announcing({ name, now }: Dialect): Around<VersionedRow> {
   if (name === 'sqlite')
-    // A statement of SQLite changes one table, so two others go before it. They see whether the plant is there, as
+    // A statement of SQLite changes one table, so two others go before it. They see whether the plant exists, as
     // nobody else writes meanwhile.
     return (last, row) => {
       const given = sql`
