@@ -1,9 +1,10 @@
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, readdirSync, readFileSync, statfsSync, writeFileSync } from 'node:fs'
+import { chownSync, mkdirSync, readdirSync, readFileSync, statfsSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { stripVTControlCharacters } from 'node:util'
-import { mayNotMount } from '@plant-store/harness/vitest'
+import { mayNotMount, needs } from '@plant-store/harness/vitest'
+import { openStorage } from '@plant-store/persistence'
 import Database from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { Place } from './place.ts'
@@ -107,6 +108,37 @@ test('what is damaged is told of with what to do', async () => {
   await place.fails('backup new.db', 1, new RegExp(`backed up to new.db: it is damaged.*: ${advice}\n$`))
   expect(readdirSync(join(place.folder, 'data'))).toEqual(['store.db'])
 })
+
+test.each(['token create --name shop', 'import plants', 'webhook add https://shop.example/'])(
+  "%s creates a store in another user's folder for that user",
+  {
+    ...needs('root', process.getuid?.() === 0),
+  },
+  async args => {
+    writeFileSync(place.path('plants'), '{"id":1,"name":"a"}\n')
+    chownSync(place.folder, 1, 2)
+    const modes = () =>
+      ['data', ...readdirSync(join(place.folder, 'data')).map(name => `data/${name}`)].map(name => {
+        const { uid, gid, mode } = statSync(place.path(name))
+        return [name, uid, gid, (mode & 0o777).toString(8)]
+      })
+    expect(await place.run(args)).toMatchObject({ code: 0 })
+    expect(modes()).toEqual([
+      ['data', 1, 2, expect.any(String)],
+      ['data/store.db', 1, 2, '600'],
+    ])
+    // The folder's user serves it, and root's command beside the server leaves all files to that user.
+    await using storage = await openStorage({ url: place.url })
+    await storage.check()
+    expect(modes().map(([name]) => name)).toEqual([
+      'data',
+      'data/store.db',
+      'data/store.db-shm',
+      'data/store.db-wal',
+    ])
+    expect(modes().filter(([, uid, gid]) => uid !== 1 || gid !== 2)).toEqual([])
+  },
+)
 
 /** A disk of 2 MiB; only root can have one. */
 function smallDisk(folder: string): boolean {

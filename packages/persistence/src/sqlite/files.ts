@@ -3,7 +3,10 @@ import {
   chmodSync,
   closeSync,
   existsSync,
+  fchmodSync,
+  fchownSync,
   fsyncSync,
+  lchownSync,
   lstatSync,
   mkdirSync,
   openSync,
@@ -66,6 +69,30 @@ function removeSideFiles(store: string): void {
 /** Only for the server's user, as a store contains hashes of tokens. The WAL gets the same mode. */
 export const privateMode = 0o600
 
+/**
+ * Creates a private file that belongs to the owner of another file or folder. Of a file it also gets the mode, but is
+ * never world-readable. SQLite gives the files beside a store to the store's owner.
+ *
+ * @throws Error with the code EEXIST, also for a link: the user whose folder it is may have put it there
+ */
+export function createFileLike(file: string, other: string): void {
+  const descriptor = openSync(file, 'wx', privateMode)
+  unlessRefused(() => {
+    const stat = statSync(other)
+    fchownSync(descriptor, stat.uid, stat.gid)
+    if (stat.isFile()) fchmodSync(descriptor, stat.mode & 0o660)
+  })
+  closeSync(descriptor)
+}
+
+function unlessRefused(give: () => void): void {
+  try {
+    give()
+  } catch {
+    // Only root may give files away, and not on every file system. Otherwise they stay with this user.
+  }
+}
+
 /** Closes a store of an earlier version, or one restored from it, to everybody but its owner and group. */
 export function hideFromOthers(file: string): void {
   for (const path of ['', ...sideFileSuffixes].map(suffix => file + suffix)) {
@@ -78,17 +105,29 @@ export function hideFromOthers(file: string): void {
   }
 }
 
-/** Creates a folder durably: a power cut can lose it unless its parent is fsynced. */
+/** Creates a folder durably: a power cut can lose it unless its parent is fsynced. It gets the owner of its parent. */
 export function createFolder(folder: string): void {
   if (existsSync(folder)) return
-  createFolder(dirname(folder))
+  const parent = dirname(folder)
+  createFolder(parent)
+  // Not `recursive`: in a folder that refuses it, such as /proc, Node would try forever.
+  if (unlessExists(() => mkdirSync(folder)))
+    unlessRefused(() => {
+      const { uid, gid } = statSync(parent)
+      lchownSync(folder, uid, gid)
+    })
+  syncFile(parent)
+}
+
+/** Returns whether the work made a file or folder. Another process may have made it before. */
+export function unlessExists(create: () => void): boolean {
   try {
-    // Not `recursive`: in a folder that refuses it, such as /proc, Node would try forever.
-    mkdirSync(folder)
+    create()
+    return true
   } catch (error) {
     if ((error as { code?: string }).code !== 'EEXIST') throw error
+    return false
   }
-  syncFile(dirname(folder))
 }
 
 export function syncFile(path: string): void {

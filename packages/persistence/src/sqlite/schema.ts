@@ -13,7 +13,7 @@ import {
 } from '../schema/migrations.ts'
 import type { Tables } from '../schema/tables.ts'
 import { closeOnError, openConnection } from './connection.ts'
-import { createFolder, hideFromOthers, privateMode } from './files.ts'
+import { createFileLike, createFolder, hideFromOthers, privateMode, unlessExists } from './files.ts'
 
 /** One at a time in this thread, as waiting for a lock blocks the thread. */
 let lastTurn: Promise<unknown> = Promise.resolve()
@@ -24,8 +24,10 @@ let lastTurn: Promise<unknown> = Promise.resolve()
  * @throws Error if the file is not a store, or a newer one; it is then unchanged
  */
 export async function migrateSqlite(file: string, lockTimeoutMs: number): Promise<number | undefined> {
-  createFolder(dirname(resolve(file)))
-  closeSync(openSync(file, 'a', privateMode))
+  const folder = dirname(resolve(file))
+  createFolder(folder)
+  // A link may lead to no file yet.
+  if (!unlessExists(() => createFileLike(file, folder))) closeSync(openSync(file, 'a', privateMode))
   const turn = lastTurn.then(() => migrateOnce(file, lockTimeoutMs))
   lastTurn = turn.catch(() => {})
   const found = await turn
