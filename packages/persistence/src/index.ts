@@ -6,10 +6,12 @@ export {
   openReader,
   openSalvage,
   openStorage,
+  readLastBackup,
   replaceFile,
   restoreStore,
 } from './open.ts'
 export {
+  type BackupReport,
   type Commit,
   type CopyOptions,
   type GroupCommitLimits,

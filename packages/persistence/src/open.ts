@@ -4,6 +4,7 @@ import { defaultGroupCommitLimits } from './commit/group-commit.ts'
 import { fileReason, NoStoreError } from './errors.ts'
 import { createReader, type ReadTransaction } from './repositories/reader.ts'
 import type {
+  BackupReport,
   CopyOptions,
   EngineOptions,
   RestoreReport,
@@ -93,9 +94,16 @@ export async function backUpStore(
   url: string,
   target: string,
   options: CopyOptions = {},
-): Promise<StoreReport> {
+): Promise<BackupReport> {
   const file = existing(fileOf(url))
   return (await import('./sqlite/backup.ts')).backUpSqlite(resolve(file), target, options)
+}
+
+/** Resolves to when the last backup of a file began, `null` if none is recorded, and `undefined` for a database. */
+export async function readLastBackup(url: string): Promise<Date | null | undefined> {
+  const location = parseStoreUrl(url)
+  if (location.kind !== 'file') return undefined
+  return (await import('./sqlite/last-backup.ts')).readLastBackup(location.file)
 }
 
 /**

@@ -140,6 +140,11 @@ export interface Salvage extends AsyncDisposable {
   unread(): number | undefined
 }
 
+export interface BackupReport extends StoreReport {
+  /** Why the time of the backup could not be recorded beside the store, if so. */
+  readonly unrecorded?: string
+}
+
 export interface RestoreReport extends StoreReport {
   /** Whether there was no store to replace. */
   readonly isNew: boolean

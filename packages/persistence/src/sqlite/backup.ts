@@ -2,9 +2,10 @@ import { closeSync, existsSync, openSync, readSync, realpathSync, statSync } fro
 import { dirname } from 'node:path'
 import Database from 'better-sqlite3'
 import { NoStoreError, StoreDamagedError, StoreInUseError } from '../errors.ts'
-import type { CopyOptions, RestoreReport, StoreReport } from '../storage.ts'
+import type { BackupReport, CopyOptions, RestoreReport, StoreReport } from '../storage.ts'
 import { closeOnError, isUnreadable, openAloneIfReadable, reasonOf } from './connection.ts'
 import { createFileLike, createFolder, hideFromOthers, replaceFile, syncFile } from './files.ts'
+import { forgetBackup, recordBackup } from './last-backup.ts'
 import { openReadOnly } from './schema.ts'
 
 /** Checks a store and counts its plants and tokens as of one moment, while others change it. */
@@ -14,11 +15,22 @@ export async function inspectSqlite(file: string): Promise<Omit<StoreReport, 'st
   return { bytes: statSync(file).size, ...source.contents }
 }
 
-export async function backUpSqlite(file: string, target: string, options: CopyOptions): Promise<StoreReport> {
+export async function backUpSqlite(
+  file: string,
+  target: string,
+  options: CopyOptions,
+): Promise<BackupReport> {
+  const at = new Date()
   try {
     using source = await openSource(file)
     await replaceFile(target, options, partial => copyTo(partial, target, source, options))
-    return { store: target, bytes: statSync(target).size, ...source.contents }
+    const report = { store: target, bytes: statSync(target).size, ...source.contents }
+    try {
+      recordBackup(file, at)
+      return report
+    } catch (error) {
+      return { ...report, unrecorded: reasonOf(error) }
+    }
   } catch (cause) {
     throw failure(`the store ${file} could not be backed up to ${target}`, cause)
   }
@@ -57,6 +69,7 @@ async function restore(named: string, backup: string, options: CopyOptions): Pro
     )
   const source = stack.use(await openBackup(backup))
   const tokens = isNew ? { revokedTokens: [], lostTokens: [] } : tokenChanges(source.connection, old)
+  forgetBackup(store)
   if (old === undefined || !(await copyInto(old, source, options)))
     await replaceFile(store, options, partial =>
       copyTo(partial, isNew ? dirname(store) : store, source, options),

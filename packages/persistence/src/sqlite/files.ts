@@ -10,10 +10,12 @@ import {
   lstatSync,
   mkdirSync,
   openSync,
+  readdirSync,
   realpathSync,
   renameSync,
   rmSync,
   statSync,
+  writeFileSync,
 } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import type { CopyOptions } from '../storage.ts'
@@ -28,7 +30,8 @@ export async function replaceFile<Result>(
 ): Promise<Result> {
   const file = existsSync(named) ? realpathSync(named) : resolve(named)
   refuseTarget(file, named, force)
-  const partial = join(dirname(file), `.plant-store-${randomBytes(6).toString('hex')}.part`)
+  removeStalePartials(dirname(file))
+  const partial = partialBeside(file)
   using stack = new DisposableStack()
   stack.defer(() => {
     for (const suffix of ['', ...sideFileSuffixes]) rmSync(partial + suffix, { force: true })
@@ -44,6 +47,26 @@ export async function replaceFile<Result>(
   renameSync(partial, file)
   syncFile(dirname(file))
   return result
+}
+
+/** Returns a name in the same folder for a file that is renamed once it is complete. */
+export function partialBeside(file: string): string {
+  return join(dirname(file), `.plant-store-${randomBytes(6).toString('hex')}.part`)
+}
+
+/** A file of {@link partialBeside} that nobody has written to for this time was left by a process that was killed. */
+const staleMs = 24 * 3_600_000
+
+function removeStalePartials(folder: string): void {
+  for (const name of readdirSync(folder).filter(each => /^\.plant-store-[\da-f]{12}\.part/.test(each))) {
+    const path = join(folder, name)
+    const { mtimeMs = Infinity } = lstatSync(path, { throwIfNoEntry: false }) ?? {}
+    try {
+      if (mtimeMs < Date.now() - staleMs) rmSync(path, { force: true })
+    } catch {
+      // It belongs to another user.
+    }
+  }
 }
 
 function refuseTarget(file: string, named: string, force: boolean): void {
@@ -75,8 +98,9 @@ export const privateMode = 0o600
  *
  * @throws Error with the code EEXIST, also for a link: the user whose folder it is may have put it there
  */
-export function createFileLike(file: string, other: string): void {
+export function createFileLike(file: string, other: string, text = ''): void {
   const descriptor = openSync(file, 'wx', privateMode)
+  writeFileSync(descriptor, text)
   unlessRefused(() => {
     const stat = statSync(other)
     fchownSync(descriptor, stat.uid, stat.gid)

@@ -14,6 +14,7 @@ import {
 import type { Tables } from '../schema/tables.ts'
 import { closeOnError, openConnection } from './connection.ts'
 import { createFileLike, createFolder, hideFromOthers, privateMode, unlessExists } from './files.ts'
+import { forgetBackup } from './last-backup.ts'
 
 /** One at a time in this thread, as waiting for a lock blocks the thread. */
 let lastTurn: Promise<unknown> = Promise.resolve()
@@ -26,8 +27,9 @@ let lastTurn: Promise<unknown> = Promise.resolve()
 export async function migrateSqlite(file: string, lockTimeoutMs: number): Promise<number | undefined> {
   const folder = dirname(resolve(file))
   createFolder(folder)
+  if (unlessExists(() => createFileLike(file, folder))) forgetBackup(file)
   // A link may lead to no file yet.
-  if (!unlessExists(() => createFileLike(file, folder))) closeSync(openSync(file, 'a', privateMode))
+  else closeSync(openSync(file, 'a', privateMode))
   const turn = lastTurn.then(() => migrateOnce(file, lockTimeoutMs))
   lastTurn = turn.catch(() => {})
   const found = await turn
