@@ -1,6 +1,6 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { request } from 'node:https'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
@@ -56,27 +56,16 @@ describe('what the pages for operators say to run works:', () => {
     expect(await place.count()).toBe(10)
   })
 
-  test('a backup each day, and old ones are removed once there is a new one', async () => {
+  test('a nightly backup', async () => {
     await place.load(0, 10)
-    const folder = place.path('backups')
-    mkdirSync(folder)
-    for (const [name, days] of Object.entries({ 'old.backup': 16, 'recent.backup': 13 })) {
-      const then = Date.now() / 1_000 - days * 86_400
-      writeFileSync(join(folder, name), '')
-      utimesSync(join(folder, name), then, then)
-    }
-    const run = (store: string) =>
-      runBlock('-mtime +14', {
-        '/var/lib/plant-store/plants.db': store,
-        '/var/backups/plant-store': folder,
-      })
-    const failed = run(place.path('none'))
-    expect(failed).toMatchObject({ status: 1, stderr: expect.stringContaining('there is no store at') })
-    expect(readdirSync(folder)).toEqual(['old.backup', 'recent.backup'])
-    expect(run(place.store)).toMatchObject({ status: 0, stderr: '' })
-    const [made = '', ...others] = readdirSync(folder)
-    expect(others).toEqual(['recent.backup'])
-    expect(await place.run(`check ${join(folder, made)}`)).toMatchObject({ code: 0 })
+    expect(runBlock('backup --keep', { '/backup': 'backups' })).toMatchObject({ status: 0, stderr: '' })
+    const [made = ''] = readdirSync(place.path('backups'))
+    expect(await place.run(`check backups/${made}`)).toMatchObject({ code: 0 })
+    // The units of the release folder are that command.
+    const unit = readFileSync(new URL('../deploy/plant-store-backup.service', docs), 'utf8')
+    expect(unit).toMatch(
+      /^ExecStart=\/opt\/plant-store\/bin\/plant-store backup --keep 14 \/var\/lib\/plant-store-backups$/m,
+    )
   })
 
   test('what can be read of a damaged store is added to the last backup', async () => {
@@ -91,7 +80,7 @@ describe('what the pages for operators say to run works:', () => {
     const exported = runBlock('export --damaged')
     expect(exported.stderr).toMatch(/ exported in \ds; \d+ others could not be read\n$/)
     expect(exported.status).toBe(3)
-    const path = { '/var/backups/plant-store/2026-11-22-031700.backup': 'last.backup' }
+    const path = { '/var/lib/plant-store-backups/plants.db-2026-11-22T031700Z.backup': 'last.backup' }
     expect(runBlock('import --replace saved.ndjson', path)).toMatchObject({ status: 0, stderr: '' })
     expect(await place.count()).toBe(1_000)
   })

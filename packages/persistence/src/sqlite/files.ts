@@ -5,6 +5,7 @@ import {
   existsSync,
   fchmodSync,
   fchownSync,
+  fstatSync,
   fsyncSync,
   lchownSync,
   lstatSync,
@@ -14,6 +15,7 @@ import {
   realpathSync,
   renameSync,
   rmSync,
+  type Stats,
   statSync,
   writeFileSync,
 } from 'node:fs'
@@ -103,11 +105,14 @@ export function createFileLike(file: string, other: string, text = ''): void {
   writeFileSync(descriptor, text)
   unlessRefused(() => {
     const stat = statSync(other)
-    fchownSync(descriptor, stat.uid, stat.gid)
+    if (isOfAnother(stat, fstatSync(descriptor))) fchownSync(descriptor, stat.uid, stat.gid)
     if (stat.isFile()) fchmodSync(descriptor, stat.mode & 0o660)
   })
   closeSync(descriptor)
 }
+
+/** A sandbox may refuse the call for any owner. */
+const isOfAnother = (stat: Stats, own: Stats) => stat.uid !== own.uid || stat.gid !== own.gid
 
 function unlessRefused(give: () => void): void {
   try {
@@ -137,8 +142,8 @@ export function createFolder(folder: string): void {
   // Not `recursive`: in a folder that refuses it, such as /proc, Node would try forever.
   if (unlessExists(() => mkdirSync(folder)))
     unlessRefused(() => {
-      const { uid, gid } = statSync(parent)
-      lchownSync(folder, uid, gid)
+      const stat = statSync(parent)
+      if (isOfAnother(stat, lstatSync(folder))) lchownSync(folder, stat.uid, stat.gid)
     })
   syncFile(parent)
 }
