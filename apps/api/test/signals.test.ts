@@ -70,7 +70,7 @@ test('the figures are those of all threads together', async () => {
   const counts = buckets.map(([, count]) => count)
   expect(counts).toEqual([...counts].sort((a, b) => a - b))
   expect(samples.get('plant_store_waiting_changes')).toBe(0)
-  const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
+  const { version } = JSON.parse(readFileSync(new URL('../../cli/package.json', import.meta.url), 'utf8'))
   expect(samples.get(`plant_store_build_info{version="${version}"}`)).toBe(1)
   expect(samples.get('plant_store_ready')).toBe(1)
   // The clients', and those that ask for the figures.

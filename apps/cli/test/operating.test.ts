@@ -8,6 +8,7 @@ import { freePort, launch, startServer, until } from '@plant-store/harness'
 import { commandProgram } from '@plant-store/harness/command'
 import { needs, temporaryFolder } from '@plant-store/harness/vitest'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import manifest from '../package.json' with { type: 'json' }
 import { Place } from './place.ts'
 
 const { PATH } = process.env
@@ -99,6 +100,14 @@ describe('what the pages for operators say to run works:', () => {
     expect(status).toBe(0)
     expect(await server.request('GET /plants', stdout.trim())).toBe(200)
   })
+})
+
+test('the pages name the release by its version', () => {
+  const named = [...documents.matchAll(/\bplant-store[-:](\d+\.\d+\.\d+)\b/g)].map(([, version]) => version)
+  expect(named.length).toBeGreaterThan(4)
+  expect(new Set(named)).toEqual(new Set([manifest.version]))
+  const readme = readFileSync(new URL('../README.md', docs), 'utf8')
+  expect(readme).toContain(`Version ${manifest.version} is complete`)
 })
 
 const isThere = (program: string, flag: string) => spawnSync(program, [flag]).status === 0

@@ -96,7 +96,7 @@ export const privateMode = 0o600
 
 /**
  * Creates a private file that belongs to the owner of another file or folder. Of a file it also gets the mode, but is
- * never world-readable. SQLite gives the files beside a store to the store's owner.
+ * never world-readable. SQLite creates the files beside a store for the store's owner.
  *
  * @throws Error with the code EEXIST, also for a link: the user whose folder it is may have put it there
  */
