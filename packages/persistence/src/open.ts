@@ -179,5 +179,6 @@ function existing(file: string): string {
   }
   if (stat === undefined) throw new NoStoreError(`there is no store at ${resolve(file)}`)
   if (stat.isDirectory()) throw new Error(`${resolve(file)} is a folder`)
+  if (!stat.isFile()) throw new Error(`${resolve(file)} is not a file`)
   return file
 }

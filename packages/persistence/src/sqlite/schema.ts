@@ -25,6 +25,9 @@ let lastTurn: Promise<unknown> = Promise.resolve()
  * @throws Error if the file is not a store, or a newer one; it is then unchanged
  */
 export async function migrateSqlite(file: string, lockTimeoutMs: number): Promise<number | undefined> {
+  const stat = statSync(file, { throwIfNoEntry: false })
+  // Opening a pipe would wait for ever.
+  if (stat && !stat.isFile() && !stat.isDirectory()) throw new Error('it is not a file')
   const folder = dirname(resolve(file))
   createFolder(folder)
   if (unlessExists(() => createFileLike(file, folder))) forgetBackup(file)
