@@ -4,6 +4,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { request } from 'node:https'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
+import { createGunzip } from 'node:zlib'
 import { freePort, launch, startServer, until } from '@plant-store/harness'
 import { commandProgram } from '@plant-store/harness/command'
 import { needs, temporaryFolder } from '@plant-store/harness/vitest'
@@ -193,11 +194,14 @@ describe.each(Object.entries(proxies))('behind %s', (_, { start, replaced, langu
           host: 'plants.example',
           authorization: 'Bearer token',
           'x-forwarded-for': '192.0.2.1',
+          'accept-encoding': 'gzip',
           ...(body !== undefined && { 'content-type': 'application/json' }),
         },
       }).end(body)
       const [response] = await once(asked, 'response')
-      return { status: response.statusCode, link: response.headers.link, body: await text(response) }
+      const { link, etag, 'content-encoding': encoding } = response.headers
+      const content = encoding === 'gzip' ? response.pipe(createGunzip()) : response
+      return { status: response.statusCode, link, etag, encoding, body: await text(content) }
     }
     await until('the proxy to answer', async () => {
       proxy.assertRunning()
@@ -209,6 +213,17 @@ describe.each(Object.entries(proxies))('behind %s', (_, { start, replaced, langu
       status: 200,
       link: '</garden/plants?limit=1&after=1>; rel="next"',
     })
+    // A list is compressed, and a plant keeps its ETag, however long it is.
+    const long = 'x'.repeat(10_000)
+    const { etag } = await ask('/garden/plants/3', 'PUT', `{"name":"${long}"}`)
+    const plant = { encoding: undefined, etag, body: `{"id":3,"name":"${long}"}` }
+    expect(await ask('/garden/plants/3')).toMatchObject({ ...plant, etag: expect.stringMatching(/^"\w+"$/) })
+    const list = {
+      status: 200,
+      encoding: 'gzip',
+      body: `[{"id":1,"name":"a"},{"id":2,"name":"a"},${plant.body}]`,
+    }
+    expect(await ask('/garden/plants')).toMatchObject(list)
     // Its own answer, and not one of the proxy.
     expect(await ask('/garden/plants', 'POST', `"${'x'.repeat(2 ** 20)}"`)).toMatchObject({
       status: 413,
