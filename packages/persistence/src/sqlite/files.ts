@@ -60,14 +60,11 @@ export function partialBeside(file: string): string {
 const staleMs = 24 * 3_600_000
 
 function removeStalePartials(folder: string): void {
-  for (const name of readdirSync(folder).filter(each => /^\.plant-store-[\da-f]{12}\.part/.test(each))) {
-    const path = join(folder, name)
-    const { mtimeMs = Infinity } = lstatSync(path, { throwIfNoEntry: false }) ?? {}
-    try {
-      if (mtimeMs < Date.now() - staleMs) rmSync(path, { force: true })
-    } catch {
-      // It belongs to another user.
-    }
+  try {
+    for (const name of readdirSync(folder).filter(each => /^\.plant-store-[\da-f]{12}\.part/.test(each)))
+      if (lstatSync(join(folder, name)).mtimeMs < Date.now() - staleMs) rmSync(join(folder, name))
+  } catch {
+    // It belongs to another user, or another process removed it.
   }
 }
 

@@ -11,8 +11,12 @@ const suffix = '.last-backup'
 export function recordBackup(store: string, at: Date): void {
   const file = realpathSync(store) + suffix
   const partial = partialBeside(file)
-  createFileLike(partial, store, `${at.toISOString()}\n`)
-  renameSync(partial, file)
+  try {
+    createFileLike(partial, store, `${at.toISOString()}\n`)
+    renameSync(partial, file)
+  } finally {
+    rmSync(partial, { force: true })
+  }
 }
 
 /** @param store the full path of one that is created or restored where there was another */
