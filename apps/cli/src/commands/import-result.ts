@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { closeSync, lstatSync, openSync, rmSync, writeFileSync } from 'node:fs'
 import { type CreateOutcome, idTaken } from '@plant-store/domain'
-import { Failure, fileFailure } from '../failure.ts'
+import { Failure, withFile } from '../failure.ts'
 import type { Entry, Rejected } from '../formats/lines.ts'
 import { counted, duration, grouped, rate } from '../terminal.ts'
 
@@ -16,7 +16,7 @@ export class ImportResult implements Disposable {
   /** @throws Failure if a file of this name cannot be replaced */
   constructor(rejectsPath: string) {
     this.#rejectsPath = rejectsPath
-    const found = this.#explained(() => lstatSync(rejectsPath, { throwIfNoEntry: false }))
+    const found = withFile(rejectsPath, () => lstatSync(rejectsPath, { throwIfNoEntry: false }))
     if (found && !found.isFile())
       throw new Failure(`${rejectsPath} is not a file: name another one with --rejects`)
   }
@@ -45,7 +45,7 @@ export class ImportResult implements Disposable {
       const content = isUtf8(raw) ? { raw: raw.toString() } : { rawBase64: raw.toString('base64') }
       return `${JSON.stringify({ line, reason, ...content })}\n`
     })
-    this.#explained(() => {
+    withFile(this.#rejectsPath, () => {
       this.#rejects ??= this.#create()
       writeFileSync(this.#rejects, lines.join(''), { flush: true })
     })
@@ -55,14 +55,6 @@ export class ImportResult implements Disposable {
   #create(): number {
     rmSync(this.#rejectsPath, { force: true })
     return openSync(this.#rejectsPath, 'wx')
-  }
-
-  #explained<Result>(work: () => Result): Result {
-    try {
-      return work()
-    } catch (error) {
-      throw fileFailure(this.#rejectsPath, error)
-    }
   }
 
   [Symbol.dispose](): void {

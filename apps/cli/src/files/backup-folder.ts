@@ -1,6 +1,6 @@
 import { mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import { fileFailure } from '../failure.ts'
+import { withFile } from '../failure.ts'
 
 /**
  * Returns a folder of backups, which it creates if needed. A backup is named after its store and the time, so that the
@@ -12,28 +12,22 @@ export function backupFolder(folder: string, store: string) {
   const next = `${prefix}${time}.backup`
   const isBackup = (name: string) =>
     name.startsWith(prefix) && /^\d{4}-\d\d-\d\dT\d{6}Z\.backup$/.test(name.slice(prefix.length))
-  const inFolder = <Result>(work: () => Result): Result => {
-    try {
-      return work()
-    } catch (error) {
-      throw fileFailure(folder, error)
-    }
-  }
-  inFolder(() => mkdirSync(folder, { recursive: true, mode: 0o700 }))
+  withFile(folder, () => mkdirSync(folder, { recursive: true, mode: 0o700 }))
   return {
     /** The path of a backup of now. */
     next: join(folder, next),
     /** Removes all backups but this one and the newest others. Returns how many it removed. */
-    keepNewest: (count: number) =>
-      inFolder(() => {
-        // Should the clock have been set back, this one must still stay.
-        const others = readdirSync(folder).filter(name => isBackup(name) && name !== next)
-        const old = others
-          .sort()
-          .reverse()
-          .slice(count - 1)
-        for (const name of old) rmSync(join(folder, name))
-        return old.length
-      }),
+    keepNewest(count: number): number {
+      // Should the clock have been set back, this one must still stay.
+      const others = withFile(folder, () => readdirSync(folder)).filter(
+        name => isBackup(name) && name !== next,
+      )
+      const old = others
+        .sort()
+        .reverse()
+        .slice(count - 1)
+      for (const name of old) withFile(name, () => rmSync(join(folder, name)))
+      return old.length
+    },
   }
 }
