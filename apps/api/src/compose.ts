@@ -1,5 +1,5 @@
 import { hashToken, mintToken, scopes } from '@plant-store/access'
-import { openStorage, storageName } from '@plant-store/persistence'
+import { openStorage, readLastBackup, storageName } from '@plant-store/persistence'
 import type { Config } from './config.ts'
 import { startCourier } from './courier/start-courier.ts'
 import { startHttpThreads } from './http/http-threads.ts'
@@ -57,6 +57,11 @@ export async function startService(config: Config, log: ProcessLog) {
       ...counters.read(storage.pending()),
       plant_store_log_lines_lost_total: [sample(lostLines())],
     }),
+    async () => {
+      const at = await readLastBackup(config.databaseUrl)
+      const seconds = at === undefined ? [] : [sample(Number(at) / 1000)]
+      return { plant_store_last_backup_timestamp_seconds: seconds }
+    },
     courier.figures,
     ...threads.figures,
   ])

@@ -3,22 +3,37 @@ import { explain, NoStoreError, openReader, storageName } from '@plant-store/per
 import type { Logger } from 'pino'
 import { startService } from './compose.ts'
 import { type Config, misspeltSettings, readConfig } from './config.ts'
+import { findPort } from './http/listening.ts'
 import { openLog, type ProcessLog } from './signals/process-log.ts'
 
 /**
- * Checks the settings in the environment, and the store if there is one. Changes nothing. Resolves to the variables that
- * resemble a setting.
- *
- * @throws Error that says what is wrong
+ * Checks the settings in the environment, the port, and the store if there is one. Changes nothing. Resolves to what a
+ * start would fail with, and the variables that resemble a setting.
  */
-export async function checkService(): Promise<ReturnType<typeof misspeltSettings>> {
-  const { databaseUrl } = readConfig(process.env)
+export async function checkService() {
+  const faults: string[] = []
+  const noting = async <Result>(check: () => Result) => {
+    try {
+      return await check()
+    } catch (error) {
+      faults.push(...explain(error as Error).split('\n'))
+      return undefined
+    }
+  }
+  const config = await noting(() => readConfig(process.env))
+  if (config !== undefined) {
+    await noting(() => findPort(config))
+    await noting(() => checkStore(config))
+  }
+  return { faults, misspelt: misspeltSettings(process.env) }
+}
+
+async function checkStore({ databaseUrl }: Config): Promise<void> {
   try {
     await (await openReader(databaseUrl))[Symbol.asyncDispose]()
   } catch (error) {
-    if (!(error instanceof NoStoreError)) throw error
+    if (!(error instanceof NoStoreError)) throw new Error(`DATABASE_URL: ${explain(error as Error)}`)
   }
-  return misspeltSettings(process.env)
 }
 
 /** Runs the service that the environment describes until a signal arrives. Exits with 1 if that fails. */

@@ -1,4 +1,8 @@
-import { readFileSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { needs, temporaryFolder } from '@plant-store/harness/vitest'
 import { describe, expect, test } from 'vitest'
 import { metrics } from '../src/signals/metrics.ts'
 
@@ -46,3 +50,31 @@ describe('names only metrics that the service has:', () => {
     expect(found.filter(name => !names.has(name))).toEqual([])
   })
 })
+
+const hasPromtool = spawnSync('promtool', ['--version']).status === 0
+
+/** Whether the alert fires in Prometheus after 27 hours with this time of the last backup, in hours after the start. */
+function firesWithout(lastBackup: number | undefined): string {
+  const folder = temporaryFolder()
+  const series = 'plant_store_last_backup_timestamp_seconds{instance="a"}'
+  const input = lastBackup === undefined ? [] : [{ series, values: `${lastBackup * 3600}x1700` }]
+  const alerts = [{ alertname: 'PlantStoreBackupLate', eval_time: '27h', exp_alerts: [] }]
+  const file = join(folder, 'test.yml')
+  // JSON is YAML.
+  const rules = fileURLToPath(new URL('../../../deploy/alerts.yml', import.meta.url))
+  const tests = [{ interval: '1m', input_series: input, alert_rule_test: alerts }]
+  writeFileSync(file, JSON.stringify({ rule_files: [rules], tests }))
+  return spawnSync('promtool', ['test', 'rules', file], { encoding: 'utf8' }).stderr
+}
+
+test(
+  'an old backup fires, and so does none; a recent one and PostgreSQL do not',
+  needs('promtool', hasPromtool),
+  () => {
+    const fires = /got:.*Labels:\{alertname="PlantStoreBackupLate", instance="a"\}/s
+    expect(firesWithout(0)).toMatch(fires)
+    expect(firesWithout(0.9)).toMatch(fires)
+    expect(firesWithout(2)).toBe('')
+    expect(firesWithout(undefined)).toBe('')
+  },
+)

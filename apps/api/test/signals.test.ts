@@ -1,5 +1,7 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { temporaryFolder } from '@plant-store/harness/vitest'
+import { backUpStore } from '@plant-store/persistence'
 import { expect, test } from 'vitest'
 import { ask, connectRaw, rawPost, start, token } from './ask.ts'
 import { prepareDatabase } from './database.ts'
@@ -68,13 +70,14 @@ test('the figures are those of all threads together', async () => {
   const counts = buckets.map(([, count]) => count)
   expect(counts).toEqual([...counts].sort((a, b) => a - b))
   expect(samples.get('plant_store_waiting_changes')).toBe(0)
-  const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
+  const { version } = JSON.parse(readFileSync(new URL('../../cli/package.json', import.meta.url), 'utf8'))
   expect(samples.get(`plant_store_build_info{version="${version}"}`)).toBe(1)
   expect(samples.get('plant_store_ready')).toBe(1)
   // The clients', and those that ask for the figures.
   expect(samples.get('http_connections_open')).toBeGreaterThanOrEqual(40)
   expect(samples.get('http_connections_open')).toBeLessThanOrEqual(44)
   const files = readdirSync(dirname(file)).map(name => statSync(join(dirname(file), name)).size)
+  expect(samples.get('plant_store_last_backup_timestamp_seconds')).toBe(0)
   expect(samples.get('plant_store_size_bytes')).toBe(files.reduce((sum, size) => sum + size))
   // Each change was in exactly one commit, whichever threads shared it.
   expect(samples.get('plant_store_commit_changes_sum')).toBe(120)
@@ -94,6 +97,18 @@ test('the figures are those of all threads together', async () => {
   const open = async () => samplesIn((await figures()).text).get('http_connections_open')
   await expect.poll(open).toBeLessThanOrEqual(4)
   expect(await program.end('SIGTERM')).toBe(0)
+})
+
+test('the time of the last backup is read at each scrape, wherever it was made', async () => {
+  const folder = temporaryFolder()
+  await using program = await start({}, { databaseUrl: `file:${folder}/plants.db` })
+  const lastBackup = async () =>
+    samplesIn((await ask(program, 'GET /metrics')).text).get('plant_store_last_backup_timestamp_seconds')
+  expect(await lastBackup()).toBe(0)
+  const before = Date.now() / 1000
+  await backUpStore(`file:${folder}/plants.db`, `${folder}/backup`)
+  expect(await lastBackup()).toBeGreaterThanOrEqual(before)
+  expect(await lastBackup()).toBeLessThanOrEqual(Date.now() / 1000)
 })
 
 test('the log has a line for each request, by the name in its answer, and never a token or a body', async () => {

@@ -25,6 +25,15 @@ export function fileFailure(file: string, cause: unknown): Failure {
   return new Failure(`${file}: ${fileReason(cause)}`)
 }
 
+/** Returns the result of the work on a file. @throws Failure like {@link fileFailure} */
+export function withFile<Result>(file: string, work: () => Result): Result {
+  try {
+    return work()
+  } catch (error) {
+    throw fileFailure(file, error)
+  }
+}
+
 /** @throws the error, with advice if the store is damaged */
 export function advise(
   error: Error,

@@ -73,6 +73,7 @@ function quietly(command: CommandUnknownOpts): void {
 }
 
 function report(error: unknown, json: boolean): number {
+  if (error instanceof AggregateError) return Math.max(...error.errors.map(each => report(each, json)))
   // Commander has printed its message, and help is not an error.
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.done : exitCodes.usage
   const message = oneLine(explain(error as Error))

@@ -1,6 +1,12 @@
-import { Option } from '@commander-js/extra-typings'
+import { InvalidArgumentError, Option } from '@commander-js/extra-typings'
 
 export const jsonOption = new Option('--json', 'print JSON')
+
+/** Parses an option that is a count. */
+export function countOf(text: string): number {
+  if (/^[1-9]\d{0,3}$/.test(text)) return Number(text)
+  throw new InvalidArgumentError('It must be a number from 1 to 9999.')
+}
 
 export interface Output {
   readonly json?: boolean | undefined

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, linkSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { PassThrough } from 'node:stream'
 import { gzipSync } from 'node:zlib'
 import { until } from '@plant-store/harness'
@@ -65,6 +65,30 @@ describe('an import', () => {
     await imported('{"id":2,"name":"n"}\n', '--no-announce')
     const deliveries = await storage.webhooks.outbox.deliveriesOf(webhook.id, 10)
     expect(deliveries.map(({ added }) => added.plant.id)).toEqual([1n])
+  })
+
+  test('writes no rejects through a link, which another user may have put there', async () => {
+    writeFileSync(place.path('precious'), 'kept')
+    writeFileSync(place.path('plants'), 'no json\n')
+    symlinkSync('precious', place.path('plants.rejects.ndjson'))
+    const refusal = /^plant-store: plants.rejects.ndjson is not a file: name another one with --rejects\n$/
+    await place.fails('import plants --format ndjson', 1, refusal)
+    expect(existsSync(place.store)).toBe(false)
+
+    const input = new PassThrough()
+    const { result } = place.start('import - --rejects late', input)
+    input.write(lines(1_000))
+    await until('the store', () => existsSync(place.store))
+    symlinkSync('precious', place.path('late'))
+    input.end('no json\n')
+    expect(await result).toMatchObject({ code: 3, stderr: '' })
+    expect(rejects('late')).toMatchObject([{ line: 1_001, raw: 'no json' }])
+
+    linkSync(place.path('precious'), place.path('second-name'))
+    const again = await imported('no json\n', '--format', 'ndjson', '--rejects', 'second-name')
+    expect(again).toMatchObject({ code: 3 })
+    expect(rejects('second-name')).toMatchObject([{ line: 1, raw: 'no json' }])
+    expect(readFileSync(place.path('precious'), 'utf8')).toBe('kept')
   })
 
   test('of nothing is none', async () => {

@@ -1,13 +1,15 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { request } from 'node:https'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
+import { createGunzip } from 'node:zlib'
 import { freePort, launch, startServer, until } from '@plant-store/harness'
 import { commandProgram } from '@plant-store/harness/command'
 import { needs, temporaryFolder } from '@plant-store/harness/vitest'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import manifest from '../package.json' with { type: 'json' }
 import { Place } from './place.ts'
 
 const { PATH } = process.env
@@ -56,27 +58,16 @@ describe('what the pages for operators say to run works:', () => {
     expect(await place.count()).toBe(10)
   })
 
-  test('a backup each day, and old ones are removed once there is a new one', async () => {
+  test('a nightly backup', async () => {
     await place.load(0, 10)
-    const folder = place.path('backups')
-    mkdirSync(folder)
-    for (const [name, days] of Object.entries({ 'old.backup': 16, 'recent.backup': 13 })) {
-      const then = Date.now() / 1_000 - days * 86_400
-      writeFileSync(join(folder, name), '')
-      utimesSync(join(folder, name), then, then)
-    }
-    const run = (store: string) =>
-      runBlock('-mtime +14', {
-        '/var/lib/plant-store/plants.db': store,
-        '/var/backups/plant-store': folder,
-      })
-    const failed = run(place.path('none'))
-    expect(failed).toMatchObject({ status: 1, stderr: expect.stringContaining('there is no store at') })
-    expect(readdirSync(folder)).toEqual(['old.backup', 'recent.backup'])
-    expect(run(place.store)).toMatchObject({ status: 0, stderr: '' })
-    const [made = '', ...others] = readdirSync(folder)
-    expect(others).toEqual(['recent.backup'])
-    expect(await place.run(`check ${join(folder, made)}`)).toMatchObject({ code: 0 })
+    expect(runBlock('backup --keep', { '/backup': 'backups' })).toMatchObject({ status: 0, stderr: '' })
+    const [made = ''] = readdirSync(place.path('backups'))
+    expect(await place.run(`check backups/${made}`)).toMatchObject({ code: 0 })
+    // The units of the release folder are that command.
+    const unit = readFileSync(new URL('../deploy/plant-store-backup.service', docs), 'utf8')
+    expect(unit).toMatch(
+      /^ExecStart=\/opt\/plant-store\/bin\/plant-store backup --keep 14 \/var\/lib\/plant-store-backups$/m,
+    )
   })
 
   test('what can be read of a damaged store is added to the last backup', async () => {
@@ -91,7 +82,7 @@ describe('what the pages for operators say to run works:', () => {
     const exported = runBlock('export --damaged')
     expect(exported.stderr).toMatch(/ exported in \ds; \d+ others could not be read\n$/)
     expect(exported.status).toBe(3)
-    const path = { '/var/backups/plant-store/2026-11-22-031700.backup': 'last.backup' }
+    const path = { '/var/lib/plant-store-backups/plants.db-2026-11-22T031700Z.backup': 'last.backup' }
     expect(runBlock('import --replace saved.ndjson', path)).toMatchObject({ status: 0, stderr: '' })
     expect(await place.count()).toBe(1_000)
   })
@@ -110,6 +101,14 @@ describe('what the pages for operators say to run works:', () => {
     expect(status).toBe(0)
     expect(await server.request('GET /plants', stdout.trim())).toBe(200)
   })
+})
+
+test('the pages name the release by its version', () => {
+  const named = [...documents.matchAll(/\bplant-store[-:](\d+\.\d+\.\d+)\b/g)].map(([, version]) => version)
+  expect(named.length).toBeGreaterThan(4)
+  expect(new Set(named)).toEqual(new Set([manifest.version]))
+  const readme = readFileSync(new URL('../README.md', docs), 'utf8')
+  expect(readme).toContain(`Version ${manifest.version} is complete`)
 })
 
 const isThere = (program: string, flag: string) => spawnSync(program, [flag]).status === 0
@@ -195,11 +194,14 @@ describe.each(Object.entries(proxies))('behind %s', (_, { start, replaced, langu
           host: 'plants.example',
           authorization: 'Bearer token',
           'x-forwarded-for': '192.0.2.1',
+          'accept-encoding': 'gzip',
           ...(body !== undefined && { 'content-type': 'application/json' }),
         },
       }).end(body)
       const [response] = await once(asked, 'response')
-      return { status: response.statusCode, link: response.headers.link, body: await text(response) }
+      const { link, etag, 'content-encoding': encoding } = response.headers
+      const content = encoding === 'gzip' ? response.pipe(createGunzip()) : response
+      return { status: response.statusCode, link, etag, encoding, body: await text(content) }
     }
     await until('the proxy to answer', async () => {
       proxy.assertRunning()
@@ -211,6 +213,17 @@ describe.each(Object.entries(proxies))('behind %s', (_, { start, replaced, langu
       status: 200,
       link: '</garden/plants?limit=1&after=1>; rel="next"',
     })
+    // A list is compressed, and a plant keeps its ETag, however long it is.
+    const long = 'x'.repeat(10_000)
+    const { etag } = await ask('/garden/plants/3', 'PUT', `{"name":"${long}"}`)
+    const plant = { encoding: undefined, etag, body: `{"id":3,"name":"${long}"}` }
+    expect(await ask('/garden/plants/3')).toMatchObject({ ...plant, etag: expect.stringMatching(/^"\w+"$/) })
+    const list = {
+      status: 200,
+      encoding: 'gzip',
+      body: `[{"id":1,"name":"a"},{"id":2,"name":"a"},${plant.body}]`,
+    }
+    expect(await ask('/garden/plants')).toMatchObject(list)
     // Its own answer, and not one of the proxy.
     expect(await ask('/garden/plants', 'POST', `"${'x'.repeat(2 ** 20)}"`)).toMatchObject({
       status: 413,

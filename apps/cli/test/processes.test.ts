@@ -2,7 +2,7 @@ import { readdirSync, writeFileSync } from 'node:fs'
 import type { CommandUnknownOpts } from '@commander-js/extra-typings'
 import { launchServer, startServer } from '@plant-store/harness'
 import { commandProgram, startCommand } from '@plant-store/harness/command'
-import { createTestSchema } from '@plant-store/harness/vitest'
+import { createTestSchema, portTakenForTest } from '@plant-store/harness/vitest'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import manifest from '../package.json' with { type: 'json' }
 import { program } from '../src/program.ts'
@@ -21,7 +21,7 @@ type Step = readonly [args: string, printed: RegExp, code?: number]
 
 const onBoth: readonly Step[] = [
   ['import - --json', /"inserted":1,.*"rejected":1/, 3],
-  ['serve --check', /are fine/],
+  ['serve --check --port 0', /are fine/],
   ['import plants', /^1 plant imported/],
   ['export', /"id":1,.*\n.*"id":2,/],
   ['export copy', /^2 plants exported/],
@@ -109,7 +109,8 @@ test('serve ends with 1 and a line for each wrong variable', async () => {
 test('serve --check says what a start would, and changes nothing', async () => {
   // In a process, as a test has other variables that resemble settings.
   const check = (environment = {}) =>
-    startCommand(['serve', '--check'], { folder: place.folder, environment }).result
+    startCommand(['serve', '--check'], { folder: place.folder, environment: { PORT: '0', ...environment } })
+      .result
   const fine = { code: 0, stdout: 'The settings and the store are fine.\n', stderr: '' }
   expect(await check()).toEqual(fine)
   expect(await check({ LOGLEVEL: 'warn' })).toEqual({
@@ -120,14 +121,35 @@ test('serve --check says what a start would, and changes nothing', async () => {
   expect(await check({ LOG_LEVEL: 'loud', PORT: 'x' })).toEqual({
     code: 1,
     stdout: '',
-    stderr: expect.stringMatching(/^plant-store: PORT must .* LOG_LEVEL must .*\n$/),
+    stderr: expect.stringMatching(/^plant-store: PORT must .*\nplant-store: LOG_LEVEL must .*\n$/),
   })
   writeFileSync(place.path('none.db'), 'no database'.repeat(1_000))
   expect(await check({ DATABASE_URL: 'file:none.db' })).toEqual({
     code: 1,
     stdout: '',
-    stderr: expect.stringMatching(/^plant-store: the store .*none\.db cannot be opened: /),
+    stderr: expect.stringMatching(/^plant-store: DATABASE_URL: the store .*none\.db cannot be opened: /),
   })
+  const port = await portTakenForTest()
+  expect(await check({ PORT: `${port}`, DATABASE_URL: 'file:/dev/null' })).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: `plant-store: cannot listen on PORT: address already in use 127.0.0.1:${port}\nplant-store: DATABASE_URL: /dev/null is not a file\n`,
+  })
+})
+
+test('serve takes the commonest settings as options, which win over the environment', async () => {
+  const options = ['--port', '0', '--host', 'localhost', '--database', 'file:other.db']
+  const environment = { PORT: 'x', HOST: '256.0.0.1', DATABASE_URL: 'file:/dev/null' }
+  await using server = await startServer({
+    command: [...command, ...options],
+    folder: place.folder,
+    environment,
+  })
+  expect(server.url).toMatch(/^http:\/\/localhost:\d+$/)
+  expect((await fetch(`${server.url}/readyz`)).status).toBe(200)
+  expect(await server.end()).toBe(0)
+  expect(readdirSync(place.folder)).toEqual(['other.db'])
+  await place.fails('serve --port', 2, /argument missing/)
 })
 
 test('serve takes no arguments', () => place.fails('serve 8080', 2, /^plant-store: too many arguments/))

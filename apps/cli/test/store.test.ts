@@ -1,9 +1,19 @@
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, readdirSync, readFileSync, statfsSync, writeFileSync } from 'node:fs'
+import {
+  chownSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  statfsSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { stripVTControlCharacters } from 'node:util'
-import { mayNotMount } from '@plant-store/harness/vitest'
+import { mayNotMount, needs } from '@plant-store/harness/vitest'
+import { openStorage } from '@plant-store/persistence'
 import Database from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { Place } from './place.ts'
@@ -62,6 +72,45 @@ test('a backup does not replace a file by chance, nor the store', async () => {
   expect((await place.run('backup kept --force')).stdout).toMatch(new RegExp(report))
 })
 
+test('backup --keep writes a new file into a folder, and keeps the newest of this store', async () => {
+  await place.load(0, 10)
+  const backups = place.path('to/backups')
+  const printed = async (keep: number) => {
+    const { code, stdout, stderr } = await place.run(`backup to/backups --keep ${keep}`)
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    return stdout
+  }
+  const name = /store\.db-\d{4}-\d\d-\d\dT\d{6}Z\.backup/
+  expect(await printed(3)).toMatch(new RegExp(`^to/backups/${name.source}: 10 plants .* and checked\n$`))
+  const [made = ''] = readdirSync(backups)
+  expect(statSync(backups).mode & 0o777).toBe(0o700)
+  expect(await place.run(`check to/backups/${made}`)).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(/intact\n$/),
+  })
+
+  const others = ['store.db-before.backup', 'other.db-2020-01-01T000000Z.backup', `${made}.old`]
+  const old = ['2020-01-01T000000Z', '2020-01-02T000000Z', '2020-01-03T000000Z'].map(
+    at => `store.db-${at}.backup`,
+  )
+  // The clock was ahead once.
+  const ahead = 'store.db-2999-01-01T000000Z.backup'
+  for (const each of [...others, ...old, ahead]) writeFileSync(join(backups, each), '')
+  renameSync(join(backups, made), join(backups, 'store.db-2020-01-04T000000Z.backup'))
+  expect(await printed(3)).toMatch(/ and checked; 3 older ones removed\n$/)
+  const kept = readdirSync(backups).filter(each => !others.includes(each))
+  expect(kept.sort()).toEqual(['store.db-2020-01-04T000000Z.backup', expect.stringMatching(name), ahead])
+  expect(readdirSync(backups)).toEqual(expect.arrayContaining(others))
+
+  // A backup that fails removes nothing.
+  await place.fails('backup to/backups --keep 1 --force', 2, /cannot be used with/)
+  await place.fails('backup to/backups --keep 0', 2, /must be a number from 1 to 9999/)
+  await place.fails('backup data/store.db --keep 1', 1, /^plant-store: data\/store.db: /)
+  writeFileSync(place.store, 'no database'.repeat(1_000))
+  await place.fails('backup to/backups --keep 1', 1, /could not be backed up/)
+  expect(readdirSync(backups).filter(each => !others.includes(each))).toEqual(kept)
+})
+
 test('a store that a server holds is checked, and not restored nor salvaged until it is free', async () => {
   await place.load(0, 100)
   await place.run('backup backup.db')
@@ -71,7 +120,8 @@ test('a store that a server holds is checked, and not restored nor salvaged unti
   // It has done nothing yet.
   for (const args of ['restore backup.db', 'restore backup.db --force', 'export --damaged a'])
     await place.fails(args, 4, isInUse)
-  const words = /^.*store.db: 100 plants and 1 token in [\d,]+ bytes, schema version \d+: intact\n$/
+  const words =
+    /^.*store.db: 100 plants and 1 token in [\d,]+ bytes, schema version \d+: intact; last backup: [-\d]+ [:\d]+Z\n$/
   expect(await place.run('check')).toEqual({ code: 0, stdout: expect.stringMatching(words), stderr: '' })
   expect(await server.create(500)).toBe(200)
   await place.fails('restore backup.db --force', 4, isInUse)
@@ -79,7 +129,14 @@ test('a store that a server holds is checked, and not restored nor salvaged unti
   await server.end()
   const checked = JSON.parse((await place.run('check --json')).stdout)
   const numbers = { bytes: expect.any(Number), schemaVersion: expect.any(Number) }
-  expect(checked).toEqual({ store: place.store, ...numbers, plants: 102, tokens: 1, intact: true })
+  expect(checked).toEqual({
+    store: place.store,
+    ...numbers,
+    plants: 102,
+    tokens: 1,
+    intact: true,
+    lastBackup: expect.stringMatching(/^2.*Z$/),
+  })
 
   const { code, stdout } = await place.run('restore backup.db --force --json')
   expect(code).toBe(0)
@@ -105,8 +162,39 @@ test('what is damaged is told of with what to do', async () => {
   const advice = 'restore a backup, or write what can be read with plant-store export --damaged'
   await place.fails('check', 1, new RegExp(`store.db ${cannot}: ${advice}\n$`))
   await place.fails('backup new.db', 1, new RegExp(`backed up to new.db: it is damaged.*: ${advice}\n$`))
-  expect(readdirSync(join(place.folder, 'data'))).toEqual(['store.db'])
+  expect(readdirSync(join(place.folder, 'data'))).toEqual(['store.db', 'store.db.last-backup'])
 })
+
+test.each(['token create --name shop', 'import plants', 'webhook add https://shop.example/'])(
+  "%s creates a store in another user's folder for that user",
+  {
+    ...needs('root', process.getuid?.() === 0),
+  },
+  async args => {
+    writeFileSync(place.path('plants'), '{"id":1,"name":"a"}\n')
+    chownSync(place.folder, 1, 2)
+    const modes = () =>
+      ['data', ...readdirSync(join(place.folder, 'data')).map(name => `data/${name}`)].map(name => {
+        const { uid, gid, mode } = statSync(place.path(name))
+        return [name, uid, gid, (mode & 0o777).toString(8)]
+      })
+    expect(await place.run(args)).toMatchObject({ code: 0 })
+    expect(modes()).toEqual([
+      ['data', 1, 2, expect.any(String)],
+      ['data/store.db', 1, 2, '600'],
+    ])
+    // The folder's user serves it, and root's command beside the server leaves all files to that user.
+    await using storage = await openStorage({ url: place.url })
+    await storage.check()
+    expect(modes().map(([name]) => name)).toEqual([
+      'data',
+      'data/store.db',
+      'data/store.db-shm',
+      'data/store.db-wal',
+    ])
+    expect(modes().filter(([, uid, gid]) => uid !== 1 || gid !== 2)).toEqual([])
+  },
+)
 
 /** A disk of 2 MiB; only root can have one. */
 function smallDisk(folder: string): boolean {

@@ -5,6 +5,7 @@ import type { Entities } from './entity.ts'
 import { fileReason, NoStoreError, type StoreError } from './errors.ts'
 import { createReader, type ReadTransaction } from './reader.ts'
 import type {
+  BackupReport,
   CopyOptions,
   EngineOptions,
   RestoreReport,
@@ -49,7 +50,7 @@ export interface StoreOf<Entered extends Entities> {
    *
    * @throws StoreInUseError if the target is a store in use, or Error; the target is then unchanged
    */
-  backUpStore(url: string, target: string, options?: CopyOptions): Promise<StoreReport<Entered>>
+  backUpStore(url: string, target: string, options?: CopyOptions): Promise<BackupReport<Entered>>
   /**
    * Replaces a store, which may not exist, with a backup in one step, after checking the backup.
    *
@@ -154,6 +155,13 @@ export function defineStore<Entered extends Entities>(
   }
 }
 
+/** Resolves to when the last backup of a file began, `null` if none is recorded, and `undefined` for a database. */
+export async function readLastBackup(url: string): Promise<Date | null | undefined> {
+  const location = parseStoreUrl(url)
+  if (location.kind !== 'file') return undefined
+  return (await import('./sqlite/last-backup.ts')).readLastBackup(location.file)
+}
+
 /**
  * Writes a file completely or not at all: beside its target, to disk, and then onto the target in one step.
  *
@@ -185,5 +193,6 @@ function existing(file: string): string {
   }
   if (stat === undefined) throw new NoStoreError(`there is no store at ${resolve(file)}`)
   if (stat.isDirectory()) throw new Error(`${resolve(file)} is a folder`)
+  if (!stat.isFile()) throw new Error(`${resolve(file)} is not a file`)
   return file
 }

@@ -5,7 +5,7 @@ export {
 } from './commit/create-storage.ts'
 export { defaultGroupCommitLimits } from './commit/group-commit.ts'
 export { readPage } from './commit/page.ts'
-export { defineStore, replaceFile, type StoreOf } from './define-store.ts'
+export { defineStore, readLastBackup, replaceFile, type StoreOf } from './define-store.ts'
 export {
   compileEntities,
   type Entities,
@@ -41,6 +41,7 @@ export {
   valuesOf,
 } from './statements/statement.ts'
 export {
+  type BackupReport,
   type Commit,
   type CopyOptions,
   type GroupCommitLimits,

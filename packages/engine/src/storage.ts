@@ -143,6 +143,11 @@ export interface SalvageOf<Item> {
   unread(): number | undefined
 }
 
+export type BackupReport<Entered extends Entities> = StoreReport<Entered> & {
+  /** Why the time of the backup could not be recorded beside the store, if so. */
+  readonly unrecorded?: string
+}
+
 export type RestoreReport<Entered extends Entities> = StoreReport<Entered> & {
   /** Whether there was no store to replace. */
   readonly isNew: boolean

@@ -1,5 +1,6 @@
 import { DomainError } from '@plant-store/domain'
 import {
+  type BackupReport as BackupReportOf,
   defineStore,
   type RestoreReport as RestoreReportOf,
   type Salvage as SalvageOf,
@@ -20,6 +21,7 @@ export {
   isDamage,
   NoStoreError,
   parseStoreUrl,
+  readLastBackup,
   replaceFile,
   type SharedStorage,
   type StorageObserver,
@@ -40,6 +42,7 @@ export interface ShareableStorage extends ShareableStorageOf<Entered> {}
 export interface StoreReader extends StoreReaderOf<Entered> {}
 export interface Salvage extends SalvageOf<Entered> {}
 export interface StoreReport extends StoreReportOf<Entered> {}
+export interface BackupReport extends BackupReportOf<Entered> {}
 export interface RestoreReport extends RestoreReportOf<Entered> {}
 
 /** See `StoreOf` of `@plant-store/engine`. The ports reject with DomainError `store-busy` or `store-unavailable`. */

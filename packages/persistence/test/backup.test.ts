@@ -14,6 +14,7 @@ import {
   statSync,
   symlinkSync,
   truncateSync,
+  utimesSync,
   writeFileSync,
   writeSync,
 } from 'node:fs'
@@ -27,6 +28,7 @@ import {
   inspectStore,
   openReader,
   openStorage,
+  readLastBackup,
   restoreStore,
   StoreInUseError,
 } from '@plant-store/persistence'
@@ -94,7 +96,13 @@ test('a backup is one file that holds the store as it was when it began, under c
   expect(changes).toBeGreaterThan(1)
   expect(pages).toEqual(pages.toSorted((a, b) => a - b))
   expect(pages.every(part => part >= 0 && part <= 1)).toBe(true)
-  expect(readdirSync(folder).sort()).toEqual(['backup.db', 'store.db', 'store.db-shm', 'store.db-wal'])
+  expect(readdirSync(folder).sort()).toEqual([
+    'backup.db',
+    'store.db',
+    'store.db-shm',
+    'store.db-wal',
+    'store.db.last-backup',
+  ])
   expect(await inspectStore(`file:${backup}`)).toMatchObject({ plants: 20_000 })
   // Its header says that it has no WAL.
   expect(readFileSync(backup)[18]).toBe(1)
@@ -108,7 +116,7 @@ test('a copy is on the disk before it has its name, and its name before the copy
   const calls = (await tracer.detach()).filter(line => line.includes(folder))
   // SQLite's journal of the copy goes last, and the copy is whole.
   const whole = calls.findLastIndex(line => /^\d+ +unlink.*\.part-journal/.test(line))
-  const rest = calls.slice(whole + 1).filter(line => !/^\d+ +unlink/.test(line))
+  const rest = calls.slice(whole + 1).filter(line => !/^\d+ +unlink|last-backup/.test(line))
   expect(rest).toEqual([
     expect.stringMatching(/ fsync\(.*\.part>\) += 0/),
     expect.stringMatching(new RegExp(` fsync\\(\\d+<${folder}>\\) += 0`)),
@@ -457,6 +465,7 @@ test('a backup is made in the place of nothing else than a file, and only where 
     'link',
     'named-wal',
     'store.db',
+    'store.db.last-backup',
   ])
 })
 
@@ -476,6 +485,78 @@ test('a copy is for its owner, or for those of the file in whose place it is, an
   chmodSync(file, 0o644)
   await restoreStore(url, backup, { force: true })
   expect(statSync(file).mode & 0o777).toBe(0o640)
+})
+
+test('the time of the last backup is beside the store, for whom the store is, and never that of another store', async () => {
+  load(0, 100)
+  const time = `${file}.last-backup`
+  const backUp = async () => {
+    const before = Date.now()
+    expect(await backUpStore(url, backup, { force: true })).not.toHaveProperty('unrecorded')
+    const at = await readLastBackup(url)
+    expect(at?.getTime()).toBeGreaterThanOrEqual(before)
+    expect(at?.getTime()).toBeLessThanOrEqual(Date.now())
+    return at
+  }
+  expect(await readLastBackup(url)).toBeNull()
+  const first = await backUp()
+  expect(statSync(time).mode & 0o777).toBe(0o600)
+  // A backup that fails is none.
+  await expect(backUpStore(url, backup)).rejects.toThrow('already exists')
+  expect(await readLastBackup(url)).toEqual(first)
+  const link = join(folder, 'link.db')
+  symlinkSync(file, link)
+  await backUpStore(`file:${link}`, backup, { force: true })
+  expect(await readLastBackup(url)).not.toEqual(first)
+  expect(await readLastBackup(`file:${link}`)).toEqual(await readLastBackup(url))
+
+  await restoreStore(url, backup, { force: true })
+  expect(await readLastBackup(url)).toBeNull()
+  expect(await readLastBackup(`file:${backup}`)).toBeNull()
+  await backUp()
+  rmSync(file)
+  await restoreStore(url, backup)
+  expect(await readLastBackup(url)).toBeNull()
+  await backUp()
+  rmSync(file)
+  await (await openStorage({ url }))[Symbol.asyncDispose]()
+  expect(await readLastBackup(url)).toBeNull()
+
+  // Another user may have put a link there.
+  const precious = join(folder, 'precious')
+  writeFileSync(precious, 'kept')
+  symlinkSync(precious, time)
+  await backUp()
+  expect(readFileSync(precious, 'utf8')).toBe('kept')
+  writeFileSync(time, 'no time')
+  expect(await readLastBackup(url)).toBeNull()
+  rmSync(time)
+  mkdirSync(time)
+  expect(await backUpStore(url, backup, { force: true })).toMatchObject({ unrecorded: 'it is a folder' })
+  expect(await readLastBackup('postgres://127.0.0.1/plants')).toBeUndefined()
+})
+
+test('what a killed backup left in a folder is removed after a day', async () => {
+  load(0, 100)
+  const left = (name: string, hours: number) => {
+    const then = Date.now() / 1_000 - hours * 3_600
+    writeFileSync(join(folder, name), '')
+    utimesSync(join(folder, name), then, then)
+  }
+  left('.plant-store-0123456789ab.part', 25)
+  left('.plant-store-0123456789ab.part-journal', 25)
+  left('.plant-store-0123456789ac.part', 23)
+  left('.plant-store-of-others.part', 25)
+  left('old.backup', 25)
+  await backUpStore(url, backup)
+  expect(readdirSync(folder).sort()).toEqual([
+    '.plant-store-0123456789ac.part',
+    '.plant-store-of-others.part',
+    'backup.db',
+    'old.backup',
+    'store.db',
+    'store.db.last-backup',
+  ])
 })
 
 test('a store restored where there is none belongs to the owner of its folder', {

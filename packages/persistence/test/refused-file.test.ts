@@ -1,5 +1,6 @@
+import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { inspectStore, openReader, openStorage } from '@plant-store/persistence'
 import Database from 'better-sqlite3'
 import { describe, expect, test } from 'vitest'
@@ -47,4 +48,12 @@ describe.each(refusals)('a store that %s is closed again by', (_, spoil, opens) 
     expect(isDamage(error)).toBe(spoil === damagePlants)
     expect(openFilesIn(file)).toEqual([])
   })
+})
+
+test.each(['pipe', '/dev/null'])('%s is no store, and opening it does not wait', async name => {
+  const folder = temporaryFolder()
+  execFileSync('mkfifo', [join(folder, 'pipe')])
+  const url = `file:${resolve(folder, name)}`
+  await expect(openStorage({ url })).rejects.toThrow(/^the store .* cannot be opened: it is not a file$/)
+  for (const open of [openReader, inspectStore]) await expect(open(url)).rejects.toThrow(/ is not a file$/)
 })

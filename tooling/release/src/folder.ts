@@ -53,8 +53,11 @@ export function makeFolder(place: string): Release {
   mkdirSync(join(folder, 'bin'))
   copyFileSync(join(import.meta.dirname, 'plant-store.sh'), join(folder, 'bin/plant-store'))
   chmodSync(join(folder, 'bin/plant-store'), 0o755)
-  for (const file of ['plant-store.service', 'alerts.yml', 'grafana-dashboard.json'])
-    copyFileSync(join(root, 'deploy', file), join(folder, file))
+  const deploy = join(root, 'deploy')
+  for (const file of globSync(['*.service', '*.timer', 'alerts.yml', 'grafana-dashboard.json'], {
+    cwd: deploy,
+  }))
+    copyFileSync(join(deploy, file), join(folder, file))
   copyFileSync(join(root, 'LICENSE'), join(folder, 'LICENSE'))
   writeFileSync(join(folder, 'third-party.txt'), toTerms(parts))
   return { name, sbom: toSbom(version, parts) }

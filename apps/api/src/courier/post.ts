@@ -3,7 +3,7 @@ import * as http from 'node:http'
 import * as https from 'node:https'
 import { isIP, type LookupFunction } from 'node:net'
 import { courierLimits, isPublicAddress, type Post } from '@plant-store/webhooks'
-import manifest from '../../package.json' with { type: 'json' }
+import { version } from '../version.ts'
 
 /** Only the status of an answer is used. */
 const answerBytesMax = 64 * 1024
@@ -59,7 +59,7 @@ function exchange({ url, allowsPrivate, headers, body }: Post, signal: AbortSign
         ...headers,
         'content-type': 'application/json',
         'content-length': Buffer.byteLength(body),
-        'user-agent': `plant-store/${manifest.version}`,
+        'user-agent': `plant-store/${version}`,
       },
     })
     let status: number | undefined

@@ -3,6 +3,10 @@ export const metrics = {
   plant_store_ready: ['gauge', 'Whether the store works: 1 or 0.'],
   plant_store_failure: ['gauge', '1, labelled with the reason, while the store fails.'],
   plant_store_size_bytes: ['gauge', 'Size of the files of a store on SQLite, its log included.'],
+  plant_store_last_backup_timestamp_seconds: [
+    'gauge',
+    'When the last backup of a store on SQLite began, in seconds since 1970, or 0 if there is none.',
+  ],
   http_connections_open: ['gauge', 'Open connections of clients.'],
   http_requests_total: ['counter', 'Requests answered, by method, pattern of the path and status.'],
   http_request_duration_seconds: ['histogram', 'Time from the header section of a request to its answer.'],

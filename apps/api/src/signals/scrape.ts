@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
 import { storeFiles } from '@plant-store/persistence'
-import manifest from '../../package.json' with { type: 'json' }
+import { version } from '../version.ts'
 import { metrics, type Samples, sample } from './metrics.ts'
 
 /** A source that takes longer, or fails, is counted with its previous figures. */
@@ -53,7 +53,7 @@ function inTime(read: () => Promise<Samples>): () => Promise<Samples> {
 function samplesOfProcess(failure: string | undefined, files: readonly string[]): Samples {
   const { user, system } = process.cpuUsage()
   return {
-    plant_store_build_info: [sample(1, { version: manifest.version })],
+    plant_store_build_info: [sample(1, { version })],
     plant_store_ready: [sample(failure === undefined ? 1 : 0)],
     plant_store_failure: failure === undefined ? [] : [sample(1, { reason: failure })],
     plant_store_size_bytes: samplesOfSize(files),

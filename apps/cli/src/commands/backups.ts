@@ -1,28 +1,55 @@
 import { pathToFileURL } from 'node:url'
-import { Command } from '@commander-js/extra-typings'
+import { Command, Option } from '@commander-js/extra-typings'
 import {
   backUpStore,
   type CopyOptions,
+  entities,
   inspectStore,
+  readLastBackup,
   restoreStore,
   type StoreReport,
   storageName,
 } from '@plant-store/persistence'
 import { advise, onInterrupt } from '../failure.ts'
+import { backupFolder } from '../files/backup-folder.ts'
 import { forceOption, refuseStore } from '../files/output-file.ts'
 import { existingStoreUrl, storeUrl } from '../store-in-environment.ts'
-import { counted, countedAll, jsonOption, type Output, print, printable, showProgress } from '../terminal.ts'
+import {
+  counted,
+  countedAll,
+  countOf,
+  jsonOption,
+  minute,
+  type Output,
+  print,
+  printable,
+  showProgress,
+} from '../terminal.ts'
 
 export const backup = new Command('backup')
   .description('Copy the store into a file while servers run, and check the copy.')
-  .argument('<file>', 'to write')
+  .argument('<file>', 'to write, or with --keep a folder')
+  .addOption(
+    new Option('--keep <count>', 'write a new file into the folder, and remove all but the newest')
+      .argParser(countOf)
+      .conflicts('force'),
+  )
   .addOption(forceOption)
   .addOption(jsonOption)
-  .action(async (file, flags) => {
+  .action(async (named, { keep, ...flags }) => {
     const url = existingStoreUrl()
+    const name = storageName(url)
+    const folder = keep === undefined ? undefined : backupFolder(named, name)
+    const file = folder?.next ?? named
     refuseStore(file, url)
     const report = await withProgress(flags, options => backUpStore(url, file, options)).catch(advise)
-    print(flags, report, `${describe(report)} backed up from ${storageName(url)}, and checked`)
+    const removed = keep !== undefined && folder?.keepNewest(keep)
+    const rest = removed ? `; ${counted(removed, 'older one')} removed` : ''
+    print(flags, report, `${describe(report)} backed up from ${name}, and checked${rest}`)
+    if (report.unrecorded !== undefined)
+      process.stderr.write(
+        `The time of this backup could not be recorded beside the store: ${report.unrecorded}\n`,
+      )
   })
 
 export const restore = new Command('restore')
@@ -67,9 +94,11 @@ export const check = new Command('check')
     // No advice to use export --damaged on a file, as it would read the store.
     const advice = file === undefined ? undefined : 'use an older backup'
     const report = await inspectStore(url).catch(error => advise(error, advice))
-    const isFile = report.bytes !== undefined
-    const words = `${describe(report)}: ${isFile ? 'intact' : 'counted; check its pages with pg_amcheck'}`
-    print(output, isFile ? { ...report, intact: true } : report, words)
+    if (report.bytes === undefined)
+      return print(output, report, `${describe(report)}: counted; check its pages with pg_amcheck`)
+    const lastBackup = file === undefined ? await readLastBackup(url) : undefined
+    const rest = lastBackup === undefined ? '' : `; last backup: ${minute(lastBackup, 'none')}`
+    print(output, { ...report, intact: true, lastBackup }, `${describe(report)}: intact${rest}`)
   })
 
 async function withProgress<Report>(
@@ -87,7 +116,12 @@ async function withProgress<Report>(
   }
 }
 
-function describe({ store, bytes, schemaVersion, ...counts }: StoreReport): string {
+// An object's keys are known, but not to `Object.keys`.
+const entityNames = Object.keys(entities) as (keyof typeof entities)[]
+
+function describe(report: StoreReport): string {
+  const { store, bytes, schemaVersion } = report
+  const counts = Object.fromEntries(entityNames.map(name => [name, report[name]]))
   const size = bytes === undefined ? '' : ` in ${counted(bytes, 'byte')}`
   return `${store}: ${countedAll(counts)}${size}, schema version ${schemaVersion}`
 }

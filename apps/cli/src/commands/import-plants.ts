@@ -57,13 +57,13 @@ async function runImport(from: string, options: ReturnType<typeof importPlants.o
     throw new Failure(`${rejectsPath} is the file to import: ${advice}`, exitCodes.usage)
   }
   refuseStore(rejectsPath, storeUrl())
+  using result = new ImportResult(rejectsPath)
   // PostgreSQL may wait for another program's lock.
   await using storage = dryRun ? undefined : await openStore({ timeoutMs: 30_000 })
   const store =
     storage && createPlantStore({ plants: storage.plants, unannounced: storage.plants.unannounced })
   const add = (plants: readonly Plant[]) =>
     replace ? store?.replaceAll(plants, { announce }) : store?.createAll(plants, { announce })
-  const result = new ImportResult(rejectsPath)
   const startedMs = performance.now()
   {
     using progress = await showProgress('plant', !json)

@@ -1,19 +1,24 @@
 import { isUtf8 } from 'node:buffer'
-import { writeFileSync } from 'node:fs'
+import { closeSync, lstatSync, openSync, rmSync, writeFileSync } from 'node:fs'
 import { type CreateOutcome, idTaken } from '@plant-store/domain'
-import { fileFailure } from '../failure.ts'
+import { Failure, withFile } from '../failure.ts'
 import type { Entry, Rejected } from '../formats/lines.ts'
 import { counted, duration, grouped, rate } from '../terminal.ts'
 
 type Outcome = CreateOutcome | 'replaced'
 
 /** Counts what becomes of the lines of an import, and writes the rejected ones to an NDJSON file. */
-export class ImportResult {
+export class ImportResult implements Disposable {
   readonly counts = { read: 0, inserted: 0, replaced: 0, alreadyThere: 0, rejected: 0 }
   readonly #rejectsPath: string
+  #rejects: number | undefined
 
+  /** @throws Failure if a file of this name cannot be replaced */
   constructor(rejectsPath: string) {
     this.#rejectsPath = rejectsPath
+    const found = withFile(rejectsPath, () => lstatSync(rejectsPath, { throwIfNoEntry: false }))
+    if (found && !found.isFile())
+      throw new Failure(`${rejectsPath} is not a file: name another one with --rejects`)
   }
 
   /** @param outcomes of the plants of the part, or nothing if they were not stored */
@@ -40,12 +45,20 @@ export class ImportResult {
       const content = isUtf8(raw) ? { raw: raw.toString() } : { rawBase64: raw.toString('base64') }
       return `${JSON.stringify({ line, reason, ...content })}\n`
     })
-    try {
-      const flag = this.counts.rejected === 0 ? 'w' : 'a'
-      writeFileSync(this.#rejectsPath, lines.join(''), { flag, flush: true })
-    } catch (error) {
-      throw fileFailure(this.#rejectsPath, error)
-    }
+    withFile(this.#rejectsPath, () => {
+      this.#rejects ??= this.#create()
+      writeFileSync(this.#rejects, lines.join(''), { flush: true })
+    })
+  }
+
+  /** Makes a new file: opening an old one would follow a link, which another user can put there. */
+  #create(): number {
+    rmSync(this.#rejectsPath, { force: true })
+    return openSync(this.#rejectsPath, 'wx')
+  }
+
+  [Symbol.dispose](): void {
+    if (this.#rejects !== undefined) closeSync(this.#rejects)
   }
 
   /** @param seconds nothing if the plants were only judged */

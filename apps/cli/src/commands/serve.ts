@@ -1,15 +1,22 @@
-import { Command } from '@commander-js/extra-typings'
+import { Command, Option } from '@commander-js/extra-typings'
 import { defaultStoreUrl } from '@plant-store/persistence'
+import { Failure } from '../failure.ts'
 
 export const serve = new Command('serve')
   .description('Serve the store over HTTP until SIGTERM or SIGINT arrives.')
-  .option('--check', 'check the settings and the store, and exit')
+  .addOption(new Option('--host <address>', 'to listen on (by default 127.0.0.1)').env('HOST'))
+  .addOption(new Option('--port <port>', 'to listen on (by default 3000)').env('PORT'))
+  .addOption(
+    new Option(
+      '--database <url>',
+      `the store, file:PATH or postgres://… (by default ${defaultStoreUrl})`,
+    ).env('DATABASE_URL'),
+  )
+  .option('--check', 'check the settings, the port and the store, and exit')
   .addHelpText(
     'after',
     `
-Settings come from the environment, among them:
-  HOST, PORT     the address to listen on (127.0.0.1, 3000)
-  DATABASE_URL   the store (${defaultStoreUrl}): file:PATH or postgres://…
+All settings come from the environment, among them:
   BASE_URL       the URL for clients, behind a proxy
   TRUST_PROXY    the proxies whose X-Forwarded-For is trusted
   LOG_LEVEL      fatal, error, warn, info, debug, trace or silent (info)
@@ -17,11 +24,15 @@ Settings come from the environment, among them:
 
 docs/settings.md in the repository lists all settings. Requests need an access token: see plant-store token create --help.`,
   )
-  .action(async ({ check }) => {
+  .action(async ({ check, host: HOST, port: PORT, database: DATABASE_URL }) => {
+    for (const [name, value] of Object.entries({ HOST, PORT, DATABASE_URL }))
+      if (value !== undefined) process.env[name] = value
     // Imported here, as no other command needs an HTTP server.
     const api = await import('@plant-store/api/serve')
     if (!check) return api.serve()
-    for (const { variable, setting } of await api.checkService())
+    const { faults, misspelt } = await api.checkService()
+    for (const { variable, setting } of misspelt)
       process.stderr.write(`${variable} is no setting: is ${setting} meant?\n`)
+    if (faults.length > 0) throw new AggregateError(faults.map(fault => new Failure(fault)))
     process.stdout.write('The settings and the store are fine.\n')
   })

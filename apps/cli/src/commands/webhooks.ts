@@ -1,4 +1,4 @@
-import { Command, InvalidArgumentError } from '@commander-js/extra-typings'
+import { Command } from '@commander-js/extra-typings'
 import {
   courierLimits,
   mintSecret,
@@ -9,7 +9,7 @@ import {
 } from '@plant-store/webhooks'
 import { exitCodes, Failure } from '../failure.ts'
 import { changeStore, openStore, readStore } from '../store-in-environment.ts'
-import { duration, grouped, jsonOption, minute, print, table } from '../terminal.ts'
+import { countOf, duration, grouped, jsonOption, minute, print, table } from '../terminal.ts'
 
 const addWebhook = new Command('add')
   .description('Add a webhook and print its secret. This is the only time that it is shown.')
@@ -123,9 +123,4 @@ function webhookUrl(text: string, allowsPrivate: boolean): string {
   } catch (error) {
     throw new Failure(`the URL ${(error as Error).message}`, exitCodes.usage)
   }
-}
-
-function countOf(text: string): number {
-  if (/^[1-9]\d{0,3}$/.test(text)) return Number(text)
-  throw new InvalidArgumentError('It must be a number from 1 to 9999.')
 }

@@ -1,28 +1,20 @@
-import {
-  chmodSync,
-  chownSync,
-  closeSync,
-  existsSync,
-  openSync,
-  readSync,
-  realpathSync,
-  statSync,
-} from 'node:fs'
+import { closeSync, existsSync, openSync, readSync, realpathSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import Database from 'better-sqlite3'
 import type { Entities, Entity } from '../entity.ts'
 import { NoStoreError, StoreDamagedError, StoreInUseError } from '../errors.ts'
 import { countsIn } from '../reader.ts'
 import type {
+  BackupReport,
   CopyOptions,
   RestoredChanges,
   RestoreReport,
   StoreCounts,
   StoreFacts,
-  StoreReport,
 } from '../storage.ts'
 import { closeOnError, isUnreadable, openAloneIfReadable, reasonOf } from './connection.ts'
-import { createFolder, hideFromOthers, privateMode, replaceFile, syncFile } from './files.ts'
+import { createFileLike, createFolder, hideFromOthers, replaceFile, syncFile } from './files.ts'
+import { forgetBackup, recordBackup } from './last-backup.ts'
 import { openReadOnly } from './schema.ts'
 
 /** Checks a store and counts its rows as of one moment, while others change it. */
@@ -40,14 +32,18 @@ export async function backUpSqlite<Entered extends Entities>(
   file: string,
   target: string,
   options: CopyOptions,
-): Promise<StoreReport<Entered>> {
+): Promise<BackupReport<Entered>> {
+  const at = new Date()
   try {
     using source = await openSource(file, entities)
-    await replaceFile(target, options, async partial => {
-      await copyTo(partial, source, options)
-      makeLike(partial, target)
-    })
-    return { store: target, bytes: statSync(target).size, ...source.contents }
+    await replaceFile(target, options, partial => copyTo(partial, target, source, options))
+    const report = { store: target, bytes: statSync(target).size, ...source.contents }
+    try {
+      recordBackup(file, at)
+      return report
+    } catch (error) {
+      return { ...report, unrecorded: reasonOf(error) }
+    }
   } catch (cause) {
     throw failure(`the store ${file} could not be backed up to ${target}`, cause)
   }
@@ -92,11 +88,11 @@ async function restore<Entered extends Entities>(
     )
   const source = stack.use(await openBackup(backup, entities))
   const changed = changesBetween(entities, source.connection, isNew ? 'none' : old)
+  forgetBackup(store)
   if (old === undefined || !(await copyInto(old, source, options)))
-    await replaceFile(store, options, async partial => {
-      await copyTo(partial, source, options)
-      makeLike(partial, isNew ? dirname(store) : store)
-    })
+    await replaceFile(store, options, partial =>
+      copyTo(partial, isNew ? dirname(store) : store, source, options),
+    )
   return { store: named, bytes: statSync(store).size, ...source.contents, isNew, changed }
 }
 
@@ -131,26 +127,15 @@ async function copyInto(old: Database.Database, source: Source, options: CopyOpt
   return true
 }
 
-/** Copies a database into a new file, checked and without a WAL. */
-async function copyTo(file: string, source: Source, options: CopyOptions): Promise<void> {
-  closeSync(openSync(file, 'wx', privateMode))
+/** Copies a database into a new file, checked and without a WAL, like another file or folder. */
+async function copyTo(file: string, other: string, source: Source, options: CopyOptions): Promise<void> {
+  createFileLike(file, other)
   await copyPages(file, source, options)
   options.signal?.throwIfAborted()
   const copy = new Database(file)
   copy.pragma('journal_mode = delete')
   copy.close()
   await source.checkCopy(file)
-}
-
-/** Sets the owner of a file to that of another file or folder, and the mode to that of a file, never world-readable. */
-function makeLike(file: string, other: string): void {
-  const stat = statSync(other, { throwIfNoEntry: false })
-  try {
-    if (stat) chownSync(file, stat.uid, stat.gid)
-    if (stat?.isFile()) chmodSync(file, stat.mode & 0o660)
-  } catch {
-    // Only root may give a file away. The copy stays with this user.
-  }
 }
 
 /** Pages in one turn of the event loop: a few milliseconds. */

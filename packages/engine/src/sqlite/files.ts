@@ -3,14 +3,21 @@ import {
   chmodSync,
   closeSync,
   existsSync,
+  fchmodSync,
+  fchownSync,
+  fstatSync,
   fsyncSync,
+  lchownSync,
   lstatSync,
   mkdirSync,
   openSync,
+  readdirSync,
   realpathSync,
   renameSync,
   rmSync,
+  type Stats,
   statSync,
+  writeFileSync,
 } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import type { CopyOptions } from '../storage.ts'
@@ -25,7 +32,8 @@ export async function replaceFile<Result>(
 ): Promise<Result> {
   const file = existsSync(named) ? realpathSync(named) : resolve(named)
   refuseTarget(file, named, force)
-  const partial = join(dirname(file), `.plant-store-${randomBytes(6).toString('hex')}.part`)
+  removeStalePartials(dirname(file))
+  const partial = partialBeside(file)
   using stack = new DisposableStack()
   stack.defer(() => {
     for (const suffix of ['', ...sideFileSuffixes]) rmSync(partial + suffix, { force: true })
@@ -41,6 +49,23 @@ export async function replaceFile<Result>(
   renameSync(partial, file)
   syncFile(dirname(file))
   return result
+}
+
+/** Returns a name in the same folder for a file that is renamed once it is complete. */
+export function partialBeside(file: string): string {
+  return join(dirname(file), `.plant-store-${randomBytes(6).toString('hex')}.part`)
+}
+
+/** A file of {@link partialBeside} that nobody has written to for this time was left by a process that was killed. */
+const staleMs = 24 * 3_600_000
+
+function removeStalePartials(folder: string): void {
+  try {
+    for (const name of readdirSync(folder).filter(each => /^\.plant-store-[\da-f]{12}\.part/.test(each)))
+      if (lstatSync(join(folder, name)).mtimeMs < Date.now() - staleMs) rmSync(join(folder, name))
+  } catch {
+    // It belongs to another user, or another process removed it.
+  }
 }
 
 function refuseTarget(file: string, named: string, force: boolean): void {
@@ -66,6 +91,34 @@ function removeSideFiles(store: string): void {
 /** Only for the server's user, as a store contains hashes of tokens. The WAL gets the same mode. */
 export const privateMode = 0o600
 
+/**
+ * Creates a private file that belongs to the owner of another file or folder. Of a file it also gets the mode, but is
+ * never world-readable. SQLite creates the files beside a store for the store's owner.
+ *
+ * @throws Error with the code EEXIST, also for a link: the user whose folder it is may have put it there
+ */
+export function createFileLike(file: string, other: string, text = ''): void {
+  const descriptor = openSync(file, 'wx', privateMode)
+  writeFileSync(descriptor, text)
+  unlessRefused(() => {
+    const stat = statSync(other)
+    if (isOfAnother(stat, fstatSync(descriptor))) fchownSync(descriptor, stat.uid, stat.gid)
+    if (stat.isFile()) fchmodSync(descriptor, stat.mode & 0o660)
+  })
+  closeSync(descriptor)
+}
+
+/** A sandbox may refuse the call for any owner. */
+const isOfAnother = (stat: Stats, own: Stats) => stat.uid !== own.uid || stat.gid !== own.gid
+
+function unlessRefused(give: () => void): void {
+  try {
+    give()
+  } catch {
+    // Only root may give files away, and not on every file system. Otherwise they stay with this user.
+  }
+}
+
 /** Closes a store of an earlier version, or one restored from it, to everybody but its owner and group. */
 export function hideFromOthers(file: string): void {
   for (const path of ['', ...sideFileSuffixes].map(suffix => file + suffix)) {
@@ -78,17 +131,29 @@ export function hideFromOthers(file: string): void {
   }
 }
 
-/** Creates a folder durably: a power cut can lose it unless its parent is fsynced. */
+/** Creates a folder durably: a power cut can lose it unless its parent is fsynced. It gets the owner of its parent. */
 export function createFolder(folder: string): void {
   if (existsSync(folder)) return
-  createFolder(dirname(folder))
+  const parent = dirname(folder)
+  createFolder(parent)
+  // Not `recursive`: in a folder that refuses it, such as /proc, Node would try forever.
+  if (unlessExists(() => mkdirSync(folder)))
+    unlessRefused(() => {
+      const stat = statSync(parent)
+      if (isOfAnother(stat, lstatSync(folder))) lchownSync(folder, stat.uid, stat.gid)
+    })
+  syncFile(parent)
+}
+
+/** Returns whether the work made a file or folder. Another process may have made it before. */
+export function unlessExists(create: () => void): boolean {
   try {
-    // Not `recursive`: in a folder that refuses it, such as /proc, Node would try forever.
-    mkdirSync(folder)
+    create()
+    return true
   } catch (error) {
     if ((error as { code?: string }).code !== 'EEXIST') throw error
+    return false
   }
-  syncFile(dirname(folder))
 }
 
 export function syncFile(path: string): void {

@@ -7,7 +7,8 @@ import { NoStoreError } from '../errors.ts'
 import { bringUpToDate, createVersionTable, findVersion, migrate, schemaVersionOf } from '../migrations.ts'
 import { sqliteDialect } from '../statements/dialect.ts'
 import { closeOnError, openConnection } from './connection.ts'
-import { createFolder, hideFromOthers, privateMode } from './files.ts'
+import { createFileLike, createFolder, hideFromOthers, privateMode, unlessExists } from './files.ts'
+import { forgetBackup } from './last-backup.ts'
 
 /** One at a time in this thread, as waiting for a lock blocks the thread. */
 let lastTurn: Promise<unknown> = Promise.resolve()
@@ -22,8 +23,14 @@ export async function migrateSqlite(
   entities: Entities,
   lockTimeoutMs: number,
 ): Promise<number | undefined> {
-  createFolder(dirname(resolve(file)))
-  closeSync(openSync(file, 'a', privateMode))
+  const stat = statSync(file, { throwIfNoEntry: false })
+  // Opening a pipe would wait for ever.
+  if (stat && !stat.isFile() && !stat.isDirectory()) throw new Error('it is not a file')
+  const folder = dirname(resolve(file))
+  createFolder(folder)
+  if (unlessExists(() => createFileLike(file, folder))) forgetBackup(file)
+  // A link may lead to no file yet.
+  else closeSync(openSync(file, 'a', privateMode))
   const turn = lastTurn.then(() => migrateOnce(file, entities, lockTimeoutMs))
   lastTurn = turn.catch(() => {})
   const found = await turn

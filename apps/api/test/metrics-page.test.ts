@@ -1,0 +1,17 @@
+import { expect, test } from 'vitest'
+import { metrics } from '../src/signals/metrics.ts'
+
+const intro = `# Metrics
+
+Every metric of \`/metrics\`. [Monitoring](operating.md#health-and-metrics) says how to scrape them and which alerts there are.
+
+<!-- Written by \`vitest run test/metrics-page.test.ts -u\` in apps/api. -->
+
+| name | type | meaning |
+| --- | --- | --- |
+`
+
+test('docs/metrics.md is the table of the metrics', async () => {
+  const rows = Object.entries(metrics).map(([name, [type, help]]) => `| \`${name}\` | ${type} | ${help} |\n`)
+  await expect(intro + rows.join('')).toMatchFileSnapshot('../../../docs/metrics.md')
+})
