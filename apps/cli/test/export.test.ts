@@ -87,7 +87,7 @@ test('the standard output has the plants and nothing else', async () => {
   expect(code).toBe(0)
   expect(stdout.split('\n')).toHaveLength(5_001)
   expect(JSON.parse(stderr)).toEqual({
-    ...{ exported: 5_000, withoutTokens: 0, format: 'ndjson', file: null },
+    ...{ exported: 5_000, withoutTokens: 0, withoutWebhooks: 0, format: 'ndjson', file: null },
     seconds: expect.any(Number),
   })
 })
@@ -96,7 +96,7 @@ test('a store whose file has the name of the standard output is no obstacle', as
   await using other = new Place('file:./-')
   await other.run('token create --name shop')
   expect((await other.run('export')).stderr).toMatch(
-    /^0 plants exported in 0s; 1 access token not included\n$/,
+    /^0 plants exported in 0s; 1 token not included\n$/,
   )
   await place.fails('export a', 1, /there is no store/)
 })

@@ -71,7 +71,7 @@ test(
     await token('create', '--name', 'übergabe', '--scope', 'metrics')
     // Nobody may believe that the tokens are in an export of the plants.
     expect((await inFile.run('export')).stderr).toMatch(
-      /^0 plants exported in \d+s; 2 access tokens not included\n$/,
+      /^0 plants exported in \d+s; 2 tokens not included\n$/,
     )
     const json = JSON.parse((await inFile.run('export plants --json')).stdout)
     expect(json).toMatchObject({ withoutTokens: 2 })
@@ -151,7 +151,7 @@ test('a check counts what is in a database, and says what it does not look at', 
   expect(await inDatabase.run('check')).toEqual({
     code: 0,
     stdout: expect.stringMatching(
-      /: 1 plant and 1 token, schema version \d+: counted; check its pages with pg_amcheck\n$/,
+      /: 1 plant, 1 token and 0 webhooks, schema version \d+: counted; check its pages with pg_amcheck\n$/,
     ),
     stderr: '',
   })
@@ -160,6 +160,7 @@ test('a check counts what is in a database, and says what it does not look at', 
     schemaVersion: expect.any(Number),
     plants: 1,
     tokens: 1,
+    webhooks: 0,
   })
 })
 

@@ -68,7 +68,7 @@ test('a backup does not replace a file by chance, nor the store', async () => {
   await place.fails('backup data/store.db --force', 1, /is the store itself/)
   expect(readFileSync(place.path('kept'), 'utf8')).toBe('precious')
   const report =
-    '^kept: 10 plants and 0 tokens in [\\d,]+ bytes, schema version \\d+ backed up from /.*/data/store\\.db, and checked\n$'
+    '^kept: 10 plants, 0 tokens and 0 webhooks in [\\d,]+ bytes, schema version \\d+ backed up from /.*/data/store\\.db, and checked\n$'
   expect((await place.run('backup kept --force')).stdout).toMatch(new RegExp(report))
 })
 
@@ -81,7 +81,7 @@ test('backup --keep writes a new file into a folder, and keeps the newest of thi
     return stdout
   }
   const name = /store\.db-\d{4}-\d\d-\d\dT\d{6}Z\.backup/
-  expect(await printed(3)).toMatch(new RegExp(`^to/backups/${name.source}: 10 plants .* and checked\n$`))
+  expect(await printed(3)).toMatch(new RegExp(`^to/backups/${name.source}: 10 plants, .* and checked\n$`))
   const [made = ''] = readdirSync(backups)
   expect(statSync(backups).mode & 0o777).toBe(0o700)
   expect(await place.run(`check to/backups/${made}`)).toMatchObject({
@@ -121,7 +121,7 @@ test('a store that a server holds is checked, and not restored nor salvaged unti
   for (const args of ['restore backup.db', 'restore backup.db --force', 'export --damaged a'])
     await place.fails(args, 4, isInUse)
   const words =
-    /^.*store.db: 100 plants and 1 token in [\d,]+ bytes, schema version \d+: intact; last backup: [-\d]+ [:\d]+Z\n$/
+    /^.*store.db: 100 plants, 1 token and 0 webhooks in [\d,]+ bytes, schema version \d+: intact; last backup: [-\d]+ [:\d]+Z\n$/
   expect(await place.run('check')).toEqual({ code: 0, stdout: expect.stringMatching(words), stderr: '' })
   expect(await server.create(500)).toBe(200)
   await place.fails('restore backup.db --force', 4, isInUse)
@@ -134,6 +134,7 @@ test('a store that a server holds is checked, and not restored nor salvaged unti
     ...numbers,
     plants: 102,
     tokens: 1,
+    webhooks: 0,
     intact: true,
     lastBackup: expect.stringMatching(/^2.*Z$/),
   })

@@ -86,7 +86,7 @@ function tokenChanges(revoked: Names, lost: Names): string {
 }
 
 export const check = new Command('check')
-  .description('Check every page of the store and count its plants and tokens. PostgreSQL is only counted.')
+  .description('Check every page of the store and count what it has. PostgreSQL is only counted.')
   .argument('[file]', 'to check instead, such as a backup')
   .addOption(jsonOption)
   .action(async (file, output) => {
