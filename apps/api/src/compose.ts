@@ -1,14 +1,14 @@
 import { hashToken, mintToken, scopes } from '@plant-store/access'
 import { openStorage, readLastBackup, storageName } from '@plant-store/persistence'
 import type { Config } from './config.ts'
-import { startCourier } from './courier/start-courier.ts'
 import { startHttpThreads } from './http/http-threads.ts'
 import { findPort, listeningUrl, lockStart } from './http/listening.ts'
-import { createCounters } from './signals/counters.ts'
-import { sample } from './signals/metrics.ts'
-import type { ProcessLog } from './signals/process-log.ts'
-import { createScrape } from './signals/scrape.ts'
-import { createStoreLog } from './signals/store-log.ts'
+import { createCounters } from './telemetry/counters.ts'
+import { sample } from './telemetry/metrics.ts'
+import type { ProcessLog } from './telemetry/process-log.ts'
+import { createScrape } from './telemetry/scrape.ts'
+import { createStoreLog } from './telemetry/store-log.ts'
+import { startCourier } from './webhooks/start-courier.ts'
 
 /** The share of the shutdown timeout for deliveries in progress, while requests are answered. */
 const courierStopShare = 0.5

@@ -4,7 +4,7 @@ import type { Logger } from 'pino'
 import { startService } from './compose.ts'
 import { type Config, misspeltSettings, readConfig } from './config.ts'
 import { findPort } from './http/listening.ts'
-import { openLog, type ProcessLog } from './signals/process-log.ts'
+import { openLog, type ProcessLog } from './telemetry/process-log.ts'
 
 /**
  * Checks the settings in the environment, the port, and the store if there is one. Changes nothing. Resolves to what a

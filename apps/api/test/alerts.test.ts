@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { needs, temporaryFolder } from '@plant-store/harness/vitest'
 import { describe, expect, test } from 'vitest'
-import { metrics } from '../src/signals/metrics.ts'
+import { metrics } from '../src/telemetry/metrics.ts'
 
 const read = (file: string) => readFileSync(new URL(`../../../deploy/${file}`, import.meta.url), 'utf8')
 

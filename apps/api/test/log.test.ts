@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { freePort, launch, type Program, serverProgram, until } from '@plant-store/harness'
 import { temporaryFolder } from '@plant-store/harness/vitest'
 import { expect, onTestFinished, test } from 'vitest'
-import { prettyLines } from '../src/signals/pretty-log.ts'
-import { journalLines, openLog } from '../src/signals/process-log.ts'
+import { prettyLines } from '../src/telemetry/pretty-log.ts'
+import { journalLines, openLog } from '../src/telemetry/process-log.ts'
 import { connectRaw, start, token } from './ask.ts'
 
 /** Starts our server, whose log nobody reads here, and waits until it serves. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { metrics } from '../src/signals/metrics.ts'
+import { metrics } from '../src/telemetry/metrics.ts'
 
 const intro = `# Metrics
 

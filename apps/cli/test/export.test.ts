@@ -95,9 +95,7 @@ test('the standard output has the plants and nothing else', async () => {
 test('a store whose file has the name of the standard output is no obstacle', async () => {
   await using other = new Place('file:./-')
   await other.run('token create --name shop')
-  expect((await other.run('export')).stderr).toMatch(
-    /^0 plants exported in 0s; 1 token not included\n$/,
-  )
+  expect((await other.run('export')).stderr).toMatch(/^0 plants exported in 0s; 1 token not included\n$/)
   await place.fails('export a', 1, /there is no store/)
 })
 

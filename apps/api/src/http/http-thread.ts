@@ -4,9 +4,9 @@ import { createServer, stopListening, stopServer } from '@plant-store/http/serve
 import { attachStorage, type SharedStorage, type StoreState } from '@plant-store/persistence'
 import { createBirpc } from 'birpc'
 import type { Config } from '../config.ts'
-import { createCounters } from '../signals/counters.ts'
-import type { Samples } from '../signals/metrics.ts'
-import { gatherLog } from '../signals/process-log.ts'
+import { createCounters } from '../telemetry/counters.ts'
+import type { Samples } from '../telemetry/metrics.ts'
+import { gatherLog } from '../telemetry/process-log.ts'
 import { openGate } from './open-gate.ts'
 
 export interface HttpThreadData {
@@ -63,7 +63,7 @@ await using storage = await attachStorage(shared, {
   onStateChange: mainThread.onStateChange.asEvent,
 })
 await using tracing =
-  tracesEndpoint === undefined ? undefined : (await import('../signals/traces.ts')).startTracing()
+  tracesEndpoint === undefined ? undefined : (await import('../telemetry/traces.ts')).startTracing()
 const stopping = new AbortController()
 const store = createPlantStore({ plants: storage.plants, unannounced: storage.plants.unannounced })
 const server = createServer({

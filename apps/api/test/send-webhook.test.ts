@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
 import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net'
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
-import { sendPost } from '../src/courier/post.ts'
+import { sendPost } from '../src/webhooks/send-webhook.ts'
 
 const deliveryTimeoutMs = 500
 const never = new AbortController().signal

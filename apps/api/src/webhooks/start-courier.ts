@@ -2,7 +2,7 @@ import { setTimeout } from 'node:timers/promises'
 import type { Storage } from '@plant-store/persistence'
 import { type CourierReport, createCourier, type Post, type WebhookFigures } from '@plant-store/webhooks'
 import type { Logger } from 'pino'
-import { type Samples, sample } from '../signals/metrics.ts'
+import { type Samples, sample } from '../telemetry/metrics.ts'
 
 /** After a defect. */
 const restartDelayMs = 1_000
@@ -26,7 +26,7 @@ export function startCourier({ webhooks }: Storage, logger: Logger, stopTimeoutM
     deliveries.set(key, (deliveries.get(key) ?? 0) + ('count' in about ? about.count : 1))
   }
   // Loaded with the first delivery: many stores have no webhook.
-  const post = async (post: Post) => (await import('./post.ts')).sendPost(post)
+  const post = async (post: Post) => (await import('./send-webhook.ts')).sendPost(post)
   const run = createCourier({ outbox: webhooks.outbox, webhooks, post, report })
 
   const running = (async () => {
