@@ -5,7 +5,7 @@ import type { PostgresOptions } from '../storage.ts'
 /** Connections to the host that accepts writes. */
 export interface ConnectionPool extends AsyncDisposable {
   /**
-   * Runs queries in one transaction and one round trip, and resolves to the result of each. If it rejects, the
+   * Runs queries in one transaction, and resolves to the result of each. If it rejects, the
    * transaction may have been committed, unless {@link wasRolledBack}.
    *
    * @throws Error also if the server was told to stop waiting for its standby, and reported the commit all the same
@@ -51,7 +51,9 @@ export function createPool(options: PostgresOptions, connectionsMax: number): Co
     // A single statement is a transaction.
     if (queries.length === 1 && !isPooled) return send(client, queries)
     const sent = isPooled ? queries.map(({ name, ...unnamed }) => unnamed) : queries
-    return (await send(client, [begin(), ...sent, 'commit'])).slice(1, -1)
+    // If it failed, the server would make a transaction of each query after it.
+    await client.query(begin())
+    return (await send(client, [...sent, 'commit'])).slice(0, -1)
   }
 
   return {

@@ -1,9 +1,10 @@
 import type { Plant } from '@plant-store/domain'
+import { type RawBuilder, sql } from 'kysely'
 import type pg from 'pg'
 import { fromPlant } from '../repositories/plants.ts'
 import { type Change, createStatements, type Statements } from '../repositories/repositories.ts'
 import { type Statement, valuesOf } from '../repositories/statements.ts'
-import { postgresDialect } from '../schema/dialect.ts'
+import { announceOnPostgres, postgresDialect } from '../schema/dialect.ts'
 import { plantColumns, rowColumns, textBytesInSql, typeOf } from '../schema/tables.ts'
 import type { ConnectionPool } from './connection.ts'
 
@@ -11,6 +12,8 @@ const shared = createStatements(postgresDialect)
 
 const quoted = (columns: readonly string[]) => columns.map(column => `"${column}"`).join(', ')
 const arrays = rowColumns.map((column, index) => `$${index + 1}::${typeOf[column]}[]`)
+const insertRows = sql.raw(`
+  insert into plants (${quoted(rowColumns)}) select * from unnest(${arrays.join(', ')}) on conflict do nothing`)
 
 export const statements: Statements = {
   read: {
@@ -20,17 +23,21 @@ export const statements: Statements = {
   },
   change: {
     ...shared.change,
-    /**
-     * Inserts any number of rows, and returns the ids of those inserted. Each parameter is the array of a column. One
-     * statement for each row would cost this process seven times the processor time.
-     */
-    insertPlant: {
-      ...shared.change.insertPlant,
-      sql: `
-        insert into plants (${quoted(rowColumns)}) select * from unnest(${arrays.join(', ')})
-        on conflict do nothing returning id`,
-    },
+    insertPlant: ofRows('insertPlant', announceOnPostgres(insertRows)),
+    insertPlantSilently: ofRows('insertPlantSilently', sql`${insertRows} returning id`),
   },
+}
+
+type Insert = 'insertPlant' | 'insertPlantSilently'
+
+const isInsert = (name: Change[0]): name is Insert => name.startsWith('insertPlant')
+
+/**
+ * Inserts any number of rows, and returns the ids of those inserted. Each parameter is the array of a column. One
+ * statement for each row would cost this process seven times the processor time.
+ */
+function ofRows(name: Insert, inserting: RawBuilder<unknown>): Statement {
+  return { ...shared.change[name], sql: inserting.compile(postgresDialect.compiler).sql }
 }
 
 /** Selects the rows of a page before which the texts have fewer bytes than one more parameter, without reading a text. */
@@ -65,32 +72,29 @@ export async function runTransaction(
     const inserted = new Set(rows.map(({ id }) => id))
     for (const index of step) {
       const [name, id] = group[index] as Change
-      affectedRows[index] = name === 'insertPlant' ? Number(inserted.delete(id)) : (rowCount ?? 0)
+      affectedRows[index] = isInsert(name) ? Number(inserted.delete(id)) : (rowCount ?? 0)
     }
   }
   return affectedRows
 }
 
-/** @param changes one, or any number of inserts */
+/** @param changes one, or any number of inserts of one kind */
 function queryOf(changes: readonly Change[]): pg.QueryConfig {
   const [[name, ...values] = ['insertPlant' as const]] = changes
-  return name === 'insertPlant' ? insertOf(changes) : { name, text: statements.change[name].sql, values }
-}
-
-function insertOf(inserts: readonly Change[]): pg.QueryConfig {
-  const { sql, parameters } = statements.change.insertPlant
-  const values = parameters.map((_, column) => inserts.map(insert => insert[column + 1]))
-  return { name: 'insertPlant', text: sql, values }
+  const { sql: text, parameters } = statements.change[name]
+  const columns = () => parameters.map((_, column) => changes.map(insert => insert[column + 1]))
+  return { name, text, values: isInsert(name) ? columns() : values }
 }
 
 /**
  * Returns the changes of each statement, as positions in the group. New plants share one. The others follow in order of
  * id, so that processes lock rows in the same order and cannot deadlock. Changes of one plant stay in order. So do all
- * before and after a change of something else.
+ * before and after a change of something else, or an insert of the other kind.
  */
 export function stepsOf(group: readonly Change[]): readonly (readonly number[])[] {
   const steps: number[][] = []
   let inserts: Positioned[] = []
+  let insert: Insert = 'insertPlant'
   let others: Positioned[] = []
   const changed = new Set<bigint>()
   const finish = () => {
@@ -108,8 +112,12 @@ export function stepsOf(group: readonly Change[]): readonly (readonly number[])[
       steps.push([index])
       continue
     }
+    if (isInsert(name) && name !== insert) {
+      finish()
+      insert = name
+    }
     const id = change[place] as bigint
-    if (name === 'insertPlant' && !changed.has(id)) {
+    if (isInsert(name) && !changed.has(id)) {
       inserts.push({ id, index })
     } else {
       changed.add(id)
@@ -131,17 +139,19 @@ function byId(a: Positioned, b: Positioned): number {
 
 /** The place of the id in each change of a plant. */
 const idPlaces: ReadonlyMap<Change[0], number> = new Map(
-  (['insertPlant', 'savePlant', 'savePlantIf', 'removePlant', 'removePlantIf'] as const).map(name => [
-    name,
-    1 + statements.change[name].parameters.indexOf('id'),
-  ]),
+  (
+    [
+      ...(['insertPlant', 'insertPlantSilently', 'savePlant', 'savePlantSilently'] as const),
+      ...(['savePlantIf', 'removePlant', 'removePlantIf'] as const),
+    ] as const
+  ).map(name => [name, 1 + statements.change[name].parameters.indexOf('id')]),
 )
 
 const plantOfNobody = { id: 0n, name: '' } as Plant
 
 /** Statements of requests that change no rows: they need the same rights, and a writable server. */
 export const noChanges: readonly pg.QueryConfig[] = [
-  insertOf([]),
+  queryOf([]),
   noChange('savePlantIf', { ...fromPlant(plantOfNobody), expected: null }),
   noChange('removePlantIf', { id: 0n, expected: null }),
   noChange('markTokenUsed', { hash: '', usedAt: 0n }),

@@ -7,7 +7,7 @@ import {
   plantIdMin,
 } from '@plant-store/domain'
 import { type RawBuilder, sql } from 'kysely'
-import type { Dialect } from '../schema/dialect.ts'
+import { columnList, type Dialect } from '../schema/dialect.ts'
 import {
   type PlantRow,
   plantColumns,
@@ -15,7 +15,7 @@ import {
   textBytesInSql,
   type VersionedRow,
 } from '../schema/tables.ts'
-import { type Call, columnList, type StatementRunner } from './statements.ts'
+import type { StatementRunner } from './statements.ts'
 
 export interface Page {
   /** The least id. */
@@ -49,7 +49,7 @@ export function plantReads({ hasTag }: Dialect) {
   }
 }
 
-export function plantChanges() {
+export function plantChanges({ announce }: Dialect) {
   const insert = (row: VersionedRow) => sql`
     insert into plants (${allColumns}) values (${sql.join(rowColumns.map(column => row[column]))})`
   /** An assignment to each column but the key. */
@@ -57,19 +57,21 @@ export function plantChanges() {
     sql.join(
       rowColumns.filter(column => column !== 'id').map(column => sql`${sql.ref(column)} = ${valued(column)}`),
     )
+  const insertIfAbsent = (row: VersionedRow) => sql`${insert(row)} on conflict do nothing`
+  const upsert = (row: VersionedRow) => sql`
+    ${insert(row)} on conflict (id) do update set ${assigned(column => sql.ref(`excluded.${column}`))}`
 
   return {
-    insertPlant: (row: VersionedRow) => sql`${insert(row)} on conflict do nothing`,
-    savePlant: (row: VersionedRow) => sql`
-      ${insert(row)} on conflict (id) do update set ${assigned(column => sql.ref(`excluded.${column}`))}`,
+    insertPlant: (row: VersionedRow) => announce(insertIfAbsent(row), row),
+    insertPlantSilently: insertIfAbsent,
+    savePlant: (row: VersionedRow) => announce(upsert(row), row),
+    savePlantSilently: upsert,
     savePlantIf: (row: VersionedRow & Expected) => sql`
       update plants set ${assigned(column => sql`${row[column]}`)}
       where id = ${row.id} and version = ${row.expected}`,
     removePlant: ({ id }: OfPlant) => sql`delete from plants where id = ${id}`,
     removePlantIf: ({ id, expected }: OfPlant & Expected) => sql`
       delete from plants where id = ${id} and version = ${expected}`,
-    beginSilence: () => sql`insert into silence values (1)`,
-    endSilence: () => sql`delete from silence`,
   }
 }
 
@@ -92,22 +94,13 @@ export function createPlantRepository({
   read,
   readPage,
 }: StatementRunner<PlantReads, PlantChanges> & PageReader): PlantRepository {
-  /** Submits changes together, without announcing if so asked. */
-  const submitAdded = async (
-    changes: readonly Call<keyof PlantChanges>[],
-    { announce = true }: AddOptions = {},
-  ) =>
-    announce
-      ? submitAll(changes)
-      : (await submitAll([changeOf('beginSilence', {}), ...changes, changeOf('endSilence', {})])).slice(1, -1)
-
   return {
     async insert(plant) {
       return (await submit(changeOf('insertPlant', fromPlant(plant)))) === 1 ? 'inserted' : 'id-taken'
     },
-    async insertAll(plants, options) {
-      const inserts = plants.map(plant => changeOf('insertPlant', fromPlant(plant)))
-      const affectedRows = await submitAdded(inserts, options)
+    async insertAll(plants, { announce = true }: AddOptions = {}) {
+      const insert = announce ? 'insertPlant' : 'insertPlantSilently'
+      const affectedRows = await submitAll(plants.map(plant => changeOf(insert, fromPlant(plant))))
       return affectedRows.map(rows => (rows === 1 ? 'inserted' : 'id-taken'))
     },
     async find(id) {
@@ -127,10 +120,10 @@ export function createPlantRepository({
       await submit(changeOf('savePlant', fromPlant(plant, version)))
       return toVersion(version)
     },
-    async saveAll(plants, options) {
+    async saveAll(plants, { announce = true }: AddOptions = {}) {
+      const save = announce ? 'savePlant' : 'savePlantSilently'
       const versions = plants.map(() => newVersion())
-      const changes = plants.map((plant, n) => changeOf('savePlant', fromPlant(plant, versions[n])))
-      await submitAdded(changes, options)
+      await submitAll(plants.map((plant, n) => changeOf(save, fromPlant(plant, versions[n]))))
       return versions.map(toVersion)
     },
     async saveIf(plant, expected) {

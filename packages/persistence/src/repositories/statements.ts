@@ -1,13 +1,15 @@
-import { type RawBuilder, sql } from 'kysely'
-import type { Dialect } from '../schema/dialect.ts'
+import type { RawBuilder } from 'kysely'
+import type { Dialect, Preceded } from '../schema/dialect.ts'
 
 /** A statement as a function of its parameters. Kysely compiles it once, and the databases keep it prepared. */
-type Template<Row = unknown> = (given: never) => RawBuilder<Row>
+type Template<Row = unknown> = (given: never) => RawBuilder<Row> | Preceded
 
 export interface Statement {
   readonly sql: string
   /** The names of its parameters, in the order of the placeholders. */
   readonly parameters: readonly string[]
+  /** Statements to run before it, in its transaction and with its values, if the query without parameters returns a row. */
+  readonly before?: { readonly ifAny: string; readonly sql: readonly string[] }
 }
 
 /** Returns the SQL of each statement. */
@@ -17,9 +19,15 @@ export function compile<Name extends string>(
 ): Record<Name, Statement> {
   // The value of each parameter is its name, which the compiled statement then lists.
   const names = new Proxy({}, { get: (_, name) => name }) as never
+  const compiled = (builder: RawBuilder<unknown>): Statement => {
+    const { sql, parameters } = builder.compile(compiler)
+    return { sql: sql.trim(), parameters: parameters as readonly string[] }
+  }
   const entries = Object.entries<Template>(templates).map(([name, template]) => {
-    const { sql, parameters } = template(names).compile(compiler)
-    return [name, { sql: sql.trim(), parameters }]
+    const built = template(names)
+    if (!('last' in built)) return [name, compiled(built)]
+    const [ifAny, ...before] = [built.ifAny, ...built.before].map(each => compiled(each).sql)
+    return [name, { ...compiled(built.last), before: { ifAny, sql: before } }]
   })
   return Object.fromEntries(entries)
 }
@@ -52,8 +60,4 @@ export interface StatementRunner<Reads, Changes> {
     name: Name,
     given: Given<Reads>[Name],
   ): Promise<readonly RowOf<Reads>[Name][]>
-}
-
-export function columnList(names: readonly string[]): RawBuilder<unknown> {
-  return sql.join(names.map(name => sql.ref(name)))
 }

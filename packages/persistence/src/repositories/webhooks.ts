@@ -8,10 +8,10 @@ import type {
   WebhookSecret,
 } from '@plant-store/webhooks'
 import { type RawBuilder, sql } from 'kysely'
-import type { Dialect } from '../schema/dialect.ts'
+import { columnList, type Dialect } from '../schema/dialect.ts'
 import { milliseconds, type PlantRow, plantColumns, textBytesInSql, toDate } from '../schema/tables.ts'
 import { toPlant, toVersion } from './plants.ts'
-import { type Call, columnList, type StatementRunner } from './statements.ts'
+import type { Call, StatementRunner } from './statements.ts'
 
 export interface WebhookRow {
   id: WebhookId
@@ -117,14 +117,14 @@ export interface Release {
 }
 
 export function webhookChanges(dialect: Dialect) {
-  const { now, beginAnnouncing } = dialect
+  const { now, awaitAdding } = dialect
   const some = (ofWebhook: RawBuilder<unknown>) => sql`
     position in (select position from outbox where webhook = ${ofWebhook} limit ${sweepRowsMax})`
   const isLeasedAs = (lease: string) => sql`
     exists (select 1 from webhooks where webhooks.id = outbox.webhook and lease = ${lease})`
 
   return {
-    beginAnnouncing: () => beginAnnouncing,
+    awaitAdding: () => awaitAdding,
     insertWebhook: ({ id, url, allows_private, created_at, secret }: NewWebhook) => sql`
       insert into webhooks (id, url, allows_private, created_at, secret)
       values (${id}, ${url}, ${allows_private}, ${created_at}, ${secret}) on conflict do nothing`,
@@ -199,7 +199,8 @@ export function createWebhookRepositories({
           created_at: milliseconds(createdAt),
           secret,
         }
-        await submitAll([changeOf('beginAnnouncing', {}), changeOf('insertWebhook', row)])
+        // A plant that is being added may not have read the webhook, and would appear later.
+        await submitAll([changeOf('awaitAdding', {}), changeOf('insertWebhook', row)])
       },
       list: async () => (await read('webhooks', {})).map(toWebhook),
       async remove(id) {

@@ -1,5 +1,13 @@
 import { Kysely, PostgresDialect, type RawBuilder, SqliteDialect, sql } from 'kysely'
-import { plantColumns, type Tables } from './tables.ts'
+import { plantColumns, rowColumns, type Tables, type VersionedRow } from './tables.ts'
+
+/** A statement, and what runs before it in its transaction if a query returns a row. All have the same parameters. */
+export interface Preceded {
+  readonly last: RawBuilder<unknown>
+  /** Without parameters. */
+  readonly ifAny: RawBuilder<unknown>
+  readonly before: readonly RawBuilder<unknown>[]
+}
 
 /** The differences between the databases in SQL. */
 export interface Dialect {
@@ -16,33 +24,50 @@ export interface Dialect {
   readonly hasTag: (tag: string) => RawBuilder<boolean>
   /** Milliseconds since 1970 by the database's clock, which all processes on a store share. */
   readonly now: RawBuilder<bigint>
-  /** Lets added plants be announced, with the first webhook at the latest. */
-  readonly beginAnnouncing: RawBuilder<unknown>
-  /** Every upgrade does so, after its last migration. */
-  readonly replaceTrigger: (db: Kysely<Tables>) => Promise<void>
+  /**
+   * Makes an insert of plants also add a delivery of each added plant for each webhook with room, and count it for the
+   * others. An upsert that replaces a plant adds none.
+   *
+   * @param row its parameters
+   */
+  readonly announce: (adding: RawBuilder<unknown>, row: VersionedRow) => RawBuilder<unknown> | Preceded
+  /** Waits until plants that others are adding are there, and keeps others from adding any until the transaction ends. */
+  readonly awaitAdding: RawBuilder<unknown>
+  /** Of schema versions 4 and 5, which wrote the outbox. */
+  readonly dropTrigger: RawBuilder<unknown>
 }
 
-const outboxColumns = sql.raw(['webhook', 'version', ...plantColumns, 'added_at'].join(', '))
-const valuesOf = (added: string) =>
-  sql.raw(['version', ...plantColumns].map(each => `${added}.${each}`).join(', '))
+export function columnList(names: readonly string[]): RawBuilder<unknown> {
+  return sql.join(names.map(name => sql.ref(name)))
+}
+
+const eventColumns = ['version', ...plantColumns]
+const outboxColumns = columnList(['webhook', ...eventColumns, 'added_at'])
+const eventOfAdded = columnList(eventColumns.map(each => `added.${each}`))
 
 const sqliteNow = sql<bigint>`cast(unixepoch('subsec') * 1000 as integer)`
 
 /**
- * Adds one delivery for each webhook with room, in the transaction that adds a plant, whatever statement adds it. An
- * upsert that replaces a plant adds none. A row in `silence`, which exists only within a transaction, suppresses them.
- *
- * Created with the first webhook, and kept: without webhooks, the trigger would cost 2 % of the creates.
+ * SQLite changes one table with a statement, so two others go before it. They see whether the plant is there, as nobody
+ * else writes meanwhile.
  */
-const announceOnSqlite = sql`
-  create trigger if not exists announce_added_plant after insert on plants
-  when exists (select 1 from webhooks) and not exists (select 1 from silence)
-  begin
-    insert into outbox (${outboxColumns})
-      select webhooks.id, ${valuesOf('new')}, ${sqliteNow}
-      from webhooks where is_full = 0;
-    update webhooks set missed = missed + 1 where is_full = 1;
-  end`
+const announceOnSqlite: Dialect['announce'] = (last, row) => {
+  const given = sql`
+    with given (${columnList(rowColumns)}) as (values (${sql.join(rowColumns.map(column => row[column]))})),
+    added as (select * from given where not exists (select 1 from plants where plants.id = given.id))`
+  return {
+    last,
+    // Without webhooks, both statements would cost 4 % of the creates, and this query 0.5 %.
+    ifAny: sql`select 1 from webhooks`,
+    before: [
+      sql`
+        insert into outbox (${outboxColumns}) ${given}
+        select webhooks.id, ${eventOfAdded}, ${sqliteNow} from webhooks, added where is_full = 0`,
+      sql`
+        ${given} update webhooks set missed = missed + 1 where is_full = 1 and exists (select 1 from added)`,
+    ],
+  }
+}
 
 export const sqliteDialect: Dialect = {
   compiler: new Kysely({ dialect: new SqliteDialect({ database: () => Promise.reject() }) }),
@@ -52,43 +77,37 @@ export const sqliteDialect: Dialect = {
   plantsByTag: sql`tag, id`,
   hasTag: tag => sql`tag = ${tag}`,
   now: sqliteNow,
-  beginAnnouncing: announceOnSqlite,
-  async replaceTrigger(db) {
-    await sql`drop trigger if exists announce_added_plant`.execute(db)
-    const { rows } = await sql`select 1 from webhooks limit 1`.execute(db)
-    if (rows.length > 0) await announceOnSqlite.execute(db)
-  },
+  announce: announceOnSqlite,
+  // Nobody else writes meanwhile.
+  awaitAdding: sql`delete from webhooks where false`,
+  dropTrigger: sql`drop trigger if exists announce_added_plant`,
 }
 
 const postgresNow = sql<bigint>`cast(extract(epoch from statement_timestamp()) * 1000 as bigint)`
 
 /**
- * The same for each statement, which may add thousands of plants. The lock keeps a webhook from being removed in
- * between, and shows it as it is after a concurrent change.
- *
- * Created with the store: a trigger that is created later waits for all transactions, and all later ones for it.
+ * The same in one statement, which may add thousands of plants. A row that replaced another has the transaction that
+ * locked the other in `xmax`. The lock keeps a webhook from being removed in between, and shows it as it is after a
+ * concurrent change.
  */
-const announceOnPostgres = [
-  sql`
-    create or replace function announce_added_plants() returns trigger language plpgsql set search_path from current as $$
-    begin
-      if exists (select from webhooks) and not exists (select from silence) then
-        with webhook as materialized (select id, is_full from webhooks for key share),
-        missed_by as (
-          update webhooks set missed = missed + (select count(*) from added)
-          from webhook where webhooks.id = webhook.id and webhook.is_full = 1
-        )
-        insert into outbox (${outboxColumns})
-          select webhook.id, ${valuesOf('added')}, ${postgresNow}
-          from added cross join webhook where webhook.is_full = 0;
-      end if;
-      return null;
-    end $$`,
-  sql`drop trigger if exists announce_added_plants on plants`,
-  sql`
-    create trigger announce_added_plants after insert on plants referencing new table as added
-    for each statement execute function announce_added_plants()`,
-]
+export function announceOnPostgres(adding: RawBuilder<unknown>): RawBuilder<unknown> {
+  return sql`
+    with changed as (${adding} returning ${columnList(rowColumns)}, xmax = 0 as is_added),
+    added as (select * from changed where is_added),
+    webhook as materialized (
+      select id, is_full from webhooks where exists (select from added) for key share
+    ),
+    missed_by as (
+      update webhooks set missed = missed + (select count(*) from added)
+      from webhook where webhooks.id = webhook.id and webhook.is_full = 1
+    ),
+    announced as (
+      insert into outbox (${outboxColumns})
+      select webhook.id, ${eventOfAdded}, ${postgresNow}
+      from added cross join webhook where webhook.is_full = 0
+    )
+    select id from changed`
+}
 
 /** The start of a tag, short enough for an entry of PostgreSQL's index, of at most 2,704 bytes. */
 const startOf = (tag: RawBuilder<unknown>) => sql`substr(${tag}, 1, 200)`
@@ -103,9 +122,7 @@ export const postgresDialect: Dialect = {
   plantsByTag: sql`${startOf(sql.ref('tag'))}, id`,
   hasTag: tag => sql`${startOf(sql.ref('tag'))} = ${startOf(sql`${tag}::text`)} and tag = ${tag}`,
   now: postgresNow,
-  // The trigger exists from the start.
-  beginAnnouncing: sql`select`,
-  async replaceTrigger(db) {
-    for (const statement of announceOnPostgres) await statement.execute(db)
-  },
+  announce: announceOnPostgres,
+  awaitAdding: sql`lock table webhooks in exclusive mode`,
+  dropTrigger: sql`drop function if exists announce_added_plants() cascade`,
 }

@@ -92,6 +92,10 @@ export const migrations: readonly Migration[] = [
     // It recorded that there had been a token.
     await db.deleteFrom('access_tokens').where('name', '=', sql.lit('')).execute()
   },
+  async (db, { dropTrigger }) => {
+    await dropTrigger.execute(db)
+    await db.schema.dropTable('silence').execute()
+  },
 ]
 
 export const schemaVersion = migrations.length
@@ -105,7 +109,6 @@ export async function bringUpToDate(db: Kysely<Tables>, dialect: Dialect): Promi
   if (found === schemaVersion) return found
   if (found === undefined) await createVersionTable(db, dialect)
   for (const migration of migrations.slice(found)) await migration(db, dialect)
-  await dialect.replaceTrigger(db)
   await db.updateTable('schema_version').set({ version: schemaVersion }).execute()
   return found
 }

@@ -22,6 +22,25 @@ export function prepareAll<Name extends string>(
   return Object.fromEntries(entries)
 }
 
+/** Prepares statements that change rows. They return the affected rows. */
+export function prepareChanges<Name extends string>(
+  connection: Database.Database,
+  statements: Readonly<Record<Name, Statement>>,
+): Record<Name, (...values: unknown[]) => number> {
+  const entries = Object.entries<Statement>(statements).map(([name, { sql, before }]) => {
+    const statement = connection.prepare(sql)
+    if (before === undefined) return [name, (...values: unknown[]) => statement.run(...values).changes]
+    const any = connection.prepare(before.ifAny)
+    const preceding = before.sql.map(each => connection.prepare(each))
+    const run = (...values: unknown[]) => {
+      if (any.get() !== undefined) for (const each of preceding) each.run(...values)
+      return statement.run(...values).changes
+    }
+    return [name, run]
+  })
+  return Object.fromEntries(entries)
+}
+
 /** Opens a connection whose every commit is fsynced. */
 export function openWriterConnection(file: string, timeout: number): Database.Database {
   return closeOnError(openConnection(file, { timeout }), connection => {

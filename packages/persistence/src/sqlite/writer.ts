@@ -9,7 +9,7 @@ import {
   detailedReasonOf,
   isBusy,
   mergeWal,
-  prepareAll,
+  prepareChanges,
 } from './connection.ts'
 
 export interface WriterOptions {
@@ -58,7 +58,7 @@ export function createWriter(
   connection: Database.Database,
   { transactionChangesMax, statements }: WriterOptions,
 ) {
-  const prepared = prepareAll(connection, statements)
+  const prepared = prepareChanges(connection, statements)
   // Reading it also opens the WAL, while the store is still in its place.
   let userVersion = connection.pragma('user_version', { simple: true }) as bigint
   const paths = [connection.name, `${connection.name}-wal`]
@@ -73,9 +73,7 @@ export function createWriter(
   const runTransaction = connection.transaction(({ next }: Collected) => {
     const affectedRows: number[][] = []
     for (let group = next(); group !== undefined; group = next())
-      affectedRows.push(
-        group.map(([statement, ...parameters]) => prepared[statement].run(...parameters).changes),
-      )
+      affectedRows.push(group.map(([statement, ...parameters]) => prepared[statement](...parameters)))
     return affectedRows
   }).immediate
 
