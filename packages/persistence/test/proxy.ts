@@ -22,7 +22,7 @@ export async function startProxy(databaseUrl: string) {
     }
     const take = messageTaker()
     near
-      .on('data', chunk => {
+      .on('data', (chunk: Buffer) => {
         for (const message of take(chunk)) {
           const fault = message.name === undefined ? undefined : tamper(message.name)
           far.write(fault === 'spoil' ? spoiled(message) : message.bytes)

@@ -1,19 +1,34 @@
 import type { Plant } from '@plant-store/domain'
-import { type RawBuilder, sql } from 'kysely'
+import { sql } from 'kysely'
 import type pg from 'pg'
-import { fromPlant } from '../repositories/plants.ts'
+import { fromPlant, plantChanges } from '../repositories/plants.ts'
 import { type Change, createStatements, type Statements } from '../repositories/repositories.ts'
-import { type Statement, valuesOf } from '../repositories/statements.ts'
-import { announceOnPostgres, postgresDialect } from '../schema/dialect.ts'
+import { compile, type Statement, valuesOf } from '../repositories/statements.ts'
+import { postgresDialect } from '../schema/dialect.ts'
 import { plantColumns, rowColumns, textBytesInSql, typeOf } from '../schema/tables.ts'
 import type { ConnectionPool } from './connection.ts'
 
 const shared = createStatements(postgresDialect)
 
 const quoted = (columns: readonly string[]) => columns.map(column => `"${column}"`).join(', ')
-const arrays = rowColumns.map((column, index) => `$${index + 1}::${typeOf[column]}[]`)
-const insertRows = sql.raw(`
-  insert into plants (${quoted(rowColumns)}) select * from unnest(${arrays.join(', ')}) on conflict do nothing`)
+
+/** Each parameter is the array of a column. One statement for each row would cost this process seven times the time. */
+const ofRows = compile(
+  plantChanges(postgresDialect, row => {
+    const arrays = rowColumns.map(column => sql`${row[column]}::${sql.raw(typeOf[column])}[]`)
+    return sql`select * from unnest(${sql.join(arrays)})`
+  }),
+  postgresDialect,
+)
+const returningId = ({ parameters, sql }: Statement) => ({ parameters, sql: `${sql} returning id` })
+
+/** Changes that share a statement. It returns the ids of the rows that it added or replaced. */
+const shareable = {
+  insertPlant: ofRows.insertPlant,
+  insertPlantSilently: returningId(ofRows.insertPlantSilently),
+  savePlant: ofRows.savePlant,
+  savePlantSilently: returningId(ofRows.savePlantSilently),
+}
 
 export const statements: Statements = {
   read: {
@@ -21,23 +36,7 @@ export const statements: Statements = {
     page: withinText(shared.read.page),
     pageOfTag: withinText(shared.read.pageOfTag),
   },
-  change: {
-    ...shared.change,
-    insertPlant: ofRows('insertPlant', announceOnPostgres(insertRows)),
-    insertPlantSilently: ofRows('insertPlantSilently', sql`${insertRows} returning id`),
-  },
-}
-
-type Insert = 'insertPlant' | 'insertPlantSilently'
-
-const isInsert = (name: Change[0]): name is Insert => name.startsWith('insertPlant')
-
-/**
- * Inserts any number of rows, and returns the ids of those inserted. Each parameter is the array of a column. One
- * statement for each row would cost this process seven times the processor time.
- */
-function ofRows(name: Insert, inserting: RawBuilder<unknown>): Statement {
-  return { ...shared.change[name], sql: inserting.compile(postgresDialect.compiler).sql }
+  change: { ...shared.change, ...shareable },
 }
 
 /** Selects the rows of a page before which the texts have fewer bytes than one more parameter, without reading a text. */
@@ -69,21 +68,21 @@ export async function runTransaction(
   const affectedRows = new Array<number>(group.length)
   for (const [number, step] of steps.entries()) {
     const { rows, rowCount } = results[number] as pg.QueryResult<{ id: unknown }>
-    const inserted = new Set(rows.map(({ id }) => id))
+    const changed = new Set(rows.map(({ id }) => id))
     for (const index of step) {
       const [name, id] = group[index] as Change
-      affectedRows[index] = isInsert(name) ? Number(inserted.delete(id)) : (rowCount ?? 0)
+      affectedRows[index] = name in shareable ? Number(changed.delete(id)) : (rowCount ?? 0)
     }
   }
   return affectedRows
 }
 
-/** @param changes one, or any number of inserts of one kind */
+/** @param changes one, or any number that share a statement */
 function queryOf(changes: readonly Change[]): pg.QueryConfig {
   const [[name, ...values] = ['insertPlant' as const]] = changes
   const { sql: text, parameters } = statements.change[name]
-  const columns = () => parameters.map((_, column) => changes.map(insert => insert[column + 1]))
-  return { name, text, values: isInsert(name) ? columns() : values }
+  const columns = () => parameters.map((_, column) => changes.map(change => change[column + 1]))
+  return { name, text, values: name in shareable ? columns() : values }
 }
 
 /**
@@ -94,12 +93,10 @@ function queryOf(changes: readonly Change[]): pg.QueryConfig {
 export function stepsOf(group: readonly Change[]): readonly (readonly number[])[] {
   const steps: number[][] = []
   let inserts: Positioned[] = []
-  let insert: Insert = 'insertPlant'
   let others: Positioned[] = []
   const changed = new Set<bigint>()
   const finish = () => {
-    if (inserts.length > 0) steps.push(inserts.sort(byId).map(({ index }) => index))
-    steps.push(...others.sort(byId).map(({ index }) => [index]))
+    steps.push(...joined(inserts), ...joined(others))
     inserts = []
     others = []
     changed.clear()
@@ -112,16 +109,13 @@ export function stepsOf(group: readonly Change[]): readonly (readonly number[])[
       steps.push([index])
       continue
     }
-    if (isInsert(name) && name !== insert) {
-      finish()
-      insert = name
-    }
     const id = change[place] as bigint
+    if (isInsert(name) && name !== (inserts[0]?.name ?? name)) finish()
     if (isInsert(name) && !changed.has(id)) {
-      inserts.push({ id, index })
+      inserts.push({ name, id, index })
     } else {
       changed.add(id)
-      others.push({ id, index })
+      others.push({ name, id, index })
     }
   }
   finish()
@@ -129,8 +123,24 @@ export function stepsOf(group: readonly Change[]): readonly (readonly number[])[
 }
 
 interface Positioned {
+  readonly name: Change[0]
   readonly id: bigint
   readonly index: number
+}
+
+const isInsert = (name: Change[0]) => name === 'insertPlant' || name === 'insertPlantSilently'
+
+/** Returns changes in order of id. Neighbours share a step if they can. A statement replaces a row once. */
+function joined(changes: Positioned[]): number[][] {
+  const steps: number[][] = []
+  let last: Positioned | undefined
+  for (const each of changes.sort(byId)) {
+    const isShared = each.name === last?.name && each.name in shareable
+    if (isShared && (isInsert(each.name) || each.id !== last?.id)) steps.at(-1)?.push(each.index)
+    else steps.push([each.index])
+    last = each
+  }
+  return steps
 }
 
 function byId(a: Positioned, b: Positioned): number {
@@ -141,8 +151,10 @@ function byId(a: Positioned, b: Positioned): number {
 const idPlaces: ReadonlyMap<Change[0], number> = new Map(
   (
     [
-      ...(['insertPlant', 'insertPlantSilently', 'savePlant', 'savePlantSilently'] as const),
-      ...(['savePlantIf', 'removePlant', 'removePlantIf'] as const),
+      ...(Object.keys(shareable) as (keyof typeof shareable)[]),
+      'savePlantIf',
+      'removePlant',
+      'removePlantIf',
     ] as const
   ).map(name => [name, 1 + statements.change[name].parameters.indexOf('id')]),
 )

@@ -49,9 +49,14 @@ export function plantReads({ hasTag }: Dialect) {
   }
 }
 
-export function plantChanges({ announce }: Dialect) {
-  const insert = (row: VersionedRow) => sql`
-    insert into plants (${allColumns}) values (${sql.join(rowColumns.map(column => row[column]))})`
+const oneRow = (row: VersionedRow) => sql`values (${sql.join(rowColumns.map(column => row[column]))})`
+
+/** @param rows what an insert adds, from its parameters */
+export function plantChanges(
+  { announce }: Dialect,
+  rows: (row: VersionedRow) => RawBuilder<unknown> = oneRow,
+) {
+  const insert = (row: VersionedRow) => sql`insert into plants (${allColumns}) ${rows(row)}`
   /** An assignment to each column but the key. */
   const assigned = (valued: (column: keyof VersionedRow) => RawBuilder<unknown>) =>
     sql.join(

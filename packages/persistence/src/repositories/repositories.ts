@@ -5,7 +5,11 @@ import { createTokenRepository, tokenChanges, tokenReads } from './tokens.ts'
 import { createWebhookRepositories, webhookChanges, webhookReads } from './webhooks.ts'
 
 const reads = (dialect: Dialect) => ({ ...plantReads(dialect), ...tokenReads, ...webhookReads(dialect) })
-const changes = (dialect: Dialect) => ({ ...plantChanges(dialect), ...tokenChanges, ...webhookChanges(dialect) })
+const changes = (dialect: Dialect) => ({
+  ...plantChanges(dialect),
+  ...tokenChanges,
+  ...webhookChanges(dialect),
+})
 
 type Reads = ReturnType<typeof reads>
 type Changes = ReturnType<typeof changes>

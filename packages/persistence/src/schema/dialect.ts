@@ -90,8 +90,7 @@ const postgresNow = sql<bigint>`cast(extract(epoch from statement_timestamp()) *
  * locked the other in `xmax`. The lock keeps a webhook from being removed in between, and shows it as it is after a
  * concurrent change.
  */
-export function announceOnPostgres(adding: RawBuilder<unknown>): RawBuilder<unknown> {
-  return sql`
+const announceOnPostgres = (adding: RawBuilder<unknown>) => sql`
     with changed as (${adding} returning ${columnList(rowColumns)}, xmax = 0 as is_added),
     added as (select * from changed where is_added),
     webhook as materialized (
@@ -107,7 +106,6 @@ export function announceOnPostgres(adding: RawBuilder<unknown>): RawBuilder<unkn
       from added cross join webhook where webhook.is_full = 0
     )
     select id from changed`
-}
 
 /** The start of a tag, short enough for an entry of PostgreSQL's index, of at most 2,704 bytes. */
 const startOf = (tag: RawBuilder<unknown>) => sql`substr(${tag}, 1, 200)`
