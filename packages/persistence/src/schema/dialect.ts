@@ -122,5 +122,7 @@ export const postgresDialect: Dialect = {
   now: postgresNow,
   announce: announceOnPostgres,
   awaitAdding: sql`lock table webhooks in exclusive mode`,
-  dropTrigger: sql`drop function if exists announce_added_plants() cascade`,
+  dropTrigger: sql`
+    drop trigger if exists announce_added_plants on plants;
+    drop function if exists announce_added_plants()`,
 }
