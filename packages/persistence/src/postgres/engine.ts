@@ -64,7 +64,7 @@ export function attachPostgres(
   const reads = createGroupCommit<Read, readonly object[]>({
     async runGroup(group) {
       const queries = group.map(([name, ...values]) => ({ name, text: statements.read[name].sql, values }))
-      return (await retrying(timeoutMs, () => reading.run(queries))).map(({ rows }) => rows)
+      return (await retrying(timeoutMs, () => reading.run(queries, true))).map(({ rows }) => rows)
     },
     groupsMax: readConnectionsMax,
     limits: readLimits,

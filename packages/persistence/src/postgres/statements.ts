@@ -56,7 +56,7 @@ function withinText({ sql, parameters }: Statement): Statement {
 }
 
 /**
- * Makes the changes of a group in one transaction and one round trip, and resolves to the affected rows of each. Rejects
+ * Makes the changes of a group in one transaction, and resolves to the affected rows of each. Rejects
  * like {@link ConnectionPool.run}.
  */
 export async function runTransaction(
