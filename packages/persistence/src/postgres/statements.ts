@@ -10,8 +10,6 @@ import type { ConnectionPool } from './connection.ts'
 
 const shared = createStatements(postgresDialect)
 
-const quoted = (columns: readonly string[]) => columns.map(column => `"${column}"`).join(', ')
-
 /** Each parameter is the array of a column. One statement for each row would cost this process seven times the time. */
 const ofRows = compile(
   plantChanges(postgresDialect, row => {
@@ -44,7 +42,7 @@ function withinText({ sql, parameters }: Statement): Statement {
   return {
     parameters,
     sql: `
-      select ${quoted(plantColumns)}
+      select ${plantColumns.map(column => `"${column}"`).join(', ')}
       from (
         select *, sum(${textBytesInSql})
           over (order by id rows between unbounded preceding and 1 preceding) as bytes_before
@@ -56,8 +54,8 @@ function withinText({ sql, parameters }: Statement): Statement {
 }
 
 /**
- * Makes the changes of a group in one transaction, and resolves to the affected rows of each. Rejects
- * like {@link ConnectionPool.run}.
+ * Makes the changes of a group in one transaction, and resolves to the affected rows of each. Rejects like
+ * {@link ConnectionPool.run}.
  */
 export async function runTransaction(
   pool: ConnectionPool,
@@ -92,71 +90,58 @@ function queryOf(changes: readonly Change[]): pg.QueryConfig {
  */
 export function stepsOf(group: readonly Change[]): readonly (readonly number[])[] {
   const steps: number[][] = []
-  let inserts: Positioned[] = []
-  let others: Positioned[] = []
+  let waiting: Waiting[] = []
+  let inserting: Change[0] | undefined
   const changed = new Set<bigint>()
   const finish = () => {
-    steps.push(...joined(inserts), ...joined(others))
-    inserts = []
-    others = []
+    let last: Waiting | undefined
+    for (const each of waiting.sort(byTurn)) {
+      const { name, id, index } = each
+      // A statement replaces a row once.
+      const isShared = name === last?.name && name in shareable && (isInsert(name) || id !== last.id)
+      if (isShared) steps.at(-1)?.push(index)
+      else steps.push([index])
+      last = each
+    }
+    waiting = []
+    inserting = undefined
     changed.clear()
   }
   for (const [index, change] of group.entries()) {
     const [name] = change
     const place = idPlaces.get(name)
+    if (place === undefined || (isInsert(name) && name !== (inserting ?? name))) finish()
     if (place === undefined) {
-      finish()
       steps.push([index])
       continue
     }
     const id = change[place] as bigint
-    if (isInsert(name) && name !== (inserts[0]?.name ?? name)) finish()
-    if (isInsert(name) && !changed.has(id)) {
-      inserts.push({ name, id, index })
-    } else {
-      changed.add(id)
-      others.push({ name, id, index })
-    }
+    const isNew = isInsert(name) && !changed.has(id)
+    if (isNew) inserting = name
+    else changed.add(id)
+    waiting.push({ name, id, index, isNew })
   }
   finish()
   return steps
 }
 
-interface Positioned {
+interface Waiting {
   readonly name: Change[0]
   readonly id: bigint
   readonly index: number
+  /** An insert of a plant that the group has not changed before. */
+  readonly isNew: boolean
 }
 
 const isInsert = (name: Change[0]) => name === 'insertPlant' || name === 'insertPlantSilently'
 
-/** Returns changes in order of id. Neighbours share a step if they can. A statement replaces a row once. */
-function joined(changes: Positioned[]): number[][] {
-  const steps: number[][] = []
-  let last: Positioned | undefined
-  for (const each of changes.sort(byId)) {
-    const isShared = each.name === last?.name && each.name in shareable
-    if (isShared && (isInsert(each.name) || each.id !== last?.id)) steps.at(-1)?.push(each.index)
-    else steps.push([each.index])
-    last = each
-  }
-  return steps
-}
-
-function byId(a: Positioned, b: Positioned): number {
-  return a.id < b.id ? -1 : Number(a.id > b.id)
+function byTurn(a: Waiting, b: Waiting): number {
+  return Number(b.isNew) - Number(a.isNew) || (a.id < b.id ? -1 : Number(a.id > b.id))
 }
 
 /** The place of the id in each change of a plant. */
-const idPlaces: ReadonlyMap<Change[0], number> = new Map(
-  (
-    [
-      ...(Object.keys(shareable) as (keyof typeof shareable)[]),
-      'savePlantIf',
-      'removePlant',
-      'removePlantIf',
-    ] as const
-  ).map(name => [name, 1 + statements.change[name].parameters.indexOf('id')]),
+const idPlaces: ReadonlyMap<string, number> = new Map(
+  Object.entries(ofRows).map(([name, { parameters }]) => [name, 1 + parameters.indexOf('id')]),
 )
 
 const plantOfNobody = { id: 0n, name: '' } as Plant

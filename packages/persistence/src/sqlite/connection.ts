@@ -29,11 +29,10 @@ export function prepareChanges<Name extends string>(
 ): Record<Name, (...values: unknown[]) => number> {
   const entries = Object.entries<Statement>(statements).map(([name, { sql, before }]) => {
     const statement = connection.prepare(sql)
-    if (before === undefined) return [name, (...values: unknown[]) => statement.run(...values).changes]
-    const any = connection.prepare(before.ifAny)
-    const preceding = before.sql.map(each => connection.prepare(each))
+    const any = before && connection.prepare(before.ifAny)
+    const preceding = before?.sql.map(each => connection.prepare(each)) ?? []
     const run = (...values: unknown[]) => {
-      if (any.get() !== undefined) for (const each of preceding) each.run(...values)
+      if (any?.get() !== undefined) for (const each of preceding) each.run(...values)
       return statement.run(...values).changes
     }
     return [name, run]
