@@ -75,22 +75,29 @@ describe.each(Object.entries(subjects))('on %s', (name, make) => {
     },
   )
 
-  test('an upgrade replaces the triggers of an earlier version', async () => {
-    const [body, name] = store.url.startsWith('file:')
-      ? ['begin select 1; end', 'announce_added_plant']
-      : ['for each row execute function announce_added_plants()', 'announce_added_plants']
-    const func = `create function announce_added_plants() returns trigger language plpgsql as 'begin return null; end'`
+  test('an upgrade removes the trigger of versions 4 and 5, even if a silence was left', async () => {
+    const onSqlite = `
+      create trigger announce_added_plant after insert on plants
+      when exists (select 1 from webhooks) and not exists (select 1 from silence)
+      begin update webhooks set missed = missed + 1; end`
+    const onPostgres = `
+      create function announce_added_plants() returns trigger language plpgsql set search_path from current as $$
+      begin
+        update webhooks set missed = missed + (select count(*) from added) where not exists (select from silence);
+        return null;
+      end $$;
+      create trigger announce_added_plants after insert on plants referencing new table as added
+      for each statement execute function announce_added_plants()`
     await store.run(
-      store.earlier(3),
-      ...(store.url.startsWith('file:') ? [] : [func]),
-      `create trigger ${name} after insert on plants ${body}`,
+      store.earlier(5),
+      store.url.startsWith('file:') ? onSqlite : onPostgres,
+      'insert into silence values (1)',
     )
-    await using another = await make()
-    for (const { url } of [store, another]) {
-      await using storage = await openStorage({ url })
-      await addWebhook(storage)
-    }
-    expect(await store.schema()).toEqual(await another.schema())
+    await using storage = await openStorage({ url: store.url })
+    expect(await store.schema()).toEqual(current)
+    await addWebhook(storage)
+    await storage.plants.insert(plant(1))
+    expect(await storage.outbox.figures()).toMatchObject([{ waiting: 1, missed: 0 }])
   })
 
   test('several processes may bring it up to date at once, and open it again', async () => {

@@ -130,7 +130,6 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('on %s', name => {
     const ids = (await announced(storage)).map(each => Number(each.split(' ')[0]))
     // PostgreSQL makes changes of one kind together.
     expect(ids.sort((a, b) => a - b)).toEqual([1, 2, 5, 7, 8, 11, 13])
-    expect(await store.ask('select * from silence')).toEqual([])
   })
 
   test('a silence ends with a transaction that fails in its middle', async () => {

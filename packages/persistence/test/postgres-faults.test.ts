@@ -246,8 +246,8 @@ describe('a commit of unknown outcome', () => {
     await using proxy = await startProxy(database.url)
     await using far = await open(proxy.url)
     expect(await far.plants.insert(plant(1n))).toBe('inserted')
-    proxy.swallowAnswers()
-    // Of two statements, so that the server must have both without an answer in between.
+    // Of two statements: the server begins with an answer, and has both without another one.
+    proxy.swallowAnswersAfter(1)
     const outcome = Promise.all(
       [far.plants.insert(plant(2n)), far.plants.save(plant(3n))].map(each => unavailable(each)),
     )

@@ -117,11 +117,14 @@ describe('a user', () => {
     ['update', 'plants'],
     ['delete', 'plants'],
     ['update', 'access_tokens'],
+    ['update', 'webhooks'],
+    ['insert', 'outbox'],
   ])('who may not %s %s finds the store not ready', async (right, table) => {
     await using database = await createTestSchema()
     await (await openStorage({ url: database.url }))[Symbol.asyncDispose]()
     await using user = await database.createReader()
-    await database.query(`grant insert, update, delete on plants, access_tokens to ${user.name}`)
+    const tables = 'plants, access_tokens, webhooks, outbox'
+    await database.query(`grant insert, update, delete on ${tables} to ${user.name}`)
     await using storage = await openStorage({ url: user.url })
     await storage.check()
     await database.query(`revoke ${right} on ${table} from ${user.name}`)

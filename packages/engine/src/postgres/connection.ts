@@ -5,12 +5,12 @@ import type { PostgresOptions } from '../storage.ts'
 /** Connections to the host that accepts writes. */
 export interface ConnectionPool extends AsyncDisposable {
   /**
-   * Runs queries in one transaction and one round trip, and resolves to the result of each. If it rejects, the
-   * transaction may have been committed, unless {@link wasRolledBack}.
+   * Runs queries in one transaction, and resolves to the result of each. Reads take one round trip, several changes two. If
+   * it rejects, the transaction may have been committed, unless {@link wasRolledBack}.
    *
    * @throws Error also if the server was told to stop waiting for its standby, and reported the commit all the same
    */
-  run(queries: readonly pg.QueryConfig[]): Promise<readonly pg.QueryResult[]>
+  run(queries: readonly pg.QueryConfig[], isReading?: boolean): Promise<readonly pg.QueryResult[]>
   /** Begins a transaction, such as one that is `read only`, on a connection that ends with its disposal. */
   begin(mode?: string): Promise<pg.PoolClient & AsyncDisposable>
 }
@@ -47,15 +47,18 @@ export function createPool(options: PostgresOptions, connectionsMax: number): Co
       throw error
     })
   }
-  const transact = async (client: pg.PoolClient, queries: readonly pg.QueryConfig[]) => {
+  const transact = async (client: pg.PoolClient, queries: readonly pg.QueryConfig[], isReading: boolean) => {
     // A single statement is a transaction.
     if (queries.length === 1 && !isPooled) return send(client, queries)
     const sent = isPooled ? queries.map(({ name, ...unnamed }) => unnamed) : queries
-    return (await send(client, [begin(), ...sent, 'commit'])).slice(1, -1)
+    if (isReading) return (await send(client, [begin(), ...sent, 'commit'])).slice(1, -1)
+    // If it failed, the server would make a transaction of each query after it, which does no harm to reads.
+    await client.query(begin())
+    return (await send(client, [...sent, 'commit'])).slice(0, -1)
   }
 
   return {
-    async run(queries) {
+    async run(queries, isReading = false) {
       const client = await acquire()
       let isWarned = false
       const onNotice = ({ code }: { code?: string | undefined }) => {
@@ -64,7 +67,7 @@ export function createPool(options: PostgresOptions, connectionsMax: number): Co
       client.on('notice', onNotice)
       let isSound = false
       try {
-        const results = await transact(client, queries)
+        const results = await transact(client, queries, isReading)
         if (isWarned) throw new Error('the server did not wait for its standby')
         isSound = true
         return results

@@ -96,7 +96,7 @@ export function attachPostgres<Entered extends Entities>(
   const reads = createGroupCommit<Ask, readonly object[]>({
     async runGroup(group) {
       const queries = group.map(([statement, ...values]) => queryOf(statement, values))
-      return (await retrying(timeoutMs, () => reading.run(queries))).map(({ rows }) => rows)
+      return (await retrying(timeoutMs, () => reading.run(queries, true))).map(({ rows }) => rows)
     },
     groupsMax: readConnectionsMax,
     limits: readLimits,

@@ -24,7 +24,7 @@ export async function runGroup(
     const { rows, rowCount } = results[number] as pg.QueryResult
     const changed = new Set(key && rows.map(row => row[key]))
     for (const { index, value } of calls)
-      affectedRows[index] = key ? Number(changed.delete(value)) : (rowCount ?? 0)
+      affectedRows[index] = key ? Number(changed.has(value)) : (rowCount ?? 0)
   }
   return affectedRows
 }
@@ -60,7 +60,9 @@ export function stepsOf({ byName, places }: Changes, group: readonly Call[]): re
       const [name] = ordered.call
       const last = steps.at(-1)
       const change = byName.get(name) as Change
-      if (last?.key && last.name === name) last.calls.push(ordered)
+      // A statement can replace a row only once.
+      if (last?.key && last.name === name && last.calls.at(-1)?.value !== ordered.value)
+        last.calls.push(ordered)
       else steps.push({ name, change, ...keyOf(change), calls: [ordered] })
     }
     waiting = []

@@ -45,9 +45,16 @@ export interface Dialect {
    * for each would cost this process seven times the processor time.
    *
    * @param types the row's columns in the order of writing, and the type of each
-   * @param around does more in the same statement. On PostgreSQL it returns the key of each inserted row
+   * @param around does more in the same statement. On PostgreSQL it returns the key of each row
    */
   insert<Row>(
+    table: string,
+    key: keyof Row & string,
+    types: Readonly<Record<keyof Row & string, ColumnType>>,
+    around?: Around<Row>,
+  ): Change<Row>
+  /** Like `insert`. Replaces the row that has the key. */
+  save<Row>(
     table: string,
     key: keyof Row & string,
     types: Readonly<Record<keyof Row & string, ColumnType>>,
@@ -71,52 +78,92 @@ export const columnList = (names: readonly string[]) => sql.join(names.map(name 
 // biome-ignore lint/suspicious/noExplicitAny: it compiles statements on any tables, whose types are the caller's
 type Compiler = Kysely<any>
 
-function createDialect(compiler: Compiler, parts: Omit<Dialect, 'tables' | 'read' | 'change'>): Dialect {
+type Columns = readonly (readonly [name: string, type: ColumnType])[]
+
+/** What differs between the databases in an insert. */
+interface Inserts {
+  /** Returns the rows to insert, given the parameter and the type of each column. */
+  readonly rows: (values: readonly (readonly [RawBuilder<unknown>, ColumnType])[]) => RawBuilder<unknown>
+  readonly takesArrays: boolean
+}
+
+function createDialect(
+  compiler: Compiler,
+  { rows, takesArrays }: Inserts,
+  parts: Omit<Dialect, 'tables' | 'read' | 'change' | 'insert' | 'save'>,
+): Dialect {
+  const inserting =
+    (onConflict: (key: string, columns: Columns) => RawBuilder<unknown>): Dialect['insert'] =>
+    <Row>(table: string, key: string, types: object, around?: Around<Row>) => {
+      const columns: Columns = Object.entries(types)
+      const compiled = compileChange<Row>(p => {
+        // Each column is a parameter.
+        const values = columns.map(
+          ([name, type]) => [p[name as keyof Row] as RawBuilder<unknown>, type] as const,
+        )
+        const insert = sql`
+          insert into ${sql.table(table)} (${columnList(columns.map(([name]) => name))}) ${rows(values)}
+          on conflict ${onConflict(key, columns)}`
+        if (around !== undefined) return around(insert, p)
+        return takesArrays ? sql`${insert} returning ${sql.ref(key)}` : insert
+      }, compiler)
+      return { kind: 'change', order: { of: table, by: key }, takesArrays, ...compiled }
+    }
   return {
     ...parts,
     tables: () => compiler,
     read: build => ({ kind: 'read', ...compile(build, compiler) }),
-    change: (order, build) => ({ kind: 'change', order, ...compileChange(build, compiler) }),
+    change: (order, build) => ({
+      kind: 'change',
+      order,
+      takesArrays: false,
+      ...compileChange(build, compiler),
+    }),
+    insert: inserting(() => sql`do nothing`),
+    save: inserting((key, columns) => {
+      const others = columns.flatMap(([name]) => (name === key ? [] : [name]))
+      const assigned = others.map(name => sql`${sql.ref(name)} = ${sql.ref(`excluded.${name}`)}`)
+      return sql`(${sql.ref(key)}) do update set ${sql.join(assigned)}`
+    }),
   }
 }
 
 const sqlite: Compiler = new Kysely({ dialect: new SqliteDialect({ database: () => Promise.reject() }) })
+const oneRow: Inserts = {
+  rows: values => sql`values (${sql.join(values.map(([value]) => value))})`,
+  takesArrays: false,
+}
 
-export const sqliteDialect: Dialect = createDialect(sqlite, {
+export const sqliteDialect: Dialect = createDialect(sqlite, oneRow, {
   name: 'sqlite',
   int64: 'integer',
   tableOptions: sql`strict`,
   now: sql<bigint>`cast(unixepoch('subsec') * 1000 as integer)`,
   tableNames: sql`select name from sqlite_schema where type = 'table'`,
-  page<Given extends PageGiven, Row>(
-    _: readonly string[],
-    build: (p: Parameters<Given>, text: TextOf<Row>) => Query<Row>,
-  ) {
+  page(_, build) {
     const texts: string[] = []
-    const guarded = compile<Given & Bounded>(
+    const whole = compile<PageGiven>(p => build(p as never, textItself), sqlite)
+    const guarded = compile<PageGiven & Bounded>(
       p =>
-        build(p as Parameters<Given>, column => {
+        build(p as never, column => {
           texts.push(column)
           const text = sql.ref(column)
-          const { textBytesMax } = p as Parameters<Bounded>
-          return sql<Row[typeof column]>`iif(octet_length(${text}) > ${textBytesMax}, 0, ${text})`.as(column)
+          return sql<never>`iif(octet_length(${text}) > ${p.textBytesMax}, 0, ${text})`.as(column)
         }),
       sqlite,
     )
-    return {
-      kind: 'page',
-      ...compile<Given>(p => build(p, textItself), sqlite),
-      guarded: { kind: 'read', ...guarded },
-      texts,
-    }
+    return { kind: 'page', ...whole, guarded: { kind: 'read', ...guarded }, texts }
   },
-  insert: (table, key, types, around = change => change) =>
-    insertOf({ compiler: sqlite, table, key, around }, types, values => sql`values (${sql.join(values)})`),
 })
 
 const postgres: Compiler = new Kysely({ dialect: new PostgresDialect({ pool: () => Promise.reject() }) })
+const arrays: Inserts = {
+  rows: values =>
+    sql`select * from unnest(${sql.join(values.map(([value, type]) => sql`${value}::${sql.raw(type)}[]`))})`,
+  takesArrays: true,
+}
 
-export const postgresDialect: Dialect = createDialect(postgres, {
+export const postgresDialect: Dialect = createDialect(postgres, arrays, {
   name: 'postgres',
   int64: 'bigint',
   tableOptions: sql``,
@@ -125,13 +172,10 @@ export const postgresDialect: Dialect = createDialect(postgres, {
     select table_name as name from information_schema.tables
     where table_schema = current_schema() and table_type = 'BASE TABLE'`,
   /** Selects the rows before which the texts have fewer bytes than the bound, without reading a text. */
-  page<Given extends PageGiven, Row>(
-    columns: readonly string[],
-    build: (p: Parameters<Given>, text: TextOf<Row>) => Query<Row>,
-  ) {
+  page(columns, build) {
     const texts: string[] = []
-    const compiled = compile<Given & Bounded>(p => {
-      const query = build(p as Parameters<Given>, column => {
+    const compiled = compile<PageGiven & Bounded>(p => {
+      const query = build(p as never, column => {
         texts.push(column)
         return textItself(column)
       })
@@ -139,50 +183,17 @@ export const postgresDialect: Dialect = createDialect(postgres, {
         texts.map(text => sql`coalesce(octet_length(${sql.ref(text)}), 0)`),
         sql` + `,
       )
-      const order = sql.ref(`${columns[0]}`)
+      const key = sql.ref(`${columns[0]}`)
       return sql`
         select ${columnList(columns)} from (
-          select *, sum(${bytes}) over (order by ${order} rows between unbounded preceding and 1 preceding) as bytes_before
+          select *, sum(${bytes}) over (order by ${key} rows between unbounded preceding and 1 preceding) as bytes_before
           from (${query}) as page
         ) as page
-        where coalesce(bytes_before, 0) < ${(p as Parameters<Bounded>).textBytesMax} order by ${order}`
+        where coalesce(bytes_before, 0) < ${p.textBytesMax} order by ${key}`
     }, postgres)
     return { kind: 'page', ...compiled, guarded: null, texts }
   },
-  insert: (table, key, types, around = change => sql`${change} returning ${sql.ref(key)}`) => ({
-    ...insertOf({ compiler: postgres, table, key, around }, types, (values, columnTypes) => {
-      const arrays = values.map((value, at) => sql`${value}::${sql.raw(`${columnTypes[at]}`)}[]`)
-      return sql`select * from unnest(${sql.join(arrays)})`
-    }),
-    takesArrays: true,
-  }),
 })
-
-interface InsertOptions<Row> {
-  readonly compiler: Compiler
-  readonly table: string
-  readonly key: keyof Row & string
-  readonly around: Around<Row>
-}
-
-function insertOf<Row>(
-  { compiler, table, key, around }: InsertOptions<Row>,
-  types: Readonly<Record<keyof Row & string, ColumnType>>,
-  rowsOf: (values: readonly RawBuilder<unknown>[], types: readonly ColumnType[]) => RawBuilder<unknown>,
-): Change<Row> {
-  // An object of this type has no other members.
-  const columns = Object.keys(types) as (keyof Row & string)[]
-  const columnTypes = columns.map(column => types[column])
-  const compiled = compileChange<Row>(p => {
-    const rows = rowsOf(
-      columns.map(column => p[column]),
-      columnTypes,
-    )
-    const insert = sql`insert into ${sql.table(table)} (${columnList(columns)}) ${rows} on conflict do nothing`
-    return around(insert, p)
-  }, compiler)
-  return { kind: 'change', order: { of: table, by: key }, ...compiled }
-}
 
 function textItself<Row, Column extends keyof Row & string>(column: Column) {
   return sql.ref<Row[Column]>(column).as(column)

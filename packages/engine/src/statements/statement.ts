@@ -56,7 +56,7 @@ export interface Change<Given = never> extends Statement {
   readonly kind: 'change'
   readonly order: Order<string>
   /** Each parameter is an array, so that several changes are one statement. It returns `order.by` of the rows that it changed. */
-  readonly takesArrays?: true
+  readonly takesArrays: boolean
   /** Statements with the same parameters that run before it in its transaction, if `ifAny` returns a row. On SQLite. */
   readonly before?: { readonly ifAny: string; readonly sql: readonly string[] }
   readonly [given]?: (values: Given) => void

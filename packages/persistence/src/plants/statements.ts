@@ -35,21 +35,6 @@ export function plantStatements(on: Dialect, announcing: Around<VersionedRow>) {
   /** Only the plant of this version. `null` equals none. */
   type Expected = { readonly id: bigint; readonly expected: bigint | null }
 
-  const save = (p: Parameters<VersionedRow>) =>
-    db
-      .insertInto('plants')
-      .values(pick(p, allNames))
-      .onConflict(conflict =>
-        conflict.column('id').doUpdateSet(
-          ({ ref }) =>
-            ({
-              name: ref('excluded.name'),
-              tag: ref('excluded.tag'),
-              version: ref('excluded.version'),
-            }) satisfies Record<Exclude<keyof VersionedRow, 'id'>, unknown>,
-        ),
-      )
-
   return {
     find: on.read((p: Parameters<{ id: bigint }>) =>
       db.selectFrom('plants').select(allNames).where('id', '=', p.id),
@@ -60,8 +45,8 @@ export function plantStatements(on: Dialect, announcing: Around<VersionedRow>) {
     ),
     insert: on.insert('plants', 'id', versionedColumns, announcing),
     insertUnannounced: on.insert<VersionedRow>('plants', 'id', versionedColumns),
-    save: on.change(order, (p: Parameters<VersionedRow>) => announcing(save(p), p)),
-    saveUnannounced: on.change(order, save),
+    save: on.save('plants', 'id', versionedColumns, announcing),
+    saveUnannounced: on.save<VersionedRow>('plants', 'id', versionedColumns),
     saveIf: on.change(order, (p: Parameters<VersionedRow & Expected>) =>
       db
         .updateTable('plants')

@@ -78,10 +78,10 @@ async function keepOneSecret(db: Kysely<unknown>): Promise<void> {
 
 /** A trigger wrote the outbox, unless there was a row in `silence`. */
 async function dropTrigger(db: Kysely<unknown>, { name }: Dialect): Promise<void> {
-  const drop =
-    name === 'sqlite'
-      ? sql`drop trigger if exists announce_added_plant`
-      : sql`drop function if exists announce_added_plants() cascade`
-  await drop.execute(db)
+  if (name === 'sqlite') await sql`drop trigger if exists announce_added_plant`.execute(db)
+  else
+    await sql`
+      drop trigger if exists announce_added_plants on plants;
+      drop function if exists announce_added_plants()`.execute(db)
   await db.schema.dropTable('silence').execute()
 }
