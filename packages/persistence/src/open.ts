@@ -16,7 +16,7 @@ import type {
   StoreReader,
   StoreReport,
 } from './storage.ts'
-import { parseStoreUrl, type StoreLocation, storageName } from './store-url.ts'
+import { followLinks, parseStoreUrl, type StoreLocation, storageName } from './store-url.ts'
 
 /** What this package needs of a database. */
 interface Engine {
@@ -95,7 +95,7 @@ export async function backUpStore(
   options: CopyOptions = {},
 ): Promise<StoreReport> {
   const file = existing(fileOf(url))
-  return (await import('./sqlite/backup.ts')).backUpSqlite(resolve(file), target, options)
+  return (await import('./sqlite/backup.ts')).backUpSqlite(file, target, options)
 }
 
 /**
@@ -108,7 +108,7 @@ export async function restoreStore(
   backup: string,
   options: CopyOptions = {},
 ): Promise<RestoreReport> {
-  return (await import('./sqlite/backup.ts')).restoreSqlite(resolve(fileOf(url)), backup, options)
+  return (await import('./sqlite/backup.ts')).restoreSqlite(fileOf(url), backup, options)
 }
 
 /**
@@ -146,7 +146,7 @@ async function withEngine<Opened>(url: string, open: (engine: Engine) => Promise
 async function engineOf(location: StoreLocation): Promise<Engine> {
   switch (location.kind) {
     case 'file':
-      return (await import('./sqlite/engine.ts')).createSqliteEngine(location.file)
+      return (await import('./sqlite/engine.ts')).createSqliteEngine(followLinks(location.file))
     case 'postgres':
       return (await import('./postgres/engine.ts')).createPostgresEngine({
         ...location,
@@ -157,7 +157,7 @@ async function engineOf(location: StoreLocation): Promise<Engine> {
 
 function fileOf(url: string): string {
   const location = parseStoreUrl(url)
-  if (location.kind === 'file') return location.file
+  if (location.kind === 'file') return followLinks(location.file)
   throw new Error(`${storageName(url)} is not a file: use pg_dump to back it up, and pg_restore`)
 }
 

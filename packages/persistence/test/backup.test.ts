@@ -498,6 +498,10 @@ test('a WAL beside a backup is not its own, and one beside a store that was kill
     await expect(restoreStore(url, backup, { force: true })).rejects.toThrow(
       `the store ${file} could not be restored from ${backup}: ${backup}${suffix} is the log of another store: move it away`,
     )
+    const link = join(folder, 'link')
+    symlinkSync(backup, link)
+    await expect(restoreStore(url, link, { force: true })).rejects.toThrow(`${backup}${suffix} is the log of`)
+    rmSync(link)
     rmSync(backup + suffix)
   }
   expect(openFilesIn(folder)).toEqual([])

@@ -1,19 +1,18 @@
-import {
-  chmodSync,
-  chownSync,
-  closeSync,
-  existsSync,
-  openSync,
-  readSync,
-  realpathSync,
-  statSync,
-} from 'node:fs'
+import { chmodSync, chownSync, closeSync, existsSync, openSync, readSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import Database from 'better-sqlite3'
 import { NoStoreError, StoreDamagedError, StoreInUseError } from '../errors.ts'
 import type { CopyOptions, RestoreReport, StoreReport } from '../storage.ts'
+import { followLinks } from '../store-url.ts'
 import { closeOnError, isUnreadable, openAloneIfReadable, reasonOf } from './connection.ts'
-import { createFolder, hideFromOthers, privateMode, replaceFile, syncFile } from './files.ts'
+import {
+  createFolder,
+  hideFromOthers,
+  privateMode,
+  refuseSecondPath,
+  replaceFile,
+  syncFile,
+} from './files.ts'
 import { openReadOnly } from './schema.ts'
 
 /** Checks a store and counts its plants and tokens as of one moment, while others change it. */
@@ -42,7 +41,7 @@ export async function restoreSqlite(
   options: CopyOptions,
 ): Promise<RestoreReport> {
   try {
-    return await restore(store, backup, options)
+    return await restore(store, followLinks(backup), options)
   } catch (cause) {
     throw failure(`the store ${store} could not be restored from ${backup}`, cause)
   }
@@ -53,19 +52,19 @@ function failure(what: string, cause: unknown): Error {
 }
 
 /** Copies a backup into the store, or in the place of a file that SQLite cannot read. */
-async function restore(named: string, backup: string, options: CopyOptions): Promise<RestoreReport> {
+async function restore(store: string, backup: string, options: CopyOptions): Promise<RestoreReport> {
   if (!existsSync(backup)) throw new Error('there is no such file')
   refuseForeignWal(backup)
-  createFolder(dirname(named))
-  const isNew = !existsSync(named)
-  const store = isNew ? named : realpathSync(named)
+  createFolder(dirname(store))
+  const isNew = !existsSync(store)
+  if (!isNew) refuseSecondPath(store)
   // Before the long check, so that a store in use is refused at once.
   const old = isNew ? undefined : openAloneIfReadable(store)
   using stack = new DisposableStack()
   stack.defer(() => old?.close())
   if (!isNew && !options.force)
     throw new Error(
-      `${named} already exists: use --force to replace it and lose the changes since the backup`,
+      `${store} already exists: use --force to replace it and lose the changes since the backup`,
     )
   const source = stack.use(await openBackup(backup))
   const tokens = isNew ? { revokedTokens: [], lostTokens: [] } : tokenChanges(source.connection, old)
@@ -74,7 +73,7 @@ async function restore(named: string, backup: string, options: CopyOptions): Pro
       await copyTo(partial, source, options)
       makeLike(partial, isNew ? dirname(store) : store)
     })
-  return { store: named, bytes: statSync(store).size, ...source.contents, isNew, ...tokens }
+  return { store, bytes: statSync(store).size, ...source.contents, isNew, ...tokens }
 }
 
 /**

@@ -7,6 +7,7 @@ import {
   lstatSync,
   mkdirSync,
   openSync,
+  readFileSync,
   realpathSync,
   renameSync,
   rmSync,
@@ -14,7 +15,7 @@ import {
 } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import type { CopyOptions } from '../storage.ts'
-import { sideFileSuffixes } from '../store-url.ts'
+import { filesOf, sideFileSuffixes } from '../store-url.ts'
 import { openAloneIfReadable } from './connection.ts'
 
 /** See `replaceFile` in open.ts. */
@@ -28,7 +29,7 @@ export async function replaceFile<Result>(
   const partial = join(dirname(file), `.plant-store-${randomBytes(6).toString('hex')}.part`)
   using stack = new DisposableStack()
   stack.defer(() => {
-    for (const suffix of ['', ...sideFileSuffixes]) rmSync(partial + suffix, { force: true })
+    for (const path of filesOf(partial)) rmSync(path, { force: true })
   })
   const result = await write(partial)
   syncFile(partial)
@@ -63,12 +64,35 @@ function removeSideFiles(store: string): void {
   syncFile(dirname(store))
 }
 
+/**
+ * Refuses a store that has another path too. SQLite would keep another WAL beside that, and changes by both paths would
+ * overwrite each other.
+ */
+export function refuseSecondPath(file: string): void {
+  const advice = 'SQLite keeps its WAL beside one path only'
+  if (statSync(file).nlink > 1) throw new Error(`it has another name, a hard link: copy it, as ${advice}`)
+  if (isMountPoint(file)) throw new Error(`it is mounted alone: mount its folder, as ${advice}`)
+}
+
+/** Linux lists them, with special characters in octal. */
+function isMountPoint(file: string): boolean {
+  const mounts = '/proc/self/mountinfo'
+  if (!existsSync(mounts)) return false
+  const escaped = file.replaceAll(
+    /[ \t\n\\]/g,
+    each => `\\${each.charCodeAt(0).toString(8).padStart(3, '0')}`,
+  )
+  return readFileSync(mounts, 'utf8')
+    .split('\n')
+    .some(line => line.split(' ')[4] === escaped)
+}
+
 /** Only for the server's user, as a store contains hashes of tokens. The WAL gets the same mode. */
 export const privateMode = 0o600
 
 /** Closes a store of an earlier version, or one restored from it, to everybody but its owner and group. */
 export function hideFromOthers(file: string): void {
-  for (const path of ['', ...sideFileSuffixes].map(suffix => file + suffix)) {
+  for (const path of filesOf(file)) {
     const { mode = 0 } = statSync(path, { throwIfNoEntry: false }) ?? {}
     try {
       if (mode & 0o007) chmodSync(path, mode & 0o770)

@@ -1,5 +1,5 @@
 import { closeSync, openSync, statSync } from 'node:fs'
-import { dirname, resolve } from 'node:path'
+import { dirname } from 'node:path'
 import Database from 'better-sqlite3'
 import { Kysely, SqliteDialect } from 'kysely'
 import { NoStoreError } from '../errors.ts'
@@ -13,7 +13,7 @@ import {
 } from '../schema/migrations.ts'
 import type { Tables } from '../schema/tables.ts'
 import { closeOnError, openConnection } from './connection.ts'
-import { createFolder, hideFromOthers, privateMode } from './files.ts'
+import { createFolder, hideFromOthers, privateMode, refuseSecondPath } from './files.ts'
 
 /** One at a time in this thread, as waiting for a lock blocks the thread. */
 let lastTurn: Promise<unknown> = Promise.resolve()
@@ -24,8 +24,9 @@ let lastTurn: Promise<unknown> = Promise.resolve()
  * @throws Error if the file is not a store, or a newer one; it is then unchanged
  */
 export async function migrateSqlite(file: string, lockTimeoutMs: number): Promise<number | undefined> {
-  createFolder(dirname(resolve(file)))
+  createFolder(dirname(file))
   closeSync(openSync(file, 'a', privateMode))
+  refuseSecondPath(file)
   const turn = lastTurn.then(() => migrateOnce(file, lockTimeoutMs))
   lastTurn = turn.catch(() => {})
   const found = await turn
