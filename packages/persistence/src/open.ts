@@ -63,11 +63,7 @@ export function openReader(url: string): Promise<StoreReader> {
   return withExisting(url, async engine => createReader(await engine.read()))
 }
 
-/**
- * Opens a damaged file to read every plant that is still readable. No server may have it open.
- *
- * @throws StoreInUseError, or Error if nothing is readable
- */
+/** Opens a damaged file to read every plant that is still readable. Changes nothing. @throws Error if nothing is readable */
 export async function openSalvage(url: string): Promise<Salvage> {
   const file = existing(fileOf(url))
   return (await import('./sqlite/salvage.ts')).openSqliteSalvage(file)

@@ -1,4 +1,4 @@
-import { chmodSync, chownSync, closeSync, existsSync, openSync, readSync, statSync } from 'node:fs'
+import { chmodSync, chownSync, closeSync, existsSync, openSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import Database from 'better-sqlite3'
 import { NoStoreError, StoreDamagedError, StoreInUseError } from '../errors.ts'
@@ -9,6 +9,7 @@ import {
   createFolder,
   hideFromOthers,
   privateMode,
+  refuseForeignWal,
   refuseSecondPath,
   replaceFile,
   syncFile,
@@ -54,10 +55,12 @@ function failure(what: string, cause: unknown): Error {
 /** Copies a backup into the store, or in the place of a file that SQLite cannot read. */
 async function restore(store: string, backup: string, options: CopyOptions): Promise<RestoreReport> {
   if (!existsSync(backup)) throw new Error('there is no such file')
-  refuseForeignWal(backup)
   createFolder(dirname(store))
   const isNew = !existsSync(store)
-  if (!isNew) refuseSecondPath(store)
+  if (!isNew) {
+    refuseSecondPath(store)
+    refuseForeignWal(store)
+  }
   // Before the long check, so that a store in use is refused at once.
   const old = isNew ? undefined : openAloneIfReadable(store)
   using stack = new DisposableStack()
@@ -177,20 +180,6 @@ function checkPages(connection: Database.Database): void {
   const found = connection.prepare('pragma integrity_check(10)').pluck().all() as string[]
   if (found[0] !== 'ok')
     throw new StoreDamagedError(`it is damaged: ${found.join('; ').replaceAll('\n', ' ')}`)
-}
-
-/**
- * Refuses a backup with a WAL or journal beside it that is not its own: SQLite would apply it. The header of a backup
- * says that it has none.
- */
-function refuseForeignWal(file: string): void {
-  const wal = [`${file}-wal`, `${file}-journal`].find(each => existsSync(each))
-  if (wal === undefined) return
-  const descriptor = openSync(file, 'r')
-  const header = Buffer.alloc(20)
-  readSync(descriptor, header, 0, header.length, 0)
-  closeSync(descriptor)
-  if (header[18] === 1) throw new Error(`${wal} is the log of another store: move it away`)
 }
 
 /** Compares the tokens of a backup with those of the store. Both are `undefined` if the store's cannot be read. */

@@ -8,6 +8,7 @@ import {
   mkdirSync,
   openSync,
   readFileSync,
+  readSync,
   realpathSync,
   renameSync,
   rmSync,
@@ -72,6 +73,30 @@ export function refuseSecondPath(file: string): void {
   const advice = 'SQLite keeps its WAL beside one path only'
   if (statSync(file).nlink > 1) throw new Error(`it has another name, a hard link: copy it, as ${advice}`)
   if (isMountPoint(file)) throw new Error(`it is mounted alone: mount its folder, as ${advice}`)
+}
+
+/**
+ * Refuses a WAL that is not the file's own: SQLite would apply it. A backup says in its header that it has none, as does a
+ * store that was closed.
+ */
+export function refuseForeignWal(file: string): void {
+  const wal = `${file}-wal`
+  // Again, as a server may just be opening or closing the store.
+  if (existsSync(wal) && !hasWal(file) && existsSync(wal))
+    throw new Error(`${wal} is the log of another store: move it away`)
+}
+
+/** By file. Closing one would take back all locks that this process has on the store. */
+const keptOpen = new Map<string, number>()
+
+function hasWal(file: string): boolean {
+  const { dev, ino } = statSync(file)
+  const key = `${dev}:${ino}`
+  const descriptor = keptOpen.get(key) ?? openSync(file, 'r')
+  const header = Buffer.alloc(20)
+  readSync(descriptor, header, 0, header.length, 0)
+  keptOpen.set(key, descriptor)
+  return header[18] !== 1
 }
 
 /** Linux lists them, with special characters in octal. */

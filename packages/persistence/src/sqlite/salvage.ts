@@ -1,23 +1,26 @@
 import { type Plant, parsePlant, plantIdMax, plantIdMin } from '@plant-store/domain'
 import type Database from 'better-sqlite3'
-import { StoreInUseError } from '../errors.ts'
 import { toPlant } from '../repositories/plants.ts'
 import { isStore } from '../schema/migrations.ts'
 import { type PlantRow, plantColumns, rowColumns, typeOf } from '../schema/tables.ts'
 import type { Salvage } from '../storage.ts'
-import { closeOnError, openAlone, reasonOf } from './connection.ts'
+import { closeOnError, reasonOf } from './connection.ts'
+import { openToRead } from './schema.ts'
 
 /**
- * Opens a damaged store exclusively, to read every plant that SQLite can find. After a damaged page it goes on with the
- * next id from which SQLite can read.
+ * Opens a damaged store to read every plant that SQLite can find, as of one moment. After a damaged page it goes on with
+ * the next id from which SQLite can read.
  *
- * @throws StoreInUseError, or Error
+ * @throws Error
  */
 export function openSqliteSalvage(file: string): Salvage {
   try {
-    return closeOnError(openAlone(file), salvage)
+    return closeOnError(openToRead(file), connection => {
+      // Lets SQLite open a file that is shorter than its header says.
+      connection.unsafeMode().pragma('writable_schema = on')
+      return salvage(connection)
+    })
   } catch (cause) {
-    if (cause instanceof StoreInUseError) throw cause
     throw new Error(`nothing in the store ${file} can be read: ${reasonOf(cause)}`, { cause })
   }
 }

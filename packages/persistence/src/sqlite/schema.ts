@@ -1,4 +1,4 @@
-import { closeSync, openSync, statSync } from 'node:fs'
+import { closeSync, existsSync, openSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import Database from 'better-sqlite3'
 import { Kysely, SqliteDialect } from 'kysely'
@@ -13,7 +13,7 @@ import {
 } from '../schema/migrations.ts'
 import type { Tables } from '../schema/tables.ts'
 import { closeOnError, openConnection } from './connection.ts'
-import { createFolder, hideFromOthers, privateMode, refuseSecondPath } from './files.ts'
+import { createFolder, hideFromOthers, privateMode, refuseForeignWal, refuseSecondPath } from './files.ts'
 
 /** One at a time in this thread, as waiting for a lock blocks the thread. */
 let lastTurn: Promise<unknown> = Promise.resolve()
@@ -27,6 +27,7 @@ export async function migrateSqlite(file: string, lockTimeoutMs: number): Promis
   createFolder(dirname(file))
   closeSync(openSync(file, 'a', privateMode))
   refuseSecondPath(file)
+  refuseForeignWal(file)
   const turn = lastTurn.then(() => migrateOnce(file, lockTimeoutMs))
   lastTurn = turn.catch(() => {})
   const found = await turn
@@ -55,17 +56,29 @@ async function migrateOnce(file: string, timeout: number): Promise<number | unde
 }
 
 /**
- * Opens a store of any known version read-only, in a transaction, which sees it as it was then. May write the WAL back,
- * so that no file is left behind if no other process uses the store.
+ * Opens a store or a backup to read it as of the first read, and changes no byte of it.
+ *
+ * @throws Error if the WAL beside it is not its own
+ */
+export function openToRead(file: string): Database.Database {
+  refuseForeignWal(file)
+  // Otherwise closing would merge a WAL that a crash left. Without one, it is what removes an empty one.
+  const readonly = ['-wal', '-journal'].some(suffix => existsSync(file + suffix))
+  return closeOnError(openConnection(file, { fileMustExist: true, readonly }), connection => {
+    connection.pragma('query_only = on')
+    return connection.exec('begin')
+  })
+}
+
+/**
+ * Opens a store of any known version like {@link openToRead}.
  *
  * @throws NoStoreError, or Error if the file is not a store, or a newer one
  */
 export function openReadOnly(
   file: string,
 ): Promise<{ readonly connection: Database.Database; readonly schemaVersion: number }> {
-  return closeOnError(openConnection(file, { fileMustExist: true }), async connection => {
-    connection.pragma('query_only = on')
-    connection.exec('begin')
+  return closeOnError(openToRead(file), async connection => {
     const schemaVersion = await checkedVersion(connection)
     if (schemaVersion === undefined) throw new NoStoreError('it is empty')
     return { connection, schemaVersion }
