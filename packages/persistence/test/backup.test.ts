@@ -32,10 +32,11 @@ import {
   restoreStore,
   StoreInUseError,
 } from '@plant-store/persistence'
+import { mintSecret, type WebhookId } from '@plant-store/webhooks'
 import Database from 'better-sqlite3'
 import { beforeAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { schemaVersion } from '../src/schema/migrations.ts'
-import { plant, snapshot, temporaryFolder } from './store-folder.ts'
+import { addWebhook, plant, snapshot, temporaryFolder } from './store-folder.ts'
 
 let folder: string
 let file: string
@@ -612,6 +613,28 @@ test('a restore reports which tokens it brought back, and which it lost', async 
     revokedTokens: [],
     lostTokens: [],
   })
+})
+
+test('a secret that was replaced or removed is not in a later backup, nor in the file of a closed store', async () => {
+  const secrets = Array.from({ length: 100 }, () => mintSecret())
+  const secretsIn = (path: string) => {
+    const bytes = readFileSync(path)
+    return secrets.filter(secret => bytes.includes(secret)).length
+  }
+  {
+    await using storage = await openStorage({ url })
+    for (const [n, secret] of secrets.entries()) {
+      await addWebhook(storage, `webhook ${n >> 1}`)
+      await storage.webhooks.rotate(`webhook ${n >> 1}` as WebhookId, secret)
+    }
+    await backUpStore(url, backup)
+    // All that replace others.
+    expect(secretsIn(backup)).toBe(50)
+    for (let n = 0; n < 50; n++) await storage.webhooks.remove(`webhook ${n}` as WebhookId)
+    await backUpStore(url, backup, { force: true })
+    expect(secretsIn(backup)).toBe(0)
+  }
+  expect(secretsIn(file)).toBe(0)
 })
 
 test('what is no file is not backed up or restored', async () => {
