@@ -100,11 +100,11 @@ export function createWriter(
   const look = () => {
     const fault = guard.look()
     if (fault === undefined) filesSeenMs = performance.now()
-    return fault
+    return fault?.reason
   }
   const refuseFault = () => {
-    const fault = performance.now() - filesSeenMs > filesSeenMaxAgeMs ? look() : undefined
-    if (fault !== undefined) throw new Error(fault)
+    const reason = performance.now() - filesSeenMs > filesSeenMaxAgeMs ? look() : undefined
+    if (reason !== undefined) throw new Error(reason)
   }
 
   /** Commits a change of `user_version`, which nothing reads, to overwrite the WAL. Returns whether that worked. */
