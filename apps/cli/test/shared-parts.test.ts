@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync, symlinkSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable, Writable } from 'node:stream'
@@ -82,6 +82,11 @@ describe('a file that is written', () => {
     const url = `file:${join(folder, 'store.db')}`
     for (const name of ['store.db', 'store.db-wal', './store.db-shm'])
       expect(() => refuseStore(`${folder}/${name}`, url)).toThrow('is the store itself')
+    const [link, other] = [join(folder, 'link.db'), join(folder, 'other-wal')]
+    symlinkSync('store.db', link)
+    symlinkSync('store.db-wal', other)
+    for (const name of ['store.db', 'store.db-wal', 'other-wal'])
+      expect(() => refuseStore(`${folder}/${name}`, `file:${link}`), name).toThrow('is the store itself')
     refuseStore(join(folder, 'other.db'), url)
     refuseStore(join(folder, 'store.db'), 'postgres://a@localhost/b')
     expect(existsSync(join(folder, 'store.db'))).toBe(false)

@@ -20,7 +20,7 @@ import type {
   StoreReader,
   StoreReport,
 } from './storage.ts'
-import { parseStoreUrl, type StoreLocation, storageName } from './store-url.ts'
+import { followLinks, parseStoreUrl, type StoreLocation, storageName } from './store-url.ts'
 
 /** What can be done with stores of these entities. */
 export interface StoreOf<Entered extends Entities> {
@@ -34,11 +34,7 @@ export interface StoreOf<Entered extends Entities> {
   attachStorage(shared: SharedStorage, observer?: StorageObserver): Promise<Storage<Entered>>
   /** Opens a store to read what it has as of now. Changes nothing. @throws NoStoreError, or Error if it is unreadable */
   openReader(url: string): Promise<StoreReader<Entered>>
-  /**
-   * Opens a damaged file to read everything that is still readable. No server may have it open.
-   *
-   * @throws StoreInUseError, or Error if nothing is readable
-   */
+  /** Opens a damaged file to read everything that is still readable. Changes nothing. @throws Error if nothing is readable */
   openSalvage(url: string): Promise<Salvage<Entered>>
   /**
    * Checks a store or a backup: every page of a file, or the row counts of a database. Rejects if it does not exist, is
@@ -78,7 +74,10 @@ export function defineStore<Entered extends Entities>(
   const databaseAt = async (location: StoreLocation): Promise<StoreDatabase<Entered>> => {
     switch (location.kind) {
       case 'file':
-        return (await import('./sqlite/database.ts')).createSqliteDatabase(location.file, entities)
+        return (await import('./sqlite/database.ts')).createSqliteDatabase(
+          followLinks(location.file),
+          entities,
+        )
       case 'postgres': {
         const { createPostgresDatabase } = await import('./postgres/database.ts')
         return createPostgresDatabase({ ...location, timeoutMs: timeoutMsDefault }, entities)
@@ -142,15 +141,10 @@ export function defineStore<Entered extends Entities>(
       withExisting(url, async database => ({ store: storageName(url), ...(await database.inspect()) })),
     async backUpStore(url, target, options = {}) {
       const file = existing(fileOf(url))
-      return (await import('./sqlite/backup.ts')).backUpSqlite(entities, resolve(file), target, options)
+      return (await import('./sqlite/backup.ts')).backUpSqlite(entities, file, target, options)
     },
     async restoreStore(url, backup, options = {}) {
-      return (await import('./sqlite/backup.ts')).restoreSqlite(
-        entities,
-        resolve(fileOf(url)),
-        backup,
-        options,
-      )
+      return (await import('./sqlite/backup.ts')).restoreSqlite(entities, fileOf(url), backup, options)
     },
   }
 }
@@ -179,7 +173,7 @@ export async function replaceFile<Result>(
 
 function fileOf(url: string): string {
   const location = parseStoreUrl(url)
-  if (location.kind === 'file') return location.file
+  if (location.kind === 'file') return followLinks(location.file)
   throw new Error(`${storageName(url)} is not a file: use pg_dump to back it up, and pg_restore`)
 }
 

@@ -62,4 +62,11 @@ export {
   type StoreState,
   transferListOf,
 } from './storage.ts'
-export { defaultStoreUrl, parseStoreUrl, type StoreLocation, storageName, storeFiles } from './store-url.ts'
+export {
+  defaultStoreUrl,
+  followLinks,
+  parseStoreUrl,
+  type StoreLocation,
+  storageName,
+  storeFiles,
+} from './store-url.ts'

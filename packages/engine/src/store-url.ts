@@ -1,4 +1,5 @@
-import { resolve } from 'node:path'
+import { readlinkSync, realpathSync } from 'node:fs'
+import { basename, dirname, isAbsolute, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 export type StoreLocation =
@@ -84,8 +85,38 @@ export function storageName(url: string): string {
   return `postgres://${username && `${username}@`}${hosts.map(({ host }) => host).join(',')}${pathname}`
 }
 
-/** Returns a store's file and those that SQLite keeps beside it. Empty for a database. */
+/** Returns the full paths of a store's file and of those that SQLite keeps beside it. Empty for a database. */
 export function storeFiles(url: string): readonly string[] {
   const location = parseStoreUrl(url)
-  return location.kind === 'file' ? ['', ...sideFileSuffixes].map(suffix => location.file + suffix) : []
+  return location.kind === 'file' ? filesOf(followLinks(location.file)) : []
+}
+
+/** Returns a file and those that SQLite keeps beside it. */
+export function filesOf(file: string): readonly string[] {
+  return ['', ...sideFileSuffixes].map(suffix => file + suffix)
+}
+
+/**
+ * Returns where a file is, or where SQLite would create it, and keeps its WAL: every symbolic link is followed, also to
+ * what does not exist. What cannot be read stays as it is, and opening it fails.
+ */
+export function followLinks(file: string, linksMax = 40): string {
+  try {
+    return realpathSync.native(file)
+  } catch {
+    const folder = dirname(file)
+    if (folder === file || linksMax === 0) return resolve(file)
+    const found = join(followLinks(folder, linksMax - 1), basename(file))
+    const target = targetOf(found)
+    if (target === undefined) return found
+    return followLinks(isAbsolute(target) ? target : `${dirname(found)}/${target}`, linksMax - 1)
+  }
+}
+
+function targetOf(link: string): string | undefined {
+  try {
+    return readlinkSync(link)
+  } catch {
+    return undefined
+  }
 }

@@ -17,6 +17,7 @@ export {
   defaultStoreUrl,
   explain,
   fileReason,
+  followLinks,
   type GroupCommitLimits,
   isDamage,
   NoStoreError,

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import {
   chmodSync,
   chownSync,
@@ -27,15 +28,17 @@ import {
   backUpStore,
   inspectStore,
   openReader,
+  openSalvage,
   openStorage,
   readLastBackup,
   restoreStore,
   StoreInUseError,
 } from '@plant-store/persistence'
+import { mintSecret, type WebhookId } from '@plant-store/webhooks'
 import Database from 'better-sqlite3'
 import { beforeAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { schemaVersion } from '../src/schema/migrations.ts'
-import { openFilesIn, plant, temporaryFolder } from './store-folder.ts'
+import { addWebhook, plant, snapshot, temporaryFolder } from './store-folder.ts'
 
 let folder: string
 let file: string
@@ -308,6 +311,7 @@ test('a store that a server opens just before the copy is not replaced', async (
     onProgress: () => writeFileSync(`${file}-wal`, ''),
   })
   await expect(restoring).rejects.toThrow(StoreInUseError)
+  rmSync(`${file}-wal`)
   expect(await count()).toBe(20_100)
 })
 
@@ -384,8 +388,13 @@ test.each([
   {
     await using storage = await openStorage({ url })
     await storage.plants.insert(plant(200))
-    if (hasWal) copyFileSync(`${file}-wal`, join(folder, 'WAL'))
+    for (const [name, suffix] of [
+      ['STORE', ''],
+      ['WAL', '-wal'],
+    ])
+      if (hasWal) copyFileSync(file + suffix, join(folder, `${name}`))
   }
+  if (hasWal) renameSync(join(folder, 'STORE'), file)
   if (content === undefined) truncateSync(file, 4096)
   else writeFileSync(file, content)
   if (hasWal) renameSync(join(folder, 'WAL'), `${file}-wal`)
@@ -574,17 +583,93 @@ test('a store restored where there is none belongs to the owner of its folder', 
 test('a WAL beside a backup is not its own, and one beside a store that was killed is', async () => {
   load(0, 100)
   await backUpStore(url, backup)
-  for (const suffix of ['-wal', '-journal']) {
-    writeFileSync(backup + suffix, '')
-    await expect(restoreStore(url, backup, { force: true })).rejects.toThrow(
-      `the store ${file} could not be restored from ${backup}: ${backup}${suffix} is the log of another store: move it away`,
-    )
-    rmSync(backup + suffix)
-  }
-  expect(openFilesIn(folder)).toEqual([])
   const crashed = join(folder, 'crashed.db')
   await crash(crashed)
+  copyFileSync(`${crashed}-wal`, `${backup}-wal`)
+  symlinkSync(backup, join(folder, 'link'))
+  const before = snapshot(folder)
+  for (const named of [backup, join(folder, 'link')]) {
+    const refusal = `: ${backup}-wal is the log of another store: move it away`
+    await expect(restoreStore(url, named, { force: true })).rejects.toThrow(
+      `the store ${file} could not be restored from ${named}${refusal}`,
+    )
+    for (const act of [inspectStore, openReader, openSalvage, (url: string) => openStorage({ url })])
+      await expect(act(`file:${named}`)).rejects.toThrow(refusal)
+    await expect(backUpStore(`file:${named}`, join(folder, 'second'))).rejects.toThrow(refusal)
+    await expect(restoreStore(`file:${named}`, file, { force: true })).rejects.toThrow(refusal)
+  }
+  expect(snapshot(folder)).toEqual(before)
   expect(await restoreStore(url, crashed, { force: true })).toMatchObject({ plants: 200 })
+})
+
+const looks: Record<string, (url: string) => Promise<unknown>> = {
+  check: async url => (await inspectStore(url)).plants,
+  async reader(url) {
+    await using reader = await openReader(url)
+    return (await reader.counts()).plants
+  },
+  async salvage(url) {
+    await using salvage = await openSalvage(url)
+    let plants = 0
+    for await (const some of salvage.plants()) plants += some.length
+    return plants
+  },
+  backup: async url => (await backUpStore(url, join(temporaryFolder(), 'backup'))).plants,
+  restore: async url =>
+    (await restoreStore(`file:${temporaryFolder()}/other.db`, url.slice('file:'.length))).plants,
+}
+test.each(Object.entries(looks))('%s leaves what it looks at to the last byte', async (_, look) => {
+  load(0, 100)
+  await backUpStore(url, backup)
+  const crashed = join(folder, 'crashed.db')
+  await crash(crashed)
+  const withoutWal = join(folder, 'without-wal.db')
+  copyFileSync(crashed, withoutWal)
+  const before = snapshot(folder)
+  for (const path of [file, backup, crashed, withoutWal])
+    expect(await look(`file:${path}`)).toBe(path === backup || path === withoutWal ? 100 : 200)
+  // With it, SQLite finds pages in the WAL.
+  expect(snapshot(folder)).toEqual({ ...before, 'crashed.db-shm': expect.anything() })
+
+  await using storage = await openStorage({ url })
+  await storage.plants.insert(plant(9_000))
+  const running = snapshot(folder)
+  expect(await look(url)).toBe(201)
+  expect({ ...snapshot(folder), 'store.db-shm': 0 }).toEqual({ ...running, 'store.db-shm': 0 })
+})
+
+test.each(Object.entries(looks))(
+  '%s refuses a change that was interrupted, and leaves it',
+  async (_, look) => {
+    load(0, 1_000)
+    const interrupted = new Database(file)
+    interrupted.exec('pragma cache_size = 1; begin; update plants set name = name || 1')
+    const copy = join(folder, 'copy.db')
+    for (const suffix of ['', '-journal']) copyFileSync(file + suffix, copy + suffix)
+    interrupted.close()
+    const before = snapshot(folder)
+    await expect(look(`file:${copy}`)).rejects.toThrow(
+      /: a change was interrupted: start the server, which takes it back/,
+    )
+    expect(snapshot(folder)).toEqual(before)
+    await (await openStorage({ url: `file:${copy}` }))[Symbol.asyncDispose]()
+    expect(await look(`file:${copy}`)).toBe(1_000)
+  },
+)
+
+test('a look at a store that this process has open takes no lock back', async () => {
+  await using storage = await openStorage({ url })
+  await storage.plants.insert(plant(1))
+  for (const look of Object.values(looks)) expect(await look(url)).toBe(1)
+  const restore = `
+    const { restoreStore } = await import('@plant-store/persistence')
+    await restoreStore('${url}', '${empty}', { force: true })`
+  const { stderr } = spawnSync(
+    process.execPath,
+    ['--conditions=plant-store-source', '--input-type=module', '-e', restore],
+    { encoding: 'utf8', cwd: import.meta.dirname },
+  )
+  expect(stderr).toContain('is in use: stop the server first')
 })
 
 test('a restore reports which tokens it brought back, and which it lost', async () => {
@@ -609,6 +694,28 @@ test('a restore reports which tokens it brought back, and which it lost', async 
     revokedTokens: [],
     lostTokens: [],
   })
+})
+
+test('a secret that was replaced or removed is not in a later backup, nor in the file of a closed store', async () => {
+  const secrets = Array.from({ length: 100 }, () => mintSecret())
+  const secretsIn = (path: string) => {
+    const bytes = readFileSync(path)
+    return secrets.filter(secret => bytes.includes(secret)).length
+  }
+  {
+    await using storage = await openStorage({ url })
+    for (const [n, secret] of secrets.entries()) {
+      await addWebhook(storage, `webhook ${n >> 1}`)
+      await storage.webhooks.rotate(`webhook ${n >> 1}` as WebhookId, secret)
+    }
+    await backUpStore(url, backup)
+    // All that replace others.
+    expect(secretsIn(backup)).toBe(50)
+    for (let n = 0; n < 50; n++) await storage.webhooks.remove(`webhook ${n}` as WebhookId)
+    await backUpStore(url, backup, { force: true })
+    expect(secretsIn(backup)).toBe(0)
+  }
+  expect(secretsIn(file)).toBe(0)
 })
 
 test('what is no file is not backed up or restored', async () => {

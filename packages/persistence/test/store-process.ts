@@ -12,7 +12,7 @@ export type Order =
   | { readonly list: true }
   /** Answers with the outcome of a check. */
   | { readonly check: true }
-  /** Inserts from 1 on, so many under way at a time, telling each id once it is inserted; until it is killed. */
+  /** Inserts from 1 on, so many under way at a time, telling each id once it is inserted; until one is refused. */
   | { readonly flood: number }
   | { readonly close: true }
 export type Answer =
@@ -38,7 +38,7 @@ async function flood(width: number): Promise<void> {
       answer({ inserted: id })
     }
   }
-  await Promise.all(Array.from({ length: width }, insertOn))
+  await Promise.allSettled(Array.from({ length: width }, insertOn))
 }
 
 process.on('message', async (order: Order) => {
@@ -50,7 +50,7 @@ process.on('message', async (order: Order) => {
   } else if ('check' in order) {
     answer({ outcomes: [await outcomeOf(storage.check().then(() => 'ready'))] })
   } else if ('flood' in order) {
-    await flood(order.flood)
+    void flood(order.flood)
   } else {
     await storage[Symbol.asyncDispose]()
     answer({ closed: true })

@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import { defaultStoreUrl, parseStoreUrl, storageName, storeFiles } from '@plant-store/persistence'
 import { expect, test } from 'vitest'
 
@@ -90,6 +91,7 @@ test.each([
 })
 
 test('the files of a store are its own and those that SQLite keeps beside it', () => {
-  expect(storeFiles('file:a.db')).toEqual(['a.db', 'a.db-wal', 'a.db-shm', 'a.db-journal'])
+  const file = join(process.cwd(), 'a.db')
+  expect(storeFiles('file:a.db')).toEqual([file, `${file}-wal`, `${file}-shm`, `${file}-journal`])
   expect(storeFiles('postgres://db/plants')).toEqual([])
 })

@@ -12,7 +12,7 @@ export const exportPlants = new Command('export')
   .argument('[file]', 'to write (by default standard output)', '-')
   .addOption(new Option('--format <format>', 'to write').choices(formatNames).default('ndjson'))
   .addOption(forceOption)
-  .option('--damaged', 'write every readable plant of a damaged file, which no server may have open')
+  .option('--damaged', 'write every readable plant of a damaged file')
   .option('--json', 'print JSON, on standard error if the plants go to standard output')
   .addHelpText(
     'after',

@@ -1,9 +1,8 @@
-import { existsSync, realpathSync, statSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import { open } from 'node:fs/promises'
-import { basename, dirname, join, resolve } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { Option } from '@commander-js/extra-typings'
-import { replaceFile, storeFiles } from '@plant-store/persistence'
+import { followLinks, replaceFile, storeFiles } from '@plant-store/persistence'
 import { Failure, fileFailure } from '../failure.ts'
 
 export const forceOption = new Option('--force', 'replace an existing file')
@@ -15,14 +14,9 @@ export function refuseStore(file: string, storeUrl: string): void {
 }
 
 export function isSameFile(a: string, b: string): boolean {
-  if (located(a) === located(b)) return true
+  if (followLinks(a) === followLinks(b)) return true
   const [first, second] = [a, b].map(file => statSync(file, { throwIfNoEntry: false }))
   return first !== undefined && first.ino === second?.ino && first.dev === second.dev
-}
-
-function located(file: string): string {
-  const folder = dirname(resolve(file))
-  return join(existsSync(folder) ? realpathSync(folder) : folder, basename(file))
 }
 
 /**

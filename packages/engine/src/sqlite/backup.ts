@@ -1,4 +1,4 @@
-import { closeSync, existsSync, openSync, readSync, realpathSync, statSync } from 'node:fs'
+import { closeSync, existsSync, openSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import Database from 'better-sqlite3'
 import type { Entities, Entity } from '../entity.ts'
@@ -12,8 +12,17 @@ import type {
   StoreCounts,
   StoreFacts,
 } from '../storage.ts'
+import { followLinks } from '../store-url.ts'
 import { closeOnError, isUnreadable, openAloneIfReadable, reasonOf } from './connection.ts'
-import { createFileLike, createFolder, hideFromOthers, replaceFile, syncFile } from './files.ts'
+import {
+  createFileLike,
+  createFolder,
+  hideFromOthers,
+  refuseForeignWal,
+  refuseSecondPath,
+  replaceFile,
+  syncFile,
+} from './files.ts'
 import { forgetBackup, recordBackup } from './last-backup.ts'
 import { openReadOnly } from './schema.ts'
 
@@ -56,7 +65,7 @@ export async function restoreSqlite<Entered extends Entities>(
   options: CopyOptions,
 ): Promise<RestoreReport<Entered>> {
   try {
-    return await restore(entities, store, backup, options)
+    return await restore(entities, store, followLinks(backup), options)
   } catch (cause) {
     throw failure(`the store ${store} could not be restored from ${backup}`, cause)
   }
@@ -69,22 +78,24 @@ function failure(what: string, cause: unknown): Error {
 /** Copies a backup into the store, or in the place of a file that SQLite cannot read. */
 async function restore<Entered extends Entities>(
   entities: Entered,
-  named: string,
+  store: string,
   backup: string,
   options: CopyOptions,
 ): Promise<RestoreReport<Entered>> {
   if (!existsSync(backup)) throw new Error('there is no such file')
-  refuseForeignWal(backup)
-  createFolder(dirname(named))
-  const isNew = !existsSync(named)
-  const store = isNew ? named : realpathSync(named)
+  createFolder(dirname(store))
+  const isNew = !existsSync(store)
+  if (!isNew) {
+    refuseSecondPath(store)
+    refuseForeignWal(store)
+  }
   // Before the long check, so that a store in use is refused at once.
   const old = isNew ? undefined : openAloneIfReadable(store)
   using stack = new DisposableStack()
   stack.defer(() => old?.close())
   if (!isNew && !options.force)
     throw new Error(
-      `${named} already exists: use --force to replace it and lose the changes since the backup`,
+      `${store} already exists: use --force to replace it and lose the changes since the backup`,
     )
   const source = stack.use(await openBackup(backup, entities))
   const changed = changesBetween(entities, source.connection, isNew ? 'none' : old)
@@ -93,7 +104,7 @@ async function restore<Entered extends Entities>(
     await replaceFile(store, options, partial =>
       copyTo(partial, isNew ? dirname(store) : store, source, options),
     )
-  return { store: named, bytes: statSync(store).size, ...source.contents, isNew, changed }
+  return { store, bytes: statSync(store).size, ...source.contents, isNew, changed }
 }
 
 /**
@@ -195,20 +206,6 @@ function checkPages(connection: Database.Database): void {
   const found = connection.prepare('pragma integrity_check(10)').pluck().all() as string[]
   if (found[0] !== 'ok')
     throw new StoreDamagedError(`it is damaged: ${found.join('; ').replaceAll('\n', ' ')}`)
-}
-
-/**
- * Refuses a backup with a WAL or journal beside it that is not its own: SQLite would apply it. The header of a backup
- * says that it has none.
- */
-function refuseForeignWal(file: string): void {
-  const wal = [`${file}-wal`, `${file}-journal`].find(each => existsSync(each))
-  if (wal === undefined) return
-  const descriptor = openSync(file, 'r')
-  const header = Buffer.alloc(20)
-  readSync(descriptor, header, 0, header.length, 0)
-  closeSync(descriptor)
-  if (header[18] === 1) throw new Error(`${wal} is the log of another store: move it away`)
 }
 
 /** Compares the named rows of a backup with those of the store. `undefined` if the store's cannot be read. */

@@ -7,8 +7,9 @@ const busyTimeoutMs = 5_000
 
 export function openConnection(file: string, options: Database.Options = {}): Database.Database {
   const connection = new Database(file, { timeout: busyTimeoutMs, ...options })
-  connection.defaultSafeIntegers(true)
-  return connection
+  // Overwrites what is deleted: the secret of a webhook would stay in free space, and in every later backup.
+  connection.pragma('secure_delete = on')
+  return connection.defaultSafeIntegers(true)
 }
 
 /** Prepares statements, and returns a function that returns them. */
@@ -69,34 +70,23 @@ export function mergeWal(connection: Database.Database): void {
 
 /**
  * Opens a store that may be damaged, merges its WAL into the file, and keeps other processes out until it is closed.
+ * Returns `undefined` for a file that SQLite cannot read.
  *
  * @throws StoreInUseError if another process has it open
  */
-export function openAlone(file: string): Database.Database {
-  return closeOnError(openConnection(file, { fileMustExist: true, timeout: 0 }), connection => {
-    connection.unsafeMode()
-    // Lets SQLite open a file that is shorter than its header says.
-    connection.pragma('writable_schema = on')
-    connection.pragma('locking_mode = exclusive')
-    try {
-      // Every connection with a WAL holds a shared lock, so only a single one gets the exclusive lock.
-      connection.pragma('wal_checkpoint(truncate)')
-      connection.exec('begin exclusive')
-    } catch (cause) {
-      if (!isBusy(cause)) throw cause
-      throw new StoreInUseError(file, { cause })
-    }
-    return connection
-  })
-}
-
-/** Like {@link openAlone}. Returns `undefined` for a file that SQLite cannot read. */
 export function openAloneIfReadable(file: string): Database.Database | undefined {
   try {
-    return openAlone(file)
-  } catch (error) {
-    if (isUnreadable(error)) return undefined
-    throw error
+    return closeOnError(openConnection(file, { fileMustExist: true, timeout: 0 }), connection => {
+      // Lets SQLite open a file that is shorter than its header says.
+      connection.unsafeMode().pragma('writable_schema = on')
+      connection.pragma('locking_mode = exclusive')
+      // Every connection with a WAL holds a shared lock, so only a single one gets the exclusive lock.
+      connection.pragma('wal_checkpoint(truncate)')
+      return connection.exec('begin exclusive')
+    })
+  } catch (cause) {
+    if (isUnreadable(cause)) return undefined
+    throw isBusy(cause) ? new StoreInUseError(file, { cause }) : cause
   }
 }
 
@@ -159,7 +149,7 @@ export function isBusy(error: unknown): boolean {
 export function reasonOf(error: unknown): string {
   const { code = '' } = error as { code?: string }
   const [, primary = ''] = /^(SQLITE_[A-Z]+)/.exec(code) ?? []
-  return reasons[primary] ?? fileReason(error)
+  return reasons[code] ?? reasons[primary] ?? fileReason(error)
 }
 
 /** Rejects with the reason in the words of {@link reasonOf}. */
@@ -186,4 +176,6 @@ const reasons: Readonly<Record<string, string>> = {
   SQLITE_FULL: 'the disk is full',
   SQLITE_IOERR: 'the disk fails',
   SQLITE_READONLY: 'it may not be written',
+  SQLITE_READONLY_ROLLBACK:
+    'a change was interrupted: start the server, which takes it back, or move a journal of another store away',
 }

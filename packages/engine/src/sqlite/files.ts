@@ -12,6 +12,8 @@ import {
   mkdirSync,
   openSync,
   readdirSync,
+  readFileSync,
+  readSync,
   realpathSync,
   renameSync,
   rmSync,
@@ -21,7 +23,7 @@ import {
 } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import type { CopyOptions } from '../storage.ts'
-import { sideFileSuffixes } from '../store-url.ts'
+import { filesOf, sideFileSuffixes } from '../store-url.ts'
 import { openAloneIfReadable } from './connection.ts'
 
 /** See `replaceFile` in open.ts. */
@@ -36,7 +38,7 @@ export async function replaceFile<Result>(
   const partial = partialBeside(file)
   using stack = new DisposableStack()
   stack.defer(() => {
-    for (const suffix of ['', ...sideFileSuffixes]) rmSync(partial + suffix, { force: true })
+    for (const path of filesOf(partial)) rmSync(path, { force: true })
   })
   const result = await write(partial)
   syncFile(partial)
@@ -88,6 +90,53 @@ function removeSideFiles(store: string): void {
   syncFile(dirname(store))
 }
 
+/**
+ * Refuses a store that has another path too. SQLite would keep another WAL beside that, and changes by both paths would
+ * overwrite each other.
+ */
+export function refuseSecondPath(file: string): void {
+  const advice = 'SQLite keeps its WAL beside one path only'
+  if (statSync(file).nlink > 1) throw new Error(`it has another name, a hard link: copy it, as ${advice}`)
+  if (isMountPoint(file)) throw new Error(`it is mounted alone: mount its folder, as ${advice}`)
+}
+
+/**
+ * Refuses a WAL that is not the file's own: SQLite would apply it. A backup says in its header that it has none, as does a
+ * store that was closed.
+ */
+export function refuseForeignWal(file: string): void {
+  const wal = `${file}-wal`
+  // Again, as a server may just be opening or closing the store.
+  if (existsSync(wal) && !hasWal(file) && existsSync(wal))
+    throw new Error(`${wal} is the log of another store: move it away`)
+}
+
+/** By file. Closing one would take back all locks that this process has on the store. */
+const keptOpen = new Map<string, number>()
+
+function hasWal(file: string): boolean {
+  const { dev, ino } = statSync(file)
+  const key = `${dev}:${ino}`
+  const descriptor = keptOpen.get(key) ?? openSync(file, 'r')
+  const header = Buffer.alloc(20)
+  readSync(descriptor, header, 0, header.length, 0)
+  keptOpen.set(key, descriptor)
+  return header[18] !== 1
+}
+
+/** Linux lists them, with special characters in octal. */
+function isMountPoint(file: string): boolean {
+  const mounts = '/proc/self/mountinfo'
+  if (!existsSync(mounts)) return false
+  const escaped = file.replaceAll(
+    /[ \t\n\\]/g,
+    each => `\\${each.charCodeAt(0).toString(8).padStart(3, '0')}`,
+  )
+  return readFileSync(mounts, 'utf8')
+    .split('\n')
+    .some(line => line.split(' ')[4] === escaped)
+}
+
 /** Only for the server's user, as a store contains hashes of tokens. The WAL gets the same mode. */
 export const privateMode = 0o600
 
@@ -121,7 +170,7 @@ function unlessRefused(give: () => void): void {
 
 /** Closes a store of an earlier version, or one restored from it, to everybody but its owner and group. */
 export function hideFromOthers(file: string): void {
-  for (const path of ['', ...sideFileSuffixes].map(suffix => file + suffix)) {
+  for (const path of filesOf(file)) {
     const { mode = 0 } = statSync(path, { throwIfNoEntry: false }) ?? {}
     try {
       if (mode & 0o007) chmodSync(path, mode & 0o770)

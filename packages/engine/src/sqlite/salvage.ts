@@ -1,23 +1,25 @@
 import type Database from 'better-sqlite3'
 import type { Entities, Entity, ItemOf, Rows } from '../entity.ts'
-import { StoreInUseError } from '../errors.ts'
 import { isStore } from '../migrations.ts'
 import { int64Max, int64Min, selectList } from '../reader.ts'
 import type { Salvage, SalvageOf } from '../storage.ts'
-import { closeOnError, openAlone, reasonOf } from './connection.ts'
+import { closeOnError, reasonOf } from './connection.ts'
+import { openToRead } from './schema.ts'
 
 /**
- * Opens a damaged store exclusively, to read every row that SQLite can find. After a damaged page it goes on with the
- * next id from which SQLite can read.
+ * Opens a damaged store to read every row that SQLite can find, as of one moment. After a damaged page it goes on with
+ * the next id from which SQLite can read.
  *
- * @throws StoreInUseError, or Error
+ * @throws Error
  */
 export function openSqliteSalvage<Entered extends Entities>(
   file: string,
   entities: Entered,
 ): Salvage<Entered> {
   try {
-    return closeOnError(openAlone(file), connection => {
+    return closeOnError(openToRead(file), connection => {
+      // Lets SQLite open a file that is shorter than its header says.
+      connection.unsafeMode().pragma('writable_schema = on')
       const tables = namesIn(connection, "select name from sqlite_schema where type = 'table'")
       if (!isStore(entities, tables)) throw new Error('it is empty')
       const others = Object.entries<Entity>(entities).filter(([, { rows }]) => rows === null)
@@ -30,7 +32,6 @@ export function openSqliteSalvage<Entered extends Entities>(
       }
     })
   } catch (cause) {
-    if (cause instanceof StoreInUseError) throw cause
     throw new Error(`nothing in the store ${file} can be read: ${reasonOf(cause)}`, { cause })
   }
 }

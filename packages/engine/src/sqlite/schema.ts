@@ -1,5 +1,5 @@
-import { closeSync, openSync, statSync } from 'node:fs'
-import { dirname, resolve } from 'node:path'
+import { closeSync, existsSync, openSync, statSync } from 'node:fs'
+import { dirname } from 'node:path'
 import Database from 'better-sqlite3'
 import { Kysely, SqliteDialect } from 'kysely'
 import type { Entities } from '../entity.ts'
@@ -7,7 +7,15 @@ import { NoStoreError } from '../errors.ts'
 import { bringUpToDate, createVersionTable, findVersion, migrate, schemaVersionOf } from '../migrations.ts'
 import { sqliteDialect } from '../statements/dialect.ts'
 import { closeOnError, openConnection } from './connection.ts'
-import { createFileLike, createFolder, hideFromOthers, privateMode, unlessExists } from './files.ts'
+import {
+  createFileLike,
+  createFolder,
+  hideFromOthers,
+  privateMode,
+  refuseForeignWal,
+  refuseSecondPath,
+  unlessExists,
+} from './files.ts'
 import { forgetBackup } from './last-backup.ts'
 
 /** One at a time in this thread, as waiting for a lock blocks the thread. */
@@ -26,11 +34,12 @@ export async function migrateSqlite(
   const stat = statSync(file, { throwIfNoEntry: false })
   // Opening a pipe would wait for ever.
   if (stat && !stat.isFile() && !stat.isDirectory()) throw new Error('it is not a file')
-  const folder = dirname(resolve(file))
+  const folder = dirname(file)
   createFolder(folder)
   if (unlessExists(() => createFileLike(file, folder))) forgetBackup(file)
-  // A link may lead to no file yet.
   else closeSync(openSync(file, 'a', privateMode))
+  refuseSecondPath(file)
+  refuseForeignWal(file)
   const turn = lastTurn.then(() => migrateOnce(file, entities, lockTimeoutMs))
   lastTurn = turn.catch(() => {})
   const found = await turn
@@ -60,8 +69,22 @@ async function migrateOnce(file: string, entities: Entities, timeout: number): P
 }
 
 /**
- * Opens a store of any known version read-only, in a transaction, which sees it as it was then. May write the WAL back,
- * so that no file is left behind if no other process uses the store.
+ * Opens a store or a backup to read it as of the first read, and changes no byte of it.
+ *
+ * @throws Error if the WAL beside it is not its own
+ */
+export function openToRead(file: string): Database.Database {
+  refuseForeignWal(file)
+  // Otherwise closing would merge a WAL that a crash left. Without one, it is what removes an empty one.
+  const readonly = ['-wal', '-journal'].some(suffix => existsSync(file + suffix))
+  return closeOnError(openConnection(file, { fileMustExist: true, readonly }), connection => {
+    connection.pragma('query_only = on')
+    return connection.exec('begin')
+  })
+}
+
+/**
+ * Opens a store of any known version like {@link openToRead}.
  *
  * @throws NoStoreError, or Error if the file is not a store, or a newer one
  */
@@ -69,9 +92,7 @@ export function openReadOnly(
   file: string,
   entities: Entities,
 ): Promise<{ readonly connection: Database.Database; readonly schemaVersion: number }> {
-  return closeOnError(openConnection(file, { fileMustExist: true }), async connection => {
-    connection.pragma('query_only = on')
-    connection.exec('begin')
+  return closeOnError(openToRead(file), async connection => {
     const schemaVersion = await checkedVersion(entities, connection)
     if (schemaVersion === undefined) throw new NoStoreError('it is empty')
     return { connection, schemaVersion }

@@ -1,16 +1,9 @@
-import { statSync } from 'node:fs'
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
 import type Database from 'better-sqlite3'
 import type { Call, Change } from '../statements/statement.ts'
 import type { Commit } from '../storage.ts'
-import {
-  checkpointAfter,
-  checkpointPages,
-  detailedReasonOf,
-  isBusy,
-  mergeWal,
-  prepareChange,
-} from './connection.ts'
+import { checkpointAfter, checkpointPages, detailedReasonOf, isBusy, prepareChange } from './connection.ts'
+import { guardFiles } from './guard.ts'
 
 export interface WriterOptions {
   /** A transaction with this many single changes takes no further group of them. */
@@ -40,8 +33,6 @@ const lookAtFilesEveryMs = 1_000
 /** The greatest age of the last look at the files on which a commit relies. Looking after every transaction would cost 6 % of the creates. */
 const filesSeenMaxAgeMs = 10
 
-const displaced = 'its file was removed, moved or replaced: put it back, or stop the server'
-
 /**
  * Returns the only writer of a store. A group that arrives from a thread (`connect`) begins a transaction (`write`), which
  * takes all other groups that have arrived (`createCollector`): the more there are, the less a change costs. COMMIT
@@ -51,8 +42,8 @@ const displaced = 'its file was removed, moved or replaced: put it back, or stop
  * crash would restore them. So the writer first commits a transaction of its own, which overwrites them. Until that
  * succeeds, the writer is blocked: every thread refuses changes at once.
  *
- * SQLite goes on writing to a file that was removed, where everything is lost. So a transaction succeeds only if the
- * files were seen in their place after it, or a few milliseconds before.
+ * SQLite goes on writing to files that were removed or cut (`guardFiles`). So a transaction begins and succeeds only if the
+ * files were seen in order then, or a few milliseconds before.
  */
 export function createWriter(
   connection: Database.Database,
@@ -63,8 +54,7 @@ export function createWriter(
   const run = ([name, ...values]: Call) => (prepared.get(name) as ReturnType<typeof prepareChange>)(...values)
   // Reading it also opens the WAL, while the store is still in its place.
   let userVersion = connection.pragma('user_version', { simple: true }) as bigint
-  const paths = [connection.name, `${connection.name}-wal`]
-  const openedFiles = paths.map(identify)
+  const guard = guardFiles(connection)
   let filesSeenMs = performance.now()
   const senders = new Map<MessagePort, ChangeKind>()
   const collect = createCollector(senders, transactionChangesMax)
@@ -89,13 +79,14 @@ export function createWriter(
       checkpointAfter(connection, isMixed ? checkpointPages.mixed : checkpointPages.alone)
     }
     try {
+      refuseFault()
       const begun = performance.now()
       const affectedRows = runTransaction(collected)
-      const now = performance.now()
-      if (now - filesSeenMs > filesSeenMaxAgeMs && !areFilesInPlace()) throw new Error(displaced)
+      const ms = performance.now() - begun
+      refuseFault()
       const changes = affectedRows.reduce((count, rows) => count + rows.length, 0)
       for (const [index, sender] of collectedFrom.entries()) {
-        const report = index === 0 && { commit: { changes, ms: now - begun } }
+        const report = index === 0 && { commit: { changes, ms } }
         answer(sender, { affectedRows: affectedRows[index] as number[], ...report })
       }
     } catch (error) {
@@ -105,18 +96,23 @@ export function createWriter(
     }
   }
 
-  const areFilesInPlace = () => {
-    const areInPlace = paths.every((path, index) => identify(path) === openedFiles[index])
-    if (areInPlace) filesSeenMs = performance.now()
-    return areInPlace
+  const look = () => {
+    const fault = guard.look()
+    if (fault === undefined) filesSeenMs = performance.now()
+    return fault?.reason
+  }
+  const refuseFault = () => {
+    const reason = performance.now() - filesSeenMs > filesSeenMaxAgeMs ? look() : undefined
+    if (reason !== undefined) throw new Error(reason)
   }
 
   /** Commits a change of `user_version`, which nothing reads, to overwrite the WAL. Returns whether that worked. */
   const recover = () => {
     try {
+      if (look() !== undefined) return false
       userVersion = (userVersion + 1n) % 2n ** 31n
       connection.pragma(`user_version = ${userVersion}`)
-      return areFilesInPlace()
+      return look() === undefined
     } catch {
       return false
     }
@@ -128,7 +124,8 @@ export function createWriter(
   }
 
   const looking = setInterval(() => {
-    if (!areFilesInPlace()) setBlocked(displaced)
+    const fault = look()
+    if (fault !== undefined) setBlocked(fault)
     else if (isBlocked && recover()) setBlocked(undefined)
   }, lookAtFilesEveryMs).unref()
 
@@ -142,8 +139,7 @@ export function createWriter(
     /** Closes the connection and all MessagePorts. */
     close() {
       clearInterval(looking)
-      mergeWal(connection)
-      connection.close()
+      guard.close()
       for (const sender of senders.keys()) sender.close()
     },
   }
@@ -208,14 +204,5 @@ export function createCollector(
         return waiting.shift()
       },
     }
-  }
-}
-
-function identify(path: string): string | undefined {
-  try {
-    const { dev, ino } = statSync(path, { bigint: true })
-    return `${dev}:${ino}`
-  } catch {
-    return undefined
   }
 }

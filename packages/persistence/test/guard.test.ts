@@ -1,0 +1,222 @@
+import { spawnSync } from 'node:child_process'
+import {
+  copyFileSync,
+  linkSync,
+  mkdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
+import { dirname, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { mayNotMount } from '@plant-store/harness/vitest'
+import { backUpStore, inspectStore, openStorage, restoreStore, storeFiles } from '@plant-store/persistence'
+import { describe, expect, test } from 'vitest'
+import { type StoreProcess, startStoreProcess } from './processes.ts'
+import { plant, snapshot, temporaryFolder } from './store-folder.ts'
+import type { Answer } from './store-process.ts'
+
+const ways = {
+  removed: (path: string) => rmSync(path),
+  moved: (path: string) => renameSync(path, `${path}.moved`),
+  replaced(path: string) {
+    copyFileSync(path, `${path}.copy`)
+    renameSync(`${path}.copy`, path)
+  },
+  'cut off': (path: string) => truncateSync(path),
+  'cut short': (path: string) => truncateSync(path, statSync(path).size / 2),
+}
+type Way = keyof typeof ways
+
+const cases = ['', '-wal', '-shm'].flatMap(suffix =>
+  (Object.keys(ways) as Way[])
+    // Whoever then looks into the shm is killed by the system (SIGBUS).
+    .filter(way => suffix !== '-shm' || !way.startsWith('cut'))
+    .map(way => [suffix, way] as const),
+)
+/** Those after which the next start finds every change, without a hand. */
+const isWhole = (suffix: string, way: Way) => suffix !== '' && !way.startsWith('cut')
+
+const ids = (from: number, count: number) => Array.from({ length: count }, (_, n) => BigInt(from + n))
+
+async function start() {
+  const file = join(temporaryFolder(), 'plants.db')
+  const url = `file:${file}`
+  return { file, url, store: await startStoreProcess(url) }
+}
+
+async function idsAt(url: string): Promise<bigint[]> {
+  await using storage = await openStorage({ url })
+  return (await storage.plants.page({ limit: 1_000_000 })).map(({ id }) => id)
+}
+
+/** Resolves to the ids that the store says it has inserted, from now on. */
+function flood(store: StoreProcess): bigint[] {
+  const inserted: bigint[] = []
+  store.process.on('message', (answer: Answer) => {
+    if ('inserted' in answer) inserted.push(answer.inserted)
+  })
+  store.process.send({ flood: 16 })
+  return inserted
+}
+
+test.each(['', '-wal', '-shm'])(
+  'without a change too, a store is not ready a second after plants.db%s is removed',
+  async suffix => {
+    const { file, store } = await start()
+    rmSync(file + suffix)
+    await sleep(1_100)
+    expect(await store.check()).toEqual(['store-unavailable'])
+    expect(await store.insert([100n])).toEqual(['store-unavailable'])
+  },
+)
+
+describe.each(cases)('if plants.db%s is %s,', (suffix, way) => {
+  test('a store refuses the next change', async () => {
+    const { file, url, store } = await start()
+    expect(await store.insert(ids(1, 50))).toEqual(Array(50).fill('inserted'))
+    await sleep(20)
+    ways[way](file + suffix)
+    expect(await store.insert([100n])).toEqual(['store-unavailable'])
+    expect(await store.check()).toEqual(['store-unavailable'])
+    await store.close()
+    if (isWhole(suffix, way)) expect(await idsAt(url)).toEqual(ids(1, 50))
+  })
+
+  test('a store that writes without a pause refuses changes, and has lost nothing that it answered', async () => {
+    const { file, url, store } = await start()
+    const inserted = flood(store)
+    await expect.poll(() => inserted.length).toBeGreaterThan(500)
+    ways[way](file + suffix)
+    await sleep(100)
+    const { length } = inserted
+    await sleep(100)
+    expect(inserted).toHaveLength(length)
+    expect(await store.check()).toEqual(['store-unavailable'])
+    await store.kill()
+    if (!isWhole(suffix, way)) return
+    const kept = new Set(await idsAt(url))
+    // The copy of a WAL lacks what was written while it was made.
+    const lost = inserted.filter(id => !kept.has(id))
+    if (way !== 'replaced') expect(lost).toEqual([])
+  })
+})
+
+test('a shm that was cut kills the process, and nothing that it answered is lost', async () => {
+  const { file, url, store } = await start()
+  const inserted = flood(store)
+  await expect.poll(() => inserted.length).toBeGreaterThan(500)
+  truncateSync(`${file}-shm`)
+  await expect.poll(() => store.process.signalCode).toBe('SIGBUS')
+  const kept = new Set(await idsAt(url))
+  expect(inserted.filter(id => !kept.has(id))).toEqual([])
+})
+
+test('once the shm is gone no change of another process is overwritten, however the store is stopped', async () => {
+  const { file, url, store } = await start()
+  expect(await store.insert(ids(1, 50))).toEqual(Array(50).fill('inserted'))
+  await sleep(20)
+  rmSync(`${file}-shm`)
+  const other = await startStoreProcess(url)
+  expect(await other.insert(ids(200, 50))).toEqual(Array(50).fill('inserted'))
+  await other.close()
+  expect(await store.insert([100n])).toEqual(['store-unavailable'])
+  await store.close()
+  expect(await idsAt(url)).toEqual([...ids(1, 50), ...ids(200, 50)])
+})
+
+test('a process that finds a WAL cut under a running store changes nothing', async () => {
+  const { file, url, store } = await start()
+  expect(await store.insert(ids(1, 50))).toEqual(Array(50).fill('inserted'))
+  for (const displace of [() => truncateSync(`${file}-wal`), () => rmSync(`${file}-wal`)]) {
+    displace()
+    await expect(openStorage({ url })).rejects.toThrow(/cannot be opened: /)
+  }
+  await store.kill()
+})
+
+const links: Record<string, (link: string, file: string) => void> = {
+  'a link': (link, file) => symlinkSync(file, link),
+  'a relative link to a link'(link, file) {
+    symlinkSync(file, `${link}.second`)
+    symlinkSync('link.db.second', link)
+  },
+  'a link in a folder that is a link'(link, file) {
+    rmSync(dirname(link), { recursive: true })
+    mkdirSync(join(dirname(file), 'links'), { recursive: true })
+    symlinkSync(join(dirname(file), 'links'), dirname(link))
+    symlinkSync('../plants.db', link)
+  },
+}
+describe.each(Object.entries(links))('a store behind %s', (_, make) => {
+  test.each(['exists', 'is made'])('that %s is guarded where it is', async how => {
+    const folder = temporaryFolder()
+    const file = join(folder, 'real', 'plants.db')
+    const link = join(folder, 'named', 'link.db')
+    mkdirSync(dirname(link))
+    make(link, file)
+    if (how === 'exists') await (await openStorage({ url: `file:${file}` }))[Symbol.asyncDispose]()
+    const url = `file:${link}`
+    expect(storeFiles(url).slice(0, 2)).toEqual([file, `${file}-wal`])
+    {
+      await using storage = await openStorage({ url })
+      await storage.plants.insert(plant(1))
+      await sleep(20)
+      rmSync(`${file}-wal`)
+      await expect(storage.plants.insert(plant(2))).rejects.toMatchObject({ code: 'store-unavailable' })
+    }
+    expect(await idsAt(`file:${file}`)).toEqual([1n])
+  })
+})
+
+test('a link to itself is named as it is, and not opened', async () => {
+  const link = join(temporaryFolder(), 'link.db')
+  symlinkSync(link, link)
+  expect(storeFiles(`file:${link}`)[0]).toBe(link)
+  await expect(openStorage({ url: `file:${link}` })).rejects.toThrow(/cannot be opened: ELOOP/)
+})
+
+test('a path through a link and back out of it is that of the system', () => {
+  const folder = temporaryFolder()
+  mkdirSync(join(folder, 'releases', '7'), { recursive: true })
+  symlinkSync(join('releases', '7'), join(folder, 'current'))
+  expect(storeFiles(`file:${folder}/current/../plants.db`)[0]).toBe(join(folder, 'releases', 'plants.db'))
+})
+
+test('a store with a second name, beside which there would be a second WAL, is not opened or restored', async () => {
+  const folder = temporaryFolder()
+  const file = join(folder, 'plants.db')
+  await (await openStorage({ url: `file:${file}` }))[Symbol.asyncDispose]()
+  const backup = join(folder, 'backup')
+  await backUpStore(`file:${file}`, backup)
+  // As some programs keep equal backups.
+  linkSync(backup, `${backup}.2`)
+  linkSync(file, join(folder, 'second.db'))
+  const before = snapshot(folder)
+  const refusal = /: it has another name, a hard link: copy it, as SQLite keeps its WAL beside one path only$/
+  for (const name of ['plants.db', 'second.db']) {
+    const url = `file:${join(folder, name)}`
+    await expect(openStorage({ url })).rejects.toThrow(refusal)
+    await expect(restoreStore(url, backup, { force: true })).rejects.toThrow(refusal)
+  }
+  expect(await inspectStore(`file:${backup}.2`)).toMatchObject({ plants: 0 })
+  expect(snapshot(folder)).toEqual(before)
+})
+
+test('a store that is mounted alone is not opened', async context => {
+  const folder = temporaryFolder()
+  const [file, mounted] = [join(folder, 'plants.db'), join(folder, 'a name')]
+  await (await openStorage({ url: `file:${file}` }))[Symbol.asyncDispose]()
+  writeFileSync(mounted, '')
+  if (spawnSync('mount', ['--bind', file, mounted]).status !== 0) return context.skip(mayNotMount)
+  try {
+    await expect(openStorage({ url: `file:${mounted}` })).rejects.toThrow(
+      /: it is mounted alone: mount its folder, /,
+    )
+  } finally {
+    spawnSync('umount', [mounted])
+  }
+})
