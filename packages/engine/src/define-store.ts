@@ -15,8 +15,6 @@ import type {
   Storage,
   StorageObserver,
   StorageOptions,
-  StoreCounts,
-  StoreFacts,
   StoreReader,
   StoreReport,
 } from './storage.ts'
@@ -56,11 +54,11 @@ export interface StoreOf<Entered extends Entities> {
 }
 
 /** What the engine needs of a database. */
-interface StoreDatabase<Entered extends Entities> {
-  open(options: EngineOptions): Promise<ShareableStorage<Entered>>
+interface StoreDatabase {
+  open(options: EngineOptions): Promise<ShareableStorage>
   /** Begins to read a store of any known version, which it keeps. @throws NoStoreError if it is empty */
-  read(): Promise<ReadTransaction<Entered>>
-  inspect(): Promise<Omit<StoreFacts, 'store'> & StoreCounts<Entered>>
+  read(): Promise<ReadTransaction>
+  inspect(): Promise<Omit<StoreReport, 'store'>>
 }
 
 const timeoutMsDefault = 5_000
@@ -71,7 +69,7 @@ export function defineStore<Entered extends Entities>(
   toError: (error: StoreError) => Error = error => error,
 ): StoreOf<Entered> {
   /** Imports only this database and its driver. */
-  const databaseAt = async (location: StoreLocation): Promise<StoreDatabase<Entered>> => {
+  const databaseAt = async (location: StoreLocation): Promise<StoreDatabase> => {
     switch (location.kind) {
       case 'file':
         return (await import('./sqlite/database.ts')).createSqliteDatabase(
@@ -88,7 +86,7 @@ export function defineStore<Entered extends Entities>(
   /** @throws Error that names the store if it cannot be opened */
   const withDatabase = async <Opened>(
     url: string,
-    open: (database: StoreDatabase<Entered>) => Promise<Opened>,
+    open: (database: StoreDatabase) => Promise<Opened>,
   ): Promise<Opened> =>
     databaseAt(parseStoreUrl(url))
       .then(open)
@@ -99,14 +97,14 @@ export function defineStore<Entered extends Entities>(
 
   const withExisting = async <Opened>(
     url: string,
-    open: (database: StoreDatabase<Entered>) => Promise<Opened>,
+    open: (database: StoreDatabase) => Promise<Opened>,
   ): Promise<Opened> => {
     const location = parseStoreUrl(url)
     if (location.kind === 'file') existing(location.file)
     return withDatabase(url, open)
   }
 
-  return {
+  const store: StoreOf<Entities> = {
     openStorage({
       url,
       timeoutMs = timeoutMsDefault,
@@ -147,6 +145,8 @@ export function defineStore<Entered extends Entities>(
       return (await import('./sqlite/backup.ts')).restoreSqlite(entities, fileOf(url), backup, options)
     },
   }
+  // The names and ports in it are those of the entities.
+  return store as unknown as StoreOf<Entered>
 }
 
 /** Resolves to when the last backup of a file began, `null` if none is recorded, and `undefined` for a database. */

@@ -57,7 +57,7 @@ export interface Runner {
 export type Entities = Readonly<Record<string, Entity>>
 
 /** The port of each entity, by its name. */
-export type Ports<Entered extends Entities> = {
+export type Ports<Entered extends Entities = Entities> = {
   readonly [Name in keyof Entered]: Entered[Name] extends Entity<infer Port> ? Port : never
 }
 

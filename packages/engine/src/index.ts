@@ -56,7 +56,6 @@ export {
   type StorageObserver,
   type StorageOptions,
   type StoreCounts,
-  type StoreFacts,
   type StoreReader,
   type StoreReport,
   type StoreState,

@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises'
-import type { CompiledEntities, Entities, Entity, ItemOf, Runner } from './entity.ts'
+import type { CompiledEntities, Entities, Entity, Runner } from './entity.ts'
 import { type StoreError, unavailable } from './errors.ts'
 import { valuesOf } from './statements/statement.ts'
 import type { StoreCounts, StoreReader } from './storage.ts'
@@ -8,18 +8,18 @@ export const int64Min = -(2n ** 63n)
 export const int64Max = 2n ** 63n - 1n
 
 /** What a store contains as of one moment. */
-export interface ReadTransaction<Entered extends Entities = Entities> extends AsyncDisposable {
+export interface ReadTransaction extends AsyncDisposable {
   readonly schemaVersion: number
-  readonly compiled: CompiledEntities<Entered>
+  readonly compiled: CompiledEntities
   readonly query: (sql: string, parameters?: readonly unknown[]) => Promise<readonly object[]>
 }
 
 /** Returns what a transaction sees of a store. Disposal ends it. */
-export function createReader<Entered extends Entities>(
-  entities: Entered,
-  reading: ReadTransaction<Entered>,
+export function createReader(
+  entities: Entities,
+  reading: ReadTransaction,
   toError: (error: StoreError) => Error,
-): StoreReader<Entered> {
+): StoreReader {
   const { compiled, query, schemaVersion } = reading
   const refuse = () => {
     throw new Error('it is only read')
@@ -39,26 +39,23 @@ export function createReader<Entered extends Entities>(
     ...compiled.ports(runner),
     schemaVersion,
     counts: () => countsIn(entities, reading).catch(unreadable),
-    all: name =>
-      allIn(entities[name] as Entered[typeof name], sql => query(sql).catch(unreadable)) as AsyncIterable<
-        readonly ItemOf<Entered[typeof name]>[]
-      >,
+    all: name => allIn(entities[name] as Entity, sql => query(sql).catch(unreadable)),
     [Symbol.asyncDispose]: () => reading[Symbol.asyncDispose](),
   }
 }
 
 /** Counts the rows of every entity. A store of an earlier version has none of the later ones. */
-export async function countsIn<Entered extends Entities>(
-  entities: Entered,
+export async function countsIn(
+  entities: Entities,
   { schemaVersion, query }: Pick<ReadTransaction, 'schemaVersion' | 'query'>,
-): Promise<StoreCounts<Entered>> {
+): Promise<StoreCounts> {
   const counts: Record<string, number> = {}
   for (const [name, { tables, migrations }] of Object.entries(entities)) {
     const isThere = Object.keys(migrations).some(version => Number(version) <= schemaVersion)
     const rows = isThere ? await query(`select count(*) as count from "${tables[0]}"`) : [{ count: 0 }]
     counts[name] = Number((rows as [{ count: bigint }])[0].count)
   }
-  return counts as StoreCounts<Entered>
+  return counts as StoreCounts
 }
 
 const pageRows = 1_000

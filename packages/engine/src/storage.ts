@@ -48,7 +48,7 @@ export interface StorageObserver {
 export type StoreState = { readonly ready: true } | { readonly ready: false; readonly reason: string }
 
 /** An open store, with the port of each entity. Disposal writes pending changes and closes it. */
-export type Storage<Entered extends Entities> = Ports<Entered> & OpenStore
+export type Storage<Entered extends Entities = Entities> = Ports<Entered> & OpenStore
 
 export interface OpenStore extends AsyncDisposable {
   /** @throws `store-unavailable` if it cannot be read or written */
@@ -57,7 +57,7 @@ export interface OpenStore extends AsyncDisposable {
   pending(): number
 }
 
-export type ShareableStorage<Entered extends Entities> = Storage<Entered> & {
+export type ShareableStorage<Entered extends Entities = Entities> = Storage<Entered> & {
   /** The schema version before it was opened: `undefined` if opening it created the store. */
   readonly versionBefore: number | undefined
   /** The schema version that it has now. */
@@ -102,23 +102,22 @@ export function transferListOf(shared: SharedStorage): MessagePort[] {
 }
 
 /** The rows of each entity. */
-export type StoreCounts<Entered extends Entities> = { readonly [Name in keyof Entered]: number }
+export type StoreCounts<Entered extends Entities = Entities> = { readonly [Name in keyof Entered]: number }
 
-export interface StoreFacts {
+export interface StoreReport<Entered extends Entities = Entities> {
   /** The full path of the file, or the name of a database as `storageName` returns it. */
   readonly store: string
   /** The size of the file. Absent for a database. */
   readonly bytes?: number
   readonly schemaVersion: number
+  readonly counts: StoreCounts<Entered>
 }
-
-export type StoreReport<Entered extends Entities> = StoreFacts & StoreCounts<Entered>
 
 /**
  * A store as of one moment, unaffected by later changes, until it is disposed of. `counts` and `all` reject with
  * `store-unavailable`.
  */
-export type StoreReader<Entered extends Entities> = Ports<Entered> &
+export type StoreReader<Entered extends Entities = Entities> = Ports<Entered> &
   AsyncDisposable & {
     readonly schemaVersion: number
     /** Takes seconds for millions of rows. */
@@ -128,7 +127,7 @@ export type StoreReader<Entered extends Entities> = Ports<Entered> &
   }
 
 /** The readable part of a damaged store, closed to other processes. */
-export interface Salvage<Entered extends Entities> extends AsyncDisposable {
+export interface Salvage<Entered extends Entities = Entities> extends AsyncDisposable {
   of<Name extends keyof Entered & string>(name: Name): SalvageOf<ItemOf<Entered[Name]>>
   /** The entities that a salvage leaves out, with their rows, or `undefined` if these cannot be counted. */
   readonly leftOut: Readonly<Record<string, number | undefined>>
@@ -143,12 +142,12 @@ export interface SalvageOf<Item> {
   unread(): number | undefined
 }
 
-export type BackupReport<Entered extends Entities> = StoreReport<Entered> & {
+export interface BackupReport<Entered extends Entities = Entities> extends StoreReport<Entered> {
   /** Why the time of the backup could not be recorded beside the store, if so. */
   readonly unrecorded?: string
 }
 
-export type RestoreReport<Entered extends Entities> = StoreReport<Entered> & {
+export interface RestoreReport<Entered extends Entities = Entities> extends StoreReport<Entered> {
   /** Whether there was no store to replace. */
   readonly isNew: boolean
   /**

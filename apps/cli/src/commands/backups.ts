@@ -3,7 +3,6 @@ import { Command, Option } from '@commander-js/extra-typings'
 import {
   backUpStore,
   type CopyOptions,
-  entities,
   inspectStore,
   readLastBackup,
   restoreStore,
@@ -45,7 +44,7 @@ export const backup = new Command('backup')
     const report = await withProgress(flags, options => backUpStore(url, file, options)).catch(advise)
     const removed = keep !== undefined && folder?.keepNewest(keep)
     const rest = removed ? `; ${counted(removed, 'older one')} removed` : ''
-    print(flags, report, `${describe(report)} backed up from ${name}, and checked${rest}`)
+    print(flags, flat(report), `${describe(report)} backed up from ${name}, and checked${rest}`)
     if (report.unrecorded !== undefined)
       process.stderr.write(
         `The time of this backup could not be recorded beside the store: ${report.unrecorded}\n`,
@@ -61,7 +60,7 @@ export const restore = new Command('restore')
     const url = storeUrl()
     refuseStore(file, url)
     const report = await withProgress(flags, options => restoreStore(url, file, options))
-    const { changed, ...facts } = report
+    const { changed, ...facts } = flat(report)
     const revokedTokens = changed?.['tokens']?.again ?? null
     const lostTokens = changed?.['tokens']?.lost ?? null
     const next = report.isNew
@@ -95,10 +94,10 @@ export const check = new Command('check')
     const advice = file === undefined ? undefined : 'use an older backup'
     const report = await inspectStore(url).catch(error => advise(error, advice))
     if (report.bytes === undefined)
-      return print(output, report, `${describe(report)}: counted; check its pages with pg_amcheck`)
+      return print(output, flat(report), `${describe(report)}: counted; check its pages with pg_amcheck`)
     const lastBackup = file === undefined ? await readLastBackup(url) : undefined
     const rest = lastBackup === undefined ? '' : `; last backup: ${minute(lastBackup, 'none')}`
-    print(output, { ...report, intact: true, lastBackup }, `${describe(report)}: intact${rest}`)
+    print(output, { ...flat(report), intact: true, lastBackup }, `${describe(report)}: intact${rest}`)
   })
 
 async function withProgress<Report>(
@@ -116,12 +115,12 @@ async function withProgress<Report>(
   }
 }
 
-// An object's keys are known, but not to `Object.keys`.
-const entityNames = Object.keys(entities) as (keyof typeof entities)[]
-
-function describe(report: StoreReport): string {
-  const { store, bytes, schemaVersion } = report
-  const counts = Object.fromEntries(entityNames.map(name => [name, report[name]]))
+function describe({ store, bytes, schemaVersion, counts }: StoreReport): string {
   const size = bytes === undefined ? '' : ` in ${counted(bytes, 'byte')}`
   return `${store}: ${countedAll(counts)}${size}, schema version ${schemaVersion}`
+}
+
+/** Returns a report as JSON has it, with the counts among the rest. */
+function flat<Report extends StoreReport>({ counts, ...report }: Report) {
+  return { ...report, ...counts }
 }

@@ -7,7 +7,7 @@ import { watchOutages } from './outage.ts'
 import type { BoundedPage } from './page.ts'
 
 /** What a storage needs of a database. Its rejections become StoreError `store-unavailable`. */
-export interface StatementDatabase<Entered extends Entities>
+export interface StatementDatabase<Entered extends Entities = Entities>
   extends Pick<GroupCommitOptions, 'runGroup' | 'groupsMax'> {
   readonly compiled: CompiledEntities<Entered>
   read(statement: Statement, given: object): Promise<readonly object[]>

@@ -22,14 +22,14 @@ import { type Changes, runGroup } from './steps.ts'
 const readLimits = { ...defaultGroupCommitLimits, transactionChangesMax: 16 }
 
 /** @param bulk for reading and inspecting it */
-export function createPostgresDatabase<Entered extends Entities>(bulk: PostgresOptions, entities: Entered) {
+export function createPostgresDatabase(bulk: PostgresOptions, entities: Entities) {
   return {
     async open({
       limits,
       timeoutMs,
       readConnectionsMax,
       ...observer
-    }: EngineOptions): Promise<ShareableStorage<Entered>> {
+    }: EngineOptions): Promise<ShareableStorage> {
       const server = { ...bulk, timeoutMs }
       const shared: SharedPostgres = { kind: 'postgres', server, readConnectionsMax, limits }
       const versionBefore = await migratePostgres(server, entities)
@@ -39,7 +39,7 @@ export function createPostgresDatabase<Entered extends Entities>(bulk: PostgresO
     read: () => readPostgres(bulk, entities),
     async inspect() {
       await using reading = await readPostgres(bulk, entities)
-      return { schemaVersion: reading.schemaVersion, ...(await countsIn(entities, reading)) }
+      return { schemaVersion: reading.schemaVersion, counts: await countsIn(entities, reading) }
     },
   }
 }
@@ -47,10 +47,7 @@ export function createPostgresDatabase<Entered extends Entities>(bulk: PostgresO
 /** No client waits here, and counting a whole table takes one statement. */
 const patientTimeoutMs = 3_600_000
 
-async function readPostgres<Entered extends Entities>(
-  options: PostgresOptions,
-  entities: Entered,
-): Promise<ReadTransaction<Entered>> {
+async function readPostgres(options: PostgresOptions, entities: Entities): Promise<ReadTransaction> {
   await using opening = new AsyncDisposableStack()
   const pool = opening.use(createPool({ ...options, statementTimeoutMs: patientTimeoutMs }, 1))
   const client = opening.use(await pool.begin('isolation level repeatable read read only'))
@@ -71,11 +68,11 @@ type Ask = readonly [statement: Statement, ...values: Value[]]
  * One transaction runs at a time, so that changes of one row take effect in order. Otherwise a later change could
  * overtake one that the server rolled back and that is retried.
  */
-export function attachPostgres<Entered extends Entities>(
+export function attachPostgres(
   { server, readConnectionsMax, limits }: SharedPostgres,
-  entities: Entered,
+  entities: Entities,
   { onCommit = () => {}, ...observer }: StorageObserver,
-): Storage<Entered> {
+): Storage {
   const { timeoutMs } = server
   const compiled = compileEntities(entities, postgresDialect)
   const { names } = compiled

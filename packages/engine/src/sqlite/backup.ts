@@ -4,14 +4,7 @@ import Database from 'better-sqlite3'
 import type { Entities, Entity } from '../entity.ts'
 import { NoStoreError, StoreDamagedError, StoreInUseError } from '../errors.ts'
 import { countsIn } from '../reader.ts'
-import type {
-  BackupReport,
-  CopyOptions,
-  RestoredChanges,
-  RestoreReport,
-  StoreCounts,
-  StoreFacts,
-} from '../storage.ts'
+import type { BackupReport, CopyOptions, RestoredChanges, RestoreReport, StoreReport } from '../storage.ts'
 import { followLinks } from '../store-url.ts'
 import { closeOnError, isUnreadable, openAloneIfReadable, reasonOf } from './connection.ts'
 import {
@@ -27,21 +20,18 @@ import { forgetBackup, recordBackup } from './last-backup.ts'
 import { openReadOnly } from './schema.ts'
 
 /** Checks a store and counts its rows as of one moment, while others change it. */
-export async function inspectSqlite<Entered extends Entities>(
-  file: string,
-  entities: Entered,
-): Promise<Omit<StoreFacts, 'store'> & StoreCounts<Entered>> {
+export async function inspectSqlite(file: string, entities: Entities): Promise<Omit<StoreReport, 'store'>> {
   using source = await openSource(file, entities)
   checkPages(source.connection)
   return { bytes: statSync(file).size, ...source.contents }
 }
 
-export async function backUpSqlite<Entered extends Entities>(
-  entities: Entered,
+export async function backUpSqlite(
+  entities: Entities,
   file: string,
   target: string,
   options: CopyOptions,
-): Promise<BackupReport<Entered>> {
+): Promise<BackupReport> {
   const at = new Date()
   try {
     using source = await openSource(file, entities)
@@ -58,12 +48,12 @@ export async function backUpSqlite<Entered extends Entities>(
   }
 }
 
-export async function restoreSqlite<Entered extends Entities>(
-  entities: Entered,
+export async function restoreSqlite(
+  entities: Entities,
   store: string,
   backup: string,
   options: CopyOptions,
-): Promise<RestoreReport<Entered>> {
+): Promise<RestoreReport> {
   try {
     return await restore(entities, store, followLinks(backup), options)
   } catch (cause) {
@@ -76,12 +66,12 @@ function failure(what: string, cause: unknown): Error {
 }
 
 /** Copies a backup into the store, or in the place of a file that SQLite cannot read. */
-async function restore<Entered extends Entities>(
-  entities: Entered,
+async function restore(
+  entities: Entities,
   store: string,
   backup: string,
   options: CopyOptions,
-): Promise<RestoreReport<Entered>> {
+): Promise<RestoreReport> {
   if (!existsSync(backup)) throw new Error('there is no such file')
   createFolder(dirname(store))
   const isNew = !existsSync(store)
@@ -166,31 +156,25 @@ async function copyPages(target: string, source: Source, options: CopyOptions): 
 }
 
 /** A store or backup as of one moment, whatever others change. */
-interface Source<Entered extends Entities = Entities> extends Disposable {
+interface Source extends Disposable {
   readonly connection: Database.Database
-  readonly contents: Pick<StoreFacts, 'schemaVersion'> & StoreCounts<Entered>
+  readonly contents: Pick<StoreReport, 'schemaVersion' | 'counts'>
   /** Rejects if a copy is damaged. */
   checkCopy(file: string): Promise<unknown>
 }
 
 /** Its transaction is held until a copy is complete: otherwise every change by others would restart the copy. */
-async function openSource<Entered extends Entities>(
-  file: string,
-  entities: Entered,
-): Promise<Source<Entered>> {
+async function openSource(file: string, entities: Entities): Promise<Source> {
   const { connection, schemaVersion } = await openReadOnly(file, entities)
   return closeOnError(connection, async () => {
     const query = async (sql: string) => connection.prepare<[], object>(sql).all()
-    const contents = { schemaVersion, ...(await countsIn(entities, { schemaVersion, query })) }
+    const contents = { schemaVersion, counts: await countsIn(entities, { schemaVersion, query }) }
     const checkCopy = (copy: string) => inspectSqlite(copy, entities)
     return { connection, contents, checkCopy, [Symbol.dispose]: () => connection.close() }
   })
 }
 
-async function openBackup<Entered extends Entities>(
-  file: string,
-  entities: Entered,
-): Promise<Source<Entered>> {
+async function openBackup(file: string, entities: Entities): Promise<Source> {
   try {
     const backup = await openSource(file, entities)
     closeOnError(backup.connection, checkPages)

@@ -12,7 +12,7 @@ import { closeOnError, detailedReasonOf, openConnection, plainly, prepareAll } f
 import { migrateSqlite, openReadOnly } from './schema.ts'
 import { connectToWriter, startWriter } from './writer-client.ts'
 
-export function createSqliteDatabase<Entered extends Entities>(file: string, entities: Entered) {
+export function createSqliteDatabase(file: string, entities: Entities) {
   return {
     open: (options: EngineOptions) => plainly(() => openSqlite(file, entities, options)),
     read: () => plainly(() => readSqlite(file, entities)),
@@ -20,11 +20,11 @@ export function createSqliteDatabase<Entered extends Entities>(file: string, ent
   }
 }
 
-async function openSqlite<Entered extends Entities>(
+async function openSqlite(
   file: string,
-  entities: Entered,
+  entities: Entities,
   { limits, lockTimeoutMs, ...observer }: EngineOptions,
-): Promise<ShareableStorage<Entered>> {
+): Promise<ShareableStorage> {
   const versionBefore = await migrateSqlite(file, entities, lockTimeoutMs)
   await using opening = new AsyncDisposableStack()
   // Closed last: to merge the WAL into the file takes a connection that may write.
@@ -53,10 +53,7 @@ async function openSqlite<Entered extends Entities>(
   }
 }
 
-async function readSqlite<Entered extends Entities>(
-  file: string,
-  entities: Entered,
-): Promise<ReadTransaction<Entered>> {
+async function readSqlite(file: string, entities: Entities): Promise<ReadTransaction> {
   const { connection, schemaVersion } = await openReadOnly(file, entities)
   return {
     schemaVersion,
@@ -70,11 +67,11 @@ async function readSqlite<Entered extends Entities>(
 }
 
 /** Attaches a thread: it reads on a connection of its own, and writes through the one writer. */
-export function attachSqlite<Entered extends Entities>(
+export function attachSqlite(
   { file, limits, ...toWriter }: SharedSqlite,
-  entities: Entered,
+  entities: Entities,
   { onCommit, ...observer }: StorageObserver,
-): Storage<Entered> {
+): Storage {
   return closeOnError(openConnection(file, { readonly: true }), connection => {
     const compiled = compileEntities(entities, sqliteDialect)
     const prepared = prepareAll(connection, compiled.names.keys())
@@ -84,7 +81,7 @@ export function attachSqlite<Entered extends Entities>(
       prepared(statement).all(valuesOf(statement, given)) as object[]
     const iterate: PageSource['iterate'] = (statement, given) =>
       prepared(statement).iterate(valuesOf(statement, given)) as Iterable<object>
-    const database: StatementDatabase<Entered> = {
+    const database: StatementDatabase = {
       compiled,
       runGroup: single.send,
       runBulkGroup: bulk.send,

@@ -1,5 +1,5 @@
 import type Database from 'better-sqlite3'
-import type { Entities, Entity, ItemOf, Rows } from '../entity.ts'
+import type { Entities, Entity, Rows } from '../entity.ts'
 import { isStore } from '../migrations.ts'
 import { int64Max, int64Min, selectList } from '../reader.ts'
 import type { Salvage, SalvageOf } from '../storage.ts'
@@ -12,10 +12,7 @@ import { openToRead } from './schema.ts'
  *
  * @throws Error
  */
-export function openSqliteSalvage<Entered extends Entities>(
-  file: string,
-  entities: Entered,
-): Salvage<Entered> {
+export function openSqliteSalvage(file: string, entities: Entities): Salvage {
   try {
     return closeOnError(openToRead(file), connection => {
       // Lets SQLite open a file that is shorter than its header says.
@@ -24,7 +21,7 @@ export function openSqliteSalvage<Entered extends Entities>(
       if (!isStore(entities, tables)) throw new Error('it is empty')
       const others = Object.entries<Entity>(entities).filter(([, { rows }]) => rows === null)
       return {
-        of: name => salvage(connection, entities[name] as Entity<unknown, ItemOf<Entered[typeof name]>>),
+        of: name => salvage(connection, entities[name] as Entity),
         leftOut: Object.fromEntries(others.map(([name, entity]) => [name, countRows(connection, entity)])),
         async [Symbol.asyncDispose]() {
           connection.close()
@@ -41,7 +38,7 @@ const pageRows = 1_000
 /** Texts are bytes, as SQLite does not check that they are UTF-8. */
 type Row = Readonly<Record<string, unknown>> & { readonly id: bigint }
 
-function salvage<Item>(connection: Database.Database, entity: Entity<unknown, Item>): SalvageOf<Item> {
+function salvage(connection: Database.Database, entity: Entity): SalvageOf<unknown> {
   const {
     tables: [table],
     rows: reading,
