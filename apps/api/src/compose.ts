@@ -28,6 +28,7 @@ export async function startService(config: Config, log: ProcessLog) {
     await openStorage({
       url: config.databaseUrl,
       timeoutMs: config.databaseTimeoutMs,
+      lockTimeoutMs: config.databaseTimeoutMs,
       readConnectionsMax: config.databasePoolMax,
       queueChangesMax: config.queueChangesMax,
       onCommit: counters.onCommit,

@@ -10,6 +10,8 @@ import {
   writeSync,
 } from 'node:fs'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { LogLine, Server } from '@plant-store/harness'
 import { startPostgres } from '@plant-store/harness/postgres'
 import { mayNotMount, temporaryFolder } from '@plant-store/harness/vitest'
@@ -89,6 +91,19 @@ test('a disk that is full is one line in the log, with the reason, and one when 
     'stopping',
     'stopped',
   ])
+})
+
+test('changes to a file that another program locks are refused after DATABASE_TIMEOUT, also behind others', async () => {
+  const file = join(temporaryFolder(), 'plants.db')
+  const timeouts = { DATABASE_TIMEOUT: '1s', INACTIVITY_TIMEOUT: '2500ms' }
+  await using program = await start(timeouts, { databaseUrl: `file:${file}` })
+  using locking = new DatabaseSync(file)
+  locking.exec('begin immediate')
+  const [first, second] = [create(program, 1), sleep(300).then(() => create(program, 1))]
+  expect(await Promise.all([first, second])).toEqual([[503], [503]])
+  locking.exec('rollback')
+  expect(await create(program, 1)).toEqual([200])
+  expect(await program.end()).toBe(0)
 })
 
 test('a PostgreSQL that stops is named with the reason, in a few lines however much is asked of it', async () => {

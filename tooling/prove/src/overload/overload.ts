@@ -81,6 +81,7 @@ const environment = {
   LOG_LEVEL: 'info',
   HEADERS_TIMEOUT: '8s',
   REQUEST_TIMEOUT: '10s',
+  DATABASE_TIMEOUT: '2s',
   INACTIVITY_TIMEOUT: '5s',
   KEEP_ALIVE_TIMEOUT: '12s',
 }
