@@ -89,6 +89,8 @@ test.each([
     'postgres://db/plants?sslmode=verify_full',
     'has an unknown sslmode: it must be disable, no-verify, require, verify-ca or verify-full',
   ],
+  ['postgres://db/plants?port=x', 'has a wrong port: it must be a number up to 65535'],
+  ['postgres://db/plants?port=65536', 'has a wrong port: it must be a number up to 65535'],
   ['postgres://db/plants?pool_mode=statement', 'has an unknown pool_mode: it must be session or transaction'],
 ])('%j names none', (url, message) => {
   for (const read of [parseStoreUrl, storageName, storeFiles])
