@@ -61,7 +61,8 @@ function parseServerUrl(url: string): StoreLocation {
     throw new Error(`has an unknown pool_mode: it must be session or transaction`)
   // With another, pg connects to nothing and reports nothing.
   const { port = '5432' } = others
-  if (!(/^\d+$/.test(port) && Number(port) <= 65_535)) throw new Error('has a wrong port: it must be a number up to 65535')
+  if (!(/^\d+$/.test(port) && Number(port) <= 65_535))
+    throw new Error('has a wrong port: it must be a number up to 65535')
 
   const isVerified = sslmode === 'require' || sslmode === 'verify-ca'
   const rest = `${new URLSearchParams({ ...others, ...(sslmode && { sslmode: isVerified ? 'verify-full' : sslmode }) })}`

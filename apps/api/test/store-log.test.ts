@@ -1,0 +1,56 @@
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { openLog } from '../src/signals/process-log.ts'
+import { createStoreLog } from '../src/signals/store-log.ts'
+
+async function open() {
+  vi.useFakeTimers()
+  onTestFinished(() => void vi.useRealTimers())
+  const { logger } = await openLog({ logLevel: 'info', logFormat: 'json' }, 1)
+  const lines: unknown[] = []
+  vi.spyOn(logger, 'error').mockImplementation(({ reason }: { reason?: string }) => void lines.push(reason))
+  vi.spyOn(logger, 'info').mockImplementation(() => void lines.push('works'))
+  const log = createStoreLog(logger, 'plants.db')
+  return {
+    log,
+    lines,
+    fail: (reason: string, thread = 1) => log.note(thread, { ready: false, reason }),
+    recover: (thread = 1) => log.note(thread, { ready: true }),
+  }
+}
+
+test('a failure whose reason changes at once, in any thread, is one line with the last reason', async () => {
+  const { log, lines, fail, recover } = await open()
+  fail('the connection ended')
+  expect(log.reason()).toBe('the connection ended')
+  fail('the server is shutting down', 2)
+  vi.advanceTimersByTime(1_000)
+  fail('nobody listens')
+  fail('nobody listens', 2)
+  vi.advanceTimersByTime(60_000)
+  expect(lines).toEqual(['nobody listens'])
+  recover(2)
+  recover()
+  expect(lines).toEqual(['nobody listens', 'works'])
+  expect(log.reason()).toBeUndefined()
+  vi.advanceTimersByTime(60_000)
+  expect(lines).toHaveLength(2)
+})
+
+test('a reason that changes later is another line', async () => {
+  const { lines, fail } = await open()
+  fail('the disk is full')
+  vi.advanceTimersByTime(60_000)
+  fail('the file was removed')
+  vi.advanceTimersByTime(60_000)
+  expect(lines).toEqual(['the disk is full', 'the file was removed'])
+})
+
+test('a failure that ends at once, or with the process, is logged too', async () => {
+  const { log, lines, fail, recover } = await open()
+  fail('locked')
+  recover()
+  expect(lines).toEqual(['locked', 'works'])
+  fail('the disk is full')
+  log[Symbol.dispose]()
+  expect(lines).toEqual(['locked', 'works', 'the disk is full'])
+})
