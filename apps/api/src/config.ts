@@ -78,13 +78,14 @@ export function readConfig(environment: Environment): Config {
     }
   })
   const { inactivityTimeoutMs, connectionsMax } = config.serverLimits
-  if (
-    faults.length === 0 &&
-    parseStoreUrl(config.databaseUrl).kind === 'postgres' &&
-    inactivityTimeoutMs <= config.databaseTimeoutMs
-  ) {
+  if (faults.length === 0) {
+    // On SQLite a change may wait behind another that waits for the lock, and then itself.
+    const isFile = parseStoreUrl(config.databaseUrl).kind === 'file'
     const consequence = 'otherwise a request that waits for the database is closed without an answer'
-    faults.push(`INACTIVITY_TIMEOUT must be longer than DATABASE_TIMEOUT: ${consequence}`)
+    if (inactivityTimeoutMs <= config.databaseTimeoutMs * (isFile ? 2 : 1))
+      faults.push(
+        `INACTIVITY_TIMEOUT must be longer than ${isFile ? 'twice ' : ''}DATABASE_TIMEOUT: ${consequence}`,
+      )
   }
   const missing = jwtTogether.filter(name => !environment[name])
   const useless = missing.length === 0 ? [] : jwtAlone.filter(name => environment[name])

@@ -114,7 +114,7 @@ test.each([
   ['REQUEST_TIMEOUT', '1ms', 'requestTimeoutMs', 1],
   ['HEADERS_TIMEOUT', '5s', 'headersTimeoutMs', 5000],
   ['KEEP_ALIVE_TIMEOUT', '5m', 'keepAliveTimeoutMs', 300_000],
-  ['INACTIVITY_TIMEOUT', '1s', 'inactivityTimeoutMs', 1000],
+  ['INACTIVITY_TIMEOUT', '11s', 'inactivityTimeoutMs', 11_000],
   ['MAX_CONNECTIONS', '50', 'connectionsMax', 50],
   ['WRONG_TOKENS_LIMIT', '5', 'wrongTokensMax', 5],
 ])('a right value is taken: %s=%s', (name, value, key, expected = value) => {
@@ -228,7 +228,11 @@ test('limits that contradict each other are refused, and both are named', () => 
     'INACTIVITY_TIMEOUT must be longer than DATABASE_TIMEOUT: otherwise a request that waits for the database is closed without an answer',
   ])
   expect(faultsOf({ ...both, INACTIVITY_TIMEOUT: '10001ms' })).toEqual([])
-  expect(faultsOf({ ...both, DATABASE_URL: '' })).toEqual([])
+  const onFile = { ...both, DATABASE_URL: '', DATABASE_TIMEOUT: '5s' }
+  expect(faultsOf(onFile)).toEqual([
+    'INACTIVITY_TIMEOUT must be longer than twice DATABASE_TIMEOUT: otherwise a request that waits for the database is closed without an answer',
+  ])
+  expect(faultsOf({ ...onFile, INACTIVITY_TIMEOUT: '10001ms' })).toEqual([])
 })
 
 test('a variable that resembles a setting is named with it, and no other', () => {

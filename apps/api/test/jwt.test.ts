@@ -84,8 +84,18 @@ test('JWTs of the provider are admitted beside opaque tokens, in every thread, a
   expect(await get(server, token)).toBe(200)
 
   expect(await get(server, await first.sign({ sub: 'fauna' }))).toBe(200)
+  // Past the limit of wrong tokens.
+  expect(await get(server, await first.sign({ sub: 'fa\nuna', nbf: 2 ** 32 }))).toBe(42901)
   expect(await server.end()).toBe(0)
-  expect(server.log.filter(line => 'token' in line && line.token === 'fauna')).toHaveLength(1)
+  const linesOf = (subject: string) => server.log.filter(line => 'token' in line && line.token === subject)
+  expect(linesOf('fauna')).toHaveLength(1)
+  const reason = expect.stringMatching(/not valid: "nbf" claim/)
+  expect(linesOf('fa\nuna')).toEqual([expect.objectContaining({ status: 429, reason })])
+  expect(linesOf('flora').map(({ status }) => status)).toContain(403)
+  // Signed by another key, for whom anybody may claim to be.
+  const forgeries = server.log.filter(({ status, reason }) => status === 401 && /signature/.test(`${reason}`))
+  expect(forgeries).toHaveLength(10)
+  expect(forgeries.filter(line => 'token' in line)).toEqual([])
   expect(server.errors()).toBe('')
 })
 

@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, constants, openSync, readSync } from 'node:fs'
 import { join } from 'node:path'
+import { stripVTControlCharacters } from 'node:util'
 import { freePort, launch, type Program, serverProgram, until } from '@plant-store/harness'
 import { temporaryFolder } from '@plant-store/harness/vitest'
 import { expect, onTestFinished, test } from 'vitest'
@@ -109,6 +110,14 @@ test('a start that fails ends, although its log is on a full disk', async () => 
   )
   expect(await program.ended).toBe(1)
   expect(program.errors()).toMatch(/^plant-store: DATABASE_URL: [^\n]+\n$/)
+})
+
+test('a readable line of a request has the id that its answer has, and who was refused', () => {
+  const request = { method: 'GET', route: '/plants', status: 401, ms: 1.5, reqId: 'a-1', client: '::1' }
+  const refused = { token: 'flora', reason: 'the access token has expired', msg: 'answered' }
+  const line = prettyLines(`${JSON.stringify({ level: 'info', time: 0, ...request, ...refused })}\n`)
+  const plain = stripVTControlCharacters(line)
+  expect(plain).toMatch(/GET \/plants 401 1\.5 ms .*"reqId":"a-1".*"token":"flora".*"reason":"the access/)
 })
 
 test('a readable line has nothing that a terminal would obey', () => {

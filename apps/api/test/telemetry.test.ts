@@ -9,6 +9,8 @@ import { prepareDatabase } from './database.ts'
 interface RequestLine {
   readonly status: number
   readonly reqId: string
+  readonly token?: string
+  readonly reason?: string
   readonly error?: number
   readonly plantId?: string
 }
@@ -168,6 +170,14 @@ test('the log has a line for each request, by the name in its answer, and never 
   expect(answered.map(({ status, reqId }) => [status, reqId])).toEqual(
     answers.map(({ status, headers }) => [status, headers.get('x-request-id')]),
   )
+  const refused = answered.filter(({ status }) => status === 401 || status === 403)
+  expect(refused.map(({ token, reason }) => [token, reason])).toEqual([
+    [undefined, 'the access token is unknown or was revoked'],
+    ['expired', 'the access token has expired'],
+    ['read only', 'the access token lacks the scope plants:write'],
+    [undefined, 'the access token is unknown or was revoked'],
+  ])
+  expect(answered.filter(line => 'reason' in line)).toHaveLength(refused.length)
   expect(answered[0]).toEqual({
     level: 'info',
     time: expect.any(Number),

@@ -10,11 +10,14 @@ export class AccessError extends Error {
   readonly code: AccessErrorCode
   /** The missing scope. */
   readonly scope: Scope | undefined
+  /** The name of the refused holder, if it is known. For the log, not for the client. */
+  readonly holder: string | undefined
 
-  constructor(code: AccessErrorCode, message: string, scope?: Scope) {
+  constructor(code: AccessErrorCode, message: string, scope?: Scope, holder?: string) {
     super(message)
     this.code = code
     this.scope = scope
+    this.holder = holder
   }
 
   static {
@@ -86,10 +89,15 @@ export function createGate({
     const foundAtMs = performance.now()
     const hash = hashToken(presented)
     const token = await tokens.find(hash)
-    const markedAtMs = remembered.get(presented)?.markedAtMs ?? Number.NEGATIVE_INFINITY
+    const before = remembered.get(presented)
     remembered.delete(presented)
-    if (token === undefined)
-      throw new AccessError('invalid-token', 'the access token is unknown or was revoked')
+    if (token === undefined) {
+      // For its name. It is looked up again each time.
+      if (before !== undefined) remembered.set(presented, { ...before, foundAtMs: Number.NEGATIVE_INFINITY })
+      const message = 'the access token is unknown or was revoked'
+      throw new AccessError('invalid-token', message, undefined, before?.token.name)
+    }
+    const markedAtMs = before?.markedAtMs ?? Number.NEGATIVE_INFINITY
     const [oldest] = remembered.keys()
     if (remembered.size >= rememberedTokensMax && oldest !== undefined) remembered.delete(oldest)
     const found = { hash, token, foundAtMs, markedAtMs }
@@ -100,9 +108,14 @@ export function createGate({
   const admit = (known: Remembered, nowMs: number, scope: Scope) => {
     const { token } = known
     if (token.expiresAt !== undefined && token.expiresAt.getTime() <= Date.now())
-      throw new AccessError('invalid-token', 'the access token has expired')
+      throw new AccessError('invalid-token', 'the access token has expired', undefined, token.name)
     if (!token.scopes.includes(scope))
-      throw new AccessError('insufficient-scope', `the access token lacks the scope ${scope}`, scope)
+      throw new AccessError(
+        'insufficient-scope',
+        `the access token lacks the scope ${scope}`,
+        scope,
+        token.name,
+      )
     if (nowMs - known.markedAtMs >= markUsedEveryMs) {
       known.markedAtMs = nowMs
       // No request waits for this or fails with it. A later request tries again.

@@ -89,6 +89,7 @@ test('refuses a token without the scope and names the scope, each time', async (
       code: 'insufficient-scope',
       message,
       scope,
+      holder: 'holder',
     })
   }
   await gate({ token }, 'plants:read')
@@ -105,6 +106,7 @@ test('a token is valid up to the moment it expires, also when it is remembered',
   expect(await refusal(() => gate({ token }, 'plants:read'))).toMatchObject({
     code: 'invalid-token',
     message: 'the access token has expired',
+    holder: 'holder',
   })
   expect(find).toHaveBeenCalledTimes(1)
   expect(await refusal(() => createGate({ tokens })({ token }, 'plants:read'))).toMatchObject({
@@ -144,8 +146,13 @@ test('a revoked token works no longer than the time given, and then no more', as
   await gate({ token }, 'plants:read')
   vi.advanceTimersByTime(1)
   for (let n = 0; n < 3; n++) {
-    expect(await refusal(() => gate({ token }, 'plants:read'))).toMatchObject({ code: 'invalid-token' })
+    // A gate that has admitted it knows whose it was.
+    const refused = { code: 'invalid-token', holder: 'holder' }
+    expect(await refusal(() => gate({ token }, 'plants:read'))).toMatchObject(refused)
   }
+  expect(await refusal(() => createGate({ tokens })({ token }, 'plants:read'))).toMatchObject({
+    holder: undefined,
+  })
 })
 
 test('setting the time of day back keeps no revoked token alive', async () => {

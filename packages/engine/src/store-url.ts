@@ -42,24 +42,28 @@ const serverParameters = [
 /** pg takes the middle ones for the last, and warns that it will not always. */
 const sslModes = ['disable', 'no-verify', 'require', 'verify-ca', 'verify-full']
 
-/** Parses several hosts in one URL, which libpq allows and the URL standard does not. */
+/**
+ * Parses several hosts in one URL, which libpq allows and the URL standard does not. Behind the hosts an @ is refused: before
+ * it may be the rest of a password, and a message would show that as the database.
+ */
 function parseServerUrl(url: string): StoreLocation {
   const [, credentials = '', hosts = '', path = '', query = ''] =
-    /^postgres(?:ql)?:\/\/([^@/?#]*@)?([^@/?#]*)(\/[^?#]*)?(?:\?([^#]*))?$/.exec(url) ?? []
+    /^postgres(?:ql)?:\/\/([^@/?#]*@)?([^@/?#]*)(\/[^@?#]*)?(?:\?([^@#]*))?$/.exec(url) ?? []
   const parameters = Object.fromEntries(new URLSearchParams(query))
   const { sslmode, pool_mode: poolMode = 'session', ...others } = parameters
-  for (const name of Object.keys(parameters)) {
-    // With an @ it may be a part of a password.
-    const shown = query.includes('@') ? '' : ` ${name}`
+  for (const name of Object.keys(parameters))
     if (!serverParameters.includes(name))
-      throw new Error(`has an unknown parameter${shown}: it takes ${serverParameters.join(', ')}`)
-  }
+      throw new Error(`has an unknown parameter ${name}: it takes ${serverParameters.join(', ')}`)
   if (sslmode !== undefined && !sslModes.includes(sslmode))
     throw new Error(
       'has an unknown sslmode: it must be disable, no-verify, require, verify-ca or verify-full',
     )
   if (poolMode !== 'session' && poolMode !== 'transaction')
     throw new Error(`has an unknown pool_mode: it must be session or transaction`)
+  // With another, pg connects to nothing and reports nothing.
+  const { port = '5432' } = others
+  if (!(/^\d+$/.test(port) && Number(port) <= 65_535))
+    throw new Error('has a wrong port: it must be a number up to 65535')
 
   const isVerified = sslmode === 'require' || sslmode === 'verify-ca'
   const rest = `${new URLSearchParams({ ...others, ...(sslmode && { sslmode: isVerified ? 'verify-full' : sslmode }) })}`

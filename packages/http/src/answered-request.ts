@@ -1,9 +1,11 @@
+import type { AccessError } from '@plant-store/access'
 import type { PlantId } from '@plant-store/domain'
 
 /** What is known of a request, for its log line. Symbols avoid the names of the host's properties. */
 
 export const trace = Symbol('trace')
 export const tokenName = Symbol('tokenName')
+export const refusal = Symbol('refusal')
 export const answeredPlantId = Symbol('plantId')
 export const errorNumber = Symbol('errorNumber')
 export const lineCounts = Symbol('lineCounts')
@@ -39,6 +41,8 @@ declare module 'fastify' {
     [trace]?: RequestTrace | undefined
     /** The name of the admitted holder. */
     [tokenName]?: string
+    /** Why the gate refused. */
+    [refusal]?: AccessError
     [answeredPlantId]?: PlantId
     [errorNumber]?: number
     /** Of a batch. */

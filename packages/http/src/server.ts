@@ -20,7 +20,7 @@ import {
   type RequestTracer,
   requestId,
 } from './request/log.ts'
-import { createThrottle } from './request/wrong-tokens.ts'
+import { createThrottle, withoutPort } from './request/wrong-tokens.ts'
 import { serviceRoutes } from './routes/service.ts'
 
 export type { AnsweredRequest, RequestTrace } from './answered-request.ts'
@@ -121,7 +121,7 @@ const proxyHopsMax = 16
 
 function trustNear(proxies: readonly string[]): (address: string, hop: number) => boolean {
   const isTrusted = proxyAddr.compile([...proxies])
-  return (address, hop) => hop < proxyHopsMax && isTrusted(address, hop)
+  return (address, hop) => hop < proxyHopsMax && isTrusted(withoutPort(address), hop)
 }
 
 const withoutLastSlash = (text: string) => text.replace(/\/$/, '')

@@ -119,6 +119,20 @@ test('behind a proxy that is trusted each of its clients counts for itself', asy
   assertFailure(await server.guess(14, { 'x-forwarded-for': 'unknown' }), 40102)
 })
 
+test.each([
+  ['IPv4', (n: number) => `192.0.2.1:${1_000 + n}`, '192.0.2.1', '192.0.2.2:1000'],
+  ['IPv6', (n: number) => `[2001:db8::${n}]:${1_000 + n}`, '2001:db8::a', '[2001:db8:0:1::1]:1000'],
+])('a proxy may write the port behind an address: %s', async (_, address, bare, other) => {
+  await using server = await start({ trustedProxies: ['127.0.0.1', '10.0.0.0/8', 'fd00::/8'] })
+  const from = (...addresses: string[]) => ({ 'x-forwarded-for': addresses.join(', ') })
+  for (let n = 0; n < wrongTokensMax; n++) assertFailure(await server.guess(n, from(address(n))), 40102)
+  assertFailure(await server.guess(10, from(address(10))), 42901)
+  assertFailure(await server.guess(11, from(bare)), 42901)
+  // Also behind the address of a trusted proxy.
+  assertFailure(await server.guess(12, from(address(12), '[fd00::1]:443', '10.0.0.1:443')), 42901)
+  assertFailure(await server.guess(13, from(other)), 40102)
+})
+
 test('addresses of one IPv6 network are one client', async () => {
   await using server = await start({ trustedProxies: ['127.0.0.1'] })
   const from = (address: string) => ({ 'x-forwarded-for': address })

@@ -90,7 +90,8 @@ const refuse: Gate = ({ token }) => {
   throw invalid('the access token is not from the identity provider')
 }
 
-const invalid = (message: string) => new AccessError('invalid-token', message)
+const invalid = (message: string, holder?: string) =>
+  new AccessError('invalid-token', message, undefined, holder)
 
 /** Returns the issuer that a token claims, to choose the gate that checks it. */
 function issuerOf(token: string, { tokenBytesMax }: JwtLimits): string | undefined {
@@ -104,8 +105,12 @@ function issuerOf(token: string, { tokenBytesMax }: JwtLimits): string | undefin
 }
 
 function refusalOf(error: Error, keySet: KeySet): Error {
-  if (error instanceof errors.JWTExpired) return invalid('the access token has expired')
-  if (error instanceof errors.JOSEError) return invalid(`the access token is not valid: ${error.message}`)
+  // jose judges claims only once the signature is right. Of a forged token the subject says nothing.
+  const { sub } = 'payload' in error ? (error.payload as JWTPayload) : {}
+  const holder = typeof sub === 'string' ? sub : undefined
+  if (error instanceof errors.JWTExpired) return invalid('the access token has expired', holder)
+  if (error instanceof errors.JOSEError)
+    return invalid(`the access token is not valid: ${error.message}`, holder)
   // Any other error means that a key of the provider is broken or too short.
   return isAccessError(error) ? error : keySet.fail(error)
 }
@@ -125,6 +130,11 @@ function scopesOf({ permissions, scope }: JWTPayload): readonly Scope[] {
 
 function admit(holder: Verified, scope: Scope): Holder {
   if (!holder.scopes.includes(scope))
-    throw new AccessError('insufficient-scope', `the access token lacks the scope ${scope}`, scope)
+    throw new AccessError(
+      'insufficient-scope',
+      `the access token lacks the scope ${scope}`,
+      scope,
+      holder.name,
+    )
   return holder
 }

@@ -86,6 +86,23 @@ describe('a token', () => {
     expect(await ask(createGate(), await sign(key, claims))).toBe('invalid-token')
   })
 
+  test.each<[string, () => object, Scope, string | undefined]>([
+    ['that expired', () => ({ exp: inSeconds(-31_000) }), 'plants:read', 'flora'],
+    ['that begins later', () => ({ nbf: inSeconds(32_000) }), 'plants:read', 'flora'],
+    ['for another audience', () => ({ aud: 'https://other.example' }), 'plants:read', 'flora'],
+    ['without the scope', () => ({}), 'metrics:read', 'flora'],
+    ['for another audience, whose sub is a number', () => ({ aud: 'x', sub: 7 }), 'plants:read', undefined],
+  ])('%s is refused with its subject for the log', async (_, claimsOf, scope, holder) => {
+    const claims = claimsOf()
+    const gate = createGate()
+    const refused = async (token: string) =>
+      Promise.resolve(gate(credentials(token), scope)).catch((error: AccessError) => error)
+    expect(await refused(await sign(key, claims))).toMatchObject({ name: 'AccessError', holder })
+    // Anybody can write a subject.
+    const forged = await refused(await sign(await makeKey('first'), claims))
+    expect(forged).toMatchObject({ code: 'invalid-token', holder: undefined })
+  })
+
   test('for several audiences is admitted when one of ours is among them', async () => {
     const token = await sign(key, { aud: ['https://other.example', audience] })
     expect(await ask(createGate({ audience: ['x', audience] }), token)).toBe('flora')

@@ -53,7 +53,7 @@ const fileForm =
 const serverForm =
   'must be like postgres://user:password@host:5432/database, with special characters percent-encoded'
 const unknown = (name: string) =>
-  `has an unknown parameter${name}: it takes host, port, user, password, application_name, options, pool_mode, sslmode, sslrootcert, sslcert, sslkey, sslnegotiation`
+  `has an unknown parameter ${name}: it takes host, port, user, password, application_name, options, pool_mode, sslmode, sslrootcert, sslcert, sslkey, sslnegotiation`
 test.each([
   ['', fileForm],
   ['file:', fileForm],
@@ -76,14 +76,22 @@ test.each([
   ['postgres://u:p@ss@db/plants', serverForm],
   ['postgres://db:port/plants', serverForm],
   ['postgres://db/plants#a', serverForm],
-  ['postgres://db/plants?sslmod=verify-full', unknown(' sslmod')],
-  ['postgres://db/plants?sslmode=disable&query_timeout=1', unknown(' query_timeout')],
-  // It may be a password with special characters.
-  ['postgres://u:123?ss@db/plants', unknown('')],
+  ['postgres://db/plants?sslmod=verify-full', unknown('sslmod')],
+  ['postgres://db/plants?sslmode=disable&query_timeout=1', unknown('query_timeout')],
+  // Each may have a password with special characters, which no message shows.
+  ['postgres://u:12/secret@db/plants', serverForm],
+  ['postgres://u:12,13/secret@db/plants', serverForm],
+  ['postgres://u:1@2/secret@db/plants', serverForm],
+  ['postgres://u:12?secret@db/plants', serverForm],
+  ['postgres://u:12?user=secret@db/plants', serverForm],
+  ['postgres://u:12/?host=secret@db/plants', serverForm],
+  ['postgres://u:12#secret@db/plants', serverForm],
   [
     'postgres://db/plants?sslmode=verify_full',
     'has an unknown sslmode: it must be disable, no-verify, require, verify-ca or verify-full',
   ],
+  ['postgres://db/plants?port=x', 'has a wrong port: it must be a number up to 65535'],
+  ['postgres://db/plants?port=65536', 'has a wrong port: it must be a number up to 65535'],
   ['postgres://db/plants?pool_mode=statement', 'has an unknown pool_mode: it must be session or transaction'],
 ])('%j names none', (url, message) => {
   for (const read of [parseStoreUrl, storageName, storeFiles])

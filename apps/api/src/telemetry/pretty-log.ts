@@ -8,7 +8,7 @@ const sentences: Readonly<Record<string, (line: Line) => string>> = {
   answered: ({ method, route = '(no such path)', status, ms }) => `${method} ${route} ${status} ${ms} ms`,
 }
 const inSentences = ['url', 'database', 'method', 'route', 'status', 'ms']
-const leftOut = ['reqId', 'client', 'traceId']
+const leftOut = ['client', 'traceId']
 
 const prettify = prettyFactory({
   colorize: isColorSupported,

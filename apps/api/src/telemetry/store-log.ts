@@ -1,26 +1,42 @@
 import type { StoreState } from '@plant-store/persistence'
 import type { Logger } from 'pino'
 
+/** The first failure may be a symptom. Its line waits this long for the reason that lasts. */
+const settleMs = 2_000
+
 /** Logs once, for all threads, when and why the store begins to fail, and when it works again. */
 export function createStoreLog(logger: Logger, store: string) {
   const failing = new Set<number>()
   let reason: string | undefined
+  let logged: string | undefined
+  let settling: NodeJS.Timeout | undefined
+
+  const log = () => {
+    clearTimeout(settling)
+    settling = undefined
+    if (reason === logged) return
+    logged = reason
+    if (reason === undefined) logger.info({ store }, 'the store has recovered')
+    else logger.error({ store, reason }, 'the store is failing')
+  }
 
   return {
     /** @param thread the number of the thread that uses the store, 0 for the main thread */
     note(thread: number, state: StoreState) {
       if (!state.ready) {
         failing.add(thread)
-        if (state.reason !== reason) logger.error({ store, reason: state.reason }, 'the store is failing')
         reason = state.reason
+        settling ??= setTimeout(log, settleMs).unref()
         return
       }
       failing.delete(thread)
       if (failing.size > 0) return
+      log()
       reason = undefined
-      logger.info({ store }, 'the store has recovered')
+      log()
     },
     /** Returns why the store is failing, or `undefined` while it works. */
     reason: () => reason,
+    [Symbol.dispose]: log,
   }
 }

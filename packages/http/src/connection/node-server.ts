@@ -8,6 +8,7 @@ import {
 } from 'node:http'
 import type { Socket } from 'node:net'
 import { writeFailure } from '../answer/answer.ts'
+import { countedBytesMin } from '../answer/budget.ts'
 import { RequestError, toFailure } from '../answer/failures.ts'
 import { requestIdField } from '../answered-request.ts'
 import type { RequestErrorCode } from '../interface/error-numbers.ts'
@@ -153,19 +154,26 @@ export function createNodeServer(
   const handleInTurn: RequestListener = (request, response) => {
     const { socket, headers } = request
     const connection = open.get(socket)
-    if (connection === undefined || connection.endWithRefusal !== undefined) return
-    if (headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined)
-      receiveBody(request, {
+    if (connection === undefined) return
+    const isRefused = connection.endWithRefusal !== undefined
+    if (headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined) {
+      const body = receiveBody(request, {
         pause: () => pause(socket),
         resume: () => readOn(connection),
         noteLongRead: () => noteLongRead(connection),
       })
+      if (isRefused) body.drop()
+    }
     // What follows may be of another protocol, or be read as one request by a proxy and as two by Node (RFC 9112, 6.1).
     if (headers.upgrade !== undefined || (headers['transfer-encoding'] && request.httpVersion === '1.0'))
       response.setHeader('connection', 'close')
     if (connection.current === undefined) {
-      begin(connection, response)
-      handle(request, response)
+      // What follows waits until the connection is closed.
+      if (isRefused) connection.current = response
+      else {
+        begin(connection, response)
+        handle(request, response)
+      }
       return
     }
     waitingOnAll++
@@ -191,14 +199,15 @@ export function createNodeServer(
       )
   })
   server.on('connect', (request: IncomingMessage, socket: Socket) => {
-    socket.on('error', () => {})
+    socket.on('error', () => {}).on('data', () => pauseFlood(socket))
     const error = new RequestError('method-not-allowed', 'this server is not a proxy', { allow: '' })
     refuse(open.get(socket) as Connection, error, request)
   })
   server.on('clientError', ({ code }: Error & { code?: string }, socket: Socket) => {
     const connection = open.get(socket)
     // What follows the last request gets no answer.
-    if (connection === undefined || !socket.writable || code === 'HPE_CLOSED_CONNECTION') return
+    if (connection === undefined || code === 'HPE_CLOSED_CONNECTION') return
+    if (!socket.writable) return pauseFlood(socket)
     // Lines of a batch have a time limit each, and requests that wait are not late.
     const { current, waiting } = connection
     const isExcused = waiting.length > 0 || (current !== undefined && bodyOf(current.req)?.isTimed)
@@ -212,12 +221,20 @@ export function createNodeServer(
   return server
 }
 
-/** Ends a connection whose client may still send: closing with unread bytes at once could lose the answer. */
+/**
+ * Ends a connection whose client may still send: closing with unread bytes at once could lose the answer. It is read on, as
+ * only then the client's end is noticed.
+ */
 function endSocket(socket: Socket, lastBytes = ''): void {
   socket.end(lastBytes)
-  pause(socket)
+  socket.resume()
   const cut = setTimeout(() => socket.destroy(), lingerTimeoutMs)
   socket.once('close', () => clearTimeout(cut))
+}
+
+/** Reads no more of what is no request, after a few packets. */
+function pauseFlood(socket: Socket): void {
+  if (socket.bytesRead > countedBytesMin) pause(socket)
 }
 
 /** Stops reading. Node would read on at the next tick. */

@@ -69,7 +69,8 @@ export async function stopServer(app: FastifyInstance, timeoutMs: number): Promi
   }, lookEveryMs)
   const cutting = setTimeout(() => {
     for (const { socket, current } of open.values()) {
-      if (current?.req.complete && !current.writableEnded) unanswered++
+      // What is sent to a refused connection gets no answer.
+      if (socket.writable && current?.req.complete && !current.writableEnded) unanswered++
       socket.destroy()
     }
   }, timeoutMs)

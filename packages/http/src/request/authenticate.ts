@@ -4,7 +4,7 @@ import { isNativeError } from 'node:util/types'
 import { type Credentials, type Gate, type Holder, isAccessError, type Scope } from '@plant-store/access'
 import type { FastifyRequest } from 'fastify'
 import { RequestError } from '../answer/failures.ts'
-import { tokenName } from '../answered-request.ts'
+import { refusal, tokenName } from '../answered-request.ts'
 import type { Throttle } from './wrong-tokens.ts'
 
 /** Passes a request that the gate has admitted, and calls `done` with a failure in every other case. */
@@ -70,8 +70,10 @@ function nameOf(holder: unknown): string {
 /** Returns a truthy value: Fastify takes a falsy one for success, and the request would pass. */
 function failureOf(thrown: unknown, request: FastifyRequest, throttle: Throttle): Error {
   if (!thrown) return new Error(`the gate failed with ${thrown}`)
-  const seconds = isAccessError(thrown) && thrown.code === 'invalid-token' ? throttle(request.ip) : 0
-  if (seconds === 0) return thrown as Error
+  if (!isAccessError(thrown)) return thrown as Error
+  request[refusal] = thrown
+  const seconds = thrown.code === 'invalid-token' ? throttle(request.ip) : 0
+  if (seconds === 0) return thrown
   const message = 'too many wrong access tokens from this address: try again later'
   return new RequestError('too-many-wrong-tokens', message, { 'retry-after': `${seconds}` })
 }

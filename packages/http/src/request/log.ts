@@ -8,6 +8,7 @@ import {
   type LineCounts,
   lineCounts,
   type RequestTrace,
+  refusal,
   requestIdField,
   tokenName,
   trace,
@@ -19,6 +20,8 @@ interface LoggedRequest extends AnsweredRequest, Partial<LineCounts> {
   readonly client: string | undefined
   readonly error: number | undefined
   readonly token?: string | undefined
+  /** Why the token was refused. */
+  readonly reason?: string | undefined
   /** A text, as programs that read logs round large integers. */
   readonly plantId?: string | undefined
   readonly traceId?: string | undefined
@@ -45,7 +48,7 @@ export function createRequestLog(
 
 /** Names, traces and logs every request. */
 export function logRequests(app: FastifyInstance, logRequest: RequestLog, begin?: RequestTracer): void {
-  for (const noted of [trace, tokenName, answeredPlantId, errorNumber, lineCounts])
+  for (const noted of [trace, tokenName, refusal, answeredPlantId, errorNumber, lineCounts])
     app.decorateRequest(noted, undefined)
   app.addHook('onRequest', (request, reply, done) => {
     request[trace] = begin?.(request)
@@ -78,7 +81,9 @@ export function logOnceAnswered(request: FastifyRequest, reply: FastifyReply, lo
       route,
       status,
       error: request[errorNumber],
-      token: request[tokenName],
+      token: request[tokenName] ?? request[refusal]?.holder,
+      // A path that does not exist is answered before a missing scope.
+      reason: [401, 403, 429].includes(status) ? request[refusal]?.message : undefined,
       plantId: request[answeredPlantId]?.toString(),
       ...request[lineCounts],
       traceId: request[trace]?.traceId,

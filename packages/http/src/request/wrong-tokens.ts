@@ -30,8 +30,15 @@ export function createThrottle(wrongTokensMax: number, counts = new SharedArrayB
   }
 }
 
+/** Removes the port that some proxies write behind an address in X-Forwarded-For, and the brackets of IPv6. */
+export function withoutPort(text: string): string {
+  const [, ipv6, ipv4] = /^(?:\[(.*)\]|([\d.]+))(?::\d+)?$/.exec(text) ?? []
+  return ipv6 ?? ipv4 ?? text
+}
+
 /** Returns the network of an address. An IPv6 customer has at least a /64. */
-function networkOf(address: string): Uint8Array {
+function networkOf(client: string): Uint8Array {
+  const address = withoutPort(client)
   // A proxy can send anything.
   if (!ipaddr.isValid(address)) return Buffer.from(`${address}`)
   return Uint8Array.from(ipaddr.process(address).toByteArray().slice(0, 8))

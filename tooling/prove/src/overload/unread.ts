@@ -67,27 +67,29 @@ export const unfinishedLines: Attack = async ({ program }) => {
   return `200 answers to readers, ${connections}`
 }
 
-/** Sends tiny chunks without a token, as long as the server takes them, and begins again. */
-export const endlessBodiesAfterRefusal: Attack = async ({ program }) => {
-  const piece = chunks('x', 30_000)
-  const endAt = performance.now() + 6_000
-  let sent = 0
-  const flood = async () => {
-    while (performance.now() < endAt) {
-      using connections = await Connections.open(program.url, 1)
-      for (const socket of connections.sockets) {
-        const closed = once(socket, 'close').catch(() => {})
-        socket.write(post)
-        while (socket.writable && performance.now() < endAt) {
-          sent += piece.length
-          if (!socket.write(piece)) await Promise.race([once(socket, 'drain').catch(() => {}), closed])
+/** Sends chunks without a token, as long as the server takes them, and begins again. Others may be idle beside them. */
+export const endlessBodies =
+  (piece: string, idle = 0): Attack =>
+  async ({ program }) => {
+    using _idle = await Connections.open(program.url, idle)
+    const endAt = performance.now() + 6_000
+    let sent = 0
+    const flood = async () => {
+      while (performance.now() < endAt) {
+        using connections = await Connections.open(program.url, 1)
+        for (const socket of connections.sockets) {
+          const closed = once(socket, 'close').catch(() => {})
+          socket.write(post)
+          while (socket.writable && performance.now() < endAt) {
+            sent += piece.length
+            if (!socket.write(piece)) await Promise.race([once(socket, 'drain').catch(() => {}), closed])
+          }
         }
       }
     }
+    await Promise.all(Array.from({ length: 50 }, flood))
+    return `${figure(Math.round(sent / 2 ** 20))} MiB sent`
   }
-  await Promise.all(Array.from({ length: 50 }, flood))
-  return `${figure(Math.round(sent / 2 ** 20))} MiB sent`
-}
 
 export const tinyRequests: Attack = async ({ program }) => {
   using connections = (await Connections.open(program.url, 800)).pause()
