@@ -85,10 +85,8 @@ export function createPlantClient(options: PlantClientOptions): PlantClient {
   }
 
   async function list(query: PlantListQuery = {}, { signal }: CallOptions = {}): Promise<PlantPage> {
-    const { limit } = query
-    const exactLimit = Number.isInteger(limit) ? BigInt(limit as number) : limit
     const url = new URL(plantsUrl)
-    for (const [name, value] of Object.entries(parsePlantPageQuery({ ...query, limit: exactLimit })))
+    for (const [name, value] of Object.entries(parsePlantPageQuery(query)))
       url.searchParams.set(name, `${value}`)
     const read = (body: unknown, headers: Headers) => {
       const plants = (body as unknown[]).map(plant => parsePlant(plant))

@@ -18,7 +18,7 @@ export const pageLimitDefault = 100
 /**
  * Returns a query from unknown values, each optional.
  *
- * @param input `limit`: a bigint from 1 to {@link pageLimitMax}, by default {@link pageLimitDefault}; `after`: a plant
+ * @param input `limit`: a number from 1 to {@link pageLimitMax}, by default {@link pageLimitDefault}; `after`: a plant
  *   id; `tag`: text
  * @throws DomainError `invalid-plant-query` with every fault
  */
@@ -27,8 +27,8 @@ export function parsePlantPageQuery(input: {
   after?: unknown
   tag?: unknown
 }): PlantPageQuery {
-  const { limit = BigInt(pageLimitDefault), after, tag } = input
-  const isLimit = typeof limit === 'bigint' && limit >= 1n && limit <= pageLimitMax
+  const { limit = pageLimitDefault, after, tag } = input
+  const isLimit = Number.isInteger(limit) && (limit as number) >= 1 && (limit as number) <= pageLimitMax
   const problems = {
     limit: isLimit ? undefined : `must be an integer from 1 to ${pageLimitMax}`,
     after: after === undefined || isPlantId(after) ? undefined : plantIdProblem,
@@ -36,5 +36,5 @@ export function parsePlantPageQuery(input: {
   }
   if (Object.values(problems).some(Boolean)) throw refusal('invalid-plant-query', problems)
   const filters = { ...(after !== undefined && { after }), ...(tag !== undefined && { tag }) }
-  return { limit: Number(limit), ...filters } as PlantPageQuery
+  return { limit, ...filters } as PlantPageQuery
 }

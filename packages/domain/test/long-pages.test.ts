@@ -31,7 +31,7 @@ async function pagesOf(count: number, textLength: number, query: PlantPageQuery)
 }
 
 test('a page of long texts ends early, and the next one goes on behind it', async () => {
-  const query = { ...parsePlantPageQuery({ limit: 1_000n, tag: 't' }), textBytesMax: 400 }
+  const query = { ...parsePlantPageQuery({ limit: 1_000, tag: 't' }), textBytesMax: 400 }
   expect(await pagesOf(10, 99, query)).toEqual([
     [0, 1, 2, 3],
     [4, 5, 6, 7],

@@ -126,7 +126,7 @@ export function operationsOn(store: PlantStore): Operations {
         return { is }
       }),
     async list({ after, limit, tag }) {
-      const { plants } = await store.list(parsePlantPageQuery({ after, limit: BigInt(limit), tag }))
+      const { plants } = await store.list(parsePlantPageQuery({ after, limit, tag }))
       return plants.map(each => [each.id, toValue(each)])
     },
   }

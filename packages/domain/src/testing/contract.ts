@@ -63,7 +63,7 @@ const promises: Record<string, PlantRepositoryCase['run']> = {
     )
     const removed = await Promise.all([repository.remove(plant(3n).id), repository.remove(plant(300n).id)])
     assert.deepEqual(removed, [true, false])
-    assert.equal((await repository.page(query({ limit: 1000n }))).length, 99)
+    assert.equal((await repository.page(query({ limit: 1000 }))).length, 99)
   },
   'inserts many together, where it can, as one after the other': async repository => {
     if (repository.insertAll === undefined) return
@@ -116,13 +116,13 @@ const promises: Record<string, PlantRepositoryCase['run']> = {
   'pages by limit, after and tag, with open and closed ends': async repository => {
     for (let n = -5n; n < 5n; n++) await repository.insert(plant(n, 'p', n % 2n === 0n ? 'even' : 'odd'))
     const page = async (input: Parameters<typeof query>[0]) => idsOf(await repository.page(query(input)))
-    assert.deepEqual(await page({ limit: 3n }), [-5n, -4n, -3n])
-    assert.deepEqual(await page({ limit: 3n, after: -3n }), [-2n, -1n, 0n])
-    assert.deepEqual(await page({ limit: 3n, after: 3n }), [4n])
+    assert.deepEqual(await page({ limit: 3 }), [-5n, -4n, -3n])
+    assert.deepEqual(await page({ limit: 3, after: -3n }), [-2n, -1n, 0n])
+    assert.deepEqual(await page({ limit: 3, after: 3n }), [4n])
     assert.deepEqual(await page({ after: 4n }), [])
     assert.deepEqual(await page({ after: plantIdMax }), [])
-    assert.deepEqual(await page({ limit: 2n, after: plantIdMin }), [-5n, -4n])
-    assert.deepEqual(await page({ tag: 'even', limit: 2n, after: -4n }), [-2n, 0n])
+    assert.deepEqual(await page({ limit: 2, after: plantIdMin }), [-5n, -4n])
+    assert.deepEqual(await page({ tag: 'even', limit: 2, after: -4n }), [-2n, 0n])
     assert.deepEqual(await page({ tag: 'even', after: 4n }), [])
     assert.deepEqual(await page({ tag: 'Even' }), [])
   },

@@ -42,7 +42,12 @@ export function addPlantRoutes(
   // `exposeHeadRoute` makes HEAD independent of the host's settings.
   app.get('/plants', { exposeHeadRoute: true, schema: operations.listPlants }, async (request, reply) => {
     const { limit, after, tag } = readQuery(request.raw.url as string, ['limit', 'after', 'tag'])
-    const query = parsePlantPageQuery({ limit: readInteger(limit), after: readInteger(after), tag })
+    const count = readInteger(limit)
+    const query = parsePlantPageQuery({
+      limit: typeof count === 'bigint' ? Number(count) : count,
+      after: readInteger(after),
+      tag,
+    })
     // A page becomes shorter rather than refused.
     const textBytesMax = Math.min(pageTextBytesMax, Math.max(countedBytesMin, answerBudget.free() / 2))
     if (textBytesMax > countedBytesMin) answerBudget.hold(reply.raw, textBytesMax)
