@@ -35,7 +35,7 @@ if (args[0] === 'turbo') {
 
 /**
  * Runs the tests of all packages in these folders, several packages and files at once, as they mostly wait. Prints
- * cached results too, so that the total covers all files.
+ * cached results too, so that the total covers all files. The last lines name what failed, and packages whose tests failed.
  */
 async function test(foldersAndOptions: readonly string[]): Promise<void> {
   const beganMs = performance.now()
@@ -55,28 +55,32 @@ async function test(foldersAndOptions: readonly string[]): Promise<void> {
     isFinished = false
   })
   const ended = once(child, 'close')
-  const total = { files: 0, tests: 0, failed: 0 }
-  const skipped: string[] = []
+  const total = { files: 0, tests: 0 }
+  const [skipped, failed, packages]: [string[], string[], string[]] = [[], [], []]
   for await (const line of createInterface(child.stdout)) {
     const text = stripVTControlCharacters(line)
-    const [, tests, failed = '0'] = /^[✓✗] .*: (\d+) tests(?:, (\d+) failed)?.* s$/.exec(text) ?? []
+    const [, tests] = /^[✓✗] .*: (\d+) tests.* s$/.exec(text) ?? []
     if (tests !== undefined) {
       total.files++
       total.tests += Number(tests)
-      total.failed += Number(failed)
     }
+    if (text.startsWith('Failed: ')) packages.push(...text.slice('Failed: '.length).trim().split(', '))
     if (text.startsWith('↓ ')) skipped.push(text.slice(2))
+    else if (text.startsWith('× ')) failed.push(text.slice(2))
     else if (!/^(cache (hit|miss)|\$ vitest)/.test(text)) console.log(line)
   }
   const [status] = await ended
   for (const each of skipped) console.log(`SKIPPED ${each}`)
-  const { files, tests, failed } = total
+  for (const each of [...failed, ...packages]) console.log(`FAILED ${each}`)
+  const { files, tests } = total
   const seconds = Math.round((performance.now() - beganMs) / 1000)
-  console.log(`\n${files} files, ${tests} tests, ${failed} failed, ${skipped.length} skipped, ${seconds} s`)
+  console.log(
+    `\n${files} files, ${tests} tests, ${failed.length} failed, ${skipped.length} skipped, ${seconds} s`,
+  )
   // CI runs every test that its rights allow: not every root may mount a disk or trace a process.
   const { CI } = process.env
   const isWhole = files > 0 && (!CI || skipped.every(each => each.includes(': not allowed: ')))
-  process.exit(isFinished && isWhole && failed === 0 ? (status ?? 1) : 1)
+  process.exit(isFinished && isWhole && failed.length === 0 ? (status ?? 1) : 1)
 }
 
 /** Builds silently, unless it fails. */

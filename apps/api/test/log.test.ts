@@ -106,7 +106,10 @@ test('the journal gets the priority of each line', () => {
 test('a start that fails ends, although its log is on a full disk', async () => {
   await using program = launch(
     ['/bin/sh', '-c', 'exec "$0" "$@" > /dev/full', process.execPath, serverProgram],
-    { folder: temporaryFolder(), environment: { DATABASE_URL: 'postgres://127.0.0.1:1/plants' } },
+    {
+      folder: temporaryFolder(),
+      environment: { PORT: '0', DATABASE_URL: 'postgres://127.0.0.1:1/plants' },
+    },
   )
   expect(await program.ended).toBe(1)
   expect(program.errors()).toMatch(/^plant-store: DATABASE_URL: [^\n]+\n$/)

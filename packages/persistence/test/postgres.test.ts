@@ -2,9 +2,9 @@ import { hashToken } from '@plant-store/access'
 import {
   type Plant,
   type PlantRepository,
-  type UnicodeText,
   type PlantVersion,
   parsePlant,
+  type UnicodeText,
 } from '@plant-store/domain'
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
 import type { TestDatabase } from '@plant-store/harness/postgres'

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { hashToken } from '@plant-store/access'
-import { type Plant, int64Max, int64Min } from '@plant-store/domain'
+import { int64Max, int64Min, type Plant } from '@plant-store/domain'
 import { edgeIds, fullPlant, texts } from '@plant-store/domain/testing'
 import { createTestDatabase, createTestSchema } from '@plant-store/harness/vitest'
 import { inspectStore, openReader, openStorage, type StoreReader } from '@plant-store/persistence'

@@ -1,7 +1,7 @@
 import { createHash, randomFillSync } from 'node:crypto'
 import { readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { type Plant, parsePlant, int64Max, int64Min } from '@plant-store/domain'
+import { int64Max, int64Min, type Plant, parsePlant } from '@plant-store/domain'
 import { fullPlant } from '@plant-store/domain/testing'
 import { temporaryFolder as disposableFolder } from '@plant-store/harness'
 import { anySeed, createRandom } from '@plant-store/harness/random'

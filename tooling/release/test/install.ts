@@ -59,7 +59,7 @@ export default async function setUp(project: TestProject): Promise<() => void> {
     ...(process.env['CI'] ? [fetchBun()] : []),
     install(folder, packages, {
       ...plugins,
-      ...versionsOf('@types/node', 'kysely'),
+      ...versionsOf('@types/node', 'kysely', 'openapi-fetch'),
       fastify: versionOf('fastify-oldest'),
     }),
     install(

@@ -83,6 +83,13 @@ const examples = [
   }),
 )
 
+// An example imports what the command of its README makes.
+const jsonReadme = readFileSync(join(folder, 'node_modules/@plant-store/json/README.md'), 'utf8')
+const [, generate = ''] = /^npx (openapi-typescript .*)$/m.exec(jsonReadme) ?? []
+const description = join(import.meta.dirname, '../../../docs/openapi.json')
+const generateHere = generate.replace(/http:\S+/, description)
+runIn(folder, 'sh', '-c', `${join(import.meta.dirname, '../node_modules/.bin')}/${generateHere}`)
+
 test('every package has examples', () => {
   expect(packages).toHaveLength(8)
   expect(examples.map(({ name }) => name)).toEqual(expect.arrayContaining(packages.map(({ name }) => name)))

@@ -104,7 +104,7 @@ const document = (paths: object, serverUrl: string, named: Readonly<Record<strin
     title: 'Plant Store',
     version: '1.0.0',
     description:
-      'Stores plants under exact 64-bit ids. A successful change is on disk. Each kind of failure has a number in `error`, listed at the responses.',
+      "Stores plants under exact 64-bit ids. A successful change is on disk. Each kind of failure has a number in `error`, listed at the responses.\n\nClients generated for JavaScript round ids beyond 2^53 without an error. To keep them exact, write bodies with `writeJsonRecord` and parse answers with `parseJsonRecord`, both of `@plant-store/json`. With openapi-fetch: `createClient<paths>({ baseUrl, bodySerializer: body => writeJsonRecord(body!) })`, and `parseJsonRecord(data)` of answers to requests with `parseAs: 'text'`.",
     license: { name: 'MIT', identifier: 'MIT' },
   },
   servers: [{ url: serverUrl }],
