@@ -106,11 +106,18 @@ export const entities = { notes: entityOf('notes'), gardens: entityOf('gardens')
 export type Entered = typeof entities
 export type NoteStorage = Storage<Entered>
 
-export const { openStorage, attachStorage, openReader, openSalvage, inspectStore, backUpStore, restoreStore } =
-  defineStore(entities)
+export const {
+  openStorage,
+  attachStorage,
+  openReader,
+  openSalvage,
+  inspectStore,
+  backUpStore,
+  restoreStore,
+} = defineStore(entities)
 
-export const note = (
-  id: bigint | number,
-  text = `note ${id}`,
-  topic: string | null = null,
-): Note => ({ id: BigInt(id), text, topic })
+export const note = (id: bigint | number, text = `note ${id}`, topic: string | null = null): Note => ({
+  id: BigInt(id),
+  text,
+  topic,
+})

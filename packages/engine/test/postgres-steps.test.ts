@@ -1,10 +1,4 @@
-import {
-  type Call,
-  type Change,
-  compileEntities,
-  postgresDialect,
-  valuesOf,
-} from '@plant-store/engine'
+import { type Call, type Change, compileEntities, postgresDialect, valuesOf } from '@plant-store/engine'
 import fc from 'fast-check'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { type ConnectionPool, retrying } from '../src/postgres/connection.ts'
@@ -97,7 +91,9 @@ test('between changes that are alone all lock rows in one order, and neighbours 
     const keys: [table: number, id: bigint][] = []
     for (const { name, calls } of steps) {
       if (name === 'notes.clear') keys.length = 0
-      else for (const { call } of calls) keys.push([tables.indexOf(name.split('.')[0] as Table), call[1] as bigint])
+      else
+        for (const { call } of calls)
+          keys.push([tables.indexOf(name.split('.')[0] as Table), call[1] as bigint])
       const ordered = keys.toSorted(([a, x], [b, y]) => a - b || Number(x - y))
       expect(keys).toEqual(ordered)
     }
@@ -120,7 +116,11 @@ test.each([
     2,
     fifty.flatMap(id => tables.map(table => call(`${table}.insert`, note(id)))),
   ],
-  ['a change that is alone between two others', 3, ['insert', 'clear', 'insert'].map(kind => call(`notes.${kind}`, note(1)))],
+  [
+    'a change that is alone between two others',
+    3,
+    ['insert', 'clear', 'insert'].map(kind => call(`notes.${kind}`, note(1))),
+  ],
 ])('%s are %i steps', (_, count, group) => {
   expect(stepsOf(changes, group)).toHaveLength(count)
 })
@@ -128,7 +128,9 @@ test.each([
 test('each change has its own rows, and of two inserts of a row only the first may have inserted it', async () => {
   const { pool, rows, sent } = memory()
   rows.gardens.set(7n, note(7)).set(8n, note(8))
-  const group = [note(2, 'b'), note(1, 'a', 'topic'), note(1, 'again'), note(3)].map(each => call('notes.insert', each))
+  const group = [note(2, 'b'), note(1, 'a', 'topic'), note(1, 'again'), note(3)].map(each =>
+    call('notes.insert', each),
+  )
   rows.notes.set(2n, note(2))
   expect(await runGroup(pool, changes, [...group, call('gardens.clear')])).toEqual([0, 1, 0, 1, 2])
   expect(rows.notes.get(1n)).toEqual(note(1, 'a', 'topic'))

@@ -1,4 +1,10 @@
-import { compileEntities, type Parameters, postgresDialect, sqliteDialect, valuesOf } from '@plant-store/engine'
+import {
+  compileEntities,
+  type Parameters,
+  postgresDialect,
+  sqliteDialect,
+  valuesOf,
+} from '@plant-store/engine'
 import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 import { entities, type Note, statementsOf, type Tables } from './notes.ts'

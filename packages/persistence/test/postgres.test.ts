@@ -2,20 +2,15 @@ import { hashToken } from '@plant-store/access'
 import {
   type Plant,
   type PlantRepository,
-  type UnicodeText,
   type PlantVersion,
   parsePlant,
+  type UnicodeText,
 } from '@plant-store/domain'
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
 import type { TestDatabase } from '@plant-store/harness/postgres'
 import { anySeed, createRandom } from '@plant-store/harness/random'
 import { createTestDatabase, createTestSchema } from '@plant-store/harness/vitest'
-import {
-  attachStorage,
-  type Commit,
-  openStorage,
-  type Storage,
-} from '@plant-store/persistence'
+import { attachStorage, type Commit, openStorage, type Storage } from '@plant-store/persistence'
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 
 let database: TestDatabase
