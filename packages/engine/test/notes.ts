@@ -6,7 +6,6 @@ import {
   type Migration,
   type PageGiven,
   type Parameters,
-  pick,
   type Storage,
   type TextOf,
 } from '@plant-store/engine'
@@ -52,17 +51,7 @@ export function statementsOf(table: keyof Tables, on: Dialect, around?: Around<N
         .limit(p.limit),
     ),
     insert: on.insert<Note>(table, 'id', columns, around),
-    save: on.change(order, (p: Parameters<Note>) =>
-      db
-        .insertInto(table)
-        .values(pick(p, names))
-        .onConflict(conflict =>
-          conflict.column('id').doUpdateSet(({ ref }) => ({
-            text: ref('excluded.text'),
-            topic: ref('excluded.topic'),
-          })),
-        ),
-    ),
+    save: on.save<Note>(table, 'id', columns, around),
     remove: on.change(order, (p: Id) => db.deleteFrom(table).where('id', '=', p.id)),
     clear: on.change('alone', () => db.deleteFrom(table)),
   }
