@@ -1,4 +1,6 @@
 import { hashToken } from '@plant-store/access'
+import { type Dialect, type Entity, postgresDialect, sqliteDialect } from '@plant-store/engine'
+import { entities } from '@plant-store/persistence'
 import {
   DummyDriver,
   Kysely,
@@ -7,18 +9,17 @@ import {
   SqliteIntrospector,
   SqliteQueryCompiler,
 } from 'kysely'
-import { type Dialect, postgresDialect, sqliteDialect } from '../src/schema/dialect.ts'
-import { migrations } from '../src/schema/migrations.ts'
-import type { Tables } from '../src/schema/tables.ts'
 
-export const earlierVersions = migrations.slice(1).map((_, n) => n + 1)
+const ofEach = Object.values<Entity>(entities).map(({ migrations }) => migrations)
+export const schemaVersion = Math.max(...ofEach.flatMap(migrations => Object.keys(migrations).map(Number)))
+export const earlierVersions = Array.from({ length: schemaVersion - 1 }, (_, n) => n + 1)
 
 /** The statements of each migration. migrations.snapshot shows that those of a released one stay as they are. */
 export const statements = { sqlite: await compile(sqliteDialect), postgres: await compile(postgresDialect) }
 
 async function compile(dialect: Dialect): Promise<readonly string[][]> {
   const compiled: string[][] = []
-  const db = new Kysely<Tables>({
+  const db = new Kysely<unknown>({
     dialect: {
       createAdapter: () => new SqliteAdapter(),
       createDriver: () => new DummyDriver(),
@@ -30,9 +31,9 @@ async function compile(dialect: Dialect): Promise<readonly string[][]> {
       compiled.at(-1)?.push(query.sql.trimEnd())
     },
   })
-  for (const migration of migrations) {
+  for (const version of [...earlierVersions, schemaVersion]) {
     compiled.push([])
-    await migration(db, dialect)
+    for (const migrations of ofEach) await migrations[version]?.(db, dialect)
   }
   return compiled
 }

@@ -1,10 +1,16 @@
 import { readdirSync } from 'node:fs'
 import { hashToken } from '@plant-store/access'
 import type { Plant, VersionedPlant } from '@plant-store/domain'
-import { backUpStore, inspectStore, openReader, openStorage, restoreStore } from '@plant-store/persistence'
+import {
+  backUpStore,
+  entities,
+  inspectStore,
+  openReader,
+  openStorage,
+  restoreStore,
+} from '@plant-store/persistence'
 import { afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
-import { migrations, schemaVersion } from '../src/schema/migrations.ts'
-import { earlierVersions, statements } from './earlier-schemas.ts'
+import { earlierVersions, schemaVersion, statements } from './earlier-schemas.ts'
 import { startStoreProcess } from './processes.ts'
 import { addWebhook, plant, plantId, temporaryFolder } from './store-folder.ts'
 import { type Subject, subjects } from './store-subjects.ts'
@@ -46,7 +52,7 @@ describe.each(Object.entries(subjects))('on %s', (name, make) => {
       {
         await using reader = await openReader(store.url)
         const found: Plant[] = []
-        for await (const some of reader.plants()) found.push(...some)
+        for await (const some of reader.all('plants')) found.push(...some)
         expect(found).toEqual([smallest, largest])
       }
       expect(await inspectStore(store.url)).toMatchObject({
@@ -97,7 +103,7 @@ describe.each(Object.entries(subjects))('on %s', (name, make) => {
     expect(await store.schema()).toEqual(current)
     await addWebhook(storage)
     await storage.plants.insert(plant(1))
-    expect(await storage.outbox.figures()).toMatchObject([{ waiting: 1, missed: 0 }])
+    expect(await storage.webhooks.outbox.figures()).toMatchObject([{ waiting: 1, missed: 0 }])
   })
 
   test('several processes may bring it up to date at once, and open it again', async () => {
@@ -115,8 +121,9 @@ describe.each(Object.entries(subjects))('on %s', (name, make) => {
   test('an upgrade that fails changes nothing', async () => {
     await store.run(store.earlier(1))
     const before = await store.fingerprint()
-    const last = migrations.at(-1)
-    const replaceLast = (by: unknown) => Object.assign(migrations, { [schemaVersion - 1]: by })
+    const { migrations } = entities.webhooks
+    const last = migrations[schemaVersion]
+    const replaceLast = (by: unknown) => Object.assign(migrations, { [schemaVersion]: by })
     onTestFinished(() => void replaceLast(last))
     replaceLast(() => Promise.reject(new Error('no more')))
     await expect(openStorage({ url: store.url })).rejects.toThrow(/^the store .* cannot be opened: no more$/)

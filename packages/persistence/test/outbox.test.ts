@@ -1,18 +1,17 @@
+import { postgresDialect, type Runner, type Statement, sqliteDialect } from '@plant-store/engine'
 import { openStorage, type Storage } from '@plant-store/persistence'
 import type { Claim, WebhookId } from '@plant-store/webhooks'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { statements as postgresStatements } from '../src/postgres/statements.ts'
-import type { Call, Value } from '../src/repositories/statements.ts'
-import { createWebhookRepositories } from '../src/repositories/webhooks.ts'
-import { statements as sqliteStatements } from '../src/sqlite/engine.ts'
+import { createOutbox } from '../src/webhooks/repository.ts'
+import { webhookStatements } from '../src/webhooks/statements.ts'
 import { outboxContract } from './outbox-contract.ts'
 import { addWebhook, plant, plantId } from './store-folder.ts'
 import { type Subject, subjects } from './store-subjects.ts'
 
 /** The ids and names of the plants that wait for any webhook, in the order as created. */
-async function announced({ outbox, webhooks }: Storage): Promise<string[]> {
+async function announced({ webhooks }: Storage): Promise<string[]> {
   const [webhook] = await webhooks.list()
-  const deliveries = await outbox.deliveriesOf(webhook?.id as WebhookId, 10_000)
+  const deliveries = await webhooks.outbox.deliveriesOf(webhook?.id as WebhookId, 10_000)
   return deliveries.map(({ added }) => `${added.plant.id} ${added.plant.name}`)
 }
 
@@ -29,14 +28,16 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('on %s', name => {
   })
   afterAll(() => stack.disposeAsync())
 
-  test.each(outboxContract)('the outbox $name', ({ run }) => run({ ...storage, add: storage.plants.insert }))
+  test.each(outboxContract)('the outbox $name', ({ run }) =>
+    run({ webhooks: storage.webhooks, outbox: storage.webhooks.outbox, add: storage.plants.insert }),
+  )
 
   test('a plant is announced however it is added, and not when it is replaced or refused', async () => {
     await addWebhook(storage)
     const { plants } = storage
     await plants.insert(plant(1, 'insert'))
     await plants.insert(plant(1, 'taken'))
-    await plants.insertAll?.([plant(2, 'insertAll'), plant(1, 'taken'), plant(2, 'taken')])
+    await plants.insertAll([plant(2, 'insertAll'), plant(1, 'taken'), plant(2, 'taken')])
     await plants.save(plant(3, 'save'))
     const version = await plants.save(plant(3, 'replaced'))
     await plants.saveIf(plant(4, 'saveIf'), undefined)
@@ -45,12 +46,7 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('on %s', name => {
     await plants.saveIf(plant(4, 'of another version'), version)
     await plants.remove(plantId(4))
     await plants.save(plant(4, 'once more'))
-    await plants.saveAll?.([
-      plant(6, 'saveAll'),
-      plant(1, 'replaced'),
-      plant(3, 'replaced'),
-      plant(6, 'again'),
-    ])
+    await plants.saveAll([plant(6, 'saveAll'), plant(1, 'replaced'), plant(3, 'replaced'), plant(6, 'again')])
     expect(await announced(storage)).toEqual([
       '1 insert',
       '2 insertAll',
@@ -71,7 +67,7 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('on %s', name => {
       await addWebhook(other)
     }
     await plants.insert(plant(2, 'insert'))
-    await plants.insertAll?.([plant(3, 'insertAll')])
+    await plants.insertAll([plant(3, 'insertAll')])
     await plants.save(plant(4, 'save'))
     expect(await announced(storage)).toEqual(['2 insert', '3 insertAll', '4 save'])
   })
@@ -81,7 +77,7 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('on %s', name => {
     const before = Date.now()
     await storage.plants.insert(plant(1))
     const version = (await storage.plants.find(plantId(1)))?.version
-    const [delivery] = await storage.outbox.deliveriesOf('webhook' as WebhookId, 1)
+    const [delivery] = await storage.webhooks.outbox.deliveriesOf('webhook' as WebhookId, 1)
     expect(delivery?.added).toMatchObject({ plant: plant(1), version })
     expect(Math.abs(Number(delivery?.added.addedAt) - before)).toBeLessThan(60_000)
   })
@@ -90,14 +86,14 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('on %s', name => {
     const [many, none] = ['many', 'none'].map(each => each as WebhookId) as [WebhookId, WebhookId]
     await addWebhook(storage, many)
     const count = 4_100
-    await storage.plants.insertAll?.(Array.from({ length: count }, (_, n) => plant(n)))
+    await storage.plants.insertAll(Array.from({ length: count }, (_, n) => plant(n)))
     await addWebhook(storage, none)
     await store.ask('update outbox set next_at = null, attempts = 1 returning 1')
     expect(await storage.webhooks.retry(many)).toBe(true)
     const waiting = async () =>
-      Object.fromEntries((await storage.outbox.figures()).map(each => [each.webhook, each.waiting]))
+      Object.fromEntries((await storage.webhooks.outbox.figures()).map(each => [each.webhook, each.waiting]))
     expect(await waiting()).toEqual({ many: count, none: 0 })
-    const ofNone = (await storage.outbox.figures()).find(({ webhook }) => webhook === none)
+    const ofNone = (await storage.webhooks.outbox.figures()).find(({ webhook }) => webhook === none)
     expect(ofNone).toEqual({ webhook: none, isFull: false, missed: 0, waiting: 0, givenUp: 0 })
     expect(await storage.webhooks.remove(none)).toBe(true)
     expect(await waiting()).toEqual({ many: count })
@@ -106,33 +102,36 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('on %s', name => {
     expect(await store.ask('select position from outbox limit 1')).toEqual([])
   })
 
-  test('what is added in silence is not announced, and all that is added beside it is', async () => {
+  test('what is added unannounced is not announced, and all that is added beside it is', async () => {
     await addWebhook(storage)
     const { plants } = storage
-    const silent = { announce: false }
+    const { unannounced } = plants
     const outcomes = await Promise.all([
-      plants.insertAll?.([plant(1), plant(2)]),
-      plants.insertAll?.([plant(3), plant(1), plant(4)], silent),
+      plants.insertAll([plant(1), plant(2)]),
+      unannounced.insertAll([plant(3), plant(1), plant(4)]),
       plants.insert(plant(5)),
-      plants.insertAll?.([plant(6), plant(3)], silent),
+      unannounced.insertAll([plant(6), plant(3)]),
       plants.save(plant(7)),
-      plants.insertAll?.([], silent),
-      plants.insertAll?.([plant(8)], { announce: true }),
+      unannounced.insertAll([]),
+      plants.insertAll([plant(8)]),
     ])
     expect(outcomes[1]).toEqual(['inserted', 'id-taken', 'inserted'])
     expect(outcomes[3]).toEqual(['inserted', 'id-taken'])
     expect(outcomes[5]).toEqual([])
     await plants.remove(plantId(1))
-    expect(await plants.insertAll?.([plant(1)], silent)).toEqual(['inserted'])
-    await plants.saveAll?.([plant(10), plant(3), plant(10)], silent)
-    await plants.saveAll?.([plant(11)])
+    expect(await unannounced.insertAll([plant(1)])).toEqual(['inserted'])
+    await unannounced.saveAll([plant(10), plant(3), plant(10)])
+    await unannounced.insert(plant(14))
+    await unannounced.save(plant(15))
+    await unannounced.saveIf(plant(16), undefined)
+    await plants.saveAll([plant(11)])
     await plants.insert(plant(13))
     const ids = (await announced(storage)).map(each => Number(each.split(' ')[0]))
     // PostgreSQL makes changes of one kind together.
     expect(ids.sort((a, b) => a - b)).toEqual([1, 2, 5, 7, 8, 11, 13])
   })
 
-  test('a silence ends with a transaction that fails in its middle', async () => {
+  test('unannounced plants that fail in the middle of a transaction silence no others', async () => {
     await using own = await subjects[name]()
     await using storage = await openStorage({ url: own.url })
     await addWebhook(storage)
@@ -141,8 +140,8 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('on %s', name => {
     const constraint = 'alter table plants add constraint refuse check (id <> 2)'
     await own.run(name === 'SQLite' ? trigger : constraint)
     const { plants } = storage
-    await expect(plants.insertAll?.([plant(1), plant(2)], { announce: false })).rejects.toThrow()
-    await expect(plants.saveAll?.([plant(1), plant(2)], { announce: false })).rejects.toThrow()
+    await expect(plants.unannounced.insertAll([plant(1), plant(2)])).rejects.toThrow()
+    await expect(plants.unannounced.saveAll([plant(1), plant(2)])).rejects.toThrow()
     await plants.insert(plant(4))
     expect(await announced(storage)).toEqual(['4 plant 4'])
   })
@@ -152,7 +151,7 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('on %s', name => {
     for (const n of [1, 2, 3]) await storage.plants.insert(plant(n))
     const limits = { leaseMs: 60_000, rowsMax: 10, textBytesMax: 1_000 }
     const claimed = async () => {
-      const claim = await storage.outbox.claim(limits)
+      const claim = await storage.webhooks.outbox.claim(limits)
       return (
         claim && {
           claim,
@@ -174,7 +173,7 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('on %s', name => {
       retryInMs: 3_600_000,
       claimInMs: 300_000,
     }
-    await storage.outbox.settle(claim as Claim, { delivered: [first?.id as bigint], failed })
+    await storage.webhooks.outbox.settle(claim as Claim, { delivered: [first?.id as bigint], failed })
     expect(await claimed()).toBeUndefined()
     await setBack()
     expect((await claimed())?.plants).toEqual([
@@ -193,13 +192,14 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('on %s', name => {
 
   test('however much waits, what is due is found by the index', async () => {
     await addWebhook(storage)
-    await storage.plants.insertAll?.(Array.from({ length: 10_000 }, (_, n) => plant(n)))
+    await storage.plants.insertAll(Array.from({ length: 10_000 }, (_, n) => plant(n)))
     if (name === 'PostgreSQL') await store.ask('analyze plants, webhooks, outbox')
-    const [{ read }, explain] =
-      name === 'SQLite' ? [sqliteStatements, 'explain query plan'] : [postgresStatements, 'explain']
-    for (const statement of ['dueWebhooks', 'dueDeliveries'] as const) {
+    const [dialect, explain] =
+      name === 'SQLite' ? [sqliteDialect, 'explain query plan'] : [postgresDialect, 'explain']
+    const { due, dueDeliveries } = webhookStatements(dialect)
+    for (const statement of [due, dueDeliveries]) {
       const parameters = ["'webhook'", '100', '1000000']
-      const sql = read[statement].sql.replaceAll(/\?|\$\d/g, () => parameters.shift() as string)
+      const sql = statement.sql.replaceAll(/\?|\$\d/g, () => parameters.shift() as string)
       const plan = (await store.ask(`${explain} ${sql}`)).flat().join('\n')
       expect(plan).toContain('outbox_due')
       expect(plan).not.toMatch(/\b(Seq Scan on|SCAN) outbox/)
@@ -208,33 +208,36 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('on %s', name => {
 })
 
 test('a webhook that has nothing left to deliver once it is leased is released, and the next one is claimed', async () => {
-  const submitted: Call<string>[] = []
-  const row = {
-    url: 'https://a.example/',
-    allows_private: 0n,
-    created_at: 0n,
-    secret: 's',
-  }
-  const state = { is_paused: 0n, failures: 0n, failing_since: null, failing_for_ms: 0n }
+  const statements = webhookStatements(sqliteDialect)
+  const submitted: [Statement, object][] = []
+  const row = { url: 'https://a.example/', allows_private: 0n, created_at: 0n, secret: 's' }
+  const state = { is_paused: 0n, failures: 0n, failing_since: null, failing_for_ms: 0n, set_back_ms: 0n }
   const answers: Record<string, readonly object[]> = {
-    dueWebhooks: ['gone', 'next'].map(id => ({ ...row, ...state, id, lease: `lease of ${id}` })),
+    due: ['gone', 'next'].map(id => ({ ...row, ...state, id, lease: `lease of ${id}` })),
     gone: [],
     next: [{ position: 7n, version: 1n, added_at: 0n, attempts: 0n, id: 1n, name: 'a', tag: null }],
   }
-  const { outbox } = createWebhookRepositories({
-    changeOf: (name, given) => [name, ...Object.values<Value>({ ...(given as object) })],
-    async submit(change) {
-      submitted.push(change)
+  const runner: Pick<Runner, 'call' | 'submit' | 'submitAll' | 'read'> = {
+    call(statement, given) {
+      submitted.push([statement, given])
+      return ['']
+    },
+    async submit(statement, given) {
+      submitted.push([statement, given])
       return 1
     },
     submitAll: async changes => changes.map(() => 1),
-    read: async (name, given) => answers[(given as { id?: string }).id ?? name] as never,
-  })
+    read: async (_, given) => answers[(given as { id?: string }).id ?? 'due'] as never,
+  }
+  const outbox = createOutbox(runner as Runner, statements)
   const claim = await outbox.claim({ leaseMs: 60_000, rowsMax: 5, textBytesMax: 1_000 })
   expect([claim?.webhook.id, claim?.deliveries.map(({ id }) => id)]).toEqual(['next', [7n]])
-  const [leased, released, next] = submitted
-  const lease = leased?.[3]
-  expect(leased).toEqual(['leaseWebhook', 'gone', 'lease of gone', lease, 60_000n])
-  expect(released).toEqual(['releaseWebhook', 'gone', lease, 0n, 0n, 0n, 0n])
-  expect(next).toEqual(['leaseWebhook', 'next', 'lease of next', claim?.lease, 60_000n])
+  const lease = { lease: expect.any(String), leaseMs: 60_000n }
+  const outcome = { delivered: 0n, failed: 0n, pauses: 0n, claimInMs: 0n }
+  const [, first] = submitted[0] as [Statement, { lease: string }]
+  expect(submitted).toEqual([
+    [statements.lease, { id: 'gone', before: 'lease of gone', ...lease }],
+    [statements.release, { id: 'gone', lease: first.lease, ...outcome }],
+    [statements.lease, { id: 'next', before: 'lease of next', ...lease, lease: claim?.lease }],
+  ])
 })

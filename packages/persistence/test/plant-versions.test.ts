@@ -1,12 +1,12 @@
 import type { PlantVersion } from '@plant-store/domain'
 import { beforeAll, expect, test, vi } from 'vitest'
 
-let plants: typeof import('../src/repositories/plants.ts')
+let plants: typeof import('../src/plants/tables.ts')
 
 // Of a module of its own, which has made no version yet.
 beforeAll(async () => {
   vi.resetModules()
-  plants = await import('../src/repositories/plants.ts')
+  plants = await import('../src/plants/tables.ts')
 })
 
 test('versions are 64 bits, each another, and survive as text', () => {

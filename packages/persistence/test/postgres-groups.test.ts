@@ -41,7 +41,6 @@ beforeEach(() => ask('truncate plants, outbox'))
 afterAll(() => stack.disposeAsync())
 
 const open = (url: string) => openStorage({ url, timeoutMs: 5_000 })
-const silent = { announce: false }
 const idsIn = (table: 'plants' | 'outbox') => ask(`select id::int from ${table} order by id`)
 
 /** Waits until the server has ended what it had got on connections that were cut. */
@@ -64,12 +63,12 @@ const groups = {
         plants.save(plant(5)),
       ]),
   },
-  'of silent changes': {
+  'of unannounced changes': {
     after: '1,2,3,4,5',
     change: ({ plants }: Storage) =>
       Promise.all([
-        plants.insertAll?.([plant(5)], silent),
-        plants.saveAll?.([plant(2, 'replaced'), plant(3), plant(2, 'again'), plant(4)], silent),
+        plants.unannounced.insertAll([plant(5)]),
+        plants.unannounced.saveAll([plant(2, 'replaced'), plant(3), plant(2, 'again'), plant(4)]),
       ]),
   },
 }
@@ -88,8 +87,8 @@ describe.each([
       for (let faultAt = 0, isOver = false; !isOver; faultAt++) {
         await ask('truncate plants, outbox')
         // Opens a connection, if the last one was cut.
-        const before = () => far.plants.saveAll?.([plant(1), plant(2)], silent)
-        await before()?.catch(before)
+        const before = () => far.plants.unannounced.saveAll([plant(1), plant(2)])
+        await before().catch(before)
         let count = 0
         proxy.tamper(message => {
           if (count++ === faultAt) return what === 'spoiled' ? 'spoil' : 'cut'
@@ -134,7 +133,10 @@ describe.each([
         if (!isSilent) for (const id of ids) announcing.add(id)
         // In one transaction: half of them new plants, and half of them replaced or new.
         const added = isSilent
-          ? Promise.all([plants.insertAll?.(all.slice(5), silent), plants.saveAll?.(all.slice(0, 5), silent)])
+          ? Promise.all([
+              plants.unannounced.insertAll(all.slice(5)),
+              plants.unannounced.saveAll(all.slice(0, 5)),
+            ])
           : Promise.all([...all.slice(5).map(plants.insert), ...all.slice(0, 5).map(plants.save)])
         const isAnswered = await added.then(
           () => true,

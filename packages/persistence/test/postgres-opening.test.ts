@@ -3,8 +3,7 @@ import { createTestDatabase, createTestSchema } from '@plant-store/harness/vites
 import { openStorage } from '@plant-store/persistence'
 import pg from 'pg'
 import { describe, expect, inject, test } from 'vitest'
-import { schemaVersion } from '../src/schema/migrations.ts'
-import { earlierStore } from './earlier-schemas.ts'
+import { earlierStore, schemaVersion } from './earlier-schemas.ts'
 import { startStoreProcess } from './processes.ts'
 
 describe('several processes on one database', () => {

@@ -10,17 +10,8 @@ import { createMemoryPlantRepository } from '@plant-store/domain/testing'
 import type { TestDatabase } from '@plant-store/harness/postgres'
 import { anySeed, createRandom } from '@plant-store/harness/random'
 import { createTestDatabase, createTestSchema } from '@plant-store/harness/vitest'
-import {
-  attachStorage,
-  type Commit,
-  openStorage,
-  type Storage,
-  type StoreState,
-} from '@plant-store/persistence'
+import { attachStorage, type Commit, openStorage, type Storage } from '@plant-store/persistence'
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
-import { defaultGroupCommitLimits } from '../src/commit/group-commit.ts'
-import { type ConnectionPool, createPool } from '../src/postgres/connection.ts'
-import type { PostgresOptions } from '../src/storage.ts'
 
 let database: TestDatabase
 let storage: Storage
@@ -91,41 +82,7 @@ test('a store that is joined has the same plants, reports its own commits, and c
   await expect.poll(() => own.query(others)).toEqual([])
 })
 
-test('a server that is gone is an outage with its reason, and nothing looks for it once the store is closed', async () => {
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-  onTestFinished(() => void vi.useRealTimers())
-  const states: StoreState[] = []
-  const server = { hosts: ['postgres://127.0.0.1:1/a'], poolMode: 'session', timeoutMs: 10_000 } as const
-  const gone = await attachStorage(
-    { kind: 'postgres', server, readConnectionsMax: 1, limits: defaultGroupCommitLimits },
-    { onStateChange: state => states.push(state) },
-  )
-  const reason = 'connect ECONNREFUSED 127.0.0.1:1'
-  await expect(gone.plants.find(plant(1, '').id)).rejects.toMatchObject({
-    code: 'store-unavailable',
-    message: 'the store is unavailable',
-    cause: { message: reason },
-  })
-  expect(states).toEqual([{ ready: false, reason }])
-  // Past the pause before the next attempt to connect, and before the next check.
-  await vi.advanceTimersByTimeAsync(500)
-  expect(vi.getTimerCount()).toBe(1)
-  await gone[Symbol.asyncDispose]()
-  expect(vi.getTimerCount()).toBe(0)
-})
-
-test('refuses a read while ten thousand are pending, and answers those', async () => {
-  await using own = await openStorage({ url: database.url })
-  const { id } = plant(1, 'a')
-  await own.plants.insert(plant(1, 'a'))
-  const reads = Array.from({ length: 10_000 }, () => own.plants.find(id))
-  await expect(own.plants.find(id)).rejects.toMatchObject({ code: 'store-busy' })
-  const found = await Promise.all(reads)
-  expect(found.filter(each => each?.plant.id === id)).toHaveLength(10_000)
-  expect((await own.plants.find(id))?.plant.id).toBe(id)
-})
-
-type Change = (on: Storage['plants']) => Promise<unknown>
+type Change = (on: PlantRepository) => Promise<unknown>
 
 test('finds plants by tags that are longer than an entry of an index, and differ at their end', async () => {
   const { below } = createRandom(1)
@@ -157,90 +114,4 @@ test('lists tokens in the order of their names, which is not that of a language'
     await storage.tokens.insert({ name, scopes: [], createdAt: new Date(0) }, hashToken(name))
   }
   expect((await storage.tokens.list()).map(({ name }) => name)).toEqual(['B', 'Z', 'a', 'b', 'ä'])
-})
-
-describe('a pool of connections', () => {
-  const open = (more: Partial<PostgresOptions> = {}, connectionsMax = 1) => {
-    const pool = createPool(
-      { hosts: [database.url], poolMode: 'session', timeoutMs: 10_000, ...more },
-      connectionsMax,
-    )
-    onTestFinished(() => pool[Symbol.asyncDispose]())
-    return pool
-  }
-  const ask = async (pool: ConnectionPool, text: string) => {
-    const [result] = await pool.run([{ text }])
-    return result?.rows[0]
-  }
-  const idOf = async (pool: ConnectionPool) => (await ask(pool, 'select pg_backend_pid() as id')).id
-  const raise = (code: string) => `do $$ begin raise exception using errcode = '${code}'; end $$`
-
-  test('replaces a connection that ended while nothing used it', async () => {
-    const pool = open()
-    const first = await idOf(pool)
-    await database.query(`select pg_terminate_backend(${first})`)
-    await expect.poll(() => idOf(pool).catch(() => first)).not.toBe(first)
-  })
-
-  test('keeps a connection that nothing uses for a minute', async () => {
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-    onTestFinished(() => void vi.useRealTimers())
-    const pool = open()
-    const first = await idOf(pool)
-    await vi.advanceTimersByTimeAsync(59_999)
-    expect(await idOf(pool)).toBe(first)
-    await vi.advanceTimersByTimeAsync(60_000)
-    expect(await idOf(pool)).not.toBe(first)
-  })
-
-  test('replaces a connection after a failure, and keeps it after a transaction that was rolled back', async () => {
-    const pool = open()
-    const first = await idOf(pool)
-    const change = { text: 'select 1' }
-    await expect(pool.run([change, { text: raise('40001') }, change])).rejects.toMatchObject({
-      code: '40001',
-    })
-    expect(await idOf(pool)).toBe(first)
-    await expect(pool.run([change, { text: raise('22000') }])).rejects.toMatchObject({ code: '22000' })
-    expect(await idOf(pool)).not.toBe(first)
-  })
-
-  test('is of a host that accepts writes, with a name that operators know', async () => {
-    const reader = `${database.url}?options=-c%20default_transaction_read_only%3Don`
-    const pool = open({ hosts: [reader, database.url, 'postgres://127.0.0.1:1/a'] })
-    const settings = ['transaction_read_only', 'application_name'].map(
-      each => `current_setting('${each}') as ${each}`,
-    )
-    const expected = { transaction_read_only: 'off', application_name: 'plant-store' }
-    expect(await ask(pool, `select ${settings}`)).toEqual(expected)
-  })
-
-  test('waits for the server to end a statement that takes too long', async () => {
-    await expect(ask(open({ statementTimeoutMs: 200 }), 'select pg_sleep(10)')).rejects.toThrow(
-      'due to statement timeout',
-    )
-  })
-
-  test('asks hosts that have refused again, but not at once', async () => {
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-    onTestFinished(() => void vi.useRealTimers())
-    const pool = open({ hosts: ['postgres://127.0.0.1:1/a'] })
-    const failure = () => idOf(pool).catch(error => error)
-    const first = await failure()
-    await vi.advanceTimersByTimeAsync(99)
-    expect((await failure()) === first).toBe(true)
-    await vi.advanceTimersByTimeAsync(1)
-    expect((await failure()) === first).toBe(false)
-  })
-
-  test('is refused with the reason of each host, once', async () => {
-    const reader = `${database.url}?options=-c%20default_transaction_read_only%3Don`
-    const gone = ['postgres://127.0.0.1:1/a', 'postgres://127.0.0.1:1/b', 'postgres://127.0.0.1:2/a']
-    const error = await idOf(open({ hosts: [...gone, reader] })).catch(error => error)
-    const { host } = new URL(database.url)
-    expect(error.message).toBe(
-      `connect ECONNREFUSED 127.0.0.1:1; connect ECONNREFUSED 127.0.0.1:2; ${host} does not accept writes`,
-    )
-    expect(error.cause).toBeInstanceOf(AggregateError)
-  })
 })

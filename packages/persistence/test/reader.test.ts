@@ -6,14 +6,14 @@ import { edgeIds, fullPlant, texts } from '@plant-store/domain/testing'
 import { createTestDatabase, createTestSchema } from '@plant-store/harness/vitest'
 import { inspectStore, openReader, openStorage, type StoreReader } from '@plant-store/persistence'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { schemaVersion } from '../src/schema/migrations.ts'
+import { schemaVersion } from './earlier-schemas.ts'
 import { startProxy } from './proxy.ts'
 import { plant, plantId, temporaryFolder } from './store-folder.ts'
 import { type Subject, subjects } from './store-subjects.ts'
 
 async function plantsIn(reader: StoreReader): Promise<Plant[]> {
   const plants: Plant[] = []
-  for await (const some of reader.plants()) plants.push(...some)
+  for await (const some of reader.all('plants')) plants.push(...some)
   return plants
 }
 
@@ -28,7 +28,7 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('a reader of a store on %s', na
 
   async function fill(plants: readonly Plant[]) {
     await using storage = await openStorage({ url: store.url })
-    await storage.plants.insertAll?.(plants)
+    await storage.plants.insertAll(plants)
   }
 
   test('has every id and text exactly, in numeric order', async () => {
@@ -40,13 +40,16 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('a reader of a store on %s', na
     await using reader = await openReader(store.url)
     expect(await plantsIn(reader)).toEqual(plants)
     expect(reader.schemaVersion).toBe(schemaVersion)
-    expect(await reader.counts()).toEqual({ plants: plants.length, tokens: 0 })
+    expect(await reader.counts()).toEqual({ plants: plants.length, tokens: 0, webhooks: 0 })
   })
 
   test('of an empty store has no plant', async () => {
     await fill([])
     await using reader = await openReader(store.url)
-    expect([await reader.counts(), await plantsIn(reader)]).toEqual([{ plants: 0, tokens: 0 }, []])
+    expect([await reader.counts(), await plantsIn(reader)]).toEqual([
+      { plants: 0, tokens: 0, webhooks: 0 },
+      [],
+    ])
   })
 
   test('reaches from the least id to the greatest, where pages begin and end with them, and lets others act', async () => {
@@ -62,13 +65,13 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('a reader of a store on %s', na
 
   test('is of one moment, whatever is changed meanwhile, and is read a few plants at a time', async () => {
     await using storage = await openStorage({ url: store.url })
-    await storage.plants.insertAll?.(many(5_000))
+    await storage.plants.insertAll(many(5_000))
     const token = { name: 'shop', scopes: ['plants:read'], createdAt: new Date(0) } as const
     await storage.tokens.insert(token, hashToken('secret'))
     await using reader = await openReader(store.url)
     await storage.plants.remove(plantId(0))
     const read: Plant[] = []
-    for await (const some of reader.plants()) {
+    for await (const some of reader.all('plants')) {
       if (read.length === 0) {
         await storage.plants.insert(plant(10_000, 'after'))
         await storage.plants.save(plant(4_999, 'after'))
@@ -77,7 +80,7 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('a reader of a store on %s', na
       read.push(...some)
     }
     expect(read).toEqual(many(5_000))
-    expect(await reader.counts()).toEqual({ plants: 5_000, tokens: 1 })
+    expect(await reader.counts()).toEqual({ plants: 5_000, tokens: 1, webhooks: 0 })
     await using later = await openReader(store.url)
     expect((await plantsIn(later)).slice(-2)).toEqual([plant(4_999, 'after'), plant(10_000, 'after')])
   })
@@ -96,7 +99,7 @@ test('one file remains when a storage and a reader of it are closed', async () =
   const url = `file:${folder}/store.db`
   {
     await using storage = await openStorage({ url })
-    await storage.plants.insertAll?.(many(10))
+    await storage.plants.insertAll(many(10))
     await using _reader = await openReader(url)
   }
   expect(readdirSync(folder)).toEqual(['store.db'])
@@ -107,10 +110,10 @@ test('a reader that meets damage says so', async () => {
   const url = `file:${file}`
   {
     await using storage = await openStorage({ url })
-    await storage.plants.insertAll?.(many(5_000))
+    await storage.plants.insertAll(many(5_000))
   }
   await using reader = await openReader(url)
-  const pages = reader.plants()[Symbol.asyncIterator]()
+  const pages = reader.all('plants')[Symbol.asyncIterator]()
   await pages.next()
   const bytes = readFileSync(file)
   writeFileSync(file, bytes.fill(0xff, bytes.length / 4))
@@ -147,5 +150,6 @@ test('an inspection of a database counts what it has, as of one moment', async (
     schemaVersion,
     plants: 1,
     tokens: 0,
+    webhooks: 0,
   })
 })

@@ -1,10 +1,9 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { inspectStore, openReader, openStorage } from '@plant-store/persistence'
+import { inspectStore, isDamage, openReader, openStorage } from '@plant-store/persistence'
 import Database from 'better-sqlite3'
 import { describe, expect, test } from 'vitest'
-import { isDamage } from '../src/errors.ts'
 import { openFilesIn, temporaryFolder } from './store-folder.ts'
 
 function damagePlants(file: string): void {

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path'
 import { inspectStore, openStorage } from '@plant-store/persistence'
 import Database from 'better-sqlite3'
 import { expect, test } from 'vitest'
-import { schemaVersion } from '../src/schema/migrations.ts'
+import { schemaVersion } from './earlier-schemas.ts'
 import { plant, temporaryFolder } from './store-folder.ts'
 import { subjects } from './store-subjects.ts'
 

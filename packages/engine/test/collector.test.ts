@@ -1,6 +1,6 @@
 import { MessageChannel, type MessagePort } from 'node:worker_threads'
+import type { Call } from '@plant-store/engine'
 import { onTestFinished, test, vi } from 'vitest'
-import type { Change } from '../src/repositories/repositories.ts'
 import { type ChangeKind, type Collected, createCollector } from '../src/sqlite/writer.ts'
 
 const transactionChangesMax = 10
@@ -21,8 +21,8 @@ function openSenders() {
   }
 }
 
-const groupOf = (name: string, changes = 1): Change[] =>
-  Array.from({ length: changes }, () => ['removeToken', name])
+const groupOf = (name: string, changes = 1): Call[] =>
+  Array.from({ length: changes }, () => ['notes.remove', name])
 
 /** Goes through the groups as a transaction does, and returns their names. */
 function run({ next }: Pick<Collected, 'next'>, meanwhile: (name: unknown) => void = () => {}): unknown[] {

@@ -3,31 +3,26 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { MessageChannel } from 'node:worker_threads'
-import {
-  attachStorage,
-  type Commit,
-  openStorage,
-  type ShareableStorage,
-  transferListOf,
-} from '@plant-store/persistence'
+import { type Commit, type ShareableStorage, transferListOf } from '@plant-store/engine'
+import { temporaryFolder } from '@plant-store/harness/vitest'
 import Database from 'better-sqlite3'
 import { expect, test } from 'vitest'
-import { plant, temporaryFolder } from './store-folder.ts'
+import { attachStorage, type Entered, note, openStorage } from './notes.ts'
 
 const open = () =>
-  openStorage({ url: `file:${join(temporaryFolder(), 'plants.db')}`, transactionChangesMax: 3 })
+  openStorage({ url: `file:${join(temporaryFolder(), 'notes.db')}`, transactionChangesMax: 3 })
 
-const joined = (storage: ShareableStorage) => attachStorage(storage.share())
+const joined = (storage: ShareableStorage<Entered>) => attachStorage(storage.share())
 
 test('groups that share a transaction that fails fail together, and the next one works', async () => {
-  const file = join(temporaryFolder(), 'plants.db')
+  const file = join(temporaryFolder(), 'notes.db')
   const commits: number[] = []
   const onCommit = ({ changes }: Commit) => void commits.push(changes)
   await using storage = await openStorage({ url: `file:${file}`, onCommit })
   await using other = await attachStorage(storage.share(), { onCommit })
   const another = new Database(file)
   another.exec(
-    "create trigger full before insert on plants when new.id = 6 begin select raise(abort, 'no more'); end; begin immediate",
+    "create trigger full before insert on notes when new.id = 6 begin select raise(abort, 'no more'); end; begin immediate",
   )
   const groups = []
   // While another program keeps the store locked, so that groups gather.
@@ -36,7 +31,7 @@ test('groups that share a transaction that fails fail together, and the next one
     [other, [3, 4]],
     [storage, [5, 6]],
   ] as const) {
-    groups.push(Promise.allSettled(ids.map(id => end.plants.insert(plant(id)))))
+    groups.push(Promise.allSettled(ids.map(id => end.notes.insert(note(id)))))
     await nextTurn()
   }
   another.close()
@@ -46,32 +41,32 @@ test('groups that share a transaction that fails fail together, and the next one
   const refusal = { status: 'rejected', reason: { cause: { message: expect.stringContaining('no more') } } }
   for (const ofGroup of failed) expect(ofGroup).toMatchObject([refusal, refusal])
   expect(commits).toEqual(failed.length === 3 ? [] : [2 * (3 - failed.length)])
-  expect(await other.plants.insert(plant(7))).toBe('inserted')
+  expect(await other.notes.insert(note(7))).toBe(true)
 })
 
 test('leaving a store writes what still waits and leaves it open for the others', async () => {
   await using storage = await open()
   const one = await joined(storage)
   await using other = await joined(storage)
-  const last = Promise.all(Array.from({ length: 50 }, (_, n) => one.plants.insert(plant(n))))
+  const last = Promise.all(Array.from({ length: 50 }, (_, n) => one.notes.insert(note(n))))
   await one[Symbol.asyncDispose]()
-  expect(await last).toEqual(Array(50).fill('inserted'))
-  await expect(one.plants.insert(plant(50))).rejects.toMatchObject({ code: 'store-unavailable' })
-  expect(await other.plants.insert(plant(51))).toBe('inserted')
-  expect(await storage.plants.insert(plant(52))).toBe('inserted')
-  expect((await storage.plants.page({ limit: 100 })).length).toBe(52)
+  expect(await last).toEqual(Array(50).fill(true))
+  await expect(one.notes.insert(note(50))).rejects.toMatchObject({ code: 'store-unavailable' })
+  expect(await other.notes.insert(note(51))).toBe(true)
+  expect(await storage.notes.insert(note(52))).toBe(true)
+  expect((await storage.notes.page(100)).length).toBe(52)
 })
 
 test('a store is closed whole while others still have an end of it', async () => {
   const folder = temporaryFolder()
-  const storage = await openStorage({ url: `file:${join(folder, 'plants.db')}` })
+  const storage = await openStorage({ url: `file:${join(folder, 'notes.db')}` })
   storage.share()
-  await storage.plants.insert(plant(1))
+  await storage.notes.insert(note(1))
   await storage[Symbol.asyncDispose]()
-  expect(readdirSync(folder)).toEqual(['plants.db'])
+  expect(readdirSync(folder)).toEqual(['notes.db'])
 })
 
-test('a thread that is sent a store can write to it, with many plants too', async () => {
+test('a thread that is sent a store can write to it, with many notes too', async () => {
   await using storage = await open()
   const { port1: here, port2: there } = new MessageChannel()
   const shared = storage.share()
@@ -79,8 +74,8 @@ test('a thread that is sent a store can write to it, with many plants too', asyn
   const [sent] = await once(there, 'message')
   here.close()
   await using other = await attachStorage(sent)
-  expect(await other.plants.insert(plant(1))).toBe('inserted')
-  expect(await other.plants.insertAll?.([plant(1), plant(2)])).toEqual(['id-taken', 'inserted'])
+  expect(await other.notes.insert(note(1))).toBe(true)
+  expect(await other.notes.insertAll([note(1), note(2)])).toEqual([false, true])
 })
 
 test('a thread that leaves a store holds no port to it', async () => {
@@ -93,21 +88,21 @@ test('a thread that leaves a store holds no port to it', async () => {
   await expect.poll(ports).toBe(before)
 })
 
-test('a single plant overtakes many, which then come one call a transaction', async () => {
-  const file = join(temporaryFolder(), 'plants.db')
+test('a single note overtakes many, which then come one call a transaction', async () => {
+  const file = join(temporaryFolder(), 'notes.db')
   const commits: number[] = []
   const onCommit = ({ changes }: Commit) => void commits.push(changes)
   await using storage = await openStorage({ url: `file:${file}`, onCommit })
   await using other = await attachStorage(storage.share(), { onCommit })
   // Keeps the store locked, so that they gather.
   const another = new Database(file).exec('begin immediate')
-  const sent: (Promise<unknown> | undefined)[] = []
+  const sent: Promise<unknown>[] = []
   for (let n = 0; n < 4; n++) {
     for (const end of [storage, other]) {
       const from = 1_000 * sent.length
-      sent.push(end.plants.insertAll?.(Array.from({ length: 500 }, (_, each) => plant(from + each))))
+      sent.push(end.notes.insertAll(Array.from({ length: 500 }, (_, each) => note(from + each))))
     }
-    if (n === 1) sent.push(other.plants.insert(plant(-1)))
+    if (n === 1) sent.push(other.notes.insert(note(-1)))
     await nextTurn()
     await nextTurn()
   }

@@ -1,13 +1,17 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { DomainError } from '@plant-store/domain'
+import {
+  compileEntities,
+  createStorage,
+  type StatementDatabase,
+  StoreError,
+  type StoreState,
+  sqliteDialect,
+} from '@plant-store/engine'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { createStorage, rowsWithin, type StatementDatabase } from '../src/commit/create-storage.ts'
-import { statements } from '../src/sqlite/engine.ts'
-import type { StoreState } from '../src/storage.ts'
-import { plant, plantId } from './store-folder.ts'
+import { type Entered, entities, note } from './notes.ts'
 
-const database: StatementDatabase = {
-  statements,
+const database: StatementDatabase<Entered> = {
+  compiled: compileEntities(entities, sqliteDialect),
   runGroup: async group => group.map(() => 1),
   groupsMax: Number.POSITIVE_INFINITY,
   read: async () => [],
@@ -31,24 +35,24 @@ test('changes of both queues are pending until they have an outcome, and the dat
   const events: string[] = []
   const close = () => void events.push('closed')
   const storage = createStorage({ ...database, runGroup: single.run, runBulkGroup: bulk.run, close })
-  const many = storage.plants.insertAll?.([plant(1), plant(2), plant(3)])
-  const one = storage.plants.insert(plant(4))
+  const many = storage.notes.insertAll([note(1), note(2), note(3)])
+  const one = storage.notes.insert(note(4))
   expect(storage.pending()).toBe(4)
   await nextTurn()
   single.release()
-  expect(await one).toBe('inserted')
+  expect(await one).toBe(true)
   expect(storage.pending()).toBe(3)
   const closing = storage[Symbol.asyncDispose]()
   await nextTurn()
   expect(events).toEqual([])
   bulk.release()
-  expect(await many).toEqual(Array(3).fill('inserted'))
+  expect(await many).toEqual(Array(3).fill(true))
   await closing
   expect(events).toEqual(['closed'])
   expect(storage.pending()).toBe(0)
 })
 
-test('what fails in the database is an outage with its cause, and an error of the domain stays what it is', async () => {
+test('what fails in the database is an outage with its cause, and an error of the store stays what it is', async () => {
   const states: StoreState[] = []
   const failing = (error: Error) => {
     const fail = () => Promise.reject(error)
@@ -57,11 +61,11 @@ test('what fails in the database is an outage with its cause, and an error of th
       { onStateChange: state => states.push(state) },
     )
   }
-  const attempts = ({ plants, check }: ReturnType<typeof failing>) => [
-    () => plants.insert(plant(1)),
-    () => plants.insertAll?.([plant(1)]),
-    () => plants.find(plantId(1)),
-    () => plants.page({ limit: 1 }),
+  const attempts = ({ notes, check }: ReturnType<typeof failing>) => [
+    () => notes.insert(note(1)),
+    () => notes.insertAll([note(1)]),
+    () => notes.find(1n),
+    () => notes.page(1),
     () => check(),
   ]
   const cause = new Error('the disk is full')
@@ -76,7 +80,7 @@ test('what fails in the database is an outage with its cause, and an error of th
   await expect(closed.check()).rejects.toThrow()
   expect(states).toEqual([])
 
-  const busy = new DomainError('store-busy', 'too many')
+  const busy = new StoreError('store-busy', 'too many')
   const full = failing(busy)
   for (const attempt of attempts(full)) await expect(attempt()).rejects.toBe(busy)
   expect(states).toEqual([])
@@ -97,7 +101,7 @@ test.each([
   }
   const onStateChange = ({ ready }: StoreState) => void states.push(ready)
   await using storage = createStorage({ ...database, [part]: failing }, { onStateChange })
-  const ask = () => (part === 'check' ? storage.check() : storage.plants.remove(plantId(1)))
+  const ask = () => (part === 'check' ? storage.check() : storage.notes.remove(1n))
   const pass = async (seconds: number) => {
     for (let second = 0; second < seconds; second++) {
       await vi.advanceTimersByTimeAsync(1_000)
@@ -111,10 +115,4 @@ test.each([
   isBroken = false
   await pass(1)
   expect(states).toEqual([false, true])
-})
-
-test('a page ends with the row that reaches its size', () => {
-  const rows = ['ab', 'é', 'c'].map((name, id) => ({ id: BigInt(id), name, tag: null }))
-  const counts = [1, 2, 3, 4, 5, 6].map(textBytesMax => rowsWithin(textBytesMax, rows).length)
-  expect(counts).toEqual([1, 1, 2, 2, 3, 3])
 })

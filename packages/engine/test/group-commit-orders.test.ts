@@ -1,8 +1,8 @@
 import { setImmediate } from 'node:timers/promises'
+import type { Call } from '@plant-store/engine'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { createGroupCommit } from '../src/commit/group-commit.ts'
-import type { Change } from '../src/repositories/repositories.ts'
 
 const transactionChangesMax = 3
 const fewChanges = { queueChangesMax: 4, queueTextCharsMax: 1_000, transactionChangesMax }
@@ -56,7 +56,7 @@ test('each change has the outcome of its transaction, once and no earlier, whate
         const name = `${at}`
         submitted.push(name)
         // Some are longer than all that may wait together.
-        const change: Change = ['insertPlant', name, 'x'.repeat(at % 9 === 0 ? 100 : (at * 5) % 13)]
+        const change: Call = ['notes.insert', name, 'x'.repeat(at % 9 === 0 ? 100 : (at * 5) % 13)]
         const text = change.join('').length
         const isTaken = drains.length === 0 && isRoomFor(text)
         if (isTaken) waiting.set(name, text)
@@ -111,7 +111,7 @@ test('changes of the two turns after a transaction share the next one, and a cha
       return group.map(() => 1)
     },
   })
-  const submit = (name: string) => groupCommit.submit([['insertPlant', name]])
+  const submit = (name: string) => groupCommit.submit([['notes.insert', name]])
   const first = submit('a')
   await setImmediate()
   const second = submit('b')
@@ -134,4 +134,4 @@ test('changes of the two turns after a transaction share the next one, and a cha
 })
 
 const sum = (numbers: Iterable<number>) => [...numbers].reduce((total, each) => total + each, 0)
-const nameOf = ([, name]: Change) => `${name}`
+const nameOf = ([, name]: Call) => `${name}`

@@ -1,16 +1,16 @@
 import { copyFileSync, mkdirSync, renameSync, unlinkSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { DomainError, type PlantRepository } from '@plant-store/domain'
-import { explain, openStorage, type StoreState } from '@plant-store/persistence'
+import { explain, isDamage, StoreError, type StoreState } from '@plant-store/engine'
+import { temporaryFolder } from '@plant-store/harness/vitest'
 import Database from 'better-sqlite3'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { watchOutages } from '../src/commit/outage.ts'
-import { isDamage, StoreDamagedError } from '../src/errors.ts'
-import { plant, temporaryFolder } from './store-folder.ts'
+import { StoreDamagedError } from '../src/errors.ts'
+import { type Notes, note, openStorage } from './notes.ts'
 
 test('a store that another program locks is reported once, however many changes fail, and once when it works', async () => {
-  const file = `${temporaryFolder()}/plants.db`
+  const file = `${temporaryFolder()}/notes.db`
   const states: StoreState[] = []
   await using storage = await openStorage({
     url: `file:${file}`,
@@ -18,8 +18,8 @@ test('a store that another program locks is reported once, however many changes 
     onStateChange: state => states.push(state),
   })
   const insert = (ids: number[]) =>
-    Promise.all(ids.map(id => storage.plants.insert(plant(id)).catch(error => error.code)))
-  expect(await insert([1])).toEqual(['inserted'])
+    Promise.all(ids.map(id => storage.notes.insert(note(id)).catch(error => error.code)))
+  expect(await insert([1])).toEqual([true])
   expect(states).toEqual([])
 
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
@@ -35,7 +35,7 @@ test('a store that another program locks is reported once, however many changes 
 
   locking.exec('rollback')
   locking.close()
-  expect(await insert([2, 3])).toEqual(Array(2).fill('inserted'))
+  expect(await insert([2, 3])).toEqual(Array(2).fill(true))
   while (states.length < 2) {
     vi.advanceTimersByTime(1_000)
     await nextTurn()
@@ -51,19 +51,19 @@ test.for([
 ] as const)('a store whose file %s answers no change, and says so without one', async ([, displace]) => {
   const folder = join(temporaryFolder(), 'data')
   mkdirSync(folder)
-  const file = join(folder, 'plants.db')
+  const file = join(folder, 'notes.db')
   const failing = Promise.withResolvers<StoreState>()
   await using store = await openStorage({
     url: `file:${file}`,
     transactionChangesMax: 1,
     onStateChange: state => failing.resolve(state),
   })
-  expect(await store.plants.insert(plant(1n))).toBe('inserted')
+  expect(await store.notes.insert(note(1))).toBe(true)
   displace(file)
   const seenUntilMs = performance.now() + filesSeenMaxAgeMs
   while (performance.now() <= seenUntilMs) await nextTurn()
   // The second one is under way before the store knows of its outage.
-  expect(await Promise.all([refusalOf(store.plants), refusalOf(store.plants)])).toEqual(
+  expect(await Promise.all([refusalOf(store.notes), refusalOf(store.notes)])).toEqual(
     Array(2).fill('store-unavailable'),
   )
   expect(await failing.promise).toEqual({ ready: false, reason: expect.stringContaining('removed, moved') })
@@ -77,8 +77,8 @@ test.for([
 /** A change in these milliseconds may still be answered: looking at the files each time would cost too much. */
 const filesSeenMaxAgeMs = 10
 
-const refusalOf = (plants: PlantRepository) =>
-  plants.save(plant(3n)).then(
+const refusalOf = (notes: Notes) =>
+  notes.save(note(3)).then(
     () => undefined,
     error => error.code,
   )
@@ -91,7 +91,7 @@ function copyOf(file: string): string {
 test('what is asked of a store that is closed is refused, and not reported', async () => {
   const states: StoreState[] = []
   const storage = await openStorage({
-    url: `file:${join(temporaryFolder(), 'plants.db')}`,
+    url: `file:${join(temporaryFolder(), 'notes.db')}`,
     onStateChange: state => states.push(state),
   })
   await storage[Symbol.asyncDispose]()
@@ -101,12 +101,12 @@ test('what is asked of a store that is closed is refused, and not reported', asy
     cause: { message: expect.stringContaining('not open') },
   }
   await expect(storage.check()).rejects.toMatchObject(closed)
-  await expect(storage.plants.page({ limit: 1 })).rejects.toMatchObject(closed)
+  await expect(storage.notes.page(1)).rejects.toMatchObject(closed)
   expect(states).toEqual([])
 })
 
 const unavailable = (reason: string) =>
-  new DomainError('store-unavailable', 'the store could not write the change', { cause: new Error(reason) })
+  new StoreError('store-unavailable', 'the store could not write the change', { cause: new Error(reason) })
 
 /** A watch over a store that fails as it is told to. */
 function watch() {
@@ -119,7 +119,7 @@ function watch() {
     asked.push(part)
     if (store[part]) throw store[part]
   }
-  const { reportAndThrow, end } = watchOutages(
+  const { report, end } = watchOutages(
     async () => {
       await ask('check')
       await ask('change')
@@ -131,13 +131,13 @@ function watch() {
     asked,
     store,
     end,
-    fail: (error: DomainError) => expect(() => reportAndThrow(error)).toThrow(error),
+    fail: report,
   }
 }
 
 test('an outage is reported with each new reason that lasts, and ends after a second without a failure', async () => {
   const { states, asked, store, fail } = watch()
-  fail(new DomainError('store-busy', 'too many'))
+  fail(new StoreError('store-busy', 'too many'))
   await vi.advanceTimersByTimeAsync(10_000)
   expect([states, asked]).toEqual([[], []])
 
@@ -148,10 +148,10 @@ test('an outage is reported with each new reason that lasts, and ends after a se
   store.change = unavailable('the disk fails')
   await vi.advanceTimersByTimeAsync(1)
   expect(asked.splice(0)).toEqual(['check', 'change'])
-  store.check = new DomainError('store-unavailable', 'it is gone')
+  store.check = new StoreError('store-unavailable', 'it is gone')
   await vi.advanceTimersByTimeAsync(2_000)
   expect(asked.splice(0)).toEqual(['check', 'check'])
-  store.check = new DomainError('store-busy', 'too many')
+  store.check = new StoreError('store-busy', 'too many')
   await vi.advanceTimersByTimeAsync(1_000)
   store.check = undefined
   store.change = undefined
@@ -164,7 +164,7 @@ test('an outage is reported with each new reason that lasts, and ends after a se
   await vi.advanceTimersByTimeAsync(10_000)
   expect([states, asked]).toEqual([[], []])
 
-  fail(new DomainError('store-unavailable', 'it is gone'))
+  fail(new StoreError('store-unavailable', 'it is gone'))
   expect(states).toEqual(['it is gone'])
   await vi.advanceTimersByTimeAsync(1_000)
   expect(states).toEqual(['it is gone', 'works'])
@@ -190,9 +190,9 @@ test('an error is explained with its reason, unless it has it', () => {
   expect(explain(unavailable('the disk is full'))).toBe(
     'the store could not write the change: the disk is full',
   )
-  expect(explain(new DomainError('store-busy', 'too many'))).toBe('too many')
+  expect(explain(new StoreError('store-busy', 'too many'))).toBe('too many')
   expect(explain(new Error('other', { cause: new Error('why') }))).toBe('other')
-  const archived = new DomainError('store-unavailable', 'the store: full', { cause: new Error('full') })
+  const archived = new StoreError('store-unavailable', 'the store: full', { cause: new Error('full') })
   expect(explain(archived)).toBe('the store: full')
 })
 

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { defaultStoreUrl, parseStoreUrl, storageName, storeFiles } from '@plant-store/persistence'
+import { defaultStoreUrl, parseStoreUrl, storageName, storeFiles } from '@plant-store/engine'
 import { expect, test } from 'vitest'
 
 const onServer = (...hosts: string[]) => ({ kind: 'postgres', hosts, poolMode: 'session' })

@@ -2,26 +2,22 @@ import { once } from 'node:events'
 import { renameSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { MessageChannel } from 'node:worker_threads'
-import { parsePlant } from '@plant-store/domain'
-import { openStorage } from '@plant-store/persistence'
+import { type Call, type Change, compileEntities, sqliteDialect, valuesOf } from '@plant-store/engine'
+import { temporaryFolder } from '@plant-store/harness/vitest'
 import { afterEach, expect, onTestFinished, test, vi } from 'vitest'
-import { fromPlant } from '../src/repositories/plants.ts'
-import type { Change } from '../src/repositories/repositories.ts'
-import { valuesOf } from '../src/repositories/statements.ts'
 import { openWriterConnection } from '../src/sqlite/connection.ts'
-import { statements } from '../src/sqlite/engine.ts'
 import { type ChangeKind, createWriter } from '../src/sqlite/writer.ts'
-import { temporaryFolder } from './store-folder.ts'
+import { entities, note, openStorage } from './notes.ts'
 
 afterEach(() => void vi.useRealTimers())
 
 /** A writer in this thread, and the far ends of two threads that send to it. */
 async function open() {
-  const file = join(temporaryFolder(), 'data/plants.db')
+  const file = join(temporaryFolder(), 'data/notes.db')
   await (await openStorage({ url: `file:${file}` }))[Symbol.asyncDispose]()
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
   const connection = openWriterConnection(file, 5_000)
-  const writer = createWriter(connection, { transactionChangesMax: 10, statements: statements.change })
+  const writer = createWriter(connection, { transactionChangesMax: 10, changes })
   onTestFinished(() => writer.close())
   const connect = (kind: ChangeKind) => {
     const { port1: port, port2 } = new MessageChannel()
@@ -34,9 +30,14 @@ async function open() {
   return { file, connection, connect, threads: [connect('single'), connect('single')] as const }
 }
 
-const insertOf = (id: number): Change => [
-  'insertPlant',
-  ...valuesOf(statements.change.insertPlant, fromPlant(parsePlant({ id: BigInt(id), name: 'a' }))),
+const changes = new Map(
+  [...compileEntities(entities, sqliteDialect).names].flatMap(([statement, name]) =>
+    statement.kind === 'change' ? [[name, statement as Change] as const] : [],
+  ),
+)
+const insertOf = (id: number): Call => [
+  'notes.insert',
+  ...valuesOf(changes.get('notes.insert') as Change, note(id)),
 ]
 
 test('groups that wait together share a commit, which one thread is told of', async () => {

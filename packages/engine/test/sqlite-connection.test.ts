@@ -1,0 +1,60 @@
+import { statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { temporaryFolder } from '@plant-store/harness/vitest'
+import Database from 'better-sqlite3'
+import { expect, test } from 'vitest'
+import { detailedReasonOf, openWriterConnection, reasonOf } from '../src/sqlite/connection.ts'
+
+test('the writer abandons a store that stays locked for long, and refuses another file at once', () => {
+  const file = join(temporaryFolder(), 'notes.db')
+  const other = new Database(file)
+  other.exec('create table t (a); begin immediate')
+  const begun = performance.now()
+  expect(() => openWriterConnection(file, 200)).toThrow(/locked/)
+  expect(performance.now() - begun).toBeGreaterThan(200)
+  other.close()
+
+  writeFileSync(`${file}.txt`, 'Water the garden.\n'.repeat(1000))
+  const begunAgain = performance.now()
+  expect(() => openWriterConnection(`${file}.txt`, 60_000)).toThrow(/not a database/)
+  expect(performance.now() - begunAgain).toBeLessThan(50_000)
+})
+
+test('the WAL is copied into the store at 32 MiB, and one that grew past 64 MiB is cut back', () => {
+  const MiB = 2 ** 20
+  const file = join(temporaryFolder(), 'notes.db')
+  const logBytes = () => statSync(`${file}-wal`).size
+  const writer = openWriterConnection(file, 4_000)
+  const settings = ['synchronous', 'fullfsync', 'cache_size', 'busy_timeout']
+  const set = settings.map(setting => writer.pragma(setting, { simple: true }))
+  expect(set).toEqual([2n, 1n, -16384n, 4_000n])
+  writer.exec('create table texts (text text)')
+  const write = writer.prepare('insert into texts values (zeroblob(?))')
+  for (let n = 0; n < 100; n++) write.run(MiB)
+  expect(logBytes()).toBeGreaterThan(31 * MiB)
+  expect(logBytes()).toBeLessThan(34 * MiB)
+  write.run(80 * MiB)
+  expect(logBytes()).toBeGreaterThan(80 * MiB)
+  write.run(1)
+  expect(logBytes()).toBe(64 * MiB)
+  writer.close()
+})
+
+test.each([
+  ['SQLITE_BUSY_SNAPSHOT', 'another program keeps it locked'],
+  ['SQLITE_CANTOPEN_ISDIR', 'the file cannot be opened'],
+  ['SQLITE_CORRUPT_INDEX', 'it is damaged'],
+  ['SQLITE_FULL', 'the disk is full'],
+  ['SQLITE_IOERR_FSYNC', 'the disk fails'],
+  ['ENOENT', 'no such file or folder'],
+  ['SQLITE_READONLY_DBMOVED', 'it may not be written'],
+  ['SQLITE_NOLFS', 'other words'],
+  ['NOT_SQLITE_FULL', 'other words'],
+])('%s is put in words, and named in logs', (code, words) => {
+  const error = Object.assign(new Error('other words'), { code })
+  expect([reasonOf(error), detailedReasonOf(error)]).toEqual([words, `${words} (${code})`])
+  expect([reasonOf(new Error('a defect')), detailedReasonOf(new Error('a defect'))]).toEqual([
+    'a defect',
+    'a defect',
+  ])
+})
