@@ -95,7 +95,7 @@ test('a backup is one file that holds the store as it was when it began, under c
       storage.plants.insert(plant(1_000_000 + changes++))
     },
   })
-  expect(report).toMatchObject({ store: backup, plants: 20_000, tokens: 0, schemaVersion })
+  expect(report).toMatchObject({ store: backup, counts: { plants: 20_000, tokens: 0 }, schemaVersion })
   expect(changes).toBeGreaterThan(1)
   expect(pages).toEqual(pages.toSorted((a, b) => a - b))
   expect(pages.every(part => part >= 0 && part <= 1)).toBe(true)
@@ -106,7 +106,7 @@ test('a backup is one file that holds the store as it was when it began, under c
     'store.db-wal',
     'store.db.last-backup',
   ])
-  expect(await inspectStore(`file:${backup}`)).toMatchObject({ plants: 20_000 })
+  expect(await inspectStore(`file:${backup}`)).toMatchObject({ counts: { plants: 20_000 } })
   // Its header says that it has no WAL.
   expect(readFileSync(backup)[18]).toBe(1)
 })
@@ -214,8 +214,8 @@ test.each([
   load(0, 1_000)
   await backUpStore(url, backup)
   change()
-  expect(await restoreStore(url, backup, { force: true })).toMatchObject({ store: file, plants: 1_000 })
-  expect(await inspectStore(url)).toMatchObject({ plants: 1_000 })
+  expect(await restoreStore(url, backup, { force: true })).toMatchObject({ store: file, counts: { plants: 1_000 } })
+  expect(await inspectStore(url)).toMatchObject({ counts: { plants: 1_000 } })
   expect(readdirSync(folder).sort()).toEqual(['backup.db', 'store.db'])
   await using storage = await openStorage({ url })
   expect(await storage.plants.insert(plant(1_000))).toBe('inserted')
@@ -233,7 +233,7 @@ test('a store is restored where none is, without the WAL of one that was', async
 
   const elsewhere = `file:${folder}/a/new/folder/store.db`
   await restoreStore(elsewhere, backup)
-  expect(await inspectStore(elsewhere)).toMatchObject({ plants: 1_000 })
+  expect(await inspectStore(elsewhere)).toMatchObject({ counts: { plants: 1_000 } })
 })
 
 test('a store with a WAL that nobody took in is replaced together with it', async () => {
@@ -243,7 +243,7 @@ test('a store with a WAL that nobody took in is replaced together with it', asyn
   await crash(crashed)
   await restoreStore(`file:${crashed}`, backup, { force: true })
   expect(existsSync(`${crashed}-wal`)).toBe(false)
-  expect(await inspectStore(`file:${crashed}`)).toMatchObject({ plants: 1_000 })
+  expect(await inspectStore(`file:${crashed}`)).toMatchObject({ counts: { plants: 1_000 } })
 })
 
 const holders: Record<string, () => Promise<AsyncDisposable>> = {
@@ -327,7 +327,7 @@ test.each([
   load(1_000, 1_000)
   setPages(ofStore)
   await restoreStore(url, backup, { force: true })
-  expect(await inspectStore(url)).toMatchObject({ plants: 1_000, bytes: statSync(backup).size })
+  expect(await inspectStore(url)).toMatchObject({ counts: { plants: 1_000 }, bytes: statSync(backup).size })
 })
 
 test.each([
@@ -373,7 +373,7 @@ test('a damaged file is replaced by a backup, also with a WAL beside it', async 
   truncateSync(backup, 4096)
   writeFileSync(`${backup}-wal`, '')
   await backUpStore(url, backup, { force: true })
-  expect(await inspectStore(`file:${backup}`)).toMatchObject({ plants: 1_000 })
+  expect(await inspectStore(`file:${backup}`)).toMatchObject({ counts: { plants: 1_000 } })
 })
 
 test.each([
@@ -599,11 +599,11 @@ test('a WAL beside a backup is not its own, and one beside a store that was kill
     await expect(restoreStore(`file:${named}`, file, { force: true })).rejects.toThrow(refusal)
   }
   expect(snapshot(folder)).toEqual(before)
-  expect(await restoreStore(url, crashed, { force: true })).toMatchObject({ plants: 200 })
+  expect(await restoreStore(url, crashed, { force: true })).toMatchObject({ counts: { plants: 200 } })
 })
 
 const looks: Record<string, (url: string) => Promise<unknown>> = {
-  check: async url => (await inspectStore(url)).plants,
+  check: async url => (await inspectStore(url)).counts.plants,
   async reader(url) {
     await using reader = await openReader(url)
     return (await reader.counts()).plants
@@ -614,9 +614,9 @@ const looks: Record<string, (url: string) => Promise<unknown>> = {
     for await (const some of salvage.of('plants').all()) plants += some.length
     return plants
   },
-  backup: async url => (await backUpStore(url, join(temporaryFolder(), 'backup'))).plants,
+  backup: async url => (await backUpStore(url, join(temporaryFolder(), 'backup'))).counts.plants,
   restore: async url =>
-    (await restoreStore(`file:${temporaryFolder()}/other.db`, url.slice('file:'.length))).plants,
+    (await restoreStore(`file:${temporaryFolder()}/other.db`, url.slice('file:'.length))).counts.plants,
 }
 test.each(Object.entries(looks))('%s leaves what it looks at to the last byte', async (_, look) => {
   load(0, 100)

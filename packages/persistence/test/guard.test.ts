@@ -202,7 +202,7 @@ test('a store with a second name, beside which there would be a second WAL, is n
     await expect(openStorage({ url })).rejects.toThrow(refusal)
     await expect(restoreStore(url, backup, { force: true })).rejects.toThrow(refusal)
   }
-  expect(await inspectStore(`file:${backup}.2`)).toMatchObject({ plants: 0 })
+  expect(await inspectStore(`file:${backup}.2`)).toMatchObject({ counts: { plants: 0 } })
   expect(snapshot(folder)).toEqual(before)
 })
 

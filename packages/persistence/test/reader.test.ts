@@ -148,8 +148,6 @@ test('an inspection of a database counts what it has, as of one moment', async (
   expect(await inspectStore(database.url)).toEqual({
     store: `postgres://${username}@${host}${pathname}`,
     schemaVersion,
-    plants: 1,
-    tokens: 0,
-    webhooks: 0,
+    counts: { plants: 1, tokens: 0, webhooks: 0 },
   })
 })

@@ -31,7 +31,7 @@ test('a closed store has no WAL, so that it can be read where nothing can be wri
     expect(journalOf(file)).toEqual([1, 1])
     expect(readdirSync(dirname(file))).toEqual(['plants.db'])
   }
-  expect((await inspectStore(`file:${file}`)).plants).toBe(2)
+  expect((await inspectStore(`file:${file}`)).counts.plants).toBe(2)
 })
 
 test('a store that another process has open keeps its WAL', async () => {
