@@ -69,8 +69,7 @@ test('a store that a server holds is checked, and not restored nor salvaged unti
   const server = await place.serve()
   const isInUse = /the store .*store.db is in use: stop the server first\n$/
   // It has done nothing yet.
-  for (const args of ['restore backup.db', 'restore backup.db --force'])
-    await place.fails(args, 4, isInUse)
+  for (const args of ['restore backup.db', 'restore backup.db --force']) await place.fails(args, 4, isInUse)
   const words = /^.*store.db: 100 plants and 1 token in [\d,]+ bytes, schema version \d+: intact\n$/
   expect(await place.run('check')).toEqual({ code: 0, stdout: expect.stringMatching(words), stderr: '' })
   expect(await server.create(500)).toBe(200)
