@@ -13,7 +13,7 @@ export interface Entity<Port = unknown, Item = unknown> {
   /** The column that identifies a row, and the one that names it to operators. A restore names the rows that it changes. */
   readonly restoredBy?: { readonly key: string; readonly name: string }
   /** Triggers on SQLite that some stores of an earlier version have. An upgrade drops them first. */
-  readonly formerTriggers?: readonly string[]
+  readonly formerTriggers?: readonly { readonly name: string; readonly table: string }[]
   /** Compiles the statements for a database. */
   on(dialect: Dialect): StatementsAndPort<Port>
 }

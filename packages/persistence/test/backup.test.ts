@@ -214,7 +214,10 @@ test.each([
   load(0, 1_000)
   await backUpStore(url, backup)
   change()
-  expect(await restoreStore(url, backup, { force: true })).toMatchObject({ store: file, counts: { plants: 1_000 } })
+  expect(await restoreStore(url, backup, { force: true })).toMatchObject({
+    store: file,
+    counts: { plants: 1_000 },
+  })
   expect(await inspectStore(url)).toMatchObject({ counts: { plants: 1_000 } })
   expect(readdirSync(folder).sort()).toEqual(['backup.db', 'store.db'])
   await using storage = await openStorage({ url })
@@ -619,23 +622,26 @@ const looks: Record<string, (url: string) => Promise<unknown>> = {
     (await restoreStore(`file:${temporaryFolder()}/other.db`, url.slice('file:'.length))).counts.plants,
 }
 test.each(Object.entries(looks))('%s leaves what it looks at to the last byte', async (_, look) => {
+  // A backup records its time in a file of its own.
+  const seen = () =>
+    Object.fromEntries(Object.entries(snapshot(folder)).filter(([name]) => !name.endsWith('.last-backup')))
   load(0, 100)
   await backUpStore(url, backup)
   const crashed = join(folder, 'crashed.db')
   await crash(crashed)
   const withoutWal = join(folder, 'without-wal.db')
   copyFileSync(crashed, withoutWal)
-  const before = snapshot(folder)
+  const before = seen()
   for (const path of [file, backup, crashed, withoutWal])
     expect(await look(`file:${path}`)).toBe(path === backup || path === withoutWal ? 100 : 200)
   // With it, SQLite finds pages in the WAL.
-  expect(snapshot(folder)).toEqual({ ...before, 'crashed.db-shm': expect.anything() })
+  expect(seen()).toEqual({ ...before, 'crashed.db-shm': expect.anything() })
 
   await using storage = await openStorage({ url })
   await storage.plants.insert(plant(9_000))
-  const running = snapshot(folder)
+  const running = seen()
   expect(await look(url)).toBe(201)
-  expect({ ...snapshot(folder), 'store.db-shm': 0 }).toEqual({ ...running, 'store.db-shm': 0 })
+  expect({ ...seen(), 'store.db-shm': 0 }).toEqual({ ...running, 'store.db-shm': 0 })
 })
 
 test.each(Object.entries(looks))(
@@ -686,7 +692,7 @@ test('a restore reports which tokens it brought back, and which it lost', async 
   }
   await insert('new')
   expect(await restoreStore(url, backup, { force: true })).toMatchObject({
-    tokens: 3,
+    counts: { tokens: 3 },
     changed: { tokens: { again: ['a', 'b'], lost: ['new'] } },
   })
   expect(await restoreStore(`file:${folder}/other.db`, backup)).toMatchObject({

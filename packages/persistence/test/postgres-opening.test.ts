@@ -124,12 +124,13 @@ describe('a user', () => {
     await using user = await database.createReader()
     const tables = 'plants, access_tokens, webhooks, outbox'
     await database.query(`grant insert, update, delete on ${tables} to ${user.name}`)
+    await database.query(`grant update on schema_version to ${user.name}`)
     await using storage = await openStorage({ url: user.url })
     await storage.check()
     await database.query(`revoke ${right} on ${table} from ${user.name}`)
     await expect(storage.check()).rejects.toMatchObject({
       code: 'store-unavailable',
-      cause: { message: `permission denied for table ${table}` },
+      cause: { message: `it lacks the right to ${right} on ${table}` },
     })
   })
 })

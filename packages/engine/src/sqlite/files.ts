@@ -106,7 +106,7 @@ export function refuseSecondPath(file: string): void {
  */
 export function refuseForeignWal(file: string): void {
   const wal = `${file}-wal`
-  // Again, as a server may just be opening or closing the store.
+  // Again, as a server may be opening or closing the store.
   if (existsSync(wal) && !hasWal(file) && existsSync(wal))
     throw new Error(`${wal} is the log of another store: move it away`)
 }

@@ -10,12 +10,10 @@ interface Fault {
 }
 
 /**
- * Guards the files of a store that this connection has open with a WAL, as SQLite notices none of this:
- *
- * - It goes on with a file that was removed, and a crash then loses every change.
- * - It writes behind the end of a WAL that was cut, and a crash then loses all that follows the gap.
- * - Once the shm is gone, the next process makes another, and both write without a common lock. So this has no end but
- *   that of the process.
+ * Guards the files of a store that this connection has open with a WAL, as SQLite does not. It goes on with a file that
+ * was removed, and a crash then loses every change. It writes behind the end of a WAL that was cut, and a crash then loses
+ * all that follows the gap. Once the shm is gone, the next process makes another, and both write without a common lock.
+ * So this has no end but that of the process.
  *
  * @throws Error if something is wrong already
  */

@@ -19,9 +19,25 @@ export function openSqliteSalvage(file: string, entities: Entities): Salvage {
       connection.unsafeMode().pragma('writable_schema = on')
       const tables = namesIn(connection, "select name from sqlite_schema where type = 'table'")
       if (!isStore(entities, tables)) throw new Error('it is empty')
-      const others = Object.entries<Entity>(entities).filter(([, { rows }]) => rows === null)
+      const found = Object.entries(entities).filter(([, entity]) => tables.includes(entity.tables[0]))
+      const others = found.filter(([, { rows }]) => rows === null)
+      const salvages = new Map(
+        found.flatMap(
+          ([
+            name,
+            {
+              tables: [table],
+              rows,
+            },
+          ]) => (rows === null ? [] : [[name, salvage(connection, table, rows)]]),
+        ),
+      )
       return {
-        of: name => salvage(connection, entities[name] as Entity),
+        of(name) {
+          const found = salvages.get(name)
+          if (found === undefined) throw new Error(`it has no ${name} that can be salvaged`)
+          return found
+        },
         leftOut: Object.fromEntries(others.map(([name, entity]) => [name, countRows(connection, entity)])),
         async [Symbol.asyncDispose]() {
           connection.close()
@@ -38,12 +54,7 @@ const pageRows = 1_000
 /** Texts are bytes, as SQLite does not check that they are UTF-8. */
 type Row = Readonly<Record<string, unknown>> & { readonly id: bigint }
 
-function salvage(connection: Database.Database, entity: Entity): SalvageOf<unknown> {
-  const {
-    tables: [table],
-    rows: reading,
-  } = entity
-  if (reading === null) throw new Error(`${table} cannot be salvaged`)
+function salvage(connection: Database.Database, table: string, reading: Rows<unknown>): SalvageOf<unknown> {
   const rowsFrom = connection.prepare<[bigint], Row>(
     `select ${columnsIn(connection, table, reading)} from "${table}" where id >= ? order by id limit ${pageRows}`,
   )

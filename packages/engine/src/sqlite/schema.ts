@@ -58,7 +58,7 @@ async function migrateOnce(file: string, entities: Entities, timeout: number): P
     const found = await checkedVersion(entities, connection)
     // A trigger of an earlier release must not run in a migration.
     if (found !== schemaVersionOf(entities))
-      for (const trigger of formerTriggersOf(entities)) connection.exec(`drop trigger if exists "${trigger}"`)
+      for (const { name } of formerTriggersOf(entities)) connection.exec(`drop trigger if exists "${name}"`)
     await bringUpToDate(entities, kyselyOn(connection), sqliteDialect)
     connection.exec('commit')
     return found
@@ -112,7 +112,8 @@ async function checkedVersion(
   const found = objectsIn(connection)
   const made = await objectsOf(entities, version)
   const former = version < schemaVersionOf(entities) ? formerTriggersOf(entities) : []
-  const isFormer = ({ type, name }: SchemaObject) => type === 'trigger' && former.includes(name)
+  const isFormer = ({ type, name, table }: SchemaObject) =>
+    type === 'trigger' && former.some(each => each.name === name && each.table === table)
   const wrong = [
     ...[...found].filter(([words, each]) => !made.has(words) && !isOfOthers(each) && !isFormer(each)),
     ...[...made].filter(([words]) => !found.has(words)),
@@ -167,7 +168,7 @@ function describe({ type, name, table, sql }: SchemaObject): string {
   return `${type} ${name} ${table} ${words.replace(/\bversion integer default -?\d+/, 'version')}`
 }
 
-function formerTriggersOf(entities: Entities): readonly string[] {
+function formerTriggersOf(entities: Entities) {
   return Object.values(entities).flatMap(({ formerTriggers = [] }) => formerTriggers)
 }
 
