@@ -151,7 +151,7 @@ test('a check counts what is in a database, and says what it does not look at', 
   expect(await inDatabase.run('check')).toEqual({
     code: 0,
     stdout: expect.stringMatching(
-      /: 1 plant, 1 token and 0 webhooks, schema version \d+: counted; check its pages with pg_amcheck\n$/,
+      /: 1 plant, 0 webhooks and 1 token, schema version \d+: counted; check its pages with pg_amcheck\n$/,
     ),
     stderr: '',
   })

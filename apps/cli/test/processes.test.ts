@@ -26,7 +26,7 @@ const onBoth: readonly Step[] = [
   ['export', /"id":1,.*\n.*"id":2,/],
   ['export copy', /^2 plants exported/],
   ['export copy', /^$/, 1],
-  ['check', /: 2 plants, 0 tokens and 0 webhooks/],
+  ['check', /: 2 plants, 0 webhooks and 0 tokens/],
   ['token create --name shop', /^plantstore_/],
   ['token create --name shop', /^$/, 1],
   ['token list', /shop/],

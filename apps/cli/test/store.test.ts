@@ -68,7 +68,7 @@ test('a backup does not replace a file by chance, nor the store', async () => {
   await place.fails('backup data/store.db --force', 1, /is the store itself/)
   expect(readFileSync(place.path('kept'), 'utf8')).toBe('precious')
   const report =
-    '^kept: 10 plants, 0 tokens and 0 webhooks in [\\d,]+ bytes, schema version \\d+ backed up from /.*/data/store\\.db, and checked\n$'
+    '^kept: 10 plants, 0 webhooks and 0 tokens in [\\d,]+ bytes, schema version \\d+ backed up from /.*/data/store\\.db, and checked\n$'
   expect((await place.run('backup kept --force')).stdout).toMatch(new RegExp(report))
 })
 
@@ -120,7 +120,7 @@ test('a store that a server holds is checked, and not restored nor salvaged unti
   // It has done nothing yet.
   for (const args of ['restore backup.db', 'restore backup.db --force']) await place.fails(args, 4, isInUse)
   const words =
-    /^.*store.db: 100 plants, 1 token and 0 webhooks in [\d,]+ bytes, schema version \d+: intact; last backup: [-\d]+ [:\d]+Z\n$/
+    /^.*store.db: 100 plants, 0 webhooks and 1 token in [\d,]+ bytes, schema version \d+: intact; last backup: [-\d]+ [:\d]+Z\n$/
   expect(await place.run('check')).toEqual({ code: 0, stdout: expect.stringMatching(words), stderr: '' })
   expect(await server.create(500)).toBe(200)
   await place.fails('restore backup.db --force', 4, isInUse)

@@ -3,5 +3,5 @@ import { tokens } from './tokens/tokens.ts'
 import { announcing } from './webhooks/announce.ts'
 import { webhooks } from './webhooks/webhooks.ts'
 
-/** All that a store has. What is not here exists nowhere in it. */
-export const entities = { plants: plants(announcing), tokens, webhooks }
+/** All that a store has. The migrations of one version run in this order. */
+export const entities = { plants: plants(announcing), webhooks, tokens }

@@ -81,7 +81,7 @@ async function dropTrigger(db: Kysely<unknown>, { name }: Dialect): Promise<void
   if (name === 'sqlite') await sql`drop trigger if exists announce_added_plant`.execute(db)
   else
     await sql`
-      drop trigger if exists announce_added_plants on plants;
-      drop function if exists announce_added_plants()`.execute(db)
+    drop trigger if exists announce_added_plants on plants;
+    drop function if exists announce_added_plants()`.execute(db)
   await db.schema.dropTable('silence').execute()
 }
