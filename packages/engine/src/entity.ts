@@ -12,8 +12,8 @@ export interface Entity<Port = unknown, Item = unknown> {
   readonly rows: Rows<Item> | null
   /** The column that identifies a row, and the one that names it to operators. A restore names the rows that it changes. */
   readonly restoredBy?: { readonly key: string; readonly name: string }
-  /** Triggers on SQLite that some stores of an earlier version have. An upgrade drops them first. */
-  readonly formerTriggers?: readonly string[]
+  /** Triggers on SQLite that some stores of an earlier version have, with their tables. An upgrade drops them first. */
+  readonly formerTriggers?: Readonly<Record<string, string>>
   /** Compiles the statements for a database. */
   on(dialect: Dialect): StatementsAndPort<Port>
 }

@@ -11,7 +11,7 @@ import type { TestDatabase } from '@plant-store/harness/postgres'
 import { anySeed, createRandom } from '@plant-store/harness/random'
 import { createTestDatabase, createTestSchema } from '@plant-store/harness/vitest'
 import { attachStorage, type Commit, openStorage, type Storage } from '@plant-store/persistence'
-import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 
 let database: TestDatabase
 let storage: Storage

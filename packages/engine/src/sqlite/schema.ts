@@ -58,7 +58,8 @@ async function migrateOnce(file: string, entities: Entities, timeout: number): P
     const found = await checkedVersion(entities, connection)
     // A trigger of an earlier release must not run in a migration.
     if (found !== schemaVersionOf(entities))
-      for (const trigger of formerTriggersOf(entities)) connection.exec(`drop trigger if exists "${trigger}"`)
+      for (const trigger of formerTriggersOf(entities).keys())
+        connection.exec(`drop trigger if exists "${trigger}"`)
     await bringUpToDate(entities, kyselyOn(connection), sqliteDialect)
     connection.exec('commit')
     return found
@@ -111,8 +112,9 @@ async function checkedVersion(
   if (version === undefined) return undefined
   const found = objectsIn(connection)
   const made = await objectsOf(entities, version)
-  const former = version < schemaVersionOf(entities) ? formerTriggersOf(entities) : []
-  const isFormer = ({ type, name }: SchemaObject) => type === 'trigger' && former.includes(name)
+  const former = formerTriggersOf(entities)
+  const isFormer = ({ type, name, table }: SchemaObject) =>
+    version < schemaVersionOf(entities) && type === 'trigger' && former.get(name) === table
   const wrong = [
     ...[...found].filter(([words, each]) => !made.has(words) && !isOfOthers(each) && !isFormer(each)),
     ...[...made].filter(([words]) => !found.has(words)),
@@ -167,8 +169,9 @@ function describe({ type, name, table, sql }: SchemaObject): string {
   return `${type} ${name} ${table} ${words.replace(/\bversion integer default -?\d+/, 'version')}`
 }
 
-function formerTriggersOf(entities: Entities): readonly string[] {
-  return Object.values(entities).flatMap(({ formerTriggers = [] }) => formerTriggers)
+/** Returns the table of each trigger. */
+function formerTriggersOf(entities: Entities): ReadonlyMap<string, string> {
+  return new Map(Object.values(entities).flatMap(({ formerTriggers = {} }) => Object.entries(formerTriggers)))
 }
 
 /** SQLite's figures for its planner, and the tables of Litestream. */

@@ -7,7 +7,7 @@ import { webhookStatements } from './statements.ts'
 export const webhooks: Entity<WebhookRepository & { readonly outbox: Outbox }> = {
   tables: ['webhooks', 'outbox'],
   migrations: { 4: createTables, 5: keepOneSecret, 6: dropTrigger },
-  formerTriggers: ['announce_added_plant'],
+  formerTriggers: { announce_added_plant: 'plants' },
   rows: null,
   on(dialect) {
     const statements = webhookStatements(dialect)
