@@ -22,10 +22,27 @@ export function openSqliteSalvage<Entered extends Entities>(
       connection.unsafeMode().pragma('writable_schema = on')
       const tables = namesIn(connection, "select name from sqlite_schema where type = 'table'")
       if (!isStore(entities, tables)) throw new Error('it is empty')
-      const others = Object.entries<Entity>(entities).filter(([, { rows }]) => rows === null)
+      const salvages = new Map<string, SalvageOf<unknown>>()
+      const leftOut: Record<string, number | undefined> = {}
+      for (const [
+        name,
+        {
+          tables: [table],
+          rows,
+        },
+      ] of Object.entries<Entity>(entities)) {
+        // A store of an earlier version does not have every table.
+        const isThere = tables.includes(table)
+        if (rows !== null) salvages.set(name, isThere ? salvage(connection, table, rows) : nothing)
+        else leftOut[name] = isThere ? countRows(connection, table) : 0
+      }
       return {
-        of: name => salvage(connection, entities[name] as Entity<unknown, ItemOf<Entered[typeof name]>>),
-        leftOut: Object.fromEntries(others.map(([name, entity]) => [name, countRows(connection, entity)])),
+        of(name) {
+          const found = salvages.get(name)
+          if (found === undefined) throw new Error(`${name} cannot be salvaged`)
+          return found as SalvageOf<ItemOf<Entered[typeof name]>>
+        },
+        leftOut,
         async [Symbol.asyncDispose]() {
           connection.close()
         },
@@ -41,12 +58,9 @@ const pageRows = 1_000
 /** Texts are bytes, as SQLite does not check that they are UTF-8. */
 type Row = Readonly<Record<string, unknown>> & { readonly id: bigint }
 
-function salvage<Item>(connection: Database.Database, entity: Entity<unknown, Item>): SalvageOf<Item> {
-  const {
-    tables: [table],
-    rows: reading,
-  } = entity
-  if (reading === null) throw new Error(`${table} cannot be salvaged`)
+const nothing: SalvageOf<unknown> = { count: 0, unread: () => 0, async *all() {} }
+
+function salvage<Item>(connection: Database.Database, table: string, reading: Rows<Item>): SalvageOf<Item> {
   const rowsFrom = connection.prepare<[bigint], Row>(
     `select ${columnsIn(connection, table, reading)} from "${table}" where id >= ? order by id limit ${pageRows}`,
   )
@@ -79,6 +93,8 @@ function salvage<Item>(connection: Database.Database, entity: Entity<unknown, It
       return count === undefined || others < 0 ? undefined : others
     },
     async *all() {
+      read = 0
+      hasFault = false
       for (let from: bigint = int64Min; from <= int64Max; ) {
         // A reader faster than the disk would delay signals and timers.
         await new Promise(setImmediate)
@@ -131,7 +147,7 @@ function countInIndex(connection: Database.Database, table: string): number | un
   })
 }
 
-function countRows(connection: Database.Database, { tables: [table] }: Entity): number | undefined {
+function countRows(connection: Database.Database, table: string): number | undefined {
   return unlessDamaged(() => Number(connection.prepare(`select count(*) from "${table}"`).pluck().get()))
 }
 
