@@ -24,13 +24,9 @@ export function openSqliteSalvage<Entered extends Entities>(
       if (!isStore(entities, tables)) throw new Error('it is empty')
       const salvages = new Map<string, SalvageOf<unknown>>()
       const leftOut: Record<string, number | undefined> = {}
-      for (const [
-        name,
-        {
-          tables: [table],
-          rows,
-        },
-      ] of Object.entries<Entity>(entities)) {
+      for (const [name, entity] of Object.entries<Entity>(entities)) {
+        const { rows } = entity
+        const [table] = entity.tables
         // A store of an earlier version does not have every table.
         const isThere = tables.includes(table)
         if (rows !== null) salvages.set(name, isThere ? salvage(connection, table, rows) : nothing)
