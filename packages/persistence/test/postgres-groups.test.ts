@@ -181,12 +181,12 @@ test('a webhook is not answered for before every plant is there that will not be
   await ask('delete from webhooks')
   await using first = await open(database.url)
   await using second = await open(database.url)
-  await first.plants.insert(plant(1))
+  // Changes are made in order of id.
+  await first.plants.insert(plant(9))
   await ask('begin')
-  await ask('select from plants where id = 1 for update')
+  await ask('select from plants where id = 9 for update')
   const answered: string[] = []
-  // In order of id: the plant is added before the removal waits.
-  const adding = Promise.all([first.plants.insert(plant(0)), first.plants.remove(plantId(1))]).then(() =>
+  const adding = Promise.all([first.plants.insert(plant(2)), first.plants.remove(plantId(9))]).then(() =>
     answered.push('plant'),
   )
   // On another connection: a transaction sees the same activity as at first.
