@@ -28,7 +28,7 @@ describe.each(['SQLite', 'PostgreSQL'])('a store on %s from before an entity', n
       await using storage = await first.openStorage({ url })
       await storage.notes.insert(note(1))
     }
-    expect(await second.inspectStore(url)).toMatchObject({ schemaVersion: 1, notes: 1, gardens: 0 })
+    expect(await second.inspectStore(url)).toMatchObject({ schemaVersion: 1, counts: { notes: 1, gardens: 0 } })
     {
       await using reader = await second.openReader(url)
       expect([await itemsOf(reader.all('notes')), await itemsOf(reader.all('gardens'))]).toEqual([
