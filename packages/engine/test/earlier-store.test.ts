@@ -43,7 +43,7 @@ describe.each(['SQLite', 'PostgreSQL'])('a store on %s from before an entity', n
       false,
       true,
     ])
-    expect(await second.inspectStore(url)).toMatchObject({ schemaVersion: 2, notes: 1, gardens: 1 })
+    expect(await second.inspectStore(url)).toMatchObject({ schemaVersion: 2, counts: { notes: 1, gardens: 1 } })
     await expect(first.openReader(url)).rejects.toThrow(
       'it has schema version 2, but this release knows only',
     )
