@@ -103,7 +103,7 @@ describe('on a terminal', needs('script', hasTerminals), () => {
     expect(await interrupt(program)).toBe(0)
     // The terminal echoes the interrupt, which may come before lines that were gathered.
     expect(shown()).toMatch(
-      /^(?:\^C)?\[[\d:.]+\] INFO: POST \/green\/plants 200 [\d.]+ ms \{"token":"first","plantId":"1"\}\r$/m,
+      /^(?:\^C)?\[[\d:.]+\] INFO: POST \/green\/plants 200 [\d.]+ ms \{"reqId":"[\w-]+","token":"first","plantId":"1"\}\r$/m,
     )
     expect(shown()).toMatch(/^(?:\^C)?\[[\d:.]+\] INFO: stopped\r$/m)
     expect(shown().match(/serving|listening/gi)).toHaveLength(1)
