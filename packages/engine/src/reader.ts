@@ -39,7 +39,11 @@ export function createReader(
     ...compiled.ports(runner),
     schemaVersion,
     counts: () => countsIn(entities, reading).catch(unreadable),
-    all: name => allIn(entities[name] as Entity, sql => query(sql).catch(unreadable)),
+    all: name =>
+      allIn(entities[name] as Entity, {
+        schemaVersion,
+        query: sql => query(sql).catch(unreadable),
+      }),
     [Symbol.asyncDispose]: () => reading[Symbol.asyncDispose](),
   }
 }
@@ -50,22 +54,32 @@ export async function countsIn(
   { schemaVersion, query }: Pick<ReadTransaction, 'schemaVersion' | 'query'>,
 ): Promise<StoreCounts> {
   const counts: Record<string, number> = {}
-  for (const [name, { tables, migrations }] of Object.entries(entities)) {
-    const isThere = Object.keys(migrations).some(version => Number(version) <= schemaVersion)
-    const rows = isThere ? await query(`select count(*) as count from "${tables[0]}"`) : [{ count: 0 }]
+  for (const [name, entity] of Object.entries(entities)) {
+    const count = `select count(*) as count from "${entity.tables[0]}"`
+    const rows = isIn(entity, schemaVersion) ? await query(count) : [{ count: 0 }]
     counts[name] = Number((rows as [{ count: bigint }])[0].count)
   }
   return counts as StoreCounts
+}
+
+/** Returns whether a store of a version has the entity's tables. */
+function isIn({ migrations }: Entity, schemaVersion: number): boolean {
+  return Object.keys(migrations).some(version => Number(version) <= schemaVersion)
 }
 
 const pageRows = 1_000
 
 /** Yields all items of an entity in order of id, by pages of its key: some servers do not keep a cursor open that long. */
 async function* allIn<Item>(
-  { tables: [table], rows: reading }: Entity<unknown, Item>,
-  query: (sql: string) => Promise<readonly object[]>,
+  entity: Entity<unknown, Item>,
+  { schemaVersion, query }: Pick<ReadTransaction, 'schemaVersion' | 'query'>,
 ): AsyncIterable<readonly Item[]> {
+  const {
+    tables: [table],
+    rows: reading,
+  } = entity
   if (reading === null) throw new Error(`${table} are not read one after another`)
+  if (!isIn(entity, schemaVersion)) return
   const [row = {}] = await query(`select * from "${table}" limit 1`)
   const select = selectList(reading.columns, Object.keys(row), column => `"${column}"`)
   for (let from = int64Min; ; ) {

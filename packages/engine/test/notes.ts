@@ -68,7 +68,7 @@ export const createTable =
       .modifyEnd(tableOptions)
       .execute()
 
-const entityOf = (table: keyof Tables): Entity<Notes, Note> => ({
+export const entityOf = (table: keyof Tables): Entity<Notes, Note> => ({
   tables: [table],
   migrations: { 1: createTable(table) },
   rows: { columns, from: (note: Note) => note, parse: (note: Note) => note },

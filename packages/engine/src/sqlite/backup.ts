@@ -218,6 +218,11 @@ function namesIn(
   connection: Database.Database,
 ): ReadonlyMap<string, string> {
   const { key, name } = restoredBy as NonNullable<typeof restoredBy>
+  // A store of an earlier version does not have every table.
+  const isThere = connection
+    .prepare("select 1 from sqlite_schema where type = 'table' and name = ?")
+    .get(table)
+  if (isThere === undefined) return new Map()
   const rows = connection.prepare<[], [string, string]>(
     `select "${key}", "${name}" from "${table}" order by "${name}"`,
   )

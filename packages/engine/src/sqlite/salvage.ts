@@ -19,26 +19,23 @@ export function openSqliteSalvage(file: string, entities: Entities): Salvage {
       connection.unsafeMode().pragma('writable_schema = on')
       const tables = namesIn(connection, "select name from sqlite_schema where type = 'table'")
       if (!isStore(entities, tables)) throw new Error('it is empty')
-      const found = Object.entries(entities).filter(([, entity]) => tables.includes(entity.tables[0]))
-      const others = found.filter(([, { rows }]) => rows === null)
-      const salvages = new Map(
-        found.flatMap(
-          ([
-            name,
-            {
-              tables: [table],
-              rows,
-            },
-          ]) => (rows === null ? [] : [[name, salvage(connection, table, rows)]]),
-        ),
-      )
+      const salvages = new Map<string, SalvageOf<unknown>>()
+      const leftOut: Record<string, number | undefined> = {}
+      for (const [name, entity] of Object.entries(entities)) {
+        const { rows } = entity
+        const [table] = entity.tables
+        // A store of an earlier version does not have every table.
+        const isThere = tables.includes(table)
+        if (rows !== null) salvages.set(name, isThere ? salvage(connection, table, rows) : nothing)
+        else leftOut[name] = isThere ? countRows(connection, table) : 0
+      }
       return {
         of(name) {
           const found = salvages.get(name)
-          if (found === undefined) throw new Error(`it has no ${name} that can be salvaged`)
+          if (found === undefined) throw new Error(`${name} cannot be salvaged`)
           return found
         },
-        leftOut: Object.fromEntries(others.map(([name, entity]) => [name, countRows(connection, entity)])),
+        leftOut,
         async [Symbol.asyncDispose]() {
           connection.close()
         },
@@ -53,6 +50,8 @@ const pageRows = 1_000
 
 /** Texts are bytes, as SQLite does not check that they are UTF-8. */
 type Row = Readonly<Record<string, unknown>> & { readonly id: bigint }
+
+const nothing: SalvageOf<unknown> = { count: 0, unread: () => 0, async *all() {} }
 
 function salvage(connection: Database.Database, table: string, reading: Rows<unknown>): SalvageOf<unknown> {
   const rowsFrom = connection.prepare<[bigint], Row>(
@@ -87,6 +86,8 @@ function salvage(connection: Database.Database, table: string, reading: Rows<unk
       return count === undefined || others < 0 ? undefined : others
     },
     async *all() {
+      read = 0
+      hasFault = false
       for (let from: bigint = int64Min; from <= int64Max; ) {
         // A reader faster than the disk would delay signals and timers.
         await new Promise(setImmediate)
@@ -139,7 +140,7 @@ function countInIndex(connection: Database.Database, table: string): number | un
   })
 }
 
-function countRows(connection: Database.Database, { tables: [table] }: Entity): number | undefined {
+function countRows(connection: Database.Database, table: string): number | undefined {
   return unlessDamaged(() => Number(connection.prepare(`select count(*) from "${table}"`).pluck().get()))
 }
 
