@@ -80,9 +80,10 @@ export function compileEntities<Entered extends Entities>(
   entities: Entered,
   dialect: Dialect,
 ): CompiledEntities<Entered> {
+  const first = Object.values(entities).flatMap(({ tables: [table] }) => table)[0] as string
   const store = {
     read: dialect.read(() => sql<{ version: bigint }>`select version from schema_version`),
-    change: dialect.change('alone', () => sql`update schema_version set version = version where version < 0`),
+    change: dialect.change('alone', () => sql`delete from ${sql.table(first)} where false`),
   }
   const compiled = Object.entries(entities).map(([name, entity]) => [name, entity.on(dialect)] as const)
   const all = [
