@@ -76,6 +76,25 @@ export interface CompiledEntities<Entered extends Entities = Entities> {
   ports(runner: Runner): Ports<Entered>
 }
 
+/** @throws Error if changes would not be in one order, which no type and no database notices */
+function checkOrders(names: StatementNames, tables: readonly string[]): void {
+  const columns = new Map<string, string>()
+  for (const [statement, name] of names) {
+    if (!isChange(statement) || statement.order === 'alone') continue
+    const { of: table, by } = statement.order
+    const column = columns.get(table) ?? by
+    columns.set(table, column)
+    if (!tables.includes(table)) throw new Error(`${name} is in the order of ${table}, a table of no entity`)
+    if (by !== column) throw new Error(`${name} is ordered by ${by}, and others of ${table} by ${column}`)
+    if (!statement.parameters.includes(by))
+      throw new Error(`${name} is ordered by ${by}, which is no parameter of its SQL`)
+  }
+}
+
+export function isChange(statement: Statement): statement is Change {
+  return statement.kind === 'change'
+}
+
 export function compileEntities<Entered extends Entities>(
   entities: Entered,
   dialect: Dialect,
@@ -90,13 +109,18 @@ export function compileEntities<Entered extends Entities>(
     ...compiled.map(([name, { statements }]) => [name, statements] as const),
     ['store', store] as const,
   ]
+  const names: StatementNames = new Map(
+    all.flatMap(([entity, statements]) =>
+      Object.entries<Statement>(statements).map(([name, statement]) => [statement, `${entity}.${name}`]),
+    ),
+  )
+  checkOrders(
+    names,
+    Object.values<Entity>(entities).flatMap(({ tables }) => tables),
+  )
   return {
     ...store,
-    names: new Map(
-      all.flatMap(([entity, statements]) =>
-        Object.entries<Statement>(statements).map(([name, statement]) => [statement, `${entity}.${name}`]),
-      ),
-    ),
+    names,
     // `Ports` says the same of the types as this of the values.
     ports: runner =>
       Object.fromEntries(compiled.map(([name, { port }]) => [name, port(runner)])) as Ports<Entered>,

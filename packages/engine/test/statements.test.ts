@@ -1,12 +1,14 @@
 import {
   compileEntities,
+  type Dialect,
   type Parameters,
   postgresDialect,
+  type Statement,
   sqliteDialect,
   valuesOf,
 } from '@plant-store/engine'
 import { sql } from 'kysely'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { entities, type Note, statementsOf, type Tables } from './notes.ts'
 
 const dialects = [sqliteDialect, postgresDialect]
@@ -44,4 +46,58 @@ test('each statement has the name of its entity and its own', () => {
     'store.read',
     'store.change',
   ])
+})
+
+describe('changes that a database would make in no order are refused before any is made:', () => {
+  const compiled = (statementsOn: (on: Dialect) => Record<string, Statement>) =>
+    compileEntities(
+      { ...entities, notes: { ...entities.notes, on: on => ({ statements: statementsOn(on), port }) } },
+      postgresDialect,
+    )
+  const port = () => ({})
+  const rename = (p: Parameters<{ id: bigint; text: string }>) =>
+    sql`update notes set text = ${p.text} where id = ${p.id}`
+  const byId = { of: 'notes', by: 'id' } as const
+
+  test.each<[string, (on: Dialect) => Record<string, Statement>, string]>([
+    [
+      'by a table that is misspelt',
+      on => ({ rename: on.change({ of: 'nots', by: 'id' }, rename) }),
+      'notes.rename is in the order of nots, a table of no entity',
+    ],
+    [
+      'by a parameter that the SQL does not have',
+      on => ({
+        all: on.change(
+          byId,
+          (p: Parameters<{ id: bigint; text: string }>) => sql`update notes set text = ${p.text}`,
+        ),
+      }),
+      'notes.all is ordered by id, which is no parameter of its SQL',
+    ],
+    [
+      'of one table by two columns',
+      on => ({ one: on.change(byId, rename), other: on.change({ of: 'notes', by: 'text' }, rename) }),
+      'notes.other is ordered by text, and others of notes by id',
+    ],
+  ])('%s', (_, statementsOn, message) => {
+    expect(() => compiled(statementsOn)).toThrow(message)
+  })
+})
+
+test('what precedes a change has its parameters in their order, and is on SQLite alone', () => {
+  const preceded = (on: Dialect, names: readonly ('id' | 'text')[]) =>
+    on.change({ of: 'notes', by: 'id' }, (p: Parameters<Pick<Note, 'id' | 'text'>>) => ({
+      last: sql`update notes set text = ${p.text} where id = ${p.id}`,
+      ifAny: sql`select 1 from gardens`,
+      before: [sql`insert into gardens select ${sql.join(names.map(name => p[name]))}`],
+    }))
+  const { before } = preceded(sqliteDialect, ['text', 'id'])
+  expect(before).toEqual({ ifAny: 'select 1 from gardens', sql: ['insert into gardens select ?, ?'] })
+  expect(() => preceded(sqliteDialect, ['id', 'text'])).toThrow(
+    'it has not the parameters text,id of what it precedes',
+  )
+  expect(() => preceded(postgresDialect, ['text', 'id'])).toThrow(
+    'only on SQLite others precede update notes',
+  )
 })

@@ -1,11 +1,11 @@
 import { createStorage, type StatementDatabase } from '../commit/create-storage.ts'
 import { type PageSource, readPage } from '../commit/page.ts'
-import { compileEntities, type Entities } from '../entity.ts'
+import { compileEntities, type Entities, isChange } from '../entity.ts'
 import { unavailable } from '../errors.ts'
 import { schemaVersionOf } from '../migrations.ts'
 import type { ReadTransaction } from '../reader.ts'
 import { sqliteDialect } from '../statements/dialect.ts'
-import { type Change, type Statement, valuesOf } from '../statements/statement.ts'
+import { valuesOf } from '../statements/statement.ts'
 import type { EngineOptions, ShareableStorage, SharedSqlite, Storage, StorageObserver } from '../storage.ts'
 import { inspectSqlite } from './backup.ts'
 import { closeOnError, detailedReasonOf, openConnection, plainly, prepareAll } from './connection.ts'
@@ -101,10 +101,6 @@ export function attachSqlite(
     }
     return createStorage(database, { limits, ...observer })
   })
-}
-
-function isChange(statement: Statement): statement is Change {
-  return statement.kind === 'change'
 }
 
 async function reading<Result>(work: () => Result): Promise<Result> {

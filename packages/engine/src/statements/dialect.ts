@@ -92,11 +92,17 @@ function createDialect(
   { rows, takesArrays }: Inserts,
   parts: Omit<Dialect, 'tables' | 'read' | 'change' | 'insert' | 'save'>,
 ): Dialect {
+  const compiledChange: typeof compileChange = (build, compiler) => {
+    const compiled = compileChange(build, compiler)
+    // PostgreSQL makes one statement of several changes.
+    if (takesArrays && compiled.before) throw new Error(`only on SQLite others precede ${compiled.sql}`)
+    return compiled
+  }
   const inserting =
     (onConflict: (key: string, columns: Columns) => RawBuilder<unknown>): Dialect['insert'] =>
     <Row>(table: string, key: string, types: object, around?: Around<Row>) => {
       const columns: Columns = Object.entries(types)
-      const compiled = compileChange<Row>(p => {
+      const compiled = compiledChange<Row>(p => {
         // Each column is a parameter.
         const values = columns.map(
           ([name, type]) => [p[name as keyof Row] as RawBuilder<unknown>, type] as const,
@@ -117,7 +123,7 @@ function createDialect(
       kind: 'change',
       order,
       takesArrays: false,
-      ...compileChange(build, compiler),
+      ...compiledChange(build, compiler),
     }),
     insert: inserting(() => sql`do nothing`),
     save: inserting((key, columns) => {

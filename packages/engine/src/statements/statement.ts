@@ -113,10 +113,12 @@ export function compileChange<Given>(
 ): Pick<Change<Given>, 'sql' | 'parameters' | 'before'> {
   const built = build(parametersOf<Given>())
   if (!('last' in built)) return compile(() => built, compiler)
-  const [ifAny = '', ...before] = [built.ifAny, ...built.before].map(
-    query => compile(() => query, compiler).sql,
-  )
-  return { ...compile(() => built.last, compiler), before: { ifAny, sql: before } }
+  const last = compile(() => built.last, compiler)
+  const before = built.before.map(query => compile(() => query, compiler))
+  const other = before.find(({ parameters }) => `${parameters}` !== `${last.parameters}`)
+  if (other) throw new Error(`it has not the parameters ${last.parameters} of what it precedes: ${other.sql}`)
+  const { sql: ifAny } = compile(() => built.ifAny, compiler)
+  return { ...last, before: { ifAny, sql: before.map(({ sql }) => sql) } }
 }
 
 /** Returns the values of a statement's parameters in the order of its placeholders. */
