@@ -1,5 +1,5 @@
 import type Database from 'better-sqlite3'
-import type { Entities, Entity, Rows } from '../entity.ts'
+import type { Entities, Rows } from '../entity.ts'
 import { isStore } from '../migrations.ts'
 import { int64Max, int64Min, selectList } from '../reader.ts'
 import type { Salvage, SalvageOf } from '../storage.ts'
