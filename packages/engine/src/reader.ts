@@ -40,7 +40,10 @@ export function createReader(
     schemaVersion,
     counts: () => countsIn(entities, reading).catch(unreadable),
     all: name =>
-      allIn(entities[name] as Entity, { schemaVersion, query: sql => query(sql).catch(unreadable) }),
+      allIn(entities[name] as Entity, {
+        schemaVersion,
+        query: sql => query(sql).catch(unreadable),
+      }),
     [Symbol.asyncDispose]: () => reading[Symbol.asyncDispose](),
   }
 }
@@ -51,7 +54,7 @@ export async function countsIn(
   { schemaVersion, query }: Pick<ReadTransaction, 'schemaVersion' | 'query'>,
 ): Promise<StoreCounts> {
   const counts: Record<string, number> = {}
-  for (const [name, entity] of Object.entries<Entity>(entities)) {
+  for (const [name, entity] of Object.entries(entities)) {
     const count = `select count(*) as count from "${entity.tables[0]}"`
     const rows = isIn(entity, schemaVersion) ? await query(count) : [{ count: 0 }]
     counts[name] = Number((rows as [{ count: bigint }])[0].count)

@@ -28,7 +28,10 @@ describe.each(['SQLite', 'PostgreSQL'])('a store on %s from before an entity', n
       await using storage = await first.openStorage({ url })
       await storage.notes.insert(note(1))
     }
-    expect(await second.inspectStore(url)).toMatchObject({ schemaVersion: 1, counts: { notes: 1, gardens: 0 } })
+    expect(await second.inspectStore(url)).toMatchObject({
+      schemaVersion: 1,
+      counts: { notes: 1, gardens: 0 },
+    })
     {
       await using reader = await second.openReader(url)
       expect([await itemsOf(reader.all('notes')), await itemsOf(reader.all('gardens'))]).toEqual([
@@ -43,7 +46,10 @@ describe.each(['SQLite', 'PostgreSQL'])('a store on %s from before an entity', n
       false,
       true,
     ])
-    expect(await second.inspectStore(url)).toMatchObject({ schemaVersion: 2, counts: { notes: 1, gardens: 1 } })
+    expect(await second.inspectStore(url)).toMatchObject({
+      schemaVersion: 2,
+      counts: { notes: 1, gardens: 1 },
+    })
     await expect(first.openReader(url)).rejects.toThrow(
       'it has schema version 2, but this release knows only',
     )

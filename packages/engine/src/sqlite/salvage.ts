@@ -1,5 +1,5 @@
 import type Database from 'better-sqlite3'
-import type { Entities, Entity, Rows } from '../entity.ts'
+import type { Entities, Rows } from '../entity.ts'
 import { isStore } from '../migrations.ts'
 import { int64Max, int64Min, selectList } from '../reader.ts'
 import type { Salvage, SalvageOf } from '../storage.ts'
@@ -21,7 +21,7 @@ export function openSqliteSalvage(file: string, entities: Entities): Salvage {
       if (!isStore(entities, tables)) throw new Error('it is empty')
       const salvages = new Map<string, SalvageOf<unknown>>()
       const leftOut: Record<string, number | undefined> = {}
-      for (const [name, entity] of Object.entries<Entity>(entities)) {
+      for (const [name, entity] of Object.entries(entities)) {
         const { rows } = entity
         const [table] = entity.tables
         // A store of an earlier version does not have every table.
