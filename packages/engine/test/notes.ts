@@ -93,7 +93,7 @@ export const entityOf = (table: keyof Tables): Entity<Notes, Note> => ({
 
 export const entities = { notes: entityOf('notes'), gardens: entityOf('gardens') }
 export type Entered = typeof entities
-export type NoteStorage = Storage<Entered>
+type NoteStorage = Storage<Entered>
 
 export const {
   openStorage,
