@@ -63,9 +63,12 @@ interface StoreDatabase {
 
 const timeoutMsDefault = 5_000
 
+/** Names that every storage or reader has. */
+type Reserved = keyof ShareableStorage<Record<never, never>> | keyof StoreReader<Record<never, never>>
+
 /** @param toError makes errors of stores those of the entities' ports. By default they are StoreError */
 export function defineStore<Entered extends Entities>(
-  entities: Entered,
+  entities: Entered & { readonly [Name in Reserved]?: never },
   toError: (error: StoreError) => Error = error => error,
 ): StoreOf<Entered> {
   /** Imports only this database and its driver. */

@@ -29,7 +29,7 @@ export {
 export {
   type Call,
   type Change,
-  type ColumnType,
+  type ColumnTypes,
   type Page,
   type Parameters,
   type Preceded,

@@ -5,7 +5,8 @@ import type { PoolMode } from './store-url.ts'
 
 // Without the drivers' types: importers of this package do not have them.
 
-export interface StorageOptions extends Partial<Omit<EngineOptions, 'limits'> & GroupCommitLimits> {
+export interface StorageOptions
+  extends Partial<Omit<EngineOptions, 'limits' | 'toError'> & GroupCommitLimits> {
   /** In the form of `parseStoreUrl`. */
   readonly url: string
 }

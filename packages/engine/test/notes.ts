@@ -50,8 +50,8 @@ export function statementsOf(table: keyof Tables, on: Dialect, around?: Around<N
         .orderBy('id')
         .limit(p.limit),
     ),
-    insert: on.insert<Note>(table, 'id', columns, around),
-    save: on.save<Note>(table, 'id', columns, around),
+    insert: on.insert(db, table, 'id', columns, around),
+    save: on.save(db, table, 'id', columns, around),
     remove: on.change(order, (p: Id) => db.deleteFrom(table).where('id', '=', p.id)),
     clear: on.change('alone', () => db.deleteFrom(table)),
   }

@@ -2,6 +2,7 @@ import { Kysely, PostgresDialect, type RawBuilder, SqliteDialect, sql } from 'ky
 import {
   type Change,
   type ColumnType,
+  type ColumnTypes,
   compile,
   compileChange,
   type Order,
@@ -44,22 +45,19 @@ export interface Dialect {
    * Defines the insert of a row, if its key is free. On PostgreSQL any number of them are one statement: one statement
    * for each would cost this process seven times the processor time.
    *
+   * @param db the builder that `tables` returns
    * @param types the row's columns in the order of writing, and the type of each
    * @param around does more in the same statement. On PostgreSQL it returns the key of each row
    */
-  insert<Row>(
-    table: string,
-    key: keyof Row & string,
-    types: Readonly<Record<keyof Row & string, ColumnType>>,
-    around?: Around<Row>,
-  ): Change<Row>
+  insert<Tables, Table extends keyof Tables & string>(
+    db: Kysely<Tables>,
+    table: Table,
+    key: keyof Tables[Table] & string,
+    types: ColumnTypes<Tables[Table]>,
+    around?: Around<Tables[Table]>,
+  ): Change<Tables[Table]>
   /** Like `insert`. Replaces the row that has the key. */
-  save<Row>(
-    table: string,
-    key: keyof Row & string,
-    types: Readonly<Record<keyof Row & string, ColumnType>>,
-    around?: Around<Row>,
-  ): Change<Row>
+  readonly save: Dialect['insert']
 }
 
 /** Returns a change that also makes this one. */
@@ -100,7 +98,14 @@ function createDialect(
   }
   const inserting =
     (onConflict: (key: string, columns: Columns) => RawBuilder<unknown>): Dialect['insert'] =>
-    <Row>(table: string, key: string, types: object, around?: Around<Row>) => {
+    <Tables, Table extends keyof Tables & string>(
+      _: Kysely<Tables>,
+      table: Table,
+      key: string,
+      types: object,
+      around?: Around<Tables[Table]>,
+    ) => {
+      type Row = Tables[Table]
       const columns: Columns = Object.entries(types)
       const compiled = compiledChange<Row>(p => {
         // Each column is a parameter.

@@ -71,6 +71,11 @@ export type Order<Name extends string> = { readonly of: string; readonly by: Nam
 
 export type ColumnType = 'bigint' | 'text'
 
+/** The type of each column of a row. */
+export type ColumnTypes<Row> = {
+  readonly [Column in keyof Row & string]: Exclude<Row[Column], null> extends bigint ? 'bigint' : 'text'
+}
+
 /** A text column of a page. */
 export type TextOf<Row> = <Column extends keyof Row & string>(
   column: Column,

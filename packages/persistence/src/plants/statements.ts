@@ -43,10 +43,10 @@ export function plantStatements(on: Dialect, announcing: Around<VersionedRow>) {
     pageOfTag: on.page(names, (p: Parameters<From & { tag: string }>, text: TextOf<PlantRow>) =>
       page(p, text).where(hasTag(on, p.tag)),
     ),
-    insert: on.insert('plants', 'id', versionedColumns, announcing),
-    insertUnannounced: on.insert<VersionedRow>('plants', 'id', versionedColumns),
-    save: on.save('plants', 'id', versionedColumns, announcing),
-    saveUnannounced: on.save<VersionedRow>('plants', 'id', versionedColumns),
+    insert: on.insert(db, 'plants', 'id', versionedColumns, announcing),
+    insertUnannounced: on.insert(db, 'plants', 'id', versionedColumns),
+    save: on.save(db, 'plants', 'id', versionedColumns, announcing),
+    saveUnannounced: on.save(db, 'plants', 'id', versionedColumns),
     saveIf: on.change(order, (p: Parameters<VersionedRow & Expected>) =>
       db
         .updateTable('plants')

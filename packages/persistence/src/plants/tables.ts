@@ -1,5 +1,5 @@
 import type { Plant, PlantVersion } from '@plant-store/domain'
-import type { ColumnType } from '@plant-store/engine'
+import type { ColumnTypes } from '@plant-store/engine'
 
 export interface PlantTables {
   plants: VersionedRow
@@ -16,14 +16,15 @@ export interface VersionedRow extends PlantRow {
 }
 
 /** The type of each column, in the order of writing. Omitting one is a compile error. */
-export const plantColumns = { id: 'bigint', name: 'text', tag: 'text' } as const satisfies Record<
-  keyof PlantRow,
-  ColumnType
->
-export const versionedColumns = { ...plantColumns, version: 'bigint' } as const satisfies Record<
-  keyof VersionedRow,
-  ColumnType
->
+export const plantColumns = {
+  id: 'bigint',
+  name: 'text',
+  tag: 'text',
+} as const satisfies ColumnTypes<PlantRow>
+export const versionedColumns = {
+  ...plantColumns,
+  version: 'bigint',
+} as const satisfies ColumnTypes<VersionedRow>
 
 export function fromPlant({ id, name, tag }: Plant, version = newVersion()): VersionedRow {
   return { id, name, tag: tag ?? null, version }

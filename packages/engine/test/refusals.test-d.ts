@@ -1,0 +1,115 @@
+import {
+  type Change,
+  type Dialect,
+  defineStore,
+  type PageGiven,
+  type Parameters,
+  pick,
+  type Runner,
+  type TextOf,
+} from '@plant-store/engine'
+import { columns, entities, entityOf, type Note, type Tables } from './notes.ts'
+
+// What the compiler refuses. `tsc` fails for a line below `@ts-expect-error` that compiles.
+
+export function statements(on: Dialect) {
+  const db = on.tables<Tables>()
+  const notes = db.selectFrom('notes')
+  const update = db.updateTable('notes')
+  const order = { of: 'notes', by: 'id' } as const
+  type Id = Parameters<{ id: bigint }>
+  type Rename<Text> = Parameters<{ id: bigint; text: Text }>
+  type Bound = Parameters<PageGiven>
+  type Named = Pick<Note, 'id' | 'text'>
+  const find = on.read((p: Id) => notes.select('text').where('id', '=', p.id))
+  const rename = on.change(order, (p: Rename<string>) => update.set({ text: p.text }).where('id', '=', p.id))
+  const page = on.page(['id', 'text'], (p: Bound, text: TextOf<Named>) =>
+    notes.select(text('text')).select('id').limit(p.limit),
+  )
+
+  const misspelt = {
+    // @ts-expect-error a table
+    table: on.read(() => db.selectFrom('nots').select('id')),
+    // @ts-expect-error a column that is selected
+    selected: on.read(() => notes.select('txt')),
+    // @ts-expect-error a column of a condition
+    condition: on.read((p: Id) => notes.select('id').where('idd', '=', p.id)),
+    // @ts-expect-error a column that is set
+    set: on.change(order, (p: Id) => update.set({ idd: p.id })),
+    // @ts-expect-error a parameter
+    parameter: on.read((p: Id) => notes.select('id').where('id', '=', p.idd)),
+    // @ts-expect-error the table of an insert
+    insert: on.insert(db, 'nots', 'id', columns),
+    // @ts-expect-error the key of an insert
+    key: on.insert(db, 'notes', 'idd', columns),
+    // @ts-expect-error the column of an order
+    order: on.change({ of: 'notes', by: 'idd' }, (p: Id) => db.deleteFrom('notes').where('id', '=', p.id)),
+    // @ts-expect-error a text of a page
+    text: on.page(['text'], (p: Bound, text: TextOf<Note>) => notes.select(text('txt')).limit(p.limit)),
+  }
+
+  const wrong = {
+    // @ts-expect-error a parameter of another type than its column
+    type: on.read((p: Parameters<{ id: string }>) => notes.select('id').where('id', '=', p.id)),
+    // @ts-expect-error a parameter that may be null, in a column that may not
+    nullable: on.change(order, (p: Rename<string | null>) => update.set({ text: p.text })),
+    // @ts-expect-error a column that an insert needs and lacks
+    lacking: on.change(order, (p: Id) => db.insertInto('notes').values(pick(p, ['id']))),
+    // @ts-expect-error a column without its type
+    untyped: on.insert(db, 'notes', 'id', { id: 'bigint', text: 'text' }),
+    // @ts-expect-error a column with the type of another
+    mistyped: on.insert(db, 'notes', 'id', { ...columns, text: 'bigint' }),
+    // @ts-expect-error a change that declares no order
+    unordered: on.change((p: Id) => db.deleteFrom('notes').where('id', '=', p.id)),
+    // @ts-expect-error a change among the reads
+    kind: on.read(order, (p: Id) => db.deleteFrom('notes').where('id', '=', p.id)),
+  }
+  return { find, rename, page, misspelt, wrong }
+}
+
+export async function values(
+  { call, submit, read, readPage }: Runner,
+  { find, rename, page }: ReturnType<typeof statements>,
+) {
+  // @ts-expect-error a forgotten value of a read
+  await read(find, {})
+  // @ts-expect-error a value of another type
+  await read(find, { id: '1' })
+  // @ts-expect-error a forgotten value of a change
+  await submit(rename, { id: 1n })
+  // @ts-expect-error a misspelt value
+  call(rename, { id: 1n, txt: 'a' })
+  // @ts-expect-error a read where a change belongs
+  await submit(find, { id: 1n })
+  // @ts-expect-error a page without its bound
+  await readPage(page, { limit: 1 })
+  const [row] = await read(find, { id: 1n })
+  const text: string | undefined = row?.text
+  // @ts-expect-error a column that was not selected
+  return [text, row?.id]
+}
+
+export const stores = [
+  // @ts-expect-error an entity without statements
+  defineStore({ notes: { tables: ['notes'], migrations: {}, rows: null } }),
+  // @ts-expect-error an entity without a decision about its rows
+  defineStore({ notes: { tables: ['notes'], migrations: {}, on: entities.notes.on } }),
+  // @ts-expect-error an entity with the name of what every storage has
+  defineStore({ check: entityOf('notes') }),
+]
+
+const twice = {
+  // biome-ignore lint/suspicious/noDuplicateObjectKeys: the compiler is to refuse it
+  clear: {} as Change,
+  // @ts-expect-error two statements of one name
+  clear: {} as Change,
+}
+
+export async function missing(opened: ReturnType<typeof defineStore<{ notes: typeof entities.notes }>>) {
+  await using storage = await opened.openStorage({ url: 'file:notes.db' })
+  await using reader = await opened.openReader('file:notes.db')
+  // @ts-expect-error an entity that is missing from the list
+  await storage.gardens.find(1n)
+  // @ts-expect-error or misspelt
+  return [twice, reader.all('nots')]
+}
