@@ -116,3 +116,29 @@ test.each([
   await pass(1)
   expect(states).toEqual([false, true])
 })
+
+test("an outage is told with every reason that lasts, also if the caller's errors have none", async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const states: StoreState[] = []
+  let reason: string | undefined = 'the disk is full'
+  const check = async () => {
+    if (reason) throw new Error(reason)
+  }
+  const toError = ({ message }: StoreError) => new Error(`ours: ${message}`)
+  await using storage = createStorage(
+    { ...database, check },
+    { onStateChange: state => states.push(state), toError },
+  )
+  await expect(storage.check()).rejects.toThrow(/^ours: the store is unavailable$/)
+  reason = 'the disk fails'
+  const pass = async () => {
+    await vi.advanceTimersByTimeAsync(1_000)
+    for (let turn = 0; turn < 3; turn++) await nextTurn()
+  }
+  await pass()
+  reason = undefined
+  await pass()
+  const failing = (reason: string) => ({ ready: false, reason })
+  expect(states).toEqual([failing('the disk is full'), failing('the disk fails'), { ready: true }])
+})

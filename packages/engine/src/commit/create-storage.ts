@@ -43,12 +43,12 @@ export function createStorage<Entered extends Entities>(
   { limits = defaultGroupCommitLimits, onStateChange, toError = error => error }: CreateStorageOptions = {},
 ): Storage<Entered> {
   const { names } = compiled
-  const reporting = <Result>(work: Promise<Result>): Promise<Result> =>
+  const reporting = <Result>(work: Promise<Result>, thrown = toError): Promise<Result> =>
     (timeoutMs === undefined ? work : inTime(timeoutMs, work)).catch(cause => {
       const error = cause instanceof StoreError ? cause : unavailable('the store is unavailable', cause)
       // Defined below, as it submits changes itself.
       outages.report(error)
-      throw toError(error)
+      throw thrown(error)
     })
   const single = createGroupCommit({ runGroup, groupsMax, limits })
   const bulk = createGroupCommit({
@@ -68,15 +68,15 @@ export function createStorage<Entered extends Entities>(
     readPage: (page, given, textBytesMax) =>
       reporting(database.readPage(page, { ...given, textBytesMax })) as Promise<never>,
   }
-  const check = () => reporting(database.check())
   const outages = watchOutages(async () => {
-    await check()
-    await runner.submit(compiled.change, {})
+    const itself = (error: StoreError) => error
+    await reporting(database.check(), itself)
+    await reporting(single.submit([runner.call(compiled.change, {})]), itself)
   }, onStateChange)
 
   return {
     ...compiled.ports(runner),
-    check,
+    check: () => reporting(database.check()),
     pending: () => single.pending() + bulk.pending(),
     async [Symbol.asyncDispose]() {
       outages.end()
