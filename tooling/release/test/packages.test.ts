@@ -91,7 +91,7 @@ const generateHere = generate.replace(/http:\S+/, description)
 runIn(folder, 'sh', '-c', `${join(import.meta.dirname, '../node_modules/.bin')}/${generateHere}`)
 
 test('every package has examples', () => {
-  expect(packages).toHaveLength(8)
+  expect(packages).toHaveLength(9)
   expect(examples.map(({ name }) => name)).toEqual(expect.arrayContaining(packages.map(({ name }) => name)))
 })
 
