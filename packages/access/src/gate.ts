@@ -1,4 +1,5 @@
-import { type AccessToken, hashToken, type Scope, type TokenHash, type TokenRepository } from './token.ts'
+import type { Scope } from './scopes.ts'
+import { type AccessToken, hashToken, type TokenHash, type TokenRepository } from './token.ts'
 
 /** `access-unavailable` is temporary: the same request may be admitted later. */
 export type AccessErrorCode = 'no-token' | 'invalid-token' | 'insufficient-scope' | 'access-unavailable'

@@ -8,14 +8,13 @@ export {
   type Holder,
   isAccessError,
 } from './gate.ts'
+export { type Scope, scopes, scopesByChoice } from './scopes.ts'
 export {
   type AccessToken,
   hashToken,
   isBearerToken,
   isTokenName,
   mintToken,
-  type Scope,
-  scopes,
   type TokenHash,
   type TokenRepository,
 } from './token.ts'

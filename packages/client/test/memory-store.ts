@@ -1,5 +1,5 @@
 import { createGate, hashToken, mintToken } from '@plant-store/access'
-import { createPlantStore, type PlantRepository } from '@plant-store/domain'
+import { createPlantUseCases, type PlantRepository } from '@plant-store/domain'
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
 import { createServer } from '@plant-store/http/server'
 
@@ -16,7 +16,7 @@ export async function startMemoryStore({
   const stored = new Map([[hashToken(token), { name: 'client', scopes, createdAt: new Date() }]])
   const logger = { level: 'silent', child: () => logger, ...silence }
   const server = createServer({
-    store: createPlantStore({ plants: { ...createMemoryPlantRepository(), ...plants } }),
+    store: createPlantUseCases({ plants: { ...createMemoryPlantRepository(), ...plants } }),
     gate: createGate({ tokens: { find: async hash => stored.get(hash), markUsed: async () => {} } }),
     check: async () => {},
     metrics: async () => '',

@@ -3,37 +3,31 @@ export {
   type DomainErrorCode,
   type Fault,
   isDomainError,
+  type PlantErrorCode,
   type Problems,
   refusal,
 } from './errors.ts'
 export {
   isSamePlant,
   type Plant,
+  type PlantAdded,
   type PlantId,
   parsePlant,
   parsePlantId,
   plantMembers,
+  type VersionedPlant,
 } from './plants/plant.ts'
 export { type PlantPageQuery, parsePlantPageQuery } from './plants/query.ts'
 export type { PlantRepository } from './plants/repository.ts'
 export {
   type AddOptions,
   type CreateOutcome,
-  createPlantStore,
+  createPlantUseCases,
   idTaken,
   type PlantPage,
-  type PlantStore,
-  type PlantStoreOptions,
-} from './plants/store.ts'
-export {
-  isMet,
-  isPlantVersion,
-  type PlantAdded,
-  type PlantCondition,
-  type PlantVersion,
-  type PlantVersions,
-  type VersionedPlant,
-} from './plants/version.ts'
+  type PlantUseCases,
+  type PlantUseCasesOptions,
+} from './plants/use-cases.ts'
 export {
   type Int64,
   idProblem,
@@ -51,3 +45,4 @@ export {
   textProblem,
   type UnicodeText,
 } from './values.ts'
+export { type Condition, isMet, isVersion, type Version, type Versions } from './version.ts'

@@ -1,5 +1,5 @@
 import type { Gate } from '@plant-store/access'
-import type { PlantStore } from '@plant-store/domain'
+import type { PlantUseCases } from '@plant-store/domain'
 import type { FastifyPluginCallback } from 'fastify'
 import { fastifyPlugin } from 'fastify-plugin'
 import { answerBySchemas } from './answer/answer.ts'
@@ -12,7 +12,7 @@ import { addBatchRoute } from './routes/batch.ts'
 import { addPlantRoutes } from './routes/plants.ts'
 
 export interface PlantRoutesOptions {
-  readonly store: PlantStore
+  readonly store: PlantUseCases
   readonly gate: Gate
   /** Limits wrong tokens, such as one of {@link createThrottle}. By default there is no limit. */
   readonly throttle?: Throttle

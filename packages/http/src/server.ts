@@ -1,7 +1,7 @@
 import { METHODS } from 'node:http'
 import proxyAddr from '@fastify/proxy-addr'
 import type { Gate } from '@plant-store/access'
-import type { PlantStore } from '@plant-store/domain'
+import type { PlantUseCases } from '@plant-store/domain'
 import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from 'fastify'
 import { answerBySchemas, answerFailure } from './answer/answer.ts'
 import type { AnsweredRequest } from './answered-request.ts'
@@ -29,7 +29,7 @@ export { defaultServerLimits, type ServerLimits } from './limits.ts'
 export type { RequestTracer } from './request/log.ts'
 
 export interface ServerOptions {
-  readonly store: PlantStore
+  readonly store: PlantUseCases
   readonly gate: Gate
   /** Rejects while the store cannot serve. */
   readonly check: () => Promise<void>

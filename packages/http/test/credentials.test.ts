@@ -6,7 +6,7 @@ import { connect as connectHttp2 } from 'node:http2'
 import { request } from 'node:https'
 import { join } from 'node:path'
 import { AccessError, type Credentials, type Gate } from '@plant-store/access'
-import { createPlantStore } from '@plant-store/domain'
+import { createPlantUseCases } from '@plant-store/domain'
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
 import { needs, temporaryFolder } from '@plant-store/harness/vitest'
 import { plantRoutes } from '@plant-store/http'
@@ -14,7 +14,7 @@ import { fastify } from 'fastify'
 import { expect, onTestFinished, test } from 'vitest'
 import { startMemoryService } from './memory-service.ts'
 
-const store = createPlantStore({ plants: createMemoryPlantRepository() })
+const store = createPlantUseCases({ plants: createMemoryPlantRepository() })
 
 test('a gate sees the token, the header fields by names in lower case, and no certificate without TLS', async () => {
   const seen: unknown[] = []

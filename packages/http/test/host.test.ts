@@ -1,5 +1,5 @@
 import { AccessError, type Gate } from '@plant-store/access'
-import { createPlantStore, DomainError, int64Max, isDomainError, parsePlant } from '@plant-store/domain'
+import { createPlantUseCases, DomainError, int64Max, isDomainError, parsePlant } from '@plant-store/domain'
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
 import {
   answerFailure,
@@ -20,7 +20,7 @@ const gate: Gate = ({ token }) => {
   if (token !== 'secret') throw new AccessError('invalid-token', 'nobody we know')
   return { name: 'flora' }
 }
-const newStore = () => createPlantStore({ plants: createMemoryPlantRepository() })
+const newStore = () => createPlantUseCases({ plants: createMemoryPlantRepository() })
 const headers = { authorization: 'Bearer secret' }
 
 test('its own routes answer failures of plants and of access as ours do', async () => {

@@ -8,7 +8,7 @@ import {
   type Scope,
 } from '@plant-store/access'
 import { createClient, createRecorder } from '@plant-store/contract'
-import { createPlantStore, type PlantRepository } from '@plant-store/domain'
+import { createPlantUseCases, type PlantRepository } from '@plant-store/domain'
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
 import {
   type AnsweredRequest,
@@ -74,7 +74,7 @@ export async function startMemoryService(options: MemoryServiceOptions = {}) {
   const limits = { ...defaultServerLimits, wrongTokensMax: 1_000_000, ...options.limits }
   const plants = createPlants(options.plants)
   const server = createServer({
-    store: createPlantStore({ plants, unannounced: options.unannounced ?? plants }),
+    store: createPlantUseCases({ plants, unannounced: options.unannounced ?? plants }),
     gate:
       options.gate ??
       createGate({ tokens: { find: async hash => stored.get(hash), markUsed: async () => {} } }),

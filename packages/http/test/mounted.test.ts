@@ -10,7 +10,7 @@ import rateLimit from '@fastify/rate-limit'
 import swagger from '@fastify/swagger'
 import underPressure from '@fastify/under-pressure'
 import { AccessError, type Gate } from '@plant-store/access'
-import { createPlantStore, int64Max, int64Min, parsePlant } from '@plant-store/domain'
+import { createPlantUseCases, int64Max, int64Min, parsePlant } from '@plant-store/domain'
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
 import { plantRoutes } from '@plant-store/http'
 import { type FastifyInstance, type FastifyServerOptions, fastify } from 'fastify'
@@ -27,7 +27,7 @@ const gate: Gate = async ({ token }) => {
   if (token !== 'secret') throw new AccessError('invalid-token', 'nobody we know')
   return { name: 'flora' }
 }
-const newStore = () => createPlantStore({ plants: createMemoryPlantRepository() })
+const newStore = () => createPlantUseCases({ plants: createMemoryPlantRepository() })
 const authorization = 'Bearer secret'
 const json = { authorization, 'content-type': 'application/json' }
 

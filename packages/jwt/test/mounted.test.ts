@@ -1,4 +1,4 @@
-import { createPlantStore } from '@plant-store/domain'
+import { createPlantUseCases } from '@plant-store/domain'
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
 import { createThrottle, plantRoutes, tokenName } from '@plant-store/http'
 import { createJwtGate } from '@plant-store/jwt'
@@ -29,7 +29,7 @@ function mount() {
   const { issuer, jwksUrl } = provider
   app.register(plantRoutes, {
     prefix: '/garden',
-    store: createPlantStore({ plants: createMemoryPlantRepository() }),
+    store: createPlantUseCases({ plants: createMemoryPlantRepository() }),
     gate: createJwtGate({ issuer, audience, jwksUrl }),
     throttle: createThrottle(2),
   })

@@ -1,5 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads'
-import { createPlantStore } from '@plant-store/domain'
+import { createPlantUseCases } from '@plant-store/domain'
 import { createServer, stopListening, stopServer } from '@plant-store/http/server'
 import { attachStorage, type SharedStorage, type StoreState } from '@plant-store/persistence'
 import { createBirpc } from 'birpc'
@@ -65,7 +65,7 @@ await using storage = await attachStorage(shared, {
 await using tracing =
   tracesEndpoint === undefined ? undefined : (await import('../telemetry/traces.ts')).startTracing()
 const stopping = new AbortController()
-const store = createPlantStore({ plants: storage.plants, unannounced: storage.plants.unannounced })
+const store = createPlantUseCases({ plants: storage.plants, unannounced: storage.plants.unannounced })
 const server = createServer({
   store: tracing?.traced(store) ?? store,
   gate: await openGate(config, storage.tokens, { logger, signal: stopping.signal }),

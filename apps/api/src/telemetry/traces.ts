@@ -11,7 +11,7 @@ import { W3CTraceContextPropagator } from '@opentelemetry/core'
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http'
 import { detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources'
 import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace'
-import { type DomainError, isDomainError, type PlantStore } from '@plant-store/domain'
+import { type DomainError, isDomainError, type PlantUseCases } from '@plant-store/domain'
 import type { RequestTracer } from '@plant-store/http/server'
 
 /** Includes retries. A missing collector must not delay the shutdown. */
@@ -53,7 +53,7 @@ export function startTracing() {
   return {
     traceRequest,
     /** Returns the store with a span around each operation. */
-    traced(store: PlantStore): PlantStore {
+    traced(store: PlantUseCases): PlantUseCases {
       const operations = Object.entries<(...given: never[]) => Promise<unknown>>({ ...store })
       const traced = operations.map(([name, operation]) => [
         name,

@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { type CreateOutcome, idTaken, type Plant, type PlantStore, parsePlant } from '@plant-store/domain'
+import { type CreateOutcome, idTaken, type Plant, type PlantUseCases, parsePlant } from '@plant-store/domain'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { answer } from '../answer/answer.ts'
 import { toFailure } from '../answer/failures.ts'
@@ -23,7 +23,7 @@ const underWaySizeMax = 1536 * 1024
 const messageLengthMax = 300
 
 interface BatchRouteNeeds {
-  readonly store: PlantStore
+  readonly store: PlantUseCases
   readonly authenticate: Authenticate
   /** The time for each line to arrive, and for batches to arrive once the server stops. */
   readonly limits: Pick<ServerLimits, 'requestTimeoutMs' | 'batchRequestDrainMs'>

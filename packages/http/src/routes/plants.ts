@@ -1,7 +1,7 @@
 import {
   isMet,
   type PlantId,
-  type PlantStore,
+  type PlantUseCases,
   parsePlant,
   parsePlantId,
   parsePlantPageQuery,
@@ -19,7 +19,7 @@ import { readCondition, toEntityTag } from '../request/conditions.ts'
 import { nextPage, readInteger, readLimit, readQuery } from '../request/query.ts'
 
 interface PlantRoutesNeeds {
-  readonly store: PlantStore
+  readonly store: PlantUseCases
   readonly answerBudget: Budget
   readonly pageTextBytesMax: number
 }

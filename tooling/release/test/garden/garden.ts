@@ -8,14 +8,14 @@ import {
   mintToken,
   type Scope,
 } from '@plant-store/access'
-import { createPlantStore, isDomainError, parsePlantId } from '@plant-store/domain'
+import { createPlantUseCases, isDomainError, parsePlantId } from '@plant-store/domain'
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
 import { createThrottle, describeInterface, plantRoutes, toFailure, tokenName } from '@plant-store/http'
 import fastify from 'fastify'
 
 /** A service of somebody else's, with ways of its own, that mounts the operations on plants under `/garden`. */
 
-const plants = createPlantStore({ plants: createMemoryPlantRepository() })
+const plants = createPlantUseCases({ plants: createMemoryPlantRepository() })
 const tokens = new Map<string, AccessToken>()
 function mint(name: string, scopes: readonly Scope[], expiresAt?: Date) {
   const token = mintToken()
