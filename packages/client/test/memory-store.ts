@@ -16,7 +16,7 @@ export async function startMemoryStore({
   const stored = new Map([[hashToken(token), { name: 'client', scopes, createdAt: new Date() }]])
   const logger = { level: 'silent', child: () => logger, ...silence }
   const server = createServer({
-    store: createPlantUseCases({ plants: { ...createMemoryPlantRepository(), ...plants } }),
+    plants: createPlantUseCases({ plants: { ...createMemoryPlantRepository(), ...plants } }),
     gate: createGate({ tokens: { find: async hash => stored.get(hash), markUsed: async () => {} } }),
     check: async () => {},
     metrics: async () => '',

@@ -9,12 +9,12 @@ import { AccessError, type Credentials, type Gate } from '@plant-store/access'
 import { createPlantUseCases } from '@plant-store/domain'
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
 import { needs, temporaryFolder } from '@plant-store/harness/vitest'
-import { plantRoutes } from '@plant-store/http'
+import { storeRoutes } from '@plant-store/http'
 import { fastify } from 'fastify'
 import { expect, onTestFinished, test } from 'vitest'
 import { startMemoryService } from './memory-service.ts'
 
-const store = createPlantUseCases({ plants: createMemoryPlantRepository() })
+const plants = createPlantUseCases({ plants: createMemoryPlantRepository() })
 
 test('a gate sees the token, the header fields by names in lower case, and no certificate without TLS', async () => {
   const seen: unknown[] = []
@@ -26,7 +26,7 @@ test('a gate sees the token, the header fields by names in lower case, and no ce
   await fetch(`${service.url}/plants`, { headers: { authorization: 'bearer a.b', 'X-Tenant': 'north' } })
   await fetch(`${service.url}/plants/1`, { method: 'DELETE' })
   const app = fastify()
-  app.register(plantRoutes, { store, gate })
+  app.register(storeRoutes, { plants, gate })
   await app.inject({ url: '/plants', headers: { 'X-Tenant': 'south' } })
   expect(seen).toEqual([
     ['a.b', 'north', undefined, 'plants:read'],
@@ -72,7 +72,7 @@ test(
     const { tls, gardener, stranger } = makeCertificates()
     const app = fastify({ https: tls })
     onTestFinished(() => app.close())
-    app.register(plantRoutes, { store, gate: byCertificate })
+    app.register(storeRoutes, { plants, gate: byCertificate })
     const url = await app.listen({ host: '127.0.0.1', port: 0 })
     const ask = async (identity?: Identity) => {
       const asked = request(`${url}/plants`, { ...identity, rejectUnauthorized: false, agent: false }).end()
@@ -87,7 +87,7 @@ test('and over HTTP/2', openssl, async () => {
   const { tls, gardener, stranger } = makeCertificates()
   const app = fastify({ http2: true, https: tls })
   onTestFinished(() => app.close())
-  app.register(plantRoutes, { store, gate: byCertificate })
+  app.register(storeRoutes, { plants, gate: byCertificate })
   const url = await app.listen({ host: '127.0.0.1', port: 0 })
   const ask = async (identity?: Identity) => {
     const session = connectHttp2(url, { ...identity, rejectUnauthorized: false })

@@ -74,7 +74,7 @@ export async function startMemoryService(options: MemoryServiceOptions = {}) {
   const limits = { ...defaultServerLimits, wrongTokensMax: 1_000_000, ...options.limits }
   const plants = createPlants(options.plants)
   const server = createServer({
-    store: createPlantUseCases({ plants, unannounced: options.unannounced ?? plants }),
+    plants: createPlantUseCases({ plants, unannounced: options.unannounced ?? plants }),
     gate:
       options.gate ??
       createGate({ tokens: { find: async hash => stored.get(hash), markUsed: async () => {} } }),

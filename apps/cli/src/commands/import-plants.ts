@@ -60,10 +60,10 @@ async function runImport(from: string, options: ReturnType<typeof importPlants.o
   using result = new ImportResult(rejectsPath)
   // PostgreSQL may wait for another program's lock.
   await using storage = dryRun ? undefined : await openStore({ timeoutMs: 30_000 })
-  const store =
+  const useCases =
     storage && createPlantUseCases({ plants: storage.plants, unannounced: storage.plants.unannounced })
   const add = (plants: readonly Plant[]) =>
-    replace ? store?.replaceAll(plants, { announce }) : store?.createAll(plants, { announce })
+    replace ? useCases?.replaceAll(plants, { announce }) : useCases?.createAll(plants, { announce })
   const startedMs = performance.now()
   {
     using progress = await showProgress('plant', !json)

@@ -3,8 +3,8 @@ import type { TLSSocket } from 'node:tls'
 import { isNativeError } from 'node:util/types'
 import { type Credentials, type Gate, type Holder, isAccessError, type Scope } from '@plant-store/access'
 import type { FastifyRequest } from 'fastify'
-import { RequestError } from '../answer/failures.ts'
 import { refusal, tokenName } from '../answered-request.ts'
+import { RequestError } from '../errors/failures.ts'
 import type { Throttle } from './wrong-tokens.ts'
 
 /** Passes a request that the gate has admitted, and calls `done` with a failure in every other case. */

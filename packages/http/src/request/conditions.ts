@@ -1,6 +1,6 @@
 import { type Condition, isVersion, type Version, type Versions } from '@plant-store/domain'
 import type { FastifyRequest } from 'fastify'
-import { RequestError } from '../answer/failures.ts'
+import { RequestError } from '../errors/failures.ts'
 
 export const toEntityTag = (version: Version) => `"${version}"`
 
@@ -17,7 +17,7 @@ export function readCondition({ raw: { headers } }: FastifyRequest): Condition |
 
 const parts = /[ \t]+|,|(W\/)?"([!#-~\x80-\xff]*)"|./gs
 
-/** Reads a list of entity tags (RFC 9110, 5.6.1 and 8.8.3) in linear time, without those that no plant can have. */
+/** Reads a list of entity tags (RFC 9110, 5.6.1 and 8.8.3) in linear time, without those that no version can be. */
 function readVersions(field: 'If-Match' | 'If-None-Match', value: string | undefined): Versions | undefined {
   if (value === undefined) return undefined
   if (value === '*') return 'any'
