@@ -43,7 +43,7 @@ declare module 'fastify' {
     [tokenName]?: string
     /** Why the gate refused. */
     [refusal]?: AccessError
-    /** Such as `{ plantId: '42' }`. Texts, as programs that read logs round large integers. */
+    /** By the names in the log. Texts, as programs that read logs round large integers. */
     [entityIds]?: Readonly<Record<string, string>>
     [errorNumber]?: number
     /** Of a batch. */

@@ -112,7 +112,7 @@ export function addRoutes(
     const { method, url, scope, failures, failureDescriptions, ...schema } = operation
     const failed = failures.map(status => [status, allFailures[status]])
     const isRead = method === 'GET'
-    // `Handlers` gives each operation its own.
+    // Its own, by `Handlers`.
     const handle = handlers[operationId] as (exchange: Exchange<Operation>) => Promise<FastifyReply>
     const names = Object.keys(operation.querystring?.properties ?? {})
     const budget = isRead ? pipeline.answerBudget : undefined

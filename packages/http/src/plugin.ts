@@ -27,7 +27,7 @@ export function createStoreRoutes<Options extends PipelineRequirements>(
     const limits = { ...defaultServerLimits, ...options.limits }
     const pipeline = createPipeline(app, { ...options, limits, toFailure })
     for (const [name, entity] of Object.entries(known)) {
-      // `Options` gives each entity its own.
+      // Its own, by `Options`.
       const useCases = options[name as keyof Options] as never
       if (useCases !== undefined)
         addRoutes(app, entity, { handlers: entity.handlers(useCases, pipeline), pipeline })

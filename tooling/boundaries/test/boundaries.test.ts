@@ -30,7 +30,7 @@ const forbidden = [
   ['packages/jwt/src', "import { createServer } from 'node:http'"],
   ['packages/client/src', "import { createServer } from 'node:http'"],
   ['packages/http/src', "import type { Storage } from '@plant-store/persistence'"],
-  ['packages/http/src/routes', "import pg from 'pg'"],
+  ['packages/http/src/plants', "import pg from 'pg'"],
   ['packages/persistence/src', "import { storeRoutes } from '@plant-store/http'"],
   ['packages/persistence/src/plants', "import Database from 'better-sqlite3'"],
   ['packages/engine/src/sqlite', "import { fastify } from 'fastify'"],
@@ -44,7 +44,7 @@ const forbidden = [
 ] as const
 const allowed = [
   ['packages/domain/src/testing', "import assert from 'node:assert/strict'"],
-  ['packages/http/src/routes', "import { plant } from '@plant-store/domain'"],
+  ['packages/http/src/plants', "import { plant } from '@plant-store/domain'"],
   ['packages/webhooks/src', "import { createHmac } from 'node:crypto'"],
   ['packages/webhooks/src', "import type { PlantAdded } from '@plant-store/domain'"],
   ['packages/jwt/src', "import { jwtVerify } from 'jose'"],

@@ -9,7 +9,7 @@ const int32 = (description: string) => Type.Unsafe<number>({ type: 'integer', fo
 /** Where a schema with a name keeps its example. A symbol, as JSON leaves it out. */
 export const example = Symbol('example')
 
-/** Gives a schema a name and an example in the interface description. */
+/** Returns the schema with a name and an example in the interface description. */
 export function named<Schema extends object>(title: string, schema: Schema, given?: unknown) {
   const withExample: Schema & { title: string } = Object.assign({ ...schema, title }, { [example]: given })
   return withExample
