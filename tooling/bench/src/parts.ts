@@ -8,12 +8,13 @@ import { launch, type Program, startCommand, temporaryFolder, trace } from '@pla
 import { contestants, ours, type Running, start, startAll, token } from './contestants.ts'
 import { type Load, type Measured, measure, mebibytes } from './load.ts'
 import { countPlants, writeLines } from './plants.ts'
+import { profiles } from './profile.ts'
 import { formatDecimal, formatInteger, formatRatio, median, medianRatio, table } from './table.ts'
 
 /** The time for the measurements. */
 export interface Effort {
   readonly rounds: number
-  /** V8 compiles for some seconds after a start. Shared among a contestant's loads. */
+  /** V8 compiles for some 15 seconds under load. */
   readonly warmUpSeconds: number
   readonly plantsInFile: number
 }
@@ -28,6 +29,7 @@ export const parts: Readonly<Record<string, Part>> = {
   reads: async effort => ({ title: 'Reads by id', text: await compared(effort, reads, storedPlants) }),
   pages: async effort => ({ title: 'Pages of 100', text: await compared(effort, pages, storedPlants) }),
   fsyncs,
+  profiles,
   import: importFiles,
   batch,
 }
@@ -42,8 +44,7 @@ async function compared(effort: Effort, loads: readonly Load[], plants: number):
   // What is only read is as durable in one mode as in the other.
   await using started = await startAll(contestants.slice(0, plants === 0 ? 5 : 3), plants)
   const rows: string[][] = []
-  for (const one of started.running)
-    for (const load of loads) await measure(one, load, Math.ceil(effort.warmUpSeconds / loads.length))
+  for (const one of started.running) await measure(one, loads.at(-1) as Load, effort.warmUpSeconds)
   for (const load of loads) {
     const measured = started.running.map((): Measured[] => [])
     for (let round = 1; round <= effort.rounds; round++) {
@@ -161,7 +162,7 @@ async function timed(program: Program) {
   return { seconds: (performance.now() - startedMs) / 1000, mebibytes: peak }
 }
 
-async function batch({ plantsInFile, ...effort }: Effort) {
+async function batch({ plantsInFile, warmUpSeconds, ...effort }: Effort) {
   const rounds = Math.min(effort.rounds, 3)
   using folder = temporaryFolder()
   const [single, ...batches] = [
@@ -172,6 +173,7 @@ async function batch({ plantsInFile, ...effort }: Effort) {
   const rates = new Map<string, number[]>([single as string, ...batches].map(title => [title, []]))
   for (let round = 1; round <= rounds; round++) {
     await using running = await start(ours)
+    await measure(running, { request: 'create', connections: 64 }, warmUpSeconds)
     rates
       .get(single as string)
       ?.push((await measure(running, { request: 'create', connections: 64 }, 3)).perSecond)
