@@ -6,7 +6,7 @@ import { json } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
 import { launch, type Program, startCommand, temporaryFolder, trace } from '@plant-store/harness'
 import { contestants, ours, type Running, start, startAll, token } from './contestants.ts'
-import { type Load, type Measured, measure, mebibytes } from './load.ts'
+import { type Load, type Measured, measure, peakMebibytes } from './load.ts'
 import { countPlants, writeLines } from './plants.ts'
 import { profiles } from './profile.ts'
 import { formatDecimal, formatInteger, formatRatio, median, medianRatio, table } from './table.ts'
@@ -64,11 +64,10 @@ async function compared(effort: Effort, loads: readonly Load[], plants: number):
         formatInteger(median(figures('perSecond'))),
         column === 0 ? '' : formatRatio(medianRatio(figures('perSecond', 0), figures('perSecond'))),
         ...(['p50Ms', 'p99Ms', 'processorMicros'] as const).map(name => formatDecimal(median(figures(name)))),
-        formatInteger(median(figures('mebibytes'))),
       ])
     }
   }
-  const head = ['a second', 'ours / theirs', 'p50 ms', 'p99 ms', 'processor µs', 'memory MiB']
+  const head = ['a second', 'ours / theirs', 'p50 ms', 'p99 ms', 'processor µs']
   return table(['', 'connections', ...head], rows)
 }
 
@@ -154,7 +153,7 @@ async function timed(program: Program) {
   const startedMs = performance.now()
   let peak = 0
   const watch = setInterval(() => {
-    peak = Math.max(peak, mebibytes(program.pid, 'VmHWM'))
+    peak = Math.max(peak, peakMebibytes(program.pid))
   }, 50)
   const ending = await program.ended
   clearInterval(watch)
