@@ -12,7 +12,7 @@ import {
 import { needs } from '@plant-store/harness/vitest'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
-const token = 'plantstore_for-the-reference-page'
+const token = 'plantstore_for-the-api-reference'
 /** The first integer that is no JavaScript number. */
 const id = '9007199254740993'
 const start = (environment: Readonly<Record<string, string>> = {}) =>
