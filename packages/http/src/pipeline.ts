@@ -1,11 +1,10 @@
 import type { Gate } from '@plant-store/access'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Static, TObject, TSchema } from 'typebox'
-import { answer, answerBySchemas, createAnswerFailure } from './answer/answer.ts'
+import { type AnswerFailure, answer, answerBySchemas } from './answer/answer.ts'
 import { type Budget, countedBytesMin, createBudget } from './budget.ts'
-import type { ToFailure } from './errors/failures.ts'
-import type { ServerLimits } from './limits.ts'
-import { describeFailures } from './openapi/description.ts'
+import { defaultServerLimits, type ServerLimits } from './limits.ts'
+import { failuresOf } from './openapi/description.ts'
 import type { Operation, Operations, Part } from './openapi/operation.ts'
 import { type Authenticate, createAuthentication } from './request/authenticate.ts'
 import { readBody } from './request/body.ts'
@@ -32,16 +31,19 @@ export type PipelineLimits = Pick<
 
 export interface PipelineOptions {
   readonly gate: Gate
-  readonly throttle?: Throttle | undefined
-  readonly limits: PipelineLimits
-  readonly toFailure: ToFailure
+  /** Limits wrong tokens, such as one of `createThrottle`. By default there is no limit. */
+  readonly throttle?: Throttle
+  /** By default {@link defaultServerLimits}. */
+  readonly limits?: Partial<PipelineLimits>
 }
 
 /** Makes this context parse bodies, authenticate, check and answer, whatever the routes in it. */
 export function createPipeline(
   app: FastifyInstance,
-  { gate, throttle, limits, toFailure }: PipelineOptions,
+  { gate, throttle, limits: changed }: PipelineOptions,
+  answerFailure: AnswerFailure,
 ): Pipeline {
+  const limits = { ...defaultServerLimits, ...changed }
   const authenticate = createAuthentication(gate, throttle)
   // Apart, so that slow uploads do not use up the memory for answers.
   const bodyBudget = createBudget(limits.heldBytesMax / 2)
@@ -51,7 +53,7 @@ export function createPipeline(
     setTimeout(() => ending.abort(), limits.batchRequestDrainMs).unref()
     done()
   })
-  answerBySchemas(app, createAnswerFailure(toFailure))
+  answerBySchemas(app, answerFailure)
   checkRequests(app, authenticate, bodyBudget)
   // Bodies reach the routes as bytes.
   app.removeAllContentTypeParsers()
@@ -107,10 +109,8 @@ export function addRoutes(
   part: Part,
   { handlers, pipeline }: { readonly handlers: AnyHandlers; readonly pipeline: Pipeline },
 ): void {
-  const allFailures = describeFailures([part])
   for (const [operationId, operation] of Object.entries(part.operations)) {
-    const { method, url, scope, failures, failureDescriptions, ...schema } = operation
-    const failed = failures.map(status => [status, allFailures[status]])
+    const { method, url, scope, failures: _, failureDescriptions: _own, ...schema } = operation
     const isRead = method === 'GET'
     // Its own, by `Handlers`.
     const handle = handlers[operationId] as (exchange: Exchange<Operation>) => Promise<FastifyReply>
@@ -127,7 +127,7 @@ export function addRoutes(
       schema: {
         ...{ operationId, tags: [part.tag.name], ...(scope === null && { security: [] }) },
         ...schema,
-        response: { ...schema.response, ...Object.fromEntries(failed) },
+        response: { ...schema.response, ...failuresOf(operation, [part]) },
       },
       config: {
         scope,

@@ -1,31 +1,19 @@
-import type { Gate } from '@plant-store/access'
 import type { FastifyPluginCallback } from 'fastify'
 import { fastifyPlugin } from 'fastify-plugin'
-import { entities, toFailure, type UseCases } from './entities.ts'
-import type { ToFailure } from './errors/failures.ts'
-import { defaultServerLimits } from './limits.ts'
-import { type AnyEntity, addRoutes, createPipeline, type PipelineLimits } from './pipeline.ts'
-import type { Throttle } from './request/wrong-tokens.ts'
-
-interface PipelineRequirements {
-  readonly gate: Gate
-  /** Limits wrong tokens, such as one of {@link createThrottle}. By default there is no limit. */
-  readonly throttle?: Throttle
-  /** By default {@link defaultServerLimits}. */
-  readonly limits?: Partial<PipelineLimits>
-}
+import type { AnswerFailure } from './answer/answer.ts'
+import { answerFailure, entities, type UseCases } from './entities.ts'
+import { type AnyEntity, addRoutes, createPipeline, type PipelineOptions } from './pipeline.ts'
 
 /** The use cases of each entity that is to be mounted, by its name. */
-export type StoreRoutesOptions = PipelineRequirements & Partial<UseCases>
+export type StoreRoutesOptions = PipelineOptions & Partial<UseCases>
 
 /** Returns a plugin for Fastify 5 with the operations on these entities. */
-export function createStoreRoutes<Options extends PipelineRequirements>(
+export function createStoreRoutes<Options extends PipelineOptions>(
   known: Readonly<Record<string, AnyEntity>>,
-  toFailure: ToFailure,
+  answerFailure: AnswerFailure,
 ): FastifyPluginCallback<Options> {
   const addToHost: FastifyPluginCallback<Options> = (app, options, done) => {
-    const limits = { ...defaultServerLimits, ...options.limits }
-    const pipeline = createPipeline(app, { ...options, limits, toFailure })
+    const pipeline = createPipeline(app, options, answerFailure)
     for (const [name, entity] of Object.entries(known)) {
       // Its own, by `Options`.
       const useCases = options[name as keyof Options] as never
@@ -46,4 +34,4 @@ export function createStoreRoutes<Options extends PipelineRequirements>(
  * The operations on the entities whose use cases it is given, as a plugin for Fastify 5. It brings its own parsing,
  * authentication and failures.
  */
-export const storeRoutes = createStoreRoutes<StoreRoutesOptions>(entities, toFailure)
+export const storeRoutes = createStoreRoutes<StoreRoutesOptions>(entities, answerFailure)

@@ -7,7 +7,7 @@ import type { AnsweredRequest } from './answered-request.ts'
 import { allowOrigins, answerPreflights } from './connection/cors.ts'
 import { createNodeServer } from './connection/node-server.ts'
 import { prepareStop } from './connection/stop.ts'
-import { answerFailure, toFailure, type UseCases } from './entities.ts'
+import { answerFailure, type UseCases } from './entities.ts'
 import { defaultServerLimits, type ServerLimits } from './limits.ts'
 import { describeRoutes } from './openapi/description.ts'
 import { createPipeline } from './pipeline.ts'
@@ -99,7 +99,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
 
   const description = describeRoutes(app, serverUrl)
   app.register((serviceApp, _options, done) => {
-    const pipeline = createPipeline(serviceApp, { gate, throttle, limits, toFailure })
+    const pipeline = createPipeline(serviceApp, { gate, throttle, limits }, answerFailure)
     serviceApp.setNotFoundHandler(() => {
       throw new Error('`checkRequests` must answer')
     })

@@ -3,6 +3,7 @@ import { createMemoryPlantRepository } from '@plant-store/domain/testing'
 import { describeInterface, failures, schemas } from '@plant-store/http'
 import { type FastifyInstance, fastify } from 'fastify'
 import { expect, test } from 'vitest'
+import { createAnswerFailure } from '../src/answer/answer.ts'
 import { entities } from '../src/entities.ts'
 import { commonFailures } from '../src/errors/error-numbers.ts'
 import { createToFailure } from '../src/errors/failures.ts'
@@ -20,7 +21,7 @@ const newUseCases = () => ({
 type Name = keyof ReturnType<typeof newUseCases>
 
 const both = { ...entities, gardens }
-const toFailure = createToFailure({ ...failures, ...gardens.failures })
+const answerFailure = createAnswerFailure(createToFailure({ ...failures, ...gardens.failures }))
 
 async function mount(names: readonly Name[], known = both) {
   const app = fastify()
@@ -32,7 +33,7 @@ async function mount(names: readonly Name[], known = both) {
   }
   const useCases = newUseCases()
   const given = Object.fromEntries(names.map(name => [name, useCases[name]]))
-  app.register(createStoreRoutes(known, toFailure), { gate, ...given })
+  app.register(createStoreRoutes(known, answerFailure), { gate, ...given })
   await app.ready()
   return { app, describe, asked }
 }

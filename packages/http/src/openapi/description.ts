@@ -1,5 +1,5 @@
 import { int64Max, int64Min } from '@plant-store/domain'
-import type { FastifyInstance, RouteOptions } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import { type TObject, type TSchema, Type } from 'typebox'
 import { commonFailures, type FailureRow } from '../errors/error-numbers.ts'
 import { type Described, header, type MediaType, mapValues, type Operation, type Part } from './operation.ts'
@@ -28,7 +28,7 @@ type Mounted = DescribedRoute & { readonly path: string }
  * @returns the interface description (OpenAPI 3.1.0) as JSON text
  */
 export function describeRoutes(app: FastifyInstance, serverUrl: string): () => string {
-  const mounted = noteMounted(app, ({ routePath }) => routePath)
+  const mounted = noteMounted(app, 'routePath')
   let text: string | undefined
   return () => {
     const webhooks = Object.assign({}, ...partsOf(mounted).map(part => part.webhooks))
@@ -52,22 +52,19 @@ export interface InterfaceDescription {
  * description with `JSON.stringify`: the bounds of an int64 are `JSON.rawJSON`, as no number holds them.
  */
 export function describeInterface(app: FastifyInstance): () => InterfaceDescription {
-  const mounted = noteMounted(app, ({ url }) => url)
+  const mounted = noteMounted(app, 'url')
   return () => {
     const text = JSON.stringify(document(mounted, '/', { security }), withReferences)
     return parseJson(text, exactly) as InterfaceDescription
   }
 }
 
-function noteMounted(
-  app: FastifyInstance,
-  pathOf: (route: RouteOptions & { readonly routePath: string }) => string,
-): readonly Mounted[] {
+function noteMounted(app: FastifyInstance, path: 'url' | 'routePath'): readonly Mounted[] {
   const mounted: Mounted[] = []
   app.addHook('onRoute', route => {
     const described = route.config?.described
     if (route.method !== 'HEAD' && described)
-      mounted.push({ ...described, path: pathOf(route).replaceAll(/:(\w+)/g, '{$1}') })
+      mounted.push({ ...described, path: route[path].replaceAll(/:(\w+)/g, '{$1}') })
   })
   return mounted
 }
@@ -133,8 +130,12 @@ function describePaths(mounted: readonly Mounted[], common: object): Readonly<Re
           (querystring && parameters('query', querystring)) ?? (headers && parameters('header', headers)),
         requestBody: body && { ...describe(body), required: true },
         responses: {
+          ...mapValues(failuresOf(operation, parts), (each, status) =>
+            Object.hasOwn(operation.failureDescriptions ?? {}, status)
+              ? describe(each)
+              : { $ref: `#/components/responses/Failure${status}` },
+          ),
           ...mapValues(operation.response, each => describe(each)),
-          ...referToFailures(operation, parts),
         },
       },
     }
@@ -142,16 +143,11 @@ function describePaths(mounted: readonly Mounted[], common: object): Readonly<Re
   return paths
 }
 
-/** Returns the failures of an operation, as references unless it describes them itself. */
-function referToFailures({ failures, failureDescriptions = {} }: Operation, parts: readonly Part[]) {
-  const described = describeFailures(parts)
-  return Object.fromEntries(
-    failures.map(status => {
-      const own = failureDescriptions[status]
-      const reference = { $ref: `#/components/responses/Failure${status}` }
-      return [status, own === undefined ? reference : describe(about(own, described[status] as Described))]
-    }),
-  )
+/** Returns the failures of an operation, where these parts are mounted. */
+export function failuresOf({ failures, failureDescriptions = {} }: Operation, parts: readonly Part[]) {
+  const all = describeFailures(parts)
+  const own = mapValues(failureDescriptions, (text, status) => about(text, all[status] as Described))
+  return { ...Object.fromEntries(failures.map(status => [status, all[status] as Described])), ...own }
 }
 
 const wwwAuthenticate = header('WWW-Authenticate', 'What is wrong with the credentials (RFC 6750, 3)')
@@ -166,7 +162,7 @@ const failureHeaders: Readonly<Record<string, Described['headers']>> = {
 }
 
 /** Returns the response of each status of a failure, with every number that it may have where these parts are mounted. */
-export function describeFailures(parts: readonly Part[]): Readonly<Record<string, Described>> {
+function describeFailures(parts: readonly Part[]): Readonly<Record<string, Described>> {
   const rows: FailureRow[] = [commonFailures, ...parts.map(({ failures = {} }) => failures)].flatMap(
     Object.values,
   )

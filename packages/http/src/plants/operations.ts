@@ -29,9 +29,7 @@ export const operations = {
     summary: 'Add a plant',
     description: 'Creates a new plant in the store',
     body: about('Plant to add to the store', wire.NewPlant),
-    response: {
-      200: about('plant response', wire.Plant),
-    },
+    response: { 200: about('plant response', wire.Plant) },
     failures: [...aroundRequest, ...aroundBody],
     failureDescriptions: { 400: 'unexpected error' },
   },
@@ -83,9 +81,7 @@ export const operations = {
     params: plantPath,
     headers: conditionFields,
     body: about('The new plant', wire.Plant),
-    response: {
-      200: { ...about('The stored plant', wire.Plant), headers: entityTag },
-    },
+    response: { 200: { ...about('The stored plant', wire.Plant), headers: entityTag } },
     failures: [412, ...aroundRequest, ...aroundBody],
   },
   removePlant: {
@@ -95,9 +91,7 @@ export const operations = {
     summary: 'Remove a plant',
     params: plantPath,
     headers: conditionFields,
-    response: {
-      204: about('The plant is removed', Type.Null()),
-    },
+    response: { 204: about('The plant is removed', Type.Null()) },
     failures: [404, 412, ...aroundRequest, ...aroundBody],
   },
   createPlants: {
@@ -116,9 +110,7 @@ export const operations = {
       description: 'One NewPlant a line, any number of lines. Empty lines are ignored',
       content: { [linesMediaType]: { schema: wire.PlantLines } },
     },
-    response: {
-      200: about('The outcome of the lines', wire.CreatedPlants),
-    },
+    response: { 200: about('The outcome of the lines', wire.CreatedPlants) },
     failures: [...aroundRequest, ...aroundBody],
   },
 } as const satisfies Operations
