@@ -1,4 +1,5 @@
 import { InvalidArgumentError, Option } from '@commander-js/extra-typings'
+import { printable } from '@plant-store/api/printable'
 
 export const jsonOption = new Option('--json', 'print JSON')
 
@@ -14,22 +15,11 @@ export interface Output {
   readonly file?: string
 }
 
-/** Prints a result: JSON for programs, a sentence for people. */
+/** Prints a result: JSON for programs, a sentence for people. A restored store may have names with control characters. */
 export function print({ json, file }: Output, result: unknown, words: string): void {
   const stream = file === '-' ? process.stderr : process.stdout
   const text = json ? JSON.stringify(result) : words
   stream.write(`${text.split('\n').map(printable).join('\n')}\n`)
-}
-
-/**
- * Escapes what a terminal would obey, as JSON does: control characters, and those that turn the direction of a text. A
- * restored store may have names with them.
- */
-export function printable(text: string): string {
-  return text.replaceAll(
-    /[\p{Cc}\p{Bidi_Control}\p{Zl}\p{Zp}]/gu,
-    character => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  )
 }
 
 /** Returns lines whose cells stand below each other, or the other words if there is none below the head. */

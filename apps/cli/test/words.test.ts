@@ -1,7 +1,8 @@
+import { printable } from '@plant-store/api/printable'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { fromNow } from '../src/commands/tokens.ts'
 import { fileFailure } from '../src/failure.ts'
-import { counted, describeProgress, duration, minute, printable, rate, table } from '../src/terminal.ts'
+import { counted, describeProgress, duration, minute, rate, table } from '../src/terminal.ts'
 
 test('counts, durations and rates are in words', () => {
   expect([0, 1, 2, 999, 1_000, 12_345, 1_234_567].map(count => counted(count, 'plant'))).toEqual([
