@@ -58,12 +58,12 @@ export function grouped(count: number): string {
   return `${count}`.replaceAll(/\B(?=(\d{3})+$)/g, ',')
 }
 
-/** Returns a duration such as `9s`, `1m 30s` or `2h 5m`. */
+/** Returns a duration such as `9s`, `1min 30s` or `2h 5min`. */
 export function duration(seconds: number): string {
   const whole = Math.round(seconds)
   if (whole < 60) return `${whole}s`
   const minutes = Math.floor(whole / 60)
-  return minutes < 60 ? `${minutes}m ${whole % 60}s` : `${Math.floor(minutes / 60)}h ${minutes % 60}m`
+  return minutes < 60 ? `${minutes}min ${whole % 60}s` : `${Math.floor(minutes / 60)}h ${minutes % 60}min`
 }
 
 export function rate(count: number, seconds: number): string {

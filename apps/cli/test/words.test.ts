@@ -18,11 +18,11 @@ test('counts, durations and rates are in words', () => {
     '0s',
     '0s',
     '59s',
-    '1m 0s',
-    '1m 0s',
-    '59m 59s',
-    '1h 0m',
-    '2h 5m',
+    '1min 0s',
+    '1min 0s',
+    '59min 59s',
+    '1h 0min',
+    '2h 5min',
   ])
   expect([rate(3, 2), rate(2_000, 0.5), rate(1, 0)]).toEqual(['2/s', '4,000/s', '1,000/s'])
 })
