@@ -44,8 +44,6 @@ export interface Credentials {
   readonly token: string | undefined
   /** Names in lower case. A client can send any field that no proxy sets or removes. */
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>
-  /** The client certificate in DER, if TLS asked for one and found it valid. */
-  readonly certificate: Uint8Array | undefined
 }
 
 /**

@@ -35,7 +35,6 @@ const createGate = (more: Partial<JwtGateOptions> = {}) =>
 const credentials = (token: string | undefined): Credentials => ({
   token,
   headers: {},
-  certificate: undefined,
 })
 
 /** Returns the name of the holder, or the code of the refusal. */
