@@ -53,7 +53,7 @@ afterAll(async () => {
   await resources.disposeAsync()
 })
 
-test('it runs on the Node that it ships with', () => {
+test('the tests run on the Node that it ships with', () => {
   expect(Number(process.versions.node.split('.')[0])).toBeGreaterThanOrEqual(26)
 })
 
