@@ -64,6 +64,15 @@ export interface GateOptions {
   readonly rememberedTokensMax?: number
 }
 
+/** Returns the holder of an access token. @throws AccessError if the token lacks the scope */
+export function requireScope<Owner extends Holder & Pick<AccessToken, 'scopes'>>(
+  holder: Owner,
+  scope: Scope,
+): Owner {
+  if (holder.scopes.includes(scope)) return holder
+  throw new AccessError('insufficient-scope', `the access token lacks the scope ${scope}`, scope, holder.name)
+}
+
 /** The least time between two records of a token's use. */
 const markUsedEveryMs = 60_000
 
@@ -107,13 +116,7 @@ export function createGate({
     const { token } = known
     if (token.expiresAt !== undefined && token.expiresAt.getTime() <= Date.now())
       throw new AccessError('invalid-token', 'the access token has expired', undefined, token.name)
-    if (!token.scopes.includes(scope))
-      throw new AccessError(
-        'insufficient-scope',
-        `the access token lacks the scope ${scope}`,
-        scope,
-        token.name,
-      )
+    requireScope(token, scope)
     if (nowMs - known.markedAtMs >= markUsedEveryMs) {
       known.markedAtMs = nowMs
       // No request waits for this or fails with it. A later request tries again.
