@@ -3,7 +3,6 @@ import { printable } from '@plant-store/api/printable'
 
 export const jsonOption = new Option('--json', 'print JSON')
 
-/** Parses an option that is a count. */
 export function countOf(text: string): number {
   if (/^[1-9]\d{0,3}$/.test(text)) return Number(text)
   throw new InvalidArgumentError('It must be a number from 1 to 9999.')

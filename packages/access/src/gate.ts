@@ -38,7 +38,6 @@ export interface Holder {
   readonly name: string
 }
 
-/** What a request reveals about its client. */
 export interface Credentials {
   /** The bearer token of the Authorization field (RFC 6750, 2.1). */
   readonly token: string | undefined

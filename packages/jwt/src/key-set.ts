@@ -18,7 +18,6 @@ interface KeySetOptions {
   readonly onFailureChange: (reason?: string) => void
 }
 
-/** The provider's public keys. */
 export interface KeySet {
   /** Returns the keys of the latest fetch while they may be used, and refreshes them when they get old. */
   current(): object | undefined

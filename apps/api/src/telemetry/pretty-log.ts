@@ -23,7 +23,6 @@ const prettify = prettyFactory({
   ignore: [...inSentences, ...leftOut].join(','),
 })
 
-/** Formats log lines for a terminal. */
 export function prettyLines(lines: string): string {
   return lines.replaceAll(
     /.+\n/g,
