@@ -21,6 +21,8 @@ Changes during the export are not included. Importing the file into an empty sto
 exporting that store writes the same bytes, on SQLite and PostgreSQL alike. Access tokens are not included. While an
 export runs, the WAL of a file cannot shrink and PostgreSQL cannot vacuum: do not leave it waiting.
 
+CSV has a name such as =1+1 as it is: in a spreadsheet, import the columns as text.
+
 --damaged goes on after damaged pages. The exit code is 3 if any plant could not be read. Import what it wrote into a new
 store.`,
   )
