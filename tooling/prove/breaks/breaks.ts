@@ -56,10 +56,10 @@ export const breaks: Readonly<Record<string, Break>> = {
   },
 }
 
-/** No fault: checkpoints after a few commits, so that a short run has some. */
+/** No fault: checkpoints after a few commits, so that a short run has some, most of them by the thread. */
 export const shortLog = {
-  place: /wal_autocheckpoint = \$\{\w+\}/,
-  replacement: 'wal_autocheckpoint = 40',
+  place: /\bcheckpointPages(\d*) = 8_?(?:000|e3)/,
+  replacement: 'checkpointPages$1 = 40',
 }
 
 /** Returns what a program preloads to be broken. */
