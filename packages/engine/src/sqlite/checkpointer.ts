@@ -19,10 +19,10 @@ const lastPagesMax = checkpointPages / 32
 /** From this length on the writer copies the pages itself, as the thread is too slow. */
 const writerPages = 3 * checkpointPages
 /**
- * No transaction begins on a longer WAL that cannot be copied, as another connection reads an old state. With the last
- * transaction it has at most 256 MiB.
+ * No transaction begins on a longer WAL that cannot be copied, as another connection reads an old state. The last one may
+ * add as much again, with 10,000 plants of an import: a WAL has at most 256 MiB, which are 65,000 pages.
  */
-export const walPagesMax = 38_000
+export const walPagesMax = 4 * checkpointPages
 /** For a pass of the thread, or of another process, before the writer copies the pages itself. */
 const passTimeoutMs = 5_000
 
