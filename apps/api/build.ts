@@ -7,6 +7,7 @@ await bundle(
   {
     main: 'src/main.ts',
     'http-thread': 'src/http/http-thread.ts',
+    'checkpointer-thread': fileURLToPath(import.meta.resolve('@plant-store/engine/checkpointer')),
     'writer-thread': fileURLToPath(import.meta.resolve('@plant-store/engine/writer')),
   },
   { docs: join(http, '../docs') },

@@ -7,6 +7,7 @@ await bundle(
   {
     main: 'src/main.ts',
     'http-thread': fileURLToPath(import.meta.resolve('@plant-store/api/http-thread')),
+    'checkpointer-thread': fileURLToPath(import.meta.resolve('@plant-store/engine/checkpointer')),
     'writer-thread': fileURLToPath(import.meta.resolve('@plant-store/engine/writer')),
   },
   { docs: join(http, '../docs') },

@@ -99,22 +99,3 @@ test('an outage begins a second after a move, and ends once all is back, each ti
     expect(connection.pragma('user_version', { simple: true })).toBe(recoveries)
   }
 })
-
-test('the WAL is short while single and bulk changes share the writer, and for a second after', async () => {
-  let now = 0
-  const clock = vi.spyOn(performance, 'now').mockImplementation(() => now)
-  onTestFinished(() => clock.mockRestore())
-  const { connection, connect, threads } = await open()
-  const bulk = connect('bulk')
-  const pagesAfter = async (thread: typeof bulk) => {
-    thread.send(1)
-    await thread.answer()
-    return connection.pragma('wal_autocheckpoint', { simple: true })
-  }
-  expect(await pagesAfter(threads[0])).toBe(8_000n)
-  expect(await pagesAfter(bulk)).toBe(1_000n)
-  now += 1_000
-  expect(await pagesAfter(bulk)).toBe(1_000n)
-  now += 1
-  expect(await pagesAfter(bulk)).toBe(8_000n)
-})

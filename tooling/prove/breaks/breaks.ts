@@ -47,6 +47,13 @@ export const breaks: Readonly<Record<string, Break>> = {
     part: 'power-cut',
     noticed: /is lost/,
   },
+  'failed-copy-ignored': {
+    does: 'goes on after a failed fsync of pages that were copied from the log',
+    place: /if \(reason !== (?:undefined|void 0)\)\s+onLoss\d*\(reason\)/,
+    replacement: 'void 0',
+    part: 'power-cut',
+    noticed: /is lost/,
+  },
   'folder-not-synced': {
     does: 'does not fsync the folder of a new file',
     place: /syncFile\d*\(dirname\d*\(file\)\)/,
@@ -56,10 +63,10 @@ export const breaks: Readonly<Record<string, Break>> = {
   },
 }
 
-/** No fault: checkpoints after a few commits, so that a short run has some. */
+/** No fault: checkpoints after a few commits, so that a short run has some, most of them by the thread. */
 export const shortLog = {
-  place: /wal_autocheckpoint = \$\{\w+\}/,
-  replacement: 'wal_autocheckpoint = 40',
+  place: /\bcheckpointPages(\d*) = 8_?(?:000|e3)/,
+  replacement: 'checkpointPages$1 = 40',
 }
 
 /** Returns what a program preloads to be broken. */

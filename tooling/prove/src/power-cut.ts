@@ -19,10 +19,11 @@ import Database from 'better-sqlite3'
 import { preloadOf } from '../breaks/breaks.ts'
 import { type Circumstances, type Finding, figure } from './part.ts'
 import { connect, token } from './program.ts'
-import { type Image, parseCalls, RecordedDisk, recording } from './recorded-disk.ts'
+import { type CallEvent, type Image, parseCalls, RecordedDisk, recording } from './recorded-disk.ts'
 
 const clients = 8
 const plantsOfAClient = 5
+const plantsOfAFaultMax = 100
 const versions = 3
 /** Up to this many pieces that are not durable, every subset is tried. Of more pieces, some subsets. */
 const piecesMax = 4
@@ -36,6 +37,8 @@ interface Scene {
   readonly command: readonly string[]
   readonly store: string
   readonly folder: string
+  /** A fault, as in strace's `-e inject=`. */
+  readonly inject?: string | undefined
   /** The file that matters. */
   readonly file: string
   /** Uses the program, which otherwise ends. */
@@ -55,8 +58,19 @@ interface Tally {
 
 /** A server under load, from an empty folder to its stop. */
 export function cutServer({ preload, scale, ...rest }: Circumstances): Promise<Finding> {
-  return cutPower(rest, async folder => [serving(folder, preload, scale)])
+  return cutPower(rest, folder =>
+    Promise.resolve(
+      [undefined, ...failures].map(failure => {
+        const place = join(folder, `${failure}`)
+        mkdirSync(place)
+        return serving(place, preload, scale, failure)
+      }),
+    ),
+  )
 }
+
+/** Of the fsync after a pass that copies the WAL, which only these calls do: once, and for good. */
+const failures = ['fdatasync:error=EIO:when=2', 'fdatasync:error=EIO:when=2+']
 
 type CopyCommand = 'backup' | 'restore' | 'export'
 /** What is in the place of the copy. A damaged store has a log, which must not be applied to the new one. */
@@ -100,10 +114,11 @@ async function cutPower(
   }
 }
 
-function serving(folder: string, preload: string | undefined, scale: number): Scene {
+function serving(folder: string, preload: string | undefined, scale: number, inject?: string): Scene {
   const file = join(folder, 'plants.db')
   return {
-    name: 'serve',
+    name: inject === undefined ? 'serve' : `serve with ${inject}`,
+    inject,
     command: node(serverProgram, preloadOf('short-log'), preload),
     store: file,
     folder,
@@ -112,13 +127,17 @@ function serving(folder: string, preload: string | undefined, scale: number): Sc
       const listening = /"url":"([^"]+)"/
       await until('it listens', () => listening.test(program.output()) || !program.isRunning())
       const url = listening.exec(program.output())?.[1] as string
-      const wanted = Math.ceil(plantsOfAClient * scale)
+      // With a fault, until it is noticed.
+      const wanted = inject === undefined ? Math.ceil(plantsOfAClient * scale) : plantsOfAFaultMax
       const { client, operations } = await connect(url)
+      let hasFailed = false
       const work = async (first: number) => {
         for (let id = first; id < first + wanted; id++) {
           for (let version = 0; version < versions; version++) {
             const kind = version === 0 ? 'create' : 'replace'
             const { is } = await operations.act(kind, BigInt(id), { name: nameOf(id, version) })
+            hasFailed ||= inject !== undefined && is === 'unknown'
+            if (hasFailed) return
             if (is !== 'done') throw new Error(`version ${version} of plant ${id} is ${is}`)
           }
         }
@@ -238,7 +257,7 @@ async function cutScene(scene: Scene, random: Random, tally: Tally): Promise<voi
     readdirSync(scene.folder).map(each => [join(scene.folder, each), readFileSync(join(scene.folder, each))]),
   )
   const { PATH } = process.env
-  await using program = launch(recording(calls, scene.command), {
+  await using program = launch(recording(calls, scene.command, scene.inject), {
     environment: {
       ...{ PATH, PORT: '0', HTTP_THREADS: '2', ACCESS_TOKENS: token },
       DATABASE_URL: `file:${scene.store}`,
@@ -252,6 +271,8 @@ async function cutScene(scene: Scene, random: Random, tally: Tally): Promise<voi
   const disk = new RecordedDisk(scene.folder, found)
   const contents = new Map<string, Content | Error>()
   const events = parseCalls(readFileSync(calls, 'utf8').split('\n'))
+  if (scene.inject !== undefined && !events.some(isFailedSync))
+    tally.failures.push(`${scene.name}: no fsync failed`)
   let said = ''
   let boundaries = 0
   const cut = async () => {
@@ -275,6 +296,9 @@ async function cutScene(scene: Scene, random: Random, tally: Tally): Promise<voi
   tally.boundaries += boundaries
   tally.images += contents.size
 }
+
+const isFailedSync = (event: CallEvent) =>
+  'ends' in event && event.ends.name === 'fdatasync' && event.ends.result < 0
 
 function* imagesOf(disk: RecordedDisk, random: Random): Iterable<Image> {
   const pieces = disk.pending()

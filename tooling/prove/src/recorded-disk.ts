@@ -10,9 +10,18 @@ const tracedCalls =
   'copy_file_range,sendfile,rename,renameat,renameat2,unlink,unlinkat,link,linkat,symlink,mkdir,mkdirat,rmdir,' +
   'fsync,fdatasync,sync_file_range,exit_group'
 
-/** Runs a command with strace, in the format of `parseCalls`. The command keeps its process id. */
-export const recording = (calls: string, command: readonly string[]): readonly [string, ...string[]] => [
+/**
+ * Runs a command with strace, in the format of `parseCalls`. The command keeps its process id.
+ *
+ * @param inject as in strace's `-e inject=`
+ */
+export const recording = (
+  calls: string,
+  command: readonly string[],
+  inject?: string,
+): readonly [string, ...string[]] => [
   'strace',
+  ...(inject === undefined ? [] : ['-e', `inject=${inject}`]),
   ...['-D', '-f', '--seccomp-bpf', '-xx', '-s', '100000000', '-e', 'signal=none'],
   ...['-e', `trace=${tracedCalls}`, '-o', calls, ...command],
 ]
@@ -59,6 +68,8 @@ const bytesOf = (args: readonly string[]): Buffer => {
 interface Change {
   isDone: boolean
   isDurable: boolean
+  /** Whether an fsync for it has failed: no later one makes it durable, as Linux counts it as written. */
+  isLost?: boolean
 }
 
 interface Write extends Change {
@@ -90,7 +101,7 @@ export type Image = ReadonlyMap<string, Buffer>
 /**
  * Applies a program's calls to the files below a folder, with POSIX's guarantees. An fsync makes the content of one
  * file durable, or the names in one folder, once it has returned. Everything else may be lost, kept or torn, in any
- * order.
+ * order, and for good if an fsync for it has failed.
  */
 export class RecordedDisk {
   readonly #folder: string
@@ -115,7 +126,7 @@ export class RecordedDisk {
     const isWrite = name === 'write' || name === 'writev'
     if (name === 'exit_group') return `exit ${args[0]}`
     if (isWrite && !opened) return bytesOf(args.slice(1)).toString('latin1')
-    if (!opened || result < 0) return
+    if (!opened || (result < 0 && !isSync(name))) return
     const write = (offset: number, data?: Buffer) => {
       const change = {
         offset,
@@ -145,8 +156,14 @@ export class RecordedDisk {
     const { name, args, result } = call
     const changes = this.#changesOf.get(call) ?? []
     this.#changesOf.delete(call)
-    if (result < 0) return
-    for (const change of changes) change[isSync(name) ? 'isDurable' : 'isDone'] = true
+    if (result < 0) {
+      for (const change of changes) change.isLost = !change.isDurable
+      return
+    }
+    for (const change of changes) {
+      if (!isSync(name)) change.isDone = true
+      else change.isDurable ||= !change.isLost
+    }
     if (isSync(name)) this.#settle()
     const path = (index: number) => resolve(bytesOf(args.slice(index, index + 1)).toString())
     const isOurs = (each: string) => each === this.#folder || each.startsWith(`${this.#folder}/`)

@@ -35,7 +35,7 @@ and the exit code is 3. An import with rejects replaces the rejects file.
 The first line of CSV names ${columnsInWords}, in any order.
 An optional member with nothing between the commas is absent. "" is an empty text.
 
-Plants are stored 20,000 at a time. After an interruption, run the import again: plants already stored are counted as
+Plants are stored 10,000 at a time. After an interruption, run the import again: plants already stored are counted as
 such, or written again with --replace. --dry-run does not look for ids in the store.`,
   )
   .action(runImport)
@@ -100,7 +100,7 @@ async function runImport(from: string, options: ReturnType<typeof importPlants.o
 /**
  * Plants in one transaction. It takes a few tenths of a second, in which nothing else can write to a store in a file.
  */
-const partPlants = 20_000
+const partPlants = 10_000
 const partBytesMax = 16 * 1024 * 1024
 
 /** Yields parts of the lines. An interruption ends them with the lines read so far. */

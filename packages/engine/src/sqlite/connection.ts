@@ -50,7 +50,8 @@ export function openWriterConnection(file: string, timeout: number): Database.Da
     connection.pragma('synchronous = FULL')
     // Otherwise macOS reports an fsync as done before the data is on disk.
     connection.pragma('fullfsync = ON')
-    checkpointAfter(connection, checkpointPages.alone)
+    // The checkpointer does it.
+    connection.pragma('wal_autocheckpoint = 0')
     // 16 MiB, about the pages that 2,000 plants in any order change. A longer transaction writes some of its pages
     // before the commit, and perhaps again.
     connection.pragma('cache_size = -16384')
@@ -95,18 +96,6 @@ export function isUnreadable(error: unknown): boolean {
   return isDamage(error) || (error as { code?: unknown }).code === 'SQLITE_NOTADB'
 }
 
-/**
- * With ids in any order a longer WAL holds the same page many times, and a checkpoint copies it once. 8,000 pages are
- * 32 MiB, which are read in a moment after a crash. While bulk changes fill the WAL beside single changes, these wait
- * for shorter checkpoints.
- */
-export const checkpointPages = { alone: 8_000, mixed: 1_000 }
-
-/** @param pages of the WAL. The commit that reaches them copies them to the database, and all changes wait for that. */
-export function checkpointAfter(connection: Database.Database, pages: number): void {
-  connection.pragma(`wal_autocheckpoint = ${pages}`)
-}
-
 /** Returns the result of the work on a connection, and closes the connection if it throws or rejects. */
 export function closeOnError<Result>(
   connection: Database.Database,
@@ -135,9 +124,14 @@ function waitForLock(timeoutMs: number, act: () => void): void {
       return
     } catch (error) {
       if (!isBusy(error) || performance.now() > until) throw error
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, retryEveryMs)
+      sleep()
     }
   }
+}
+
+/** Blocks the thread until it may try again. */
+export function sleep(): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, retryEveryMs)
 }
 
 /** Returns whether another process held the lock, so that nothing was written. */

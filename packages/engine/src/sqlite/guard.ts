@@ -30,6 +30,7 @@ export function guardFiles(connection: Database.Database) {
   let bytesSeen = 0n
   let framesSeen = 0
   let wasShmMoved = false
+  let loss: Fault | undefined
 
   const isMoved = (path: string) => {
     const [before, now] = [opened.get(path), statOf(path)]
@@ -61,6 +62,7 @@ export function guardFiles(connection: Database.Database) {
   }
 
   const find = (): Fault | undefined => {
+    if (loss !== undefined) return loss
     const bytes = statOf(file)?.size ?? 0n
     if (isMoved(file)) return { reason: moved(file), isMergeable: false }
     if (bytes < bytesSeen) return { reason: cut(file), isMergeable: false }
@@ -90,6 +92,14 @@ export function guardFiles(connection: Database.Database) {
   }
   return {
     look,
+    /**
+     * From now on there is this fault. Pages that SQLite counts as copied from the WAL may be lost: no process begins it
+     * anew while this one reads it, and the next that opens the store alone copies all of it.
+     */
+    keepWal(reason: string) {
+      loss ??= { reason: `${reason}: stop every program that uses the store`, isMergeable: false }
+      if (!second.inTransaction) second.exec('begin').pragma('user_version')
+    },
     /** Closes the connection, and merges the WAL into the file unless that could do harm. */
     close() {
       if (look()?.isMergeable ?? true) {

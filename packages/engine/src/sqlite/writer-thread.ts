@@ -9,9 +9,9 @@ const writer = closeOnError(openWriterConnection(file, lockTimeoutMs), connectio
   createWriter(connection, options),
 )
 
-owner.on('message', (command: WriterCommand) => {
+owner.on('message', async (command: WriterCommand) => {
   if (command !== 'close') return writer.connect(command.connect, command.kind)
-  writer.close()
+  await writer.close()
   owner.close()
 })
 // `startWriter` waits for this message.

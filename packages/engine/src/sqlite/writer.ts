@@ -2,7 +2,8 @@ import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
 import type Database from 'better-sqlite3'
 import type { Call, Change } from '../statements/statement.ts'
 import type { Commit } from '../storage.ts'
-import { checkpointAfter, checkpointPages, detailedReasonOf, isBusy, prepareChange } from './connection.ts'
+import { createCheckpointer } from './checkpointer.ts'
+import { detailedReasonOf, isBusy, prepareChange } from './connection.ts'
 import { guardFiles } from './guard.ts'
 
 export interface WriterOptions {
@@ -55,10 +56,10 @@ export function createWriter(
   // Reading it also opens the WAL, while the store is still in its place.
   let userVersion = connection.pragma('user_version', { simple: true }) as bigint
   const guard = guardFiles(connection)
+  const checkpointer = createCheckpointer(connection, () => look(), guard.keepWal)
   let filesSeenMs = performance.now()
   const senders = new Map<MessagePort, ChangeKind>()
   const collect = createCollector(senders, transactionChangesMax)
-  let wasMixed = false
   let isBlocked = false
 
   // Immediate: a transaction that begins with a read may be refused its first write without waiting for the lock.
@@ -73,11 +74,7 @@ export function createWriter(
   /** Commits a group, and all that are collected with it, in one transaction. */
   const write = (sender: MessagePort, group: readonly Call[]) => {
     const collected = collect(sender, group)
-    const { collectedFrom, isMixed } = collected
-    if (isMixed !== wasMixed) {
-      wasMixed = isMixed
-      checkpointAfter(connection, isMixed ? checkpointPages.mixed : checkpointPages.alone)
-    }
+    const { collectedFrom } = collected
     try {
       refuseFault()
       const begun = performance.now()
@@ -97,9 +94,9 @@ export function createWriter(
   }
 
   const look = () => {
-    const fault = guard.look()
-    if (fault === undefined) filesSeenMs = performance.now()
-    return fault?.reason
+    const reason = guard.look()?.reason ?? checkpointer.advance()
+    if (reason === undefined) filesSeenMs = performance.now()
+    return reason
   }
   const refuseFault = () => {
     const reason = performance.now() - filesSeenMs > filesSeenMaxAgeMs ? look() : undefined
@@ -137,10 +134,12 @@ export function createWriter(
       sender.on('close', () => senders.delete(sender))
     },
     /** Closes the connection and all MessagePorts. */
-    close() {
+    async close() {
       clearInterval(looking)
-      guard.close()
       for (const sender of senders.keys()) sender.close()
+      await checkpointer.stop()
+      guard.close()
+      checkpointer.closeFile()
     },
   }
 }
@@ -151,8 +150,6 @@ export interface Collected {
   next(): readonly Call[] | undefined
   /** The senders of the groups collected so far, in the same order. */
   readonly collectedFrom: readonly MessagePort[]
-  /** Whether there were single and bulk changes within the last second. */
-  readonly isMixed: boolean
 }
 
 /**
@@ -198,7 +195,6 @@ export function createCollector(
     while (takeArrived()) {}
     return {
       collectedFrom,
-      isMixed: isInUse('single') && isInUse('bulk'),
       next() {
         if (waiting.length === 0) takeArrived()
         return waiting.shift()

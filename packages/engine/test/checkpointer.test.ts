@@ -1,0 +1,146 @@
+import { copyFileSync, renameSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { temporaryFolder } from '@plant-store/harness/vitest'
+import Database from 'better-sqlite3'
+import { expect, onTestFinished, test } from 'vitest'
+import { createCheckpointer, walPagesMax } from '../src/sqlite/checkpointer.ts'
+import { openWriterConnection } from '../src/sqlite/connection.ts'
+import { guardFiles } from '../src/sqlite/guard.ts'
+
+const MiB = 2 ** 20
+
+/** A store that the writer's connection has open, with its checkpointer and guard. */
+function open() {
+  const file = join(temporaryFolder(), 'notes.db')
+  const connection = openWriterConnection(file, 5_000)
+  connection.exec('create table texts (id integer primary key, text text)')
+  const guard = guardFiles(connection)
+  let passed = Promise.withResolvers<void>()
+  const losses: string[] = []
+  const checkpointer = createCheckpointer(
+    connection,
+    () => passed.resolve(),
+    reason => losses.push(reason),
+  )
+  const close = async () => {
+    if (!connection.open) return
+    await checkpointer.stop()
+    guard.close()
+    checkpointer.closeFile()
+  }
+  onTestFinished(close)
+  const insert = connection.prepare('insert into texts (text) values (zeroblob(?))')
+  const wal = () => {
+    const [state] = connection.pragma('wal_checkpoint(noop)') as [{ log: bigint; checkpointed: bigint }]
+    return { pages: Number(state.log), left: Number(state.log - state.checkpointed) }
+  }
+  return {
+    ...{ file, connection, guard, checkpointer, losses, close, wal },
+    /** Writes pages of 4 KiB, and a few others. */
+    write: (pages: number) => void insert.run(pages * 4_092),
+    /** Resolves once the thread has copied something. */
+    async pass() {
+      passed = Promise.withResolvers()
+      expect(checkpointer.advance()).toBeUndefined()
+      await passed.promise
+    },
+    count: (of = connection) => of.prepare('select count(*) from texts').pluck().get(),
+  }
+}
+
+/** Another connection reads, until the returned function is called. */
+function readFrom(file: string) {
+  const reader = new Database(file, { readonly: true })
+  reader.exec('begin')
+  reader.pragma('user_version')
+  return () => reader.close()
+}
+
+test('from 32 MiB on a thread copies the WAL, and the writer the last pages, so that it begins anew', async () => {
+  const { file, write, wal, pass, checkpointer, losses } = open()
+  write(7_900)
+  checkpointer.advance()
+  expect(wal().left).toBe(wal().pages)
+  const { size } = statSync(file)
+  write(200)
+  const endReading = readFrom(file)
+  write(200)
+  await pass()
+  endReading()
+  expect(statSync(file).size).toBeGreaterThan(size + 31 * MiB)
+  expect(wal().left).toBeGreaterThan(200)
+  checkpointer.advance()
+  expect(wal().left).toBe(0)
+  write(1)
+  expect(wal().pages).toBeLessThan(20)
+  expect(losses).toEqual([])
+})
+
+test('the writer copies the WAL itself once it is three times as long, and one that grew past 64 MiB is cut back', () => {
+  const { file, write, wal, checkpointer } = open()
+  write(24_000)
+  checkpointer.advance()
+  expect(wal().left).toBe(0)
+  expect(statSync(`${file}-wal`).size).toBeGreaterThan(90 * MiB)
+  write(1)
+  expect(statSync(`${file}-wal`).size).toBe(64 * MiB)
+})
+
+test('a WAL with an old state that another connection reads has at most 256 MiB, and begins anew after it', async () => {
+  const { file, write, wal, checkpointer } = open()
+  const endReading = readFrom(file)
+  let refused: string | undefined
+  while (refused === undefined) {
+    write(4_000)
+    refused = checkpointer.advance()
+    await nextTurn()
+  }
+  expect(refused).toMatch(/an old state/)
+  expect(wal().pages).toBeGreaterThanOrEqual(walPagesMax)
+  expect(statSync(`${file}-wal`).size).toBeLessThan(256 * MiB)
+  endReading()
+  expect(checkpointer.advance()).toBeUndefined()
+  write(1)
+  expect(wal().pages).toBeLessThan(20)
+})
+
+test('without the thread the writer copies the WAL', async () => {
+  const { file, write, wal, checkpointer, losses } = open()
+  write(8_000)
+  // It finds no file when it starts.
+  renameSync(file, `${file}-moved`)
+  checkpointer.advance()
+  await checkpointer.stop()
+  renameSync(`${file}-moved`, file)
+  expect(wal().left).toBeGreaterThan(8_000)
+  checkpointer.advance()
+  expect(wal().left).toBe(0)
+  expect(losses).toEqual([])
+})
+
+test('after a failed fsync of copied pages no process begins the WAL anew, and the next that opens the store copies all of it', async () => {
+  const { file, connection, write, pass, guard, close, count } = open()
+  copyFileSync(file, `${file}-before`)
+  write(9_000)
+  const endReading = readFrom(file)
+  write(1_000)
+  await pass()
+  endReading()
+  guard.keepWal('the disk fails')
+  expect(guard.look()).toMatchObject({ reason: expect.stringMatching(/^the disk fails: stop/) })
+
+  const other = new Database(file, { timeout: 100 })
+  other.pragma('wal_checkpoint(truncate)')
+  other.exec("insert into texts (text) values ('by another process')")
+  other.close()
+  expect(count()).toBe(3n)
+  await close()
+  expect(connection.open).toBe(false)
+  // No page that was copied has reached the disk.
+  copyFileSync(`${file}-before`, file)
+  const after = openWriterConnection(file, 0)
+  expect(count(after)).toBe(3n)
+  expect(after.pragma('integrity_check', { simple: true })).toBe('ok')
+  after.close()
+})
