@@ -65,10 +65,7 @@ export interface GateOptions {
 }
 
 /** Returns the holder of an access token. @throws AccessError if the token lacks the scope */
-export function requireScope<Owner extends Holder & Pick<AccessToken, 'scopes'>>(
-  holder: Owner,
-  scope: Scope,
-): Owner {
+export function requireScope(holder: Pick<AccessToken, 'name' | 'scopes'>, scope: Scope): Holder {
   if (holder.scopes.includes(scope)) return holder
   throw new AccessError('insufficient-scope', `the access token lacks the scope ${scope}`, scope, holder.name)
 }

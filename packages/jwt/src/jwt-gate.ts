@@ -50,13 +50,7 @@ interface Verified extends Holder {
  * @throws TypeError if the options are unsafe
  */
 export function createJwtGate(options: JwtGateOptions): Gate {
-  const {
-    issuer,
-    algorithms = jwtAlgorithms,
-    otherwise = refuse,
-    signal,
-    onFailureChange = () => {},
-  } = options
+  const { issuer, algorithms = jwtAlgorithms, otherwise = refuse, signal, onFailureChange } = options
   const audience = [options.audience].flat()
   if (algorithms.length === 0 || !algorithms.every(each => jwtAlgorithms.includes(each)))
     throw new TypeError(`algorithms must contain only ${jwtAlgorithms.join(', ')}`)

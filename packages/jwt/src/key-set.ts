@@ -15,7 +15,7 @@ interface KeySetOptions {
   readonly url: URL
   readonly limits: JwtLimits
   readonly signal: AbortSignal | undefined
-  readonly onFailureChange: (reason?: string) => void
+  readonly onFailureChange: ((reason?: string) => void) | undefined
 }
 
 export interface KeySet {
@@ -34,7 +34,7 @@ export function openKeySet({ url, limits, signal, onFailureChange }: KeySetOptio
   let isFailing = false
   const fail = ({ message, cause }: Error) => {
     // Reported once, however often it fails. The message of `fetch` says only that it failed.
-    if (!isFailing) onFailureChange(cause instanceof Error ? `${message}: ${cause.message}` : message)
+    if (!isFailing) onFailureChange?.(cause instanceof Error ? `${message}: ${cause.message}` : message)
     isFailing = true
     return unavailable()
   }
@@ -45,7 +45,7 @@ export function openKeySet({ url, limits, signal, onFailureChange }: KeySetOptio
     try {
       const ended = signal === undefined ? options.signal : AbortSignal.any([options.signal, signal])
       const keys = await readKeys(await fetch(href, { ...options, signal: ended }), limits)
-      if (isFailing) onFailureChange()
+      if (isFailing) onFailureChange?.()
       isFailing = false
       return Response.json(keys)
     } catch (error) {

@@ -107,9 +107,11 @@ async function withProgress<Report>(
   const signal = onInterrupt()
   using progress = await showProgress('page', !json)
   try {
-    const onProgress: CopyOptions['onProgress'] = ({ pages, ofPages }) =>
-      progress.update(pages, pages, ofPages)
-    return await copy({ force, signal, onProgress })
+    return await copy({
+      force,
+      signal,
+      onProgress: ({ pages, ofPages }) => progress.update(pages, pages, ofPages),
+    })
   } catch (error) {
     throw signal.aborted ? signal.reason : error
   }

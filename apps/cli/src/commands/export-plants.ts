@@ -1,5 +1,4 @@
 import { Command, Option } from '@commander-js/extra-typings'
-import type { Plant } from '@plant-store/domain'
 import { openReader, openSalvage } from '@plant-store/persistence'
 import { advise, exitCodes, Failure, onInterrupt } from '../failure.ts'
 import { forceOption, refuseStore, writeOutput } from '../files/output-file.ts'
@@ -74,20 +73,8 @@ async function runExport(file: string, { damaged, format, force, json }: Options
   throw new Failure(`${words}; ${missing} could not be read${rest}`, exitCodes.incomplete)
 }
 
-interface Source {
-  readonly plants: AsyncIterable<readonly Plant[]>
-  readonly total?: number | undefined
-  /** What a store also has, and no export. `undefined` if it cannot be counted. */
-  readonly others: Readonly<Record<string, number | undefined>>
-  /** See `SalvageOf`. */
-  readonly unread?: () => number | undefined
-}
-
-async function openSource(
-  url: string,
-  damaged: boolean | undefined,
-  opened: AsyncDisposableStack,
-): Promise<Source> {
+/** Returns the plants of a store, with the counts of its other entities. */
+async function openSource(url: string, damaged: boolean | undefined, opened: AsyncDisposableStack) {
   if (damaged) {
     const salvage = opened.use(await openSalvage(url))
     const { count: total, all, unread } = salvage.of('plants')
@@ -99,7 +86,7 @@ async function openSource(
 }
 
 /** Returns the counts as JSON has them, such as `withoutTokens`. */
-function without(others: Source['others']): object {
+function without(others: Readonly<Record<string, number | undefined>>): object {
   const entries = Object.entries(others).map(([name, count]) => [
     `without${name.charAt(0).toUpperCase()}${name.slice(1)}`,
     count ?? null,

@@ -46,15 +46,13 @@ export class ImportResult implements Disposable {
       return `${JSON.stringify({ line, reason, ...content })}\n`
     })
     withFile(this.#rejectsPath, () => {
-      this.#rejects ??= this.#create()
+      if (this.#rejects === undefined) {
+        // Opening an old file would follow a link, which another user can put there.
+        rmSync(this.#rejectsPath, { force: true })
+        this.#rejects = openSync(this.#rejectsPath, 'wx')
+      }
       writeFileSync(this.#rejects, lines.join(''), { flush: true })
     })
-  }
-
-  /** Makes a new file: opening an old one would follow a link, which another user can put there. */
-  #create(): number {
-    rmSync(this.#rejectsPath, { force: true })
-    return openSync(this.#rejectsPath, 'wx')
   }
 
   [Symbol.dispose](): void {
