@@ -7,6 +7,7 @@ export {
   type GateOptions,
   type Holder,
   isAccessError,
+  requireScope,
 } from './gate.ts'
 export { type Scope, scopes, scopesByChoice } from './scopes.ts'
 export {

@@ -20,12 +20,16 @@ import { syntaxCases } from './cases/syntax.ts'
 import { textCases } from './cases/texts.ts'
 import type { ContractCase } from './contract-case.ts'
 
+export { listCases } from './cases/list.ts'
+export { descriptionCases } from './cases/open-pages.ts'
+export { operationCases } from './cases/operations.ts'
 export { timeoutCases } from './cases/timeouts.ts'
 export {
   assertFailure,
   assertSuccess,
   type ContractCase,
   held,
+  type Need,
   toJson,
 } from './contract-case.ts'
 export {

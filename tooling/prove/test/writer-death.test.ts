@@ -40,7 +40,7 @@ test('a defect in the thread that commits ends the program with 1 and a line tha
   expect(history.settle(await readRange(program.operations, 0n, 2n ** 62n))).toEqual([])
 }, 60_000)
 
-test('it ends as well when nobody reads its log any more', async () => {
+test('a server ends as well when nobody reads its log any more', async () => {
   using folder = temporaryFolder()
   await using server = await startServer({
     databaseUrl: `file:${join(folder.path, 'plants.db')}`,

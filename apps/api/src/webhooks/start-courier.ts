@@ -44,7 +44,6 @@ export function startCourier({ webhooks }: Storage, logger: Logger, stopTimeoutM
     setTimeout(stopTimeoutMs, undefined, { ref: false }).then(() => aborting.abort())
   }
   return {
-    /** Begins to stop. */
     stop,
     async figures(): Promise<Samples> {
       const figures = await webhooks.outbox.figures()

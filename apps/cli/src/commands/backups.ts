@@ -1,5 +1,6 @@
 import { pathToFileURL } from 'node:url'
 import { Command, Option } from '@commander-js/extra-typings'
+import { printable } from '@plant-store/api/printable'
 import {
   backUpStore,
   type CopyOptions,
@@ -21,7 +22,6 @@ import {
   minute,
   type Output,
   print,
-  printable,
   showProgress,
 } from '../terminal.ts'
 
