@@ -57,12 +57,12 @@ export const lists: Notes[] = [
 ]
 
 const plants = createPlantUseCases({ plants: createMemoryPlantRepository() })
-export const useCases: UseCases[] = [
-  { plants },
+export const passed = ({ plants, ...others }: UseCases): UseCases[] => [
+  { plants, ...others },
   // @ts-expect-error an entity of the list that is not passed
-  {},
+  { ...others },
   // @ts-expect-error an entity that is missing from the list
-  { plants, notes: { notes: new Map() } satisfies NoteUseCases },
+  { plants, ...others, notes: { notes: new Map() } satisfies NoteUseCases },
 ]
 const gate = () => ({ name: 'anybody' })
 fastify().register(storeRoutes, { gate })
