@@ -35,6 +35,16 @@ describe('afterwards', () => {
     expect(recorder.checked()).toBeGreaterThan(1_500)
   })
 
+  test('the log names what each answer is about', () => {
+    const about = service.answered.filter(({ method, route = '', status }) => {
+      const isCreated = method === 'POST' && /^\/\w+$/.test(route) && status === 200
+      return isCreated || (/\/:id$/.test(route) && [200, 204, 304, 404, 412].includes(status))
+    })
+    expect(new Set(about.map(({ route }) => route)).size).toBeGreaterThan(1)
+    const isNamed = (line: object) => Object.keys(line).some(name => /^(?!req|trace).*Id$/.test(name))
+    expect(about.filter(line => !isNamed(line))).toEqual([])
+  })
+
   test('nothing of it was a defect to the server', () => {
     expect([...service.logged, ...hurried.logged]).toEqual([])
   })
