@@ -1,6 +1,16 @@
-import { contractCases, createClient, createRecorder, timeoutCases } from '@plant-store/contract'
+import {
+  contractCases,
+  createClient,
+  createRecorder,
+  held,
+  timeoutCases,
+  toJson,
+} from '@plant-store/contract'
 import { afterAll, describe, expect, test } from 'vitest'
-import { startMemoryService } from './memory-service.ts'
+import { entities } from '../src/entities.ts'
+import type { Operation } from '../src/openapi/operation.ts'
+import { example } from '../src/openapi/schemas.ts'
+import { startMemoryService, startWithClient } from './memory-service.ts'
 
 const service = await startMemoryService()
 const hurried = await startMemoryService({ limits: { headersTimeoutMs: 300, requestTimeoutMs: 600 } })
@@ -23,6 +33,20 @@ for (const { clause, name, run } of contractCases) test(`${clause}: ${name}`, ()
 describe('with little patience', () => {
   for (const { clause, name, run } of timeoutCases)
     test(`${clause}: ${name}`, () => run(hurriedClient), timeoutMs)
+})
+
+const lists = Object.values(entities).flatMap(({ operations }) =>
+  Object.values<Operation>(operations).filter(({ response }) => response[200]?.type === 'array'),
+)
+test.each(lists)('a page of $url ends where its texts reach a size', async ({ url }) => {
+  await using store = await startWithClient({ limits: { pageTextBytesMax: 1 } })
+  const all = Object.values(entities).flatMap(({ operations }) => Object.values<Operation>(operations))
+  const { body } = all.find(each => each.method === 'POST' && each.url === url) as Operation
+  const { [example]: one } = body as { [example]?: object }
+  for (const id of [1n, 2n]) await store.client.ask('POST', url, { body: toJson({ ...one, id }) })
+  const page = await store.client.ask('GET', url)
+  expect(held(page)).toEqual([{ ...one, id: 1n }])
+  expect(page.headers.get('link')).toContain('after=1>')
 })
 
 describe('afterwards', () => {
