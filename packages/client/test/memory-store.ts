@@ -1,4 +1,4 @@
-import { createGate, hashToken, mintToken } from '@plant-store/access'
+import { createGate, hashToken, mintToken, scopesByChoice } from '@plant-store/access'
 import { createPlantUseCases, type PlantRepository } from '@plant-store/domain'
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
 import { createServer } from '@plant-store/http/server'
@@ -12,8 +12,9 @@ export async function startMemoryStore({
   plants?: Partial<PlantRepository>
 } = {}) {
   const token = mintToken()
-  const scopes = ['plants:read', 'plants:write'] as const
-  const stored = new Map([[hashToken(token), { name: 'client', scopes, createdAt: new Date() }]])
+  const stored = new Map([
+    [hashToken(token), { name: 'client', scopes: scopesByChoice.write, createdAt: new Date() }],
+  ])
   const logger = { level: 'silent', child: () => logger, ...silence }
   const server = createServer({
     plants: createPlantUseCases({ plants: { ...createMemoryPlantRepository(), ...plants } }),

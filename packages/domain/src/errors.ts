@@ -1,3 +1,5 @@
+import type { Int64 } from './values.ts'
+
 export type PlantErrorCode =
   | 'invalid-plant'
   | 'invalid-plant-id'
@@ -63,4 +65,9 @@ export function refusal(code: DomainErrorCode, problems: Problems): DomainError 
   const faults = Object.entries(problems).flatMap(([field, problem]) => (problem ? [{ field, problem }] : []))
   const message = faults.map(({ field, problem }) => `${field} ${problem}`).join('; ')
   return new DomainError(code, message, { faults })
+}
+
+/** @param id of any entity */
+export function idTaken(id: Int64): DomainError {
+  return new DomainError('id-taken', `id ${id} is already taken`)
 }

@@ -2,11 +2,13 @@ export {
   DomainError,
   type DomainErrorCode,
   type Fault,
+  idTaken,
   isDomainError,
   type PlantErrorCode,
   type Problems,
   refusal,
 } from './errors.ts'
+export { type Page, pageLimitDefault, pageLimitMax, pageLimitProblem, readPage } from './page.ts'
 export {
   isSamePlant,
   type Plant,
@@ -23,7 +25,6 @@ export {
   type AddOptions,
   type CreateOutcome,
   createPlantUseCases,
-  idTaken,
   type PlantPage,
   type PlantUseCases,
   type PlantUseCasesOptions,
@@ -38,9 +39,6 @@ export {
   isInt64,
   isRecord,
   member,
-  pageLimitDefault,
-  pageLimitMax,
-  pageLimitProblem,
   textBytes,
   textProblem,
   type UnicodeText,

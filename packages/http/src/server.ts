@@ -29,8 +29,8 @@ export type { UseCases } from './entities.ts'
 export { defaultServerLimits, type ServerLimits } from './limits.ts'
 export type { RequestTracer } from './request/log.ts'
 
-/** The use cases of every entity, by its name, and what the server needs. */
-export type ServerOptions = UseCases & ServerRequirements
+/** The use cases of each entity that is to be served, by its name, and what the server needs. */
+export type ServerOptions = Partial<UseCases> & ServerRequirements
 
 interface ServerRequirements {
   readonly gate: Gate

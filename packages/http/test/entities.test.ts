@@ -8,7 +8,7 @@ import { entities } from '../src/entities.ts'
 import { commonFailures } from '../src/errors/error-numbers.ts'
 import { createToFailure } from '../src/errors/failures.ts'
 import { createStoreRoutes } from '../src/plugin.ts'
-import { gardens } from './gardens.ts'
+import { notes } from './notes.ts'
 import { lint } from './spectral.ts'
 
 /** Hosts with one entity or two: what is mounted works and is described, and nothing else. */
@@ -16,12 +16,12 @@ import { lint } from './spectral.ts'
 const headers = { authorization: 'Bearer t', 'content-type': 'application/json' }
 const newUseCases = () => ({
   plants: createPlantUseCases({ plants: createMemoryPlantRepository() }),
-  gardens: { gardens: new Map() },
+  notes: { notes: new Map() },
 })
 type Name = keyof ReturnType<typeof newUseCases>
 
-const both = { ...entities, gardens }
-const answerFailure = createAnswerFailure(createToFailure({ ...failures, ...gardens.failures }))
+const both = { ...entities, notes }
+const answerFailure = createAnswerFailure(createToFailure({ ...failures, ...notes.failures }))
 
 async function mount(names: readonly Name[], known = both) {
   const app = fastify()
@@ -53,37 +53,37 @@ const kept = {
     } as const
     expect((await app.inject(batch)).json()).toMatchObject({ created: 1 })
   },
-  async gardens(app: FastifyInstance) {
+  async notes(app: FastifyInstance) {
     const body = `{"id":${2n ** 63n - 1n},"name":"g"}`
-    const added = await app.inject({ method: 'POST', url: '/gardens', headers, body })
+    const added = await app.inject({ method: 'POST', url: '/notes', headers, body })
     expect([added.statusCode, added.body]).toEqual([200, body])
-    expect((await app.inject({ url: `/gardens/${2n ** 63n - 1n}`, headers })).body).toBe(body)
-    expect((await app.inject({ url: '/gardens?name=g', headers })).body).toBe(`[${body}]`)
-    expect((await app.inject({ url: '/gardens?name=h', headers })).body).toBe('[]')
-    expect((await app.inject({ method: 'HEAD', url: '/gardens', headers })).statusCode).toBe(200)
-    expect((await app.inject({ url: '/gardens/8', headers })).json()).toMatchObject({ error: 40403 })
-    const bad = await app.inject({ method: 'POST', url: '/gardens', headers, body: '{"id":"1"}' })
+    expect((await app.inject({ url: `/notes/${2n ** 63n - 1n}`, headers })).body).toBe(body)
+    expect((await app.inject({ url: '/notes?name=g', headers })).body).toBe(`[${body}]`)
+    expect((await app.inject({ url: '/notes?name=h', headers })).body).toBe('[]')
+    expect((await app.inject({ method: 'HEAD', url: '/notes', headers })).statusCode).toBe(200)
+    expect((await app.inject({ url: '/notes/8', headers })).json()).toMatchObject({ error: 40403 })
+    const bad = await app.inject({ method: 'POST', url: '/notes', headers, body: '{"id":"1"}' })
     expect([bad.statusCode, bad.json().error]).toEqual([400, 40012])
-    const other = await app.inject({ method: 'DELETE', url: '/gardens', headers })
+    const other = await app.inject({ method: 'DELETE', url: '/notes', headers })
     expect([other.statusCode, other.headers.allow]).toEqual([405, 'GET, HEAD, POST'])
     const text = { ...headers, 'content-type': 'text/plain' }
-    expect((await app.inject({ method: 'POST', url: '/gardens', headers: text, body: 'g' })).statusCode).toBe(
+    expect((await app.inject({ method: 'POST', url: '/notes', headers: text, body: 'g' })).statusCode).toBe(
       415,
     )
   },
 }
 
-const reversed = { gardens, ...entities } as typeof both
+const reversed = { notes, ...entities } as typeof both
 
 test.each<[string, Name[], typeof both]>([
   ['plants alone', ['plants'], both],
-  ['gardens alone', ['gardens'], both],
-  ['plants and gardens', ['plants', 'gardens'], both],
-  ['gardens and plants', ['gardens', 'plants'], reversed],
+  ['notes alone', ['notes'], both],
+  ['plants and notes', ['plants', 'notes'], both],
+  ['notes and plants', ['notes', 'plants'], reversed],
 ])('%s are mounted and described, and nothing else', async (_, names, known) => {
   const { app, describe, asked } = await mount(names, known)
   for (const name of names) await kept[name](app)
-  const others = (['plants', 'gardens'] as const).filter(name => !names.includes(name))
+  const others = (['plants', 'notes'] as const).filter(name => !names.includes(name))
   for (const name of others) expect((await app.inject({ url: `/${name}`, headers })).statusCode).toBe(404)
   expect(new Set(asked)).toEqual(new Set(['plants:read', 'plants:write']))
 

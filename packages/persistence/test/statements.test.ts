@@ -1,4 +1,4 @@
-import { compileEntities, postgresDialect, sqliteDialect } from '@plant-store/engine'
+import { compileEntities, type Entity, type Page, postgresDialect, sqliteDialect } from '@plant-store/engine'
 import { entities } from '@plant-store/persistence'
 import { expect, test } from 'vitest'
 
@@ -13,3 +13,16 @@ test.each([sqliteDialect, postgresDialect])(
     for (const sql of ofPlants) expect(sql).not.toMatch(/(?<!")\bname\b/)
   },
 )
+
+test.each([sqliteDialect, postgresDialect])('on $name every text of a page counts for its size', dialect => {
+  const pages = Object.values<Entity>(entities).flatMap(({ rows, on }) =>
+    Object.values(on(dialect).statements).flatMap(statement =>
+      statement.kind === 'page' ? [{ ...(statement as Page), columns: rows?.columns ?? {} }] : [],
+    ),
+  )
+  expect(pages.length).toBeGreaterThan(1)
+  for (const { sql, texts, columns } of pages) {
+    const all = Object.entries(columns).flatMap(([name, type]) => (type === 'text' ? [name] : []))
+    expect(new Set(texts), sql).toEqual(new Set(all))
+  }
+})

@@ -1,5 +1,5 @@
-import { DomainError, type DomainErrorCode } from '../errors.ts'
-import { type Int64, textBytes } from '../values.ts'
+import { DomainError, type DomainErrorCode, idTaken } from '../errors.ts'
+import { readPage } from '../page.ts'
 import { type Condition, isMet, type Version } from '../version.ts'
 import { isSamePlant, type Plant, type PlantId, type VersionedPlant } from './plant.ts'
 import type { PlantPageQuery } from './query.ts'
@@ -105,14 +105,8 @@ export function createPlantUseCases({ plants, unannounced = plants }: PlantUseCa
       return isMet(condition, found.version) ? found : conditionFailed(id, condition, found.version)
     },
     async list(query) {
-      const { limit, textBytesMax = Number.POSITIVE_INFINITY } = query
-      // One plant more than the limit shows that there is a next page, without counting.
-      const found = await plants.page({ ...query, limit: limit + 1 })
-      const page = found.slice(0, limit)
-      const last = page.at(-1)
-      const bytes = () => found.reduce((sum, plant) => sum + textBytes(plant), 0)
-      const isCut = found.length > limit || bytes() >= textBytesMax
-      return last !== undefined && isCut ? { plants: page, next: last.id } : { plants: page }
+      const { items, ...next } = await readPage(query, plants.page)
+      return { plants: items, ...next }
     },
     replace(plant, condition) {
       if (condition === undefined) return plants.save(plant)
@@ -175,10 +169,6 @@ function conditionFailed(id: PlantId, { matches, differs }: Condition, version: 
   const state = differs === 'any' ? 'already exists' : 'still has the excluded version'
   const problem = isOther ? 'does not have the expected version: read it again' : state
   throw new DomainError('condition-failed', `plant ${id} ${problem}`)
-}
-
-export function idTaken(id: Int64): DomainError {
-  return new DomainError('id-taken', `id ${id} is already taken`)
 }
 
 function notFound(id: PlantId, code: DomainErrorCode = 'plant-not-found'): never {

@@ -47,19 +47,6 @@ const wrong: readonly Request[] = [
 ]
 
 export const accessCases: readonly ContractCase[] = [
-  ...casesOf('every operation needs a token', {
-    '401 to each without one, and with a wrong one, saying which of the two': async client => {
-      for (const [method, path] of operations) {
-        const none = await client.ask(method, path, { token: null })
-        assertFailure(none, 40101)
-        assert.equal(challengeOf(none), realm)
-        const wrong = await client.ask(method, path, { token: 'plantstore_wrong' })
-        assertFailure(wrong, 40102)
-        assert.match(challengeOf(wrong), invalidToken)
-      }
-    },
-  }),
-
   ...casesOf('RFC 6750', {
     'the scheme is taken in any case, and another scheme is no token': async client => {
       const { full } = client.store.tokens

@@ -16,21 +16,20 @@ import {
   toJson,
   words,
 } from '../contract-case.ts'
+import { aroundEntity, aroundOperations } from './around-operation.ts'
 
-const failures = 'one shape for every failure'
 const keptMeaning = 'the request around the plant'
 
 /** Every path with its methods. HEAD goes with GET. */
-const methodsOf: Readonly<Record<string, readonly string[]>> = {
+const plantPaths: Readonly<Record<string, readonly string[]>> = {
   '/plants': ['GET', 'POST'],
   '/plants/1': ['DELETE', 'GET', 'PUT'],
   '/plants/batch': ['POST'],
-  '/healthz': ['GET'],
-  '/readyz': ['GET'],
-  '/openapi.json': ['GET'],
-  '/metrics': ['GET'],
 }
-const operations = Object.entries(methodsOf).flatMap(([path, methods]) =>
+const servicePaths = ['/healthz', '/readyz', '/openapi.json', '/metrics']
+const methodsOf = { ...plantPaths, ...Object.fromEntries(servicePaths.map(path => [path, ['GET']])) }
+const serviceOperations = servicePaths.map(path => `GET ${path}`)
+const plantOperations = Object.entries(plantPaths).flatMap(([path, methods]) =>
   methods.map(method => `${method} ${path}`),
 )
 
@@ -54,43 +53,8 @@ const jsonTypes = barred(
 )
 
 export const aroundRequestCases: readonly ContractCase[] = [
-  ...casesForEach(
-    failures,
-    operations,
-    operation => `${operation} without a Host, or with two, gets 400`,
-    async (client, operation) => {
-      const asked = client.asked(operation)
-      const token = `authorization: Bearer ${client.store.tokens.full}`
-      for (const hosts of [[], ['host: a', 'host: a'], ['host: a', 'Host: b']])
-        assertFailure(await client.exchange(asked, bareRequest(asked, [token, ...hosts])), 40007, 'host')
-    },
-    'server',
-  ),
-
-  ...casesForEach(
-    keptMeaning,
-    operations,
-    operation => `${operation} with header fields too large gets 431`,
-    async (client, operation) => {
-      const { headerBytesMax } = client.store
-      const many = Array.from({ length: 40 }, (_, n) => `x-${n}: ${'y'.repeat(headerBytesMax / 40)}`)
-      for (const fields of [[`x: ${'y'.repeat(headerBytesMax)}`], many]) {
-        const answer = await client.askBare(operation, fields)
-        assertFailure(answer, 43101)
-        assert.equal(answer.headers.get('connection'), 'close')
-      }
-      assertFailure(await client.askBare(`${operation}?x=${'y'.repeat(headerBytesMax)}`), 43101)
-    },
-    'server',
-  ),
-
-  ...casesForEach(
-    keptMeaning,
-    operations,
-    operation => `${operation} with an expectation that can't be met gets 417`,
-    async (client, operation) => assertFailure(await client.askBare(operation, ['expect: a miracle']), 41701),
-    'server',
-  ),
+  ...aroundEntity('plants', plantOperations),
+  ...aroundOperations(serviceOperations),
 
   ...casesForEach(
     keptMeaning,
