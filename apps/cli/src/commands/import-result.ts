@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import { closeSync, lstatSync, openSync, rmSync, writeFileSync } from 'node:fs'
+import { closeSync, existsSync, lstatSync, openSync, rmSync, writeFileSync } from 'node:fs'
 import { type CreateOutcome, idTaken } from '@plant-store/domain'
 import { Failure, withFile } from '../failure.ts'
 import type { Entry, Rejected } from '../formats/lines.ts'
@@ -19,6 +19,10 @@ export class ImportResult implements Disposable {
     const found = withFile(rejectsPath, () => lstatSync(rejectsPath, { throwIfNoEntry: false }))
     if (found && !found.isFile())
       throw new Failure(`${rejectsPath} is not a file: name another one with --rejects`)
+    // SQLite would take it for the log of that file.
+    const other = rejectsPath.replace(/-(wal|shm|journal)$/, '')
+    if (other !== rejectsPath && existsSync(other))
+      throw new Failure(`${rejectsPath} belongs to ${other}: name another one with --rejects`)
   }
 
   /** @param outcomes of the plants of the part, or nothing if they were not stored */
