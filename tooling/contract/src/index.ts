@@ -15,7 +15,7 @@ import { conditionCases } from './cases/conditions.ts'
 import { idCases } from './cases/ids.ts'
 import { listCases } from './cases/list.ts'
 import { openPageCases } from './cases/open-pages.ts'
-import { operationCases } from './cases/operations.ts'
+import { operationCases, repeatedIdCases } from './cases/operations.ts'
 import { syntaxCases } from './cases/syntax.ts'
 import { textCases } from './cases/texts.ts'
 import type { ContractCase } from './contract-case.ts'
@@ -47,6 +47,7 @@ export const contractCases: readonly ContractCase[] = [
   ...bodyCases,
   ...textCases,
   ...idCases,
+  ...repeatedIdCases,
   ...operationCases,
   ...conditionCases,
   ...listCases,
