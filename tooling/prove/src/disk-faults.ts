@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { hasStrace, type Server, temporaryFolder, trace, until } from '@plant-store/harness'
 import { createRandom, type Random } from '@plant-store/harness/random'
+import { preloadOf } from '../breaks/breaks.ts'
 import { History, toValue } from './history.ts'
 import { type Act, recorded } from './operations.ts'
 import { type Circumstances, type Finding, figure, timeIsUp } from './part.ts'
@@ -159,7 +160,8 @@ async function fillDisk(folder: string): Promise<string[]> {
   const databaseUrl = `file:${join(place, 'plants.db')}`
   const kept = new Map<bigint, string>()
   {
-    await using program = await startProgram({ databaseUrl })
+    // A pass that copies the log finds no space either.
+    await using program = await startProgram({ databaseUrl, preload: preloadOf('short-log') })
     const { operations } = program
     let id = 0n
     const create = async (repeated: number) => {

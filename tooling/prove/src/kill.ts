@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { launchServer, temporaryFolder } from '@plant-store/harness'
 import { createRandom, type Random } from '@plant-store/harness/random'
+import { preloadOf } from '../breaks/breaks.ts'
 import { History, type Value } from './history.ts'
 import { type Act, type Operations, recorded } from './operations.ts'
 import { type Circumstances, type Finding, figure, timeIsUp } from './part.ts'
@@ -25,7 +26,10 @@ export async function runKills(circumstances: Circumstances, databaseUrl?: strin
   const { seed, preload, scale } = circumstances
   const random = createRandom(seed)
   using folder = temporaryFolder()
-  const options = { databaseUrl: databaseUrl ?? `file:${join(folder.path, 'plants.db')}`, preload }
+  const options =
+    databaseUrl === undefined
+      ? { databaseUrl: `file:${join(folder.path, 'plants.db')}`, preload: preload ?? preloadOf('short-log') }
+      : { databaseUrl, preload }
   const history = new History()
   const failures: string[] = []
   /** The state of every id, as last read. */

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { setImmediate } from 'node:timers/promises'
 import fc from 'fast-check'
+import { preloadOf } from '../breaks/breaks.ts'
 import { History, type Kind, type Text, takeEffect, toValue, type Value } from './history.ts'
 import { type Operations, recorded } from './operations.ts'
 import { type Circumstances, type Finding, figure } from './part.ts'
@@ -58,7 +59,9 @@ export function runModels(
   { seed, scale, endAtMs, preload }: Circumstances,
   databaseUrl?: string,
 ): Promise<Finding> {
-  return withProgram({ preload, ...(databaseUrl !== undefined && { databaseUrl }) }, async program => {
+  const options =
+    databaseUrl === undefined ? { preload: preload ?? preloadOf('short-log') } : { databaseUrl, preload }
+  return withProgram(options, async program => {
     const [sequences, races] = [Math.ceil(1_000 * scale), Math.ceil(3_000 * scale)]
     const { operations } = program
     const halfTime = (performance.now() + endAtMs) / 2

@@ -23,7 +23,6 @@ import { type CallEvent, type Image, parseCalls, RecordedDisk, recording } from 
 
 const clients = 8
 const plantsOfAClient = 5
-const plantsOfAFaultMax = 100
 const versions = 3
 /** Up to this many pieces that are not durable, every subset is tried. Of more pieces, some subsets. */
 const piecesMax = 4
@@ -127,8 +126,8 @@ function serving(folder: string, preload: string | undefined, scale: number, inj
       const listening = /"url":"([^"]+)"/
       await until('it listens', () => listening.test(program.output()) || !program.isRunning())
       const url = listening.exec(program.output())?.[1] as string
-      // With a fault, until it is noticed.
-      const wanted = inject === undefined ? Math.ceil(plantsOfAClient * scale) : plantsOfAFaultMax
+      // A fault takes some passes to come.
+      const wanted = Math.ceil(plantsOfAClient * (inject === undefined ? scale : 1))
       const { client, operations } = await connect(url)
       let hasFailed = false
       const work = async (first: number) => {

@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { startServer, temporaryFolder } from '@plant-store/harness'
@@ -37,6 +38,31 @@ test('a defect in the thread that commits ends the program with 1 and a line tha
   expect(history.counts.unknown).toBeGreaterThan(0)
 
   await using program = await startProgram({ databaseUrl })
+  expect(history.settle(await readRange(program.operations, 0n, 2n ** 62n))).toEqual([])
+}, 60_000)
+
+test('without the thread that copies the log, the log stays short, and nothing answered is lost', async () => {
+  using folder = temporaryFolder()
+  const file = join(folder.path, 'plants.db')
+  const history = new History()
+  {
+    await using program = await startProgram({
+      databaseUrl: `file:${file}`,
+      preload: fileURLToPath(new URL('../breaks/checkpointer-dies.ts', import.meta.url)),
+    })
+    const act = recorded(program.operations, history)
+    let lastId = 0n
+    const work = async () => {
+      while (lastId < 3_000n) await act('create', ++lastId, { name: `${lastId}`.padEnd(2_000, 'x') })
+    }
+    await Promise.all(Array.from({ length: 16 }, work))
+    // Of 40 pages each, and one transaction.
+    expect(statSync(`${file}-wal`).size).toBeLessThan(4 * 2 ** 20)
+    expect(program.warnings()).toEqual([])
+    await program.end('SIGKILL')
+  }
+  expect(history.counts).toMatchObject({ unknown: 0 })
+  await using program = await startProgram({ databaseUrl: `file:${file}` })
   expect(history.settle(await readRange(program.operations, 0n, 2n ** 62n))).toEqual([])
 }, 60_000)
 
