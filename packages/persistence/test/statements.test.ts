@@ -1,6 +1,9 @@
+import { join } from 'node:path'
 import { compileEntities, type Entity, type Page, postgresDialect, sqliteDialect } from '@plant-store/engine'
-import { entities } from '@plant-store/persistence'
+import { entities, openStorage } from '@plant-store/persistence'
+import Database from 'better-sqlite3'
 import { expect, test } from 'vitest'
+import { temporaryFolder } from './store-folder.ts'
 
 test.each([sqliteDialect, postgresDialect])(
   'on $name the columns of a plant may have any name, as each is quoted',
@@ -24,5 +27,18 @@ test.each([sqliteDialect, postgresDialect])('on $name every text of a page count
   for (const { sql, texts, columns } of pages) {
     const all = Object.entries(columns).flatMap(([name, type]) => (type === 'text' ? [name] : []))
     expect(new Set(texts), sql).toEqual(new Set(all))
+  }
+})
+
+test('on SQLite no page reads rows that it does not return', async () => {
+  const file = join(temporaryFolder(), 'store.db')
+  await (await openStorage({ url: `file:${file}` }))[Symbol.asyncDispose]()
+  using opened = new DisposableStack()
+  const database = opened.adopt(new Database(file), each => void each.close())
+  const pages = [...compileEntities(entities, sqliteDialect).names].filter(([{ kind }]) => kind === 'page')
+  for (const [{ sql, parameters }, name] of pages) {
+    const values = parameters.map(() => 1)
+    const plan = database.prepare<unknown[], { detail: string }>(`explain query plan ${sql}`).all(values)
+    expect(plan, name).toMatchObject([{ detail: expect.stringMatching(/^SEARCH /) }])
   }
 })
