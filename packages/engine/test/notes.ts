@@ -6,7 +6,6 @@ import {
   type Migration,
   type PageGiven,
   type Parameters,
-  type Storage,
   type TextOf,
 } from '@plant-store/engine'
 import { int64Min } from '../src/reader.ts'
@@ -93,7 +92,6 @@ export const entityOf = (table: keyof Tables): Entity<Notes, Note> => ({
 
 export const entities = { notes: entityOf('notes'), gardens: entityOf('gardens') }
 export type Entered = typeof entities
-type NoteStorage = Storage<Entered>
 
 export const {
   openStorage,
