@@ -69,10 +69,11 @@ describe('below a path, and with little patience', () => {
 })
 
 describe('afterwards', () => {
-  test('every operation was seen with every status that a store can be brought to', () => {
+  test('every operation was seen with every parameter and member, and every status that a store can be brought to', () => {
     const wanted = recorder.declared().filter(each => / (2\d\d|400|401|403|404|413|415|417|431)$/.test(each))
     expect(wanted.length).toBeGreaterThan(40)
-    expect(wanted.filter(each => !recorder.seen().has(each))).toEqual([])
+    const missing = [...wanted, ...recorder.parts()].filter(each => !recorder.seen().has(each))
+    expect(missing).toEqual([])
     expect(recorder.checked()).toBeGreaterThan(1_500)
     expect(hurriedRecorder.checked()).toBeGreaterThan(200)
   })

@@ -78,7 +78,8 @@ async function openSource(url: string, damaged: boolean | undefined, opened: Asy
   if (damaged) {
     const salvage = opened.use(await openSalvage(url))
     const { count: total, all, unread } = salvage.of('plants')
-    return { plants: all(), total, others: salvage.leftOut, unread }
+    const { plants: _, ...others } = salvage.counts
+    return { plants: all(), total, others, unread }
   }
   const reader = opened.use(await openReader(url))
   const { plants: total, ...others } = await reader.counts()

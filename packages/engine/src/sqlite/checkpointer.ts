@@ -28,7 +28,7 @@ const passTimeoutMs = 5_000
 
 /**
  * Copies the WAL to the database, in a thread that starts when it is needed. The writer goes on meanwhile, and copies the
- * last pages itself: only if all are copied, the next commit begins the WAL anew.
+ * last pages itself: only if all are copied, the next commit restarts the WAL.
  *
  * SQLite counts the pages of a pass as copied before they are on disk, unless it was the last one. So each pass ends with
  * an fsync. After one that failed, the next would succeed without the pages that it was for.
