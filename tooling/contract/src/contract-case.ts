@@ -4,8 +4,8 @@ import { readExactly } from './exact-json.ts'
 import type { Answer } from './wire.ts'
 
 /**
- * What a case needs beyond the operations on plants: a server that reads the header section and refuses broken HTTP as
- * ours does, the answers to paths and methods that do not exist, or the pages about the service.
+ * What a case needs beyond the operations on plants. `server`: one that reads the header section and refuses broken HTTP as
+ * ours does. `router`: the answers to paths and methods that do not exist. `service-pages`: the pages about the service.
  */
 export type Need = 'server' | 'router' | 'service-pages'
 
