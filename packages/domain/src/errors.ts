@@ -1,5 +1,3 @@
-import type { Int64 } from './values.ts'
-
 export type PlantErrorCode =
   | 'invalid-plant'
   | 'invalid-plant-id'
@@ -68,6 +66,6 @@ export function refusal(code: DomainErrorCode, problems: Problems): DomainError 
 }
 
 /** @param id of any entity */
-export function idTaken(id: Int64): DomainError {
+export function idTaken(id: bigint): DomainError {
   return new DomainError('id-taken', `id ${id} is already taken`)
 }
