@@ -3,11 +3,14 @@ import type { Client } from './client.ts'
 import { readExactly } from './exact-json.ts'
 import type { Answer } from './wire.ts'
 
-/**
- * What a case needs beyond the operations on plants. `server`: one that reads the header section and refuses broken HTTP as
- * ours does. `router`: the answers to paths and methods that do not exist. `service-pages`: the pages about the service.
- */
-export type Need = 'server' | 'router' | 'service-pages'
+/** What a case needs beyond the operations on plants. */
+export type Need =
+  /** One that reads the header section and refuses broken HTTP as ours does. */
+  | 'server'
+  /** The answers to paths and methods that do not exist. */
+  | 'router'
+  /** The pages about the service. */
+  | 'service-pages'
 
 /** One promise of a running store. */
 export interface ContractCase {
