@@ -61,17 +61,16 @@ export function nextPage(
   query: Readonly<Record<string, string | number | bigint>>,
 ): string {
   const [, path = ''] = /^(?:https?:\/\/[^/]*)?\/*(\/[^?#]*)/i.exec(raw.url as string) ?? []
-  const parameters = Object.entries(query)
-  const search = parameters
-    .map(([name, value]) => `${name}=${encodeURIComponent(value.toString())}`)
-    .join('&')
-  const target = `${path.replace(/[<>]/g, encodeURIComponent)}?${search}`
+  const search = Object.entries(query).map(([name, value]) => `${name}=${encodeURIComponent(`${value}`)}`)
+  const target = `${path.replace(/[<>]/g, encodeURIComponent)}?${search.join('&')}`
   // Undocumented, but present on Node's servers.
   const { maxHeaderSize: headerBytesMax = maxHeaderSize } = server.server as { maxHeaderSize?: number }
   const fieldsBytes = raw.rawHeaders.reduce((bytes, text) => bytes + text.length, 0)
   if (target.length + Math.max(fieldsBytes, answerFieldsBytesMax) < headerBytesMax)
     return `<${target}>; rel="next"`
-  const texts = parameters.flatMap(([name, value]) => (typeof value === 'string' ? [`shorter ${name}`] : []))
+  const texts = Object.entries(query).flatMap(([name, value]) =>
+    typeof value === 'string' ? [`shorter ${name}`] : [],
+  )
   const message = `the link to the next page would be too long: use a ${[...texts, 'larger limit'].join(' or a ')}`
   throw new RequestError('headers-too-large', message)
 }
