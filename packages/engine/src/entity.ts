@@ -2,7 +2,7 @@ import { type Kysely, sql } from 'kysely'
 import type { Dialect } from './statements/dialect.ts'
 import type { Call, Change, ColumnType, Read, Statement } from './statements/statement.ts'
 
-/** What a store knows of one kind of thing, such as plants: its tables, how they came to be, and its statements. */
+/** What a store knows of one kind of thing: its tables, how they came to be, and its statements. */
 export interface Entity<Port = unknown, Item = unknown> {
   /** The first has one row for each, and is counted. */
   readonly tables: readonly [string, ...string[]]
@@ -62,7 +62,7 @@ export type ItemOf<Entered> = Entered extends Entity<unknown, infer Item> ? Item
 export interface CompiledEntities<Entered extends Entities = Entities> {
   /** All tables, in the order in which changes lock their rows. */
   readonly tables: readonly string[]
-  /** Of each statement, such as `plants.find`. */
+  /** Of each statement, such as `notes.find`. */
   readonly names: ReadonlyMap<Statement, string>
   readonly changes: ReadonlyMap<string, Change>
   /** Changes no row. It needs the right to change one, and a server that accepts changes. */

@@ -3,7 +3,6 @@ import { join } from 'node:path'
 import { temporaryFolder } from '@plant-store/harness'
 import { type Contestant, contestants, ours, start } from './contestants.ts'
 import { measure } from './load.ts'
-import type { Effort } from './parts.ts'
 import { table } from './table.ts'
 
 /** As V8 writes it, for each thread. */
@@ -22,7 +21,7 @@ const create64 = { request: 'create', connections: 64 } as const
 const secondsTaken = 4
 
 /** Returns where the processor time of creates goes, in a thread of ours that answers requests, in our writer, and in a peer. */
-export async function profiles({ warmUpSeconds }: Effort) {
+export async function profiles({ warmUpSeconds }: { readonly warmUpSeconds: number }) {
   const peer = contestants[1] as Contestant
   const [mine, theirs] = [await profile(ours, warmUpSeconds), await profile(peer, warmUpSeconds)]
   const withFile = (part: string) => (profile: CpuProfile) =>

@@ -124,7 +124,7 @@ export function attachPostgres(
   )
 }
 
-/** Returns the rights on tables that this server's user lacks, such as `insert on plants`. */
+/** Returns the rights on tables that this server's user lacks, such as `insert on notes`. */
 const missingRights = `
   select privilege || ' on ' || name as missing
   from unnest($1::text[]) as name, unnest(array['select', 'insert', 'update', 'delete']) as privilege

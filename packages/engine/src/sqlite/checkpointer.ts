@@ -20,7 +20,7 @@ const lastPagesMax = checkpointPages / 32
 const writerPages = 3 * checkpointPages
 /**
  * No transaction begins on a longer WAL that cannot be copied, as another connection reads an old state. The last one may
- * add as much again, with 10,000 plants of an import: a WAL has at most 256 MiB, which are 65,000 pages.
+ * add as much again, with 10,000 rows of an import: a WAL has at most 256 MiB, which are 65,000 pages.
  */
 export const walPagesMax = 4 * checkpointPages
 /** For a pass of the thread, or of another process, before the writer copies the pages itself. */
