@@ -22,7 +22,7 @@ afterEach(async () => {
   await provider.stop()
 })
 
-const limits = { cooldownMs: 50, fetchTimeoutMs: 300 }
+const limits = { cooldownMs: 50, fetchTimeoutMs: 2_000 }
 const createGate = (more: Partial<JwtGateOptions> = {}) =>
   createJwtGate({
     issuer: provider.issuer,
