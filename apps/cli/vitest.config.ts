@@ -2,9 +2,15 @@ import { mergeConfig } from 'vitest/config'
 import shared, { freshBuild } from '../../tooling/vitest.config.ts'
 
 /** They start no program. */
-const ofParts = ['formats', 'commands-page', 'import-parts', 'shared-parts', 'words'].map(
-  name => `test/${name}.test.ts`,
-)
+const ofParts = [
+  'formats',
+  'commands-page',
+  'import-input-and-result',
+  'output-file',
+  'failure',
+  'store-in-environment',
+  'terminal',
+].map(name => `test/${name}.test.ts`)
 
 export default mergeConfig(shared, {
   test: {

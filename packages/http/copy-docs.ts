@@ -2,7 +2,7 @@ import { copyFileSync, cpSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import swaggerUi from 'swagger-ui-dist/absolute-path.js'
 
-// The reference page beside the code that serves it, Swagger UI's files included: its package would report its installation.
+// The API reference beside the code that serves it, Swagger UI's files included: its package would report its installation.
 const to = join(import.meta.dirname, 'dist/docs')
 cpSync(join(import.meta.dirname, 'docs'), to, { recursive: true })
 for (const file of ['swagger-ui-bundle.js', 'swagger-ui.css'])

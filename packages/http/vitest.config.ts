@@ -6,7 +6,7 @@ const onOldest = ['test/mounted-oldest.test.ts']
 
 export default mergeConfig(shared, {
   test: {
-    // The build puts the files of the reference page together.
+    // The build puts the files of the API reference together.
     globalSetup: freshBuild,
     projects: [
       { extends: true, test: { name: 'this Fastify', include: ['test/*.test.ts'], exclude: onOldest } },

@@ -113,6 +113,7 @@ test.each([
   ['HEADER_LIMIT', '1MiB', 'headerBytesMax', 2 ** 20],
   ['REQUEST_TIMEOUT', '1ms', 'requestTimeoutMs', 1],
   ['HEADERS_TIMEOUT', '5s', 'headersTimeoutMs', 5000],
+  ['KEEP_ALIVE_TIMEOUT', '5min', 'keepAliveTimeoutMs', 300_000],
   ['KEEP_ALIVE_TIMEOUT', '5m', 'keepAliveTimeoutMs', 300_000],
   ['INACTIVITY_TIMEOUT', '11s', 'inactivityTimeoutMs', 11_000],
   ['MAX_CONNECTIONS', '50', 'connectionsMax', 50],
@@ -138,7 +139,7 @@ test('an identity provider has an issuer, audiences and the URL of its keys', ()
     algorithms: expect.arrayContaining(['RS256', 'ES256', 'EdDSA']),
     clockSkewMs: 30_000,
   })
-  const more = { JWT_ALGORITHMS: 'RS256, ES256', JWT_CLOCK_SKEW: '300s' }
+  const more = { JWT_ALGORITHMS: 'RS256, ES256', JWT_CLOCK_SKEW: '5min' }
   const expected = { algorithms: ['RS256', 'ES256'], clockSkewMs: 300_000 }
   expect(readConfig({ ...identityProvider, ...more }).jwt).toMatchObject(expected)
   const local = { ...identityProvider, JWT_JWKS_URL: 'http://localhost:8080/jwks' }
@@ -202,7 +203,7 @@ const wrongValues = {
   PAGE_LIMIT: '0|65MiB|long',
   HELD_LIMIT: '0|4097MiB|all',
   HEADER_LIMIT: '1023|0|2MiB|x',
-  REQUEST_TIMEOUT: '0s|0ms|30|30min|-1s|1.5s|86401s|25h|s|m',
+  REQUEST_TIMEOUT: '0s|0ms|30|30mins|-1s|1.5s|86401s|25h|s|m',
   HEADERS_TIMEOUT: '0s|10',
   KEEP_ALIVE_TIMEOUT: '0s|10',
   INACTIVITY_TIMEOUT: '0s|10',

@@ -1,4 +1,12 @@
-import { contractCases, createClient, createRecorder, timeoutCases } from '@plant-store/contract'
+import {
+  contractCases,
+  createClient,
+  createRecorder,
+  descriptionCases,
+  listCases,
+  operationCases,
+  timeoutCases,
+} from '@plant-store/contract'
 import { startServer } from '@plant-store/harness'
 import { afterAll, describe, expect, test } from 'vitest'
 import { prepareDatabase } from './database.ts'
@@ -45,7 +53,7 @@ afterAll(async () => {
   await resources.disposeAsync()
 })
 
-test('it runs on the Node that it ships with', () => {
+test('the tests run on the Node that it ships with', () => {
   expect(Number(process.versions.node.split('.')[0])).toBeGreaterThanOrEqual(26)
 })
 
@@ -56,18 +64,16 @@ describe('below a path, and with little patience', () => {
   for (const { clause, name, run } of timeoutCases)
     test.concurrent(`${clause}: ${name}`, () => run(hurriedClient), timeoutMs)
 
-  for (const { clause, name, run } of contractCases.filter(each =>
-    /^(GET|HEAD|PUT|DELETE|the served) /.test(each.clause),
-  )) {
+  for (const { clause, name, run } of [...operationCases, ...listCases, ...descriptionCases])
     test(`${clause}: ${name}`, () => run(hurriedClient), timeoutMs)
-  }
 })
 
 describe('afterwards', () => {
-  test('every operation was seen with every status that a store can be brought to', () => {
+  test('every operation was seen with every parameter and member, and every status that a store can be brought to', () => {
     const wanted = recorder.declared().filter(each => / (2\d\d|400|401|403|404|413|415|417|431)$/.test(each))
     expect(wanted.length).toBeGreaterThan(40)
-    expect(wanted.filter(each => !recorder.seen().has(each))).toEqual([])
+    const missing = [...wanted, ...recorder.parts()].filter(each => !recorder.seen().has(each))
+    expect(missing).toEqual([])
     expect(recorder.checked()).toBeGreaterThan(1_500)
     expect(hurriedRecorder.checked()).toBeGreaterThan(200)
   })

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { hashToken, mintToken, type Scope } from '@plant-store/access'
+import { hashToken, mintToken, type Scope, scopesByChoice } from '@plant-store/access'
 import type { StoreTokens } from '@plant-store/contract'
 import { temporaryFolder } from '@plant-store/harness'
 import { createSchema } from '@plant-store/harness/postgres'
@@ -20,11 +20,13 @@ export async function prepareDatabase(): Promise<{ url: string; tokens: StoreTok
     await storage.tokens.insert({ name, scopes, createdAt: new Date(), ...more }, hashToken(token))
     return token
   }
+  const { write: all, read } = scopesByChoice
+  const write = all.filter(scope => scope.endsWith(':write'))
   const tokens = {
-    full: await mint('full', ['plants:read', 'plants:write']),
-    readOnly: await mint('read only', ['plants:read']),
-    writeOnly: await mint('write only', ['plants:write']),
-    expired: await mint('expired', ['plants:read', 'plants:write'], { expiresAt: new Date(Date.now() - 1) }),
+    full: await mint('full', all),
+    readOnly: await mint('read only', read),
+    writeOnly: await mint('write only', write),
+    expired: await mint('expired', all, { expiresAt: new Date(Date.now() - 1) }),
     metrics: await mint('metrics', ['metrics:read']),
   }
   return { url: database.url, tokens, [Symbol.asyncDispose]: () => database[Symbol.asyncDispose]() }

@@ -238,7 +238,7 @@ test('of programs that start on one port at the same moment one listens, and the
   }
 })
 
-test('it ends with 1 when it cannot stop in time', async () => {
+test('a server ends with 1 when it cannot stop in time', async () => {
   const folder = temporaryFolder()
   await using program = await startServer({
     folder,

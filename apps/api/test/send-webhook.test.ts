@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
 import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net'
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
-import { sendPost } from '../src/webhooks/send-webhook.ts'
+import { sendWebhook } from '../src/webhooks/send-webhook.ts'
 
 const deliveryTimeoutMs = 500
 const never = new AbortController().signal
@@ -32,7 +32,7 @@ async function listenTcp(onSocket: (socket: Socket) => void): Promise<string> {
 }
 
 const send = (url: string, more: object = {}, timeoutMs = deliveryTimeoutMs) =>
-  sendPost({ url, allowsPrivate: true, ...about, ...more }, timeoutMs)
+  sendWebhook({ url, allowsPrivate: true, ...about, ...more }, timeoutMs)
 
 test('posts the body as it is, with its header fields', async () => {
   const got = Promise.withResolvers<unknown>()

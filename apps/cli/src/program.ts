@@ -1,4 +1,5 @@
 import { Command, CommanderError, type CommandUnknownOpts } from '@commander-js/extra-typings'
+import { printable } from '@plant-store/api/printable'
 import { defaultStoreUrl, explain, StoreInUseError } from '@plant-store/persistence'
 import manifest from '../package.json' with { type: 'json' }
 import { backup, check, restore } from './commands/backups.ts'
@@ -8,7 +9,6 @@ import { serve } from './commands/serve.ts'
 import { token } from './commands/tokens.ts'
 import { webhook } from './commands/webhooks.ts'
 import { exitCodes, Failure } from './failure.ts'
-import { printable } from './terminal.ts'
 
 export const program = new Command('plant-store')
   .version(manifest.version)

@@ -11,7 +11,7 @@ import {
   storageName,
   storeFiles,
 } from '@plant-store/persistence'
-import { exitCodes, Failure, fileFailure } from './failure.ts'
+import { exitCodes, Failure, withFile } from './failure.ts'
 
 /** Returns the URL in DATABASE_URL, read as the server reads it. */
 export function storeUrl(): string {
@@ -29,13 +29,9 @@ export function storeUrl(): string {
 export function existingStoreUrl(): string {
   const url = storeUrl()
   const [file] = storeFiles(url)
-  if (file === undefined) return url
-  try {
-    if (statSync(file, { throwIfNoEntry: false })) return url
-  } catch (error) {
-    throw fileFailure(file, error)
-  }
-  throw noStore(url)
+  if (file !== undefined && !withFile(file, () => statSync(file, { throwIfNoEntry: false })))
+    throw noStore(url)
+  return url
 }
 
 /** Opens the store to list what it has. Changes nothing. @throws Failure if there is none */

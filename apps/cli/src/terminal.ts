@@ -1,8 +1,8 @@
 import { InvalidArgumentError, Option } from '@commander-js/extra-typings'
+import { printable } from '@plant-store/api/printable'
 
 export const jsonOption = new Option('--json', 'print JSON')
 
-/** Parses an option that is a count. */
 export function countOf(text: string): number {
   if (/^[1-9]\d{0,3}$/.test(text)) return Number(text)
   throw new InvalidArgumentError('It must be a number from 1 to 9999.')
@@ -14,22 +14,11 @@ export interface Output {
   readonly file?: string
 }
 
-/** Prints a result: JSON for programs, a sentence for people. */
+/** Prints a result: JSON for programs, a sentence for people. A restored store may have names with control characters. */
 export function print({ json, file }: Output, result: unknown, words: string): void {
   const stream = file === '-' ? process.stderr : process.stdout
   const text = json ? JSON.stringify(result) : words
   stream.write(`${text.split('\n').map(printable).join('\n')}\n`)
-}
-
-/**
- * Escapes what a terminal would obey, as JSON does: control characters, and those that turn the direction of a text. A
- * restored store may have names with them.
- */
-export function printable(text: string): string {
-  return text.replaceAll(
-    /[\p{Cc}\p{Bidi_Control}\p{Zl}\p{Zp}]/gu,
-    character => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  )
 }
 
 /** Returns lines whose cells stand below each other, or the other words if there is none below the head. */
@@ -68,12 +57,12 @@ export function grouped(count: number): string {
   return `${count}`.replaceAll(/\B(?=(\d{3})+$)/g, ',')
 }
 
-/** Returns a duration such as `9s`, `1m 30s` or `2h 5m`. */
+/** Returns a duration such as `9s`, `1min 30s` or `2h 5min`. */
 export function duration(seconds: number): string {
   const whole = Math.round(seconds)
   if (whole < 60) return `${whole}s`
   const minutes = Math.floor(whole / 60)
-  return minutes < 60 ? `${minutes}m ${whole % 60}s` : `${Math.floor(minutes / 60)}h ${minutes % 60}m`
+  return minutes < 60 ? `${minutes}min ${whole % 60}s` : `${Math.floor(minutes / 60)}h ${minutes % 60}min`
 }
 
 export function rate(count: number, seconds: number): string {

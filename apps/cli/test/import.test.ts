@@ -91,6 +91,18 @@ describe('an import', () => {
     expect(readFileSync(place.path('precious'), 'utf8')).toBe('kept')
   })
 
+  test('writes no rejects over the log of another store', async () => {
+    writeFileSync(place.path('other.db'), '')
+    writeFileSync(place.path('plants'), 'no json\n')
+    for (const rejected of ['other.db-wal', 'other.db-shm', 'other.db-journal'])
+      await place.fails(
+        `import plants --format ndjson --rejects ${rejected}`,
+        1,
+        /^plant-store: other.db-\w+ belongs to other.db: name another one with --rejects\n$/,
+      )
+    expect(existsSync(place.path('other.db-wal'))).toBe(false)
+  })
+
   test('of nothing is none', async () => {
     const counts = { read: 0, inserted: 0, replaced: 0, alreadyThere: 0, rejected: 0 }
     for (const content of ['', ' \n\n', 'id,name\n'])

@@ -2,7 +2,18 @@ import { existsSync } from 'node:fs'
 import { hashToken } from '@plant-store/access'
 import { until } from '@plant-store/harness'
 import { openStorage } from '@plant-store/persistence'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  onTestFinished,
+  test,
+  vi,
+} from 'vitest'
+import { fromNow } from '../src/commands/tokens.ts'
 import { Place } from './place.ts'
 
 let place: Place
@@ -101,6 +112,16 @@ test.each([
 ])('wrong usage %s is told in one line, and nothing is made', async (args, message) => {
   await place.fails(args, 2, message)
   expect(existsSync(place.store)).toBe(false)
+})
+
+test('a time is a number with its unit, and nothing else', () => {
+  vi.useFakeTimers({ toFake: ['Date'], now: 0 })
+  onTestFinished(() => void vi.useRealTimers())
+  expect(['1s', '2min', '3h', '10d', '1w', '999999s'].map(text => fromNow(text).getTime())).toEqual([
+    ...[1_000, 120_000, 10_800_000, 864_000_000, 604_800_000, 999_999_000],
+  ])
+  for (const text of ['', '1', 's', '0s', '01s', '1m', '1000000s', '1.5h', 'x1s', '1sx', '-1s'])
+    expect(() => fromNow(text), text).toThrow('must be a time from now')
 })
 
 describe('a running server', () => {

@@ -1,4 +1,5 @@
-import { type AccessToken, hashToken, type Scope, type TokenHash, type TokenRepository } from './token.ts'
+import type { Scope } from './scopes.ts'
+import { type AccessToken, hashToken, type TokenHash, type TokenRepository } from './token.ts'
 
 /** `access-unavailable` is temporary: the same request may be admitted later. */
 export type AccessErrorCode = 'no-token' | 'invalid-token' | 'insufficient-scope' | 'access-unavailable'
@@ -38,14 +39,11 @@ export interface Holder {
   readonly name: string
 }
 
-/** What a request reveals about its client. */
 export interface Credentials {
   /** The bearer token of the Authorization field (RFC 6750, 2.1). */
   readonly token: string | undefined
   /** Names in lower case. A client can send any field that no proxy sets or removes. */
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>
-  /** The client certificate in DER, if TLS asked for one and found it valid. */
-  readonly certificate: Uint8Array | undefined
 }
 
 /**
@@ -64,6 +62,12 @@ export interface GateOptions {
   /** How long a token is admitted without another lookup, and so the longest that a revoked token still works. */
   readonly recheckAfterMs?: number
   readonly rememberedTokensMax?: number
+}
+
+/** Returns the holder of an access token. @throws AccessError if the token lacks the scope */
+export function requireScope(holder: Pick<AccessToken, 'name' | 'scopes'>, scope: Scope): Holder {
+  if (holder.scopes.includes(scope)) return holder
+  throw new AccessError('insufficient-scope', `the access token lacks the scope ${scope}`, scope, holder.name)
 }
 
 /** The least time between two records of a token's use. */
@@ -109,13 +113,7 @@ export function createGate({
     const { token } = known
     if (token.expiresAt !== undefined && token.expiresAt.getTime() <= Date.now())
       throw new AccessError('invalid-token', 'the access token has expired', undefined, token.name)
-    if (!token.scopes.includes(scope))
-      throw new AccessError(
-        'insufficient-scope',
-        `the access token lacks the scope ${scope}`,
-        scope,
-        token.name,
-      )
+    requireScope(token, scope)
     if (nowMs - known.markedAtMs >= markUsedEveryMs) {
       known.markedAtMs = nowMs
       // No request waits for this or fails with it. A later request tries again.

@@ -7,15 +7,15 @@ export {
   type GateOptions,
   type Holder,
   isAccessError,
+  requireScope,
 } from './gate.ts'
+export { type Scope, scopes, scopesByChoice } from './scopes.ts'
 export {
   type AccessToken,
   hashToken,
   isBearerToken,
   isTokenName,
   mintToken,
-  type Scope,
-  scopes,
   type TokenHash,
   type TokenRepository,
 } from './token.ts'

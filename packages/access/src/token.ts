@@ -1,7 +1,5 @@
 import { hash, randomBytes } from 'node:crypto'
-
-export const scopes = ['plants:read', 'plants:write', 'metrics:read'] as const
-export type Scope = (typeof scopes)[number]
+import type { Scope } from './scopes.ts'
 
 /** What the store keeps of an access token: everything but the token itself. */
 export interface AccessToken {

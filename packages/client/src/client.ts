@@ -1,11 +1,5 @@
-import type { AddOptions, Plant, PlantId, PlantPage, PlantVersion, VersionedPlant } from '@plant-store/domain'
-import {
-  isPlantVersion,
-  isSamePlant,
-  parsePlant,
-  parsePlantId,
-  parsePlantPageQuery,
-} from '@plant-store/domain'
+import type { AddOptions, Plant, PlantId, PlantPage, Version, VersionedPlant } from '@plant-store/domain'
+import { isSamePlant, isVersion, parsePlant, parsePlantId, parsePlantPageQuery } from '@plant-store/domain'
 import { writeJsonRecord } from '@plant-store/json'
 import { createMany, type ManyCreated } from './create-many.ts'
 import { errorNumbers, RefusedError } from './errors.ts'
@@ -69,7 +63,7 @@ export interface CallOptions {
 
 export interface ChangeOptions extends CallOptions {
   /** Changes only this version of the plant, and otherwise rejects with RefusedError 412 (`condition-failed`). */
-  readonly ifMatch?: PlantVersion | undefined
+  readonly ifMatch?: Version | undefined
   /** Creates only, and rejects with RefusedError 412 (`condition-failed`) if the plant exists. */
   readonly ifNoneMatch?: '*' | undefined
 }
@@ -158,7 +152,7 @@ export function createPlantClient(options: PlantClientOptions): PlantClient {
 
 /** @throws TypeError for a text that is not a version, which could mean something else between quotation marks */
 function conditional({ ifMatch, ifNoneMatch, signal }: ChangeOptions) {
-  if (ifMatch !== undefined && !isPlantVersion(ifMatch)) throw new TypeError('ifMatch must be a PlantVersion')
+  if (ifMatch !== undefined && !isVersion(ifMatch)) throw new TypeError('ifMatch must be a Version')
   const match = ifMatch !== undefined && { 'if-match': `"${ifMatch}"` }
   return { signal, headers: { ...match, ...(ifNoneMatch !== undefined && { 'if-none-match': ifNoneMatch }) } }
 }
@@ -167,7 +161,7 @@ function conditional({ ifMatch, ifNoneMatch, signal }: ChangeOptions) {
 function versioned(id: PlantId): (body: unknown, headers: Headers) => VersionedPlant {
   return (body, headers) => {
     const version = /^(?:W\/)?"(.*)"$/.exec(headers.get('etag') ?? '')?.[1]
-    if (!isPlantVersion(version)) throw new TypeError('the answer must have the ETag of a plant')
+    if (!isVersion(version)) throw new TypeError('the answer must have the ETag of a plant')
     return { plant: parsePlant(body, id), version }
   }
 }

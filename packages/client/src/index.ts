@@ -1,5 +1,5 @@
-export type { Plant, PlantId, PlantPage, PlantVersion, VersionedPlant } from '@plant-store/domain'
-export { DomainError, isDomainError, isPlantVersion } from '@plant-store/domain'
+export type { Plant, PlantId, PlantPage, Version, VersionedPlant } from '@plant-store/domain'
+export { DomainError, isDomainError, isVersion } from '@plant-store/domain'
 export type { CallOptions, ChangeOptions, PlantInput, PlantListQuery } from './client.ts'
 export { createPlantClient, type PlantClient } from './client.ts'
 export type { ManyCreated, PlantFault } from './create-many.ts'

@@ -2,8 +2,8 @@ import {
   createPlantClient,
   errorNumbers,
   type PlantClient,
-  type PlantVersion,
   RefusedError,
+  type Version,
 } from '@plant-store/client'
 import { failures } from '@plant-store/http'
 import { Ajv2020 } from 'ajv/dist/2020.js'
@@ -48,7 +48,7 @@ const calls: { readonly [Method in keyof PlantClient]: (client: PlantClient) => 
   replace: client => client.replace(plant, { ifMatch: version, ifNoneMatch: '*' }),
   remove: client => client.remove(1n, { ifMatch: version }),
 }
-const version = 'v1' as PlantVersion
+const version = 'v1' as Version
 const plant = { id: 1n, name: 'n', tag: 't' }
 const goodBodies = {
   create: '{"name":"n"}',

@@ -1,5 +1,5 @@
 import { runInNewContext } from 'node:vm'
-import { createPlantClient, NoAnswerError, type PlantVersion } from '@plant-store/client'
+import { createPlantClient, NoAnswerError, type Version } from '@plant-store/client'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import {
   answer,
@@ -27,7 +27,7 @@ const inAnotherState = answer(412, {
   error: 41201,
   message: 'plant 1 does not have the expected version: read it again',
 })
-const [v1, v2] = ['v1', 'v2'] as PlantVersion[]
+const [v1, v2] = ['v1', 'v2'] as Version[]
 const removed: Step = response => response.writeHead(204).end()
 const missing = answer(404, { error: 40402, message: 'there is no plant with id 1' })
 const forbidden = answer(403, { error: 40301, message: 'no' })
@@ -244,7 +244,7 @@ test('an entity tag that a proxy has made weak names the same version', async ()
 
 test('what is no version is not sent', async () => {
   await using store = await scripted([])
-  for (const ifMatch of ['', '"', 'a", "b', 'a\r\nb: c'] as PlantVersion[]) {
+  for (const ifMatch of ['', '"', 'a", "b', 'a\r\nb: c'] as Version[]) {
     await expect(store.client.replace(plant, { ifMatch })).rejects.toThrow(TypeError)
     await expect(store.client.remove(1n, { ifMatch })).rejects.toThrow(TypeError)
   }

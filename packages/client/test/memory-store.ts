@@ -1,5 +1,5 @@
-import { createGate, hashToken, mintToken } from '@plant-store/access'
-import { createPlantStore, type PlantRepository } from '@plant-store/domain'
+import { createGate, hashToken, mintToken, scopesByChoice } from '@plant-store/access'
+import { createPlantUseCases, type PlantRepository } from '@plant-store/domain'
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
 import { createServer } from '@plant-store/http/server'
 
@@ -12,11 +12,12 @@ export async function startMemoryStore({
   plants?: Partial<PlantRepository>
 } = {}) {
   const token = mintToken()
-  const scopes = ['plants:read', 'plants:write'] as const
-  const stored = new Map([[hashToken(token), { name: 'client', scopes, createdAt: new Date() }]])
+  const stored = new Map([
+    [hashToken(token), { name: 'client', scopes: scopesByChoice.write, createdAt: new Date() }],
+  ])
   const logger = { level: 'silent', child: () => logger, ...silence }
   const server = createServer({
-    store: createPlantStore({ plants: { ...createMemoryPlantRepository(), ...plants } }),
+    plants: createPlantUseCases({ plants: { ...createMemoryPlantRepository(), ...plants } }),
     gate: createGate({ tokens: { find: async hash => stored.get(hash), markUsed: async () => {} } }),
     check: async () => {},
     metrics: async () => '',

@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createPlantClient, NoAnswerError, type PlantVersion, RefusedError } from '@plant-store/client'
+import { createPlantClient, NoAnswerError, RefusedError, type Version } from '@plant-store/client'
 import fc from 'fast-check'
 import { expect, onTestFinished, test, vi } from 'vitest'
 
 const attemptsMax = 3
 const kinds = ['create', 'replace', 'remove', 'replaceIf', 'removeIf'] as const
-const expected = 'expected' as PlantVersion
+const expected = 'expected' as Version
 /** What becomes of one request. Only of `busy` and `not connected` does a client know that nothing was changed. */
 const fates = [
   'done',

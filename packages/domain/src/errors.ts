@@ -1,12 +1,15 @@
-/** Every way in which a rule of the plant store can fail. A new code compiles only once the HTTP adapter maps it. */
-export type DomainErrorCode =
+export type PlantErrorCode =
   | 'invalid-plant'
   | 'invalid-plant-id'
   | 'invalid-plant-query'
-  | 'id-taken'
   | 'plant-not-found'
   /** The plant's version does not meet the caller's condition. Nothing was changed. */
   | 'condition-failed'
+
+/** Every way in which a rule can fail. A new code compiles only once the HTTP adapter has a number for it. */
+export type DomainErrorCode =
+  | PlantErrorCode
+  | 'id-taken'
   /** Too many changes are pending. Nothing was changed: try again later. */
   | 'store-busy'
   /** The store cannot be read or written. A change may have been made or not: try again later. */
@@ -60,4 +63,9 @@ export function refusal(code: DomainErrorCode, problems: Problems): DomainError 
   const faults = Object.entries(problems).flatMap(([field, problem]) => (problem ? [{ field, problem }] : []))
   const message = faults.map(({ field, problem }) => `${field} ${problem}`).join('; ')
   return new DomainError(code, message, { faults })
+}
+
+/** @param id of any entity */
+export function idTaken(id: bigint): DomainError {
+  return new DomainError('id-taken', `id ${id} is already taken`)
 }

@@ -2,38 +2,33 @@ export {
   DomainError,
   type DomainErrorCode,
   type Fault,
+  idTaken,
   isDomainError,
+  type PlantErrorCode,
   type Problems,
   refusal,
 } from './errors.ts'
+export { type Page, pageLimitDefault, pageLimitMax, pageLimitProblem, readPage } from './page.ts'
 export {
   isSamePlant,
   type Plant,
+  type PlantAdded,
   type PlantId,
   parsePlant,
   parsePlantId,
   plantMembers,
+  type VersionedPlant,
 } from './plants/plant.ts'
 export { type PlantPageQuery, parsePlantPageQuery } from './plants/query.ts'
 export type { PlantRepository } from './plants/repository.ts'
 export {
   type AddOptions,
   type CreateOutcome,
-  createPlantStore,
-  idTaken,
+  createPlantUseCases,
   type PlantPage,
-  type PlantStore,
-  type PlantStoreOptions,
-} from './plants/store.ts'
-export {
-  isMet,
-  isPlantVersion,
-  type PlantAdded,
-  type PlantCondition,
-  type PlantVersion,
-  type PlantVersions,
-  type VersionedPlant,
-} from './plants/version.ts'
+  type PlantUseCases,
+  type PlantUseCasesOptions,
+} from './plants/use-cases.ts'
 export {
   type Int64,
   idProblem,
@@ -44,10 +39,8 @@ export {
   isInt64,
   isRecord,
   member,
-  pageLimitDefault,
-  pageLimitMax,
-  pageLimitProblem,
   textBytes,
   textProblem,
   type UnicodeText,
 } from './values.ts'
+export { type Condition, isMet, isVersion, type Version, type Versions } from './version.ts'

@@ -43,16 +43,6 @@ export function textProblem(value: unknown): string | undefined {
   return undefined
 }
 
-/** Of the entities on one page. */
-export const pageLimitMax = 1000
-export const pageLimitDefault = 100
-
-/** Returns why the value is not a limit of a page, or `undefined` if it is one. */
-export function pageLimitProblem(value: unknown): string | undefined {
-  const isLimit = typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= pageLimitMax
-  return isLimit ? undefined : `must be an integer from 1 to ${pageLimitMax}`
-}
-
 /** Returns whether the value is an object with members. */
 export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)

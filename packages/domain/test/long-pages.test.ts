@@ -1,5 +1,5 @@
 import {
-  createPlantStore,
+  createPlantUseCases,
   type Plant,
   type PlantPageQuery,
   parsePlant,
@@ -15,7 +15,7 @@ async function filled(count: number, textLength: number) {
   const plants = createMemoryPlantRepository()
   for (let n = 0; n < count; n++)
     await plants.save(parsePlant({ id: BigInt(n), name: 'x'.repeat(textLength), tag: 't' }))
-  return createPlantStore({ plants })
+  return createPlantUseCases({ plants })
 }
 
 /** The ids of page after page. */

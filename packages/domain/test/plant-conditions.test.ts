@@ -1,20 +1,20 @@
 import {
-  createPlantStore,
+  type Condition,
+  createPlantUseCases,
   DomainError,
   isMet,
-  isPlantVersion,
-  type PlantCondition,
+  isVersion,
   type PlantRepository,
-  type PlantVersion,
   parsePlant,
   parsePlantId,
+  type Version,
 } from '@plant-store/domain'
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
 import { describe, expect, test } from 'vitest'
 
 const plant = (name: string) => parsePlant({ id: 1n, name })
 const id = parsePlantId(1n)
-const version = (text: string) => text as PlantVersion
+const version = (text: string) => text as Version
 const [current, stale] = [version('current'), version('stale')]
 
 test.each([
@@ -33,7 +33,7 @@ test.each([
   ['both, and the first fails', { matches: [stale], differs: [stale] }, false, false],
   ['both, and the second fails', { matches: 'any', differs: [current] }, false, false],
   ['what cannot be', { matches: 'any', differs: 'any' }, false, false],
-] as const satisfies readonly [string, PlantCondition, boolean, boolean][])(
+] as const satisfies readonly [string, Condition, boolean, boolean][])(
   'a condition of %s',
   async (_, condition, ofStored, ofNone) => {
     expect([isMet(condition, current), isMet(condition, undefined)]).toEqual([ofStored, ofNone])
@@ -56,20 +56,20 @@ test.each([
 )
 
 /** A store with a plant, whose version takes the place of `current` in the condition. */
-async function storeWith(isStored: boolean, condition: PlantCondition) {
+async function storeWith(isStored: boolean, condition: Condition) {
   const plants = createMemoryPlantRepository()
   const stored = isStored ? await plants.save(plant('old')) : current
-  const versions = (given: PlantCondition['matches']) =>
+  const versions = (given: Condition['matches']) =>
     typeof given === 'object' ? given.map(each => (each === current ? stored : each)) : given
   const given = { matches: versions(condition.matches), differs: versions(condition.differs) }
-  return { plants, store: createPlantStore({ plants }), given }
+  return { plants, store: createPlantUseCases({ plants }), given }
 }
 
 const codeOf = (error: DomainError) => error.code
 
 test('a plant is found on a condition that it meets', async () => {
   const plants = createMemoryPlantRepository()
-  const store = createPlantStore({ plants })
+  const store = createPlantUseCases({ plants })
   const saved = await store.replace(plant('a'))
   expect(await store.find(id, { matches: [saved] })).toEqual({ plant: plant('a'), version: saved })
   await expect(store.find(id, { matches: [stale] })).rejects.toMatchObject({ code: 'condition-failed' })
@@ -77,7 +77,7 @@ test('a plant is found on a condition that it meets', async () => {
 
 test('a refusal says which condition failed', async () => {
   const plants = createMemoryPlantRepository()
-  const store = createPlantStore({ plants })
+  const store = createPlantUseCases({ plants })
   const refused = (message: string) => ({ code: 'condition-failed', message })
   await expect(store.replace(plant('a'), { matches: [stale] })).rejects.toMatchObject(
     refused('there is no plant with id 1'),
@@ -99,7 +99,7 @@ test('a change of one expected version reads nothing', async () => {
   const plants = createMemoryPlantRepository()
   const first = await plants.save(plant('a'))
   const find = () => Promise.reject(new Error('it was read'))
-  const store = createPlantStore({ plants: { ...plants, find } })
+  const store = createPlantUseCases({ plants: { ...plants, find } })
   const second = await store.replace(plant('b'), { matches: [first] })
   await store.remove(id, { matches: [second] })
   expect(await plants.find(id)).toBeUndefined()
@@ -114,7 +114,7 @@ describe('a change that is overtaken', () => {
     const first = async () => {
       if (left-- > 0) await change(plants)
     }
-    const store = createPlantStore({
+    const store = createPlantUseCases({
       plants: {
         ...plants,
         saveIf: (...given) => first().then(() => plants.saveIf(...given)),
@@ -138,7 +138,7 @@ describe('a change that is overtaken', () => {
     expect(await removing.plants.find(id)).toBeUndefined()
 
     const saving = await overtaken(1, plants => plants.save(plant('theirs')))
-    const known = (await saving.plants.find(id))?.version as PlantVersion
+    const known = (await saving.plants.find(id))?.version as Version
     await expect(saving.store.remove(id, { matches: [known, stale] })).rejects.toMatchObject({
       code: 'condition-failed',
     })
@@ -161,7 +161,7 @@ describe('a change that is overtaken', () => {
     const busy = new DomainError('store-busy', 'too much')
     const fail = () => Promise.reject(busy)
     const plants = { ...createMemoryPlantRepository(), find: fail, saveIf: fail, removeIf: fail }
-    const store = createPlantStore({ plants })
+    const store = createPlantUseCases({ plants })
     for (const condition of [{ matches: [current] }, { matches: 'any' }, { differs: 'any' }] as const) {
       await expect(store.replace(plant('a'), condition)).rejects.toBe(busy)
       await expect(store.remove(id, condition)).rejects.toBe(busy)
@@ -172,13 +172,13 @@ describe('a change that is overtaken', () => {
 test.each(['a', '0', '!', '#', '~', 'x'.repeat(64), '0123456789abcdef', "-._'()*,:;\\"])(
   '%j may be a version',
   text => {
-    expect(isPlantVersion(text)).toBe(true)
+    expect(isVersion(text)).toBe(true)
   },
 )
 
 test.each(['', 'x'.repeat(65), '"', ' ', 'a b', 'a"', 'é', '\x7f', '\0', 'a\n', undefined, null, 1, ['a']])(
   '%j is no version',
   value => {
-    expect(isPlantVersion(value)).toBe(false)
+    expect(isVersion(value)).toBe(false)
   },
 )

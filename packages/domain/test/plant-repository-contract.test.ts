@@ -2,8 +2,8 @@ import {
   type Plant,
   type PlantId,
   type PlantRepository,
-  type PlantVersion,
   parsePlant,
+  type Version,
   type VersionedPlant,
 } from '@plant-store/domain'
 import { createMemoryPlantRepository, plantRepositoryContract } from '@plant-store/domain/testing'
@@ -72,16 +72,16 @@ const tagging =
 const versioning =
   (name: (found: VersionedPlant) => string): Break =>
   right => {
-    const renamed = (found: VersionedPlant) => ({ ...found, version: name(found) as PlantVersion })
+    const renamed = (found: VersionedPlant) => ({ ...found, version: name(found) as Version })
     const find = async (id: PlantId) => {
       const found = await right.find(id)
       return found && renamed(found)
     }
-    const expectedIn = async (id: PlantId, expected: PlantVersion | undefined) =>
+    const expectedIn = async (id: PlantId, expected: Version | undefined) =>
       (await find(id))?.version === expected
         ? (await right.find(id))?.version
-        : (expected ?? ('none' as PlantVersion))
-    const versionOf = async (id: PlantId) => (await find(id))?.version as PlantVersion
+        : (expected ?? ('none' as Version))
+    const versionOf = async (id: PlantId) => (await find(id))?.version as Version
     return {
       find,
       async save(plant) {
@@ -92,7 +92,7 @@ const versioning =
         const saved = await right.saveIf(plant, await expectedIn(plant.id, expected))
         return saved && versionOf(plant.id)
       },
-      removeIf: async (id, expected) => right.removeIf(id, (await expectedIn(id, expected)) as PlantVersion),
+      removeIf: async (id, expected) => right.removeIf(id, (await expectedIn(id, expected)) as Version),
     }
   }
 
@@ -165,7 +165,7 @@ const broken: Record<string, Break> = {
   'answers before the change is made': right => ({
     async save(plant) {
       void later().then(() => right.save(plant))
-      return 'a' as PlantVersion
+      return 'a' as Version
     },
   }),
   'lets a later change overtake an earlier one': right => ({
@@ -217,13 +217,13 @@ const broken: Record<string, Break> = {
   'saves only stored plants': right => ({
     async save(plant) {
       if ((await right.find(plant.id)) !== undefined) return right.save(plant)
-      return 'a' as PlantVersion
+      return 'a' as Version
     },
   }),
   'saves only what is not there': right => ({
     async save(plant) {
       await right.insert(plant)
-      return (await right.find(plant.id))?.version as PlantVersion
+      return (await right.find(plant.id))?.version as Version
     },
   }),
   'finds null instead of nothing': right => ({
@@ -323,12 +323,12 @@ const broken: Record<string, Break> = {
     const counts = new Map<PlantId, number>()
     const count = (id: PlantId) => {
       counts.set(id, (counts.get(id) ?? 0) + 1)
-      return `${counts.get(id)}` as PlantVersion
+      return `${counts.get(id)}` as Version
     }
     return {
       async find(id) {
         const found = await right.find(id)
-        return found && { ...found, version: `${counts.get(id)}` as PlantVersion }
+        return found && { ...found, version: `${counts.get(id)}` as Version }
       },
       async insert(plant) {
         const outcome = await right.insert(plant)
@@ -343,11 +343,11 @@ const broken: Record<string, Break> = {
   },
   'returns versions that no entity tag may hold': versioning(({ version }) => `"${version}"`),
   'resolves to another version than it keeps': right => ({
-    save: async plant => `${await right.save(plant)}0` as PlantVersion,
+    save: async plant => `${await right.save(plant)}0` as Version,
   }),
   'resolves a conditional save to the version before': right => ({
     saveIf: async (plant, expected) =>
-      (await right.saveIf(plant, expected)) && (expected ?? ('a' as PlantVersion)),
+      (await right.saveIf(plant, expected)) && (expected ?? ('a' as Version)),
   }),
   'keeps the version of a plant that is saved as it was': right => ({
     async save(plant) {

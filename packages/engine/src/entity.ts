@@ -1,8 +1,8 @@
 import { type Kysely, sql } from 'kysely'
-import type { Dialect, PageGiven } from './statements/dialect.ts'
-import type { Call, Change, ColumnType, Page, Read, Statement } from './statements/statement.ts'
+import type { Dialect } from './statements/dialect.ts'
+import type { Call, Change, ColumnType, Read, Statement } from './statements/statement.ts'
 
-/** What a store knows of one kind of thing, such as plants: its tables, how they came to be, and its statements. */
+/** What a store knows of one kind of thing: its tables, how they came to be, and its statements. */
 export interface Entity<Port = unknown, Item = unknown> {
   /** The first has one row for each, and is counted. */
   readonly tables: readonly [string, ...string[]]
@@ -40,12 +40,6 @@ export interface Rows<Item> {
 /** Runs statements. Rejects with `store-busy` or `store-unavailable`. */
 export interface Runner {
   read<Given extends object, Row>(statement: Read<Given, Row>, given: Given): Promise<readonly Row[]>
-  /** Ends with the row at which the texts reach this size in UTF-8. */
-  readPage<Given extends PageGiven, Row>(
-    statement: Page<Given, Row>,
-    given: Given,
-    textBytesMax: number,
-  ): Promise<readonly Row[]>
   call<Given extends object>(statement: Change<Given>, given: Given): Call
   /** Resolves to the affected rows once the change is durable. */
   submit<Given extends object>(statement: Change<Given>, given: Given): Promise<number>
@@ -64,65 +58,64 @@ export type Ports<Entered extends Entities = Entities> = {
 /** What an export reads of an entity. */
 export type ItemOf<Entered> = Entered extends Entity<unknown, infer Item> ? Item : never
 
-/** The name of each statement, such as `plants.find`. */
-export type StatementNames = ReadonlyMap<Statement, string>
-
 /** The statements of entities and of the store itself on a database. */
 export interface CompiledEntities<Entered extends Entities = Entities> {
-  readonly names: StatementNames
+  /** All tables, in the order in which changes lock their rows. */
+  readonly tables: readonly string[]
+  /** Of each statement, such as `notes.find`. */
+  readonly names: ReadonlyMap<Statement, string>
+  readonly changes: ReadonlyMap<string, Change>
   /** Changes no row. It needs the right to change one, and a server that accepts changes. */
   readonly change: Change<unknown>
   readonly read: Read<unknown, { version: bigint }>
   ports(runner: Runner): Ports<Entered>
 }
 
-/** @throws Error if changes would not be in one order, which no type and no database notices */
-function checkOrders(names: StatementNames, tables: readonly string[]): void {
-  const columns = new Map<string, string>()
-  for (const [statement, name] of names) {
-    if (!isChange(statement) || statement.order === 'alone') continue
-    const { of: table, by } = statement.order
-    const column = columns.get(table) ?? by
-    columns.set(table, column)
-    if (!tables.includes(table)) throw new Error(`${name} is in the order of ${table}, a table of no entity`)
-    if (by !== column) throw new Error(`${name} is ordered by ${by}, and others of ${table} by ${column}`)
-    if (!statement.parameters.includes(by))
-      throw new Error(`${name} is ordered by ${by}, which is no parameter of its SQL`)
-  }
-}
-
-export function isChange(statement: Statement): statement is Change {
-  return statement.kind === 'change'
-}
-
 export function compileEntities<Entered extends Entities>(
   entities: Entered,
   dialect: Dialect,
 ): CompiledEntities<Entered> {
-  const first = Object.values(entities).flatMap(({ tables: [table] }) => table)[0] as string
+  const tables = Object.values(entities).flatMap(({ tables }) => tables)
   const store = {
     read: dialect.read(() => sql<{ version: bigint }>`select version from schema_version`),
-    change: dialect.change('alone', () => sql`delete from ${sql.table(first)} where false`),
+    change: dialect.change('alone', () => sql`delete from ${sql.table(tables[0] as string)} where false`),
   }
-  const compiled = Object.entries(entities).map(([name, entity]) => [name, entity.on(dialect)] as const)
-  const all = [
-    ...compiled.map(([name, { statements }]) => [name, statements] as const),
-    ['store', store] as const,
-  ]
-  const names: StatementNames = new Map(
-    all.flatMap(([entity, statements]) =>
-      Object.entries<Statement>(statements).map(([name, statement]) => [statement, `${entity}.${name}`]),
-    ),
-  )
-  checkOrders(
-    names,
-    Object.values<Entity>(entities).flatMap(({ tables }) => tables),
-  )
+  const compiled = Object.entries(entities).map(([name, entity]) => ({ name, ...entity.on(dialect) }))
+  const names = new Map<Statement, string>()
+  const changes = new Map<string, Change>()
+  for (const { name: entity, statements } of [...compiled, { name: 'store', statements: store }])
+    for (const [each, statement] of Object.entries<Statement>(statements)) {
+      const name = `${entity}.${each}`
+      names.set(statement, name)
+      if (isChange(statement)) changes.set(name, statement)
+    }
+  checkOrders(changes, tables)
   return {
     ...store,
+    tables,
     names,
+    changes,
     // `Ports` says the same of the types as this of the values.
     ports: runner =>
-      Object.fromEntries(compiled.map(([name, { port }]) => [name, port(runner)])) as Ports<Entered>,
+      Object.fromEntries(compiled.map(({ name, port }) => [name, port(runner)])) as Ports<Entered>,
+  }
+}
+
+function isChange(statement: Statement): statement is Change {
+  return statement.kind === 'change'
+}
+
+/** @throws Error if changes would not be in one order, which no type and no database notices */
+function checkOrders(changes: ReadonlyMap<string, Change>, tables: readonly string[]): void {
+  const columns = new Map<string, string>()
+  for (const [name, { order, parameters }] of changes) {
+    if (order === 'alone') continue
+    const { of: table, by } = order
+    const column = columns.get(table) ?? by
+    columns.set(table, column)
+    if (!tables.includes(table)) throw new Error(`${name} is in the order of ${table}, a table of no entity`)
+    if (by !== column) throw new Error(`${name} is ordered by ${by}, and others of ${table} by ${column}`)
+    if (!parameters.includes(by))
+      throw new Error(`${name} is ordered by ${by}, which is no parameter of its SQL`)
   }
 }

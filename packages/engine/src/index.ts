@@ -4,7 +4,7 @@ export {
   type StatementDatabase,
 } from './commit/create-storage.ts'
 export { defaultGroupCommitLimits } from './commit/group-commit.ts'
-export { readPage } from './commit/page.ts'
+export { readRows } from './commit/page.ts'
 export { defineStore, readLastBackup, replaceFile, type StoreOf } from './define-store.ts'
 export {
   compileEntities,
@@ -20,9 +20,9 @@ export { explain, fileReason, isDamage, NoStoreError, StoreError, StoreInUseErro
 export { bringUpToDate } from './migrations.ts'
 export {
   type Around,
+  bytesOf,
   columnList,
   type Dialect,
-  type PageGiven,
   postgresDialect,
   sqliteDialect,
 } from './statements/dialect.ts'
@@ -30,7 +30,7 @@ export {
   type Call,
   type Change,
   type ColumnTypes,
-  type Page,
+  type PageGiven,
   type Parameters,
   type Preceded,
   pick,

@@ -28,7 +28,6 @@ export function createReader(
     call: refuse,
     submit: refuse,
     submitAll: refuse,
-    readPage: refuse,
     // As in a storage, the contracts of the ports prove the types of rows.
     read: (statement, given) => query(statement.sql, valuesOf(statement, given)) as Promise<never>,
   }

@@ -130,8 +130,8 @@ export type StoreReader<Entered extends Entities = Entities> = Ports<Entered> &
 /** The readable part of a damaged store, closed to other processes. */
 export interface Salvage<Entered extends Entities = Entities> extends AsyncDisposable {
   of<Name extends keyof Entered & string>(name: Name): SalvageOf<ItemOf<Entered[Name]>>
-  /** The entities that a salvage leaves out, with their rows, or `undefined` if these cannot be counted. */
-  readonly leftOut: Readonly<Record<string, number | undefined>>
+  /** The rows of each entity, also of those that a salvage leaves out. `undefined` if they cannot be counted. */
+  readonly counts: { readonly [Name in keyof Entered]: number | undefined }
 }
 
 export interface SalvageOf<Item> {

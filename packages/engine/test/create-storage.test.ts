@@ -15,7 +15,6 @@ const database: StatementDatabase<Entered> = {
   runGroup: async group => group.map(() => 1),
   groupsMax: Number.POSITIVE_INFINITY,
   read: async () => [],
-  readPage: async () => [],
   check: async () => {},
   close() {},
 }
@@ -57,7 +56,7 @@ test('what fails in the database is an outage with its cause, and an error of th
   const failing = (error: Error) => {
     const fail = () => Promise.reject(error)
     return createStorage(
-      { ...database, runGroup: fail, runBulkGroup: fail, read: fail, readPage: fail, check: fail },
+      { ...database, runGroup: fail, runBulkGroup: fail, read: fail, check: fail },
       { onStateChange: state => states.push(state) },
     )
   }

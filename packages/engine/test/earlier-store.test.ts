@@ -70,10 +70,10 @@ test('what a salvage reads of an entity that a store does not have is nothing, a
     const ofGardens = salvage.of('gardens')
     expect([ofGardens.count, await itemsOf(ofGardens.all()), ofGardens.unread()]).toEqual([0, [], 0])
     expect(await itemsOf(salvage.of('notes').all())).toEqual([note(1), note(2)])
-    expect(salvage.leftOut).toEqual({})
+    expect(salvage.counts).toEqual({ notes: 2, gardens: 0 })
   }
   await using salvage = await unread.openSalvage(url)
-  expect(salvage.leftOut).toEqual({ gardens: 0 })
+  expect(salvage.counts).toEqual({ notes: 2, gardens: 0 })
   expect(() => salvage.of('gardens')).toThrow('gardens cannot be salvaged')
 })
 
@@ -84,8 +84,9 @@ test('a salvage counts what it leaves out, and reads an entity as often as it is
     for (const id of [1, 2, 3]) await storage.gardens.insert(note(id))
   }
   await using leaving = await unread.openSalvage(url)
-  expect(leaving.leftOut).toEqual({ gardens: 3 })
+  expect(leaving.counts).toEqual({ notes: 1, gardens: 3 })
   await using salvage = await second.openSalvage(url)
+  expect(salvage.counts).toEqual({ notes: 1, gardens: 3 })
   for (const _ of [1, 2]) {
     expect(await itemsOf(salvage.of('gardens').all())).toEqual([1, 2, 3].map(id => note(id)))
     // Without an index nothing says how many there were, and nothing was wrong.

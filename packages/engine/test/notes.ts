@@ -6,7 +6,6 @@ import {
   type Migration,
   type PageGiven,
   type Parameters,
-  type Storage,
   type TextOf,
 } from '@plant-store/engine'
 import { int64Min } from '../src/reader.ts'
@@ -76,7 +75,7 @@ export const entityOf = (table: keyof Tables): Entity<Notes, Note> => ({
     const statements = statementsOf(table, dialect)
     return {
       statements,
-      port: ({ call, submit, submitAll, read, readPage }) => ({
+      port: ({ call, submit, submitAll, read }) => ({
         insert: async note => (await submit(statements.insert, note)) === 1,
         insertAll: async notes =>
           (await submitAll(notes.map(note => call(statements.insert, note)))).map(rows => rows === 1),
@@ -85,7 +84,7 @@ export const entityOf = (table: keyof Tables): Entity<Notes, Note> => ({
         clear: () => submit(statements.clear, {}),
         find: async id => (await read(statements.find, { id }))[0],
         page: (limit, textBytesMax = Number.MAX_SAFE_INTEGER) =>
-          readPage(statements.page, { from: int64Min, limit }, textBytesMax),
+          read(statements.page, { from: int64Min, limit, textBytesMax }),
       }),
     }
   },
@@ -93,7 +92,6 @@ export const entityOf = (table: keyof Tables): Entity<Notes, Note> => ({
 
 export const entities = { notes: entityOf('notes'), gardens: entityOf('gardens') }
 export type Entered = typeof entities
-type NoteStorage = Storage<Entered>
 
 export const {
   openStorage,

@@ -1,4 +1,4 @@
-import { postgresDialect, readPage, sqliteDialect, valuesOf } from '@plant-store/engine'
+import { readRows, sqliteDialect, valuesOf } from '@plant-store/engine'
 import { createTestSchema, temporaryFolder } from '@plant-store/harness/vitest'
 import Database from 'better-sqlite3'
 import { Kysely, SqliteDialect } from 'kysely'
@@ -62,15 +62,20 @@ describe('a page on SQLite', () => {
     const insert = database.prepare('insert into notes values (?, ?, ?)')
     for (const { id, text, topic } of notes) insert.run(id, text, topic)
     let rowsOneByOne = 0
-    const rows = readPage(page, { ...given, from: int64Min } as typeof given, {
-      all: (statement, given) => database.prepare(statement.sql).all(valuesOf(statement, given)) as object[],
-      *iterate(statement, given) {
-        for (const row of database.prepare(statement.sql).iterate(valuesOf(statement, given))) {
-          rowsOneByOne++
-          yield row as object
-        }
+    const rows = readRows(
+      page,
+      { ...given, from: int64Min },
+      {
+        all: (statement, given) =>
+          database.prepare(statement.sql).all(valuesOf(statement, given)) as object[],
+        *iterate(statement, given) {
+          for (const row of database.prepare(statement.sql).iterate(valuesOf(statement, given))) {
+            rowsOneByOne++
+            yield row as object
+          }
+        },
       },
-    })
+    )
     return { rows, rowsOneByOne }
   }
 
@@ -94,18 +99,4 @@ describe('a page on SQLite', () => {
     const notes = Array.from({ length: limit }, (_, n) => note(n, 'x'.repeat(textBytesMax)))
     expect(readCounted(notes, { limit, textBytesMax })).toEqual({ rows: [notes[0]], rowsOneByOne: 1 })
   })
-})
-
-test('a page of an engine without a guard is read row by row', () => {
-  const { page } = statementsOf('notes', postgresDialect)
-  const read = (textBytesMax: number) =>
-    readPage(
-      page,
-      { limit: 10, textBytesMax },
-      {
-        all: () => Promise.reject(new Error('all at once')) as never,
-        iterate: () => notes,
-      },
-    )
-  for (let bytes = 1; bytes < 60; bytes++) expect(read(bytes)).toEqual(within(notes, 10, bytes))
 })

@@ -2,17 +2,13 @@ import { type Call, type Change, compileEntities, postgresDialect, valuesOf } fr
 import fc from 'fast-check'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { type ConnectionPool, retrying } from '../src/postgres/connection.ts'
-import { type Changes, runGroup, stepsOf } from '../src/postgres/steps.ts'
+import { runGroup, stepsOf } from '../src/postgres/steps.ts'
 import { entities, type Note, note } from './notes.ts'
 
-const { names } = compileEntities(entities, postgresDialect)
-const changes: Changes = {
-  byName: new Map([...names].map(([statement, name]) => [name, statement as Change])),
-  places: new Map(Object.keys(entities).map((table, place) => [table, place])),
-}
+const compiled = compileEntities(entities, postgresDialect)
 const call = (name: string, given: object = {}): Call => [
   name,
-  ...valuesOf(changes.byName.get(name) as Change, given),
+  ...valuesOf(compiled.changes.get(name) as Change, given),
 ]
 const tables = ['notes', 'gardens'] as const
 type Table = (typeof tables)[number]
@@ -49,7 +45,7 @@ function memory() {
   }
   const run = (query: { name: string; values: unknown[] }) => {
     const [table = '', kind = ''] = query.name.split('.')
-    const { parameters, takesArrays } = changes.byName.get(query.name) as Change
+    const { parameters, takesArrays } = compiled.changes.get(query.name) as Change
     const columns = takesArrays ? (query.values as unknown[][]) : query.values.map(each => [each])
     const given = (columns[0] ?? [0]).map((_, row) =>
       Object.fromEntries(parameters.map((name, column) => [name, columns[column]?.[row]])),
@@ -74,8 +70,8 @@ test('a group in steps has the outcomes and the rows that its changes have one a
     const [together, apart] = [memory(), memory()]
     for (const group of groups) {
       const wanted: number[] = []
-      for (const each of group) wanted.push(...(await runGroup(apart.pool, changes, [each])))
-      expect(await runGroup(together.pool, changes, group)).toEqual(wanted)
+      for (const each of group) wanted.push(...(await runGroup(apart.pool, compiled, [each])))
+      expect(await runGroup(together.pool, compiled, group)).toEqual(wanted)
       expect(together.rows).toEqual(apart.rows)
     }
   })
@@ -84,7 +80,7 @@ test('a group in steps has the outcomes and the rows that its changes have one a
 
 test('between changes that are alone all lock rows in one order, and neighbours of one kind share a step', () => {
   const property = fc.property(anyGroup, group => {
-    const steps = stepsOf(changes, group)
+    const steps = stepsOf(compiled, group)
     expect(steps.flatMap(({ calls }) => calls.map(({ index }) => index)).sort((a, b) => a - b)).toEqual([
       ...group.keys(),
     ])
@@ -99,7 +95,7 @@ test('between changes that are alone all lock rows in one order, and neighbours 
     }
     for (const [n, { name, calls }] of steps.entries()) {
       const before = steps[n - 1]
-      if (before?.name !== name || !changes.byName.get(name)?.takesArrays) continue
+      if (before?.name !== name || !compiled.changes.get(name)?.takesArrays) continue
       // A statement can replace a row only once.
       expect(before.calls.at(-1)?.value).toEqual(calls[0]?.value)
     }
@@ -122,7 +118,7 @@ test.each([
     ['insert', 'clear', 'insert'].map(kind => call(`notes.${kind}`, note(1))),
   ],
 ])('%s are %i steps', (_, count, group) => {
-  expect(stepsOf(changes, group)).toHaveLength(count)
+  expect(stepsOf(compiled, group)).toHaveLength(count)
 })
 
 test('each change has its own rows, and of two inserts of a row only the first may have inserted it', async () => {
@@ -132,7 +128,7 @@ test('each change has its own rows, and of two inserts of a row only the first m
     call('notes.insert', each),
   )
   rows.notes.set(2n, note(2))
-  expect(await runGroup(pool, changes, [...group, call('gardens.clear')])).toEqual([0, 1, 0, 1, 2])
+  expect(await runGroup(pool, compiled, [...group, call('gardens.clear')])).toEqual([0, 1, 0, 1, 2])
   expect(rows.notes.get(1n)).toEqual(note(1, 'a', 'topic'))
   expect(sent).toEqual([['notes.insert', 'notes.insert', 'gardens.clear']])
 })

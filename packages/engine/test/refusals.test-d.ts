@@ -68,7 +68,7 @@ export function statements(on: Dialect) {
 }
 
 export async function values(
-  { call, submit, read, readPage }: Runner,
+  { call, submit, read }: Runner,
   { find, rename, page }: ReturnType<typeof statements>,
 ) {
   // @ts-expect-error a forgotten value of a read
@@ -82,7 +82,7 @@ export async function values(
   // @ts-expect-error a read where a change belongs
   await submit(find, { id: 1n })
   // @ts-expect-error a page without its bound
-  await readPage(page, { limit: 1 })
+  await read(page, { limit: 1 })
   const [row] = await read(find, { id: 1n })
   const text: string | undefined = row?.text
   // @ts-expect-error a column that was not selected

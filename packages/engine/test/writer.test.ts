@@ -30,11 +30,7 @@ async function open() {
   return { file, connection, connect, threads: [connect('single'), connect('single')] as const }
 }
 
-const changes = new Map(
-  [...compileEntities(entities, sqliteDialect).names].flatMap(([statement, name]) =>
-    statement.kind === 'change' ? [[name, statement as Change] as const] : [],
-  ),
-)
+const { changes } = compileEntities(entities, sqliteDialect)
 const insertOf = (id: number): Call => [
   'notes.insert',
   ...valuesOf(changes.get('notes.insert') as Change, note(id)),

@@ -1,14 +1,14 @@
 import type { AccessError } from '@plant-store/access'
-import type { PlantId } from '@plant-store/domain'
 
 /** What is known of a request, for its log line. Symbols avoid the names of the host's properties. */
 
 export const trace = Symbol('trace')
 export const tokenName = Symbol('tokenName')
 export const refusal = Symbol('refusal')
-export const answeredPlantId = Symbol('plantId')
+export const entityIds = Symbol('entityIds')
 export const errorNumber = Symbol('errorNumber')
 export const lineCounts = Symbol('lineCounts')
+export const changesMade = Symbol('changesMade')
 
 export const requestIdField = 'x-request-id'
 
@@ -43,9 +43,12 @@ declare module 'fastify' {
     [tokenName]?: string
     /** Why the gate refused. */
     [refusal]?: AccessError
-    [answeredPlantId]?: PlantId
+    /** By the names in the log. Texts, as programs that read logs round large integers. */
+    [entityIds]?: Readonly<Record<string, string>>
     [errorNumber]?: number
     /** Of a batch. */
     [lineCounts]?: LineCounts
+    /** What a failure must add to its message, as changes may have been made. */
+    [changesMade]?: string
   }
 }

@@ -2,7 +2,7 @@ const defaults = {
   /** Also applies to each line of a batch, whose number of lines is unlimited. */
   bodyBytesMax: 1024 * 1024,
   headerBytesMax: 16 * 1024,
-  /** UTF-8 bytes of the plants in one answer. A page ends there, with at least one plant. */
+  /** UTF-8 bytes of the texts in one answer. A page ends there, with at least one entity. */
   pageTextBytesMax: 2 * 1024 * 1024,
   /** Half for long bodies, half for long answers, from the first byte until the answer has left. Beyond it, 503. */
   heldBytesMax: 48 * 1024 * 1024,

@@ -1,18 +1,18 @@
 import { METHODS } from 'node:http'
 import proxyAddr from '@fastify/proxy-addr'
 import type { Gate } from '@plant-store/access'
-import type { PlantStore } from '@plant-store/domain'
 import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from 'fastify'
-import { answerBySchemas, answerFailure } from './answer/answer.ts'
+import { answerBySchemas } from './answer/answer.ts'
 import type { AnsweredRequest } from './answered-request.ts'
 import { allowOrigins, answerPreflights } from './connection/cors.ts'
 import { createNodeServer } from './connection/node-server.ts'
 import { prepareStop } from './connection/stop.ts'
-import { describeRoutes } from './interface/description.ts'
+import { answerFailure, type UseCases } from './entities.ts'
 import { defaultServerLimits, type ServerLimits } from './limits.ts'
-import { plantRoutes } from './plugin.ts'
-import { createAuthentication } from './request/authenticate.ts'
-import { checkHeaders, checkRequests } from './request/checks.ts'
+import { describeRoutes } from './openapi/description.ts'
+import { createPipeline } from './pipeline.ts'
+import { storeRoutes } from './plugin.ts'
+import { checkHeaders } from './request/checks.ts'
 import {
   createRequestLog,
   logOnceAnswered,
@@ -21,15 +21,18 @@ import {
   requestId,
 } from './request/log.ts'
 import { createThrottle, withoutPort } from './request/wrong-tokens.ts'
-import { serviceRoutes } from './routes/service.ts'
+import { addServiceRoutes } from './service/routes.ts'
 
 export type { AnsweredRequest, RequestTrace } from './answered-request.ts'
 export { stopListening, stopServer } from './connection/stop.ts'
+export type { UseCases } from './entities.ts'
 export { defaultServerLimits, type ServerLimits } from './limits.ts'
 export type { RequestTracer } from './request/log.ts'
 
-export interface ServerOptions {
-  readonly store: PlantStore
+/** The use cases of each entity that is to be served, by its name, and what the server needs. */
+export type ServerOptions = Partial<UseCases> & ServerRequirements
+
+interface ServerRequirements {
   readonly gate: Gate
   /** Rejects while the store cannot serve. */
   readonly check: () => Promise<void>
@@ -52,12 +55,12 @@ export interface ServerOptions {
 
 /** Returns the whole service over HTTP, not yet listening. */
 export function createServer(options: ServerOptions): FastifyInstance {
-  const { store, gate, check, logger, metrics, baseUrl } = options
-  const { corsOrigins = [], trustedProxies = [], onAnswer = () => {} } = options
-  const limits = { ...defaultServerLimits, ...options.limits }
+  const { gate, check, logger, metrics, baseUrl, limits: changed, traceRequest, ...others } = options
+  const { corsOrigins = [], trustedProxies = [], onAnswer = () => {}, wrongTokenCounts, ...useCases } = others
+  const limits = { ...defaultServerLimits, ...changed }
   const prefix = withoutLastSlash(baseUrl?.pathname ?? '')
   const serverUrl = baseUrl === undefined ? '/' : withoutLastSlash(baseUrl.href)
-  const throttle = createThrottle(limits.wrongTokensMax, options.wrongTokenCounts)
+  const throttle = createThrottle(limits.wrongTokensMax, wrongTokenCounts)
   const logRequest = createRequestLog(logger, onAnswer)
   const app = fastify({
     // At this level Fastify logs only that it listens, once in each thread.
@@ -89,30 +92,30 @@ export function createServer(options: ServerOptions): FastifyInstance {
   })
   // So that a path answers 405 to every method that Node parses.
   for (const method of METHODS) if (!app.supportedMethods.includes(method)) app.addHttpMethod(method)
-  answerBySchemas(app)
-  logRequests(app, logRequest, options.traceRequest)
+  answerBySchemas(app, answerFailure)
+  logRequests(app, logRequest, traceRequest)
   if (corsOrigins.length > 0) answerPreflights(app)
   checkHeaders(app)
 
   const description = describeRoutes(app, serverUrl)
   app.register((serviceApp, _options, done) => {
-    // `plantRoutes` checks its own requests.
-    checkRequests(serviceApp, createAuthentication(gate, throttle))
+    const pipeline = createPipeline(serviceApp, { gate, throttle, limits }, answerFailure)
     serviceApp.setNotFoundHandler(() => {
       throw new Error('`checkRequests` must answer')
     })
-    serviceApp.register(serviceRoutes, {
-      prefix,
+    const options = {
+      pipeline,
       check,
       isDraining: () => isDraining,
       description,
       metrics,
       // Written by the build. The path is right for the sources and for a bundle.
       docsFolder: new URL('../dist/docs/', import.meta.url),
-    })
+    }
+    serviceApp.register(async prefixed => addServiceRoutes(prefixed, options), { prefix })
     done()
   })
-  app.register(plantRoutes, { prefix, store, gate, throttle, limits })
+  app.register(storeRoutes, { ...useCases, prefix, gate, throttle, limits })
   return app
 }
 

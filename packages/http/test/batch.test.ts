@@ -4,7 +4,7 @@ import { assertFailure, held } from '@plant-store/contract'
 import { DomainError, int64Min, type Plant, parsePlant } from '@plant-store/domain'
 import { stopServer } from '@plant-store/http/server'
 import { expect, test } from 'vitest'
-import { readParts } from '../src/routes/batch.ts'
+import { readParts } from '../src/plants/batch.ts'
 import { createPlants, type MemoryServiceOptions, startWithClient } from './memory-service.ts'
 
 /** What a batch meets that no single request does: long lives, slow or broken senders, and others beside it. */

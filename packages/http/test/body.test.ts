@@ -2,7 +2,7 @@ import { PassThrough } from 'node:stream'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { FastifyRequest } from 'fastify'
 import { expect, test, vi } from 'vitest'
-import { RequestError } from '../src/answer/failures.ts'
+import { RequestError } from '../src/errors/failures.ts'
 import { readBody, receiveBody } from '../src/request/body.ts'
 
 function begin(headers: object = {}, bodyLimit = 5) {

@@ -6,7 +6,7 @@ import type { Plant, PlantRepository } from '@plant-store/domain'
 import { longPlant, plant } from '@plant-store/domain/testing'
 import type { ServerLimits } from '@plant-store/http/server'
 import { expect, test } from 'vitest'
-import { createBudget } from '../src/answer/budget.ts'
+import { createBudget } from '../src/budget.ts'
 import { heapUsed } from './heap-used.ts'
 import { startWithClient } from './memory-service.ts'
 

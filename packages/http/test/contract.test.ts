@@ -1,6 +1,16 @@
-import { contractCases, createClient, createRecorder, timeoutCases } from '@plant-store/contract'
+import {
+  contractCases,
+  createClient,
+  createRecorder,
+  held,
+  timeoutCases,
+  toJson,
+} from '@plant-store/contract'
 import { afterAll, describe, expect, test } from 'vitest'
-import { startMemoryService } from './memory-service.ts'
+import { entities } from '../src/entities.ts'
+import type { Operation } from '../src/openapi/operation.ts'
+import { example } from '../src/openapi/schemas.ts'
+import { startMemoryService, startWithClient } from './memory-service.ts'
 
 const service = await startMemoryService()
 const hurried = await startMemoryService({ limits: { headersTimeoutMs: 300, requestTimeoutMs: 600 } })
@@ -25,14 +35,39 @@ describe('with little patience', () => {
     test(`${clause}: ${name}`, () => run(hurriedClient), timeoutMs)
 })
 
+const lists = Object.values(entities).flatMap(({ operations }) =>
+  Object.values<Operation>(operations).filter(({ response }) => response[200]?.type === 'array'),
+)
+test.each(lists)('a page of $url ends where its texts reach a size', async ({ url }) => {
+  await using store = await startWithClient({ limits: { pageTextBytesMax: 1 } })
+  const all = Object.values(entities).flatMap(({ operations }) => Object.values<Operation>(operations))
+  const { body } = all.find(each => each.method === 'POST' && each.url === url) as Operation
+  const { [example]: one } = body as { [example]?: object }
+  for (const id of [1n, 2n]) await store.client.ask('POST', url, { body: toJson({ ...one, id }) })
+  const page = await store.client.ask('GET', url)
+  expect(held(page)).toEqual([{ ...one, id: 1n }])
+  expect(page.headers.get('link')).toContain('after=1>')
+})
+
 describe('afterwards', () => {
-  test('every operation was seen with every status that a store can be brought to', () => {
+  test('every operation was seen with every parameter and member, and every status that a store can be brought to', () => {
     const wanted = recorder
       .declared()
       .filter(each => / (2\d\d|304|400|401|403|404|412|413|415|417|431)$/.test(each))
     expect(wanted.length).toBeGreaterThan(40)
-    expect(wanted.filter(each => !recorder.seen().has(each))).toEqual([])
+    const missing = [...wanted, ...recorder.parts()].filter(each => !recorder.seen().has(each))
+    expect(missing).toEqual([])
     expect(recorder.checked()).toBeGreaterThan(1_500)
+  })
+
+  test('the log names what each answer is about', () => {
+    const about = service.answered.filter(({ method, route = '', status }) => {
+      const isCreated = method === 'POST' && /^\/\w+$/.test(route) && status === 200
+      return isCreated || (/\/:id$/.test(route) && [200, 204, 304, 404, 412].includes(status))
+    })
+    expect(new Set(about.map(({ route }) => route)).size).toBeGreaterThan(1)
+    const isNamed = (line: object) => Object.keys(line).some(name => /^(?!req|trace).*Id$/.test(name))
+    expect(about.filter(line => !isNamed(line))).toEqual([])
   })
 
   test('nothing of it was a defect to the server', () => {

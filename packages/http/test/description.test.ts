@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { type Answer, createRecorder, readExactly } from '@plant-store/contract'
 import { afterAll, describe, expect, test } from 'vitest'
-import { withReferences } from '../src/interface/description.ts'
+import { withReferences } from '../src/openapi/description.ts'
 import { startMemoryService } from './memory-service.ts'
 import { lint } from './spectral.ts'
 

@@ -2,7 +2,7 @@ import { AccessError } from '@plant-store/access'
 import { DomainError } from '@plant-store/domain'
 import { toFailure } from '@plant-store/http'
 import { expect, test } from 'vitest'
-import { RequestError } from '../src/answer/failures.ts'
+import { RequestError } from '../src/errors/failures.ts'
 
 const challenge = 'Bearer realm="plant-store"'
 const unknown = (error: Error) => Object.assign(error, { code: 'of-tomorrow' })

@@ -1,12 +1,12 @@
 import { AccessError, type Gate } from '@plant-store/access'
-import { createPlantStore, DomainError, int64Max, isDomainError, parsePlant } from '@plant-store/domain'
+import { createPlantUseCases, DomainError, int64Max, isDomainError, parsePlant } from '@plant-store/domain'
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
 import {
   answerFailure,
   createThrottle,
   describeInterface,
-  plantRoutes,
   schemas,
+  storeRoutes,
   tokenName,
 } from '@plant-store/http'
 import { fastify } from 'fastify'
@@ -20,7 +20,7 @@ const gate: Gate = ({ token }) => {
   if (token !== 'secret') throw new AccessError('invalid-token', 'nobody we know')
   return { name: 'flora' }
 }
-const newStore = () => createPlantStore({ plants: createMemoryPlantRepository() })
+const newPlants = () => createPlantUseCases({ plants: createMemoryPlantRepository() })
 const headers = { authorization: 'Bearer secret' }
 
 test('its own routes answer failures of plants and of access as ours do', async () => {
@@ -58,7 +58,7 @@ test('its hooks see whom the gate admitted, beside properties of the same names'
     seen.push([request[tokenName], own['trace'], own['tokenName'], own['plantId'], own['errorNumber']])
   })
   app.get('/own', async () => 'own')
-  app.register(plantRoutes, { store: newStore(), gate })
+  app.register(storeRoutes, { plants: newPlants(), gate })
   await app.inject({ url: '/plants/1', headers })
   await app.inject('/plants')
   await app.inject('/own')
@@ -74,8 +74,8 @@ test('it counts wrong tokens, although the host passes only one throttle', async
   const app = fastify()
   const throttle = createThrottle(2)
   for (const prefix of ['/north', '/south'])
-    app.register(plantRoutes, { prefix, store: newStore(), gate, throttle })
-  app.register(plantRoutes, { prefix: '/open', store: newStore(), gate })
+    app.register(storeRoutes, { prefix, plants: newPlants(), gate, throttle })
+  app.register(storeRoutes, { prefix: '/open', plants: newPlants(), gate })
   const guess = async (prefix: string) =>
     (await app.inject({ url: `${prefix}/plants`, headers: { authorization: 'Bearer guess' } })).json().error
   expect([await guess('/north'), await guess('/south')]).toEqual([40102, 40102])
@@ -85,9 +85,9 @@ test('it counts wrong tokens, although the host passes only one throttle', async
 
 test('it keeps to the limits that the host passes', async () => {
   const app = fastify()
-  const store = newStore()
-  for (const id of [1n, 2n]) await store.create(parsePlant({ id, name: 'n' }))
-  app.register(plantRoutes, { store, gate, limits: { pageTextBytesMax: 1 } })
+  const plants = newPlants()
+  for (const id of [1n, 2n]) await plants.create(parsePlant({ id, name: 'n' }))
+  app.register(storeRoutes, { plants, gate, limits: { pageTextBytesMax: 1 } })
   const page = await app.inject({ url: '/plants', headers })
   expect(page.json()).toEqual([{ id: 1, name: 'n' }])
 })
@@ -97,7 +97,7 @@ test('it describes our operations under its prefix, beside its own', async () =>
   const describe = describeInterface(app)
   const own = { operationId: 'own', tags: ['plants'], response: { 200: { type: 'string' } } }
   app.get('/own', { schema: own }, async () => 'own')
-  app.register(plantRoutes, { prefix: '/t/:tenant', store: newStore(), gate })
+  app.register(storeRoutes, { prefix: '/t/:tenant', plants: newPlants(), gate })
   await app.ready()
   const { paths, components } = describe()
   expect(describe()).toMatchObject({ servers: [{ url: '/' }] })
@@ -120,7 +120,7 @@ test('it describes our operations under its prefix, beside its own', async () =>
 test('what it describes is a valid document, and so is one that it is merged into', async () => {
   const app = fastify()
   const describe = describeInterface(app)
-  app.register(plantRoutes, { prefix: '/garden', store: newStore(), gate })
+  app.register(storeRoutes, { prefix: '/garden', plants: newPlants(), gate })
   await app.ready()
   const description = describe()
   const merged = {

@@ -6,9 +6,10 @@ import {
   hashToken,
   mintToken,
   type Scope,
+  scopesByChoice,
 } from '@plant-store/access'
 import { createClient, createRecorder } from '@plant-store/contract'
-import { createPlantStore, type PlantRepository } from '@plant-store/domain'
+import { createPlantUseCases, type PlantRepository } from '@plant-store/domain'
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
 import {
   type AnsweredRequest,
@@ -42,6 +43,7 @@ export type Logged = readonly [level: 'info' | 'warn' | 'error' | 'fatal', messa
 interface LoggedRequest {
   readonly reqId: string
   readonly method?: string
+  readonly route?: string
   readonly status: number
   readonly ms: number
   readonly error?: number
@@ -58,11 +60,14 @@ export async function startMemoryService(options: MemoryServiceOptions = {}) {
     stored.set(hashToken(minted), kept)
     return minted
   }
-  const all = ['plants:read', 'plants:write'] as const
+  const { write: all, read } = scopesByChoice
   const tokens = {
     full: token('full', all),
-    readOnly: token('read only', ['plants:read']),
-    writeOnly: token('write only', ['plants:write']),
+    readOnly: token('read only', read),
+    writeOnly: token(
+      'write only',
+      all.filter(scope => scope.endsWith(':write')),
+    ),
     expired: token('expired', all, new Date(Date.now() - 1)),
     metrics: token('metrics', ['metrics:read']),
   }
@@ -74,7 +79,7 @@ export async function startMemoryService(options: MemoryServiceOptions = {}) {
   const limits = { ...defaultServerLimits, wrongTokensMax: 1_000_000, ...options.limits }
   const plants = createPlants(options.plants)
   const server = createServer({
-    store: createPlantStore({ plants, unannounced: options.unannounced ?? plants }),
+    plants: createPlantUseCases({ plants, unannounced: options.unannounced ?? plants }),
     gate:
       options.gate ??
       createGate({ tokens: { find: async hash => stored.get(hash), markUsed: async () => {} } }),

@@ -10,9 +10,9 @@ import rateLimit from '@fastify/rate-limit'
 import swagger from '@fastify/swagger'
 import underPressure from '@fastify/under-pressure'
 import { AccessError, type Gate } from '@plant-store/access'
-import { createPlantStore, int64Max, int64Min, parsePlant } from '@plant-store/domain'
+import { createPlantUseCases, int64Max, int64Min, parsePlant } from '@plant-store/domain'
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
-import { plantRoutes } from '@plant-store/http'
+import { storeRoutes } from '@plant-store/http'
 import { type FastifyInstance, type FastifyServerOptions, fastify } from 'fastify'
 import { afterEach, describe, expect, test } from 'vitest'
 import { lint } from './spectral.ts'
@@ -27,11 +27,11 @@ const gate: Gate = async ({ token }) => {
   if (token !== 'secret') throw new AccessError('invalid-token', 'nobody we know')
   return { name: 'flora' }
 }
-const newStore = () => createPlantStore({ plants: createMemoryPlantRepository() })
+const newPlants = () => createPlantUseCases({ plants: createMemoryPlantRepository() })
 const authorization = 'Bearer secret'
 const json = { authorization, 'content-type': 'application/json' }
 
-const mount = () => app.register(plantRoutes, { prefix: '/garden', store: newStore(), gate })
+const mount = () => app.register(storeRoutes, { prefix: '/garden', plants: newPlants(), gate })
 
 async function ask(method: 'DELETE' | 'GET' | 'HEAD' | 'POST' | 'PUT', url: string, body?: string) {
   const headers = body === undefined ? { authorization } : json
@@ -81,7 +81,7 @@ const errorBody = (number: number) => ({ error: number, message: expect.any(Stri
 test('Fastify knows the plugin by name, and which Fastify it wants', async () => {
   await startForeign()
   expect(app.printPlugins()).toContain('@plant-store/http')
-  expect(Reflect.get(plantRoutes, Symbol.for('plugin-meta'))).toMatchObject({ fastify: '5.x' })
+  expect(Reflect.get(storeRoutes, Symbol.for('plugin-meta'))).toMatchObject({ fastify: '5.x' })
 })
 
 test('ids and texts are exact under the prefix', async () => {
@@ -266,7 +266,7 @@ test('a batch is read from HTTP/2 too', async () => {
   const note = (warning: Error) => void warnings.push(warning)
   process.on('warning', note)
   const served = fastify({ http2: true })
-  served.register(plantRoutes, { store: newStore(), gate })
+  served.register(storeRoutes, { plants: newPlants(), gate })
   const session = connectHttp2(await served.listen({ host: '127.0.0.1', port: 0 }))
   const ask = async (lines: readonly string[]) => {
     const headers = { authorization, 'content-type': 'application/x-ndjson' }
@@ -338,9 +338,9 @@ test.each([
   app = fastify({ routerOptions })
   // They stood one level higher once.
   if (!('routerOptions' in app.initialConfig)) app = fastify(routerOptions)
-  const store = newStore()
-  for (const id of [1n, 2n]) await store.create(parsePlant({ id, name: 'n' }))
-  app.register(plantRoutes, { prefix, store, gate })
+  const plants = newPlants()
+  for (const id of [1n, 2n]) await plants.create(parsePlant({ id, name: 'n' }))
+  app.register(storeRoutes, { prefix, plants, gate })
   const origin = await app.listen({ host: '127.0.0.1', port: 0 })
   const { hostname, port } = new URL(origin)
   const get = async (path: string) => {
@@ -356,8 +356,8 @@ test.each([
 
 test('several stores stand side by side, each with its own gate', async () => {
   app = fastify()
-  app.register(plantRoutes, { prefix: '/north', store: newStore(), gate })
-  app.register(plantRoutes, { prefix: '/south', store: newStore(), gate: () => ({ name: 'anybody' }) })
+  app.register(storeRoutes, { prefix: '/north', plants: newPlants(), gate })
+  app.register(storeRoutes, { prefix: '/south', plants: newPlants(), gate: () => ({ name: 'anybody' }) })
   await ask('PUT', '/north/plants/1', '{"name":"north"}')
   expect((await app.inject('/south/plants')).body).toBe('[]')
   expect((await app.inject('/north/plants')).statusCode).toBe(401)

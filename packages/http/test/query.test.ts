@@ -62,8 +62,7 @@ describe('the link to the next page', () => {
   const linkOf = (url: string, tag?: string, rawHeaders: string[] = [], limit?: number) =>
     nextPage(
       { raw: { url, rawHeaders }, server: { server: { maxHeaderSize: limit } } } as unknown as FastifyRequest,
-      after,
-      { limit: 2, ...(tag !== undefined && { tag }) },
+      { limit: 2, after, ...(tag !== undefined && { tag }) },
     )
 
   test.each([
@@ -80,11 +79,11 @@ describe('the link to the next page', () => {
 
   test('is given as long as a request for it, and the answer with it, have room for their header fields', () => {
     const targetBytes = '/plants?limit=2&after=-7'.length
-    const fails = (link: () => string) =>
+    const fails = (link: () => string, use = 'a larger limit') =>
       expect(link).toThrow(
         expect.objectContaining({
           code: 'headers-too-large',
-          message: 'the link to the next page would be too long: use a shorter tag or a larger limit',
+          message: `the link to the next page would be too long: use ${use}`,
         }),
       )
     fails(() => linkOf('/plants', undefined, [], targetBytes + 1024))
@@ -93,7 +92,7 @@ describe('the link to the next page', () => {
     fails(() => linkOf('/plants', undefined, fields, targetBytes + 2_000))
     linkOf('/plants', undefined, fields, targetBytes + 2_001)
     const tagMax = maxHeaderSize - 1025 - targetBytes - '&tag='.length
-    fails(() => linkOf('/plants', 'x'.repeat(tagMax + 1)))
+    fails(() => linkOf('/plants', 'x'.repeat(tagMax + 1)), 'a shorter tag or a larger limit')
     linkOf('/plants', 'x'.repeat(tagMax))
   })
 })

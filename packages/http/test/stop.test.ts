@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { assertSuccess, plantRequest } from '@plant-store/contract'
-import type { PlantVersion } from '@plant-store/domain'
+import type { Version } from '@plant-store/domain'
 import { longPlant } from '@plant-store/domain/testing'
 import { stopListening, stopServer } from '@plant-store/http/server'
 import { expect, test } from 'vitest'
@@ -58,7 +58,7 @@ test('connections that wait to be accepted are served after it listens no more',
 })
 
 test('a client that reads slowly gets its whole answer', async () => {
-  const find = async () => ({ plant: longPlant(1n, 8 * mib), version: '1' as PlantVersion })
+  const find = async () => ({ plant: longPlant(1n, 8 * mib), version: '1' as Version })
   await using server = await startWithClient({ plants: { find } })
   const socket = await beginReading(server)
   const stopped = stopServer(server.server, 60_000)
@@ -72,7 +72,7 @@ test('a client that reads slowly gets its whole answer', async () => {
 })
 
 test('a client that reads nothing delays the stop by a second or two, and is not counted', async () => {
-  const find = async () => ({ plant: longPlant(1n, 8 * mib), version: '1' as PlantVersion })
+  const find = async () => ({ plant: longPlant(1n, 8 * mib), version: '1' as Version })
   await using server = await startWithClient({ plants: { find } })
   const socket = await beginReading(server)
   const beganAt = performance.now()

@@ -1,4 +1,3 @@
 export { createJwtGate, type JwtGateOptions } from './jwt-gate.ts'
-export type { KeySetState } from './key-set.ts'
 export type { JwtAlgorithm, JwtLimits } from './settings.ts'
 export { defaultJwtLimits, jwtAlgorithms, parseJwksUrl } from './settings.ts'

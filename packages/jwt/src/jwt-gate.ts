@@ -1,6 +1,14 @@
-import { AccessError, type Gate, type Holder, isAccessError, type Scope, scopes } from '@plant-store/access'
+import {
+  AccessError,
+  type Gate,
+  type Holder,
+  isAccessError,
+  requireScope,
+  type Scope,
+  scopes,
+} from '@plant-store/access'
 import { decodeJwt, errors, type JWTPayload, jwtVerify } from 'jose'
-import { type KeySet, type KeySetState, openKeySet } from './key-set.ts'
+import { type KeySet, openKeySet } from './key-set.ts'
 import {
   defaultJwtLimits,
   type JwtAlgorithm,
@@ -22,8 +30,8 @@ export interface JwtGateOptions {
   readonly otherwise?: Gate
   /** By default {@link defaultJwtLimits}. */
   readonly limits?: Partial<JwtLimits>
-  /** Called when fetching the keys begins to fail, and when it works again. */
-  readonly onStateChange?: (state: KeySetState) => void
+  /** Called with the reason when fetching the keys begins to fail, and without one when it works again. */
+  readonly onFailureChange?: (reason?: string) => void
   /** Ends a pending fetch. */
   readonly signal?: AbortSignal
 }
@@ -42,14 +50,14 @@ interface Verified extends Holder {
  * @throws TypeError if the options are unsafe
  */
 export function createJwtGate(options: JwtGateOptions): Gate {
-  const { issuer, algorithms = jwtAlgorithms, otherwise = refuse, signal, onStateChange = () => {} } = options
+  const { issuer, algorithms = jwtAlgorithms, otherwise = refuse, signal, onFailureChange } = options
   const audience = [options.audience].flat()
   if (algorithms.length === 0 || !algorithms.every(each => jwtAlgorithms.includes(each)))
     throw new TypeError(`algorithms must contain only ${jwtAlgorithms.join(', ')}`)
   if (issuer === '' || audience.length === 0 || audience.includes(''))
     throw new TypeError('issuer and audience must not be empty')
   const limits = { ...defaultJwtLimits, ...options.limits }
-  const keySet = openKeySet({ url: parseJwksUrl(options.jwksUrl), limits, signal, onStateChange })
+  const keySet = openKeySet({ url: parseJwksUrl(options.jwksUrl), limits, signal, onFailureChange })
   const verifyOptions = {
     issuer,
     audience,
@@ -72,7 +80,7 @@ export function createJwtGate(options: JwtGateOptions): Gate {
       if (remembered.size >= limits.rememberedTokensMax && oldest !== undefined) remembered.delete(oldest)
       remembered.set(token, verified)
     }
-    return admit(verified, scope)
+    return requireScope(verified, scope)
   }
 
   return (credentials, scope) => {
@@ -80,7 +88,7 @@ export function createJwtGate(options: JwtGateOptions): Gate {
     if (token === undefined) return otherwise(credentials, scope)
     const known = remembered.get(token)
     if (known !== undefined && Date.now() < known.expiresAtMs && known.keys === keySet.current())
-      return admit(known, scope)
+      return requireScope(known, scope)
     return issuerOf(token, limits) === issuer ? verify(token, scope) : otherwise(credentials, scope)
   }
 }
@@ -126,15 +134,4 @@ function toHolder(payload: JWTPayload): Omit<Verified, 'keys'> {
 function scopesOf({ permissions, scope }: JWTPayload): readonly Scope[] {
   const granted = permissions ?? (typeof scope === 'string' ? scope.split(' ') : undefined)
   return Array.isArray(granted) ? scopes.filter(each => granted.includes(each)) : []
-}
-
-function admit(holder: Verified, scope: Scope): Holder {
-  if (!holder.scopes.includes(scope))
-    throw new AccessError(
-      'insufficient-scope',
-      `the access token lacks the scope ${scope}`,
-      scope,
-      holder.name,
-    )
-  return holder
 }

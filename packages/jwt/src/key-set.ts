@@ -11,16 +11,13 @@ import {
 } from 'jose'
 import type { JwtLimits } from './settings.ts'
 
-export type KeySetState = { readonly ready: true } | { readonly ready: false; readonly reason: string }
-
 interface KeySetOptions {
   readonly url: URL
   readonly limits: JwtLimits
   readonly signal: AbortSignal | undefined
-  readonly onStateChange: (state: KeySetState) => void
+  readonly onFailureChange: ((reason?: string) => void) | undefined
 }
 
-/** The provider's public keys. */
 export interface KeySet {
   /** Returns the keys of the latest fetch while they may be used, and refreshes them when they get old. */
   current(): object | undefined
@@ -32,12 +29,12 @@ export interface KeySet {
   fail(error: Error): AccessError
 }
 
-export function openKeySet({ url, limits, signal, onStateChange }: KeySetOptions): KeySet {
+export function openKeySet({ url, limits, signal, onFailureChange }: KeySetOptions): KeySet {
   let failedAtMs = Number.NEGATIVE_INFINITY
   let isFailing = false
-  const fail = (error: Error) => {
-    // Reported once, however often it fails.
-    if (!isFailing) onStateChange({ ready: false, reason: reasonOf(error) })
+  const fail = ({ message, cause }: Error) => {
+    // Reported once, however often it fails. The message of `fetch` says only that it failed.
+    if (!isFailing) onFailureChange?.(cause instanceof Error ? `${message}: ${cause.message}` : message)
     isFailing = true
     return unavailable()
   }
@@ -48,7 +45,7 @@ export function openKeySet({ url, limits, signal, onStateChange }: KeySetOptions
     try {
       const ended = signal === undefined ? options.signal : AbortSignal.any([options.signal, signal])
       const keys = await readKeys(await fetch(href, { ...options, signal: ended }), limits)
-      if (isFailing) onStateChange({ ready: true })
+      if (isFailing) onFailureChange?.()
       isFailing = false
       return Response.json(keys)
     } catch (error) {
@@ -109,9 +106,4 @@ async function readKeys(
   if (count === 0) throw new Error('it has no keys')
   if (count > keysMax) throw new Error(`it has more than ${keysMax} keys`)
   return keySet
-}
-
-/** The message of `fetch` says only that it failed. Its cause has the reason. */
-function reasonOf({ message, cause }: Error): string {
-  return cause instanceof Error ? `${message}: ${cause.message}` : message
 }

@@ -1,6 +1,6 @@
-import { createPlantStore } from '@plant-store/domain'
+import { createPlantUseCases } from '@plant-store/domain'
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
-import { createThrottle, plantRoutes, tokenName } from '@plant-store/http'
+import { createThrottle, storeRoutes, tokenName } from '@plant-store/http'
 import { createJwtGate } from '@plant-store/jwt'
 import { type FastifyInstance, fastify } from 'fastify'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -27,9 +27,9 @@ afterEach(async () => {
 
 function mount() {
   const { issuer, jwksUrl } = provider
-  app.register(plantRoutes, {
+  app.register(storeRoutes, {
     prefix: '/garden',
-    store: createPlantStore({ plants: createMemoryPlantRepository() }),
+    plants: createPlantUseCases({ plants: createMemoryPlantRepository() }),
     gate: createJwtGate({ issuer, audience, jwksUrl }),
     throttle: createThrottle(2),
   })

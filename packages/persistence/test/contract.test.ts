@@ -1,9 +1,31 @@
 import { plantRepositoryContract } from '@plant-store/domain/testing'
-import { attachStorage, openStorage, type Storage } from '@plant-store/persistence'
+import type { Entity } from '@plant-store/engine'
+import { attachStorage, entities, openStorage, type Storage } from '@plant-store/persistence'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { plant, plantId } from './store-folder.ts'
 import { type Subject, subjects } from './store-subjects.ts'
 import { tokenRepositoryContract } from './token-repository-contract.ts'
+
+interface Case<Port> {
+  readonly name: string
+  run(port: Port): Promise<void>
+}
+
+/** Of each entity. */
+const contracts: { readonly [Name in keyof typeof entities]: readonly Case<Storage[Name]>[] } = {
+  plants: plantRepositoryContract,
+  tokens: tokenRepositoryContract,
+  // outbox.test.ts has theirs.
+  webhooks: [],
+}
+const cases = Object.entries(contracts).flatMap(([entity, all]) =>
+  all.map(({ name, run }) => ({
+    name: `${entity}: ${name}`,
+    // Its own port, by `contracts`.
+    run: (storage: Storage) => run(storage[entity as keyof typeof entities] as never),
+  })),
+)
+const tables = Object.values<Entity>(entities).map(({ tables: [table] }) => table)
 
 // A thread that joins has what the one that opens has, which joins too.
 describe.each(['SQLite', 'PostgreSQL'] as const)('%s keeps the contract', name => {
@@ -16,13 +38,11 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('%s keeps the contract', name =
     storage = stack.use(await attachStorage(opened.share()))
   })
   beforeEach(async () => {
-    for (const table of ['plants', 'access_tokens']) await store.ask(`delete from ${table} returning 1`)
+    for (const table of tables) await store.ask(`delete from ${table} returning 1`)
   })
   afterAll(() => stack.disposeAsync())
 
-  test.each(plantRepositoryContract)('plants: $name', ({ run }) => run(storage.plants))
-
-  test.each(tokenRepositoryContract)('tokens: $name', ({ run }) => run(storage.tokens))
+  test.each(cases)('$name', ({ run }) => run(storage))
 
   test('a store that is open can be used', () => storage.check())
 

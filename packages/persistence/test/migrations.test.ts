@@ -1,6 +1,7 @@
 import { readdirSync } from 'node:fs'
 import { hashToken } from '@plant-store/access'
 import type { Plant, VersionedPlant } from '@plant-store/domain'
+import type { Entity } from '@plant-store/engine'
 import {
   backUpStore,
   entities,
@@ -120,7 +121,8 @@ describe.each(Object.entries(subjects))('on %s', (name, make) => {
   test('an upgrade that fails changes nothing', async () => {
     await store.run(store.earlier(1))
     const before = await store.fingerprint()
-    const { migrations } = entities.webhooks
+    const all = Object.values<Entity>(entities).map(({ migrations }) => migrations)
+    const migrations = all.find(each => schemaVersion in each) as Entity['migrations']
     const last = migrations[schemaVersion]
     const replaceLast = (by: unknown) => Object.assign(migrations, { [schemaVersion]: by })
     onTestFinished(() => void replaceLast(last))

@@ -1,4 +1,4 @@
-import type { PlantVersion } from '@plant-store/domain'
+import type { Version } from '@plant-store/domain'
 import { beforeAll, expect, test, vi } from 'vitest'
 
 let plants: typeof import('../src/plants/tables.ts')
@@ -23,6 +23,6 @@ test('versions are 64 bits, each another, and survive as text', () => {
 test.each(['', '0'.repeat(15), '0'.repeat(17), `x${'0'.repeat(16)}`, `${'0'.repeat(16)}x`, 'A'.repeat(16)])(
   '%j is no version, and equals none',
   text => {
-    expect(plants.fromVersion(text as PlantVersion)).toBeNull()
+    expect(plants.fromVersion(text as Version)).toBeNull()
   },
 )

@@ -1,6 +1,7 @@
 import { createGate, hashToken } from '@plant-store/access'
+import type { Entity } from '@plant-store/engine'
 import { createTestDatabase, createTestSchema } from '@plant-store/harness/vitest'
-import { openStorage } from '@plant-store/persistence'
+import { entities, openStorage } from '@plant-store/persistence'
 import pg from 'pg'
 import { describe, expect, inject, test } from 'vitest'
 import { earlierStore, schemaVersion } from './earlier-schemas.ts'
@@ -123,7 +124,7 @@ describe('a user', () => {
     await using database = await createTestSchema()
     await (await openStorage({ url: database.url }))[Symbol.asyncDispose]()
     await using user = await database.createReader()
-    const tables = 'plants, access_tokens, webhooks, outbox'
+    const tables = Object.values<Entity>(entities).flatMap(({ tables }) => tables)
     await database.query(`grant insert, update, delete on ${tables} to ${user.name}`)
     await using storage = await openStorage({ url: user.url })
     await storage.check()

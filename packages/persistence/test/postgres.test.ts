@@ -2,9 +2,9 @@ import { hashToken } from '@plant-store/access'
 import {
   type Plant,
   type PlantRepository,
-  type PlantVersion,
   parsePlant,
   type UnicodeText,
+  type Version,
 } from '@plant-store/domain'
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
 import type { TestDatabase } from '@plant-store/harness/postgres'
@@ -50,7 +50,7 @@ test('changes of the same few plants that are all on their way at once take effe
           on => on.remove(one.id),
           on => on.saveIf(one, expected(on)),
           on => on.saveIf(one, undefined),
-          on => on.removeIf(one.id, expected(on) ?? ('none' as PlantVersion)),
+          on => on.removeIf(one.id, expected(on) ?? ('none' as Version)),
         ] as Change[]
       )[below(6)] as Change
     })

@@ -1,6 +1,9 @@
-import { compileEntities, postgresDialect, sqliteDialect } from '@plant-store/engine'
-import { entities } from '@plant-store/persistence'
+import { join } from 'node:path'
+import { compileEntities, type Entity, postgresDialect, type Read, sqliteDialect } from '@plant-store/engine'
+import { entities, openStorage } from '@plant-store/persistence'
+import Database from 'better-sqlite3'
 import { expect, test } from 'vitest'
+import { temporaryFolder } from './store-folder.ts'
 
 test.each([sqliteDialect, postgresDialect])(
   'on $name the columns of a plant may have any name, as each is quoted',
@@ -13,3 +16,34 @@ test.each([sqliteDialect, postgresDialect])(
     for (const sql of ofPlants) expect(sql).not.toMatch(/(?<!")\bname\b/)
   },
 )
+
+test.each([sqliteDialect, postgresDialect])('on $name every text of a page counts for its size', dialect => {
+  const pages = Object.values<Entity>(entities).flatMap(({ rows, on }) =>
+    Object.values(on(dialect).statements).flatMap(statement => {
+      const { sql } = (statement as Read).bound?.guarded ?? statement
+      const counted = [...sql.matchAll(/octet_length\("(\w+)"\)/g)].map(([, column]) => column)
+      return rows !== null && counted.length > 0 ? [{ sql, counted, columns: rows.columns }] : []
+    }),
+  )
+  expect(pages.length).toBeGreaterThan(1)
+  for (const { sql, counted, columns } of pages) {
+    const texts = Object.entries(columns).flatMap(([name, type]) => (type === 'text' ? [name] : []))
+    expect(new Set(counted), sql).toEqual(new Set(texts))
+  }
+})
+
+test('on SQLite no page reads rows that it does not return', async () => {
+  const file = join(temporaryFolder(), 'store.db')
+  await (await openStorage({ url: `file:${file}` }))[Symbol.asyncDispose]()
+  using opened = new DisposableStack()
+  const database = opened.adopt(new Database(file), each => void each.close())
+  const pages = [...compileEntities(entities, sqliteDialect).names].filter(
+    ([statement]) => (statement as Read).bound !== undefined,
+  )
+  expect(pages.length).toBeGreaterThan(1)
+  for (const [{ sql, parameters }, name] of pages) {
+    const values = parameters.map(() => 1)
+    const plan = database.prepare<unknown[], { detail: string }>(`explain query plan ${sql}`).all(values)
+    expect(plan, name).toMatchObject([{ detail: expect.stringMatching(/^SEARCH /) }])
+  }
+})

@@ -133,7 +133,7 @@ export function createCourier({
       if (status >= 200 && status < 300) return 'received'
       return status === 410 ? 'gone' : { reason: `answered ${status}` }
     } catch (error) {
-      return signal.aborted ? 'aborted' : { reason: reasonOf(error as Error) }
+      return signal.aborted ? 'aborted' : { reason: shortReason(error as Error) }
     }
   }
 
@@ -192,7 +192,7 @@ export function createCourier({
 const reasonLengthMax = 200
 
 /** Returns a reason for logs and terminals. A listener can influence it. */
-function reasonOf({ message }: Error): string {
+function shortReason({ message }: Error): string {
   return message.slice(0, reasonLengthMax).replaceAll(/\p{C}/gu, '?')
 }
 

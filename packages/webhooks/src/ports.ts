@@ -35,7 +35,6 @@ export interface Outbox {
   settle(claim: Claim, outcome: ClaimOutcome): Promise<void>
   /** Stops or starts announcing to a webhook. Plants that are not announced count as missed. */
   setFull(webhook: WebhookId, isFull: boolean): Promise<void>
-  /** Of every webhook. */
   figures(): Promise<readonly WebhookFigures[]>
   /** Resolves to the deliveries of a webhook: first those given up, then those that wait, each in order of creation. */
   deliveriesOf(webhook: WebhookId, rowsMax: number): Promise<readonly KeptDelivery[]>
@@ -44,7 +43,6 @@ export interface Outbox {
 export interface ClaimLimits {
   /** The time until another process may claim the webhook. */
   readonly leaseMs: number
-  /** The most deliveries to read. */
   readonly rowsMax: number
   /** The last delivery is the one at which their texts reach this size in UTF-8. */
   readonly textBytesMax: number
@@ -100,7 +98,6 @@ export interface WebhookFigures {
 }
 
 export interface KeptDelivery extends Delivery {
-  /** The reason why the last attempt failed. */
   readonly reason?: string
   /** Absent if it was given up. */
   readonly nextAttemptAt?: Date

@@ -421,7 +421,7 @@ test('without work it asks twice a second for some, and counts every ten seconds
   expect(counted.slice(0, 3)).toEqual([0, 10_000, 20_000])
 })
 
-test('it runs on the clock of the system, and stops while it waits', async () => {
+test('the courier runs on the clock of the system, and stops while it waits', async () => {
   const { webhooks, announce, ...outbox } = createMemoryOutbox()
   const url = 'https://shop.example/'
   const createdAt = new Date()
@@ -460,7 +460,7 @@ test('a listener that received something is not paused for what failed before', 
   expect(await world.webhook(id)).toMatchObject({ state: 'active', failures: 1 })
 })
 
-test('it has stopped only once what was under way has ended', async () => {
+test('the courier has stopped only once what was under way has ended', async () => {
   const answer = Promise.withResolvers<number>()
   const world = createVirtualWorld(() => {
     world.stop.abort()

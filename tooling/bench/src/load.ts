@@ -19,8 +19,6 @@ export interface Measured {
   readonly p99Ms: number
   /** The server's processor time for a request. */
   readonly processorMicros: number
-  /** Right after the load. */
-  readonly mebibytes: number
 }
 
 /** Thread `index` of wrk creates plants from `next + index * 1,000,000`, so no plant is created twice. */
@@ -51,7 +49,6 @@ export async function measure(running: Running, load: Load, seconds = 1): Promis
     p50Ms: p50 / 1_000,
     p99Ms: p99 / 1_000,
     processorMicros: ((processorSeconds(server.pid) - spent) / requests) * 1e6,
-    mebibytes: mebibytes(server.pid, 'VmRSS'),
   }
 }
 
@@ -81,11 +78,11 @@ function processorSeconds(pid: number): number {
   return (Number(fields[11]) + Number(fields[12])) / 100
 }
 
-/** Returns the memory of a process, or its peak, and 0 for a process that has ended. */
-export function mebibytes(pid: number, figure: 'VmRSS' | 'VmHWM'): number {
+/** Returns the peak memory of a process, and 0 for a process that has ended. */
+export function peakMebibytes(pid: number): number {
   try {
     const status = readFileSync(`/proc/${pid}/status`, 'utf8')
-    return Number(new RegExp(`^${figure}:\\s+(\\d+) kB$`, 'm').exec(status)?.[1] ?? 0) / 1024
+    return Number(/^VmHWM:\s+(\d+) kB$/m.exec(status)?.[1] ?? 0) / 1024
   } catch {
     return 0
   }

@@ -6,14 +6,15 @@ import { json } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
 import { launch, type Program, startCommand, temporaryFolder, trace } from '@plant-store/harness'
 import { contestants, ours, type Running, start, startAll, token } from './contestants.ts'
-import { type Load, type Measured, measure, mebibytes } from './load.ts'
+import { type Load, type Measured, measure, peakMebibytes } from './load.ts'
 import { countPlants, writeLines } from './plants.ts'
+import { profiles } from './profile.ts'
 import { formatDecimal, formatInteger, formatRatio, median, medianRatio, table } from './table.ts'
 
 /** The time for the measurements. */
 export interface Effort {
   readonly rounds: number
-  /** V8 compiles for some seconds after a start. Shared among a contestant's loads. */
+  /** V8 compiles for some 15 seconds under load. */
   readonly warmUpSeconds: number
   readonly plantsInFile: number
 }
@@ -28,6 +29,7 @@ export const parts: Readonly<Record<string, Part>> = {
   reads: async effort => ({ title: 'Reads by id', text: await compared(effort, reads, storedPlants) }),
   pages: async effort => ({ title: 'Pages of 100', text: await compared(effort, pages, storedPlants) }),
   fsyncs,
+  profiles,
   import: importFiles,
   batch,
 }
@@ -42,8 +44,7 @@ async function compared(effort: Effort, loads: readonly Load[], plants: number):
   // What is only read is as durable in one mode as in the other.
   await using started = await startAll(contestants.slice(0, plants === 0 ? 5 : 3), plants)
   const rows: string[][] = []
-  for (const one of started.running)
-    for (const load of loads) await measure(one, load, Math.ceil(effort.warmUpSeconds / loads.length))
+  for (const one of started.running) await measure(one, loads.at(-1) as Load, effort.warmUpSeconds)
   for (const load of loads) {
     const measured = started.running.map((): Measured[] => [])
     for (let round = 1; round <= effort.rounds; round++) {
@@ -63,11 +64,10 @@ async function compared(effort: Effort, loads: readonly Load[], plants: number):
         formatInteger(median(figures('perSecond'))),
         column === 0 ? '' : formatRatio(medianRatio(figures('perSecond', 0), figures('perSecond'))),
         ...(['p50Ms', 'p99Ms', 'processorMicros'] as const).map(name => formatDecimal(median(figures(name)))),
-        formatInteger(median(figures('mebibytes'))),
       ])
     }
   }
-  const head = ['a second', 'ours / theirs', 'p50 ms', 'p99 ms', 'processor µs', 'memory MiB']
+  const head = ['a second', 'ours / theirs', 'p50 ms', 'p99 ms', 'processor µs']
   return table(['', 'connections', ...head], rows)
 }
 
@@ -153,7 +153,7 @@ async function timed(program: Program) {
   const startedMs = performance.now()
   let peak = 0
   const watch = setInterval(() => {
-    peak = Math.max(peak, mebibytes(program.pid, 'VmHWM'))
+    peak = Math.max(peak, peakMebibytes(program.pid))
   }, 50)
   const ending = await program.ended
   clearInterval(watch)
@@ -161,7 +161,7 @@ async function timed(program: Program) {
   return { seconds: (performance.now() - startedMs) / 1000, mebibytes: peak }
 }
 
-async function batch({ plantsInFile, ...effort }: Effort) {
+async function batch({ plantsInFile, warmUpSeconds, ...effort }: Effort) {
   const rounds = Math.min(effort.rounds, 3)
   using folder = temporaryFolder()
   const [single, ...batches] = [
@@ -172,6 +172,7 @@ async function batch({ plantsInFile, ...effort }: Effort) {
   const rates = new Map<string, number[]>([single as string, ...batches].map(title => [title, []]))
   for (let round = 1; round <= rounds; round++) {
     await using running = await start(ours)
+    await measure(running, { request: 'create', connections: 64 }, warmUpSeconds)
     rates
       .get(single as string)
       ?.push((await measure(running, { request: 'create', connections: 64 }, 3)).perSecond)

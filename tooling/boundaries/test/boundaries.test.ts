@@ -30,8 +30,8 @@ const forbidden = [
   ['packages/jwt/src', "import { createServer } from 'node:http'"],
   ['packages/client/src', "import { createServer } from 'node:http'"],
   ['packages/http/src', "import type { Storage } from '@plant-store/persistence'"],
-  ['packages/http/src/routes', "import pg from 'pg'"],
-  ['packages/persistence/src', "import { plantRoutes } from '@plant-store/http'"],
+  ['packages/http/src/plants', "import pg from 'pg'"],
+  ['packages/persistence/src', "import { storeRoutes } from '@plant-store/http'"],
   ['packages/persistence/src/plants', "import Database from 'better-sqlite3'"],
   ['packages/engine/src/sqlite', "import { fastify } from 'fastify'"],
   ['packages/engine/src', "import type { Plant } from '@plant-store/domain'"],
@@ -44,13 +44,13 @@ const forbidden = [
 ] as const
 const allowed = [
   ['packages/domain/src/testing', "import assert from 'node:assert/strict'"],
-  ['packages/http/src/routes', "import { plant } from '@plant-store/domain'"],
+  ['packages/http/src/plants', "import { plant } from '@plant-store/domain'"],
   ['packages/webhooks/src', "import { createHmac } from 'node:crypto'"],
   ['packages/webhooks/src', "import type { PlantAdded } from '@plant-store/domain'"],
   ['packages/jwt/src', "import { jwtVerify } from 'jose'"],
   ['packages/persistence/src/plants', "import { sql } from 'kysely'"],
   ['packages/engine/src/sqlite', "import pg from 'pg'"],
-  ['apps/api/src', "import { plantRoutes } from '@plant-store/http'"],
+  ['apps/api/src', "import { storeRoutes } from '@plant-store/http'"],
   ['apps/cli/src', "export const server = import('@plant-store/api/serve')"],
 ] as const
 

@@ -15,6 +15,7 @@ interface Parameter {
 export interface Schema {
   readonly $ref?: string
   readonly allOf?: readonly Schema[]
+  readonly items?: Schema
   readonly type?: string
   readonly properties?: Readonly<Record<string, Schema>>
   readonly required?: readonly string[]

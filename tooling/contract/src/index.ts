@@ -15,17 +15,21 @@ import { conditionCases } from './cases/conditions.ts'
 import { idCases } from './cases/ids.ts'
 import { listCases } from './cases/list.ts'
 import { openPageCases } from './cases/open-pages.ts'
-import { operationCases } from './cases/operations.ts'
+import { operationCases, repeatedIdCases } from './cases/operations.ts'
 import { syntaxCases } from './cases/syntax.ts'
 import { textCases } from './cases/texts.ts'
 import type { ContractCase } from './contract-case.ts'
 
+export { listCases } from './cases/list.ts'
+export { descriptionCases } from './cases/open-pages.ts'
+export { operationCases } from './cases/operations.ts'
 export { timeoutCases } from './cases/timeouts.ts'
 export {
   assertFailure,
   assertSuccess,
   type ContractCase,
   held,
+  type Need,
   toJson,
 } from './contract-case.ts'
 export {
@@ -43,6 +47,7 @@ export const contractCases: readonly ContractCase[] = [
   ...bodyCases,
   ...textCases,
   ...idCases,
+  ...repeatedIdCases,
   ...operationCases,
   ...conditionCases,
   ...listCases,

@@ -1,5 +1,10 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
-import { type DescribedResponse, readDescription } from './description.ts'
+import {
+  type DescribedOperation,
+  type DescribedResponse,
+  readDescription,
+  type Schema,
+} from './description.ts'
 import { readExactly } from './exact-json.ts'
 import type { Answer, Asked, Check } from './wire.ts'
 
@@ -10,7 +15,12 @@ export interface Recorder {
   checked(): number
   /** Returns every declared operation and status, such as `GET /plants 200`. */
   declared(): readonly string[]
-  /** Returns those that were seen. */
+  /**
+   * Returns every declared part of an answer, such as `GET /plants/{id} 200 name`, and every parameter with the statuses
+   * that it must have been sent for: `GET /plants 200 ?tag` and `GET /plants 400 ?tag`.
+   */
+  parts(): readonly string[]
+  /** Returns those that were seen, of both. */
   seen(): ReadonlySet<string>
 }
 
@@ -30,6 +40,9 @@ export function createRecorder(json: string): Recorder {
     return { path, operation: path.operations.find(({ method }) => method === wanted) }
   }
 
+  const note = ({ method, path }: DescribedOperation, what: string) =>
+    void seen.add(`${method} ${path} ${what}`)
+
   const faultsOf = (asked: Asked | undefined, { status, headers, body }: Answer): string[] => {
     const faults: string[] = []
     const { path, operation } = find(asked)
@@ -38,7 +51,10 @@ export function createRecorder(json: string): Recorder {
     if (operation !== undefined) {
       response = operation.responses[status]
       if (response === undefined) faults.push(`the status ${status} is not declared`)
-      else seen.add(`${operation.method} ${operation.path} ${status}`)
+      else note(operation, `${status}`)
+      const search = asked?.target.split('?')[1]
+      if (search !== undefined)
+        for (const name of new URLSearchParams(search).keys()) note(operation, `${status} ?${name}`)
     } else if (!isFailure) {
       faults.push('nothing is declared here, so it cannot succeed')
     } else if (asked !== undefined && status === (path ? 404 : 405)) {
@@ -73,6 +89,8 @@ export function createRecorder(json: string): Recorder {
     try {
       const value = readExactly(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(body))
       faults.push(...validate(content.schema, value))
+      if (operation !== undefined && !isFailure)
+        for (const name of Object.keys([value].flat()[0] ?? {})) note(operation, `${status} ${name}`)
       if (isFailure) faults.push(...failureFaults(status, value, description.text))
     } catch (error) {
       faults.push(`the body is not JSON in UTF-8: ${(error as Error).message}`)
@@ -95,8 +113,29 @@ export function createRecorder(json: string): Recorder {
           Object.keys(responses).map(status => `${method} ${path} ${status}`),
         ),
       ),
+    parts: () =>
+      description.paths.flatMap(({ operations }) =>
+        operations.flatMap(({ method, path, parameters, responses }) => {
+          const [content] = Object.values(responses[200]?.content ?? {})
+          const members = membersOf(content?.schema, description.schemas).map(name => `200 ${name}`)
+          const queries = parameters.filter(parameter => parameter.in === 'query')
+          const sent = queries.flatMap(({ name }) => [`200 ?${name}`, `400 ?${name}`])
+          return [...members, ...sent].map(part => `${method} ${path} ${part}`)
+        }),
+      ),
     seen: () => seen,
   }
+}
+
+/** Returns the names of the members of an object, or of those in a list. */
+function membersOf(schema: Schema = {}, schemas: Readonly<Record<string, Schema>>): string[] {
+  const { $ref, allOf = [], items, properties = {} } = schema
+  const within = [
+    ...allOf,
+    ...(items ? [items] : []),
+    ...($ref ? [schemas[$ref.split('/').at(-1) as string]] : []),
+  ]
+  return [...Object.keys(properties), ...within.flatMap(each => membersOf(each, schemas))]
 }
 
 /** Checks that a failure has exactly two members, and a number published for its status. */

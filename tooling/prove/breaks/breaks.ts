@@ -15,14 +15,14 @@ export const breaks: Readonly<Record<string, Break>> = {
     // A change of a plant: reads share the queue on PostgreSQL.
     place: /\bqueue\d*\.push\(submitted\)/,
     replacement:
-      '/Plant$/.test(submitted.changes[0][0]) && submitted.resolve(submitted.changes.map(() => 1)); $&',
+      '/^plants[.]/.test(submitted.changes[0][0]) && submitted.resolve(submitted.changes.map(() => 1)); $&',
     part: 'kill',
     noticed: /no order of events explains/,
   },
   'last-writer-wins': {
     does: 'the last writer wins',
-    place: /\b(changeOf\d*\(\s*["'`])insertPlant(?=[^?;]+\?\s*["'`]inserted)/,
-    replacement: '$1savePlant',
+    place: /\b(submit\d*\(\s*)insert(?=,[^?;]+\?\s*["'`]inserted)/,
+    replacement: '$1save',
     part: 'model',
     noticed: /is: 'taken'|no order (of events )?explains/,
   },
@@ -35,8 +35,8 @@ export const breaks: Readonly<Record<string, Break>> = {
   },
   'undeclared-status': {
     does: 'answers with an undeclared status',
-    place: /(\breply\d*)\.code\(204\)\.send\(\)/,
-    replacement: '$1.code(202).send()',
+    place: /(\banswer\d*)\(204, null\)/,
+    replacement: '$1(202, null)',
     part: 'fuzz',
     noticed: /the status 202 is not declared/,
   },

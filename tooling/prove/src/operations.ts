@@ -1,12 +1,12 @@
 import { type Client, held, toJson } from '@plant-store/contract'
 import {
+  type Condition,
   DomainError,
-  type PlantCondition,
-  type PlantStore,
-  type PlantVersion,
+  type PlantUseCases,
   parsePlant,
   parsePlantId,
   parsePlantPageQuery,
+  type Version,
 } from '@plant-store/domain'
 import { type History, type Kind, type Outcome, type Text, toValue, type Value } from './history.ts'
 
@@ -99,7 +99,7 @@ export function operationsOver(client: Client): Operations {
 }
 
 /** Returns the same operations without HTTP, for any repository behind the domain. */
-export function operationsOn(store: PlantStore): Operations {
+export function operationsOn(store: PlantUseCases): Operations {
   const outcomeOf = new Map<string, Outcome['is']>([
     ['id-taken', 'taken'],
     ['plant-not-found', 'absent'],
@@ -107,8 +107,8 @@ export function operationsOn(store: PlantStore): Operations {
   ])
   const act = async (kind: Kind, id: bigint, text?: Text, expected?: string): Promise<Outcome> => {
     const tags = isConditional(kind) ? tagsOf(kind, expected) : []
-    const condition: PlantCondition | undefined =
-      tags === undefined ? { differs: 'any' } : tags[0] ? { matches: tags as PlantVersion[] } : undefined
+    const condition: Condition | undefined =
+      tags === undefined ? { differs: 'any' } : tags[0] ? { matches: tags as Version[] } : undefined
     if (kind === 'read') {
       const { plant, version } = await store.find(parsePlantId(id))
       return { is: 'done', seen: toValue(plant), version }

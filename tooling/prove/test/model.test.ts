@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { createPlantStore, type PlantRepository, type PlantVersion } from '@plant-store/domain'
+import { createPlantUseCases, type PlantRepository, type Version } from '@plant-store/domain'
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
 import { temporaryFolder } from '@plant-store/harness'
 import { anySeed } from '@plant-store/harness/random'
@@ -15,7 +15,7 @@ console.log(`seed ${seed}`)
 test('SQLite does what a Map does, and what racing clients see has an order', async () => {
   using folder = temporaryFolder()
   await using storage = await openStorage({ url: `file:${join(folder.path, 'plants.db')}` })
-  const store = operationsOn(createPlantStore({ plants: storage.plants }))
+  const store = operationsOn(createPlantUseCases({ plants: storage.plants }))
   const sequential = await runSequentialModel(store, { seed, runs: 60 })
   expect(sequential.failure).toBe(undefined)
   const racing = await runRacingModel(store, { seed, runs: 100, firstId: 10n ** 12n })
@@ -26,7 +26,7 @@ test('SQLite does what a Map does, and what racing clients see has an order', as
 test('PostgreSQL does what a Map does, and what racing clients see has an order', async () => {
   await using database = await createTestDatabase()
   await using storage = await openStorage({ url: database.url })
-  const store = operationsOn(createPlantStore({ plants: storage.plants }))
+  const store = operationsOn(createPlantUseCases({ plants: storage.plants }))
   const sequential = await runSequentialModel(store, { seed, runs: 40 })
   expect(sequential.failure).toBe(undefined)
   const racing = await runRacingModel(store, { seed, runs: 60, firstId: 10n ** 12n })
@@ -35,7 +35,7 @@ test('PostgreSQL does what a Map does, and what racing clients see has an order'
 
 const broken = (wrong: (sound: PlantRepository) => Partial<PlantRepository>) => {
   const sound = createMemoryPlantRepository()
-  return operationsOn(createPlantStore({ plants: { ...sound, ...wrong(sound) } }))
+  return operationsOn(createPlantUseCases({ plants: { ...sound, ...wrong(sound) } }))
 }
 
 test('a store where the last writer wins is caught by both', async () => {
@@ -96,7 +96,7 @@ test('a store that reuses the version of a removed plant is caught', async () =>
   const wrong = () =>
     broken(sound => {
       const counts = new Map<bigint, number>()
-      const versionOf = (id: bigint) => `${counts.get(id) ?? 0}` as PlantVersion
+      const versionOf = (id: bigint) => `${counts.get(id) ?? 0}` as Version
       const counting = (id: bigint) => {
         counts.set(id, (counts.get(id) ?? 0) + 1)
         return versionOf(id)

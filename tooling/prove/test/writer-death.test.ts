@@ -66,7 +66,7 @@ test('without the thread that copies the log, the log stays short, and nothing a
   expect(history.settle(await readRange(program.operations, 0n, 2n ** 62n))).toEqual([])
 }, 60_000)
 
-test('it ends as well when nobody reads its log any more', async () => {
+test('a server ends as well when nobody reads its log any more', async () => {
   using folder = temporaryFolder()
   await using server = await startServer({
     databaseUrl: `file:${join(folder.path, 'plants.db')}`,

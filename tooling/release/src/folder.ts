@@ -19,7 +19,7 @@ import { pnpmCommand, run } from './run.ts'
 const root = join(import.meta.dirname, '../../..')
 const packageFolder = join(root, 'apps/cli')
 const sqlite = folderOf('better-sqlite3', packageFolder)
-/** Of the reference page. */
+/** Of the API reference. */
 const swaggerUi = folderOf('swagger-ui-dist', join(root, 'packages/http'))
 
 /** The platform of a release. */

@@ -12,7 +12,7 @@ import {
 import { needs } from '@plant-store/harness/vitest'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
-const token = 'plantstore_for-the-reference-page'
+const token = 'plantstore_for-the-api-reference'
 /** The first integer that is no JavaScript number. */
 const id = '9007199254740993'
 const start = (environment: Readonly<Record<string, string>> = {}) =>
@@ -30,7 +30,7 @@ describe('a browser', needs('chromium', hasBrowser), () => {
     await program[Symbol.asyncDispose]()
   })
 
-  /** Opens the reference page. Returns it with what it asks for and what it complains about. */
+  /** Opens the API reference. Returns it with what it asks for and what it complains about. */
   async function openReference(options: Parameters<Browser['newContext']>[0] = {}, { url } = program) {
     const context = await browser.newContext(options)
     const page = await context.newPage()
@@ -57,7 +57,7 @@ describe('a browser', needs('chromium', hasBrowser), () => {
     return { page, requested, expectQuiet, [Symbol.asyncDispose]: () => context.close() }
   }
 
-  test('tries the interface out on the reference page', async () => {
+  test('tries the interface out on the API reference', async () => {
     await using reference = await openReference({ viewport: { width: 1200, height: 1000 } })
     const { page, requested, expectQuiet } = reference
     const creating = await unfold(page, 'plants-createPlant')
@@ -143,10 +143,10 @@ describe('a browser', needs('chromium', hasBrowser), () => {
     await page
       .locator('.opblock-summary-control')
       .evaluateAll(controls => controls.forEach(control => void (control as HTMLElement).click()))
-    await page.locator('#operations-service-metrics .opblock-body').waitFor()
-    const examples = await page.locator('.opblock textarea, .opblock .example').allTextContents()
-    expect(examples.join()).toContain('Monstera deliciosa')
-    expect(examples.length).toBeGreaterThan(60)
+    const shown = () => page.locator('.opblock textarea, .opblock .example').allTextContents()
+    await expect.poll(async () => (await shown()).length, { timeout: 15_000 }).toBeGreaterThan(60)
+    await expect.poll(async () => (await shown()).join(), { timeout: 15_000 }).toContain('Monstera deliciosa')
+    const examples = await shown()
     expect(examples.filter(text => /"string"|: 0\b(?!,\s*"refused")|^string$/.test(text))).toEqual([])
     await execute(page.locator('#operations-plants-createPlant'))
     await page.locator('section.models .models-control').click()

@@ -25,7 +25,7 @@ test('npm installs three packages, and runs none of their scripts', () => {
   ])
 })
 
-test('it ships with its libraries, their terms, and nothing to install but SQLite', () => {
+test('the program ships with its libraries, their terms, and nothing to install but SQLite', () => {
   const { source, tarball } = program
   const packed = run('tar', '-tzf', tarball).trim().split('\n')
   const built = globSync('dist/**/*.*', { cwd: source }).filter(file => !file.endsWith('.map'))

@@ -1,6 +1,6 @@
 import { parentPort, workerData } from 'node:worker_threads'
-import { createPlantStore } from '@plant-store/domain'
-import { createServer, stopListening, stopServer } from '@plant-store/http/server'
+import { createPlantUseCases } from '@plant-store/domain'
+import { createServer, stopListening, stopServer, type UseCases } from '@plant-store/http/server'
 import { attachStorage, type SharedStorage, type StoreState } from '@plant-store/persistence'
 import { createBirpc } from 'birpc'
 import type { Config } from '../config.ts'
@@ -65,9 +65,11 @@ await using storage = await attachStorage(shared, {
 await using tracing =
   tracesEndpoint === undefined ? undefined : (await import('../telemetry/traces.ts')).startTracing()
 const stopping = new AbortController()
-const store = createPlantStore({ plants: storage.plants, unannounced: storage.plants.unannounced })
+const useCases: UseCases = {
+  plants: createPlantUseCases({ plants: storage.plants, unannounced: storage.plants.unannounced }),
+}
 const server = createServer({
-  store: tracing?.traced(store) ?? store,
+  ...(tracing?.traced(useCases) ?? useCases),
   gate: await openGate(config, storage.tokens, { logger, signal: stopping.signal }),
   check: storage.check,
   logger,

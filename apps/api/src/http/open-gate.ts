@@ -44,9 +44,9 @@ export async function openGate(
     limits: { clockSkewMs },
     otherwise: gate,
     signal,
-    onStateChange(state) {
-      if (state.ready) logger.info({ jwksUrl }, "the identity provider's keys can be fetched again")
-      else logger.error({ jwksUrl, reason: state.reason }, "the identity provider's keys cannot be fetched")
+    onFailureChange(reason) {
+      if (reason === undefined) logger.info({ jwksUrl }, "the identity provider's keys can be fetched again")
+      else logger.error({ jwksUrl, reason }, "the identity provider's keys cannot be fetched")
     },
   })
 }

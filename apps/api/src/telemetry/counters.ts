@@ -78,7 +78,6 @@ function createDistribution(bounds: readonly number[]) {
       counts[bucket] = (counts[bucket] as number) + 1
       sum += value
     },
-    /** Returns the samples of a histogram. */
     samples(labels: Labels = {}): readonly Sample[] {
       let count = 0
       // Prometheus buckets are cumulative.

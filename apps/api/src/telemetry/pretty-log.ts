@@ -1,4 +1,5 @@
 import { isColorSupported, prettyFactory } from 'pino-pretty'
+import { printable } from '../printable.ts'
 
 type Line = Readonly<Record<string, unknown>>
 
@@ -22,19 +23,14 @@ const prettify = prettyFactory({
   ignore: [...inSentences, ...leftOut].join(','),
 })
 
-/** Formats log lines for a terminal. */
 export function prettyLines(lines: string): string {
   return lines.replaceAll(
     /.+\n/g,
-    line => prettify(line.startsWith('{') ? JSON.parse(line, escaped) : line) ?? '',
+    line => prettify(line.startsWith('{') ? JSON.parse(line, printableValue) : line) ?? '',
   )
 }
 
-/** Escapes what a terminal would obey: control characters, and those that turn the direction of a text. */
-function escaped(_: string, value: unknown): unknown {
-  if (typeof value !== 'string') return value
-  return value.replaceAll(
-    /(?![\n\t])[\p{Cc}\p{Bidi_Control}\p{Zl}\p{Zp}]/gu,
-    character => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  )
+/** Keeps line ends and tabs, for stacks. */
+function printableValue(_: string, value: unknown): unknown {
+  return typeof value === 'string' ? value.replaceAll(/[^\n\t]+/g, part => printable(part)) : value
 }

@@ -52,9 +52,7 @@ export async function openLog({ logLevel, logFormat }: Pick<Config, 'logLevel' |
     })
   return {
     logger: pino({ level: logLevel, ...lineFormat }, { write }),
-    /** Writes complete lines. */
     write,
-    /** Returns how many lines were lost because they could not be written in time. */
     lostLines: () => lostLines,
     written,
     /** Ends the process once the log is written, or after a second. */

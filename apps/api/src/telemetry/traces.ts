@@ -11,8 +11,10 @@ import { W3CTraceContextPropagator } from '@opentelemetry/core'
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http'
 import { detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources'
 import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace'
-import { type DomainError, isDomainError, type PlantStore } from '@plant-store/domain'
-import type { RequestTracer } from '@plant-store/http/server'
+import { type DomainError, isDomainError } from '@plant-store/domain'
+import type { RequestTracer, UseCases } from '@plant-store/http/server'
+
+type Operation = (...given: never[]) => Promise<unknown>
 
 /** Includes retries. A missing collector must not delay the shutdown. */
 const exportTimeoutMs = 1_000
@@ -52,28 +54,33 @@ export function startTracing() {
 
   return {
     traceRequest,
-    /** Returns the store with a span around each operation. */
-    traced(store: PlantStore): PlantStore {
-      const operations = Object.entries<(...given: never[]) => Promise<unknown>>({ ...store })
-      const traced = operations.map(([name, operation]) => [
-        name,
-        (...given: never[]) =>
-          tracer.startActiveSpan(`store ${name}`, async span => {
-            try {
-              return await operation(...given)
-            } catch (error) {
-              // A broken rule is the client's fault, not the store's.
-              const { code } = error as DomainError
-              const isFailure = !isDomainError(error) || code.startsWith('store-')
-              if (isFailure) span.setStatus({ code: SpanStatusCode.ERROR })
-              span.setAttribute('error.type', code ?? 'unknown')
-              throw error
-            } finally {
-              span.end()
-            }
-          }),
-      ])
-      return Object.fromEntries(traced)
+    /** Returns the use cases of every entity with a span around each. */
+    traced(useCases: UseCases): UseCases {
+      const entities = Object.entries(useCases).map(([entity, operations]) => {
+        const attributes = { 'plant_store.entity': entity }
+        const traced = Object.entries<Operation>({ ...operations }).map(
+          ([name, operation]): [string, Operation] => [
+            name,
+            (...given) =>
+              tracer.startActiveSpan(`store ${name}`, { attributes }, async span => {
+                try {
+                  return await operation(...given)
+                } catch (error) {
+                  // A broken rule is the client's fault, not the store's.
+                  const { code } = error as DomainError
+                  const isFailure = !isDomainError(error) || code.startsWith('store-')
+                  if (isFailure) span.setStatus({ code: SpanStatusCode.ERROR })
+                  span.setAttribute('error.type', code ?? 'unknown')
+                  throw error
+                } finally {
+                  span.end()
+                }
+              }),
+          ],
+        )
+        return [entity, Object.fromEntries(traced)]
+      })
+      return Object.fromEntries(entities)
     },
     async [Symbol.asyncDispose]() {
       // Losing spans is not a failure.

@@ -30,7 +30,7 @@ function createAgents(allowsPrivate: boolean): Readonly<Record<Protocol, http.Ag
  * Sends one delivery and resolves to the status of the answer. Follows no redirect, ignores proxies in the environment,
  * and checks every address that it connects to.
  */
-export async function sendPost(post: Post, timeoutMs = courierLimits.deliveryTimeoutMs): Promise<number> {
+export async function sendWebhook(post: Post, timeoutMs = courierLimits.deliveryTimeoutMs): Promise<number> {
   const { hostname } = new URL(post.url)
   const host = hostname.replace(/^\[(.*)\]$/, '$1')
   const refused = isIP(host) === 0 ? null : refusal([host], post.allowsPrivate)

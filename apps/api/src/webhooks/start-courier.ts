@@ -26,7 +26,7 @@ export function startCourier({ webhooks }: Storage, logger: Logger, stopTimeoutM
     deliveries.set(key, (deliveries.get(key) ?? 0) + ('count' in about ? about.count : 1))
   }
   // Loaded with the first delivery: many stores have no webhook.
-  const post = async (post: Post) => (await import('./send-webhook.ts')).sendPost(post)
+  const post = async (post: Post) => (await import('./send-webhook.ts')).sendWebhook(post)
   const run = createCourier({ outbox: webhooks.outbox, webhooks, post, report })
 
   const running = (async () => {
@@ -44,7 +44,6 @@ export function startCourier({ webhooks }: Storage, logger: Logger, stopTimeoutM
     setTimeout(stopTimeoutMs, undefined, { ref: false }).then(() => aborting.abort())
   }
   return {
-    /** Begins to stop. */
     stop,
     async figures(): Promise<Samples> {
       const figures = await webhooks.outbox.figures()

@@ -1,5 +1,6 @@
 import { pathToFileURL } from 'node:url'
 import { Command, Option } from '@commander-js/extra-typings'
+import { printable } from '@plant-store/api/printable'
 import {
   backUpStore,
   type CopyOptions,
@@ -21,7 +22,6 @@ import {
   minute,
   type Output,
   print,
-  printable,
   showProgress,
 } from '../terminal.ts'
 
@@ -107,9 +107,11 @@ async function withProgress<Report>(
   const signal = onInterrupt()
   using progress = await showProgress('page', !json)
   try {
-    const onProgress: CopyOptions['onProgress'] = ({ pages, ofPages }) =>
-      progress.update(pages, pages, ofPages)
-    return await copy({ force, signal, onProgress })
+    return await copy({
+      force,
+      signal,
+      onProgress: ({ pages, ofPages }) => progress.update(pages, pages, ofPages),
+    })
   } catch (error) {
     throw signal.aborted ? signal.reason : error
   }

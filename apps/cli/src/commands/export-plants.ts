@@ -1,5 +1,4 @@
 import { Command, Option } from '@commander-js/extra-typings'
-import type { Plant } from '@plant-store/domain'
 import { openReader, openSalvage } from '@plant-store/persistence'
 import { advise, exitCodes, Failure, onInterrupt } from '../failure.ts'
 import { forceOption, refuseStore, writeOutput } from '../files/output-file.ts'
@@ -20,6 +19,8 @@ export const exportPlants = new Command('export')
 Changes during the export are not included. Importing the file into an empty store restores the same plants, and
 exporting that store writes the same bytes, on SQLite and PostgreSQL alike. Access tokens are not included. While an
 export runs, the WAL of a file cannot shrink and PostgreSQL cannot vacuum: do not leave it waiting.
+
+CSV has a name such as =1+1 as it is: in a spreadsheet, import the columns as text.
 
 --damaged goes on after damaged pages. The exit code is 3 if any plant could not be read. Import what it wrote into a new
 store.`,
@@ -72,24 +73,13 @@ async function runExport(file: string, { damaged, format, force, json }: Options
   throw new Failure(`${words}; ${missing} could not be read${rest}`, exitCodes.incomplete)
 }
 
-interface Source {
-  readonly plants: AsyncIterable<readonly Plant[]>
-  readonly total?: number | undefined
-  /** What a store also has, and no export. `undefined` if it cannot be counted. */
-  readonly others: Readonly<Record<string, number | undefined>>
-  /** See `SalvageOf`. */
-  readonly unread?: () => number | undefined
-}
-
-async function openSource(
-  url: string,
-  damaged: boolean | undefined,
-  opened: AsyncDisposableStack,
-): Promise<Source> {
+/** Returns the plants of a store, with the counts of its other entities. */
+async function openSource(url: string, damaged: boolean | undefined, opened: AsyncDisposableStack) {
   if (damaged) {
     const salvage = opened.use(await openSalvage(url))
     const { count: total, all, unread } = salvage.of('plants')
-    return { plants: all(), total, others: salvage.leftOut, unread }
+    const { plants: _, ...others } = salvage.counts
+    return { plants: all(), total, others, unread }
   }
   const reader = opened.use(await openReader(url))
   const { plants: total, ...others } = await reader.counts()
@@ -97,7 +87,7 @@ async function openSource(
 }
 
 /** Returns the counts as JSON has them, such as `withoutTokens`. */
-function without(others: Source['others']): object {
+function without(others: Readonly<Record<string, number | undefined>>): object {
   const entries = Object.entries(others).map(([name, count]) => [
     `without${name.charAt(0).toUpperCase()}${name.slice(1)}`,
     count ?? null,

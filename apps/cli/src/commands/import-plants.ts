@@ -1,5 +1,5 @@
 import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
-import { createPlantStore, isDomainError, type Plant } from '@plant-store/domain'
+import { createPlantUseCases, isDomainError, type Plant } from '@plant-store/domain'
 import { explain } from '@plant-store/persistence'
 import { exitCodes, Failure, onInterrupt } from '../failure.ts'
 import { openInput } from '../files/input-file.ts'
@@ -60,10 +60,10 @@ async function runImport(from: string, options: ReturnType<typeof importPlants.o
   using result = new ImportResult(rejectsPath)
   // PostgreSQL may wait for another program's lock.
   await using storage = dryRun ? undefined : await openStore({ timeoutMs: 30_000 })
-  const store =
-    storage && createPlantStore({ plants: storage.plants, unannounced: storage.plants.unannounced })
+  const useCases =
+    storage && createPlantUseCases({ plants: storage.plants, unannounced: storage.plants.unannounced })
   const add = (plants: readonly Plant[]) =>
-    replace ? store?.replaceAll(plants, { announce }) : store?.createAll(plants, { announce })
+    replace ? useCases?.replaceAll(plants, { announce }) : useCases?.createAll(plants, { announce })
   const startedMs = performance.now()
   {
     using progress = await showProgress('plant', !json)

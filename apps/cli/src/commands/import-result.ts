@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import { closeSync, lstatSync, openSync, rmSync, writeFileSync } from 'node:fs'
+import { closeSync, existsSync, lstatSync, openSync, rmSync, writeFileSync } from 'node:fs'
 import { type CreateOutcome, idTaken } from '@plant-store/domain'
 import { Failure, withFile } from '../failure.ts'
 import type { Entry, Rejected } from '../formats/lines.ts'
@@ -19,6 +19,10 @@ export class ImportResult implements Disposable {
     const found = withFile(rejectsPath, () => lstatSync(rejectsPath, { throwIfNoEntry: false }))
     if (found && !found.isFile())
       throw new Failure(`${rejectsPath} is not a file: name another one with --rejects`)
+    // SQLite would take it for the log of that file.
+    const other = rejectsPath.replace(/-(wal|shm|journal)$/, '')
+    if (other !== rejectsPath && existsSync(other))
+      throw new Failure(`${rejectsPath} belongs to ${other}: name another one with --rejects`)
   }
 
   /** @param outcomes of the plants of the part, or nothing if they were not stored */
@@ -46,15 +50,13 @@ export class ImportResult implements Disposable {
       return `${JSON.stringify({ line, reason, ...content })}\n`
     })
     withFile(this.#rejectsPath, () => {
-      this.#rejects ??= this.#create()
+      if (this.#rejects === undefined) {
+        // Opening an old file would follow a link, which another user can put there.
+        rmSync(this.#rejectsPath, { force: true })
+        this.#rejects = openSync(this.#rejectsPath, 'wx')
+      }
       writeFileSync(this.#rejects, lines.join(''), { flush: true })
     })
-  }
-
-  /** Makes a new file: opening an old one would follow a link, which another user can put there. */
-  #create(): number {
-    rmSync(this.#rejectsPath, { force: true })
-    return openSync(this.#rejectsPath, 'wx')
   }
 
   [Symbol.dispose](): void {

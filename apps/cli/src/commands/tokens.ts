@@ -1,15 +1,15 @@
 import { Command, InvalidArgumentError } from '@commander-js/extra-typings'
-import { type AccessToken, hashToken, isTokenName, mintToken, type Scope } from '@plant-store/access'
+import {
+  type AccessToken,
+  hashToken,
+  isTokenName,
+  mintToken,
+  type Scope,
+  scopesByChoice,
+} from '@plant-store/access'
 import { Failure } from '../failure.ts'
 import { changeStore, openStore, readStore } from '../store-in-environment.ts'
 import { jsonOption, minute, print, table } from '../terminal.ts'
-
-/** The choices of `--scope`. */
-const scopesByChoice = new Map<string, readonly Scope[]>([
-  ['read', ['plants:read']],
-  ['write', ['plants:read', 'plants:write']],
-  ['metrics', ['metrics:read']],
-])
 
 const createToken = new Command('create')
   .description('Create a token and print it, only this once: the store keeps its SHA-256.')
@@ -72,10 +72,12 @@ function tokenName(text: string): string {
   throw new InvalidArgumentError('It must be 1 to 100 characters on one line, without spaces at the ends.')
 }
 
+const choices = ['read', 'write', 'metrics'] as const
+
 function grantedScopes(text: string, before: readonly Scope[] = []): readonly Scope[] {
-  const granted = scopesByChoice.get(text)
-  if (granted) return [...before, ...granted]
-  throw new InvalidArgumentError(`It must be one of ${[...scopesByChoice.keys()].join(', ')}.`)
+  const choice = choices.find(each => each === text)
+  if (choice !== undefined) return [...before, ...scopesByChoice[choice]]
+  throw new InvalidArgumentError(`It must be one of ${choices.join(', ')}.`)
 }
 
 const unitMs = new Map(Object.entries({ s: 1_000, min: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 }))

@@ -10,6 +10,7 @@ import {
   textProblem,
   type UnicodeText,
 } from '../values.ts'
+import type { Version } from '../version.ts'
 
 declare const plantId: unique symbol
 
@@ -21,6 +22,19 @@ export interface Plant {
   readonly name: UnicodeText
   /** The plant's type. Absent (never `undefined`) if none was given. */
   readonly tag?: UnicodeText
+}
+
+export interface VersionedPlant {
+  readonly plant: Plant
+  readonly version: Version
+}
+
+/**
+ * A plant was stored under an id that was free: created, alone or with others, saved as a new one, or imported. The
+ * version also names this event, and no other.
+ */
+export interface PlantAdded extends VersionedPlant {
+  readonly addedAt: Date
 }
 
 /** What each member of a plant holds, in their order. Omitting one is a compile error. */

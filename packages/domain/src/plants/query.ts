@@ -1,13 +1,6 @@
 import { refusal } from '../errors.ts'
-import {
-  int64Problem,
-  isFaultless,
-  isInt64,
-  pageLimitDefault,
-  pageLimitProblem,
-  textProblem,
-  type UnicodeText,
-} from '../values.ts'
+import { pageLimitDefault, pageLimitProblem } from '../page.ts'
+import { int64Problem, isFaultless, isInt64, textProblem, type UnicodeText } from '../values.ts'
 import type { PlantId } from './plant.ts'
 
 export interface PlantPageQuery {

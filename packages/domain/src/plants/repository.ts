@@ -1,6 +1,6 @@
-import type { Plant, PlantId } from './plant.ts'
+import type { Version } from '../version.ts'
+import type { Plant, PlantId, VersionedPlant } from './plant.ts'
 import type { PlantPageQuery } from './query.ts'
-import type { PlantVersion, VersionedPlant } from './version.ts'
 
 /**
  * The port where plants are stored.
@@ -20,17 +20,17 @@ export interface PlantRepository {
    */
   page(query: PlantPageQuery): Promise<readonly Plant[]>
   /** Creates or replaces. Resolves to the new version, even if the plant is the same as before. */
-  save(plant: Plant): Promise<PlantVersion>
+  save(plant: Plant): Promise<Version>
   /** Does the same as one `save` for each plant, in order. */
-  saveAll(plants: readonly Plant[]): Promise<readonly PlantVersion[]>
+  saveAll(plants: readonly Plant[]): Promise<readonly Version[]>
   /**
    * Saves the plant if the stored one has the expected version, or with `undefined` if none is stored. Resolves to the
    * new version, or to `undefined` if nothing was changed. Of several such changes of one version, racing or not, at
    * most one is made.
    */
-  saveIf(plant: Plant, expected: PlantVersion | undefined): Promise<PlantVersion | undefined>
+  saveIf(plant: Plant, expected: Version | undefined): Promise<Version | undefined>
   /** Resolves to whether the plant existed. */
   remove(id: PlantId): Promise<boolean>
   /** Removes the plant if it has this version. Resolves to whether it did. */
-  removeIf(id: PlantId, expected: PlantVersion): Promise<boolean>
+  removeIf(id: PlantId, expected: Version): Promise<boolean>
 }

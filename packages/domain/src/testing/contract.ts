@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import type { Plant } from '../plants/plant.ts'
 import { parsePlantPageQuery as query } from '../plants/query.ts'
 import type { PlantRepository } from '../plants/repository.ts'
-import { isPlantVersion, type PlantVersion } from '../plants/version.ts'
 import { int64Max, int64Min } from '../values.ts'
+import { isVersion, type Version } from '../version.ts'
 import { edgeIds, fullPlant, idsOf, plant, texts } from './samples.ts'
 
 /** One promise of the port. `run` takes an empty repository and rejects if it breaks the promise. */
@@ -14,7 +14,7 @@ export interface PlantRepositoryCase {
 
 const found = async (repository: PlantRepository, id: bigint) => (await repository.find(plant(id).id))?.plant
 const versionOf = async (repository: PlantRepository, id: bigint) =>
-  (await repository.find(plant(id).id))?.version as PlantVersion
+  (await repository.find(plant(id).id))?.version as Version
 
 const promises: Record<string, PlantRepositoryCase['run']> = {
   'keeps the whole int64 range exactly and finds each id': async repository => {
@@ -79,7 +79,7 @@ const promises: Record<string, PlantRepositoryCase['run']> = {
   'saves many together as one after the other': async repository => {
     const before = await repository.save(plant(2n, 'was here'))
     const all = [plant(3n, 'first', 'a'), fullPlant(2n, 'replaced'), plant(1n), plant(3n, 'last')]
-    const [firstOf3, of2, of1, lastOf3] = (await repository.saveAll(all)) as PlantVersion[]
+    const [firstOf3, of2, of1, lastOf3] = (await repository.saveAll(all)) as Version[]
     const stored = await Promise.all([1n, 2n, 3n].map(id => repository.find(plant(id).id)))
     const expected = [
       { plant: plant(1n), version: of1 },
@@ -187,7 +187,7 @@ const promises: Record<string, PlantRepositoryCase['run']> = {
     await change(repository.save(plant(1n, 'a')))
     await repository.remove(plant(1n).id)
     await change(repository.saveIf(plant(1n, 'a'), undefined))
-    assert.ok(seen.every(isPlantVersion), `${seen}`)
+    assert.ok(seen.every(isVersion), `${seen}`)
     assert.equal(new Set(seen).size, 7)
   },
   'resolves to the version of what was saved, which stays until the next change': async repository => {
@@ -203,11 +203,11 @@ const promises: Record<string, PlantRepositoryCase['run']> = {
   'saves over the expected version only, and nothing but that plant': async repository => {
     const versionBefore = await repository.save(fullPlant(1n, 'a'))
     const other = await repository.save(plant(2n, 'other'))
-    const version = (await repository.saveIf(plant(1n, 'b'), versionBefore)) as PlantVersion
+    const version = (await repository.saveIf(plant(1n, 'b'), versionBefore)) as Version
     assert.deepEqual(await found(repository, 1n), plant(1n, 'b'))
     const unknown = ['x', 'f'.repeat(16), `${version}0`, version.toUpperCase(), '~'.repeat(64)]
     for (const wrong of [versionBefore, other, undefined, ...unknown.filter(each => each !== version)])
-      assert.equal(await repository.saveIf(plant(1n, 'c'), wrong as PlantVersion | undefined), undefined)
+      assert.equal(await repository.saveIf(plant(1n, 'c'), wrong as Version | undefined), undefined)
     assert.deepEqual(await repository.find(plant(1n).id), { plant: plant(1n, 'b'), version })
     assert.equal(await repository.saveIf(plant(3n), other), undefined)
     assert.ok(await repository.saveIf(fullPlant(1n, 'c'), version))
@@ -219,7 +219,7 @@ const promises: Record<string, PlantRepositoryCase['run']> = {
     const version = await repository.save(plant(1n, 'a'))
     const other = await repository.save(plant(2n))
     for (const wrong of [versionBefore, other, 'x', `${version}0`])
-      assert.equal(await repository.removeIf(plant(1n).id, wrong as PlantVersion), false)
+      assert.equal(await repository.removeIf(plant(1n).id, wrong as Version), false)
     assert.equal(await repository.removeIf(plant(3n).id, version), false)
     assert.equal(await versionOf(repository, 1n), version)
     assert.equal(await repository.removeIf(plant(1n).id, version), true)
@@ -249,13 +249,13 @@ const promises: Record<string, PlantRepositoryCase['run']> = {
     const ids = Array.from({ length: 100 }, (_, n) => BigInt(n))
     const versions = await Promise.all(ids.map(id => repository.save(plant(id, 'old'))))
     const expected = versions.map((version, n) =>
-      n % 3 === 0 ? (versions[(n + 1) % 100] as PlantVersion) : version,
+      n % 3 === 0 ? (versions[(n + 1) % 100] as Version) : version,
     )
     const made = await Promise.all(
       ids.map(async (id, n) =>
         n % 2 === 0
           ? (await repository.saveIf(plant(id, 'new'), expected[n])) !== undefined
-          : repository.removeIf(plant(id).id, expected[n] as PlantVersion),
+          : repository.removeIf(plant(id).id, expected[n] as Version),
       ),
     )
     assert.deepEqual(

@@ -1,13 +1,13 @@
-import type { Plant, PlantId } from '../plants/plant.ts'
+import type { Plant, PlantId, VersionedPlant } from '../plants/plant.ts'
 import type { PlantRepository } from '../plants/repository.ts'
-import type { PlantVersion, VersionedPlant } from '../plants/version.ts'
 import { textBytes } from '../values.ts'
+import type { Version } from '../version.ts'
 
 /** Returns a repository in memory, for tests. */
 export function createMemoryPlantRepository(plants = new Map<PlantId, VersionedPlant>()): PlantRepository {
   let changes = 0
   const save = (plant: Plant) => {
-    const version = `${++changes}` as PlantVersion
+    const version = `${++changes}` as Version
     plants.set(plant.id, { plant, version })
     return version
   }

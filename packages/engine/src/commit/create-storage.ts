@@ -1,18 +1,15 @@
 import type { CompiledEntities, Entities, Runner } from '../entity.ts'
 import { StoreError, unavailable } from '../errors.ts'
-import { type Page, type Statement, valuesOf } from '../statements/statement.ts'
+import { type Read, valuesOf } from '../statements/statement.ts'
 import type { GroupCommitLimits, Storage, StorageObserver } from '../storage.ts'
 import { createGroupCommit, defaultGroupCommitLimits, type GroupCommitOptions } from './group-commit.ts'
 import { watchOutages } from './outage.ts'
-import type { BoundedPage } from './page.ts'
 
 /** What a storage needs of a database. Its rejections become StoreError `store-unavailable`. */
 export interface StatementDatabase<Entered extends Entities = Entities>
   extends Pick<GroupCommitOptions, 'runGroup' | 'groupsMax'> {
   readonly compiled: CompiledEntities<Entered>
-  read(statement: Statement, given: object): Promise<readonly object[]>
-  /** Ends with the row at which the texts reach `textBytesMax`. */
-  readPage(page: Page, given: BoundedPage): Promise<readonly object[]>
+  read(statement: Read, given: object): Promise<readonly object[]>
   /** Runs bulk changes, for which single ones need not wait. By default `runGroup`. */
   readonly runBulkGroup?: GroupCommitOptions['runGroup']
   /** The longest that anything may take, with its time in the queue. What is late may still be stored. */
@@ -65,8 +62,6 @@ export function createStorage<Entered extends Entities>(
     submitAll: async changes => (changes.length === 0 ? [] : reporting(bulk.submit(changes))),
     // The databases return rows as the statements declare them, which the contracts of the ports prove.
     read: (statement, given) => reporting(database.read(statement, given)) as Promise<never>,
-    readPage: (page, given, textBytesMax) =>
-      reporting(database.readPage(page, { ...given, textBytesMax })) as Promise<never>,
   }
   const outages = watchOutages(async () => {
     const itself = (error: StoreError) => error

@@ -5,7 +5,7 @@ import { NoStoreError } from '../errors.ts'
 import { schemaVersionOf } from '../migrations.ts'
 import { countsIn, type ReadTransaction } from '../reader.ts'
 import { postgresDialect } from '../statements/dialect.ts'
-import { type Change, type Statement, type Value, valuesOf } from '../statements/statement.ts'
+import { type Statement, type Value, valuesOf } from '../statements/statement.ts'
 import type {
   EngineOptions,
   PostgresOptions,
@@ -16,7 +16,7 @@ import type {
 } from '../storage.ts'
 import { createPool, retrying } from './connection.ts'
 import { findVersionOn, migratePostgres } from './migrate.ts'
-import { type Changes, runGroup } from './steps.ts'
+import { runGroup } from './steps.ts'
 
 /** Reads are spread over the connections. */
 const readLimits = { ...defaultGroupCommitLimits, transactionChangesMax: 16 }
@@ -75,14 +75,8 @@ export function attachPostgres(
 ): Storage {
   const { timeoutMs } = server
   const compiled = compileEntities(entities, postgresDialect)
-  const { names } = compiled
-  const tables = Object.values(entities).flatMap(({ tables }) => tables)
-  const changes: Changes = {
-    byName: new Map([...names].map(([statement, name]) => [name, statement as Change])),
-    places: new Map(tables.map((table, place) => [table, place])),
-  }
   const queryOf = (statement: Statement, values: Value[]) => ({
-    name: names.get(statement) as string,
+    name: compiled.names.get(statement) as string,
     text: statement.sql,
     values,
   })
@@ -102,7 +96,7 @@ export function attachPostgres(
     const [rows] = await reads.submit([[statement, ...valuesOf(statement, given)]])
     return rows as readonly object[]
   }
-  const checks = [{ text: missingRights, values: [tables] }, queryOf(compiled.change, [])]
+  const checks = [{ text: missingRights, values: [compiled.tables] }, queryOf(compiled.change, [])]
 
   return createStorage(
     {
@@ -110,13 +104,12 @@ export function attachPostgres(
       timeoutMs,
       async runGroup(group) {
         const begun = performance.now()
-        const affectedRows = await retrying(timeoutMs, () => runGroup(changing, changes, group))
+        const affectedRows = await retrying(timeoutMs, () => runGroup(changing, compiled, group))
         onCommit({ changes: group.length, ms: performance.now() - begun })
         return affectedRows
       },
       groupsMax: 1,
       read,
-      readPage: read,
       async check() {
         const [[rights]] = await Promise.all([changing.run(checks), read(compiled.read, {})])
         const missing = rights?.rows.map(({ missing }) => missing)
@@ -131,7 +124,7 @@ export function attachPostgres(
   )
 }
 
-/** Returns the rights on tables that this server's user lacks, such as `insert on plants`. */
+/** Returns the rights on tables that this server's user lacks, such as `insert on notes`. */
 const missingRights = `
   select privilege || ' on ' || name as missing
   from unnest($1::text[]) as name, unnest(array['select', 'insert', 'update', 'delete']) as privilege

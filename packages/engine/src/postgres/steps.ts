@@ -1,12 +1,9 @@
 import type pg from 'pg'
+import type { CompiledEntities } from '../entity.ts'
 import type { Call, Change } from '../statements/statement.ts'
 import type { ConnectionPool } from './connection.ts'
 
-/** The changes of a store by name, and the place of each table in the order in which all processes lock rows. */
-export interface Changes {
-  readonly byName: ReadonlyMap<string, Change>
-  readonly places: ReadonlyMap<string, number>
-}
+type Changes = Pick<CompiledEntities, 'changes' | 'tables'>
 
 /**
  * Makes the changes of a group in one transaction and one round trip, and resolves to the affected rows of each. Rejects
@@ -14,10 +11,10 @@ export interface Changes {
  */
 export async function runGroup(
   pool: ConnectionPool,
-  changes: Changes,
+  compiled: Changes,
   group: readonly Call[],
 ): Promise<readonly number[]> {
-  const steps = stepsOf(changes, group)
+  const steps = stepsOf(compiled, group)
   const results = await pool.run(steps.map(queryOf))
   const affectedRows = new Array<number>(group.length)
   for (const [number, { key, calls }] of steps.entries()) {
@@ -52,14 +49,14 @@ interface Ordered {
  * cannot deadlock. Neighbours of one kind share a statement if it takes arrays. Changes of one row stay in order, and so
  * do all before and after one that is `alone`.
  */
-export function stepsOf({ byName, places }: Changes, group: readonly Call[]): readonly Step[] {
+export function stepsOf({ changes, tables }: Changes, group: readonly Call[]): readonly Step[] {
   const steps: Step[] = []
   let waiting: Ordered[] = []
   const finish = () => {
     for (const ordered of waiting.sort(byPlace)) {
       const [name] = ordered.call
       const last = steps.at(-1)
-      const change = byName.get(name) as Change
+      const change = changes.get(name) as Change
       // A statement can replace a row only once.
       if (last?.key && last.name === name && last.calls.at(-1)?.value !== ordered.value)
         last.calls.push(ordered)
@@ -69,9 +66,9 @@ export function stepsOf({ byName, places }: Changes, group: readonly Call[]): re
   }
   for (const [index, call] of group.entries()) {
     // Its names come from the statements of this process.
-    const { order, parameters } = byName.get(call[0]) as Change
+    const { order, parameters } = changes.get(call[0]) as Change
     if (order === 'alone') finish()
-    const place = order === 'alone' ? 0 : (places.get(order.of) as number)
+    const place = order === 'alone' ? 0 : tables.indexOf(order.of)
     const value = order === 'alone' ? 0 : call[1 + parameters.indexOf(order.by)]
     waiting.push({ call, index, place, value })
     if (order === 'alone') finish()

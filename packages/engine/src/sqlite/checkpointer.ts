@@ -23,7 +23,7 @@ const lastPagesMax = checkpointPages / 32
 const writerPages = 3 * checkpointPages
 /**
  * No transaction begins on a longer WAL that cannot be copied, as another connection reads an old state. The last one may
- * add as much again, with 10,000 plants of an import: a WAL has at most 256 MiB, which are 65,000 pages.
+ * add as much again, with 10,000 rows of an import: a WAL has at most 256 MiB, which are 65,000 pages.
  */
 export const walPagesMax = 4 * checkpointPages
 /** For a pass of the thread, or of another process, before the writer copies the pages itself. */
@@ -31,7 +31,7 @@ const passTimeoutMs = 5_000
 
 /**
  * Copies the WAL to the database, in a thread that starts when it is needed. The writer goes on meanwhile, and copies the
- * last pages itself: only if all are copied, the next commit begins the WAL anew. Bulk changes write pages faster than
+ * last pages itself: only if all are copied, the next commit restarts the WAL. Bulk changes write pages faster than
  * the thread copies them, so that the writer does it.
  *
  * SQLite counts the pages of a pass as copied before they are on disk, unless it was the last one. So each pass ends with

@@ -52,7 +52,7 @@ export function openWriterConnection(file: string, timeout: number): Database.Da
     connection.pragma('fullfsync = ON')
     // The checkpointer does it.
     connection.pragma('wal_autocheckpoint = 0')
-    // 16 MiB, about the pages that 2,000 plants in any order change. A longer transaction writes some of its pages
+    // 16 MiB, about the pages that 2,000 rows in any order change. A longer transaction writes some of its pages
     // before the commit, and perhaps again.
     connection.pragma('cache_size = -16384')
     connection.pragma('journal_size_limit = 67108864')

@@ -1,6 +1,6 @@
 import { createStorage, type StatementDatabase } from '../commit/create-storage.ts'
-import { type PageSource, readPage } from '../commit/page.ts'
-import { compileEntities, type Entities, isChange } from '../entity.ts'
+import { type RowSource, readRows } from '../commit/page.ts'
+import { compileEntities, type Entities } from '../entity.ts'
 import { unavailable } from '../errors.ts'
 import { schemaVersionOf } from '../migrations.ts'
 import type { ReadTransaction } from '../reader.ts'
@@ -29,11 +29,7 @@ async function openSqlite(
   await using opening = new AsyncDisposableStack()
   // Closed last: to merge the WAL into the file takes a connection that may write.
   const { transactionChangesMax } = limits
-  const changes = new Map(
-    [...compileEntities(entities, sqliteDialect).names].flatMap(([statement, name]) =>
-      isChange(statement) ? [[name, statement] as const] : [],
-    ),
-  )
+  const { changes } = compileEntities(entities, sqliteDialect)
   const writer = opening.use(await startWriter({ file, lockTimeoutMs, transactionChangesMax, changes }))
   const share = (): SharedSqlite => ({
     kind: 'file',
@@ -77,17 +73,16 @@ export function attachSqlite(
     const prepared = prepareAll(connection, compiled.names.keys())
     const single = connectToWriter(toWriter.single, onCommit)
     const bulk = connectToWriter(toWriter.bulk, onCommit)
-    const all: PageSource['all'] = (statement, given) =>
+    const all: RowSource['all'] = (statement, given) =>
       prepared(statement).all(valuesOf(statement, given)) as object[]
-    const iterate: PageSource['iterate'] = (statement, given) =>
+    const iterate: RowSource['iterate'] = (statement, given) =>
       prepared(statement).iterate(valuesOf(statement, given)) as Iterable<object>
     const database: StatementDatabase = {
       compiled,
       runGroup: single.send,
       runBulkGroup: bulk.send,
       groupsMax: Number.POSITIVE_INFINITY,
-      read: (statement, given) => reading(() => all(statement, given)),
-      readPage: (page, given) => reading(() => readPage(page, given, { all, iterate })),
+      read: (statement, given) => reading(() => readRows(statement, given, { all, iterate })),
       async check() {
         const reason = single.blocked()
         if (reason !== undefined) throw unavailable('the store cannot write', new Error(reason))

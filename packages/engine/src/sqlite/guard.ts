@@ -93,8 +93,8 @@ export function guardFiles(connection: Database.Database) {
   return {
     look,
     /**
-     * From now on there is this fault. Pages that SQLite counts as copied from the WAL may be lost: no process begins it
-     * anew while this one reads it, and the next that opens the store alone copies all of it.
+     * From now on there is this fault. Pages that SQLite counts as copied from the WAL may be lost: no process restarts
+     * it while this one reads it, and the next that opens the store alone copies all of it.
      */
     keepWal(reason: string) {
       loss ??= { reason: `${reason}: stop every program that uses the store`, isMergeable: false }

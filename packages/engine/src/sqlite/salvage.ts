@@ -20,14 +20,15 @@ export function openSqliteSalvage(file: string, entities: Entities): Salvage {
       const tables = namesIn(connection, "select name from sqlite_schema where type = 'table'")
       if (!isStore(entities, tables)) throw new Error('it is empty')
       const salvages = new Map<string, SalvageOf<unknown>>()
-      const leftOut: Record<string, number | undefined> = {}
+      const counts: Record<string, number | undefined> = {}
       for (const [name, entity] of Object.entries(entities)) {
         const { rows } = entity
         const [table] = entity.tables
         // A store of an earlier version does not have every table.
         const isThere = tables.includes(table)
-        if (rows !== null) salvages.set(name, isThere ? salvage(connection, table, rows) : nothing)
-        else leftOut[name] = isThere ? countRows(connection, table) : 0
+        const found = rows && (isThere ? salvage(connection, table, rows) : nothing)
+        if (found) salvages.set(name, found)
+        counts[name] = isThere ? (found?.count ?? countRows(connection, table)) : 0
       }
       return {
         of(name) {
@@ -35,7 +36,7 @@ export function openSqliteSalvage(file: string, entities: Entities): Salvage {
           if (found === undefined) throw new Error(`${name} cannot be salvaged`)
           return found
         },
-        leftOut,
+        counts,
         async [Symbol.asyncDispose]() {
           connection.close()
         },

@@ -6,7 +6,7 @@ import {
   compile,
   compileChange,
   type Order,
-  type Page,
+  type PageGiven,
   type Parameters,
   type Preceded,
   type Query,
@@ -36,7 +36,7 @@ export interface Dialect {
   page<Given extends PageGiven, Row>(
     columns: readonly (keyof Row & string)[],
     build: (p: Parameters<Given>, text: TextOf<Row>) => Query<Row>,
-  ): Page<Given, Row>
+  ): Read<Given, Row>
   change<Given>(
     order: Order<keyof Given & string>,
     build: (p: Parameters<Given>) => Query<unknown> | Preceded,
@@ -63,33 +63,19 @@ export interface Dialect {
 /** Returns a change that also makes this one. */
 export type Around<Row> = (change: Query<unknown>, p: Parameters<Row>) => Query<unknown> | Preceded
 
-export interface PageGiven {
-  readonly limit: number
-}
-
-interface Bounded {
-  readonly textBytesMax: number
-}
-
 export const columnList = (names: readonly string[]) => sql.join(names.map(name => sql.ref(name)))
 
 // biome-ignore lint/suspicious/noExplicitAny: it compiles statements on any tables, whose types are the caller's
 type Compiler = Kysely<any>
 
-type Columns = readonly (readonly [name: string, type: ColumnType])[]
-
-/** What differs between the databases in an insert. */
-interface Inserts {
-  /** Returns the rows to insert, given the parameter and the type of each column. */
-  readonly rows: (values: readonly (readonly [RawBuilder<unknown>, ColumnType])[]) => RawBuilder<unknown>
+interface Differences extends Omit<Dialect, 'tables' | 'read' | 'change' | 'insert' | 'save'> {
+  /** Whether one statement inserts several rows, with an array for each column. */
   readonly takesArrays: boolean
+  /** Returns the rows to insert, given the parameter and the type of each column. */
+  rows(values: readonly (readonly [RawBuilder<unknown>, ColumnType])[]): RawBuilder<unknown>
 }
 
-function createDialect(
-  compiler: Compiler,
-  { rows, takesArrays }: Inserts,
-  parts: Omit<Dialect, 'tables' | 'read' | 'change' | 'insert' | 'save'>,
-): Dialect {
+function createDialect(compiler: Compiler, { rows, takesArrays, ...others }: Differences): Dialect {
   const compiledChange: typeof compileChange = (build, compiler) => {
     const compiled = compileChange(build, compiler)
     // PostgreSQL makes one statement of several changes.
@@ -97,23 +83,19 @@ function createDialect(
     return compiled
   }
   const inserting =
-    (onConflict: (key: string, columns: Columns) => RawBuilder<unknown>): Dialect['insert'] =>
+    (onConflict: (key: string, columns: readonly string[]) => RawBuilder<unknown>): Dialect['insert'] =>
     <Tables, Table extends keyof Tables & string>(
       _: Kysely<Tables>,
       table: Table,
       key: string,
-      types: object,
+      types: ColumnTypes<Tables[Table]>,
       around?: Around<Tables[Table]>,
     ) => {
-      type Row = Tables[Table]
-      const columns: Columns = Object.entries(types)
-      const compiled = compiledChange<Row>(p => {
-        // Each column is a parameter.
-        const values = columns.map(
-          ([name, type]) => [p[name as keyof Row] as RawBuilder<unknown>, type] as const,
-        )
+      const columns = Object.keys(types) as (keyof typeof types)[]
+      const compiled = compiledChange<Tables[Table]>(p => {
+        const values = columns.map(name => [p[name], types[name]] as const)
         const insert = sql`
-          insert into ${sql.table(table)} (${columnList(columns.map(([name]) => name))}) ${rows(values)}
+          insert into ${sql.table(table)} (${columnList(columns)}) ${rows(values)}
           on conflict ${onConflict(key, columns)}`
         if (around !== undefined) return around(insert, p)
         return takesArrays ? sql`${insert} returning ${sql.ref(key)}` : insert
@@ -121,7 +103,7 @@ function createDialect(
       return { kind: 'change', order: { of: table, by: key }, takesArrays, ...compiled }
     }
   return {
-    ...parts,
+    ...others,
     tables: () => compiler,
     read: build => ({ kind: 'read', ...compile(build, compiler) }),
     change: (order, build) => ({
@@ -132,7 +114,7 @@ function createDialect(
     }),
     insert: inserting(() => sql`do nothing`),
     save: inserting((key, columns) => {
-      const others = columns.flatMap(([name]) => (name === key ? [] : [name]))
+      const others = columns.filter(name => name !== key)
       const assigned = others.map(name => sql`${sql.ref(name)} = ${sql.ref(`excluded.${name}`)}`)
       return sql`(${sql.ref(key)}) do update set ${sql.join(assigned)}`
     }),
@@ -140,41 +122,39 @@ function createDialect(
 }
 
 const sqlite: Compiler = new Kysely({ dialect: new SqliteDialect({ database: () => Promise.reject() }) })
-const oneRow: Inserts = {
-  rows: values => sql`values (${sql.join(values.map(([value]) => value))})`,
-  takesArrays: false,
-}
 
-export const sqliteDialect: Dialect = createDialect(sqlite, oneRow, {
+export const sqliteDialect: Dialect = createDialect(sqlite, {
   name: 'sqlite',
   int64: 'integer',
   tableOptions: sql`strict`,
   now: sql<bigint>`cast(unixepoch('subsec') * 1000 as integer)`,
   tableNames: sql`select name from sqlite_schema where type = 'table'`,
-  page(_, build) {
+  takesArrays: false,
+  rows: values => sql`values (${sql.join(values.map(([value]) => value))})`,
+  page<Given extends PageGiven, Row>(
+    _: unknown,
+    build: (p: Parameters<Given>, text: TextOf<Row>) => Query<Row>,
+  ): Read<Given, Row> {
     const texts: string[] = []
-    const whole = compile<PageGiven>(p => build(p as never, textItself), sqlite)
-    const guarded = compile<PageGiven & Bounded>(
+    const guarded = compile<Given>(
       p =>
-        build(p as never, column => {
+        build(p, column => {
           texts.push(column)
           const text = sql.ref(column)
-          return sql<never>`iif(octet_length(${text}) > ${p.textBytesMax}, 0, ${text})`.as(column)
+          return sql<Row[typeof column]>`iif(octet_length(${text}) > ${p.textBytesMax}, 0, ${text})`.as(
+            column,
+          )
         }),
       sqlite,
     )
-    return { kind: 'page', ...whole, guarded: { kind: 'read', ...guarded }, texts }
+    const whole = compile<Given>(p => build(p, textItself), sqlite)
+    return { kind: 'read', ...whole, bound: { texts, guarded: { kind: 'read', ...guarded } } }
   },
 })
 
 const postgres: Compiler = new Kysely({ dialect: new PostgresDialect({ pool: () => Promise.reject() }) })
-const arrays: Inserts = {
-  rows: values =>
-    sql`select * from unnest(${sql.join(values.map(([value, type]) => sql`${value}::${sql.raw(type)}[]`))})`,
-  takesArrays: true,
-}
 
-export const postgresDialect: Dialect = createDialect(postgres, arrays, {
+export const postgresDialect: Dialect = createDialect(postgres, {
   name: 'postgres',
   int64: 'bigint',
   tableOptions: sql``,
@@ -182,29 +162,40 @@ export const postgresDialect: Dialect = createDialect(postgres, arrays, {
   tableNames: sql`
     select table_name as name from information_schema.tables
     where table_schema = current_schema() and table_type = 'BASE TABLE'`,
+  takesArrays: true,
+  rows: values =>
+    sql`select * from unnest(${sql.join(values.map(([value, type]) => sql`${value}::${sql.raw(type)}[]`))})`,
   /** Selects the rows before which the texts have fewer bytes than the bound, without reading a text. */
-  page(columns, build) {
+  page<Given extends PageGiven, Row>(
+    columns: readonly (keyof Row & string)[],
+    build: (p: Parameters<Given>, text: TextOf<Row>) => Query<Row>,
+  ): Read<Given, Row> {
     const texts: string[] = []
-    const compiled = compile<PageGiven & Bounded>(p => {
-      const query = build(p as never, column => {
+    const compiled = compile<Given>(p => {
+      const query = build(p, column => {
         texts.push(column)
         return textItself(column)
       })
-      const bytes = sql.join(
-        texts.map(text => sql`coalesce(octet_length(${sql.ref(text)}), 0)`),
-        sql` + `,
-      )
       const key = sql.ref(`${columns[0]}`)
       return sql`
         select ${columnList(columns)} from (
-          select *, sum(${bytes}) over (order by ${key} rows between unbounded preceding and 1 preceding) as bytes_before
+          select *, sum(${bytesOf(texts)}) over (order by ${key} rows between unbounded preceding and 1 preceding)
+            as bytes_before
           from (${query}) as page
         ) as page
         where coalesce(bytes_before, 0) < ${p.textBytesMax} order by ${key}`
     }, postgres)
-    return { kind: 'page', ...compiled, guarded: null, texts }
+    return { kind: 'read', ...compiled }
   },
 })
+
+/** Returns the length of texts in UTF-8, which both databases know without reading them. */
+export function bytesOf(texts: readonly string[]): RawBuilder<number> {
+  return sql.join(
+    texts.map(text => sql`coalesce(octet_length(${sql.ref(text)}), 0)`),
+    sql` + `,
+  )
+}
 
 function textItself<Row, Column extends keyof Row & string>(column: Column) {
   return sql.ref<Row[Column]>(column).as(column)

@@ -25,7 +25,7 @@ declare const given: unique symbol
 declare const row: unique symbol
 
 export interface Statement {
-  readonly kind: 'read' | 'page' | 'change'
+  readonly kind: 'read' | 'change'
   readonly sql: string
   /** The names of its parameters, in the order of the placeholders. */
   readonly parameters: readonly string[]
@@ -33,23 +33,25 @@ export interface Statement {
 
 export interface Read<Given = never, Row = unknown> extends Statement {
   readonly kind: 'read'
+  /** On SQLite: what ends a page at its size, as its SQL does on PostgreSQL. */
+  readonly bound?: PageBound
   /** Only for the compiler. */
   readonly [given]?: (values: Given) => void
   readonly [row]?: Row
 }
 
-/** A page of rows in order of a key. */
-export interface Page<Given = never, Row = unknown> extends Statement {
-  readonly kind: 'page'
-  /** The texts that count for the size of the page. */
+export interface PageBound {
+  /** The texts that count for the size. */
   readonly texts: readonly string[]
-  /**
-   * The same page with 0 in the place of each text that has more bytes than the parameter `textBytesMax`. `null` if the
-   * page takes `textBytesMax` itself, and ends by it.
-   */
-  readonly guarded: Statement | null
-  readonly [given]?: (values: Given) => void
-  readonly [row]?: Row
+  /** The same page with 0 in the place of each text that has more bytes than the parameter `textBytesMax`. */
+  readonly guarded: Statement
+}
+
+/** What every page is given. */
+export interface PageGiven {
+  readonly limit: number
+  /** The size of all texts in UTF-8 at which the page ends. */
+  readonly textBytesMax: number
 }
 
 export interface Change<Given = never> extends Statement {

@@ -1,13 +1,13 @@
 import { Readable } from 'node:stream'
 import fastJsonStringify from 'fast-json-stringify'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { errorNumber, lineCounts, requestIdField } from '../answered-request.ts'
-import { FailureBody } from '../interface/schemas.ts'
-import { type Budget, countedBytesMin } from './budget.ts'
-import { toFailure } from './failures.ts'
+import { changesMade, errorNumber, requestIdField } from '../answered-request.ts'
+import { type Budget, countedBytesMin } from '../budget.ts'
+import type { ToFailure } from '../errors/failures.ts'
+import { FailureBody } from '../openapi/schemas.ts'
 
 /** Makes routes of this context write answers with their schemas, without validating, and failures as Error. */
-export function answerBySchemas(app: FastifyInstance): void {
+export function answerBySchemas(app: FastifyInstance, answerFailure: AnswerFailure): void {
   app.setValidatorCompiler(() => () => true)
   app.setSerializerCompiler(({ schema }) => serializerOf(schema as object))
   app.setErrorHandler(answerFailure)
@@ -24,13 +24,17 @@ function serializerOf(schema: { readonly title?: string }): (value: unknown) => 
 }
 
 /**
- * Sends a value with the route's schema for this status.
+ * Sends a value with the route's schema for this status, or no body for `null`.
  *
  * @param budget counts the answer if it is long
  * @throws RequestError `too-many-bytes`
  */
-export function answer(reply: FastifyReply, value: object, budget?: Budget): FastifyReply {
-  const text = reply.serializeInput(value as Record<string, unknown>, `${reply.statusCode}`) as string
+export function answer(reply: FastifyReply, status: number, value: unknown, budget?: Budget): FastifyReply {
+  reply.code(status)
+  // With no body at all, Fastify's HEAD would announce a 304 of 0 bytes (RFC 9110, 8.6).
+  if (value === null) return reply.send(reply.request.method === 'HEAD' ? Readable.from([]) : undefined)
+  // `Operation` promises that it fits the schema.
+  const text = reply.serializeInput(value as Record<string, unknown>, `${status}`) as string
   if (budget === undefined || text.length < countedBytesMin) {
     // Releases what a page has reserved.
     budget?.hold(reply.raw, 0)
@@ -39,11 +43,6 @@ export function answer(reply: FastifyReply, value: object, budget?: Budget): Fas
   const bytes = Buffer.from(text)
   budget.hold(reply.raw, bytes.length)
   return reply.header('content-type', 'application/json').send(bytes)
-}
-
-/** Sends 304. With no body at all, Fastify's HEAD would announce a plant of 0 bytes (RFC 9110, 8.6). */
-export function answerNotModified({ method }: FastifyRequest, reply: FastifyReply): FastifyReply {
-  return reply.code(304).send(method === 'HEAD' ? Readable.from([]) : undefined)
 }
 
 /**
@@ -58,17 +57,18 @@ const unchanged = (text: string) => text
 
 export const writeFailure = serializerOf(FailureBody)
 
-export function answerFailure(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  const { status, headers, body, isDefect } = toFailure(error)
-  if (isDefect) request.log.error({ reqId: request.id, err: error }, 'failed to answer')
-  // Clients can cause any number of these. The main thread logs the reason once.
-  else if (status === 503) request.log.debug({ reqId: request.id, err: error }, 'could not serve')
-  request[errorNumber] = body.error
-  // A failure can come before the hook that sets it.
-  reply.header(requestIdField, request.id)
-  const kept = request[lineCounts] === undefined ? '' : '; plants of earlier lines may have been created'
-  return answerText(
-    reply.code(status).headers(headers),
-    writeFailure({ ...body, message: `${body.message}${kept}` }),
-  )
+export type AnswerFailure = (error: unknown, request: FastifyRequest, reply: FastifyReply) => FastifyReply
+
+export function createAnswerFailure(toFailure: ToFailure): AnswerFailure {
+  return (error, request, reply) => {
+    const { status, headers, body, isDefect } = toFailure(error)
+    if (isDefect) request.log.error({ reqId: request.id, err: error }, 'failed to answer')
+    // Clients can cause any number of these. The main thread logs the reason once.
+    else if (status === 503) request.log.debug({ reqId: request.id, err: error }, 'could not serve')
+    request[errorNumber] = body.error
+    // A failure can come before the hook that sets it.
+    reply.header(requestIdField, request.id)
+    const message = `${body.message}${request[changesMade] ?? ''}`
+    return answerText(reply.code(status).headers(headers), writeFailure({ ...body, message }))
+  }
 }

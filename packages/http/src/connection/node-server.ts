@@ -8,10 +8,10 @@ import {
 } from 'node:http'
 import type { Socket } from 'node:net'
 import { writeFailure } from '../answer/answer.ts'
-import { countedBytesMin } from '../answer/budget.ts'
-import { RequestError, toFailure } from '../answer/failures.ts'
 import { requestIdField } from '../answered-request.ts'
-import type { RequestErrorCode } from '../interface/error-numbers.ts'
+import { countedBytesMin } from '../budget.ts'
+import type { RequestErrorCode } from '../errors/error-numbers.ts'
+import { RequestError, requestFailure } from '../errors/failures.ts'
 import { lingerTimeoutMs, type ServerLimits } from '../limits.ts'
 import { bodyOf, longReadsMax, receiveBody } from '../request/body.ts'
 import { type RequestLog, requestId } from '../request/log.ts'
@@ -95,7 +95,7 @@ export function createNodeServer(
     if (current === undefined) connection.endWithRefusal()
   }
   const refuseSocket = (socket: Socket, error: RequestError, request?: IncomingMessage) => {
-    const { status, headers, body } = toFailure(error)
+    const { status, headers, body } = requestFailure(error)
     const [reqId, client, content] = [requestId(request), socket.remoteAddress, writeFailure(body)]
     const fields = {
       date: new Date().toUTCString(),

@@ -1,10 +1,8 @@
-import type { Socket } from 'node:net'
-import type { TLSSocket } from 'node:tls'
 import { isNativeError } from 'node:util/types'
-import { type Credentials, type Gate, type Holder, isAccessError, type Scope } from '@plant-store/access'
+import { type Gate, type Holder, isAccessError, type Scope } from '@plant-store/access'
 import type { FastifyRequest } from 'fastify'
-import { RequestError } from '../answer/failures.ts'
 import { refusal, tokenName } from '../answered-request.ts'
+import { RequestError } from '../errors/failures.ts'
 import type { Throttle } from './wrong-tokens.ts'
 
 /** Passes a request that the gate has admitted, and calls `done` with a failure in every other case. */
@@ -19,7 +17,8 @@ export function createAuthentication(gate: Gate, throttle: Throttle = () => 0): 
     const fail = (thrown: unknown) => done(failureOf(thrown, request, throttle))
     let name: string
     try {
-      const admission = gate(new RequestCredentials(request), scope)
+      const { headers } = request
+      const admission = gate({ token: bearerToken(headers.authorization), headers }, scope)
       if (isThenable(admission)) return void (async () => nameOf(await admission))().then(admit, fail)
       name = nameOf(admission)
     } catch (thrown) {
@@ -28,28 +27,6 @@ export function createAuthentication(gate: Gate, throttle: Throttle = () => 0): 
     admit(name)
   }
 }
-
-/** Reads the certificate only if the gate does. */
-class RequestCredentials implements Credentials {
-  readonly token: string | undefined
-  readonly headers: Credentials['headers']
-  readonly #socket: Socket
-
-  constructor({ headers, socket }: FastifyRequest) {
-    this.token = bearerToken(headers.authorization)
-    this.headers = headers
-    this.#socket = socket
-  }
-
-  get certificate() {
-    const socket = this.#socket
-    // TLS may go on without a valid certificate.
-    return isSecure(socket) && socket.authorized ? socket.getPeerX509Certificate()?.raw : undefined
-  }
-}
-
-/** Checks the property: the socket of an HTTP/2 request is not an instance of `TLSSocket`. */
-const isSecure = (socket: Socket): socket is TLSSocket => 'encrypted' in socket
 
 /** Checks the method: promises of other libraries and realms are not instances of this `Promise`. */
 function isThenable(admission: Holder | PromiseLike<Holder>): admission is PromiseLike<Holder> {

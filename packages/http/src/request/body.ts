@@ -2,9 +2,9 @@ import { isUtf8 } from 'node:buffer'
 import type { Readable } from 'node:stream'
 import { parseJsonRecord } from '@plant-store/json'
 import type { FastifyRequest } from 'fastify'
-import { countedBytesMin } from '../answer/budget.ts'
-import { RequestError } from '../answer/failures.ts'
-import { failures } from '../interface/error-numbers.ts'
+import { countedBytesMin } from '../budget.ts'
+import { commonFailures } from '../errors/error-numbers.ts'
+import { RequestError } from '../errors/failures.ts'
 
 /** What stops and continues the arrival of a body: its stream, or the connection below it. */
 interface Source {
@@ -214,7 +214,7 @@ export function readBody(
     try {
       body.check()
       if (body.length > bodyLimit || Number(headers['content-length']) > bodyLimit)
-        throw new RequestError('body-too-large', failures['body-too-large'][1])
+        throw new RequestError('body-too-large', commonFailures['body-too-large'][1])
     } catch (error) {
       body.drop()
       done(error as RequestError)
@@ -224,6 +224,14 @@ export function readBody(
     else body.waitForMore(Number.POSITIVE_INFINITY, look)
   }
   look()
+}
+
+/** @throws RequestError `bad-json` */
+export function readJsonBody({ body }: FastifyRequest): unknown {
+  // As `readBody` has left it.
+  const bytes = body as Buffer | undefined
+  if (bytes === undefined || bytes.length === 0) throw new RequestError('bad-json', 'the request has no body')
+  return readJson(bytes, 'body')
 }
 
 /** @throws RequestError `bad-json` */

@@ -1,24 +1,18 @@
 import { isIPv6 } from 'node:net'
 import { Readable } from 'node:stream'
-import { isAccessError, type Scope } from '@plant-store/access'
+import { isAccessError, type Scope, scopes } from '@plant-store/access'
 import { safeParse } from 'fast-content-type-parse'
-import type {
-  FastifyContextConfig,
-  FastifyInstance,
-  FastifyReply,
-  FastifyRequest,
-  RouteOptions,
-} from 'fastify'
-import type { Budget } from '../answer/budget.ts'
-import { RequestError } from '../answer/failures.ts'
+import type { FastifyContextConfig, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Budget } from '../budget.ts'
+import { RequestError } from '../errors/failures.ts'
 import { lingerTimeoutMs } from '../limits.ts'
 import type { Authenticate } from './authenticate.ts'
 import { bodyOf, receiveBody } from './body.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** The scope that a token needs. By default it depends on the method. `null` if no token is needed. */
-    tokenScope?: Scope | null
+    /** The scope that a token needs. `null` if no token is needed. */
+    scope?: Scope | null
     /** The value of Allow, on a route that answers 405. */
     allowedMethods?: string
     /**
@@ -48,19 +42,20 @@ export function checkHeaders(app: FastifyInstance): void {
  *
  * @param budget counts the bodies
  */
-export function checkRequests(app: FastifyInstance, authenticate: Authenticate, budget?: Budget): void {
+export function checkRequests(app: FastifyInstance, authenticate: Authenticate, budget: Budget): void {
   endEarlyAnswers(app)
   app.addHook('onRequest', (request, _reply, done) => {
     const { config } = request.routeOptions
-    const { tokenScope = scopeOf(request.method) } = config
+    // Any scope where nothing is: that is 404, whatever the scope.
+    const { scope = scopes[0] as Scope } = config
     const afterAuthentication = (refusal?: Error) => {
       // A path or method that does not exist is 404 or 405, whatever the scope.
       const isForScope = refusal && isAccessError(refusal) && refusal.code === 'insufficient-scope'
       const mayContinue = refusal === undefined || isForScope
       done((mayContinue ? firstFailure(routeChecks, request, config) : undefined) ?? refusal)
     }
-    if (tokenScope === null) afterAuthentication()
-    else authenticate(request, tokenScope, afterAuthentication)
+    if (scope === null) afterAuthentication()
+    else authenticate(request, scope, afterAuthentication)
   })
   app.addHook('preParsing', (request, reply, payload, parse) => {
     const { config } = request.routeOptions
@@ -71,7 +66,7 @@ export function checkRequests(app: FastifyInstance, authenticate: Authenticate, 
       request.raw.headers['content-type'] = mediaTypeOf(config)
       // In the server of a host, nobody has called `receiveBody`.
       const body = bodyOf(payload as Readable) ?? receiveBody(payload as Readable, payload as Readable)
-      body.countWith(bytes => budget?.hold(reply.raw, bytes))
+      body.countWith(bytes => budget.hold(reply.raw, bytes))
     } else {
       // Fastify needs a parser for every media type, even without a body.
       delete request.raw.headers['content-type']
@@ -123,8 +118,7 @@ function firstFailure(
   return undefined
 }
 
-const isRead = (method: string) => method === 'GET' || method === 'HEAD'
-const scopeOf = (method: string): Scope => (isRead(method) ? 'plants:read' : 'plants:write')
+export const isRead = (method: string) => method === 'GET' || method === 'HEAD'
 
 function hasBody({ method, headers }: FastifyRequest, { streamedMediaType }: FastifyContextConfig): boolean {
   const isSent = headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
@@ -196,18 +190,26 @@ function checkPath({ is404 }: FastifyRequest): void {
   if (is404) throw new RequestError('no-such-path', 'there is nothing at this path')
 }
 
-/** Answers 405 to the other methods of a path. */
+/**
+ * Answers 405 to the other methods of a path.
+ *
+ * @param methods of which GET brings HEAD
+ * @param scope of one of them: 405 is the answer whatever the scope
+ */
 export function failOtherMethods(
   app: FastifyInstance,
-  allowed: readonly string[],
-  { url, config }: Pick<RouteOptions, 'url' | 'config'>,
+  url: string,
+  { methods, scope }: { readonly methods: readonly string[]; readonly scope: Scope | null },
 ): void {
+  const allowed = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE'].filter(method =>
+    methods.includes(method === 'HEAD' ? 'GET' : method),
+  )
   app.route({
     method: app.supportedMethods.filter(method => !allowed.includes(method)),
     url,
     // From the host's @fastify/swagger: OpenAPI has no place for most of these methods.
     schema: { hide: true } as object,
-    config: { ...config, allowedMethods: allowed.join(', ') },
+    config: { scope, allowedMethods: allowed.join(', ') },
     handler: () => {
       throw new Error('`checkMethod` must answer')
     },
@@ -219,10 +221,10 @@ function checkMethod(_request: FastifyRequest, { allowedMethods: allow }: Fastif
     throw new RequestError('method-not-allowed', `the methods of this path are ${allow}`, { allow })
 }
 
-/** A PUT of a part would be taken for the whole plant (RFC 9110, 14.5). */
+/** A PUT of a part would be taken for the whole (RFC 9110, 14.5). */
 function checkRange({ method, headers }: FastifyRequest): void {
   if (method === 'PUT' && headers['content-range'] !== undefined)
-    throw new RequestError('partial-put', 'PUT replaces the whole plant: remove Content-Range')
+    throw new RequestError('partial-put', 'PUT replaces the whole resource: remove Content-Range')
 }
 
 function checkContentCoding({ headers: { 'content-encoding': coding } }: FastifyRequest): void {

@@ -1,20 +1,15 @@
-import {
-  isPlantVersion,
-  type PlantCondition,
-  type PlantVersion,
-  type PlantVersions,
-} from '@plant-store/domain'
+import { type Condition, isVersion, type Version, type Versions } from '@plant-store/domain'
 import type { FastifyRequest } from 'fastify'
-import { RequestError } from '../answer/failures.ts'
+import { RequestError } from '../errors/failures.ts'
 
-export const toEntityTag = (version: PlantVersion) => `"${version}"`
+export const toEntityTag = (version: Version) => `"${version}"`
 
 /**
  * Returns the preconditions of a request (RFC 9110, 13.1), or `undefined` if it has none.
  *
  * @throws RequestError `bad-condition`
  */
-export function readCondition({ raw: { headers } }: FastifyRequest): PlantCondition | undefined {
+export function readCondition({ raw: { headers } }: FastifyRequest): Condition | undefined {
   const { 'if-match': ifMatch, 'if-none-match': ifNoneMatch } = headers
   if (ifMatch === undefined && ifNoneMatch === undefined) return undefined
   return { matches: readVersions('If-Match', ifMatch), differs: readVersions('If-None-Match', ifNoneMatch) }
@@ -22,21 +17,18 @@ export function readCondition({ raw: { headers } }: FastifyRequest): PlantCondit
 
 const parts = /[ \t]+|,|(W\/)?"([!#-~\x80-\xff]*)"|./gs
 
-/** Reads a list of entity tags (RFC 9110, 5.6.1 and 8.8.3) in linear time, without those that no plant can have. */
-function readVersions(
-  field: 'If-Match' | 'If-None-Match',
-  value: string | undefined,
-): PlantVersions | undefined {
+/** Reads a list of entity tags (RFC 9110, 5.6.1 and 8.8.3) in linear time, without those that no version can be. */
+function readVersions(field: 'If-Match' | 'If-None-Match', value: string | undefined): Versions | undefined {
   if (value === undefined) return undefined
   if (value === '*') return 'any'
   // A weak tag matches nothing in If-Match, and its version in If-None-Match (RFC 9110, 8.8.3.2).
   const takesWeak = field === 'If-None-Match'
-  const versions: PlantVersion[] = []
+  const versions: Version[] = []
   let isAfterTag = false
   for (const [part, weak, opaque] of value.matchAll(parts)) {
     if (part === ',') isAfterTag = false
     else if (opaque !== undefined && !isAfterTag) {
-      if ((takesWeak || weak === undefined) && isPlantVersion(opaque)) versions.push(opaque)
+      if ((takesWeak || weak === undefined) && isVersion(opaque)) versions.push(opaque)
       isAfterTag = true
     } else if (!/^[ \t]/.test(part)) {
       throw new RequestError(

@@ -1,4 +1,4 @@
-import { RequestError } from '../answer/failures.ts'
+import { RequestError } from '../errors/failures.ts'
 import type { Body } from './body.ts'
 
 export interface LineLimits {

@@ -3,7 +3,8 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import {
   type AnsweredRequest,
-  answeredPlantId,
+  changesMade,
+  entityIds,
   errorNumber,
   type LineCounts,
   lineCounts,
@@ -14,7 +15,7 @@ import {
   trace,
 } from '../answered-request.ts'
 
-/** A log line. Members that are `undefined` are left out. */
+/** A log line, apart from the ids of entities. Members that are `undefined` are left out. */
 interface LoggedRequest extends AnsweredRequest, Partial<LineCounts> {
   readonly reqId: string
   readonly client: string | undefined
@@ -22,8 +23,6 @@ interface LoggedRequest extends AnsweredRequest, Partial<LineCounts> {
   readonly token?: string | undefined
   /** Why the token was refused. */
   readonly reason?: string | undefined
-  /** A text, as programs that read logs round large integers. */
-  readonly plantId?: string | undefined
   readonly traceId?: string | undefined
 }
 
@@ -48,7 +47,7 @@ export function createRequestLog(
 
 /** Names, traces and logs every request. */
 export function logRequests(app: FastifyInstance, logRequest: RequestLog, begin?: RequestTracer): void {
-  for (const noted of [trace, tokenName, refusal, answeredPlantId, errorNumber, lineCounts])
+  for (const noted of [trace, tokenName, refusal, entityIds, errorNumber, lineCounts, changesMade])
     app.decorateRequest(noted, undefined)
   app.addHook('onRequest', (request, reply, done) => {
     request[trace] = begin?.(request)
@@ -84,7 +83,7 @@ export function logOnceAnswered(request: FastifyRequest, reply: FastifyReply, lo
       token: request[tokenName] ?? request[refusal]?.holder,
       // A path that does not exist is answered before a missing scope.
       reason: [401, 403, 429].includes(status) ? request[refusal]?.message : undefined,
-      plantId: request[answeredPlantId]?.toString(),
+      ...request[entityIds],
       ...request[lineCounts],
       traceId: request[trace]?.traceId,
       ms,

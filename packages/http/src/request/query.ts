@@ -1,7 +1,6 @@
 import { maxHeaderSize } from 'node:http'
-import { DomainError, type PlantId } from '@plant-store/domain'
 import type { FastifyRequest } from 'fastify'
-import { RequestError } from '../answer/failures.ts'
+import { RequestError } from '../errors/failures.ts'
 
 /**
  * Returns these query parameters, percent-decoded. `+` is a space, as in forms and URLSearchParams.
@@ -48,17 +47,6 @@ export function readLimit(text: string | undefined): number | string | undefined
   return typeof limit === 'bigint' ? Number(limit) : limit
 }
 
-/**
- * Returns whether the plants of a request are to be announced.
- *
- * @throws RequestError as {@link readQuery}, or DomainError `invalid-plant-query`
- */
-export function readAnnounce(url: string): boolean {
-  const { announce = 'true' } = readQuery(url, ['announce'])
-  if (announce === 'true' || announce === 'false') return announce === 'true'
-  throw new DomainError('invalid-plant-query', 'announce must be true or false')
-}
-
 /** Reserved for the other header fields of the answer. */
 const answerFieldsBytesMax = 1024
 
@@ -70,19 +58,19 @@ const answerFieldsBytesMax = 1024
  */
 export function nextPage(
   { raw, server }: FastifyRequest,
-  after: PlantId,
-  { limit, tag }: { limit: number; tag?: string },
+  query: Readonly<Record<string, string | number | bigint>>,
 ): string {
   const [, path = ''] = /^(?:https?:\/\/[^/]*)?\/*(\/[^?#]*)/i.exec(raw.url as string) ?? []
-  const filter = tag === undefined ? '' : `&tag=${encodeURIComponent(tag)}`
-  const target = `${path.replace(/[<>]/g, encodeURIComponent)}?limit=${limit}&after=${after}${filter}`
+  const search = Object.entries(query).map(([name, value]) => `${name}=${encodeURIComponent(`${value}`)}`)
+  const target = `${path.replace(/[<>]/g, encodeURIComponent)}?${search.join('&')}`
   // Undocumented, but present on Node's servers.
   const { maxHeaderSize: headerBytesMax = maxHeaderSize } = server.server as { maxHeaderSize?: number }
   const fieldsBytes = raw.rawHeaders.reduce((bytes, text) => bytes + text.length, 0)
   if (target.length + Math.max(fieldsBytes, answerFieldsBytesMax) < headerBytesMax)
     return `<${target}>; rel="next"`
-  throw new RequestError(
-    'headers-too-large',
-    'the link to the next page would be too long: use a shorter tag or a larger limit',
+  const texts = Object.entries(query).flatMap(([name, value]) =>
+    typeof value === 'string' ? [`shorter ${name}`] : [],
   )
+  const message = `the link to the next page would be too long: use a ${[...texts, 'larger limit'].join(' or a ')}`
+  throw new RequestError('headers-too-large', message)
 }

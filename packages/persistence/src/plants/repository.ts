@@ -5,7 +5,7 @@ import { fromPlant, fromVersion, newVersion, toPlant, toVersion } from './tables
 
 /** @param statements of which `insert` and `save` add plants, announced or not */
 export function createPlantRepository(
-  { call, submit, submitAll, read, readPage }: Runner,
+  { call, submit, submitAll, read }: Runner,
   { find, page, pageOfTag, insert, save, saveIf, remove, removeIf }: PlantStatements,
 ): PlantRepository {
   return {
@@ -23,9 +23,8 @@ export function createPlantRepository(
     async page({ limit, after, tag, textBytesMax = Number.MAX_SAFE_INTEGER }) {
       if (after === int64Max) return []
       const from = after === undefined ? int64Min : after + 1n
-      const rows = await (tag === undefined
-        ? readPage(page, { from, limit }, textBytesMax)
-        : readPage(pageOfTag, { tag, from, limit }, textBytesMax))
+      const given = { from, limit, textBytesMax }
+      const rows = await (tag === undefined ? read(page, given) : read(pageOfTag, { ...given, tag }))
       return rows.map(toPlant)
     },
     async save(plant) {

@@ -1,4 +1,11 @@
-import { type Around, type Dialect, type Parameters, pick, type TextOf } from '@plant-store/engine'
+import {
+  type Around,
+  type Dialect,
+  type PageGiven,
+  type Parameters,
+  pick,
+  type TextOf,
+} from '@plant-store/engine'
 import { type RawBuilder, sql } from 'kysely'
 import {
   type PlantRow,
@@ -15,9 +22,8 @@ const allNames = Object.keys(versionedColumns) as unknown as ColumnsOf<Versioned
 const assigned = allNames.filter(name => name !== 'id')
 
 /** A page of plants from the least id on. */
-interface From {
+interface From extends PageGiven {
   readonly from: bigint
-  readonly limit: number
 }
 
 /** Changes of one plant keep their order. */
@@ -39,7 +45,7 @@ export function plantStatements(on: Dialect, announcing: Around<VersionedRow>) {
     find: on.read((p: Parameters<{ id: bigint }>) =>
       db.selectFrom('plants').select(allNames).where('id', '=', p.id),
     ),
-    page: on.page(names, (p: Parameters<From>, text: TextOf<PlantRow>) => page(p, text)),
+    page: on.page(names, page),
     pageOfTag: on.page(names, (p: Parameters<From & { tag: string }>, text: TextOf<PlantRow>) =>
       page(p, text).where(hasTag(on, p.tag)),
     ),

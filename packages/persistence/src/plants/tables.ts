@@ -1,4 +1,4 @@
-import type { Plant, PlantVersion } from '@plant-store/domain'
+import type { Plant, Version } from '@plant-store/domain'
 import type { ColumnTypes } from '@plant-store/engine'
 
 export interface PlantTables {
@@ -44,11 +44,11 @@ export function newVersion(): bigint {
   return versions[--versionsLeft] as bigint
 }
 
-export function toVersion(version: bigint): PlantVersion {
-  return BigInt.asUintN(64, version).toString(16).padStart(16, '0') as PlantVersion
+export function toVersion(version: bigint): Version {
+  return BigInt.asUintN(64, version).toString(16).padStart(16, '0') as Version
 }
 
 /** Returns `null`, which equals nothing in SQL, for a version that {@link toVersion} cannot have returned. */
-export function fromVersion(version: PlantVersion): bigint | null {
+export function fromVersion(version: Version): bigint | null {
   return /^[0-9a-f]{16}$/.test(version) ? BigInt.asIntN(64, BigInt(`0x${version}`)) : null
 }

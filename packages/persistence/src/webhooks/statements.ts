@@ -1,7 +1,6 @@
-import { type Dialect, type Parameters, pick } from '@plant-store/engine'
+import { bytesOf, type Dialect, type Parameters, pick } from '@plant-store/engine'
 import type { WebhookId, WebhookSecret } from '@plant-store/webhooks'
 import { type Expression, type RawBuilder, sql } from 'kysely'
-import { plantColumns } from '../plants/tables.ts'
 import type { WebhookRow, WebhookTables } from './tables.ts'
 
 type OfWebhook<Others = unknown> = { readonly id: WebhookId } & Others
@@ -77,7 +76,7 @@ export function webhookStatements(on: Dialect) {
             select position, sum(bytes) over (order by position rows between unbounded preceding and 1 preceding)
               as bytes_before
             from (
-              select position, ${textBytes} as bytes from outbox
+              select position, ${bytesOf(['name', 'tag'])} as bytes from outbox
               where webhook = ${p.id} and next_at <= ${now} order by next_at desc, position limit ${p.rowsMax}
             ) as due
           ) as measured where coalesce(bytes_before, 0) < ${p.textBytesMax}
@@ -191,14 +190,6 @@ export function webhookStatements(on: Dialect) {
 }
 
 export type WebhookStatements = ReturnType<typeof webhookStatements>
-
-const texts = Object.entries(plantColumns).flatMap(([name, type]) => (type === 'text' ? [name] : []))
-
-/** The length of a plant's texts in UTF-8, which both databases know without reading them. */
-const textBytes = sql.join(
-  texts.map(text => sql`coalesce(octet_length(${sql.ref(text)}), 0)`),
-  sql` + `,
-)
 
 /** Waits until plants that others are adding are there, and keeps others from adding any until the transaction ends. */
 const awaitAdding = ({ name }: Dialect) =>

@@ -11,25 +11,25 @@ import {
   casesForEach,
   casesOf,
   create,
+  needing,
   ownId,
   toJson,
   words,
 } from '../contract-case.ts'
+import { aroundEntity, aroundOperations } from './around-operation.ts'
 
-const failures = 'one shape for every failure'
 const keptMeaning = 'the request around the plant'
 
 /** Every path with its methods. HEAD goes with GET. */
-const methodsOf: Readonly<Record<string, readonly string[]>> = {
+const plantPaths: Readonly<Record<string, readonly string[]>> = {
   '/plants': ['GET', 'POST'],
   '/plants/1': ['DELETE', 'GET', 'PUT'],
   '/plants/batch': ['POST'],
-  '/healthz': ['GET'],
-  '/readyz': ['GET'],
-  '/openapi.json': ['GET'],
-  '/metrics': ['GET'],
 }
-const operations = Object.entries(methodsOf).flatMap(([path, methods]) =>
+const servicePaths = ['/healthz', '/readyz', '/openapi.json', '/metrics']
+const methodsOf = { ...plantPaths, ...Object.fromEntries(servicePaths.map(path => [path, ['GET']])) }
+const serviceOperations = servicePaths.map(path => `GET ${path}`)
+const plantOperations = Object.entries(plantPaths).flatMap(([path, methods]) =>
   methods.map(method => `${method} ${path}`),
 )
 
@@ -53,40 +53,8 @@ const jsonTypes = barred(
 )
 
 export const aroundRequestCases: readonly ContractCase[] = [
-  ...casesForEach(
-    failures,
-    operations,
-    operation => `${operation} without a Host, or with two, gets 400`,
-    async (client, operation) => {
-      const asked = client.asked(operation)
-      const token = `authorization: Bearer ${client.store.tokens.full}`
-      for (const hosts of [[], ['host: a', 'host: a'], ['host: a', 'Host: b']])
-        assertFailure(await client.exchange(asked, bareRequest(asked, [token, ...hosts])), 40007, 'host')
-    },
-  ),
-
-  ...casesForEach(
-    keptMeaning,
-    operations,
-    operation => `${operation} with header fields too large gets 431`,
-    async (client, operation) => {
-      const { headerBytesMax } = client.store
-      const many = Array.from({ length: 40 }, (_, n) => `x-${n}: ${'y'.repeat(headerBytesMax / 40)}`)
-      for (const fields of [[`x: ${'y'.repeat(headerBytesMax)}`], many]) {
-        const answer = await client.askBare(operation, fields)
-        assertFailure(answer, 43101)
-        assert.equal(answer.headers.get('connection'), 'close')
-      }
-      assertFailure(await client.askBare(`${operation}?x=${'y'.repeat(headerBytesMax)}`), 43101)
-    },
-  ),
-
-  ...casesForEach(
-    keptMeaning,
-    operations,
-    operation => `${operation} with an expectation that can't be met gets 417`,
-    async (client, operation) => assertFailure(await client.askBare(operation, ['expect: a miracle']), 41701),
-  ),
+  ...aroundEntity('plants', plantOperations),
+  ...aroundOperations(serviceOperations),
 
   ...casesForEach(
     keptMeaning,
@@ -177,7 +145,7 @@ export const aroundRequestCases: readonly ContractCase[] = [
       assertSuccess(await client.postBare(chunks, ['Transfer-Encoding: Chunked']), { name: 'n' })
     },
 
-    'every method that is not declared gets 405, with Allow': async client => {
+    'every method that is not declared gets 405, with Allow': needing('router', async client => {
       for (const [path, methods] of Object.entries(methodsOf)) {
         const allowed = (methods.includes('GET') ? [...methods, 'HEAD'] : [...methods]).sort()
         const unasked = [...allowed, 'HEAD', 'CONNECT']
@@ -187,23 +155,26 @@ export const aroundRequestCases: readonly ContractCase[] = [
           assert.deepEqual(answer.headers.get('allow')?.split(', ').sort(), allowed)
         }
       }
-    },
+    }),
 
-    'a method that nobody has heard of is a failure in the one shape, and case counts': async client => {
-      for (const method of ['BREW', 'get', 'Post', 'GETT'])
-        assertFailure(await client.askBare(`${method} /plants`), 40000)
-    },
+    'a method that nobody has heard of is a failure in the one shape, and case counts': needing(
+      'server',
+      async client => {
+        for (const method of ['BREW', 'get', 'Post', 'GETT'])
+          assertFailure(await client.askBare(`${method} /plants`), 40000)
+      },
+    ),
 
-    'CONNECT gets 405: this is no proxy': async client => {
+    'CONNECT gets 405: this is no proxy': needing('server', async client => {
       const asked = { method: 'CONNECT', target: 'example.com:443' }
       const fields = ['host: example.com:443', `authorization: Bearer ${client.store.tokens.full}`]
       const answer = await client.exchange(undefined, bareRequest(asked, fields))
       assertFailure(answer, 40501)
       assert.equal(answer.headers.has('allow'), true)
       assert.equal(answer.headers.get('connection'), 'close')
-    },
+    }),
 
-    'a path that nothing is at gets 404': async client => {
+    'a path that nothing is at gets 404': needing('router', async client => {
       const id = ownId()
       await create(client, { id, name: 'n' })
       for (const path of words(`/plant /Plants /plants/${id}/ /plants/${id}/x /plants// //plants /v1/plants`))
@@ -213,6 +184,6 @@ export const aroundRequestCases: readonly ContractCase[] = [
         const answer = await client.exchange(asked, bareRequest({ ...asked, target }, hostAndToken(client)))
         assert.ok(answer.status === 404 || answer.status === 400)
       }
-    },
+    }),
   }),
 ]

@@ -50,7 +50,7 @@ const attacks: Readonly<Record<string, Attack>> = {
   'clients that never read': neverRead,
   'a list of long names': listLongNames,
   'slow readers of long lists': readSlowly(150, longListRequest),
-  'slow readers of the reference page': readSlowly(
+  'slow readers of the API reference': readSlowly(
     2_000,
     'GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nhost: h\r\n\r\n',
   ),

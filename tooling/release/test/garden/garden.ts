@@ -8,14 +8,14 @@ import {
   mintToken,
   type Scope,
 } from '@plant-store/access'
-import { createPlantStore, isDomainError, parsePlantId } from '@plant-store/domain'
+import { createPlantUseCases, isDomainError, parsePlantId } from '@plant-store/domain'
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
-import { createThrottle, describeInterface, plantRoutes, toFailure, tokenName } from '@plant-store/http'
+import { createThrottle, describeInterface, storeRoutes, toFailure, tokenName } from '@plant-store/http'
 import fastify from 'fastify'
 
 /** A service of somebody else's, with ways of its own, that mounts the operations on plants under `/garden`. */
 
-const plants = createPlantStore({ plants: createMemoryPlantRepository() })
+const plants = createPlantUseCases({ plants: createMemoryPlantRepository() })
 const tokens = new Map<string, AccessToken>()
 function mint(name: string, scopes: readonly Scope[], expiresAt?: Date) {
   const token = mintToken()
@@ -50,9 +50,9 @@ app.addHook('onResponse', async request => {
   admitted.add(request[tokenName])
 })
 
-app.register(plantRoutes, {
+app.register(storeRoutes, {
   prefix: '/garden',
-  store: plants,
+  plants,
   gate: createGate({ tokens: { find: async hash => tokens.get(hash), markUsed: async () => {} } }),
   // The cases send wrong tokens by the hundred.
   throttle: createThrottle(1_000_000),

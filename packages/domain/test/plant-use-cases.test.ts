@@ -1,5 +1,5 @@
 import {
-  createPlantStore,
+  createPlantUseCases,
   DomainError,
   type Plant,
   type PlantRepository,
@@ -14,7 +14,7 @@ import { describe, expect, test } from 'vitest'
 
 const plant = (id: bigint, name = `plant ${id}`, tag?: string) => parsePlant({ id, name, tag })
 const id = parsePlantId
-const open = () => createPlantStore({ plants: createMemoryPlantRepository() })
+const open = () => createPlantUseCases({ plants: createMemoryPlantRepository() })
 
 describe('the use cases', () => {
   test('creating a taken id is refused, and the plant that has it stays', async () => {
@@ -55,7 +55,7 @@ describe('the use cases', () => {
   test('what the repository fails with comes through as it is', async () => {
     const busy = new DomainError('store-busy', 'too much')
     const fail = () => Promise.reject(busy)
-    const store = createPlantStore({
+    const store = createPlantUseCases({
       plants: {
         insert: fail,
         insertAll: fail,
@@ -101,7 +101,7 @@ function openRecorded(wrong: Partial<PlantRepository> = {}) {
       },
     }
   }
-  const store = createPlantStore({ plants: recorded('plants'), unannounced: recorded('unannounced') })
+  const store = createPlantUseCases({ plants: recorded('plants'), unannounced: recorded('unannounced') })
   return { store, asked }
 }
 
@@ -125,7 +125,7 @@ describe('creating many', () => {
       for (const { id } of all) await plants.remove(id)
       return outcomes
     }
-    const store = createPlantStore({ plants: { ...plants, insertAll } })
+    const store = createPlantUseCases({ plants: { ...plants, insertAll } })
     expect(await store.createAll([plant(1n)])).toEqual(['inserted'])
     expect(await store.find(id(1n))).toMatchObject({ plant: plant(1n) })
 
@@ -134,7 +134,7 @@ describe('creating many', () => {
       asked++
       return 'id-taken' as const
     }
-    const endless = createPlantStore({
+    const endless = createPlantUseCases({
       plants: { ...createMemoryPlantRepository(), insert, insertAll: async () => ['id-taken'] },
     })
     await expect(endless.createAll([plant(1n)])).rejects.toMatchObject({ code: 'store-busy' })
@@ -170,7 +170,7 @@ describe('creating many', () => {
     await plants.insertAll(all)
     let comparing = 0
     let most = 0
-    const store = createPlantStore({
+    const store = createPlantUseCases({
       plants: {
         ...plants,
         async find(id) {
@@ -276,7 +276,7 @@ describe('listing', () => {
       },
     }
     for (const limit of [1, pageLimitDefault, pageLimitMax])
-      await createPlantStore({ plants }).list(parsePlantPageQuery({ limit }))
+      await createPlantUseCases({ plants }).list(parsePlantPageQuery({ limit }))
     expect(asked).toEqual([2, 101, 1_001])
   })
 })

@@ -1,11 +1,13 @@
 import { readFileSync } from 'node:fs'
-import type { FastifyPluginCallback } from 'fastify'
-import { answer, answerText } from '../answer/answer.ts'
-import { RequestError } from '../answer/failures.ts'
-import { metricsMediaType, operations } from '../interface/operations.ts'
+import type { FastifyInstance } from 'fastify'
+import { answerText } from '../answer/answer.ts'
+import { RequestError } from '../errors/failures.ts'
+import { addRoutes, type Handlers, type Pipeline } from '../pipeline.ts'
 import { failOtherMethods } from '../request/checks.ts'
+import { metricsMediaType, type operations, service } from './operations.ts'
 
 interface ServiceRoutesOptions {
+  readonly pipeline: Pipeline
   /** Rejects while the store cannot serve. */
   readonly check: () => Promise<void>
   readonly isDraining: () => boolean
@@ -18,19 +20,23 @@ interface ServiceRoutesOptions {
 }
 
 /** Adds what is about the service itself, and the API reference. Only the metrics need a token. */
-export const serviceRoutes: FastifyPluginCallback<ServiceRoutesOptions> = (app, options, done) => {
-  const { check, isDraining, description, metrics, docsFolder } = options
-  app.get('/healthz', { ...open, schema: operations.health }, (_request, reply) =>
-    answer(reply, { status: 'ok' }),
-  )
-  app.get('/readyz', { ...open, schema: operations.readiness }, async (_request, reply) => {
-    if (isDraining()) throw new RequestError('draining', 'the server is shutting down')
-    await check()
-    return answer(reply, { status: 'ready' })
-  })
-  app.get('/openapi.json', { ...open, schema: operations.describe }, (_request, reply) =>
-    answerText(reply, description()),
-  )
+export function addServiceRoutes(
+  app: FastifyInstance,
+  { pipeline, check, isDraining, description, metrics, docsFolder }: ServiceRoutesOptions,
+): void {
+  const handlers: Handlers<typeof operations> = {
+    health: ({ answer }) => answer(200, { status: 'ok' }),
+    async readiness({ answer }) {
+      if (isDraining()) throw new RequestError('draining', 'the server is shutting down')
+      await check()
+      return answer(200, { status: 'ready' })
+    },
+    describe: ({ reply }) => answerText(reply, description()),
+    metrics: async ({ reply }) => reply.header('content-type', metricsMediaType).send(await metrics()),
+  }
+  addRoutes(app, service, { handlers, pipeline })
+
+  const open = { config: { scope: null } }
   for (const [url, [file, mediaType]] of Object.entries(docsFiles)) {
     // One copy for all requests, however slowly clients read it.
     let content: Buffer | undefined
@@ -45,17 +51,9 @@ export const serviceRoutes: FastifyPluginCallback<ServiceRoutesOptions> = (app, 
     return reply.redirect(path.endsWith('/') ? 'docs' : `${path.slice(path.lastIndexOf('/') + 1)}/docs`)
   })
   app.get('/docs/', open, (_request, reply) => reply.redirect('../docs'))
-  const metricsRoute = { config: { tokenScope: 'metrics:read' }, schema: operations.metrics } as const
-  app.get('/metrics', metricsRoute, async (_request, reply) =>
-    reply.header('content-type', metricsMediaType).send(await metrics()),
-  )
-
-  const urls = ['/healthz', '/readyz', '/openapi.json', ...Object.keys(docsFiles), '/', '/docs/', '/metrics']
-  for (const url of urls) failOtherMethods(app, ['GET', 'HEAD'], { ...open, url })
-  done()
+  for (const url of [...Object.keys(docsFiles), '/', '/docs/'])
+    failOtherMethods(app, url, { methods: ['GET'], scope: null })
 }
-
-const open = { config: { tokenScope: null } } as const
 
 /** The files of the API reference. */
 const docsFiles = {

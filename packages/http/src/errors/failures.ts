@@ -1,6 +1,6 @@
 import { type AccessError, isAccessError } from '@plant-store/access'
 import { isDomainError } from '@plant-store/domain'
-import { type FailureCode, failures, type RequestErrorCode } from '../interface/error-numbers.ts'
+import { commonFailures, type FailureRow, type FailureRows, type RequestErrorCode } from './error-numbers.ts'
 
 export class RequestError extends Error {
   override readonly name = 'RequestError'
@@ -24,15 +24,25 @@ export interface Failure {
 
 const retryAfterSeconds = '1'
 
-export function toFailure(error: unknown): Failure {
-  if (error instanceof RequestError) return failure(error.code, error.message, error.headers)
-  // Another copy may know codes that this copy does not.
-  if (isDomainError(error) && Object.hasOwn(failures, error.code)) return failure(error.code, error.message)
-  if (isAccessError(error) && Object.hasOwn(failures, error.code))
-    return failure(error.code, error.message, challenge(error))
-  const code = fastifyFailures.get((error as { code?: unknown }).code)
-  if (code !== undefined) return failure(code, failures[code][1])
-  return failureAround(error) ?? failure('internal', 'the server failed to answer this request')
+export type ToFailure = (error: unknown) => Failure
+
+/** @param rows the numbers of every code */
+export function createToFailure(rows: FailureRows): ToFailure {
+  return error => {
+    if (error instanceof RequestError) return requestFailure(error)
+    const isOurs = isDomainError(error) || isAccessError(error)
+    // Another copy may know codes that this copy does not.
+    const row = isOurs && Object.hasOwn(rows, error.code) ? rows[error.code] : undefined
+    if (row) return failure(row, (error as Error).message, isAccessError(error) ? challenge(error) : {})
+    const code = fastifyFailures.get((error as { code?: unknown }).code)
+    if (code !== undefined) return failure(commonFailures[code], commonFailures[code][1])
+    const internal = 'the server failed to answer this request'
+    return failureAround(error) ?? failure(commonFailures.internal, internal)
+  }
+}
+
+export function requestFailure({ code, message, headers }: RequestError): Failure {
+  return failure(commonFailures[code], message, headers)
 }
 
 /**
@@ -46,14 +56,14 @@ function failureAround(error: unknown): Failure | undefined {
   return { status, headers: {}, body, isDefect: false }
 }
 
-function failure(code: FailureCode, message: string, headers: Failure['headers'] = {}): Failure {
-  const [number] = failures[code]
+function failure(row: FailureRow, message: string, headers: Failure['headers'] = {}): Failure {
+  const [number] = row
   const status = Math.floor(number / 100)
   return {
     status,
     headers: status === 503 ? { ...headers, 'retry-after': retryAfterSeconds } : headers,
     body: { error: number, message: message.toWellFormed() },
-    isDefect: code === 'internal',
+    isDefect: row === commonFailures.internal,
   }
 }
 

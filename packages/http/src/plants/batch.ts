@@ -1,17 +1,22 @@
 import type { Readable } from 'node:stream'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { type CreateOutcome, idTaken, type Plant, type PlantStore, parsePlant } from '@plant-store/domain'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { answer } from '../answer/answer.ts'
-import { toFailure } from '../answer/failures.ts'
-import { lineCounts } from '../answered-request.ts'
-import { linesMediaType, operations } from '../interface/operations.ts'
-import { faultsMax, type ServerLimits } from '../limits.ts'
-import type { Authenticate } from '../request/authenticate.ts'
+import {
+  type CreateOutcome,
+  DomainError,
+  idTaken,
+  type Plant,
+  type PlantUseCases,
+  parsePlant,
+} from '@plant-store/domain'
+import { changesMade, lineCounts } from '../answered-request.ts'
+import { commonFailures } from '../errors/error-numbers.ts'
+import { createToFailure } from '../errors/failures.ts'
+import { faultsMax } from '../limits.ts'
+import type { Handlers, Pipeline } from '../pipeline.ts'
 import { bodyOf, readJson } from '../request/body.ts'
-import { failOtherMethods } from '../request/checks.ts'
 import { isEmptyLine, readLines } from '../request/lines.ts'
-import { readAnnounce } from '../request/query.ts'
+import { failures } from './failures.ts'
+import { operations } from './operations.ts'
 
 /** The bytes of plants created together. Others wait a few milliseconds for them: in this thread, and at the store. */
 const partSizeMax = 32 * 1024
@@ -22,29 +27,23 @@ const underWaySizeMax = 1536 * 1024
 /** For the message of a fault, which may quote the line. */
 const messageLengthMax = 300
 
-interface BatchRouteNeeds {
-  readonly store: PlantStore
-  readonly authenticate: Authenticate
-  /** The time for each line to arrive, and for batches to arrive once the server stops. */
-  readonly limits: Pick<ServerLimits, 'requestTimeoutMs' | 'batchRequestDrainMs'>
-}
+const toFailure = createToFailure({ ...commonFailures, ...failures })
 
-/** Adds POST /plants/batch: any number of plants in one request, in constant memory. */
-export function addBatchRoute(app: FastifyInstance, { store, authenticate, limits }: BatchRouteNeeds): void {
-  const ending = new AbortController()
-  app.addHook('preClose', done => {
-    setTimeout(() => ending.abort(), limits.batchRequestDrainMs).unref()
-    done()
-  })
+/** Returns the handler of POST /plants/batch: any number of plants in one request, in constant memory. */
+export function createBatch(
+  plants: PlantUseCases,
+  { authenticate, limits, ending }: Pipeline,
+): Handlers<typeof operations>['createPlants'] {
   const underWay = createSemaphore(underWaySizeMax)
+  const { scope } = operations.createPlants
 
-  const createLines = async (request: FastifyRequest<{ Body?: Readable }>) => {
-    const announce = readAnnounce(request.raw.url as string)
+  return async ({ request, query, answer }) => {
+    const announce = readAnnounce(query.announce)
     const counts = { created: 0, existing: 0, refused: 0 }
     const faults: LineFault[] = []
     const create = async (part: Part) => {
       try {
-        return await store.createAll(part.plants, { announce })
+        return await plants.createAll(part.plants, { announce })
       } finally {
         underWay.release(part.size)
       }
@@ -57,11 +56,13 @@ export function addBatchRoute(app: FastifyInstance, { store, authenticate, limit
       faults.push(...refused.slice(0, faultsMax - faults.length))
     }
 
-    const body = request.body && bodyOf(request.body)
+    // As the parser of this media type has left it.
+    const stream = request.body as Readable | undefined
+    const body = stream && bodyOf(stream)
     const lines = {
       lineBytesMax: request.routeOptions.bodyLimit,
       lineTimeoutMs: limits.requestTimeoutMs,
-      ending: ending.signal,
+      ending,
     }
     const pieces = body === undefined ? [] : readLines(body, lines)
     let counted = Promise.resolve()
@@ -70,9 +71,10 @@ export function addBatchRoute(app: FastifyInstance, { store, authenticate, limit
       for await (const part of readParts(pieces)) {
         // A token may expire or be revoked during the request.
         await new Promise<void>((resolve, reject) =>
-          authenticate(request, 'plants:write', failure => (failure ? reject(failure) : resolve())),
+          authenticate(request, scope, failure => (failure ? reject(failure) : resolve())),
         )
         request[lineCounts] = counts
+        request[changesMade] = '; plants of earlier lines may have been created'
         if (isFailed) break
         await underWay.acquire(part.size)
         counted = Promise.all([create(part), counted]).then(([outcomes]) => count(part, outcomes))
@@ -86,16 +88,14 @@ export function addBatchRoute(app: FastifyInstance, { store, authenticate, limit
       await counted.catch(() => {})
     }
     await counted
-    return { ...counts, faults }
+    return answer(200, { ...counts, faults })
   }
+}
 
-  app.addContentTypeParser(linesMediaType, (_request, body, parsed) => parsed(null, body))
-  app.post<{ Body?: Readable }>(
-    '/plants/batch',
-    { config: { streamedMediaType: linesMediaType }, schema: operations.createPlants },
-    async (request, reply) => answer(reply, await createLines(request)),
-  )
-  failOtherMethods(app, ['POST'], { url: '/plants/batch' })
+/** @throws DomainError `invalid-plant-query` */
+function readAnnounce(announce = 'true'): boolean {
+  if (announce === 'true' || announce === 'false') return announce === 'true'
+  throw new DomainError('invalid-plant-query', 'announce must be true or false')
 }
 
 interface Part {

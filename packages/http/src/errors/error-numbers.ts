@@ -1,28 +1,27 @@
 import type { AccessErrorCode } from '@plant-store/access'
 import type { DomainErrorCode } from '@plant-store/domain'
 
-/** The published error numbers, status × 100 + n. A number never changes its meaning and is never reused. */
-export const failures = {
+/** A published number, status × 100 + n, never with another meaning and never reused. */
+export type FailureRow = readonly [number: number, meaning: string]
+export type FailureRows = Readonly<Record<string, FailureRow>>
+
+/** The failures that every operation may have. Those of an entity are in its folder. */
+export const commonFailures = {
   'bad-request': [40000, 'The request is not well-formed HTTP'],
   'bad-json': [40001, 'The body is not JSON in UTF-8, or repeats a member'],
-  'invalid-plant': [40002, 'The body is not a valid plant'],
   'id-taken': [40003, 'The id is already taken'],
-  'invalid-plant-id': [40004, 'The path does not end in a plant id'],
-  'invalid-plant-query': [40005, 'A query parameter is invalid'],
   'bad-target': [40006, 'The request target is not correctly percent-encoded UTF-8'],
   'bad-host': [40007, 'The header field Host is missing, repeated or invalid'],
   'repeated-field': [40008, 'A header field that may occur only once is repeated'],
   'repeated-parameter': [40009, 'A query parameter is repeated'],
-  'partial-put': [40010, 'A PUT has Content-Range, but replaces the whole plant'],
+  'partial-put': [40010, 'A PUT has Content-Range, but replaces the whole resource'],
   'bad-condition': [40011, 'If-Match or If-None-Match is neither * nor a list of entity tags'],
   'no-token': [40101, 'No access token was sent'],
   'invalid-token': [40102, 'The access token is unknown, revoked or expired'],
   'insufficient-scope': [40301, 'The access token lacks the scope for this operation'],
   'no-such-path': [40401, 'There is nothing at this path'],
-  'plant-not-found': [40402, 'There is no plant with this id'],
   'method-not-allowed': [40501, 'The path does not support this method; see Allow'],
   'request-timeout': [40801, 'The request did not arrive in time'],
-  'condition-failed': [41201, 'The plant does not meet If-Match or If-None-Match'],
   'body-too-large': [41301, 'The body is larger than the server accepts'],
   'unsupported-media-type': [41501, 'The body must have the media type of the operation, in UTF-8'],
   'unsupported-coding': [41502, 'The body has an unsupported coding; see Accept-Encoding'],
@@ -45,11 +44,10 @@ export const failures = {
     'The server is at its memory limit for bodies and answers; try again after Retry-After',
   ],
   'access-unavailable': [50306, 'Access cannot be checked at the moment; try again after Retry-After'],
-} as const satisfies Record<ElsewhereCode, FailureRow> & Record<string, FailureRow>
+} as const satisfies Record<AccessErrorCode | 'internal', FailureRow> & FailureRows
 
-type ElsewhereCode = DomainErrorCode | AccessErrorCode | 'internal'
-type FailureRow = readonly [number: number, meaning: string]
-export type FailureCode = keyof typeof failures
-
-/** The failures of a request, apart from those of the plant and of access. */
-export type RequestErrorCode = Exclude<FailureCode, ElsewhereCode>
+/** The failures of a request itself. */
+export type RequestErrorCode = Exclude<
+  keyof typeof commonFailures,
+  DomainErrorCode | AccessErrorCode | 'internal'
+>

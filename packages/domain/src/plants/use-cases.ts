@@ -1,12 +1,12 @@
-import { DomainError, type DomainErrorCode } from '../errors.ts'
-import { type Int64, textBytes } from '../values.ts'
-import { isSamePlant, type Plant, type PlantId } from './plant.ts'
+import { DomainError, type DomainErrorCode, idTaken } from '../errors.ts'
+import { readPage } from '../page.ts'
+import { type Condition, isMet, type Version } from '../version.ts'
+import { isSamePlant, type Plant, type PlantId, type VersionedPlant } from './plant.ts'
 import type { PlantPageQuery } from './query.ts'
 import type { PlantRepository } from './repository.ts'
-import { isMet, type PlantCondition, type PlantVersion, type VersionedPlant } from './version.ts'
 
 /** The use cases. A resolved change is durable. */
-export interface PlantStore {
+export interface PlantUseCases {
   /** @throws DomainError `id-taken`; the plant with this id stays unchanged */
   create(plant: Plant): Promise<void>
   /**
@@ -15,7 +15,7 @@ export interface PlantStore {
    */
   createAll(all: readonly Plant[], options?: AddOptions): Promise<readonly CreateOutcome[]>
   /** @throws DomainError `plant-not-found`, `condition-failed` */
-  find(id: PlantId, condition?: PlantCondition): Promise<VersionedPlant>
+  find(id: PlantId, condition?: Condition): Promise<VersionedPlant>
   /**
    * Resolves to a page. Only a page without `next` is the last: one that `textBytesMax` cuts is shorter than its limit.
    */
@@ -25,11 +25,11 @@ export interface PlantStore {
    *
    * @throws DomainError `condition-failed`
    */
-  replace(plant: Plant, condition?: PlantCondition): Promise<PlantVersion>
+  replace(plant: Plant, condition?: Condition): Promise<Version>
   /** Creates or replaces each plant, in order. Rejects like {@link createAll}. */
   replaceAll(all: readonly Plant[], options?: AddOptions): Promise<readonly ('inserted' | 'replaced')[]>
   /** @throws DomainError `condition-failed`, or `plant-not-found` whatever the condition */
-  remove(id: PlantId, condition?: PlantCondition): Promise<void>
+  remove(id: PlantId, condition?: Condition): Promise<void>
 }
 
 /** How plants are added together. */
@@ -48,13 +48,13 @@ export interface PlantPage {
   readonly next?: PlantId
 }
 
-export interface PlantStoreOptions {
+export interface PlantUseCasesOptions {
   readonly plants: PlantRepository
   /** The same plants, but those that are added through it are not announced. By default `plants`. */
   readonly unannounced?: PlantRepository
 }
 
-export function createPlantStore({ plants, unannounced = plants }: PlantStoreOptions): PlantStore {
+export function createPlantUseCases({ plants, unannounced = plants }: PlantUseCasesOptions): PlantUseCases {
   const repositoryFor = ({ announce = true }: AddOptions = {}) => (announce ? plants : unannounced)
 
   const compareWithTaken = async (plant: Plant, repository: PlantRepository): Promise<CreateOutcome> => {
@@ -105,14 +105,8 @@ export function createPlantStore({ plants, unannounced = plants }: PlantStoreOpt
       return isMet(condition, found.version) ? found : conditionFailed(id, condition, found.version)
     },
     async list(query) {
-      const { limit, textBytesMax = Number.POSITIVE_INFINITY } = query
-      // One plant more than the limit shows that there is a next page, without counting.
-      const found = await plants.page({ ...query, limit: limit + 1 })
-      const page = found.slice(0, limit)
-      const last = page.at(-1)
-      const bytes = () => found.reduce((sum, plant) => sum + textBytes(plant), 0)
-      const isCut = found.length > limit || bytes() >= textBytesMax
-      return last !== undefined && isCut ? { plants: page, next: last.id } : { plants: page }
+      const { items, ...next } = await readPage(query, plants.page)
+      return { plants: items, ...next }
     },
     replace(plant, condition) {
       if (condition === undefined) return plants.save(plant)
@@ -149,11 +143,11 @@ export function createPlantStore({ plants, unannounced = plants }: PlantStoreOpt
 const comparisonsMax = 1_000
 
 interface ConditionalChange<Result> {
-  readonly condition: PlantCondition
+  readonly condition: Condition
   /** The failure if the plant is missing and does not meet the condition. */
   readonly missing: DomainErrorCode
   /** Takes the version that met the condition. Resolves to a falsy value if the plant has another one by then. */
-  change(expected: PlantVersion | undefined): Promise<Result>
+  change(expected: Version | undefined): Promise<Result>
 }
 
 /** Each attempt fails only because another change of the same plant succeeded. */
@@ -164,21 +158,17 @@ function othersChange(id: PlantId): never {
 }
 
 /** Returns the one version that can meet the condition, if that is known without reading the plant. */
-function onlyVersion(condition: PlantCondition): PlantVersion | undefined {
+function onlyVersion(condition: Condition): Version | undefined {
   const { matches } = condition
   const only = typeof matches === 'object' && matches.length === 1 ? matches[0] : undefined
   return isMet(condition, only) ? only : undefined
 }
 
-function conditionFailed(id: PlantId, { matches, differs }: PlantCondition, version: PlantVersion): never {
+function conditionFailed(id: PlantId, { matches, differs }: Condition, version: Version): never {
   const isOther = !isMet({ matches }, version)
   const state = differs === 'any' ? 'already exists' : 'still has the excluded version'
   const problem = isOther ? 'does not have the expected version: read it again' : state
   throw new DomainError('condition-failed', `plant ${id} ${problem}`)
-}
-
-export function idTaken(id: Int64): DomainError {
-  return new DomainError('id-taken', `id ${id} is already taken`)
 }
 
 function notFound(id: PlantId, code: DomainErrorCode = 'plant-not-found'): never {

@@ -1,0 +1,40 @@
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { advise, fileFailure, onInterrupt } from '../src/failure.ts'
+import { keepSignalListeners } from './place.ts'
+
+test('only an error of a damaged store comes with advice', () => {
+  const damage = Object.assign(new Error('it is damaged'), { code: 'SQLITE_CORRUPT' })
+  const other = new Error('the disk is full')
+  expect(() => advise(damage)).toThrow(/^it is damaged: restore a backup, or .* export --damaged$/)
+  expect(() => advise(damage, 'use an older one')).toThrow(/^it is damaged: use an older one$/)
+  expect(() => advise(other)).toThrow(other)
+})
+
+test.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
+  'the first %s asks the work to end, and the second one ends the process',
+  name => {
+    using _listeners = keepSignalListeners()
+    onTestFinished(() => void vi.restoreAllMocks())
+    const exit = vi.spyOn(process, 'exit').mockReturnValue(undefined as never)
+    const signal = onInterrupt()
+    expect(signal.aborted).toBe(false)
+    process.emit(name)
+    expect(signal.reason).toMatchObject({ message: 'interrupted', exitCode: 130 })
+    expect(exit).not.toHaveBeenCalled()
+    process.emit(name)
+    expect(exit).toHaveBeenCalledExactlyOnceWith(130)
+  },
+)
+
+test.each([
+  ['EACCES', 'permission denied'],
+  ['EISDIR', 'it is a folder'],
+  ['ENOENT', 'no such file or folder'],
+  ['ENOSPC', 'the disk is full'],
+  ['ENOTDIR', 'a part of the path is not a folder'],
+  ['EROFS', 'the file system is read-only'],
+  ['EIO', 'EIO: other words'],
+])('%s is told as a reason', (code, reason) => {
+  const cause = Object.assign(new Error('EIO: other words'), { code })
+  expect(fileFailure('a file', cause)).toMatchObject({ message: `a file: ${reason}`, exitCode: 1 })
+})

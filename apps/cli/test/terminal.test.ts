@@ -1,0 +1,114 @@
+import { Writable } from 'node:stream'
+import { stripVTControlCharacters } from 'node:util'
+import { printable } from '@plant-store/api/printable'
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import { counted, describeProgress, duration, minute, rate, showProgress, table } from '../src/terminal.ts'
+
+test('counts, durations and rates are in words', () => {
+  expect([0, 1, 2, 999, 1_000, 12_345, 1_234_567].map(count => counted(count, 'plant'))).toEqual([
+    '0 plants',
+    '1 plant',
+    '2 plants',
+    '999 plants',
+    '1,000 plants',
+    '12,345 plants',
+    '1,234,567 plants',
+  ])
+  expect([0, 0.4, 59.4, 59.6, 60, 3_599.4, 3_599.6, 7_500].map(duration)).toEqual([
+    '0s',
+    '0s',
+    '59s',
+    '1min 0s',
+    '1min 0s',
+    '59min 59s',
+    '1h 0min',
+    '2h 5min',
+  ])
+  expect([rate(3, 2), rate(2_000, 0.5), rate(1, 0)]).toEqual(['2/s', '4,000/s', '1,000/s'])
+})
+
+test('a table has its cells below each other, and nothing after the last', () => {
+  const head = ['ID', 'STATE']
+  expect(table(head, [['long one', '-'], ['x', ''], ['y']], 'none')).toBe(
+    'ID        STATE\nlong one  -\nx\ny',
+  )
+  expect(table(head, [], 'none')).toBe('none')
+  expect(minute(new Date('2026-01-02T03:04:59.999Z'))).toBe('2026-01-02 03:04Z')
+  expect([minute(null), minute(undefined, 'never')]).toEqual(['-', 'never'])
+})
+
+test('progress says how much, how fast, and how long it will take or has taken', () => {
+  const done = { count: 3_000, value: 25, total: 100, seconds: 2 }
+  for (const [changed, words] of [
+    [{}, ' 25%  3,000 plants  1,500/s  6s left'],
+    [{ count: 1, value: 0 }, '  0%  1 plant  1/s  ? left'],
+    [{ value: 99.9 }, ' 99%  3,000 plants  1,500/s  0s left'],
+    [{ value: 100 }, '100%  3,000 plants  1,500/s  0s left'],
+    [{ total: 0 }, '3,000 plants  1,500/s  2s'],
+  ] as const)
+    expect(describeProgress('plant', { ...done, ...changed })).toBe(words)
+})
+
+test('what a terminal would obey is escaped, in tables and results', () => {
+  expect(printable('a\u001b[2J\u009b2J\u202egpj\u2028 ünï 🌱')).toBe(
+    'a\\u001b[2J\\u009b2J\\u202egpj\\u2028 ünï 🌱',
+  )
+  expect(table(['NAME'], [['a\nb\u202e']], '')).toBe('NAME\na\\u000ab\\u202e')
+})
+
+describe('progress', () => {
+  const [hidesCursor, showsCursor, clearsLine] = ['\u001B[?25l', '\u001B[?25h', '\u001B[2K']
+
+  afterEach(() => void vi.restoreAllMocks())
+
+  /** A terminal, and what it was sent since it was last looked at. */
+  function terminal(isTTY: boolean) {
+    let text = ''
+    const write = (chunk: Buffer, _: string, done: () => void) => {
+      text += chunk
+      done()
+    }
+    const stream = Object.assign(new Writable({ write }), { isTTY, columns: 120 })
+    vi.spyOn(process, 'stderr', 'get').mockReturnValue(stream as never)
+    return () => {
+      const shown = text
+      text = ''
+      return shown
+    }
+  }
+
+  test('is shown on a terminal only, and only if it is asked for', async () => {
+    for (const [isTTY, isShown] of [
+      [false, true],
+      [true, false],
+    ] as const) {
+      const shown = terminal(isTTY)
+      using progress = await showProgress('plant', isShown)
+      progress.update(1, 1, 2)
+      expect(shown()).toBe('')
+    }
+  })
+
+  test('is a bar with words, and the words alone if the total is unknown', async () => {
+    const shown = terminal(true)
+    const words = () => stripVTControlCharacters(shown())
+    const signals = process.listenerCount('SIGINT')
+    {
+      using progress = await showProgress('plant', true)
+      const [, atFirst] = shown().split(hidesCursor)
+      expect(stripVTControlCharacters(atFirst ?? '')).toBe('0 plants  0/s  0s')
+      progress.update(3, 1, 4)
+      await expect.poll(words).toMatch(/^.*█{7,8}░{22,23} +25% {2}3 plants .* left$/)
+      // More than was expected.
+      progress.update(1_000, 5, 4)
+      await expect.poll(words).toMatch(/█{30} +100% {2}1,000 plants .* left$/)
+      progress.update(7, 7, 0)
+      await expect.poll(words).toMatch(/^[^█%]*7 plants {2}[\d,]+\/s {2}\ds$/)
+      // The command ends, and with it the bar.
+      expect(process.listenerCount('SIGINT')).toBe(signals)
+    }
+    const atLast = shown()
+    expect(atLast).toContain(showsCursor)
+    expect(atLast.endsWith(clearsLine)).toBe(true)
+  })
+})

@@ -1,0 +1,37 @@
+import { type Int64, textBytes } from './values.ts'
+
+/** Of the entities on one page. */
+export const pageLimitMax = 1000
+export const pageLimitDefault = 100
+
+/** Returns why the value is not a limit of a page, or `undefined` if it is one. */
+export function pageLimitProblem(value: unknown): string | undefined {
+  const isLimit = typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= pageLimitMax
+  return isLimit ? undefined : `must be an integer from 1 to ${pageLimitMax}`
+}
+
+interface Bounds {
+  readonly limit: number
+  readonly textBytesMax?: number
+}
+
+export interface Page<Item extends { readonly id: Int64 }> {
+  readonly items: readonly Item[]
+  /** The `after` of the next page. Absent on the last page. */
+  readonly next?: Item['id']
+}
+
+/** Reads a page, of which a repository may return less than `limit` only if there is no more or `textBytesMax` is reached. */
+export async function readPage<Item extends { readonly id: Int64 }, Query extends Bounds>(
+  query: Query,
+  read: (query: Query) => Promise<readonly Item[]>,
+): Promise<Page<Item>> {
+  const { limit, textBytesMax = Number.POSITIVE_INFINITY } = query
+  // One more than the limit shows that there is a next page, without counting.
+  const found = await read({ ...query, limit: limit + 1 })
+  const items = found.slice(0, limit)
+  const last = items.at(-1)
+  const bytes = () => found.reduce((sum, item) => sum + textBytes(item), 0)
+  const isCut = found.length > limit || bytes() >= textBytesMax
+  return last !== undefined && isCut ? { items, next: last.id } : { items }
+}

@@ -1,0 +1,152 @@
+import type { Gate } from '@plant-store/access'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Static, TObject, TSchema } from 'typebox'
+import { type AnswerFailure, answer, answerBySchemas } from './answer/answer.ts'
+import { type Budget, countedBytesMin, createBudget } from './budget.ts'
+import { defaultServerLimits, type ServerLimits } from './limits.ts'
+import { failuresOf } from './openapi/description.ts'
+import type { Operation, Operations, Part } from './openapi/operation.ts'
+import { type Authenticate, createAuthentication } from './request/authenticate.ts'
+import { readBody } from './request/body.ts'
+import { checkRequests, failOtherMethods } from './request/checks.ts'
+import { readQuery } from './request/query.ts'
+import type { Throttle } from './request/wrong-tokens.ts'
+
+/** What requests of any entity go through, and what the handlers of an entity may use of it. */
+export interface Pipeline {
+  readonly limits: PipelineLimits
+  readonly authenticate: Authenticate
+  /** Bounds the memory for answers. */
+  readonly answerBudget: Budget
+  /** Aborted when bodies that still arrive must end, as the server stops. */
+  readonly ending: AbortSignal
+  /** Reserves memory for a page. Returns how many bytes of UTF-8 its texts may have. */
+  reservePage(reply: FastifyReply): number
+}
+
+export type PipelineLimits = Pick<
+  ServerLimits,
+  'heldBytesMax' | 'pageTextBytesMax' | 'requestTimeoutMs' | 'batchRequestDrainMs'
+>
+
+export interface PipelineOptions {
+  readonly gate: Gate
+  /** Limits wrong tokens, such as one of `createThrottle`. By default there is no limit. */
+  readonly throttle?: Throttle
+  /** By default {@link defaultServerLimits}. */
+  readonly limits?: Partial<PipelineLimits>
+}
+
+/** Makes this context parse bodies, authenticate, check and answer, whatever the routes in it. */
+export function createPipeline(
+  app: FastifyInstance,
+  { gate, throttle, limits: changed }: PipelineOptions,
+  answerFailure: AnswerFailure,
+): Pipeline {
+  const limits = { ...defaultServerLimits, ...changed }
+  const authenticate = createAuthentication(gate, throttle)
+  // Apart, so that slow uploads do not use up the memory for answers.
+  const bodyBudget = createBudget(limits.heldBytesMax / 2)
+  const answerBudget = createBudget(limits.heldBytesMax / 2)
+  const ending = new AbortController()
+  app.addHook('preClose', done => {
+    setTimeout(() => ending.abort(), limits.batchRequestDrainMs).unref()
+    done()
+  })
+  answerBySchemas(app, answerFailure)
+  checkRequests(app, authenticate, bodyBudget)
+  // Bodies reach the routes as bytes.
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('application/json', readBody)
+  const reservePage = ({ raw }: FastifyReply) => {
+    // A page becomes shorter rather than refused.
+    const bytes = Math.min(limits.pageTextBytesMax, Math.max(countedBytesMin, answerBudget.free() / 2))
+    if (bytes > countedBytesMin) answerBudget.hold(raw, bytes)
+    return bytes
+  }
+  return { limits, authenticate, answerBudget, ending: ending.signal, reservePage }
+}
+
+type Names<Schema> = Schema extends TObject ? keyof Static<Schema> : never
+type Value<Schema> = Schema extends TSchema ? Readonly<Static<Schema>> : never
+
+/** A request and its answer, with the names and types of its operation. */
+export interface Exchange<Asked extends Operation> {
+  readonly request: FastifyRequest
+  readonly reply: FastifyReply
+  readonly params: { readonly [Name in Names<Asked['params']>]: string }
+  /** Percent-decoded. */
+  readonly query: { readonly [Name in Names<Asked['querystring']>]?: string }
+  /** Sends a value of the schema that the operation has for this status. */
+  answer<Status extends keyof Asked['response']>(
+    status: Status,
+    value: Value<Asked['response'][Status]>,
+  ): FastifyReply
+}
+
+/** One function for each operation. */
+export type Handlers<All extends Operations> = {
+  readonly [Id in keyof All]: (exchange: Exchange<All[Id]>) => FastifyReply | Promise<FastifyReply>
+}
+
+/** The handlers of any operations. */
+type AnyHandlers = Readonly<Record<string, (exchange: never) => FastifyReply | Promise<FastifyReply>>>
+
+/** An entity, with the handlers of its operations. */
+export interface Entity<All extends Operations, UseCases> extends Part {
+  readonly operations: All
+  handlers(useCases: UseCases, pipeline: Pipeline): Handlers<All>
+}
+
+/** Any entity: what its use cases are, only its own handlers know. */
+export interface AnyEntity extends Part {
+  handlers(useCases: never, pipeline: Pipeline): AnyHandlers
+}
+
+/** Adds the routes of a part, and 405 for the other methods of their paths. */
+export function addRoutes(
+  app: FastifyInstance,
+  part: Part,
+  { handlers, pipeline }: { readonly handlers: AnyHandlers; readonly pipeline: Pipeline },
+): void {
+  for (const [operationId, operation] of Object.entries(part.operations)) {
+    const { method, url, scope, failures: _, failureDescriptions: _own, ...schema } = operation
+    const isRead = method === 'GET'
+    // Its own, by `Handlers`.
+    const handle = handlers[operationId] as (exchange: Exchange<Operation>) => Promise<FastifyReply>
+    const names = Object.keys(operation.querystring?.properties ?? {})
+    const budget = isRead ? pipeline.answerBudget : undefined
+    const [streamedMediaType] = Object.keys(operation.body?.content ?? {})
+    if (streamedMediaType !== undefined && !app.hasContentTypeParser(streamedMediaType))
+      app.addContentTypeParser(streamedMediaType, (_request, body, parsed) => parsed(null, body))
+    app.route({
+      method,
+      url,
+      // Makes HEAD independent of the host's settings.
+      exposeHeadRoute: isRead,
+      schema: {
+        ...{ operationId, tags: [part.tag.name], ...(scope === null && { security: [] }) },
+        ...schema,
+        response: { ...schema.response, ...failuresOf(operation, [part]) },
+      },
+      config: {
+        scope,
+        described: { operationId, operation, part },
+        ...(streamedMediaType !== undefined && { streamedMediaType }),
+      },
+      handler: (request, reply) =>
+        handle({
+          request,
+          reply,
+          params: request.params as Exchange<Operation>['params'],
+          query: names.length > 0 ? readQuery(request.raw.url as string, names) : {},
+          answer: (status, value) => answer(reply, status, value, budget),
+        }),
+    })
+  }
+  const paths = Map.groupBy(Object.values(part.operations), ({ url }) => url)
+  for (const [url, [first, ...others]] of paths) {
+    const methods = [first as Operation, ...others].map(({ method }) => method)
+    failOtherMethods(app, url, { methods, scope: (first as Operation).scope })
+  }
+}

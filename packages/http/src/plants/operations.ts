@@ -1,0 +1,151 @@
+import { pageLimitDefault, pageLimitMax } from '@plant-store/domain'
+import { Type } from 'typebox'
+import { aroundBody, aroundRequest, header, type Operations } from '../openapi/operation.ts'
+import { about } from '../openapi/schemas.ts'
+import * as wire from './schemas.ts'
+
+const linesMediaType = 'application/x-ndjson'
+
+const plantPath = Type.Object({ id: about('The id of the plant', wire.PlantId) })
+
+const conditionFields = Type.Object({
+  'If-Match': Type.Optional(
+    Type.String({ description: 'The plant must have one of these entity tags, or with `*` must exist' }),
+  ),
+  'If-None-Match': Type.Optional(
+    Type.String({ description: 'The plant must have none of these entity tags, or with `*` must not exist' }),
+  ),
+})
+
+const entityTag = { ETag: about('The version of the plant (RFC 9110, 8.8.3)', Type.String()) }
+
+const pageLimit = { minimum: 1, maximum: pageLimitMax, default: pageLimitDefault }
+
+export const operations = {
+  createPlant: {
+    method: 'POST',
+    url: '/plants',
+    scope: 'plants:write',
+    summary: 'Add a plant',
+    description: 'Creates a new plant in the store',
+    body: about('Plant to add to the store', wire.NewPlant),
+    response: { 200: about('plant response', wire.Plant) },
+    failures: [...aroundRequest, ...aroundBody],
+    failureDescriptions: { 400: 'unexpected error' },
+  },
+  listPlants: {
+    method: 'GET',
+    url: '/plants',
+    scope: 'plants:read',
+    summary: 'List plants',
+    description:
+      'Returns a page of plants in ascending numeric order of id. A page of long texts may end before its limit.',
+    querystring: Type.Object({
+      limit: Type.Optional(Type.Integer({ description: 'The largest number of plants', ...pageLimit })),
+      after: Type.Optional(about('Only plants with a greater id', wire.PlantId)),
+      tag: Type.Optional(Type.String({ description: 'Only plants with exactly this tag' })),
+    }),
+    response: {
+      200: {
+        ...about('A page of plants', Type.Array(wire.StoredPlant, { maxItems: pageLimitMax })),
+        headers: header(
+          'Link',
+          'The next page (RFC 8288, rel="next"). Absent on the last page. If it would be too long, the answer is 431.',
+        ),
+      },
+    },
+    failures: [...aroundRequest],
+  },
+  readPlant: {
+    method: 'GET',
+    url: '/plants/:id',
+    scope: 'plants:read',
+    summary: 'Read a plant',
+    params: plantPath,
+    headers: conditionFields,
+    response: {
+      200: { ...about('The plant', wire.StoredPlant), headers: entityTag },
+      304: {
+        ...about('The plant still has an entity tag of If-None-Match', Type.Null()),
+        headers: entityTag,
+      },
+    },
+    failures: [404, 412, ...aroundRequest],
+  },
+  replacePlant: {
+    method: 'PUT',
+    url: '/plants/:id',
+    scope: 'plants:write',
+    summary: 'Create or replace a plant',
+    description: 'Is idempotent. An `id` in the body must equal the id in the path.',
+    params: plantPath,
+    headers: conditionFields,
+    body: about('The new plant', wire.Plant),
+    response: { 200: { ...about('The stored plant', wire.Plant), headers: entityTag } },
+    failures: [412, ...aroundRequest, ...aroundBody],
+  },
+  removePlant: {
+    method: 'DELETE',
+    url: '/plants/:id',
+    scope: 'plants:write',
+    summary: 'Remove a plant',
+    params: plantPath,
+    headers: conditionFields,
+    response: { 204: about('The plant is removed', Type.Null()) },
+    failures: [404, 412, ...aroundRequest, ...aroundBody],
+  },
+  createPlants: {
+    method: 'POST',
+    url: '/plants/batch',
+    scope: 'plants:write',
+    summary: 'Add many plants',
+    description:
+      'Creates the plant of each line, or lists why not. Counted plants are on disk. Sending the same lines again changes nothing, also after a request that failed as a whole.',
+    querystring: Type.Object({
+      announce: Type.Optional(
+        Type.Boolean({ description: 'Whether the plants are announced to webhooks', default: true }),
+      ),
+    }),
+    body: {
+      description: 'One NewPlant a line, any number of lines. Empty lines are ignored',
+      content: { [linesMediaType]: { schema: wire.PlantLines } },
+    },
+    response: { 200: about('The outcome of the lines', wire.CreatedPlants) },
+    failures: [...aroundRequest, ...aroundBody],
+  },
+} as const satisfies Operations
+
+const field = (name: string, description: string) => ({
+  name,
+  in: 'header',
+  required: true,
+  description,
+  schema: { type: 'string' },
+})
+
+/** The requests to webhooks, as OpenAPI describes them. */
+export const webhooks = {
+  '/plant/webhook': {
+    post: {
+      operationId: 'plantAdded',
+      tags: ['plants'],
+      summary: 'A plant was added',
+      description: 'Information about a new plant added to the store',
+      security: [],
+      parameters: [
+        field('webhook-id', 'The same at every attempt to deliver this plant (Standard Webhooks)'),
+        field('webhook-timestamp', 'When the attempt was made, in seconds since 1970'),
+        field('webhook-signature', 'v1, and the HMAC-SHA256 of id, timestamp and body; one for each secret'),
+      ],
+      requestBody: {
+        description: 'Plant added to the store',
+        required: true,
+        content: { 'application/json': { schema: wire.NewPlant } },
+      },
+      responses: {
+        200: { description: 'Return a 200 status to indicate that the data was received successfully' },
+        410: { description: 'Removes the webhook. After any other status but 2xx, it is tried again' },
+      },
+    },
+  },
+}

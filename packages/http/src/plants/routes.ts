@@ -1,0 +1,68 @@
+import {
+  isMet,
+  type PlantId,
+  type PlantUseCases,
+  parsePlant,
+  parsePlantId,
+  parsePlantPageQuery,
+} from '@plant-store/domain'
+import type { FastifyRequest } from 'fastify'
+import { entityIds } from '../answered-request.ts'
+import type { Handlers, Pipeline } from '../pipeline.ts'
+import { readJsonBody } from '../request/body.ts'
+import { readCondition, toEntityTag } from '../request/conditions.ts'
+import { nextPage, readInteger, readLimit } from '../request/query.ts'
+import { createBatch } from './batch.ts'
+import type { operations } from './operations.ts'
+import { StoredPlant } from './schemas.ts'
+
+export function handlers(plants: PlantUseCases, pipeline: Pipeline): Handlers<typeof operations> {
+  return {
+    async createPlant({ request, answer }) {
+      const plant = parsePlant(readJsonBody(request))
+      request[entityIds] = { plantId: `${plant.id}` }
+      await plants.create(plant)
+      return answer(200, plant)
+    },
+    async listPlants({ request, reply, query, answer }) {
+      const asked = parsePlantPageQuery({
+        limit: readLimit(query.limit),
+        after: readInteger(query.after),
+        tag: query.tag,
+      })
+      const page = await plants.list({ ...asked, textBytesMax: pipeline.reservePage(reply) })
+      const { limit, after: _, ...filters } = asked
+      if (page.next !== undefined)
+        reply.header('link', nextPage(request, { limit, after: page.next, ...filters }))
+      return answer(200, page.plants)
+    },
+    async readPlant({ request, reply, params, answer }) {
+      const id = readId(request, params.id)
+      const { matches, differs } = readCondition(request) ?? {}
+      const { plant, version } = await plants.find(id, { matches })
+      reply.header('etag', toEntityTag(version))
+      return isMet({ differs }, version) ? answer(200, plant) : answer(304, null)
+    },
+    async replacePlant({ request, reply, params, answer }) {
+      const id = readId(request, params.id)
+      const sent = readJsonBody(request)
+      const plant = parsePlant(sent, id)
+      const version = await plants.replace(plant, readCondition(request))
+      // Only if the plant was stored as it was sent (RFC 9110, 9.3.4).
+      if (Object.keys(sent as object).every(name => Object.hasOwn(StoredPlant.properties, name)))
+        reply.header('etag', toEntityTag(version))
+      return answer(200, plant)
+    },
+    async removePlant({ request, params, answer }) {
+      await plants.remove(readId(request, params.id), readCondition(request))
+      return answer(204, null)
+    },
+    createPlants: createBatch(plants, pipeline),
+  }
+}
+
+function readId(request: FastifyRequest, text: string): PlantId {
+  const id = parsePlantId(readInteger(text))
+  request[entityIds] = { plantId: `${id}` }
+  return id
+}

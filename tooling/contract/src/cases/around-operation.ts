@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict'
+import { bareRequest } from '../client.ts'
+import { assertFailure, type ContractCase, casesForEach, type Need } from '../contract-case.ts'
+
+/** What every operation refuses. */
+export const aroundOperations = (operations: readonly string[]): readonly ContractCase[] => [
+  ...casesForEach(
+    'one shape for every failure',
+    operations,
+    operation => `${operation} without a Host, or with two, gets 400`,
+    async (client, operation) => {
+      const asked = client.asked(operation)
+      const token = `authorization: Bearer ${client.store.tokens.full}`
+      for (const hosts of [[], ['host: a', 'host: a'], ['host: a', 'Host: b']])
+        assertFailure(await client.exchange(asked, bareRequest(asked, [token, ...hosts])), 40007, 'host')
+    },
+    'server',
+  ),
+
+  ...casesForEach(
+    'the request around the operation',
+    operations,
+    operation => `${operation} with header fields too large gets 431`,
+    async (client, operation) => {
+      const { headerBytesMax } = client.store
+      const many = Array.from({ length: 40 }, (_, n) => `x-${n}: ${'y'.repeat(headerBytesMax / 40)}`)
+      for (const fields of [[`x: ${'y'.repeat(headerBytesMax)}`], many]) {
+        const answer = await client.askBare(operation, fields)
+        assertFailure(answer, 43101)
+        assert.equal(answer.headers.get('connection'), 'close')
+      }
+      assertFailure(await client.askBare(`${operation}?x=${'y'.repeat(headerBytesMax)}`), 43101)
+    },
+    'server',
+  ),
+
+  ...casesForEach(
+    'the request around the operation',
+    operations,
+    operation => `${operation} with an expectation that can't be met gets 417`,
+    async (client, operation) => assertFailure(await client.askBare(operation, ['expect: a miracle']), 41701),
+    'server',
+  ),
+]
+
+/**
+ * What every operation on an entity refuses too.
+ *
+ * @param entity as in its scopes
+ * @param needs of a store that may lack the entity
+ */
+export const aroundEntity = (
+  entity: string,
+  operations: readonly string[],
+  needs?: Need,
+): readonly ContractCase[] => [
+  ...aroundOperations(operations),
+
+  ...casesForEach(
+    'every operation needs a token',
+    operations,
+    operation => `${operation} gets 401 without one or with a wrong one, and 403 without its scope`,
+    async (client, operation) => {
+      const [method, path] = operation.split(' ') as [string, string]
+      const { readOnly, writeOnly } = client.store.tokens
+      const [other, scope] = method === 'GET' ? [writeOnly, 'read'] : [readOnly, 'write']
+      const realm = 'Bearer realm="plant-store"'
+      for (const [token, error, challenge] of [
+        [null, 40101, /^Bearer realm="plant-store"$/],
+        ['plantstore_wrong', 40102, new RegExp(`^${realm}, error="invalid_token"`)],
+        [other, 40301, new RegExp(`^${realm}, error="insufficient_scope".*, scope="${entity}:${scope}"$`)],
+      ] as const) {
+        const answer = await client.ask(method, path, { token })
+        assertFailure(answer, error)
+        assert.match(answer.headers.get('www-authenticate') ?? 'none', challenge)
+      }
+    },
+    needs,
+  ),
+
+  ...casesForEach(
+    'the request around the operation',
+    operations.filter(operation => /^(POST|PUT) (?!.*batch$)/.test(operation)),
+    operation => `${operation} with a body of another media type or too large gets 415 or 413`,
+    async (client, operation) => {
+      const [method, path] = operation.split(' ') as [string, string]
+      const headers = { 'content-type': 'text/plain' }
+      assertFailure(await client.ask(method, path, { body: '{}', headers }), 41501)
+      const body = `${'{"name":"'.padEnd(client.store.bodyBytesMax - 1, 'x')}"}`
+      assertFailure(await client.ask(method, path, { body }), 41301)
+    },
+    needs,
+  ),
+]
