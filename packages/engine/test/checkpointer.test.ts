@@ -23,6 +23,7 @@ function open() {
     () => passed.resolve(),
     reason => losses.push(reason),
   )
+  const advance = (bulk = false, single = true) => checkpointer.advance({ single, bulk })
   const close = async () => {
     if (!connection.open) return
     await checkpointer.stop()
@@ -36,13 +37,13 @@ function open() {
     return { pages: Number(state.log), left: Number(state.log - state.checkpointed) }
   }
   return {
-    ...{ file, connection, guard, checkpointer, losses, close, wal },
+    ...{ file, connection, guard, checkpointer, advance, losses, close, wal },
     /** Writes pages of 4 KiB, and a few others. */
     write: (pages: number) => void insert.run(pages * 4_092),
     /** Resolves once the thread has copied something. */
     async pass() {
       passed = Promise.withResolvers()
-      expect(checkpointer.advance()).toBeUndefined()
+      expect(advance()).toBeUndefined()
       await passed.promise
     },
     count: (of = connection) => of.prepare('select count(*) from texts').pluck().get(),
@@ -58,9 +59,9 @@ function readFrom(file: string) {
 }
 
 test('from 32 MiB on a thread copies the WAL, and the writer the last pages, so that it begins anew', async () => {
-  const { file, write, wal, pass, checkpointer, losses } = open()
+  const { file, write, wal, pass, advance, losses } = open()
   write(7_900)
-  checkpointer.advance()
+  advance()
   expect(wal().left).toBe(wal().pages)
   const { size } = statSync(file)
   write(200)
@@ -70,17 +71,30 @@ test('from 32 MiB on a thread copies the WAL, and the writer the last pages, so 
   endReading()
   expect(statSync(file).size).toBeGreaterThan(size + 31 * MiB)
   expect(wal().left).toBeGreaterThan(200)
-  checkpointer.advance()
+  advance()
   expect(wal().left).toBe(0)
   write(1)
   expect(wal().pages).toBeLessThan(20)
   expect(losses).toEqual([])
 })
 
+test('the writer copies the WAL of bulk changes itself, beside single ones from 4 MiB on', () => {
+  const { write, wal, advance } = open()
+  write(1_000)
+  advance()
+  advance(true, false)
+  expect(wal().left).toBeGreaterThan(1_000)
+  advance(true)
+  expect(wal().left).toBe(0)
+  write(8_000)
+  advance(true, false)
+  expect(wal().left).toBe(0)
+})
+
 test('the writer copies the WAL itself once it is three times as long, and one that grew past 64 MiB is cut back', () => {
-  const { file, write, wal, checkpointer } = open()
+  const { file, write, wal, advance } = open()
   write(24_000)
-  checkpointer.advance()
+  advance()
   expect(wal().left).toBe(0)
   expect(statSync(`${file}-wal`).size).toBeGreaterThan(90 * MiB)
   write(1)
@@ -88,33 +102,33 @@ test('the writer copies the WAL itself once it is three times as long, and one t
 })
 
 test('a WAL with an old state that another connection reads has at most 256 MiB, and begins anew after it', async () => {
-  const { file, write, wal, checkpointer } = open()
+  const { file, write, wal, advance } = open()
   const endReading = readFrom(file)
   let refused: string | undefined
   while (refused === undefined) {
     write(4_000)
-    refused = checkpointer.advance()
+    refused = advance()
     await nextTurn()
   }
   expect(refused).toMatch(/an old state/)
   expect(wal().pages).toBeGreaterThanOrEqual(walPagesMax)
   expect(statSync(`${file}-wal`).size).toBeLessThan(256 * MiB)
   endReading()
-  expect(checkpointer.advance()).toBeUndefined()
+  expect(advance()).toBeUndefined()
   write(1)
   expect(wal().pages).toBeLessThan(20)
 })
 
 test('without the thread the writer copies the WAL', async () => {
-  const { file, write, wal, checkpointer, losses } = open()
+  const { file, write, wal, checkpointer, advance, losses } = open()
   write(8_000)
   // It finds no file when it starts.
   renameSync(file, `${file}-moved`)
-  checkpointer.advance()
+  advance()
   await checkpointer.stop()
   renameSync(`${file}-moved`, file)
   expect(wal().left).toBeGreaterThan(8_000)
-  checkpointer.advance()
+  advance()
   expect(wal().left).toBe(0)
   expect(losses).toEqual([])
 })

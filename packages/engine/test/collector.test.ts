@@ -78,18 +78,19 @@ test('within a second of a single change a transaction takes one bulk group, and
   const { bulk, single, collect } = openSenders()
   const takenWith = (port: MessagePort) => {
     for (let sent = 0; sent < 100; sent++) bulk.send('bulk', 100)
-    const { next } = collect(port, groupOf('first', 100))
+    const { inUse, next } = collect(port, groupOf('first', 100))
     let rows = 0
     for (let group = next(); group !== undefined; group = next()) rows += group.length
-    return rows
+    return { rows, inUse }
   }
   const { near } = bulk
-  expect(takenWith(near)).toBe(8_000)
-  expect(takenWith(single.near)).toBe(200)
+  const both = { single: true, bulk: true }
+  expect(takenWith(near)).toEqual({ rows: 8_000, inUse: { single: false, bulk: true } })
+  expect(takenWith(single.near)).toEqual({ rows: 200, inUse: both })
   now += 1_000
-  expect(takenWith(near)).toBe(100)
+  expect(takenWith(near)).toEqual({ rows: 100, inUse: both })
   now += 1
-  expect(takenWith(near)).toBe(8_000)
+  expect(takenWith(near)).toEqual({ rows: 8_000, inUse: { single: false, bulk: true } })
   now += 1_001
   expect(run(collect(single.near, []))).toEqual([undefined, 'bulk'])
 })

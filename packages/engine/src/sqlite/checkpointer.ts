@@ -3,6 +3,7 @@ import { extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import type Database from 'better-sqlite3'
 import { detailedReasonOf, sleep } from './connection.ts'
+import type { InUse } from './writer.ts'
 
 export interface CheckpointerData {
   readonly file: string
@@ -14,6 +15,8 @@ export interface CheckpointerData {
  * many times, and a checkpoint copies it once.
  */
 const checkpointPages = 8_000
+/** While bulk changes fill the WAL beside single ones, these wait for short copies. */
+const mixedPages = 1_000
 /** The writer copies so few pages itself: the thread would find others after each pass. */
 const lastPagesMax = checkpointPages / 32
 /** From this length on the writer copies the pages itself, as the thread is too slow. */
@@ -28,7 +31,8 @@ const passTimeoutMs = 5_000
 
 /**
  * Copies the WAL to the database, in a thread that starts when it is needed. The writer goes on meanwhile, and copies the
- * last pages itself: only if all are copied, the next commit restarts the WAL.
+ * last pages itself: only if all are copied, the next commit restarts the WAL. Bulk changes write pages faster than
+ * the thread copies them, so that the writer does it.
  *
  * SQLite counts the pages of a pass as copied before they are on disk, unless it was the last one. So each pass ends with
  * an fsync. After one that failed, the next would succeed without the pages that it was for.
@@ -93,10 +97,10 @@ export function createCheckpointer(
 
   return {
     /** Copies what there is to copy. Returns why the next transaction cannot begin, or `undefined`. */
-    advance(): string | undefined {
+    advance({ single, bulk }: InUse): string | undefined {
       const { log, checkpointed, left } = look()
-      if (log < checkpointPages || left === 0) return
-      if (log >= writerPages || hasExited || (left <= lastPagesMax && !isUnderWay)) passHere()
+      if (log < (single && bulk ? mixedPages : checkpointPages) || left === 0) return
+      if (log >= writerPages || hasExited || (!isUnderWay && (bulk || left <= lastPagesMax))) passHere()
       else if (!isUnderWay) passInThread(checkpointed)
       if (log < walPagesMax || look().left === 0) return
       return 'its WAL is full, as another program reads an old state of the store'

@@ -15,6 +15,7 @@ export interface WriterOptions {
 
 /** Each thread sends each kind by a MessagePort of its own. Single changes overtake bulk ones, and wait for few of them. */
 export type ChangeKind = 'single' | 'bulk'
+export type InUse = Readonly<Record<ChangeKind, boolean>>
 
 /** Sent to a MessagePort, group by group in order of arrival. */
 export type WriterAnswer =
@@ -60,6 +61,7 @@ export function createWriter(
   let filesSeenMs = performance.now()
   const senders = new Map<MessagePort, ChangeKind>()
   const collect = createCollector(senders, transactionChangesMax)
+  let inUse: InUse = { single: false, bulk: false }
   let isBlocked = false
 
   // Immediate: a transaction that begins with a read may be refused its first write without waiting for the lock.
@@ -75,6 +77,7 @@ export function createWriter(
   const write = (sender: MessagePort, group: readonly Call[]) => {
     const collected = collect(sender, group)
     const { collectedFrom } = collected
+    inUse = collected.inUse
     try {
       refuseFault()
       const begun = performance.now()
@@ -94,7 +97,7 @@ export function createWriter(
   }
 
   const look = () => {
-    const reason = guard.look()?.reason ?? checkpointer.advance()
+    const reason = guard.look()?.reason ?? checkpointer.advance(inUse)
     if (reason === undefined) filesSeenMs = performance.now()
     return reason
   }
@@ -150,6 +153,8 @@ export interface Collected {
   next(): readonly Call[] | undefined
   /** The senders of the groups collected so far, in the same order. */
   readonly collectedFrom: readonly MessagePort[]
+  /** Of which kinds there were changes within the last second. */
+  readonly inUse: InUse
 }
 
 /**
@@ -195,6 +200,7 @@ export function createCollector(
     while (takeArrived()) {}
     return {
       collectedFrom,
+      inUse: { single: isInUse('single'), bulk: isInUse('bulk') },
       next() {
         if (waiting.length === 0) takeArrived()
         return waiting.shift()
