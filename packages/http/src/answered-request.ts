@@ -5,18 +5,11 @@ import type { AccessError } from '@plant-store/access'
 export const trace = Symbol('trace')
 export const tokenName = Symbol('tokenName')
 export const refusal = Symbol('refusal')
-export const entityIds = Symbol('entityIds')
+export const logged = Symbol('logged')
 export const errorNumber = Symbol('errorNumber')
-export const lineCounts = Symbol('lineCounts')
 export const changesMade = Symbol('changesMade')
 
 export const requestIdField = 'x-request-id'
-
-export interface LineCounts {
-  readonly created: number
-  readonly existing: number
-  readonly refused: number
-}
 
 /** A request with an answer, failures included. */
 export interface AnsweredRequest {
@@ -43,11 +36,12 @@ declare module 'fastify' {
     [tokenName]?: string
     /** Why the gate refused. */
     [refusal]?: AccessError
-    /** By the names in the log. Texts, as programs that read logs round large integers. */
-    [entityIds]?: Readonly<Record<string, string>>
+    /**
+     * More members of the log line: the id of an entity, as a text, which programs that read logs do not round, or the
+     * counts of a batch.
+     */
+    [logged]?: Readonly<Record<string, string | number>>
     [errorNumber]?: number
-    /** Of a batch. */
-    [lineCounts]?: LineCounts
     /** What a failure must add to its message, as changes may have been made. */
     [changesMade]?: string
   }

@@ -62,7 +62,8 @@ describe('the link to the next page', () => {
   const linkOf = (url: string, tag?: string, rawHeaders: string[] = [], limit?: number) =>
     nextPage(
       { raw: { url, rawHeaders }, server: { server: { maxHeaderSize: limit } } } as unknown as FastifyRequest,
-      { limit: 2, after, ...(tag !== undefined && { tag }) },
+      after,
+      { limit: 2, ...(tag !== undefined && { tag }) },
     )
 
   test.each([

@@ -8,7 +8,7 @@ import {
   type PlantUseCases,
   parsePlant,
 } from '@plant-store/domain'
-import { changesMade, lineCounts } from '../answered-request.ts'
+import { changesMade, logged } from '../answered-request.ts'
 import { commonFailures } from '../errors/error-numbers.ts'
 import { createToFailure } from '../errors/failures.ts'
 import { faultsMax } from '../limits.ts'
@@ -73,7 +73,7 @@ export function createBatch(
         await new Promise<void>((resolve, reject) =>
           authenticate(request, scope, failure => (failure ? reject(failure) : resolve())),
         )
-        request[lineCounts] = counts
+        request[logged] = counts
         request[changesMade] = '; plants of earlier lines may have been created'
         if (isFailed) break
         await underWay.acquire(part.size)

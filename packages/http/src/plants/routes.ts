@@ -7,7 +7,7 @@ import {
   parsePlantPageQuery,
 } from '@plant-store/domain'
 import type { FastifyRequest } from 'fastify'
-import { entityIds } from '../answered-request.ts'
+import { logged } from '../answered-request.ts'
 import type { Handlers, Pipeline } from '../pipeline.ts'
 import { readJsonBody } from '../request/body.ts'
 import { readCondition, toEntityTag } from '../request/conditions.ts'
@@ -20,7 +20,7 @@ export function handlers(plants: PlantUseCases, pipeline: Pipeline): Handlers<ty
   return {
     async createPlant({ request, answer }) {
       const plant = parsePlant(readJsonBody(request))
-      request[entityIds] = { plantId: `${plant.id}` }
+      request[logged] = { plantId: `${plant.id}` }
       await plants.create(plant)
       return answer(200, plant)
     },
@@ -31,9 +31,7 @@ export function handlers(plants: PlantUseCases, pipeline: Pipeline): Handlers<ty
         tag: query.tag,
       })
       const page = await plants.list({ ...asked, textBytesMax: pipeline.reservePage(reply) })
-      const { limit, after: _, ...filters } = asked
-      if (page.next !== undefined)
-        reply.header('link', nextPage(request, { limit, after: page.next, ...filters }))
+      if (page.next !== undefined) reply.header('link', nextPage(request, page.next, asked))
       return answer(200, page.plants)
     },
     async readPlant({ request, reply, params, answer }) {
@@ -63,6 +61,6 @@ export function handlers(plants: PlantUseCases, pipeline: Pipeline): Handlers<ty
 
 function readId(request: FastifyRequest, text: string): PlantId {
   const id = parsePlantId(readInteger(text))
-  request[entityIds] = { plantId: `${id}` }
+  request[logged] = { plantId: `${id}` }
   return id
 }

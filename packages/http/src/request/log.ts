@@ -4,10 +4,8 @@ import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest }
 import {
   type AnsweredRequest,
   changesMade,
-  entityIds,
   errorNumber,
-  type LineCounts,
-  lineCounts,
+  logged,
   type RequestTrace,
   refusal,
   requestIdField,
@@ -15,8 +13,8 @@ import {
   trace,
 } from '../answered-request.ts'
 
-/** A log line, apart from the ids of entities. Members that are `undefined` are left out. */
-interface LoggedRequest extends AnsweredRequest, Partial<LineCounts> {
+/** A log line, apart from what {@link logged} adds. Members that are `undefined` are left out. */
+interface LoggedRequest extends AnsweredRequest {
   readonly reqId: string
   readonly client: string | undefined
   readonly error: number | undefined
@@ -47,7 +45,7 @@ export function createRequestLog(
 
 /** Names, traces and logs every request. */
 export function logRequests(app: FastifyInstance, logRequest: RequestLog, begin?: RequestTracer): void {
-  for (const noted of [trace, tokenName, refusal, entityIds, errorNumber, lineCounts, changesMade])
+  for (const noted of [trace, tokenName, refusal, logged, errorNumber, changesMade])
     app.decorateRequest(noted, undefined)
   app.addHook('onRequest', (request, reply, done) => {
     request[trace] = begin?.(request)
@@ -83,8 +81,7 @@ export function logOnceAnswered(request: FastifyRequest, reply: FastifyReply, lo
       token: request[tokenName] ?? request[refusal]?.holder,
       // A path that does not exist is answered before a missing scope.
       reason: [401, 403, 429].includes(status) ? request[refusal]?.message : undefined,
-      ...request[entityIds],
-      ...request[lineCounts],
+      ...request[logged],
       traceId: request[trace]?.traceId,
       ms,
     })

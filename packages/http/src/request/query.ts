@@ -53,24 +53,27 @@ const answerFieldsBytesMax = 1024
 /**
  * Returns the Link to the next page (RFC 8288), relative so that it is right behind any proxy that keeps the path.
  *
+ * @param query of this page; all but `limit` and `after` are filters
  * @throws RequestError `headers-too-large` if the link would exceed the limit for the next request's or this answer's
  *   header section
  */
 export function nextPage(
   { raw, server }: FastifyRequest,
-  query: Readonly<Record<string, string | number | bigint>>,
+  after: bigint,
+  query: { readonly limit: number },
 ): string {
   const [, path = ''] = /^(?:https?:\/\/[^/]*)?\/*(\/[^?#]*)/i.exec(raw.url as string) ?? []
-  const search = Object.entries(query).map(([name, value]) => `${name}=${encodeURIComponent(`${value}`)}`)
-  const target = `${path.replace(/[<>]/g, encodeURIComponent)}?${search.join('&')}`
+  let target = `${path.replace(/[<>]/g, encodeURIComponent)}?limit=${query.limit}&after=${after}`
+  const filters = Object.entries(query).filter(([name]) => name !== 'limit' && name !== 'after')
+  for (const [name, value] of filters) target += `&${name}=${encodeURIComponent(`${value}`)}`
   // Undocumented, but present on Node's servers.
   const { maxHeaderSize: headerBytesMax = maxHeaderSize } = server.server as { maxHeaderSize?: number }
   const fieldsBytes = raw.rawHeaders.reduce((bytes, text) => bytes + text.length, 0)
   if (target.length + Math.max(fieldsBytes, answerFieldsBytesMax) < headerBytesMax)
     return `<${target}>; rel="next"`
-  const texts = Object.entries(query).flatMap(([name, value]) =>
-    typeof value === 'string' ? [`shorter ${name}`] : [],
+  const shorter = filters.map(([name]) => `a shorter ${name} or `).join('')
+  throw new RequestError(
+    'headers-too-large',
+    `the link to the next page would be too long: use ${shorter}a larger limit`,
   )
-  const message = `the link to the next page would be too long: use a ${[...texts, 'larger limit'].join(' or a ')}`
-  throw new RequestError('headers-too-large', message)
 }
