@@ -52,7 +52,7 @@ export const breaks: Readonly<Record<string, Break>> = {
     place: /if \(reason !== (?:undefined|void 0)\)\s+onLoss\d*\(reason\)/,
     replacement: 'void 0',
     part: 'power-cut',
-    noticed: /is lost/,
+    noticed: /is lost|is damaged|is not what was sent/,
   },
   'folder-not-synced': {
     does: 'does not fsync the folder of a new file',
