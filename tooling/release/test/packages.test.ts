@@ -43,13 +43,16 @@ describe.each(packages)('$name', ({ name, source, tarball }) => {
   test('ships its sources, what is built of them, and nothing else', () => {
     const files = globSync('**/*.*', { cwd: installed, exclude: ['node_modules/**'] })
     const sources = files.filter(file => file.startsWith('src/'))
+    const whole = files.filter(file => file.startsWith('examples/'))
     const built = sources
       .filter(file => !file.endsWith('.d.ts'))
       .map(file => file.replace(/^src\//, 'dist/').replace(/\.ts$/, ''))
       .flatMap(stem => ['.js', '.js.map', '.d.ts', '.d.ts.map'].map(ending => stem + ending))
     // What a program serves and does not run.
     const served = globSync('dist/docs/*', { cwd: source })
-    expect(files.sort()).toEqual(['README.md', 'package.json', ...sources, ...built, ...served].sort())
+    expect(files.sort()).toEqual(
+      ['README.md', 'package.json', ...sources, ...whole, ...built, ...served].sort(),
+    )
     expect(existsSync(join(installed, 'LICENSE'))).toBe(true)
 
     expect(JSON.stringify(manifest)).not.toMatch(/workspace:|catalog:/)
@@ -70,14 +73,20 @@ describe.each(packages)('$name', ({ name, source, tarball }) => {
   })
 })
 
+/** A README shows the main part of it. */
+const nodeSqlite = readFileSync(
+  join(folder, 'node_modules/@plant-store/engine/examples/node-sqlite.ts'),
+  'utf8',
+)
+
 const examples = [
   ['plant-store', join(import.meta.dirname, '../../../README.md')] as const,
   ...packages.map(({ name }) => [name, join(folder, 'node_modules', name, 'README.md')] as const),
 ].flatMap(([name, readme]) =>
-  [...readFileSync(readme, 'utf8').matchAll(/^```ts\n(.*?)^```$/gms)].map(([, code = ''], n) => {
-    const file = code.includes('export async function openNodeSqlite')
-      ? 'node-sqlite.ts'
-      : `readme-${name.replace('@plant-store/', '')}-${n}.ts`
+  [...readFileSync(readme, 'utf8').matchAll(/^```ts\n(.*?)^```$/gms)].map(([, shown = ''], n) => {
+    const isPart = nodeSqlite.includes(`\n${shown}`)
+    const code = isPart ? nodeSqlite : shown
+    const file = isPart ? 'node-sqlite.ts' : `readme-${name.replace('@plant-store/', '')}-${n}.ts`
     writeFileSync(join(folder, file), code)
     return { name, file, code }
   }),
@@ -91,6 +100,7 @@ const generateHere = generate.replace(/http:\S+/, description)
 runIn(folder, 'sh', '-c', `${join(import.meta.dirname, '../node_modules/.bin')}/${generateHere}`)
 
 test('every package has examples', () => {
+  expect(examples.map(({ file }) => file)).toContain('node-sqlite.ts')
   expect(packages).toHaveLength(9)
   expect(examples.map(({ name }) => name)).toEqual(expect.arrayContaining(packages.map(({ name }) => name)))
 })
