@@ -47,6 +47,13 @@ export const breaks: Readonly<Record<string, Break>> = {
     part: 'power-cut',
     noticed: /is lost/,
   },
+  'failed-copy-ignored': {
+    does: 'goes on after a failed fsync of pages that were copied from the WAL',
+    place: /if \(reason !== (?:undefined|void 0)\)\s+onLoss\d*\(reason\)/,
+    replacement: 'void 0',
+    part: 'power-cut',
+    noticed: /is lost|is damaged|is not what was sent/,
+  },
   'folder-not-synced': {
     does: 'does not fsync the folder of a new file',
     place: /syncFile\d*\(dirname\d*\(file\)\)/,

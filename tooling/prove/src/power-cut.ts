@@ -126,8 +126,8 @@ function serving(folder: string, preload: string | undefined, scale: number, inj
       const listening = /"url":"([^"]+)"/
       await until('it listens', () => listening.test(program.output()) || !program.isRunning())
       const url = listening.exec(program.output())?.[1] as string
-      // A fault takes some passes to come.
-      const wanted = Math.ceil(plantsOfAClient * (inject === undefined ? scale : 1))
+      // A fault takes some passes to come, and only a server that goes on after it does all of this.
+      const wanted = inject === undefined ? Math.ceil(plantsOfAClient * scale) : 4 * plantsOfAClient
       const { client, operations } = await connect(url)
       let hasFailed = false
       const work = async (first: number) => {
@@ -274,13 +274,17 @@ async function cutScene(scene: Scene, random: Random, tally: Tally): Promise<voi
     tally.failures.push(`${scene.name}: no fsync failed`)
   let said = ''
   let boundaries = 0
+  let hasFailed = false
   const cut = async () => {
     boundaries++
+    // What follows a failure only repeats it.
+    if (hasFailed) return
     for (const image of imagesOf(disk, random)) {
       const content = await readOnce(scene, image, contents)
       tally.judged++
       const wrong = scene.judge(content, said)
       if (wrong) tally.failures.push(`${scene.name}, power cut at fsync ${boundaries}: ${wrong}`)
+      hasFailed ||= wrong !== undefined
     }
   }
   for (const event of events) {

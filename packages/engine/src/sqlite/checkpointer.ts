@@ -59,8 +59,7 @@ export function createCheckpointer(
     const { log, checkpointed } = state.get() as NonNullable<ReturnType<typeof state.get>>
     return { log, checkpointed, left: log - checkpointed }
   }
-  const end = (reason = fsyncFailure(descriptor)) => {
-    isUnderWay = false
+  const loseIf = (reason: string | undefined) => {
     if (reason !== undefined) onLoss(reason)
   }
 
@@ -71,7 +70,7 @@ export function createCheckpointer(
     started.on('error', () => {})
     started.on('exit', () => {
       hasExited = true
-      if (isUnderWay) end()
+      if (isUnderWay) loseIf(fsyncFailure(descriptor))
       exited.resolve()
     })
     return started
@@ -80,7 +79,8 @@ export function createCheckpointer(
     isUnderWay = true
     thread ??= start()
     thread.once('message', (reason?: string) => {
-      end(reason)
+      isUnderWay = false
+      loseIf(reason)
       if (look().checkpointed > before) onPass()
     })
     thread.postMessage('copy')
@@ -92,7 +92,7 @@ export function createCheckpointer(
     } catch {
       // None of its pages is counted.
     }
-    end()
+    loseIf(fsyncFailure(descriptor))
   }
 
   return {
