@@ -11,13 +11,10 @@ import { bodyOf, receiveBody } from './body.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** The scope that a token needs. `null` if no token is needed. */
     scope?: Scope | null
     /** The value of Allow, on a route that answers 405. */
     allowedMethods?: string
-    /**
-     * The media type of a body of any length that the route reads as it arrives. Other bodies are JSON and buffered.
-     */
+    /** Of a body that the route reads as it arrives. Other bodies are JSON and buffered. */
     streamedMediaType?: string
   }
 }
@@ -199,7 +196,8 @@ function checkPath({ is404 }: FastifyRequest): void {
 export function failOtherMethods(
   app: FastifyInstance,
   url: string,
-  { methods, scope }: { readonly methods: readonly string[]; readonly scope: Scope | null },
+  methods: readonly string[],
+  scope: Scope | null,
 ): void {
   const allowed = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE'].filter(method =>
     methods.includes(method === 'HEAD' ? 'GET' : method),
@@ -234,7 +232,7 @@ function checkContentCoding({ headers: { 'content-encoding': coding } }: Fastify
   })
 }
 
-/** Node decodes no other transfer coding. */
+/** Node decodes no other. */
 function checkTransferCoding({ headers: { 'transfer-encoding': coding } }: FastifyRequest): void {
   if (coding === undefined || coding.toLowerCase() === 'chunked') return
   throw new RequestError('unsupported-coding', 'chunked is the only transfer coding accepted')
