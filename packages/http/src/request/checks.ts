@@ -115,13 +115,11 @@ function firstFailure(
   return undefined
 }
 
-export const isRead = (method: string) => method === 'GET' || method === 'HEAD'
-
 function hasBody({ method, headers }: FastifyRequest, { streamedMediaType }: FastifyContextConfig): boolean {
   const isSent = headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
   // HTTP/2 has neither field if the length is not known in advance.
   const isStreamed = streamedMediaType !== undefined && headers['content-type'] !== undefined
-  return (isSent || isStreamed) && !isRead(method)
+  return (isSent || isStreamed) && method !== 'GET' && method !== 'HEAD'
 }
 
 /** Node also parses versions that it does not implement. */
