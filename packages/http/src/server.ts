@@ -21,7 +21,7 @@ import {
   requestId,
 } from './request/log.ts'
 import { createThrottle, withoutPort } from './request/wrong-tokens.ts'
-import { addServiceRoutes, type Service } from './service/routes.ts'
+import { addServiceRoutes, type Probes } from './service/routes.ts'
 
 export type { AnsweredRequest, RequestTrace } from './answered-request.ts'
 export { stopListening, stopServer } from './connection/stop.ts'
@@ -30,9 +30,7 @@ export { defaultServerLimits, type ServerLimits } from './limits.ts'
 export type { RequestTracer } from './request/log.ts'
 
 /** The use cases of each entity that is to be served, by its name, and what the server needs. */
-export type ServerOptions = Partial<UseCases> & ServerRequirements
-
-interface ServerRequirements extends Service {
+export interface ServerOptions extends Partial<UseCases>, Probes {
   readonly gate: Gate
   readonly logger: FastifyBaseLogger
   /** The origins whose pages may call the service from a browser. */

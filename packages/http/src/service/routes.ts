@@ -6,14 +6,14 @@ import { addRoutes, type Handlers, type Pipeline } from '../pipeline.ts'
 import { failOtherMethods } from '../request/checks.ts'
 import { metricsMediaType, type operations, service } from './operations.ts'
 
-export interface Service {
+export interface Probes {
   /** Rejects while the store cannot serve. */
   readonly check: () => Promise<void>
   /** Returns the metrics in the Prometheus text format. */
   readonly metrics: () => Promise<string>
 }
 
-interface ServiceRoutesOptions extends Service {
+interface ServiceRoutesOptions extends Probes {
   readonly isDraining: () => boolean
   readonly description: () => string
   /** Of the API reference, with a slash at the end. */
