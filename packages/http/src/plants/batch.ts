@@ -50,7 +50,7 @@ export function createBatch(
     const count = (part: Part, outcomes: readonly CreateOutcome[]) => {
       const refused = faultsOf(part, outcomes)
       counts.created += outcomes.filter(outcome => outcome === 'inserted').length
-      counts.existing += outcomes.filter(outcome => outcome === 'already-there').length
+      counts.existing += outcomes.filter(outcome => outcome === 'existing').length
       counts.refused += refused.length
       faults.push(...refused.slice(0, faultsMax - faults.length))
     }
