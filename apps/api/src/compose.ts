@@ -32,7 +32,7 @@ export async function startService(config: Config, log: ProcessLog) {
       readConnectionsMax: config.databasePoolMax,
       queueChangesMax: config.queueChangesMax,
       onCommit: counters.onCommit,
-      onStateChange: state => storeLog.note(0, state),
+      onFailureChange: reason => storeLog.note(0, reason),
     }).catch(cause => {
       throw new Error(`DATABASE_URL: ${cause.message}`, { cause })
     }),
@@ -48,11 +48,11 @@ export async function startService(config: Config, log: ProcessLog) {
       // Called once the thread listens.
       metrics: () => scrape(),
       writeLog,
-      onStateChange: state => storeLog.note(thread, state),
+      onFailureChange: reason => storeLog.note(thread, reason),
     })),
   )
   const scrape = createScrape(config.databaseUrl, storeLog.reason, [
-    // Without requests a failing store would go unnoticed. `onStateChange` learns what the check finds.
+    // Without requests a failing store would go unnoticed. `onFailureChange` learns what the check finds.
     () => storage.check().then(() => ({})),
     async () => ({
       ...counters.read(storage.pending()),
@@ -63,8 +63,8 @@ export async function startService(config: Config, log: ProcessLog) {
       const seconds = at === undefined ? [] : [sample(Number(at) / 1000)]
       return { plant_store_last_backup_timestamp_seconds: seconds }
     },
-    courier.figures,
-    ...threads.figures,
+    courier.samples,
+    ...threads.samples,
   ])
   // As late as possible: until the threads listen, another process may take a port that was free.
   const listening = { ...config, port: await findPort(config) }

@@ -15,8 +15,8 @@ function open() {
   return {
     log,
     lines,
-    fail: (reason: string, thread = 1) => log.note(thread, { ready: false, reason }),
-    recover: (thread = 1) => log.note(thread, { ready: true }),
+    fail: (reason: string, thread = 1) => log.note(thread, reason),
+    recover: (thread = 1) => log.note(thread, undefined),
   }
 }
 

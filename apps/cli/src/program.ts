@@ -58,7 +58,7 @@ export async function run(args: readonly string[]): Promise<void> {
   try {
     await program.parseAsync(args, { from: 'user' })
   } catch (error) {
-    process.exitCode = report(error, args.includes('--json'))
+    process.exitCode = printError(error, args.includes('--json'))
   }
 }
 
@@ -72,8 +72,8 @@ function quietly(command: CommandUnknownOpts): void {
   for (const each of command.commands) quietly(each)
 }
 
-function report(error: unknown, json: boolean): number {
-  if (error instanceof AggregateError) return Math.max(...error.errors.map(each => report(each, json)))
+function printError(error: unknown, json: boolean): number {
+  if (error instanceof AggregateError) return Math.max(...error.errors.map(each => printError(each, json)))
   // Commander has printed its message, and help is not an error.
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.done : exitCodes.usage
   const message = oneLine(explain(error as Error))

@@ -130,7 +130,7 @@ test('an import counts what became of its lines, and writes down what it rejecte
   result.add([entry(1)], ['inserted'])
   expect(readFileSync(path, 'utf8')).toBe('of an earlier import')
   const unreadable = { line: 3, raw: Buffer.of(0xff), reason: 'not JSON' }
-  const outcomes = ['id-taken', 'replaced', 'already-there', 'inserted'] as const
+  const outcomes = ['id-taken', 'replaced', 'existing', 'inserted'] as const
   result.add([entry(2), unreadable, entry(4), entry(5), entry(6)], outcomes)
   result.add([{ line: 7, raw: Buffer.from('é'), reason: 'c' }, entry(8)], ['replaced'])
   expect(readFileSync(path, 'utf8')).toBe(

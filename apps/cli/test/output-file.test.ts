@@ -10,14 +10,14 @@ describe('a file that is written', () => {
   test('is complete, and not replaced unless forced', async () => {
     const folder = temporaryFolder()
     const file = join(folder, 'file')
-    await writeOutput(file, {}, Readable.from(['a', 'b']))
+    await writeOutput(file, false, Readable.from(['a', 'b']))
     expect(readFileSync(file, 'utf8')).toBe('ab')
     expect(statSync(file).mode & 0o777).toBe(0o666 & ~process.umask())
-    await expect(writeOutput(file, {}, Readable.from(['c']))).rejects.toThrow(
+    await expect(writeOutput(file, false, Readable.from(['c']))).rejects.toThrow(
       `${file} already exists: use --force`,
     )
     expect(readFileSync(file, 'utf8')).toBe('ab')
-    await writeOutput(file, { force: true }, Readable.from(['c']))
+    await writeOutput(file, true, Readable.from(['c']))
     expect(readFileSync(file, 'utf8')).toBe('c')
     expect(readdirSync(folder)).toEqual(['file'])
   })
@@ -31,7 +31,7 @@ describe('a file that is written', () => {
     }
     // A file that was still being opened appeared afterwards, half of the times.
     for (let time = 0; time < 20; time++) {
-      await expect(writeOutput(join(folder, 'file'), {}, failing())).rejects.toBe(broken)
+      await expect(writeOutput(join(folder, 'file'), false, failing())).rejects.toBe(broken)
       expect(await readdir(folder)).toEqual([])
     }
   })

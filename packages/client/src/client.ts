@@ -115,8 +115,8 @@ export function createPlantClient(options: PlantClientOptions): PlantClient {
     createMany(plants, { announce = true, signal } = {}) {
       const url = `${plantsUrl}/batch${announce ? '' : '?announce=false'}`
       const headers = { 'content-type': 'application/x-ndjson' }
-      const call = { url, headers, mayRepeat: true, signal }
-      return createMany(plants, (body, read) => send({ method: 'POST', ...call, body, read }))
+      const request = { url, headers, mayRepeat: true, signal }
+      return createMany(plants, (body, read) => send({ method: 'POST', ...request, body, read }))
     },
     async read(input, { signal } = {}) {
       const id = parsePlantId(input)
@@ -133,8 +133,8 @@ export function createPlantClient(options: PlantClientOptions): PlantClient {
     async replace(input, options = {}) {
       const plant = parsePlant(input)
       const { id, ...rest } = plant
-      const call = { url: plantUrl(id), body: writeJsonRecord(rest), read: versioned(id) }
-      return send({ method: 'PUT', ...call, ...conditional(options) }).catch(async error => {
+      const request = { url: plantUrl(id), body: writeJsonRecord(rest), read: versioned(id) }
+      return send({ method: 'PUT', ...request, ...conditional(options) }).catch(async error => {
         const found = await plantAfter(error, id, options)
         if (found !== 'missing' && isSamePlant(found.plant, plant)) return found
         throw error
@@ -142,8 +142,8 @@ export function createPlantClient(options: PlantClientOptions): PlantClient {
     },
     async remove(input, options = {}) {
       const id = parsePlantId(input)
-      const call = { url: plantUrl(id), read: () => {} }
-      await send({ method: 'DELETE', ...call, ...conditional(options) }).catch(async error => {
+      const request = { url: plantUrl(id), read: () => {} }
+      await send({ method: 'DELETE', ...request, ...conditional(options) }).catch(async error => {
         if ((await plantAfter(error, id, options)) !== 'missing') throw error
       })
     },

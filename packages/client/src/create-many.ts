@@ -42,7 +42,7 @@ export async function createMany(
     }
   }
 
-  let outcome: ManyCreated = { created: 0, existing: 0, refused: 0, faults: [] }
+  let total: ManyCreated = { created: 0, existing: 0, refused: 0, faults: [] }
   let lines: string[] = []
   let [firstIndex, length] = [0, 0]
   for await (const plant of plants) {
@@ -53,17 +53,17 @@ export async function createMany(
       if (!isDomainError(error)) throw error
       // The store ignores the empty line, and counts it.
       const index = firstIndex + lines.length
-      outcome = sum(outcome, refusing(index, errorNumbers['invalid-plant'], error.message))
+      total = sum(total, refusing(index, errorNumbers['invalid-plant'], error.message))
     }
     lines.push(line)
     length += line.length
     if (lines.length < partPlantsMax && length < partLengthMax) continue
-    outcome = sum(outcome, await sendLines(lines, firstIndex))
+    total = sum(total, await sendLines(lines, firstIndex))
     firstIndex += lines.length
     lines = []
     length = 0
   }
-  return lines.length === 0 ? outcome : sum(outcome, await sendLines(lines, firstIndex))
+  return lines.length === 0 ? total : sum(total, await sendLines(lines, firstIndex))
 }
 
 function refusing(index: number, error: number, message: string): ManyCreated {

@@ -20,7 +20,7 @@ const backOffMsMax = 5_000
 const retryAfterMsMax = 30_000
 
 /** A request of one operation, and how to read its answer. */
-export interface Call<Result> {
+export interface OperationRequest<Result> {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   readonly url: string | URL
   readonly headers?: Readonly<Record<string, string>>
@@ -36,15 +36,17 @@ export interface Call<Result> {
  * Returns a function that sends a request until it has an answer or must not be repeated. Creating is not idempotent: a
  * repeated create would find the id taken by its own plant. It is repeated only if nothing was changed.
  */
-export function createSend(options: PlantClientOptions): <Result>(call: Call<Result>) => Promise<Result> {
+export function createSend(
+  options: PlantClientOptions,
+): <Result>(request: OperationRequest<Result>) => Promise<Result> {
   const { attemptsMax = 4 } = options
-  return async call => {
-    const { method, signal, mayRepeat = false } = call
+  return async request => {
+    const { method, signal, mayRepeat = false } = request
     let mayHaveChanged = mayRepeat
     for (let attempt = 1; ; attempt++) {
       signal?.throwIfAborted()
       try {
-        return understand(call, await exchange(call, options, mayHaveChanged), mayHaveChanged)
+        return understand(request, await exchange(request, options, mayHaveChanged), mayHaveChanged)
       } catch (error) {
         signal?.throwIfAborted()
         if (!(error instanceof RefusedError || error instanceof NoAnswerError)) throw error
@@ -85,7 +87,7 @@ function aborted(signal: AbortSignal): Promise<never> {
 
 /** @param changedBefore whether an earlier attempt may have made the change */
 function exchange(
-  { method, url, headers: given, body, signal: caller }: Call<unknown>,
+  { method, url, headers: given, body, signal: caller }: OperationRequest<unknown>,
   { token, fetch = globalThis.fetch, timeoutMs = 10_000 }: PlantClientOptions,
   changedBefore: boolean,
 ) {
@@ -113,7 +115,7 @@ function exchange(
 }
 
 function understand<Result>(
-  { method, read }: Call<Result>,
+  { method, read }: OperationRequest<Result>,
   { status, headers, text }: Awaited<ReturnType<typeof exchange>>,
   changedBefore: boolean,
 ): Result {

@@ -110,7 +110,7 @@ describe('creating many', () => {
     const store = open()
     await store.create(plant(2n, 'known', 't'))
     const all = [plant(1n), plant(2n, 'known', 't'), plant(2n, 'known'), plant(1n), plant(1n, 'other')]
-    const outcomes = ['inserted', 'already-there', 'id-taken', 'already-there', 'id-taken']
+    const outcomes = ['inserted', 'existing', 'id-taken', 'existing', 'id-taken']
     expect(await store.createAll(all)).toEqual(outcomes)
     expect(await store.find(id(1n))).toMatchObject({ plant: plant(1n) })
     expect(await store.find(id(2n))).toMatchObject({ plant: plant(2n, 'known', 't') })
@@ -181,7 +181,7 @@ describe('creating many', () => {
         },
       },
     })
-    expect(await store.createAll(all)).toEqual(all.map(() => 'already-there'))
+    expect(await store.createAll(all)).toEqual(all.map(() => 'existing'))
     expect(most).toBe(1_000)
   })
 })

@@ -114,11 +114,11 @@ export function defineStore<Entered extends Entities>(
       lockTimeoutMs = 5_000,
       readConnectionsMax = 4,
       onCommit,
-      onStateChange,
+      onFailureChange,
       ...given
     }) {
       const limits = { ...defaultGroupCommitLimits, ...given }
-      const observer = { onCommit, onStateChange, toError }
+      const observer = { onCommit, onFailureChange, toError }
       return withDatabase(url, database =>
         database.open({ limits, timeoutMs, lockTimeoutMs, readConnectionsMax, ...observer }),
       )

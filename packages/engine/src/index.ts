@@ -58,7 +58,6 @@ export {
   type StoreCounts,
   type StoreReader,
   type StoreReport,
-  type StoreState,
   transferListOf,
 } from './storage.ts'
 export {

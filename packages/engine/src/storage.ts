@@ -40,13 +40,11 @@ export interface Commit {
 export interface StorageObserver {
   /** Called once for every commit. If threads share it, only one of them calls. */
   readonly onCommit?: ((commit: Commit) => void) | undefined
-  /** Called when a store begins to fail, when the reason changes, and when it works again. It begins as working. */
-  readonly onStateChange?: ((state: StoreState) => void) | undefined
+  /** Called with the reason when a store begins to fail or fails for another one, and without when it works again. */
+  readonly onFailureChange?: ((reason?: string) => void) | undefined
   /** Makes the errors of a storage the caller's. By default they are {@link StoreError}. */
   readonly toError?: ((error: StoreError) => Error) | undefined
 }
-
-export type StoreState = { readonly ready: true } | { readonly ready: false; readonly reason: string }
 
 /** An open store, with the port of each entity. Disposal writes pending changes and closes it. */
 export type Storage<Entered extends Entities = Entities> = Ports<Entered> & OpenStore

@@ -4,7 +4,6 @@ import {
   createStorage,
   type StatementDatabase,
   StoreError,
-  type StoreState,
   sqliteDialect,
 } from '@plant-store/engine'
 import { expect, onTestFinished, test, vi } from 'vitest'
@@ -52,12 +51,12 @@ test('changes of both queues are pending until they have an outcome, and the dat
 })
 
 test('what fails in the database is an outage with its cause, and an error of the store stays what it is', async () => {
-  const states: StoreState[] = []
+  const reasons: (string | undefined)[] = []
   const failing = (error: Error) => {
     const fail = () => Promise.reject(error)
     return createStorage(
       { ...database, runGroup: fail, runBulkGroup: fail, read: fail, check: fail },
-      { onStateChange: state => states.push(state) },
+      { onFailureChange: reason => reasons.push(reason) },
     )
   }
   const attempts = ({ notes, check }: ReturnType<typeof failing>) => [
@@ -72,17 +71,17 @@ test('what fails in the database is an outage with its cause, and an error of th
   const message = 'the store is unavailable'
   for (const attempt of attempts(broken))
     await expect(attempt()).rejects.toMatchObject({ code: 'store-unavailable', message, cause })
-  expect(states.splice(0)).toEqual([{ ready: false, reason: 'the disk is full' }])
+  expect(reasons.splice(0)).toEqual(['the disk is full'])
   await broken[Symbol.asyncDispose]()
   const closed = failing(cause)
   await closed[Symbol.asyncDispose]()
   await expect(closed.check()).rejects.toThrow()
-  expect(states).toEqual([])
+  expect(reasons).toEqual([])
 
   const busy = new StoreError('store-busy', 'too many')
   const full = failing(busy)
   for (const attempt of attempts(full)) await expect(attempt()).rejects.toBe(busy)
-  expect(states).toEqual([])
+  expect(reasons).toEqual([])
   await full[Symbol.asyncDispose]()
 })
 
@@ -92,14 +91,14 @@ test.each([
 ] as const)('an outage lasts until the database can be %s', async (_, part) => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   onTestFinished(() => void vi.useRealTimers())
-  const states: boolean[] = []
+  const reasons: (string | undefined)[] = []
   let isBroken = true
   const failing = async (group: readonly unknown[] = []) => {
     if (isBroken) throw new Error('the disk fails')
     return group.map(() => 1)
   }
-  const onStateChange = ({ ready }: StoreState) => void states.push(ready)
-  await using storage = createStorage({ ...database, [part]: failing }, { onStateChange })
+  const onFailureChange = (reason?: string) => void reasons.push(reason)
+  await using storage = createStorage({ ...database, [part]: failing }, { onFailureChange })
   const ask = () => (part === 'check' ? storage.check() : storage.notes.remove(1n))
   const pass = async (seconds: number) => {
     for (let second = 0; second < seconds; second++) {
@@ -110,16 +109,16 @@ test.each([
   }
   await expect(ask()).rejects.toThrow()
   await pass(10)
-  expect(states).toEqual([false])
+  expect(reasons).toEqual(['the disk fails'])
   isBroken = false
   await pass(1)
-  expect(states).toEqual([false, true])
+  expect(reasons).toEqual(['the disk fails', undefined])
 })
 
 test("an outage is told with every reason that lasts, also if the caller's errors have none", async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   onTestFinished(() => void vi.useRealTimers())
-  const states: StoreState[] = []
+  const reasons: (string | undefined)[] = []
   let reason: string | undefined = 'the disk is full'
   const check = async () => {
     if (reason) throw new Error(reason)
@@ -127,7 +126,7 @@ test("an outage is told with every reason that lasts, also if the caller's error
   const toError = ({ message }: StoreError) => new Error(`ours: ${message}`)
   await using storage = createStorage(
     { ...database, check },
-    { onStateChange: state => states.push(state), toError },
+    { onFailureChange: reason => reasons.push(reason), toError },
   )
   await expect(storage.check()).rejects.toThrow(/^ours: the store is unavailable$/)
   reason = 'the disk fails'
@@ -138,6 +137,5 @@ test("an outage is told with every reason that lasts, also if the caller's error
   await pass()
   reason = undefined
   await pass()
-  const failing = (reason: string) => ({ ready: false, reason })
-  expect(states).toEqual([failing('the disk is full'), failing('the disk fails'), { ready: true }])
+  expect(reasons).toEqual(['the disk is full', 'the disk fails', undefined])
 })

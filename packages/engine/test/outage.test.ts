@@ -1,7 +1,7 @@
 import { copyFileSync, mkdirSync, renameSync, unlinkSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { explain, isDamage, StoreError, type StoreState } from '@plant-store/engine'
+import { explain, isDamage, StoreError } from '@plant-store/engine'
 import { temporaryFolder } from '@plant-store/harness/vitest'
 import Database from 'better-sqlite3'
 import { expect, onTestFinished, test, vi } from 'vitest'
@@ -11,16 +11,16 @@ import { type Notes, note, openStorage } from './notes.ts'
 
 test('a store that another program locks is reported once, however many changes fail, and once when it works', async () => {
   const file = `${temporaryFolder()}/notes.db`
-  const states: StoreState[] = []
+  const reasons: (string | undefined)[] = []
   await using storage = await openStorage({
     url: `file:${file}`,
     lockTimeoutMs: 20,
-    onStateChange: state => states.push(state),
+    onFailureChange: reason => reasons.push(reason),
   })
   const insert = (ids: number[]) =>
     Promise.all(ids.map(id => storage.notes.insert(note(id)).catch(error => error.code)))
   expect(await insert([1])).toEqual([true])
-  expect(states).toEqual([])
+  expect(reasons).toEqual([])
 
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   onTestFinished(() => void vi.useRealTimers())
@@ -30,17 +30,17 @@ test('a store that another program locks is reported once, however many changes 
   // Nothing was written, so nothing is to be overwritten.
   await storage.check()
   expect(await insert([5])).toEqual(['store-unavailable'])
-  const failing = { ready: false, reason: 'another program keeps it locked (SQLITE_BUSY)' }
-  expect(states).toEqual([failing])
+  const failing = 'another program keeps it locked (SQLITE_BUSY)'
+  expect(reasons).toEqual([failing])
 
   locking.exec('rollback')
   locking.close()
   expect(await insert([2, 3])).toEqual(Array(2).fill(true))
-  while (states.length < 2) {
+  while (reasons.length < 2) {
     vi.advanceTimersByTime(1_000)
     await nextTurn()
   }
-  expect(states).toEqual([failing, { ready: true }])
+  expect(reasons).toEqual([failing, undefined])
 })
 
 test.for([
@@ -52,11 +52,11 @@ test.for([
   const folder = join(temporaryFolder(), 'data')
   mkdirSync(folder)
   const file = join(folder, 'notes.db')
-  const failing = Promise.withResolvers<StoreState>()
+  const failing = Promise.withResolvers<string | undefined>()
   await using store = await openStorage({
     url: `file:${file}`,
     transactionChangesMax: 1,
-    onStateChange: state => failing.resolve(state),
+    onFailureChange: failing.resolve,
   })
   expect(await store.notes.insert(note(1))).toBe(true)
   displace(file)
@@ -66,7 +66,7 @@ test.for([
   expect(await Promise.all([refusalOf(store.notes), refusalOf(store.notes)])).toEqual(
     Array(2).fill('store-unavailable'),
   )
-  expect(await failing.promise).toEqual({ ready: false, reason: expect.stringContaining('removed, moved') })
+  expect(await failing.promise).toContain('removed, moved')
   await expect(store.check()).rejects.toMatchObject({
     code: 'store-unavailable',
     message: 'the store cannot write',
@@ -89,10 +89,10 @@ function copyOf(file: string): string {
 }
 
 test('what is asked of a store that is closed is refused, and not reported', async () => {
-  const states: StoreState[] = []
+  const reasons: (string | undefined)[] = []
   const storage = await openStorage({
     url: `file:${join(temporaryFolder(), 'notes.db')}`,
-    onStateChange: state => states.push(state),
+    onFailureChange: reason => reasons.push(reason),
   })
   await storage[Symbol.asyncDispose]()
   const closed = {
@@ -102,7 +102,7 @@ test('what is asked of a store that is closed is refused, and not reported', asy
   }
   await expect(storage.check()).rejects.toMatchObject(closed)
   await expect(storage.notes.page(1)).rejects.toMatchObject(closed)
-  expect(states).toEqual([])
+  expect(reasons).toEqual([])
 })
 
 const unavailable = (reason: string) =>
@@ -112,7 +112,7 @@ const unavailable = (reason: string) =>
 function watch() {
   vi.useFakeTimers()
   onTestFinished(() => void vi.useRealTimers())
-  const states: string[] = []
+  const reasons: string[] = []
   const asked: string[] = []
   const store: { check?: Error | undefined; change?: Error | undefined } = {}
   const ask = async (part: 'check' | 'change') => {
@@ -124,10 +124,10 @@ function watch() {
       await ask('check')
       await ask('change')
     },
-    state => states.push(state.ready ? 'works' : state.reason),
+    (reason = 'works') => reasons.push(reason),
   )
   return {
-    states,
+    reasons,
     asked,
     store,
     end,
@@ -136,15 +136,15 @@ function watch() {
 }
 
 test('an outage is reported with each new reason that lasts, and ends after a second without a failure', async () => {
-  const { states, asked, store, fail } = watch()
+  const { reasons, asked, store, fail } = watch()
   fail(new StoreError('store-busy', 'too many'))
   await vi.advanceTimersByTimeAsync(10_000)
-  expect([states, asked]).toEqual([[], []])
+  expect([reasons, asked]).toEqual([[], []])
 
   fail(unavailable('the disk is full'))
   fail(unavailable('the disk fails'))
   await vi.advanceTimersByTimeAsync(999)
-  expect([states, asked]).toEqual([['the disk is full'], []])
+  expect([reasons, asked]).toEqual([['the disk is full'], []])
   store.change = unavailable('the disk fails')
   await vi.advanceTimersByTimeAsync(1)
   expect(asked.splice(0)).toEqual(['check', 'change'])
@@ -157,28 +157,28 @@ test('an outage is reported with each new reason that lasts, and ends after a se
   store.change = undefined
   fail(unavailable('a last time'))
   await vi.advanceTimersByTimeAsync(1_000)
-  expect(states).toEqual(['the disk is full', 'the disk fails', 'it is gone'])
+  expect(reasons).toEqual(['the disk is full', 'the disk fails', 'it is gone'])
   await vi.advanceTimersByTimeAsync(1_000)
-  expect(states.splice(0)).toEqual(['the disk is full', 'the disk fails', 'it is gone', 'works'])
+  expect(reasons.splice(0)).toEqual(['the disk is full', 'the disk fails', 'it is gone', 'works'])
   asked.splice(0)
   await vi.advanceTimersByTimeAsync(10_000)
-  expect([states, asked]).toEqual([[], []])
+  expect([reasons, asked]).toEqual([[], []])
 
   fail(new StoreError('store-unavailable', 'it is gone'))
-  expect(states).toEqual(['it is gone'])
+  expect(reasons).toEqual(['it is gone'])
   await vi.advanceTimersByTimeAsync(1_000)
-  expect(states).toEqual(['it is gone', 'works'])
+  expect(reasons).toEqual(['it is gone', 'works'])
 })
 
 test('nothing is reported once the watch has ended, also of a check that is under way', async () => {
-  const { states, asked, store, end, fail } = watch()
+  const { reasons, asked, store, end, fail } = watch()
   fail(unavailable('the disk is full'))
   store.check = unavailable('the disk fails')
   vi.advanceTimersByTime(1_000)
   end()
   fail(unavailable('the disk fails'))
   await vi.advanceTimersByTimeAsync(10_000)
-  expect([states, asked]).toEqual([['the disk is full'], ['check']])
+  expect([reasons, asked]).toEqual([['the disk is full'], ['check']])
 
   const another = watch()
   another.fail(unavailable('the disk is full'))

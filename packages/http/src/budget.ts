@@ -6,7 +6,6 @@ export const countedBytesMin = 16 * 1024
 
 /** Bounds the memory that requests hold together. One alone may hold any number of bytes. */
 export interface Budget {
-  /** Returns the bytes that are left. */
   free(): number
   /**
    * Sets the bytes that a request holds until its answer has left.

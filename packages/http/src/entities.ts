@@ -4,11 +4,10 @@ import { createAnswerFailure } from './answer/answer.ts'
 import { commonFailures, type FailureRow } from './errors/error-numbers.ts'
 import { createToFailure } from './errors/failures.ts'
 import { FailureBody } from './openapi/schemas.ts'
-import type { AnyEntity } from './pipeline.ts'
+import type { Entity } from './pipeline.ts'
 import { plants } from './plants/plants.ts'
 
-/** All entities. */
-export const entities = { plants } satisfies Record<string, AnyEntity>
+export const entities = { plants } satisfies Record<string, Entity>
 
 type Entities = typeof entities
 
@@ -21,7 +20,6 @@ export const failures = { ...commonFailures, ...plants.failures } satisfies Reco
   FailureRow
 >
 
-/** The schemas that the operations on entities use. */
 export const schemas = { FailureBody, ...plants.schemas }
 
 export const toFailure = createToFailure(failures)

@@ -1,4 +1,4 @@
-const defaults = {
+export const defaultServerLimits = {
   /** Also applies to each line of a batch, whose number of lines is unlimited. */
   bodyBytesMax: 1024 * 1024,
   headerBytesMax: 16 * 1024,
@@ -22,8 +22,7 @@ const defaults = {
   wrongTokensMax: 100,
 }
 
-export type ServerLimits = Readonly<typeof defaults>
-export const defaultServerLimits: ServerLimits = defaults
+export type ServerLimits = Readonly<typeof defaultServerLimits>
 
 /** Faults in the answer to a batch. The others are only counted. */
 export const faultsMax = 100

@@ -24,7 +24,7 @@ export interface Pipeline {
   reservePage(reply: FastifyReply): number
 }
 
-export type PipelineLimits = Pick<
+type PipelineLimits = Pick<
   ServerLimits,
   'heldBytesMax' | 'pageTextBytesMax' | 'requestTimeoutMs' | 'batchRequestDrainMs'
 >
@@ -84,36 +84,24 @@ export interface Exchange<Asked extends Operation> {
   ): FastifyReply
 }
 
-/** One function for each operation. */
-export type Handlers<All extends Operations> = {
-  readonly [Id in keyof All]: (exchange: Exchange<All[Id]>) => FastifyReply | Promise<FastifyReply>
+/** One for each operation. As methods, those of one entity also fit where any are taken. */
+export type Handlers<All extends Operations = Operations> = {
+  readonly [Id in keyof All]: {
+    handle(exchange: Exchange<All[Id]>): FastifyReply | Promise<FastifyReply>
+  }['handle']
 }
 
-/** The handlers of any operations. */
-type AnyHandlers = Readonly<Record<string, (exchange: never) => FastifyReply | Promise<FastifyReply>>>
-
-/** An entity, with the handlers of its operations. */
-export interface Entity<All extends Operations, UseCases> extends Part {
+export interface Entity<All extends Operations = Operations, UseCases = unknown> extends Part {
   readonly operations: All
   handlers(useCases: UseCases, pipeline: Pipeline): Handlers<All>
 }
 
-/** Any entity: what its use cases are, only its own handlers know. */
-export interface AnyEntity extends Part {
-  handlers(useCases: never, pipeline: Pipeline): AnyHandlers
-}
-
 /** Adds the routes of a part, and 405 for the other methods of their paths. */
-export function addRoutes(
-  app: FastifyInstance,
-  part: Part,
-  { handlers, pipeline }: { readonly handlers: AnyHandlers; readonly pipeline: Pipeline },
-): void {
+export function addRoutes(app: FastifyInstance, part: Part, handlers: Handlers, pipeline: Pipeline): void {
   for (const [operationId, operation] of Object.entries(part.operations)) {
     const { method, url, scope, failures: _, failureDescriptions: _own, ...schema } = operation
     const isRead = method === 'GET'
-    // Its own, by `Handlers`.
-    const handle = handlers[operationId] as (exchange: Exchange<Operation>) => Promise<FastifyReply>
+    const handle = handlers[operationId] as Handlers[string]
     const names = Object.keys(operation.querystring?.properties ?? {})
     const budget = isRead ? pipeline.answerBudget : undefined
     const [streamedMediaType] = Object.keys(operation.body?.content ?? {})
@@ -147,6 +135,6 @@ export function addRoutes(
   const paths = Map.groupBy(Object.values(part.operations), ({ url }) => url)
   for (const [url, [first, ...others]] of paths) {
     const methods = [first as Operation, ...others].map(({ method }) => method)
-    failOtherMethods(app, url, { methods, scope: (first as Operation).scope })
+    failOtherMethods(app, url, methods, (first as Operation).scope)
   }
 }

@@ -2,23 +2,20 @@ import type { FastifyPluginCallback } from 'fastify'
 import { fastifyPlugin } from 'fastify-plugin'
 import type { AnswerFailure } from './answer/answer.ts'
 import { answerFailure, entities, type UseCases } from './entities.ts'
-import { type AnyEntity, addRoutes, createPipeline, type PipelineOptions } from './pipeline.ts'
+import { addRoutes, createPipeline, type Entity, type PipelineOptions } from './pipeline.ts'
 
 /** The use cases of each entity that is to be mounted, by its name. */
 export type StoreRoutesOptions = PipelineOptions & Partial<UseCases>
 
-/** Returns a plugin for Fastify 5 with the operations on these entities. */
 export function createStoreRoutes<Options extends PipelineOptions>(
-  known: Readonly<Record<string, AnyEntity>>,
+  known: Readonly<Record<string, Entity>>,
   answerFailure: AnswerFailure,
 ): FastifyPluginCallback<Options> {
   const addToHost: FastifyPluginCallback<Options> = (app, options, done) => {
     const pipeline = createPipeline(app, options, answerFailure)
     for (const [name, entity] of Object.entries(known)) {
-      // Its own, by `Options`.
-      const useCases = options[name as keyof Options] as never
-      if (useCases !== undefined)
-        addRoutes(app, entity, { handlers: entity.handlers(useCases, pipeline), pipeline })
+      const useCases = options[name as keyof Options]
+      if (useCases !== undefined) addRoutes(app, entity, entity.handlers(useCases, pipeline), pipeline)
     }
     done()
   }

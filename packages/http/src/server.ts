@@ -21,7 +21,7 @@ import {
   requestId,
 } from './request/log.ts'
 import { createThrottle, withoutPort } from './request/wrong-tokens.ts'
-import { addServiceRoutes } from './service/routes.ts'
+import { addServiceRoutes, type Probes } from './service/routes.ts'
 
 export type { AnsweredRequest, RequestTrace } from './answered-request.ts'
 export { stopListening, stopServer } from './connection/stop.ts'
@@ -30,15 +30,9 @@ export { defaultServerLimits, type ServerLimits } from './limits.ts'
 export type { RequestTracer } from './request/log.ts'
 
 /** The use cases of each entity that is to be served, by its name, and what the server needs. */
-export type ServerOptions = Partial<UseCases> & ServerRequirements
-
-interface ServerRequirements {
+export interface ServerOptions extends Partial<UseCases>, Probes {
   readonly gate: Gate
-  /** Rejects while the store cannot serve. */
-  readonly check: () => Promise<void>
   readonly logger: FastifyBaseLogger
-  /** Returns the metrics in the Prometheus text format. */
-  readonly metrics: () => Promise<string>
   /** The origins whose pages may call the service from a browser. */
   readonly corsOrigins?: readonly string[]
   readonly traceRequest?: RequestTracer
@@ -103,16 +97,10 @@ export function createServer(options: ServerOptions): FastifyInstance {
     serviceApp.setNotFoundHandler(() => {
       throw new Error('`checkRequests` must answer')
     })
-    const options = {
-      pipeline,
-      check,
-      isDraining: () => isDraining,
-      description,
-      metrics,
-      // Written by the build. The path is right for the sources and for a bundle.
-      docsFolder: new URL('../dist/docs/', import.meta.url),
-    }
-    serviceApp.register(async prefixed => addServiceRoutes(prefixed, options), { prefix })
+    // Written by the build. The path is right for the sources and for a bundle.
+    const docsFolder = new URL('../dist/docs/', import.meta.url)
+    const service = { check, metrics, isDraining: () => isDraining, description, docsFolder }
+    serviceApp.register(async prefixed => addServiceRoutes(prefixed, pipeline, service), { prefix })
     done()
   })
   app.register(storeRoutes, { ...useCases, prefix, gate, throttle, limits })

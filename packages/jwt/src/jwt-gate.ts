@@ -8,7 +8,7 @@ import {
   scopes,
 } from '@plant-store/access'
 import { decodeJwt, errors, type JWTPayload, jwtVerify } from 'jose'
-import { type KeySet, openKeySet } from './key-set.ts'
+import { type KeySet, type KeySetOptions, openKeySet } from './key-set.ts'
 import {
   defaultJwtLimits,
   type JwtAlgorithm,
@@ -17,7 +17,7 @@ import {
   parseJwksUrl,
 } from './settings.ts'
 
-export interface JwtGateOptions {
+export interface JwtGateOptions extends KeySetOptions {
   /** Must equal the claim `iss` exactly. */
   readonly issuer: string
   /** The claim `aud` must contain one of these. */
@@ -30,10 +30,6 @@ export interface JwtGateOptions {
   readonly otherwise?: Gate
   /** By default {@link defaultJwtLimits}. */
   readonly limits?: Partial<JwtLimits>
-  /** Called with the reason when fetching the keys begins to fail, and without one when it works again. */
-  readonly onFailureChange?: (reason?: string) => void
-  /** Ends a pending fetch. */
-  readonly signal?: AbortSignal
 }
 
 interface Verified extends Holder {
@@ -50,14 +46,14 @@ interface Verified extends Holder {
  * @throws TypeError if the options are unsafe
  */
 export function createJwtGate(options: JwtGateOptions): Gate {
-  const { issuer, algorithms = jwtAlgorithms, otherwise = refuse, signal, onFailureChange } = options
+  const { issuer, algorithms = jwtAlgorithms, otherwise = refuse } = options
   const audience = [options.audience].flat()
   if (algorithms.length === 0 || !algorithms.every(each => jwtAlgorithms.includes(each)))
     throw new TypeError(`algorithms must contain only ${jwtAlgorithms.join(', ')}`)
   if (issuer === '' || audience.length === 0 || audience.includes(''))
     throw new TypeError('issuer and audience must not be empty')
   const limits = { ...defaultJwtLimits, ...options.limits }
-  const keySet = openKeySet({ url: parseJwksUrl(options.jwksUrl), limits, signal, onFailureChange })
+  const keySet = openKeySet(parseJwksUrl(options.jwksUrl), limits, options)
   const verifyOptions = {
     issuer,
     audience,

@@ -6,30 +6,20 @@ import {
   type ExportedJWKSCache,
   type FetchImplementation,
   type JWKSCacheInput,
-  type JWTVerifyGetKey,
   jwksCache,
 } from 'jose'
 import type { JwtLimits } from './settings.ts'
 
-interface KeySetOptions {
-  readonly url: URL
-  readonly limits: JwtLimits
-  readonly signal: AbortSignal | undefined
-  readonly onFailureChange: ((reason?: string) => void) | undefined
+export interface KeySetOptions {
+  /** Called with the reason when fetching the keys begins to fail, and without one when it works again. */
+  readonly onFailureChange?: (reason?: string) => void
+  /** Ends a pending fetch. */
+  readonly signal?: AbortSignal
 }
 
-export interface KeySet {
-  /** Returns the keys of the latest fetch while they may be used, and refreshes them when they get old. */
-  current(): object | undefined
-  /**
-   * Finds the key of a token. Rejects with `access-unavailable` if that needs a fetch and the provider does not answer.
-   */
-  readonly find: JWTVerifyGetKey
-  /** Records that a key cannot be used, and returns the error for the request. */
-  fail(error: Error): AccessError
-}
+export type KeySet = ReturnType<typeof openKeySet>
 
-export function openKeySet({ url, limits, signal, onFailureChange }: KeySetOptions): KeySet {
+export function openKeySet(url: URL, limits: JwtLimits, { signal, onFailureChange }: KeySetOptions) {
   let failedAtMs = Number.NEGATIVE_INFINITY
   let isFailing = false
   const fail = ({ message, cause }: Error) => {
@@ -67,13 +57,16 @@ export function openKeySet({ url, limits, signal, onFailureChange }: KeySetOptio
 
   refresh()
   return {
+    /** Returns the keys of the latest fetch while they may be used, and refreshes them when they get old. */
     current() {
       const ageMs = Date.now() - (cache.uat ?? 0)
       // Negative if the clock was set back.
       if (ageMs >= limits.refreshAfterMs || ageMs < 0) refresh()
       return find.fresh ? cache.jwks : undefined
     },
+    /** Rejects with `access-unavailable` if a token's key needs a fetch and the provider does not answer. */
     find,
+    /** Records that a key cannot be used, and returns the error for the request. */
     fail,
   }
 }

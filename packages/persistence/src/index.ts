@@ -29,7 +29,6 @@ export {
   type StorageOptions,
   StoreInUseError,
   type StoreLocation,
-  type StoreState,
   storageName,
   storeFiles,
   transferListOf,

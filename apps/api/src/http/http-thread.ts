@@ -1,7 +1,7 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { createPlantUseCases } from '@plant-store/domain'
 import { createServer, stopListening, stopServer, type UseCases } from '@plant-store/http/server'
-import { attachStorage, type SharedStorage, type StoreState } from '@plant-store/persistence'
+import { attachStorage, type SharedStorage } from '@plant-store/persistence'
 import { createBirpc } from 'birpc'
 import type { Config } from '../config.ts'
 import { createCounters } from '../telemetry/counters.ts'
@@ -22,7 +22,7 @@ export interface MainThread {
   /** Returns the metrics of the whole process. */
   metrics(): Promise<string>
   writeLog(lines: string): void
-  onStateChange(state: StoreState): void
+  onFailureChange(reason?: string): void
 }
 
 /** The share of the shutdown timeout for draining. The rest is for pending changes and for closing the store. */
@@ -46,7 +46,7 @@ const calls = {
   listen: async (port: number): Promise<void> => void (await server.listen({ ...address, port })),
   /** Accepts no new connections. Open ones are still served. */
   stopListening: (): Promise<void> => stopListening(server.server),
-  figures: (): Samples => counters.read(storage.pending()),
+  samples: (): Samples => counters.read(storage.pending()),
   /** Answers the requests that have arrived and ends the thread, with code 1 if one stays unanswered. */
   stop: () => stopped.resolve(),
 }
@@ -60,7 +60,7 @@ const logger = gatherLog(config.logLevel, mainThread.writeLog.asEvent)
 
 await using storage = await attachStorage(shared, {
   onCommit: counters.onCommit,
-  onStateChange: mainThread.onStateChange.asEvent,
+  onFailureChange: mainThread.onFailureChange.asEvent,
 })
 await using tracing =
   tracesEndpoint === undefined ? undefined : (await import('../telemetry/traces.ts')).startTracing()

@@ -42,7 +42,7 @@ export async function startHttpThreads(
   return {
     // Concurrently. Otherwise the first clients would all connect to the first thread, and stay there.
     listen: (port: number) => all(started.map(({ calls }) => calls.listen(port))),
-    figures: started.map(({ calls }) => calls.figures),
+    samples: started.map(({ calls }) => calls.samples),
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   }
 }

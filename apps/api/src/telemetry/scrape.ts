@@ -4,14 +4,13 @@ import { storeFiles } from '@plant-store/persistence'
 import { version } from '../version.ts'
 import { metrics, type Samples, sample } from './metrics.ts'
 
-/** A source that takes longer, or fails, is counted with its previous figures. */
+/** A source that takes longer, or fails, is counted with its previous samples. */
 const scrapeTimeoutMs = 1_000
 
 /**
  * Returns a function that writes the metrics of the process for Prometheus. Concurrent calls share one text.
  *
  * @param failure returns why the store is failing, if it is
- * @param sources the samples of each thread, and of what else is counted
  */
 export function createScrape(
   databaseUrl: string,

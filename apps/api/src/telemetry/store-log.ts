@@ -1,4 +1,3 @@
-import type { StoreState } from '@plant-store/persistence'
 import type { Logger } from 'pino'
 
 /** The first failure may be a symptom. Its line waits this long for the reason that lasts. */
@@ -21,11 +20,14 @@ export function createStoreLog(logger: Logger, store: string) {
   }
 
   return {
-    /** @param thread the number of the thread that uses the store, 0 for the main thread */
-    note(thread: number, state: StoreState) {
-      if (!state.ready) {
+    /**
+     * @param thread the number of the thread that uses the store, 0 for the main thread
+     * @param newReason why it fails, or `undefined` if it works again
+     */
+    note(thread: number, newReason: string | undefined) {
+      if (newReason !== undefined) {
         failing.add(thread)
-        reason = state.reason
+        reason = newReason
         settling ??= setTimeout(log, settleMs).unref()
         return
       }

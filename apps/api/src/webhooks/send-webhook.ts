@@ -15,13 +15,12 @@ type Protocol = keyof typeof clients
 const agents = { private: createAgents(true), public: createAgents(false) }
 
 function createAgents(allowsPrivate: boolean): Readonly<Record<Protocol, http.Agent>> {
-  const lookup = lookUp(allowsPrivate)
-  // `lookup` is asked for all addresses.
   const options = {
     keepAlive: true,
     timeout: courierLimits.deliveryTimeoutMs,
+    // `lookup` is asked for all addresses.
     autoSelectFamily: true,
-    lookup,
+    lookup: lookUp(allowsPrivate),
   }
   return { 'http:': new http.Agent(options), 'https:': new https.Agent(options) }
 }
@@ -33,7 +32,7 @@ function createAgents(allowsPrivate: boolean): Readonly<Record<Protocol, http.Ag
 export async function sendWebhook(post: Post, timeoutMs = courierLimits.deliveryTimeoutMs): Promise<number> {
   const { hostname } = new URL(post.url)
   const host = hostname.replace(/^\[(.*)\]$/, '$1')
-  const refused = isIP(host) === 0 ? null : refusal([host], post.allowsPrivate)
+  const refused = isIP(host) === 0 ? null : privateAddressError([host], post.allowsPrivate)
   if (refused !== null) throw refused
   const timeout = AbortSignal.timeout(timeoutMs)
   const signal = AbortSignal.any([post.signal, timeout])
@@ -87,12 +86,12 @@ function lookUp(allowsPrivate: boolean): LookupFunction {
   return (hostname, options, callback) =>
     dns.lookup(hostname, { ...options, all: true }, (error, found) => {
       const addresses = () => found.map(({ address }) => address)
-      callback(error ?? refusal(addresses(), allowsPrivate), found)
+      callback(error ?? privateAddressError(addresses(), allowsPrivate), found)
     })
 }
 
 /** Returns an error for addresses that only a private network reaches, this machine included. */
-function refusal(addresses: readonly string[], allowsPrivate: boolean): Error | null {
+function privateAddressError(addresses: readonly string[], allowsPrivate: boolean): Error | null {
   const refused = allowsPrivate ? undefined : addresses.find(address => !isPublicAddress(address))
   if (refused === undefined) return null
   return new Error(`${refused} is a private address: the webhook needs --allow-private`)

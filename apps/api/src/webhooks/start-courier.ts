@@ -45,7 +45,7 @@ export function startCourier({ webhooks }: Storage, logger: Logger, stopTimeoutM
   }
   return {
     stop,
-    async figures(): Promise<Samples> {
+    async samples(): Promise<Samples> {
       const figures = await webhooks.outbox.figures()
       const ofEach = (value: (each: WebhookFigures) => number) =>
         figures.map(each => sample(value(each), { webhook: each.webhook }))
@@ -66,7 +66,7 @@ export function startCourier({ webhooks }: Storage, logger: Logger, stopTimeoutM
 
 type Line = readonly [level: 'debug' | 'info' | 'warn' | 'error', words: string, outcome?: string]
 
-/** What is logged of each report, and the outcome of the deliveries that it is about, if any. */
+/** What is logged of each report, and the label `outcome` of the deliveries that it is about, if any. */
 const lines: Readonly<Record<CourierReport['event'], Line>> = {
   delivered: ['debug', 'plants were announced', 'received'],
   'attempt-failed': ['warn', 'an announcement failed, and is tried again', 'failed'],

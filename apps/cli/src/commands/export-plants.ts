@@ -54,20 +54,20 @@ async function runExport(file: string, { damaged, format, force, json }: Options
         progress.update(exported, exported, total)
       }
     }
-    await writeOutput(file, { force }, pieces())
+    await writeOutput(file, force ?? false, pieces())
   }
 
   const seconds = (performance.now() - startedMs) / 1000
   const words = `${counted(exported, 'plant')} exported in ${duration(seconds)}`
-  const report = (more: object, rest: string) => {
+  const printResult = (more: object, rest: string) => {
     const result = { exported, ...more, seconds, format, file: file === '-' ? null : file }
     print({ json, file }, result, `${words}${rest}`)
   }
   const left = Object.fromEntries(Object.entries(others).filter(([, count]) => count !== 0))
   const rest = Object.keys(left).length === 0 ? '' : `; ${countedAll(left)} not included`
-  if (source.unread === undefined) return report(without(others), rest)
+  if (source.unread === undefined) return printResult(without(others), rest)
   const unread = source.unread() ?? null
-  if (unread === 0 || json) report({ unread, ...without(others) }, `; none missing${rest}`)
+  if (unread === 0 || json) printResult({ unread, ...without(others) }, `; none missing${rest}`)
   if (unread === 0) return
   const missing = unread === null ? 'an unknown number of others' : counted(unread, 'other')
   throw new Failure(`${words}; ${missing} could not be read${rest}`, exitCodes.incomplete)

@@ -39,7 +39,7 @@ export class ImportResult implements Disposable {
     this.counts.read += part.length
     this.counts.inserted += countOf('inserted')
     this.counts.replaced += countOf('replaced')
-    this.counts.alreadyThere += countOf('already-there')
+    this.counts.alreadyThere += countOf('existing')
     this.counts.rejected += rejected.length
   }
 

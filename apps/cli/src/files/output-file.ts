@@ -26,7 +26,7 @@ export function isSameFile(a: string, b: string): boolean {
  */
 export async function writeOutput(
   file: string,
-  { force = false }: { readonly force?: boolean | undefined },
+  force: boolean,
   pieces: AsyncIterable<string>,
 ): Promise<void> {
   if (file === '-') return pipeline(pieces, process.stdout, { end: false })

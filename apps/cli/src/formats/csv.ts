@@ -100,18 +100,18 @@ function recordsIn(piece: Buffer, lineBytesMax: number, isLast: boolean) {
 
 /** @throws Error, as every other line depends on the header */
 function readHeader({ lines, fields, fault }: CsvRecord, lineBytesMax: number): Columns {
-  const refusal = (reason: string) => new Error(`the first line ${reason}`)
+  const invalid = (reason: string) => new Error(`the first line ${reason}`)
   const wanted = `it must name ${columnsInWords}`
-  if (withoutLineEnd(lines).length > lineBytesMax) throw refusal('is too long to be a header')
-  if (!isUtf8(lines)) throw refusal('is not UTF-8')
-  if (fault !== undefined) throw refusal(`is not a CSV header: ${fault}`)
+  if (withoutLineEnd(lines).length > lineBytesMax) throw invalid('is too long to be a header')
+  if (!isUtf8(lines)) throw invalid('is not UTF-8')
+  if (fault !== undefined) throw invalid(`is not a CSV header: ${fault}`)
   for (const [index, name] of fields.entries()) {
     if (!allColumns.includes(name as keyof Plant))
-      throw refusal(`names an unknown column ${JSON.stringify(name ?? '')}: ${wanted}`)
-    if (fields.indexOf(name) !== index) throw refusal(`names the column ${name} twice`)
+      throw invalid(`names an unknown column ${JSON.stringify(name ?? '')}: ${wanted}`)
+    if (fields.indexOf(name) !== index) throw invalid(`names the column ${name} twice`)
   }
   const missing = requiredColumns.find(column => !fields.includes(column))
-  if (missing !== undefined) throw refusal(`does not name the column ${missing}: ${wanted}`)
+  if (missing !== undefined) throw invalid(`does not name the column ${missing}: ${wanted}`)
   return fields as Columns
 }
 

@@ -38,8 +38,8 @@ export interface AddOptions {
   readonly announce?: boolean
 }
 
-/** `already-there` if the plant with this id equals the new one exactly. */
-export type CreateOutcome = 'inserted' | 'already-there' | 'id-taken'
+/** `existing` if the plant with this id equals the new one exactly. */
+export type CreateOutcome = 'inserted' | 'existing' | 'id-taken'
 
 export interface PlantPage {
   /** In ascending numeric order of id. */
@@ -60,7 +60,7 @@ export function createPlantUseCases({ plants, unannounced = plants }: PlantUseCa
   const compareWithTaken = async (plant: Plant, repository: PlantRepository): Promise<CreateOutcome> => {
     for (let attempt = 1; attempt <= attemptsMax; attempt++) {
       const taken = await plants.find(plant.id)
-      if (taken !== undefined) return isSamePlant(taken.plant, plant) ? 'already-there' : 'id-taken'
+      if (taken !== undefined) return isSamePlant(taken.plant, plant) ? 'existing' : 'id-taken'
       // It was removed in between.
       if ((await repository.insert(plant)) === 'inserted') return 'inserted'
     }

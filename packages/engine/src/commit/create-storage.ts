@@ -20,7 +20,7 @@ export interface StatementDatabase<Entered extends Entities = Entities>
   close(): void | Promise<void>
 }
 
-export interface CreateStorageOptions extends Pick<StorageObserver, 'onStateChange' | 'toError'> {
+export interface CreateStorageOptions extends Pick<StorageObserver, 'onFailureChange' | 'toError'> {
   readonly limits?: GroupCommitLimits
 }
 
@@ -37,7 +37,7 @@ export function createStorage<Entered extends Entities>(
     timeoutMs,
     ...database
   }: StatementDatabase<Entered>,
-  { limits = defaultGroupCommitLimits, onStateChange, toError = error => error }: CreateStorageOptions = {},
+  { limits = defaultGroupCommitLimits, onFailureChange, toError = error => error }: CreateStorageOptions = {},
 ): Storage<Entered> {
   const { names } = compiled
   const reporting = <Result>(work: Promise<Result>, thrown = toError): Promise<Result> =>
@@ -67,7 +67,7 @@ export function createStorage<Entered extends Entities>(
     const itself = (error: StoreError) => error
     await reporting(database.check(), itself)
     await reporting(single.submit([runner.call(compiled.change, {})]), itself)
-  }, onStateChange)
+  }, onFailureChange)
 
   return {
     ...compiled.ports(runner),

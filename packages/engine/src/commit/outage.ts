@@ -12,7 +12,7 @@ const checkEveryMs = 1_000
  */
 export function watchOutages(
   check: () => Promise<void>,
-  onStateChange: StorageObserver['onStateChange'] = () => {},
+  onFailureChange: StorageObserver['onFailureChange'] = () => {},
 ) {
   let reported: string | undefined
   let hasFailed = false
@@ -20,7 +20,7 @@ export function watchOutages(
   let checking: NodeJS.Timeout | undefined
 
   const report = (reason: string) => {
-    if (reason !== reported) onStateChange({ ready: false, reason })
+    if (reason !== reported) onFailureChange(reason)
     reported = reason
   }
   const checkLater = () => {
@@ -36,7 +36,7 @@ export function watchOutages(
       if (hasFailed || failure !== undefined) return checkLater()
       reported = undefined
       checking = undefined
-      onStateChange({ ready: true })
+      onFailureChange()
     }, checkEveryMs).unref()
   }
 

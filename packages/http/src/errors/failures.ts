@@ -26,7 +26,6 @@ const retryAfterSeconds = '1'
 
 export type ToFailure = (error: unknown) => Failure
 
-/** @param rows the numbers of every code */
 export function createToFailure(rows: FailureRows): ToFailure {
   return error => {
     if (error instanceof RequestError) return requestFailure(error)

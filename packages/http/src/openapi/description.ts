@@ -5,7 +5,6 @@ import { commonFailures, type FailureRow } from '../errors/error-numbers.ts'
 import { type Described, header, type MediaType, mapValues, type Operation, type Part } from './operation.ts'
 import { about, example, FailureBody } from './schemas.ts'
 
-/** What a route is described by. */
 interface DescribedRoute {
   readonly operationId: string
   readonly operation: Operation
@@ -186,11 +185,10 @@ function parameters(place: 'path' | 'query' | 'header', { properties, required }
   const names = required as readonly string[] | undefined
   return Object.entries(properties).map(([name, property]) => {
     const { description, ...schema } = property as TSchema & Named & { description?: string }
-    const isRequired = names?.includes(name) || undefined
     return {
       name,
       in: place,
-      required: isRequired,
+      required: names?.includes(name) || undefined,
       description,
       schema,
       example: place === 'path' ? schema[example] : undefined,
@@ -237,15 +235,9 @@ const { rawJSON, parse: parseJson } = JSON as JSON & {
 export function withReferences(_key: string, value: unknown): unknown {
   if (typeof value === 'bigint') return rawJSON(`${value}`)
   if (typeof value !== 'object' || value === null) return value
-  const {
-    title,
-    format,
-    minimum = rawJSON(`${int64Min}`),
-    maximum = rawJSON(`${int64Max}`),
-  } = value as Partial<Record<'title' | 'format' | 'minimum' | 'maximum', unknown>>
+  const { title, format, minimum = int64Min, maximum = int64Max } = value as Record<string, unknown>
   if (example in value) return { $ref: `#/components/schemas/${title}` }
-  if (format !== 'int64') return value
-  return { ...value, minimum, maximum }
+  return format === 'int64' ? { ...value, minimum, maximum } : value
 }
 
 const exactly: Revive = (_name, value, { source }) =>

@@ -15,15 +15,13 @@ export interface Operation {
   readonly headers?: TObject
   /** JSON, or of the one media type in `content`, which the handler reads as it arrives. */
   readonly body?: Described
-  /** By status, without failures. */
+  /** By status. */
   readonly response: Readonly<Record<number, Described>>
-  /** The statuses of failures. */
   readonly failures: readonly number[]
   /** Of failures that do not say what each of their numbers means. */
   readonly failureDescriptions?: Readonly<Record<number, string>>
 }
 
-/** By their ids. */
 export type Operations = Readonly<Record<string, Operation>>
 
 /** One schema, or one for each media type, with a description, as @fastify/swagger takes it. */

@@ -1,7 +1,5 @@
 import { Type } from 'typebox'
 
-/** What the schemas of every entity are made of. */
-
 export const int64 = (description: string) =>
   Type.Unsafe<bigint>({ type: 'integer', format: 'int64', description })
 const int32 = (description: string) => Type.Unsafe<number>({ type: 'integer', format: 'int32', description })

@@ -15,8 +15,7 @@ import { faultsMax } from '../limits.ts'
 import type { Handlers, Pipeline } from '../pipeline.ts'
 import { bodyOf, readJson } from '../request/body.ts'
 import { isEmptyLine, readLines } from '../request/lines.ts'
-import { failures } from './failures.ts'
-import { operations } from './operations.ts'
+import { failures, operations } from './operations.ts'
 
 /** The bytes of plants created together. Others wait a few milliseconds for them: in this thread, and at the store. */
 const partSizeMax = 32 * 1024
@@ -51,7 +50,7 @@ export function createBatch(
     const count = (part: Part, outcomes: readonly CreateOutcome[]) => {
       const refused = faultsOf(part, outcomes)
       counts.created += outcomes.filter(outcome => outcome === 'inserted').length
-      counts.existing += outcomes.filter(outcome => outcome === 'already-there').length
+      counts.existing += outcomes.filter(outcome => outcome === 'existing').length
       counts.refused += refused.length
       faults.push(...refused.slice(0, faultsMax - faults.length))
     }
@@ -92,7 +91,6 @@ export function createBatch(
   }
 }
 
-/** @throws DomainError `invalid-plant-query` */
 function readAnnounce(announce = 'true'): boolean {
   if (announce === 'true' || announce === 'false') return announce === 'true'
   throw new DomainError('invalid-plant-query', 'announce must be true or false')

@@ -1,5 +1,6 @@
-import { pageLimitDefault, pageLimitMax } from '@plant-store/domain'
+import { type PlantErrorCode, pageLimitDefault, pageLimitMax } from '@plant-store/domain'
 import { Type } from 'typebox'
+import type { FailureRow } from '../errors/error-numbers.ts'
 import { aroundBody, aroundRequest, header, type Operations } from '../openapi/operation.ts'
 import { about } from '../openapi/schemas.ts'
 import * as wire from './schemas.ts'
@@ -115,6 +116,14 @@ export const operations = {
   },
 } as const satisfies Operations
 
+export const failures = {
+  'invalid-plant': [40002, 'The body is not a valid plant'],
+  'invalid-plant-id': [40004, 'The path does not end in a plant id'],
+  'invalid-plant-query': [40005, 'A query parameter is invalid'],
+  'plant-not-found': [40402, 'There is no plant with this id'],
+  'condition-failed': [41201, 'The plant does not meet If-Match or If-None-Match'],
+} as const satisfies Record<PlantErrorCode, FailureRow>
+
 const field = (name: string, description: string) => ({
   name,
   in: 'header',
@@ -123,7 +132,6 @@ const field = (name: string, description: string) => ({
   schema: { type: 'string' },
 })
 
-/** The requests to webhooks, as OpenAPI describes them. */
 export const webhooks = {
   '/plant/webhook': {
     post: {

@@ -1,7 +1,6 @@
 import type { PlantUseCases } from '@plant-store/domain'
 import type { Entity } from '../pipeline.ts'
-import { failures } from './failures.ts'
-import { operations, webhooks } from './operations.ts'
+import { failures, operations, webhooks } from './operations.ts'
 import { handlers } from './routes.ts'
 import * as schemas from './schemas.ts'
 

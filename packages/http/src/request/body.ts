@@ -25,7 +25,6 @@ export function receiveBody(stream: Receiving, source: Source): Body {
   return stream[arriving]
 }
 
-/** Returns the body that flows from a stream. */
 export const bodyOf = (stream: Receiving): Body | undefined => stream[arriving]
 
 const nothing: Buffer = Buffer.alloc(0)
@@ -40,14 +39,16 @@ const nothing: Buffer = Buffer.alloc(0)
 export class Body {
   /** Whether its consumer limits its time. */
   isTimed = false
+  /** The number of bytes that have arrived and were not taken. */
+  length = 0
+  /** Whether all has arrived. */
+  isEnded = false
   readonly #source: Source
   #bytes = nothing
-  #length = 0
   #received = 0
   #chunks = 0
   #lengthMax = countedBytesMin
   #error: RequestError | undefined
-  #isEnded = false
   #isDropped = false
   #isDelayed = false
   #held = 0
@@ -59,20 +60,10 @@ export class Body {
     stream
       .on('data', (chunk: Buffer | string) => this.#add(chunk))
       .on('end', () => {
-        this.#isEnded = true
+        this.isEnded = true
         this.#callBack()
       })
       .on('error', error => this.fail(error))
-  }
-
-  /** The number of bytes that have arrived and were not taken. */
-  get length(): number {
-    return this.#length
-  }
-
-  /** Whether all has arrived. */
-  get isEnded(): boolean {
-    return this.#isEnded
   }
 
   /** @throws RequestError that ended the body */
@@ -95,7 +86,7 @@ export class Body {
 
   /** Ends the body with an error, such as that of a reset connection. */
   fail(error: Error): void {
-    if (this.#isEnded || this.#error !== undefined) return
+    if (this.isEnded || this.#error !== undefined) return
     this.#error =
       error instanceof RequestError ? error : new RequestError('bad-request', 'the body ended early')
     this.#callBack()
@@ -105,23 +96,23 @@ export class Body {
   drop(): void {
     this.#isDropped = true
     this.#bytes = nothing
-    this.#length = 0
+    this.length = 0
     this.#onMore = undefined
     this.#count()
   }
 
   /** Returns the length through the last such byte, 0 without one. */
   lengthThrough(byte: number): number {
-    return this.#bytes.subarray(0, this.#length).lastIndexOf(byte) + 1
+    return this.#bytes.subarray(0, this.length).lastIndexOf(byte) + 1
   }
 
   /** Removes and returns this many bytes. */
   take(length: number): Buffer {
     const taken = this.#bytes.subarray(0, length)
-    this.#length -= length
+    this.length -= length
     this.#bytes =
-      this.#length === 0 ? nothing : Buffer.from(this.#bytes.subarray(length, length + this.#length))
-    if (!this.#isEnded) this.#count()
+      this.length === 0 ? nothing : Buffer.from(this.#bytes.subarray(length, length + this.length))
+    if (!this.isEnded) this.#count()
     this.#readOn()
     return taken
   }
@@ -133,18 +124,18 @@ export class Body {
     const isLong = this.#received > countedBytesMin || ++this.#chunks > shortChunksMax
     if (isLong) this.#readLater()
     if (this.#isDropped) return
-    const length = this.#length + bytes.length
+    const length = this.length + bytes.length
     // Most bodies have one chunk, and are not copied.
-    if (this.#length === 0) this.#bytes = bytes
+    if (this.length === 0) this.#bytes = bytes
     else {
       if (length > this.#bytes.length) {
-        const longer = Buffer.allocUnsafe(Math.max(length, 2 * this.#length))
-        this.#bytes.copy(longer, 0, 0, this.#length)
+        const longer = Buffer.allocUnsafe(Math.max(length, 2 * this.length))
+        this.#bytes.copy(longer, 0, 0, this.length)
         this.#bytes = longer
       }
-      bytes.copy(this.#bytes, this.#length)
+      bytes.copy(this.#bytes, this.length)
     }
-    this.#length = length
+    this.length = length
     this.#count()
     if (!isLong) this.#callBack()
   }
@@ -157,7 +148,7 @@ export class Body {
 
   #count(): void {
     // In steps, as a body may arrive byte by byte.
-    const steps = Math.ceil(this.#length / countedBytesMin)
+    const steps = Math.ceil(this.length / countedBytesMin)
     const held = steps > 1 ? 2 * steps * countedBytesMin : 0
     if (this.#hold === undefined || held === this.#held) return
     try {
@@ -183,7 +174,7 @@ export class Body {
   }
 
   #readOn(): void {
-    if (!this.#isDelayed && this.#length <= this.#lengthMax) this.#source.resume()
+    if (!this.#isDelayed && this.length <= this.#lengthMax) this.#source.resume()
   }
 }
 
@@ -234,7 +225,6 @@ export function readJsonBody({ body }: FastifyRequest): unknown {
   return readJson(bytes, 'body')
 }
 
-/** @throws RequestError `bad-json` */
 export function readJson(bytes: Buffer, what: 'body' | 'line'): unknown {
   if (!isUtf8(bytes)) throw new RequestError('bad-json', `the ${what} is not valid UTF-8`)
   try {

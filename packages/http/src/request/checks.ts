@@ -11,13 +11,10 @@ import { bodyOf, receiveBody } from './body.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** The scope that a token needs. `null` if no token is needed. */
     scope?: Scope | null
     /** The value of Allow, on a route that answers 405. */
     allowedMethods?: string
-    /**
-     * The media type of a body of any length that the route reads as it arrives. Other bodies are JSON and buffered.
-     */
+    /** Of a body that the route reads as it arrives. Other bodies are JSON and buffered. */
     streamedMediaType?: string
   }
 }
@@ -118,13 +115,11 @@ function firstFailure(
   return undefined
 }
 
-export const isRead = (method: string) => method === 'GET' || method === 'HEAD'
-
 function hasBody({ method, headers }: FastifyRequest, { streamedMediaType }: FastifyContextConfig): boolean {
   const isSent = headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
   // HTTP/2 has neither field if the length is not known in advance.
   const isStreamed = streamedMediaType !== undefined && headers['content-type'] !== undefined
-  return (isSent || isStreamed) && !isRead(method)
+  return (isSent || isStreamed) && method !== 'GET' && method !== 'HEAD'
 }
 
 /** Node also parses versions that it does not implement. */
@@ -199,7 +194,8 @@ function checkPath({ is404 }: FastifyRequest): void {
 export function failOtherMethods(
   app: FastifyInstance,
   url: string,
-  { methods, scope }: { readonly methods: readonly string[]; readonly scope: Scope | null },
+  methods: readonly string[],
+  scope: Scope | null,
 ): void {
   const allowed = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE'].filter(method =>
     methods.includes(method === 'HEAD' ? 'GET' : method),
@@ -234,7 +230,7 @@ function checkContentCoding({ headers: { 'content-encoding': coding } }: Fastify
   })
 }
 
-/** Node decodes no other transfer coding. */
+/** Node decodes no other. */
 function checkTransferCoding({ headers: { 'transfer-encoding': coding } }: FastifyRequest): void {
   if (coding === undefined || coding.toLowerCase() === 'chunked') return
   throw new RequestError('unsupported-coding', 'chunked is the only transfer coding accepted')

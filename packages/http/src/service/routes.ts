@@ -6,23 +6,25 @@ import { addRoutes, type Handlers, type Pipeline } from '../pipeline.ts'
 import { failOtherMethods } from '../request/checks.ts'
 import { metricsMediaType, type operations, service } from './operations.ts'
 
-interface ServiceRoutesOptions {
-  readonly pipeline: Pipeline
+export interface Probes {
   /** Rejects while the store cannot serve. */
   readonly check: () => Promise<void>
-  readonly isDraining: () => boolean
-  /** Returns the interface description as JSON text. */
-  readonly description: () => string
   /** Returns the metrics in the Prometheus text format. */
   readonly metrics: () => Promise<string>
-  /** The folder of the API reference's files, with a slash at the end. */
+}
+
+interface ServiceRoutesOptions extends Probes {
+  readonly isDraining: () => boolean
+  readonly description: () => string
+  /** Of the API reference, with a slash at the end. */
   readonly docsFolder: URL
 }
 
-/** Adds what is about the service itself, and the API reference. Only the metrics need a token. */
+/** Adds what is about the service itself, and the API reference. */
 export function addServiceRoutes(
   app: FastifyInstance,
-  { pipeline, check, isDraining, description, metrics, docsFolder }: ServiceRoutesOptions,
+  pipeline: Pipeline,
+  { check, metrics, isDraining, description, docsFolder }: ServiceRoutesOptions,
 ): void {
   const handlers: Handlers<typeof operations> = {
     health: ({ answer }) => answer(200, { status: 'ok' }),
@@ -34,7 +36,7 @@ export function addServiceRoutes(
     describe: ({ reply }) => answerText(reply, description()),
     metrics: async ({ reply }) => reply.header('content-type', metricsMediaType).send(await metrics()),
   }
-  addRoutes(app, service, { handlers, pipeline })
+  addRoutes(app, service, handlers, pipeline)
 
   const open = { config: { scope: null } }
   for (const [url, [file, mediaType]] of Object.entries(docsFiles)) {
@@ -51,11 +53,9 @@ export function addServiceRoutes(
     return reply.redirect(path.endsWith('/') ? 'docs' : `${path.slice(path.lastIndexOf('/') + 1)}/docs`)
   })
   app.get('/docs/', open, (_request, reply) => reply.redirect('../docs'))
-  for (const url of [...Object.keys(docsFiles), '/', '/docs/'])
-    failOtherMethods(app, url, { methods: ['GET'], scope: null })
+  for (const url of [...Object.keys(docsFiles), '/', '/docs/']) failOtherMethods(app, url, ['GET'], null)
 }
 
-/** The files of the API reference. */
 const docsFiles = {
   '/docs': ['docs.html', 'text/html; charset=utf-8'],
   '/docs/page.js': ['page.js', 'text/javascript; charset=utf-8'],
