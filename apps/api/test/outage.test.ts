@@ -129,7 +129,9 @@ test('a PostgreSQL that stops is one line with the reason that lasts, however mu
   const works = () => linesBesides(program).filter(({ msg }) => msg === 'the store has recovered')
   await expect.poll(() => works().length, { timeout: 20_000 }).toBe(1)
   expect(await create(program, 40)).toEqual(Array(40).fill(200))
-  expect(linesBesides(program)).toHaveLength(2)
+  // On a busy machine its start can last, which is a reason too.
+  const others = linesBesides(program).filter(({ reason }) => !/starting up/.test(`${reason}`))
+  expect(others).toHaveLength(2)
   expect(await program.end('SIGTERM')).toBe(0)
 })
 

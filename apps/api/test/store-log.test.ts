@@ -47,6 +47,20 @@ test('a reason that changes later is another line', () => {
   expect(lines).toEqual(['the disk is full', 'the file was removed'])
 })
 
+test('a reason on the way to the recovery is no line', () => {
+  const { lines, fail, recover } = open()
+  fail('nobody listens')
+  vi.advanceTimersByTime(60_000)
+  fail('the server is starting')
+  vi.advanceTimersByTime(1_000)
+  recover()
+  vi.advanceTimersByTime(60_000)
+  expect(lines).toEqual(['nobody listens', 'the store has recovered'])
+  fail('the server is starting')
+  vi.advanceTimersByTime(60_000)
+  expect(lines.at(-1)).toBe('the server is starting')
+})
+
 test('a failure that ends at once, or with the process, is logged too', () => {
   const { log, lines, fail, recover } = open()
   fail('locked')

@@ -103,6 +103,27 @@ describe('an import', () => {
     expect(existsSync(place.path('other.db-wal'))).toBe(false)
   })
 
+  test('writes no rejects over another store', async () => {
+    writeFileSync(place.path('plants'), 'no json\n')
+    await place.load(0, 1)
+    await place.run('backup other.db')
+    const before = readFileSync(place.path('other.db'))
+    await place.fails(
+      'import plants --format ndjson --rejects other.db',
+      1,
+      /^plant-store: other.db is a SQLite database: name another file with --rejects\n$/,
+    )
+    expect(readFileSync(place.path('other.db'))).toEqual(before)
+    // Earlier rejects may be as short.
+    for (const earlier of ['', 'SQLite format 3']) {
+      writeFileSync(place.path('other.db'), earlier)
+      expect(await imported('no json\n', '--format', 'ndjson', '--rejects', 'other.db')).toMatchObject({
+        code: 3,
+      })
+      expect(rejects('other.db')).toMatchObject([{ line: 1 }])
+    }
+  })
+
   test('of nothing is none', async () => {
     const counts = { read: 0, inserted: 0, replaced: 0, alreadyThere: 0, rejected: 0 }
     for (const content of ['', ' \n\n', 'id,name\n'])

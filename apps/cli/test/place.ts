@@ -91,8 +91,13 @@ export class Place implements AsyncDisposable {
   }
 
   async count(): Promise<number> {
+    return (await this.counts()).plants
+  }
+
+  /** Returns the number of each entity. */
+  async counts() {
     await using store = await openReader(this.url)
-    return (await store.counts()).plants
+    return await store.counts()
   }
 
   /** The real server on the store, and requests to it, which resolve to the status. The target is such as `GET /plants`. */
@@ -121,6 +126,10 @@ export class Place implements AsyncDisposable {
     this.#temporary[Symbol.dispose]()
   }
 }
+
+/** Returns the source of an expression for counts such as `3 plants, 0 webhooks and 1 token`, and any entities after them. */
+export const countsInWords = (...counts: readonly string[]) =>
+  `${counts.join('(?:,| and) ')}(?:(?:,| and) \\d+ [a-z]+)*`
 
 const listOf = (args: Args) => (typeof args === 'string' ? args.split(' ') : args)
 

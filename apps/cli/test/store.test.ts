@@ -16,7 +16,7 @@ import { mayNotMount, needs } from '@plant-store/harness/vitest'
 import { openStorage } from '@plant-store/persistence'
 import Database from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { Place } from './place.ts'
+import { countsInWords, Place } from './place.ts'
 
 const cli = fileURLToPath(new URL('../dist/main.js', import.meta.url))
 
@@ -67,8 +67,8 @@ test('a backup does not replace a file by chance, nor the store', async () => {
   await place.fails('backup kept', 1, /kept already exists: use --force to replace it/)
   await place.fails('backup data/store.db --force', 1, /is the store itself/)
   expect(readFileSync(place.path('kept'), 'utf8')).toBe('precious')
-  const report =
-    '^kept: 10 plants, 0 webhooks and 0 tokens in [\\d,]+ bytes, schema version \\d+ backed up from /.*/data/store\\.db, and checked\n$'
+  const counts = countsInWords('10 plants', '0 webhooks', '0 tokens')
+  const report = `^kept: ${counts} in [\\d,]+ bytes, schema version \\d+ backed up from /.*/data/store\\.db, and checked\n$`
   expect((await place.run('backup kept --force')).stdout).toMatch(new RegExp(report))
 })
 
@@ -119,8 +119,8 @@ test('a store that a server holds is checked, and not restored nor salvaged unti
   const isInUse = /the store .*store.db is in use: stop the server first\n$/
   // It has done nothing yet.
   for (const args of ['restore backup.db', 'restore backup.db --force']) await place.fails(args, 4, isInUse)
-  const words =
-    /^.*store.db: 100 plants, 0 webhooks and 1 token in [\d,]+ bytes, schema version \d+: intact; last backup: [-\d]+ [:\d]+Z\n$/
+  const counts = countsInWords('100 plants', '0 webhooks', '1 token')
+  const words = `^.*store.db: ${counts} in [\\d,]+ bytes, schema version \\d+: intact; last backup: [-\\d]+ [:\\d]+Z\n$`
   expect(await place.run('check')).toEqual({ code: 0, stdout: expect.stringMatching(words), stderr: '' })
   expect(await server.create(500)).toBe(200)
   await place.fails('restore backup.db --force', 4, isInUse)
@@ -131,6 +131,7 @@ test('a store that a server holds is checked, and not restored nor salvaged unti
   expect(checked).toEqual({
     store: place.store,
     ...numbers,
+    ...(await place.counts()),
     plants: 102,
     tokens: 1,
     webhooks: 0,

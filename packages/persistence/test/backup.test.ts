@@ -424,6 +424,7 @@ test('a store that a newer SQLite may write and this one may not is not replaced
 test('a restore that is given up leaves the store as it was', async () => {
   load(0, 20_000)
   await backUpStore(url, backup)
+  const lastBackup = await readLastBackup(url)
   load(20_000, 1_000)
   const giveUp = new AbortController()
   const restoring = restoreStore(url, backup, {
@@ -433,7 +434,8 @@ test('a restore that is given up leaves the store as it was', async () => {
   })
   await expect(restoring).rejects.toThrow(/could not be restored/)
   expect(await count()).toBe(21_000)
-  expect(readdirSync(folder).sort()).toEqual(['backup.db', 'store.db'])
+  expect(readdirSync(folder).sort()).toEqual(['backup.db', 'store.db', 'store.db.last-backup'])
+  expect(await readLastBackup(url)).toEqual(lastBackup)
 })
 
 test('a store behind a symbolic link is replaced, not the link', async () => {
@@ -545,6 +547,9 @@ test('the time of the last backup is beside the store, for whom the store is, an
   rmSync(time)
   mkdirSync(time)
   expect(await backUpStore(url, backup, { force: true })).toMatchObject({ unrecorded: 'it is a folder' })
+  await expect(restoreStore(url, backup, { force: true })).rejects.toThrow(
+    `the store ${file} was restored, but the time of its last backup could not be removed: `,
+  )
   expect(await readLastBackup('postgres://127.0.0.1/plants')).toBeUndefined()
 })
 

@@ -33,7 +33,8 @@ export function createStoreLog(logger: Logger, store: string) {
       }
       failing.delete(thread)
       if (failing.size > 0) return
-      log()
+      // A reason between the logged one and the recovery is a symptom of that, such as a server that starts.
+      if (logged === undefined) log()
       reason = undefined
       log()
     },

@@ -54,11 +54,17 @@ export async function restoreSqlite(
   backup: string,
   options: CopyOptions,
 ): Promise<RestoreReport> {
-  try {
-    return await restore(entities, store, followLinks(backup), options)
-  } catch (cause) {
+  const report = await restore(entities, store, followLinks(backup), options).catch(cause => {
     throw failure(`the store ${store} could not be restored from ${backup}`, cause)
+  })
+  try {
+    // Only now: a restore that fails leaves the store, and so its last backup.
+    forgetBackup(store)
+  } catch (cause) {
+    const left = `the store ${store} was restored, but the time of its last backup could not be removed`
+    throw new Error(`${left}: ${reasonOf(cause)}`, { cause })
   }
+  return report
 }
 
 function failure(what: string, cause: unknown): Error {
@@ -89,7 +95,6 @@ async function restore(
     )
   const source = stack.use(await openBackup(backup, entities))
   const changed = changesBetween(entities, source.connection, isNew ? 'none' : old)
-  forgetBackup(store)
   if (old === undefined || !(await copyInto(old, source, options)))
     await replaceFile(store, options, partial =>
       copyTo(partial, isNew ? dirname(store) : store, source, options),

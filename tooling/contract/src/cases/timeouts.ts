@@ -51,23 +51,31 @@ export const timeoutCases: readonly ContractCase[] = casesOf('what does not arri
     const asked = client.asked('POST /plants/batch')
     const fields = [...hostAndToken(client), 'content-type: application/x-ndjson']
     const head = bareRequest(asked, [...fields, 'transfer-encoding: chunked'])
-    const lines = Array.from({ length: 8 }, () => `${toJson({ id: ownId(), name: 'n' })}\n`)
-    using wire = await client.open()
-    wire.send(head)
-    // Longer in total than a request may take.
-    for (const line of lines) {
-      wire.send(chunk(line))
-      await setTimeout(200)
+    const line = () => chunk(`${toJson({ id: ownId(), name: 'n' })}\n`)
+    for (let attempt = 1; ; attempt++) {
+      using wire = await client.open()
+      wire.send(head)
+      let longestPauseMs = 0
+      // Longer in total than a request may take.
+      for (let count = 0; count < 8; count++) {
+        wire.send(line())
+        const sentAtMs = performance.now()
+        await setTimeout(200)
+        longestPauseMs = Math.max(longestPauseMs, performance.now() - sentAtMs)
+      }
+      wire.send(chunk(''))
+      const answer = await wire.answer(asked)
+      // A machine so busy that this client pauses twice as long as it means to says nothing about the store.
+      if (answer.status === 408 && longestPauseMs > 400 && attempt < 5) continue
+      assertSuccess(answer, { created: 8n, existing: 0n, refused: 0n, faults: [] })
+      // The connection has a timeout again.
+      wire.send('GET /hea')
+      assertFailure(await wire.answer(undefined), 40801)
+      break
     }
-    wire.send(chunk(''))
-    const answer = await wire.answer(asked)
-    assertSuccess(answer, { created: 8n, existing: 0n, refused: 0n, faults: [] })
-    // The connection has a timeout again.
-    wire.send('GET /hea')
-    assertFailure(await wire.answer(undefined), 40801)
 
     using slow = await client.open()
-    slow.send(head, chunk(lines[0] as string))
+    slow.send(head, line())
     const ended = slow.answer(asked)
     const sending = setInterval(() => slow.send(chunk(' ')), 50)
     try {
