@@ -152,28 +152,6 @@ export function defineStore<Entered extends Entities>(
   return store as unknown as StoreOf<Entered>
 }
 
-/** Resolves to when the last backup of a file began, `null` if none is recorded, and `undefined` for a database. */
-export async function readLastBackup(url: string): Promise<Date | null | undefined> {
-  const location = parseStoreUrl(url)
-  if (location.kind !== 'file') return undefined
-  return (await import('./sqlite/last-backup.ts')).readLastBackup(location.file)
-}
-
-/**
- * Writes a file completely or not at all: beside its target, to disk, and then onto the target in one step.
- *
- * @param named the file, or a symbolic link to it
- * @param write makes the file, at a path in the same folder
- * @throws StoreInUseError if the target is a store that a process has open, or Error; the old file is then intact
- */
-export async function replaceFile<Result>(
-  named: string,
-  options: Pick<CopyOptions, 'force'>,
-  write: (partial: string) => Promise<Result>,
-): Promise<Result> {
-  return (await import('./sqlite/files.ts')).replaceFile(named, options, write)
-}
-
 function fileOf(url: string): string {
   const location = parseStoreUrl(url)
   if (location.kind === 'file') return followLinks(location.file)

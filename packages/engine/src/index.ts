@@ -1,23 +1,19 @@
-export {
-  type CreateStorageOptions,
-  createStorage,
-  type StatementDatabase,
-} from './commit/create-storage.ts'
+export { createStorage, type StatementDatabase } from './commit/create-storage.ts'
 export { defaultGroupCommitLimits } from './commit/group-commit.ts'
 export { readRows } from './commit/page.ts'
-export { defineStore, readLastBackup, replaceFile, type StoreOf } from './define-store.ts'
+export { defineStore, type StoreOf } from './define-store.ts'
 export {
   compileEntities,
   type Entities,
   type Entity,
   type Migration,
-  type Ports,
   type Rows,
   type Runner,
-  type StatementsAndPort,
 } from './entity.ts'
 export { explain, fileReason, isDamage, NoStoreError, StoreError, StoreInUseError } from './errors.ts'
 export { bringUpToDate } from './migrations.ts'
+export { replaceFile } from './sqlite/files.ts'
+export { readLastBackup } from './sqlite/last-backup.ts'
 export {
   type Around,
   bytesOf,
@@ -32,7 +28,6 @@ export {
   type ColumnTypes,
   type PageGiven,
   type Parameters,
-  type Preceded,
   pick,
   type Query,
   type Read,
@@ -45,8 +40,6 @@ export {
   type Commit,
   type CopyOptions,
   type GroupCommitLimits,
-  type OpenStore,
-  type RestoredChanges,
   type RestoreReport,
   type Salvage,
   type SalvageOf,
@@ -55,7 +48,6 @@ export {
   type Storage,
   type StorageObserver,
   type StorageOptions,
-  type StoreCounts,
   type StoreReader,
   type StoreReport,
   type StoreState,

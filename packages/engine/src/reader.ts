@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises'
 import type { CompiledEntities, Entities, Entity, Runner } from './entity.ts'
 import { type StoreError, unavailable } from './errors.ts'
 import { valuesOf } from './statements/statement.ts'
-import type { StoreCounts, StoreReader } from './storage.ts'
+import type { StoreReader, StoreReport } from './storage.ts'
 
 export const int64Min = -(2n ** 63n)
 export const int64Max = 2n ** 63n - 1n
@@ -51,14 +51,14 @@ export function createReader(
 export async function countsIn(
   entities: Entities,
   { schemaVersion, query }: Pick<ReadTransaction, 'schemaVersion' | 'query'>,
-): Promise<StoreCounts> {
+): Promise<StoreReport['counts']> {
   const counts: Record<string, number> = {}
   for (const [name, entity] of Object.entries(entities)) {
     const count = `select count(*) as count from "${entity.tables[0]}"`
     const rows = isIn(entity, schemaVersion) ? await query(count) : [{ count: 0 }]
     counts[name] = Number((rows as [{ count: bigint }])[0].count)
   }
-  return counts as StoreCounts
+  return counts
 }
 
 /** Returns whether a store of a version has the entity's tables. */

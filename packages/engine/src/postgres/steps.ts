@@ -87,14 +87,7 @@ const keyOf = ({ order, takesArrays }: Change) => (takesArrays && order !== 'alo
 
 function queryOf({ name, change, key, calls }: Step): pg.QueryConfig {
   const { sql: text, parameters } = change
-  const [
-    {
-      call: [, ...values],
-    },
-  ] = calls as [Ordered]
-  return {
-    name,
-    text,
-    values: key ? parameters.map((_, at) => calls.map(({ call }) => call[at + 1])) : values,
-  }
+  const [{ call }] = calls as [Ordered]
+  const values = key ? parameters.map((_, at) => calls.map(({ call }) => call[at + 1])) : call.slice(1)
+  return { name, text, values }
 }

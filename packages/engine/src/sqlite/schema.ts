@@ -4,7 +4,7 @@ import Database from 'better-sqlite3'
 import { Kysely, SqliteDialect } from 'kysely'
 import type { Entities } from '../entity.ts'
 import { NoStoreError } from '../errors.ts'
-import { bringUpToDate, createVersionTable, findVersion, migrate, schemaVersionOf } from '../migrations.ts'
+import { bringUpToDate, findVersion, schemaVersionOf } from '../migrations.ts'
 import { sqliteDialect } from '../statements/dialect.ts'
 import { closeOnError, openConnection } from './connection.ts'
 import {
@@ -154,9 +154,7 @@ function objectsOf(entities: Entities, version: number): Promise<SchemaObjects> 
 
 async function makeObjects(entities: Entities, version: number): Promise<SchemaObjects> {
   const connection = new Database(':memory:')
-  const db = kyselyOn(connection)
-  await createVersionTable(db, sqliteDialect)
-  await migrate(entities, db, sqliteDialect, { after: 0, upTo: version })
+  await bringUpToDate(entities, kyselyOn(connection), sqliteDialect, version)
   const objects = objectsIn(connection)
   connection.close()
   return objects
