@@ -1,13 +1,11 @@
 export { createStorage, type StatementDatabase } from './commit/create-storage.ts'
 export { defaultGroupCommitLimits } from './commit/group-commit.ts'
 export { readRows } from './commit/page.ts'
-export { defineStore, type StoreOf } from './define-store.ts'
 export {
   compileEntities,
   type Entities,
   type Entity,
   type Migration,
-  type Rows,
   type Runner,
 } from './entity.ts'
 export { explain, fileReason, isDamage, NoStoreError, StoreError, StoreInUseError } from './errors.ts'
@@ -42,7 +40,6 @@ export {
   type GroupCommitLimits,
   type RestoreReport,
   type Salvage,
-  type SalvageOf,
   type ShareableStorage,
   type SharedStorage,
   type Storage,
@@ -61,3 +58,4 @@ export {
   storageName,
   storeFiles,
 } from './store-url.ts'
+export { storesOf } from './stores.ts'

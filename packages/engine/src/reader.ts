@@ -8,18 +8,18 @@ export const int64Min = -(2n ** 63n)
 export const int64Max = 2n ** 63n - 1n
 
 /** What a store contains as of one moment. */
-export interface ReadTransaction extends AsyncDisposable {
+export interface ReadTransaction<Entered extends Entities = Entities> extends AsyncDisposable {
   readonly schemaVersion: number
-  readonly compiled: CompiledEntities
+  readonly compiled: CompiledEntities<Entered>
   readonly query: (sql: string, parameters?: readonly unknown[]) => Promise<readonly object[]>
 }
 
 /** Returns what a transaction sees of a store. Disposal ends it. */
-export function createReader(
-  entities: Entities,
-  reading: ReadTransaction,
+export function createReader<Entered extends Entities>(
+  entities: Entered,
+  reading: ReadTransaction<Entered>,
   toError: (error: StoreError) => Error,
-): StoreReader {
+): StoreReader<Entered> {
   const { compiled, query, schemaVersion } = reading
   const refuse = () => {
     throw new Error('it is only read')
@@ -37,9 +37,9 @@ export function createReader(
   return {
     ...compiled.ports(runner),
     schemaVersion,
-    counts: () => countsIn(entities, reading).catch(unreadable),
+    counts: () => countsIn(entities, reading).catch(unreadable) as Promise<StoreReport<Entered>['counts']>,
     all: name =>
-      allIn(entities[name] as Entity, {
+      allIn(entities[name] as Entity<unknown, never>, {
         schemaVersion,
         query: sql => query(sql).catch(unreadable),
       }),
@@ -66,7 +66,8 @@ function isIn({ migrations }: Entity, schemaVersion: number): boolean {
   return Object.keys(migrations).some(version => Number(version) <= schemaVersion)
 }
 
-const pageRows = 1_000
+/** Read at a time of a whole table. */
+export const pageRows = 1_000
 
 /** Yields all items of an entity in order of id, by pages of its key: some servers do not keep a cursor open that long. */
 async function* allIn<Item>(

@@ -1,7 +1,7 @@
 import { bytesOf, type Dialect, type Parameters, pick, type Query } from '@plant-store/engine'
 import type { WebhookId, WebhookSecret } from '@plant-store/webhooks'
 import { type Expression, type RawBuilder, sql } from 'kysely'
-import type { WebhookRow, WebhookTables } from './tables.ts'
+import type { DeliveryRow, WebhookRow } from './tables.ts'
 
 type OfWebhook<Others = unknown> = Parameters<{ id: WebhookId } & Others>
 type OfDelivery<Others = unknown> = Parameters<{ position: bigint; lease: string } & Others>
@@ -25,7 +25,7 @@ const one = sql.lit(1n)
 
 export function webhookStatements(on: Dialect) {
   const { name, now } = on
-  const db = on.tables<WebhookTables>()
+  const db = on.tables<{ webhooks: WebhookRow; outbox: DeliveryRow & { webhook: WebhookId } }>()
   const wasSetBack = sql<boolean>`leased_at > ${now} + ${sql.lit(setBackMsMin)}`
 
   const webhooks = db

@@ -12,7 +12,6 @@ import type {
   Salvage,
   ShareableStorage,
   SharedStorage,
-  Storage,
   StorageObserver,
   StorageOptions,
   StoreReader,
@@ -20,44 +19,11 @@ import type {
 } from './storage.ts'
 import { followLinks, parseStoreUrl, type StoreLocation, storageName } from './store-url.ts'
 
-/** What can be done with stores of these entities. */
-export interface StoreOf<Entered extends Entities> {
-  /**
-   * Opens a store, and creates or migrates it if needed.
-   *
-   * @throws Error in one line if the store is unavailable; it is then unchanged
-   */
-  openStorage(options: StorageOptions): Promise<ShareableStorage<Entered>>
-  /** Attaches this thread to a storage of another thread. Disposal leaves the storage open there. */
-  attachStorage(shared: SharedStorage, observer?: StorageObserver): Promise<Storage<Entered>>
-  /** Opens a store to read what it has as of now. Changes nothing. @throws NoStoreError, or Error if it is unreadable */
-  openReader(url: string): Promise<StoreReader<Entered>>
-  /** Opens a damaged file to read everything that is still readable. Changes nothing. @throws Error if nothing is readable */
-  openSalvage(url: string): Promise<Salvage<Entered>>
-  /**
-   * Checks a store or a backup: every page of a file, or the row counts of a database. Rejects if it does not exist, is
-   * damaged, or a newer release wrote it.
-   */
-  inspectStore(url: string): Promise<StoreReport<Entered>>
-  /**
-   * Copies a store as of now, while others change it. The copy is checked and durable.
-   *
-   * @throws StoreInUseError if the target is a store in use, or Error; the target is then unchanged
-   */
-  backUpStore(url: string, target: string, options?: CopyOptions): Promise<BackupReport<Entered>>
-  /**
-   * Replaces a store, which may not exist, with a backup in one step, after checking the backup.
-   *
-   * @throws StoreInUseError or Error; the store is then unchanged
-   */
-  restoreStore(url: string, backup: string, options?: CopyOptions): Promise<RestoreReport<Entered>>
-}
-
 /** What the engine needs of a database. */
-interface StoreDatabase {
-  open(options: EngineOptions): Promise<ShareableStorage>
+interface StoreDatabase<Entered extends Entities> {
+  open(options: EngineOptions): Promise<ShareableStorage<Entered>>
   /** Begins to read a store of any known version, which it keeps. @throws NoStoreError if it is empty */
-  read(): Promise<ReadTransaction>
+  read(): Promise<ReadTransaction<Entered>>
   inspect(): Promise<Omit<StoreReport, 'store'>>
 }
 
@@ -66,22 +32,26 @@ const timeoutMsDefault = 5_000
 /** Names that every storage or reader has. */
 type Reserved = keyof ShareableStorage<Record<never, never>> | keyof StoreReader<Record<never, never>>
 
-/** @param toError makes errors of stores those of the entities' ports. By default they are StoreError */
-export function defineStore<Entered extends Entities>(
+/**
+ * Returns what can be done with stores of these entities.
+ *
+ * @param toError makes errors of stores those of the entities' ports. By default they are StoreError
+ */
+export function storesOf<Entered extends Entities>(
   entities: Entered & { readonly [Name in Reserved]?: never },
   toError: (error: StoreError) => Error = error => error,
-): StoreOf<Entered> {
+) {
   /** Imports only this database and its driver. */
-  const databaseAt = async (location: StoreLocation): Promise<StoreDatabase> => {
+  const databaseAt = async (location: StoreLocation): Promise<StoreDatabase<Entered>> => {
     switch (location.kind) {
       case 'file':
-        return (await import('./sqlite/database.ts')).createSqliteDatabase(
+        return (await import('./sqlite/database.ts')).createSqliteDatabase<Entered>(
           followLinks(location.file),
           entities,
         )
       case 'postgres': {
         const { createPostgresDatabase } = await import('./postgres/database.ts')
-        return createPostgresDatabase({ ...location, timeoutMs: timeoutMsDefault }, entities)
+        return createPostgresDatabase<Entered>({ ...location, timeoutMs: timeoutMsDefault }, entities)
       }
     }
   }
@@ -89,7 +59,7 @@ export function defineStore<Entered extends Entities>(
   /** @throws Error that names the store if it cannot be opened */
   const withDatabase = async <Opened>(
     url: string,
-    open: (database: StoreDatabase) => Promise<Opened>,
+    open: (database: StoreDatabase<Entered>) => Promise<Opened>,
   ): Promise<Opened> =>
     databaseAt(parseStoreUrl(url))
       .then(open)
@@ -98,16 +68,18 @@ export function defineStore<Entered extends Entities>(
         throw cause instanceof NoStoreError ? new NoStoreError(message) : new Error(message, { cause })
       })
 
-  const withExisting = async <Opened>(
-    url: string,
-    open: (database: StoreDatabase) => Promise<Opened>,
-  ): Promise<Opened> => {
+  const withExisting: typeof withDatabase = async (url, open) => {
     const location = parseStoreUrl(url)
     if (location.kind === 'file') existing(location.file)
     return withDatabase(url, open)
   }
 
-  const store: StoreOf<Entities> = {
+  return {
+    /**
+     * Opens a store, and creates or migrates it if needed.
+     *
+     * @throws Error in one line if the store is unavailable; it is then unchanged
+     */
     openStorage({
       url,
       timeoutMs = timeoutMsDefault,
@@ -116,40 +88,62 @@ export function defineStore<Entered extends Entities>(
       onCommit,
       onStateChange,
       ...given
-    }) {
+    }: StorageOptions) {
       const limits = { ...defaultGroupCommitLimits, ...given }
       const observer = { onCommit, onStateChange, toError }
       return withDatabase(url, database =>
         database.open({ limits, timeoutMs, lockTimeoutMs, readConnectionsMax, ...observer }),
       )
     },
-    async attachStorage(shared, given = {}) {
+    /** Attaches this thread to a storage of another thread. Disposal leaves the storage open there. */
+    async attachStorage(shared: SharedStorage, given: StorageObserver = {}) {
       const observer = { toError, ...given }
       switch (shared.kind) {
         case 'file':
-          return (await import('./sqlite/database.ts')).attachSqlite(shared, entities, observer)
+          return (await import('./sqlite/database.ts')).attachSqlite<Entered>(shared, entities, observer)
         case 'postgres':
-          return (await import('./postgres/database.ts')).attachPostgres(shared, entities, observer)
+          return (await import('./postgres/database.ts')).attachPostgres<Entered>(shared, entities, observer)
       }
     },
-    openReader: url =>
-      withExisting(url, async database => createReader(entities, await database.read(), toError)),
-    async openSalvage(url) {
+    /** Opens a store to read what it has as of now. Changes nothing. @throws NoStoreError, or Error if it is unreadable */
+    openReader: (url: string) =>
+      withExisting(url, async database => createReader<Entered>(entities, await database.read(), toError)),
+    // The next four return names of entities, which are strings to the engine.
+    /** Opens a damaged file to read everything that is still readable. Changes nothing. @throws Error if nothing is readable */
+    async openSalvage(url: string) {
       const file = existing(fileOf(url))
-      return (await import('./sqlite/salvage.ts')).openSqliteSalvage(file, entities)
+      const { openSqliteSalvage } = await import('./sqlite/salvage.ts')
+      return openSqliteSalvage(file, entities) as Salvage<Entered>
     },
-    inspectStore: url =>
-      withExisting(url, async database => ({ store: storageName(url), ...(await database.inspect()) })),
-    async backUpStore(url, target, options = {}) {
+    /**
+     * Checks a store or a backup: every page of a file, or the row counts of a database. Rejects if it does not exist, is
+     * damaged, or a newer release wrote it.
+     */
+    inspectStore: (url: string) =>
+      withExisting(url, async database => {
+        const report = { store: storageName(url), ...(await database.inspect()) }
+        return report as StoreReport<Entered>
+      }),
+    /**
+     * Copies a store as of now, while others change it. The copy is checked and durable.
+     *
+     * @throws StoreInUseError if the target is a store in use, or Error; the target is then unchanged
+     */
+    async backUpStore(url: string, target: string, options: CopyOptions = {}) {
       const file = existing(fileOf(url))
-      return (await import('./sqlite/backup.ts')).backUpSqlite(entities, file, target, options)
+      const { backUpSqlite } = await import('./sqlite/backup.ts')
+      return (await backUpSqlite(entities, file, target, options)) as BackupReport<Entered>
     },
-    async restoreStore(url, backup, options = {}) {
-      return (await import('./sqlite/backup.ts')).restoreSqlite(entities, fileOf(url), backup, options)
+    /**
+     * Replaces a store, which may not exist, with a backup in one step, after checking the backup.
+     *
+     * @throws StoreInUseError or Error; the store is then unchanged
+     */
+    async restoreStore(url: string, backup: string, options: CopyOptions = {}) {
+      const { restoreSqlite } = await import('./sqlite/backup.ts')
+      return (await restoreSqlite(entities, fileOf(url), backup, options)) as RestoreReport<Entered>
     },
   }
-  // The names and ports in it are those of the entities.
-  return store as unknown as StoreOf<Entered>
 }
 
 function fileOf(url: string): string {
