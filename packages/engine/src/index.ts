@@ -1,13 +1,7 @@
 export { createStorage, type StatementDatabase } from './commit/create-storage.ts'
 export { defaultGroupCommitLimits } from './commit/group-commit.ts'
 export { readRows } from './commit/page.ts'
-export {
-  compileEntities,
-  type Entities,
-  type Entity,
-  type Migration,
-  type Runner,
-} from './entity.ts'
+export { compileEntities, type Entities, type Entity, type Migration, type Runner } from './entity.ts'
 export { explain, fileReason, isDamage, NoStoreError, StoreError, StoreInUseError } from './errors.ts'
 export { bringUpToDate } from './migrations.ts'
 export { replaceFile } from './sqlite/files.ts'

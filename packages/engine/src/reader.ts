@@ -98,10 +98,10 @@ async function* allIn<Item>(
 }
 
 /** @param found the columns of the table. An earlier version has fewer */
-export function selectList<Columns extends Readonly<Record<string, unknown>>>(
-  columns: Columns,
+export function selectList(
+  columns: Readonly<Record<string, unknown>>,
   found: readonly string[],
-  read: (column: keyof Columns & string) => string,
+  read: (column: string) => string,
 ): string {
   const selected = Object.keys(columns).map(name =>
     found.includes(name) ? `${read(name)} as "${name}"` : `null as "${name}"`,

@@ -6,14 +6,7 @@ import { schemaVersionOf } from '../migrations.ts'
 import { countsIn, type ReadTransaction } from '../reader.ts'
 import { postgresDialect } from '../statements/dialect.ts'
 import { type Statement, type Value, valuesOf } from '../statements/statement.ts'
-import type {
-  EngineOptions,
-  PostgresOptions,
-  ShareableStorage,
-  SharedPostgres,
-  Storage,
-  StorageObserver,
-} from '../storage.ts'
+import type { EngineOptions, PostgresOptions, SharedPostgres, Storage, StorageObserver } from '../storage.ts'
 import { createPool, retrying } from './connection.ts'
 import { findVersionOn, migratePostgres } from './migrate.ts'
 import { runGroup } from './steps.ts'
@@ -24,12 +17,7 @@ const readLimits = { ...defaultGroupCommitLimits, transactionChangesMax: 16 }
 /** @param bulk for reading and inspecting it */
 export function createPostgresDatabase<Entered extends Entities>(bulk: PostgresOptions, entities: Entered) {
   return {
-    async open({
-      limits,
-      timeoutMs,
-      readConnectionsMax,
-      ...observer
-    }: EngineOptions): Promise<ShareableStorage<Entered>> {
+    async open({ limits, timeoutMs, readConnectionsMax, ...observer }: EngineOptions) {
       const server = { ...bulk, timeoutMs }
       const shared: SharedPostgres = { kind: 'postgres', server, readConnectionsMax, limits }
       const versionBefore = await migratePostgres(server, entities)

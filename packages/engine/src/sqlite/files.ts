@@ -37,7 +37,7 @@ export async function replaceFile<Result>(
   { force = false }: Pick<CopyOptions, 'force'>,
   write: (partial: string) => Promise<Result>,
 ): Promise<Result> {
-  // Only now, as the package's entry exports this function, and who uses PostgreSQL needs no driver of SQLite.
+  // Imported late: the entry of this package exports this function, and PostgreSQL needs no driver of SQLite.
   const { openAloneIfReadable } = await import('./connection.ts')
   const file = existsSync(named) ? realpathSync(named) : resolve(named)
   refuseTarget(file, named, force)

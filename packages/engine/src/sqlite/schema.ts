@@ -103,10 +103,7 @@ export function openReadOnly(
  * Returns the version of a store, or `undefined` if it is empty. Throws like {@link findVersion}, and if the schema is
  * not what the releases make: a trigger of somebody else would run within our changes.
  */
-async function checkedVersion(
-  entities: Entities,
-  connection: Database.Database,
-): Promise<number | undefined> {
+async function checkedVersion(entities: Entities, connection: Database.Database) {
   const version = await findVersion(entities, kyselyOn(connection), sqliteDialect)
   if (version === undefined) return undefined
   const found = objectsIn(connection)

@@ -21,7 +21,6 @@ const sweepRowsMax = sql.lit(2_000)
 export const setBackMsMin = 60_000
 
 const zero = sql.lit(0n)
-const one = sql.lit(1n)
 
 export function webhookStatements(on: Dialect) {
   const { name, now } = on
@@ -164,7 +163,7 @@ export function webhookStatements(on: Dialect) {
       db
         .updateTable('outbox')
         .set({
-          attempts: sql<bigint>`attempts + ${one}`,
+          attempts: sql<bigint>`attempts + 1`,
           reason: p.reason,
           next_at: sql<bigint | null>`${now} + ${p.retryInMs}`,
         })
