@@ -15,12 +15,10 @@ export interface Entity<Port = unknown, Item = unknown> {
   /** Triggers on SQLite that some stores of an earlier version have. An upgrade drops them first. */
   readonly formerTriggers?: readonly { readonly name: string; readonly table: string }[]
   /** Compiles the statements for a database. */
-  on(dialect: Dialect): StatementsAndPort<Port>
-}
-
-export interface StatementsAndPort<Port> {
-  readonly statements: Readonly<Record<string, Statement>>
-  readonly port: (runner: Runner) => Port
+  on(dialect: Dialect): {
+    readonly statements: Readonly<Record<string, Read | Change>>
+    readonly port: (runner: Runner) => Port
+  }
 }
 
 export type Migration = (db: Kysely<unknown>, dialect: Dialect) => Promise<void>
@@ -84,10 +82,10 @@ export function compileEntities<Entered extends Entities>(
   const names = new Map<Statement, string>()
   const changes = new Map<string, Change>()
   for (const { name: entity, statements } of [...compiled, { name: 'store', statements: store }])
-    for (const [each, statement] of Object.entries<Statement>(statements)) {
+    for (const [each, statement] of Object.entries<Read | Change>(statements)) {
       const name = `${entity}.${each}`
       names.set(statement, name)
-      if (isChange(statement)) changes.set(name, statement)
+      if (statement.kind === 'change') changes.set(name, statement)
     }
   checkOrders(changes, tables)
   return {
@@ -99,10 +97,6 @@ export function compileEntities<Entered extends Entities>(
     ports: runner =>
       Object.fromEntries(compiled.map(({ name, port }) => [name, port(runner)])) as Ports<Entered>,
   }
-}
-
-function isChange(statement: Statement): statement is Change {
-  return statement.kind === 'change'
 }
 
 /** @throws Error if changes would not be in one order, which no type and no database notices */

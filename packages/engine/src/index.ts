@@ -1,23 +1,11 @@
-export {
-  type CreateStorageOptions,
-  createStorage,
-  type StatementDatabase,
-} from './commit/create-storage.ts'
+export { createStorage, type StatementDatabase } from './commit/create-storage.ts'
 export { defaultGroupCommitLimits } from './commit/group-commit.ts'
 export { readRows } from './commit/page.ts'
-export { defineStore, readLastBackup, replaceFile, type StoreOf } from './define-store.ts'
-export {
-  compileEntities,
-  type Entities,
-  type Entity,
-  type Migration,
-  type Ports,
-  type Rows,
-  type Runner,
-  type StatementsAndPort,
-} from './entity.ts'
+export { compileEntities, type Entities, type Entity, type Migration, type Runner } from './entity.ts'
 export { explain, fileReason, isDamage, NoStoreError, StoreError, StoreInUseError } from './errors.ts'
 export { bringUpToDate } from './migrations.ts'
+export { replaceFile } from './sqlite/files.ts'
+export { readLastBackup } from './sqlite/last-backup.ts'
 export {
   type Around,
   bytesOf,
@@ -32,7 +20,6 @@ export {
   type ColumnTypes,
   type PageGiven,
   type Parameters,
-  type Preceded,
   pick,
   type Query,
   type Read,
@@ -45,17 +32,13 @@ export {
   type Commit,
   type CopyOptions,
   type GroupCommitLimits,
-  type OpenStore,
-  type RestoredChanges,
   type RestoreReport,
   type Salvage,
-  type SalvageOf,
   type ShareableStorage,
   type SharedStorage,
   type Storage,
   type StorageObserver,
   type StorageOptions,
-  type StoreCounts,
   type StoreReader,
   type StoreReport,
   transferListOf,
@@ -68,3 +51,4 @@ export {
   storageName,
   storeFiles,
 } from './store-url.ts'
+export { storesOf } from './stores.ts'

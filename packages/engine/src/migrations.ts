@@ -10,42 +10,32 @@ export function schemaVersionOf(entities: Entities): number {
 /**
  * Creates or migrates the tables if needed, and resolves to the version that it found. The caller's transaction must
  * exclude other writers. Resolves and throws like {@link findVersion}.
+ *
+ * @param upTo the version that it has afterwards, not below that of the store
  */
 export async function bringUpToDate(
   entities: Entities,
   db: Kysely<unknown>,
   dialect: Dialect,
+  upTo = schemaVersionOf(entities),
 ): Promise<number | undefined> {
   const found = await findVersion(entities, db, dialect)
-  const version = schemaVersionOf(entities)
-  if (found === version) return found
-  if (found === undefined) await createVersionTable(db, dialect)
-  await migrate(entities, db, dialect, { after: found ?? 0, upTo: version })
-  await sql`update schema_version set version = ${sql.lit(version)}`.execute(db)
-  return found
-}
-
-/** Runs the migrations between two versions. Within one, in the order of the entities. */
-export async function migrate(
-  entities: Entities,
-  db: Kysely<unknown>,
-  dialect: Dialect,
-  { after, upTo }: { readonly after: number; readonly upTo: number },
-): Promise<void> {
-  for (let version = after + 1; version <= upTo; version++) {
+  if (found === upTo) return found
+  if (found === undefined) {
+    await db.schema
+      .createTable('schema_version')
+      .addColumn('version', 'integer', column => column.notNull())
+      .modifyEnd(dialect.tableOptions)
+      .execute()
+    await sql`insert into schema_version values (0)`.execute(db)
+  }
+  for (let version = (found ?? 0) + 1; version <= upTo; version++) {
     const migrations = Object.values(entities).flatMap(({ migrations }) => migrations[version] ?? [])
     if (migrations.length === 0) throw new Error(`no entity has a migration to version ${version}`)
     for (const migration of migrations) await migration(db, dialect)
   }
-}
-
-export async function createVersionTable(db: Kysely<unknown>, { tableOptions }: Dialect): Promise<void> {
-  await db.schema
-    .createTable('schema_version')
-    .addColumn('version', 'integer', column => column.notNull())
-    .modifyEnd(tableOptions)
-    .execute()
-  await sql`insert into schema_version values (0)`.execute(db)
+  await sql`update schema_version set version = ${sql.lit(upTo)}`.execute(db)
+  return found
 }
 
 /**

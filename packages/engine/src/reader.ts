@@ -2,24 +2,24 @@ import { setImmediate } from 'node:timers/promises'
 import type { CompiledEntities, Entities, Entity, Runner } from './entity.ts'
 import { type StoreError, unavailable } from './errors.ts'
 import { valuesOf } from './statements/statement.ts'
-import type { StoreCounts, StoreReader } from './storage.ts'
+import type { StoreReader, StoreReport } from './storage.ts'
 
 export const int64Min = -(2n ** 63n)
 export const int64Max = 2n ** 63n - 1n
 
 /** What a store contains as of one moment. */
-export interface ReadTransaction extends AsyncDisposable {
+export interface ReadTransaction<Entered extends Entities = Entities> extends AsyncDisposable {
   readonly schemaVersion: number
-  readonly compiled: CompiledEntities
+  readonly compiled: CompiledEntities<Entered>
   readonly query: (sql: string, parameters?: readonly unknown[]) => Promise<readonly object[]>
 }
 
 /** Returns what a transaction sees of a store. Disposal ends it. */
-export function createReader(
-  entities: Entities,
-  reading: ReadTransaction,
+export function createReader<Entered extends Entities>(
+  entities: Entered,
+  reading: ReadTransaction<Entered>,
   toError: (error: StoreError) => Error,
-): StoreReader {
+): StoreReader<Entered> {
   const { compiled, query, schemaVersion } = reading
   const refuse = () => {
     throw new Error('it is only read')
@@ -37,9 +37,9 @@ export function createReader(
   return {
     ...compiled.ports(runner),
     schemaVersion,
-    counts: () => countsIn(entities, reading).catch(unreadable),
+    counts: () => countsIn(entities, reading).catch(unreadable) as Promise<StoreReport<Entered>['counts']>,
     all: name =>
-      allIn(entities[name] as Entity, {
+      allIn(entities[name] as Entity<unknown, never>, {
         schemaVersion,
         query: sql => query(sql).catch(unreadable),
       }),
@@ -51,14 +51,14 @@ export function createReader(
 export async function countsIn(
   entities: Entities,
   { schemaVersion, query }: Pick<ReadTransaction, 'schemaVersion' | 'query'>,
-): Promise<StoreCounts> {
+): Promise<StoreReport['counts']> {
   const counts: Record<string, number> = {}
   for (const [name, entity] of Object.entries(entities)) {
     const count = `select count(*) as count from "${entity.tables[0]}"`
     const rows = isIn(entity, schemaVersion) ? await query(count) : [{ count: 0 }]
     counts[name] = Number((rows as [{ count: bigint }])[0].count)
   }
-  return counts as StoreCounts
+  return counts
 }
 
 /** Returns whether a store of a version has the entity's tables. */
@@ -66,7 +66,8 @@ function isIn({ migrations }: Entity, schemaVersion: number): boolean {
   return Object.keys(migrations).some(version => Number(version) <= schemaVersion)
 }
 
-const pageRows = 1_000
+/** Read at a time of a whole table. */
+export const pageRows = 1_000
 
 /** Yields all items of an entity in order of id, by pages of its key: some servers do not keep a cursor open that long. */
 async function* allIn<Item>(
@@ -97,10 +98,10 @@ async function* allIn<Item>(
 }
 
 /** @param found the columns of the table. An earlier version has fewer */
-export function selectList<Columns extends Readonly<Record<string, unknown>>>(
-  columns: Columns,
+export function selectList(
+  columns: Readonly<Record<string, unknown>>,
   found: readonly string[],
-  read: (column: keyof Columns & string) => string,
+  read: (column: string) => string,
 ): string {
   const selected = Object.keys(columns).map(name =>
     found.includes(name) ? `${read(name)} as "${name}"` : `null as "${name}"`,

@@ -47,14 +47,13 @@ export interface StorageObserver {
 }
 
 /** An open store, with the port of each entity. Disposal writes pending changes and closes it. */
-export type Storage<Entered extends Entities = Entities> = Ports<Entered> & OpenStore
-
-export interface OpenStore extends AsyncDisposable {
-  /** @throws `store-unavailable` if it cannot be read or written */
-  check(): Promise<void>
-  /** Returns the number of pending changes. */
-  pending(): number
-}
+export type Storage<Entered extends Entities = Entities> = Ports<Entered> &
+  AsyncDisposable & {
+    /** @throws `store-unavailable` if it cannot be read or written */
+    check(): Promise<void>
+    /** Returns the number of pending changes. */
+    pending(): number
+  }
 
 export type ShareableStorage<Entered extends Entities = Entities> = Storage<Entered> & {
   /** The schema version before it was opened: `undefined` if opening it created the store. */
@@ -100,16 +99,14 @@ export function transferListOf(shared: SharedStorage): MessagePort[] {
   return shared.kind === 'file' ? [shared.single, shared.bulk] : []
 }
 
-/** The rows of each entity. */
-export type StoreCounts<Entered extends Entities = Entities> = { readonly [Name in keyof Entered]: number }
-
 export interface StoreReport<Entered extends Entities = Entities> {
   /** The full path of the file, or the name of a database as `storageName` returns it. */
   readonly store: string
   /** The size of the file. Absent for a database. */
   readonly bytes?: number
   readonly schemaVersion: number
-  readonly counts: StoreCounts<Entered>
+  /** The rows of each entity. */
+  readonly counts: { readonly [Name in keyof Entered]: number }
 }
 
 /**
@@ -120,7 +117,7 @@ export type StoreReader<Entered extends Entities = Entities> = Ports<Entered> &
   AsyncDisposable & {
     readonly schemaVersion: number
     /** Takes seconds for millions of rows. */
-    counts(): Promise<StoreCounts<Entered>>
+    counts(): Promise<StoreReport<Entered>['counts']>
     /** Yields all items of an entity in ascending order of id, a few at a time, in constant memory. */
     all<Name extends keyof Entered & string>(name: Name): AsyncIterable<readonly ItemOf<Entered[Name]>[]>
   }
@@ -153,12 +150,9 @@ export interface RestoreReport<Entered extends Entities = Entities> extends Stor
    * For each entity with `restoredBy`, what the replaced store did not have, and what only it had. `undefined` if it
    * cannot be read.
    */
-  readonly changed: Readonly<Record<string, RestoredChanges>> | undefined
-}
-
-export interface RestoredChanges {
-  readonly again: readonly string[]
-  readonly lost: readonly string[]
+  readonly changed:
+    | Readonly<Record<string, { readonly again: readonly string[]; readonly lost: readonly string[] }>>
+    | undefined
 }
 
 export interface CopyOptions {

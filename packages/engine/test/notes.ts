@@ -1,11 +1,11 @@
 import {
   type Around,
   type Dialect,
-  defineStore,
   type Entity,
   type Migration,
   type PageGiven,
   type Parameters,
+  storesOf,
   type TextOf,
 } from '@plant-store/engine'
 import { int64Min } from '../src/reader.ts'
@@ -101,7 +101,7 @@ export const {
   inspectStore,
   backUpStore,
   restoreStore,
-} = defineStore(entities)
+} = storesOf(entities)
 
 export const note = (id: bigint | number, text = `note ${id}`, topic: string | null = null): Note => ({
   id: BigInt(id),

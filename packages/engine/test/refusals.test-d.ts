@@ -1,11 +1,11 @@
 import {
   type Change,
   type Dialect,
-  defineStore,
   type PageGiven,
   type Parameters,
   pick,
   type Runner,
+  storesOf,
   type TextOf,
 } from '@plant-store/engine'
 import { columns, entities, entityOf, type Note, type Tables } from './notes.ts'
@@ -91,11 +91,11 @@ export async function values(
 
 export const stores = [
   // @ts-expect-error an entity without statements
-  defineStore({ notes: { tables: ['notes'], migrations: {}, rows: null } }),
+  storesOf({ notes: { tables: ['notes'], migrations: {}, rows: null } }),
   // @ts-expect-error an entity without a decision about its rows
-  defineStore({ notes: { tables: ['notes'], migrations: {}, on: entities.notes.on } }),
+  storesOf({ notes: { tables: ['notes'], migrations: {}, on: entities.notes.on } }),
   // @ts-expect-error an entity with the name of what every storage has
-  defineStore({ check: entityOf('notes') }),
+  storesOf({ check: entityOf('notes') }),
 ]
 
 const twice = {
@@ -105,7 +105,7 @@ const twice = {
   clear: {} as Change,
 }
 
-export async function missing(opened: ReturnType<typeof defineStore<{ notes: typeof entities.notes }>>) {
+export async function missing(opened: ReturnType<typeof storesOf<{ notes: typeof entities.notes }>>) {
   await using storage = await opened.openStorage({ url: 'file:notes.db' })
   await using reader = await opened.openReader('file:notes.db')
   // @ts-expect-error an entity that is missing from the list

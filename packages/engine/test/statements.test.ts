@@ -1,9 +1,10 @@
 import {
+  type Change,
   compileEntities,
   type Dialect,
   type Parameters,
   postgresDialect,
-  type Statement,
+  type Read,
   sqliteDialect,
   valuesOf,
 } from '@plant-store/engine'
@@ -49,7 +50,7 @@ test('each statement has the name of its entity and its own', () => {
 })
 
 describe('changes that a database would make in no order are refused before any is made:', () => {
-  const compiled = (statementsOn: (on: Dialect) => Record<string, Statement>) =>
+  const compiled = (statementsOn: (on: Dialect) => Record<string, Read | Change>) =>
     compileEntities(
       { ...entities, notes: { ...entities.notes, on: on => ({ statements: statementsOn(on), port }) } },
       postgresDialect,
@@ -59,7 +60,7 @@ describe('changes that a database would make in no order are refused before any 
     sql`update notes set text = ${p.text} where id = ${p.id}`
   const byId = { of: 'notes', by: 'id' } as const
 
-  test.each<[string, (on: Dialect) => Record<string, Statement>, string]>([
+  test.each<[string, (on: Dialect) => Record<string, Read | Change>, string]>([
     [
       'by a table that is misspelt',
       on => ({ rename: on.change({ of: 'nots', by: 'id' }, rename) }),

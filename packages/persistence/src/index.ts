@@ -1,14 +1,6 @@
 import { DomainError } from '@plant-store/domain'
-import {
-  type BackupReport as BackupReportOf,
-  defineStore,
-  type RestoreReport as RestoreReportOf,
-  type Salvage as SalvageOf,
-  type ShareableStorage as ShareableStorageOf,
-  type Storage as StorageOf,
-  type StoreReader as StoreReaderOf,
-  type StoreReport as StoreReportOf,
-} from '@plant-store/engine'
+import type * as engine from '@plant-store/engine'
+import { storesOf } from '@plant-store/engine'
 import { entities } from './entities.ts'
 
 export {
@@ -37,15 +29,15 @@ export { entities } from './entities.ts'
 
 type Entered = typeof entities
 /** An open store: `plants`, `tokens` and `webhooks` implement the ports. */
-export interface Storage extends StorageOf<Entered> {}
-export interface ShareableStorage extends ShareableStorageOf<Entered> {}
-export interface StoreReader extends StoreReaderOf<Entered> {}
-export interface Salvage extends SalvageOf<Entered> {}
-export interface StoreReport extends StoreReportOf<Entered> {}
-export interface BackupReport extends BackupReportOf<Entered> {}
-export interface RestoreReport extends RestoreReportOf<Entered> {}
+export interface Storage extends engine.Storage<Entered> {}
+export interface ShareableStorage extends engine.ShareableStorage<Entered> {}
+export interface StoreReader extends engine.StoreReader<Entered> {}
+export interface Salvage extends engine.Salvage<Entered> {}
+export interface StoreReport extends engine.StoreReport<Entered> {}
+export interface BackupReport extends engine.BackupReport<Entered> {}
+export interface RestoreReport extends engine.RestoreReport<Entered> {}
 
-/** See `StoreOf` of `@plant-store/engine`. The ports reject with DomainError `store-busy` or `store-unavailable`. */
+/** See `storesOf` of `@plant-store/engine`. The ports reject with DomainError `store-busy` or `store-unavailable`. */
 export const {
   openStorage,
   attachStorage,
@@ -54,4 +46,4 @@ export const {
   inspectStore,
   backUpStore,
   restoreStore,
-} = defineStore(entities, ({ code, message, cause }) => new DomainError(code, message, { cause }))
+} = storesOf(entities, ({ code, message, cause }) => new DomainError(code, message, { cause }))

@@ -20,10 +20,6 @@ export interface StatementDatabase<Entered extends Entities = Entities>
   close(): void | Promise<void>
 }
 
-export interface CreateStorageOptions extends Pick<StorageObserver, 'onFailureChange' | 'toError'> {
-  readonly limits?: GroupCommitLimits
-}
-
 /** Pending bulk changes. One list may have more. */
 const bulkQueueChangesMax = 10_000
 
@@ -37,7 +33,11 @@ export function createStorage<Entered extends Entities>(
     timeoutMs,
     ...database
   }: StatementDatabase<Entered>,
-  { limits = defaultGroupCommitLimits, onFailureChange, toError = error => error }: CreateStorageOptions = {},
+  {
+    limits = defaultGroupCommitLimits,
+    onFailureChange,
+    toError = error => error,
+  }: { readonly limits?: GroupCommitLimits } & Omit<StorageObserver, 'onCommit'> = {},
 ): Storage<Entered> {
   const { names } = compiled
   const reporting = <Result>(work: Promise<Result>, thrown = toError): Promise<Result> =>

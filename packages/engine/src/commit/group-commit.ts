@@ -103,15 +103,11 @@ export function createGroupCommit<Item extends readonly unknown[] = Call, Outcom
   }
 
   return {
-    /**
-     * Makes changes in one transaction, in order, and resolves to the affected rows of each once they are durable.
-     * Rejects with `store-busy`, `store-unavailable`.
-     */
+    /** Makes changes in one transaction, as `runGroup` does. Rejects with `store-busy`, `store-unavailable`. */
     submit: (changes: readonly Item[]) =>
       new Promise<readonly Outcome[]>((resolve, reject) =>
         push({ changes, textChars: textCharsOf(changes), resolve, reject }),
       ),
-    /** Returns the number of pending changes. */
     pending: () => pendingChanges,
     /** Refuses further changes, and resolves once all others have an outcome. */
     async drain() {

@@ -6,14 +6,7 @@ import { schemaVersionOf } from '../migrations.ts'
 import { countsIn, type ReadTransaction } from '../reader.ts'
 import { postgresDialect } from '../statements/dialect.ts'
 import { type Statement, type Value, valuesOf } from '../statements/statement.ts'
-import type {
-  EngineOptions,
-  PostgresOptions,
-  ShareableStorage,
-  SharedPostgres,
-  Storage,
-  StorageObserver,
-} from '../storage.ts'
+import type { EngineOptions, PostgresOptions, SharedPostgres, Storage, StorageObserver } from '../storage.ts'
 import { createPool, retrying } from './connection.ts'
 import { findVersionOn, migratePostgres } from './migrate.ts'
 import { runGroup } from './steps.ts'
@@ -22,14 +15,9 @@ import { runGroup } from './steps.ts'
 const readLimits = { ...defaultGroupCommitLimits, transactionChangesMax: 16 }
 
 /** @param bulk for reading and inspecting it */
-export function createPostgresDatabase(bulk: PostgresOptions, entities: Entities) {
+export function createPostgresDatabase<Entered extends Entities>(bulk: PostgresOptions, entities: Entered) {
   return {
-    async open({
-      limits,
-      timeoutMs,
-      readConnectionsMax,
-      ...observer
-    }: EngineOptions): Promise<ShareableStorage> {
+    async open({ limits, timeoutMs, readConnectionsMax, ...observer }: EngineOptions) {
       const server = { ...bulk, timeoutMs }
       const shared: SharedPostgres = { kind: 'postgres', server, readConnectionsMax, limits }
       const versionBefore = await migratePostgres(server, entities)
@@ -47,7 +35,10 @@ export function createPostgresDatabase(bulk: PostgresOptions, entities: Entities
 /** No client waits here, and counting a whole table takes one statement. */
 const patientTimeoutMs = 3_600_000
 
-async function readPostgres(options: PostgresOptions, entities: Entities): Promise<ReadTransaction> {
+async function readPostgres<Entered extends Entities>(
+  options: PostgresOptions,
+  entities: Entered,
+): Promise<ReadTransaction<Entered>> {
   await using opening = new AsyncDisposableStack()
   const pool = opening.use(createPool({ ...options, statementTimeoutMs: patientTimeoutMs }, 1))
   const client = opening.use(await pool.begin('isolation level repeatable read read only'))
@@ -68,11 +59,11 @@ type Ask = readonly [statement: Statement, ...values: Value[]]
  * One transaction runs at a time, so that changes of one row take effect in order. Otherwise a later change could
  * overtake one that the server rolled back and that is retried.
  */
-export function attachPostgres(
+export function attachPostgres<Entered extends Entities>(
   { server, readConnectionsMax, limits }: SharedPostgres,
-  entities: Entities,
+  entities: Entered,
   { onCommit = () => {}, ...observer }: StorageObserver,
-): Storage {
+): Storage<Entered> {
   const { timeoutMs } = server
   const compiled = compileEntities(entities, postgresDialect)
   const queryOf = (statement: Statement, values: Value[]) => ({

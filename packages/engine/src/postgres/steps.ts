@@ -31,7 +31,7 @@ interface Step {
   readonly name: string
   readonly change: Change
   /** Of a statement for several changes: the column that it returns for each row that it changed. */
-  readonly key?: string
+  readonly key: string | undefined
   readonly calls: Ordered[]
 }
 
@@ -60,7 +60,7 @@ export function stepsOf({ changes, tables }: Changes, group: readonly Call[]): r
       // A statement can replace a row only once.
       if (last?.key && last.name === name && last.calls.at(-1)?.value !== ordered.value)
         last.calls.push(ordered)
-      else steps.push({ name, change, ...keyOf(change), calls: [ordered] })
+      else steps.push({ name, change, key: keyOf(change), calls: [ordered] })
     }
     waiting = []
   }
@@ -83,18 +83,11 @@ function byPlace(a: Ordered, b: Ordered): number {
   return x < y ? -1 : Number(x > y)
 }
 
-const keyOf = ({ order, takesArrays }: Change) => (takesArrays && order !== 'alone' ? { key: order.by } : {})
+const keyOf = ({ order, takesArrays }: Change) => (takesArrays && order !== 'alone' ? order.by : undefined)
 
 function queryOf({ name, change, key, calls }: Step): pg.QueryConfig {
   const { sql: text, parameters } = change
-  const [
-    {
-      call: [, ...values],
-    },
-  ] = calls as [Ordered]
-  return {
-    name,
-    text,
-    values: key ? parameters.map((_, at) => calls.map(({ call }) => call[at + 1])) : values,
-  }
+  const [{ call }] = calls as [Ordered]
+  const values = key ? parameters.map((_, at) => calls.map(({ call }) => call[at + 1])) : call.slice(1)
+  return { name, text, values }
 }

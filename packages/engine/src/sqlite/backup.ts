@@ -4,7 +4,7 @@ import Database from 'better-sqlite3'
 import type { Entities, Entity } from '../entity.ts'
 import { NoStoreError, StoreDamagedError, StoreInUseError } from '../errors.ts'
 import { countsIn } from '../reader.ts'
-import type { BackupReport, CopyOptions, RestoredChanges, RestoreReport, StoreReport } from '../storage.ts'
+import type { BackupReport, CopyOptions, RestoreReport, StoreReport } from '../storage.ts'
 import { followLinks } from '../store-url.ts'
 import { closeOnError, isUnreadable, openAloneIfReadable, reasonOf } from './connection.ts'
 import {
@@ -48,15 +48,41 @@ export async function backUpSqlite(
   }
 }
 
+/** Copies a backup into the store, or in the place of a file that SQLite cannot read. */
 export async function restoreSqlite(
   entities: Entities,
   store: string,
-  backup: string,
+  named: string,
   options: CopyOptions,
 ): Promise<RestoreReport> {
-  const report = await restore(entities, store, followLinks(backup), options).catch(cause => {
-    throw failure(`the store ${store} could not be restored from ${backup}`, cause)
-  })
+  let report: RestoreReport
+  try {
+    const backup = followLinks(named)
+    if (!existsSync(backup)) throw new Error('there is no such file')
+    createFolder(dirname(store))
+    const isNew = !existsSync(store)
+    if (!isNew) {
+      refuseSecondPath(store)
+      refuseForeignWal(store)
+    }
+    // Before the long check, so that a store in use is refused at once.
+    const old = isNew ? undefined : openAloneIfReadable(store)
+    using stack = new DisposableStack()
+    stack.defer(() => old?.close())
+    if (!isNew && !options.force)
+      throw new Error(
+        `${store} already exists: use --force to replace it and lose the changes since the backup`,
+      )
+    const source = stack.use(await openBackup(backup, entities))
+    const changed = changesBetween(entities, source.connection, isNew ? 'none' : old)
+    if (old === undefined || !(await copyInto(old, source, options)))
+      await replaceFile(store, options, partial =>
+        copyTo(partial, isNew ? dirname(store) : store, source, options),
+      )
+    report = { store, bytes: statSync(store).size, ...source.contents, isNew, changed }
+  } catch (cause) {
+    throw failure(`the store ${store} could not be restored from ${named}`, cause)
+  }
   try {
     // Only now: a restore that fails leaves the store, and so its last backup.
     forgetBackup(store)
@@ -69,37 +95,6 @@ export async function restoreSqlite(
 
 function failure(what: string, cause: unknown): Error {
   return cause instanceof StoreInUseError ? cause : new Error(`${what}: ${reasonOf(cause)}`, { cause })
-}
-
-/** Copies a backup into the store, or in the place of a file that SQLite cannot read. */
-async function restore(
-  entities: Entities,
-  store: string,
-  backup: string,
-  options: CopyOptions,
-): Promise<RestoreReport> {
-  if (!existsSync(backup)) throw new Error('there is no such file')
-  createFolder(dirname(store))
-  const isNew = !existsSync(store)
-  if (!isNew) {
-    refuseSecondPath(store)
-    refuseForeignWal(store)
-  }
-  // Before the long check, so that a store in use is refused at once.
-  const old = isNew ? undefined : openAloneIfReadable(store)
-  using stack = new DisposableStack()
-  stack.defer(() => old?.close())
-  if (!isNew && !options.force)
-    throw new Error(
-      `${store} already exists: use --force to replace it and lose the changes since the backup`,
-    )
-  const source = stack.use(await openBackup(backup, entities))
-  const changed = changesBetween(entities, source.connection, isNew ? 'none' : old)
-  if (old === undefined || !(await copyInto(old, source, options)))
-    await replaceFile(store, options, partial =>
-      copyTo(partial, isNew ? dirname(store) : store, source, options),
-    )
-  return { store, bytes: statSync(store).size, ...source.contents, isNew, changed }
 }
 
 /**
@@ -202,9 +197,9 @@ function changesBetween(
   entities: Entities,
   backup: Database.Database,
   store: Database.Database | 'none' | undefined,
-): Readonly<Record<string, RestoredChanges>> | undefined {
+): RestoreReport['changed'] {
   try {
-    const changes: Record<string, RestoredChanges> = {}
+    const changes: Record<string, { again: string[]; lost: string[] }> = {}
     for (const [name, entity] of Object.entries(entities)) {
       if (entity.restoredBy === undefined) continue
       const kept = namesIn(entity, backup)

@@ -12,7 +12,7 @@ import { closeOnError, detailedReasonOf, openConnection, plainly, prepareAll } f
 import { migrateSqlite, openReadOnly } from './schema.ts'
 import { connectToWriter, startWriter } from './writer-client.ts'
 
-export function createSqliteDatabase(file: string, entities: Entities) {
+export function createSqliteDatabase<Entered extends Entities>(file: string, entities: Entered) {
   return {
     open: (options: EngineOptions) => plainly(() => openSqlite(file, entities, options)),
     read: () => plainly(() => readSqlite(file, entities)),
@@ -20,11 +20,11 @@ export function createSqliteDatabase(file: string, entities: Entities) {
   }
 }
 
-async function openSqlite(
+async function openSqlite<Entered extends Entities>(
   file: string,
-  entities: Entities,
+  entities: Entered,
   { limits, lockTimeoutMs, ...observer }: EngineOptions,
-): Promise<ShareableStorage> {
+): Promise<ShareableStorage<Entered>> {
   const versionBefore = await migrateSqlite(file, entities, lockTimeoutMs)
   await using opening = new AsyncDisposableStack()
   // Closed last: to merge the WAL into the file takes a connection that may write.
@@ -49,7 +49,10 @@ async function openSqlite(
   }
 }
 
-async function readSqlite(file: string, entities: Entities): Promise<ReadTransaction> {
+async function readSqlite<Entered extends Entities>(
+  file: string,
+  entities: Entered,
+): Promise<ReadTransaction<Entered>> {
   const { connection, schemaVersion } = await openReadOnly(file, entities)
   return {
     schemaVersion,
@@ -63,11 +66,11 @@ async function readSqlite(file: string, entities: Entities): Promise<ReadTransac
 }
 
 /** Attaches a thread: it reads on a connection of its own, and writes through the one writer. */
-export function attachSqlite(
+export function attachSqlite<Entered extends Entities>(
   { file, limits, ...toWriter }: SharedSqlite,
-  entities: Entities,
+  entities: Entered,
   { onCommit, ...observer }: StorageObserver,
-): Storage {
+): Storage<Entered> {
   return closeOnError(openConnection(file, { readonly: true }), connection => {
     const compiled = compileEntities(entities, sqliteDialect)
     const prepared = prepareAll(connection, compiled.names.keys())
@@ -77,7 +80,7 @@ export function attachSqlite(
       prepared(statement).all(valuesOf(statement, given)) as object[]
     const iterate: RowSource['iterate'] = (statement, given) =>
       prepared(statement).iterate(valuesOf(statement, given)) as Iterable<object>
-    const database: StatementDatabase = {
+    const database: StatementDatabase<Entered> = {
       compiled,
       runGroup: single.send,
       runBulkGroup: bulk.send,

@@ -24,14 +24,21 @@ import {
 import { dirname, join, resolve } from 'node:path'
 import type { CopyOptions } from '../storage.ts'
 import { filesOf, sideFileSuffixes } from '../store-url.ts'
-import { openAloneIfReadable } from './connection.ts'
 
-/** See `replaceFile` in open.ts. */
+/**
+ * Writes a file completely or not at all: beside its target, to disk, and then onto the target in one step.
+ *
+ * @param named the file, or a symbolic link to it
+ * @param write makes the file, at a path in the same folder
+ * @throws StoreInUseError if the target is a store that a process has open, or Error; the old file is then intact
+ */
 export async function replaceFile<Result>(
   named: string,
   { force = false }: Pick<CopyOptions, 'force'>,
   write: (partial: string) => Promise<Result>,
 ): Promise<Result> {
+  // Imported late: the entry of this package exports this function, and PostgreSQL needs no driver of SQLite.
+  const { openAloneIfReadable } = await import('./connection.ts')
   const file = existsSync(named) ? realpathSync(named) : resolve(named)
   refuseTarget(file, named, force)
   removeStalePartials(dirname(file))

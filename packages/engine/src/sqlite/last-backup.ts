@@ -1,4 +1,5 @@
 import { readFileSync, realpathSync, renameSync, rmSync } from 'node:fs'
+import { parseStoreUrl } from '../store-url.ts'
 import { createFileLike, partialBeside } from './files.ts'
 
 /**
@@ -24,10 +25,12 @@ export function forgetBackup(store: string): void {
   rmSync(store + suffix, { force: true })
 }
 
-/** Returns as of when the last backup is, or `null` if none is recorded. */
-export function readLastBackup(store: string): Date | null {
+/** Resolves to when the last backup of a file began, `null` if none is recorded, and `undefined` for a database. */
+export async function readLastBackup(url: string): Promise<Date | null | undefined> {
+  const location = parseStoreUrl(url)
+  if (location.kind !== 'file') return undefined
   try {
-    const at = new Date(readFileSync(realpathSync(store) + suffix, 'utf8').trim())
+    const at = new Date(readFileSync(realpathSync(location.file) + suffix, 'utf8').trim())
     return Number.isNaN(at.getTime()) ? null : at
   } catch {
     return null

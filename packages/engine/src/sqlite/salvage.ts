@@ -1,7 +1,7 @@
 import type Database from 'better-sqlite3'
 import type { Entities, Rows } from '../entity.ts'
 import { isStore } from '../migrations.ts'
-import { int64Max, int64Min, selectList } from '../reader.ts'
+import { int64Max, int64Min, pageRows, selectList } from '../reader.ts'
 import type { Salvage, SalvageOf } from '../storage.ts'
 import { closeOnError, reasonOf } from './connection.ts'
 import { openToRead } from './schema.ts'
@@ -46,8 +46,6 @@ export function openSqliteSalvage(file: string, entities: Entities): Salvage {
     throw new Error(`nothing in the store ${file} can be read: ${reasonOf(cause)}`, { cause })
   }
 }
-
-const pageRows = 1_000
 
 /** Texts are bytes, as SQLite does not check that they are UTF-8. */
 type Row = Readonly<Record<string, unknown>> & { readonly id: bigint }

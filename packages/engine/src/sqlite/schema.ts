@@ -4,7 +4,7 @@ import Database from 'better-sqlite3'
 import { Kysely, SqliteDialect } from 'kysely'
 import type { Entities } from '../entity.ts'
 import { NoStoreError } from '../errors.ts'
-import { bringUpToDate, createVersionTable, findVersion, migrate, schemaVersionOf } from '../migrations.ts'
+import { bringUpToDate, findVersion, schemaVersionOf } from '../migrations.ts'
 import { sqliteDialect } from '../statements/dialect.ts'
 import { closeOnError, openConnection } from './connection.ts'
 import {
@@ -103,10 +103,7 @@ export function openReadOnly(
  * Returns the version of a store, or `undefined` if it is empty. Throws like {@link findVersion}, and if the schema is
  * not what the releases make: a trigger of somebody else would run within our changes.
  */
-async function checkedVersion(
-  entities: Entities,
-  connection: Database.Database,
-): Promise<number | undefined> {
+async function checkedVersion(entities: Entities, connection: Database.Database) {
   const version = await findVersion(entities, kyselyOn(connection), sqliteDialect)
   if (version === undefined) return undefined
   const found = objectsIn(connection)
@@ -154,9 +151,7 @@ function objectsOf(entities: Entities, version: number): Promise<SchemaObjects> 
 
 async function makeObjects(entities: Entities, version: number): Promise<SchemaObjects> {
   const connection = new Database(':memory:')
-  const db = kyselyOn(connection)
-  await createVersionTable(db, sqliteDialect)
-  await migrate(entities, db, sqliteDialect, { after: 0, upTo: version })
+  await bringUpToDate(entities, kyselyOn(connection), sqliteDialect, version)
   const objects = objectsIn(connection)
   connection.close()
   return objects

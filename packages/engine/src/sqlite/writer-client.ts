@@ -15,9 +15,7 @@ export interface WriterData extends WriterOptions {
 export type WriterCommand = { readonly connect: MessagePort; readonly kind: ChangeKind } | 'close'
 
 /** Starts the only thread that writes to a store. */
-export async function startWriter(
-  workerData: WriterData,
-): Promise<AsyncDisposable & { connect(kind: ChangeKind): MessagePort }> {
+export async function startWriter(workerData: WriterData) {
   // Its garbage is short-lived. V8's default is as much memory as for a thread that serves.
   const resourceLimits = { maxYoungGenerationSizeMb: 8 }
   // `.ts` in tests, `.js` in a build.
@@ -30,7 +28,7 @@ export async function startWriter(
   await once(thread, 'message')
 
   return {
-    connect(kind) {
+    connect(kind: ChangeKind): MessagePort {
       const { port1, port2 } = new MessageChannel()
       tell({ connect: port2, kind }, [port2])
       return port1
@@ -61,10 +59,7 @@ export function connectToWriter(toWriter: MessagePort, onCommit: (commit: Commit
   })
 
   return {
-    /**
-     * Resolves to the affected rows once the changes are durable. If it rejects, either all are stored or none. Calls
-     * take effect in their order.
-     */
+    /** Makes the changes of a group, as `runGroup` does. */
     send(group: readonly Call[]): Promise<readonly number[]> {
       if (blocked !== undefined) return Promise.reject(couldNotWrite(blocked))
       const outcome = Promise.withResolvers<readonly number[]>()

@@ -34,17 +34,15 @@ export interface Statement {
 export interface Read<Given = never, Row = unknown> extends Statement {
   readonly kind: 'read'
   /** On SQLite: what ends a page at its size, as its SQL does on PostgreSQL. */
-  readonly bound?: PageBound
+  readonly bound?: {
+    /** The texts that count for the size. */
+    readonly texts: readonly string[]
+    /** The same page with 0 in the place of each text that has more bytes than the parameter `textBytesMax`. */
+    readonly guarded: Statement
+  }
   /** Only for the compiler. */
   readonly [given]?: (values: Given) => void
   readonly [row]?: Row
-}
-
-export interface PageBound {
-  /** The texts that count for the size. */
-  readonly texts: readonly string[]
-  /** The same page with 0 in the place of each text that has more bytes than the parameter `textBytesMax`. */
-  readonly guarded: Statement
 }
 
 /** What every page is given. */
@@ -86,17 +84,10 @@ export type TextOf<Row> = <Column extends keyof Row & string>(
 /** A statement with its values, as plain data that can cross threads. */
 export type Call = readonly [name: string, ...values: Value[]]
 
-/** Returns an expression for each parameter. The value of each is its name, which the compiled statement then lists. */
+/** Returns an expression for each parameter. The value of each is a symbol with its name, which the statement then lists. */
 function parametersOf<Given>(): Parameters<Given> {
   // A proxy has every member that the type requires.
-  return new Proxy({}, { get: (_, name) => sql.val(new Name(`${String(name)}`)) }) as Parameters<Given>
-}
-
-class Name {
-  readonly name: string
-  constructor(name: string) {
-    this.name = name
-  }
+  return new Proxy({}, { get: (_, name) => sql.val(Symbol(String(name))) }) as Parameters<Given>
 }
 
 /** Returns the SQL of a query, with the names of its parameters. */
@@ -107,7 +98,7 @@ export function compile<Given>(
   const query = build(parametersOf<Given>())
   const { sql: text, parameters } = 'isRawBuilder' in query ? query.compile(compiler) : query.compile()
   const names = parameters.map(parameter => {
-    if (parameter instanceof Name) return parameter.name
+    if (typeof parameter === 'symbol') return `${parameter.description}`
     throw new Error(`a constant must be written with sql.lit: ${String(parameter)} in ${text}`)
   })
   return { sql: text.trim(), parameters: names }

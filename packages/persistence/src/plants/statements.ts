@@ -7,19 +7,9 @@ import {
   type TextOf,
 } from '@plant-store/engine'
 import { type RawBuilder, sql } from 'kysely'
-import {
-  type PlantRow,
-  type PlantTables,
-  plantColumns,
-  type VersionedRow,
-  versionedColumns,
-} from './tables.ts'
+import { type PlantRow, plantNames, type VersionedRow, versionedColumns, versionedNames } from './tables.ts'
 
-type ColumnsOf<Row> = readonly (keyof Row & string)[]
-const names = Object.keys(plantColumns) as unknown as ColumnsOf<PlantRow>
-const allNames = Object.keys(versionedColumns) as unknown as ColumnsOf<VersionedRow>
-
-const assigned = allNames.filter(name => name !== 'id')
+const assigned = versionedNames.filter(name => name !== 'id')
 
 /** A page of plants from the least id on. */
 interface From extends PageGiven {
@@ -30,7 +20,7 @@ interface From extends PageGiven {
 const order = { of: 'plants', by: 'id' } as const
 
 export function plantStatements(on: Dialect, announcing: Around<VersionedRow>) {
-  const db = on.tables<PlantTables>()
+  const db = on.tables<{ plants: VersionedRow }>()
   const page = (p: Parameters<From>, text: TextOf<PlantRow>) =>
     db
       .selectFrom('plants')
@@ -43,10 +33,10 @@ export function plantStatements(on: Dialect, announcing: Around<VersionedRow>) {
 
   return {
     find: on.read((p: Parameters<{ id: bigint }>) =>
-      db.selectFrom('plants').select(allNames).where('id', '=', p.id),
+      db.selectFrom('plants').select(versionedNames).where('id', '=', p.id),
     ),
-    page: on.page(names, page),
-    pageOfTag: on.page(names, (p: Parameters<From & { tag: string }>, text: TextOf<PlantRow>) =>
+    page: on.page(plantNames, page),
+    pageOfTag: on.page(plantNames, (p: Parameters<From & { tag: string }>, text: TextOf<PlantRow>) =>
       page(p, text).where(hasTag(on, p.tag)),
     ),
     insert: on.insert(db, 'plants', 'id', versionedColumns, announcing),

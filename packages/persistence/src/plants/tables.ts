@@ -1,10 +1,6 @@
 import type { Plant, Version } from '@plant-store/domain'
 import type { ColumnTypes } from '@plant-store/engine'
 
-export interface PlantTables {
-  plants: VersionedRow
-}
-
 export interface PlantRow {
   id: bigint
   name: string
@@ -21,10 +17,12 @@ export const plantColumns = {
   name: 'text',
   tag: 'text',
 } as const satisfies ColumnTypes<PlantRow>
+export const plantNames = Object.keys(plantColumns) as readonly (keyof PlantRow)[]
 export const versionedColumns = {
   ...plantColumns,
   version: 'bigint',
 } as const satisfies ColumnTypes<VersionedRow>
+export const versionedNames = Object.keys(versionedColumns) as readonly (keyof VersionedRow)[]
 
 export function fromPlant({ id, name, tag }: Plant, version = newVersion()): VersionedRow {
   return { id, name, tag: tag ?? null, version }

@@ -3,10 +3,6 @@ import { type Dialect, type Entity, type Parameters, pick, type Runner } from '@
 import { type Kysely, sql } from 'kysely'
 import { milliseconds, toDate } from '../dates.ts'
 
-interface TokenTables {
-  access_tokens: TokenRow
-}
-
 interface TokenRow {
   name: string
   /** SHA-256 in hexadecimal. */
@@ -34,7 +30,7 @@ export const tokens: Entity<TokenRepository> = {
 }
 
 function tokenStatements(on: Dialect) {
-  const db = on.tables<TokenTables>()
+  const db = on.tables<{ access_tokens: TokenRow }>()
   const all = db.selectFrom('access_tokens').select([...written, 'last_used_at'])
   const byHash = { of: 'access_tokens', by: 'hash' } as const
   return {

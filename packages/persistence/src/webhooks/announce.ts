@@ -1,10 +1,8 @@
-import type { Around, Dialect } from '@plant-store/engine'
-import { columnList } from '@plant-store/engine'
+import { type Around, columnList, type Dialect } from '@plant-store/engine'
 import { sql } from 'kysely'
-import { plantColumns, type VersionedRow, versionedColumns } from '../plants/tables.ts'
+import { plantNames, type VersionedRow, versionedNames } from '../plants/tables.ts'
 
-const rowColumns = Object.keys(versionedColumns) as readonly (keyof VersionedRow)[]
-const eventColumns = ['version', ...Object.keys(plantColumns)]
+const eventColumns = ['version', ...plantNames]
 const outboxColumns = columnList(['webhook', ...eventColumns, 'added_at'])
 const eventOfAdded = columnList(eventColumns.map(each => `added.${each}`))
 
@@ -18,7 +16,7 @@ export function announcing({ name, now }: Dialect): Around<VersionedRow> {
     // nobody else writes meanwhile.
     return (last, row) => {
       const given = sql`
-        with given (${columnList(rowColumns)}) as (values (${sql.join(rowColumns.map(column => row[column]))})),
+        with given (${columnList(versionedNames)}) as (values (${sql.join(versionedNames.map(column => row[column]))})),
         added as (select * from given where not exists (select 1 from plants where plants.id = given.id))`
       return {
         last,
@@ -36,7 +34,7 @@ export function announcing({ name, now }: Dialect): Around<VersionedRow> {
   // other in `xmax`. The lock keeps a webhook from being removed in between, and shows it as it is after a concurrent
   // change.
   return change => sql`
-    with changed as (${change} returning ${columnList(rowColumns)}, xmax = 0 as is_added),
+    with changed as (${change} returning ${columnList(versionedNames)}, xmax = 0 as is_added),
     added as (select * from changed where is_added),
     webhook as materialized (
       select id, is_full from webhooks where exists (select from added) for key share

@@ -1,23 +1,16 @@
-import { bytesOf, type Dialect, type Parameters, pick } from '@plant-store/engine'
+import { bytesOf, type Dialect, type Parameters, pick, type Query } from '@plant-store/engine'
 import type { WebhookId, WebhookSecret } from '@plant-store/webhooks'
 import { type Expression, type RawBuilder, sql } from 'kysely'
-import type { WebhookRow, WebhookTables } from './tables.ts'
+import type { DeliveryRow, WebhookRow } from './tables.ts'
 
-type OfWebhook<Others = unknown> = { readonly id: WebhookId } & Others
-type OfDelivery<Others = unknown> = { readonly position: bigint; readonly lease: string } & Others
-type Due = OfWebhook<{ readonly rowsMax: number; readonly textBytesMax: number }>
-type Lease = OfWebhook<{ readonly before: string; readonly lease: string; readonly leaseMs: bigint }>
-type Failure = OfDelivery<{ readonly reason: string; readonly retryInMs: bigint | null }>
-
-export interface Release {
-  readonly id: WebhookId
-  readonly lease: string
-  /** Flags are 0 or 1. */
-  readonly delivered: bigint
-  readonly failed: bigint
-  readonly pauses: bigint
-  readonly claimInMs: bigint
-}
+type OfWebhook<Others = unknown> = Parameters<{ id: WebhookId } & Others>
+type OfDelivery<Others = unknown> = Parameters<{ position: bigint; lease: string } & Others>
+type Due = OfWebhook<{ rowsMax: number; textBytesMax: number }>
+type Lease = OfWebhook<{ before: string; lease: string; leaseMs: bigint }>
+/** Flags are 0 or 1. */
+type Flags = { delivered: bigint; failed: bigint; pauses: bigint }
+type Release = OfWebhook<Flags & { lease: string; claimInMs: bigint }>
+type Failure = OfDelivery<{ reason: string; retryInMs: bigint | null }>
 
 const written = ['id', 'url', 'allows_private', 'created_at', 'secret'] as const
 
@@ -28,11 +21,10 @@ const sweepRowsMax = sql.lit(2_000)
 export const setBackMsMin = 60_000
 
 const zero = sql.lit(0n)
-const one = sql.lit(1n)
 
 export function webhookStatements(on: Dialect) {
-  const { now } = on
-  const db = on.tables<WebhookTables>()
+  const { name, now } = on
+  const db = on.tables<{ webhooks: WebhookRow; outbox: DeliveryRow & { webhook: WebhookId } }>()
   const wasSetBack = sql<boolean>`leased_at > ${now} + ${sql.lit(setBackMsMin)}`
 
   const webhooks = db
@@ -49,7 +41,8 @@ export function webhookStatements(on: Dialect) {
   const deliveries = db
     .selectFrom('outbox')
     .select(['position', 'version', 'id', 'name', 'tag', 'added_at', 'attempts', 'next_at', 'reason'])
-  const changeWebhook = db.updateTable('webhooks')
+  const alone = <Given>(build: (p: Parameters<Given>) => Query<unknown>) => on.change('alone', build)
+  const updateOf = (p: OfWebhook) => db.updateTable('webhooks').where('id', '=', p.id)
   const some = (ofWebhook: RawBuilder<unknown>) => sql<boolean>`
     position in (select position from outbox where webhook = ${ofWebhook} limit ${sweepRowsMax})`
   const isLeasedAs = (lease: Expression<string>) =>
@@ -69,7 +62,7 @@ export function webhookStatements(on: Dialect) {
         .limit(sql.lit(10)),
     ),
     /** Retries first. A sum over rows before which the texts have fewer bytes is a window, which the builder lacks. */
-    dueDeliveries: on.read((p: Parameters<Due>) =>
+    dueDeliveries: on.read((p: Due) =>
       deliveries
         .where(sql<boolean>`position in (
           select position from (
@@ -98,44 +91,40 @@ export function webhookStatements(on: Dialect) {
         ])
         .groupBy(['webhooks.id', 'is_full', 'missed']),
     ),
-    kept: on.read((p: Parameters<OfWebhook<{ rowsMax: number }>>) => {
+    kept: on.read((p: OfWebhook<{ rowsMax: number }>) => {
       const givenUpFirst = sql`next_at is not null, position`
       return deliveries
         .where(sql<boolean>`position in (
           select position from outbox where webhook = ${p.id} order by ${givenUpFirst} limit ${p.rowsMax}
         )`)
-        .orderBy(sql`next_at is not null`)
-        .orderBy('position')
+        .orderBy(givenUpFirst)
     }),
 
-    awaitAdding: on.change('alone', () => awaitAdding(on)),
-    insert: on.change('alone', (p: Parameters<Pick<WebhookRow, (typeof written)[number]>>) =>
+    /** Waits until plants that others are adding are there, and keeps others from adding any until the transaction ends. */
+    awaitAdding: alone(() =>
+      // On SQLite nobody else writes meanwhile.
+      name === 'sqlite' ? sql`delete from webhooks where false` : sql`lock table webhooks in exclusive mode`,
+    ),
+    insert: alone((p: Parameters<Pick<WebhookRow, (typeof written)[number]>>) =>
       db
         .insertInto('webhooks')
         .values(pick(p, written))
         .onConflict(conflict => conflict.doNothing()),
     ),
-    remove: on.change('alone', (p: Parameters<OfWebhook>) =>
-      db.deleteFrom('webhooks').where('id', '=', p.id),
-    ),
-    fill: on.change('alone', (p: Parameters<OfWebhook<{ isFull: bigint }>>) =>
-      changeWebhook.set({ is_full: p.isFull }).where('id', '=', p.id),
-    ),
-    rotate: on.change('alone', (p: Parameters<OfWebhook<{ secret: WebhookSecret }>>) =>
-      changeWebhook.set({ secret: p.secret }).where('id', '=', p.id),
-    ),
+    remove: alone((p: OfWebhook) => db.deleteFrom('webhooks').where('id', '=', p.id)),
+    fill: alone((p: OfWebhook<{ isFull: bigint }>) => updateOf(p).set({ is_full: p.isFull })),
+    rotate: alone((p: OfWebhook<{ secret: WebhookSecret }>) => updateOf(p).set({ secret: p.secret })),
     /** Only if the webhook is unchanged since it was read. */
-    lease: on.change('alone', (p: Parameters<Lease>) =>
-      changeWebhook
+    lease: alone((p: Lease) =>
+      updateOf(p)
         .set({ lease: p.lease, leased_at: now, leased_until: sql<bigint>`${now} + ${p.leaseMs}` })
-        .where('id', '=', p.id)
         .where('lease', '=', p.before)
         .where('is_paused', '=', zero)
         .where(sql<boolean>`(leased_until <= ${now} or ${wasSetBack})`),
     ),
-    release: on.change('alone', (p: Parameters<Release>) => {
+    release: alone((p: Release) => {
       const failingSince = sql<bigint | null>`case when ${p.delivered} = 1 then null else failing_since end`
-      return changeWebhook
+      return updateOf(p)
         .set({
           leased_until: zero,
           failures: sql<bigint>`case when ${p.delivered} = 1 then 0 else failures end + ${p.failed}`,
@@ -144,15 +133,12 @@ export function webhookStatements(on: Dialect) {
           is_paused: sql<bigint>`case when ${p.pauses} = 1 then 1 else is_paused end`,
           next_claim_at: sql<bigint>`${now} + ${p.claimInMs}`,
         })
-        .where('id', '=', p.id)
         .where('lease', '=', p.lease)
     }),
-    retry: on.change('alone', (p: Parameters<OfWebhook>) =>
-      changeWebhook
-        .set({ is_paused: zero, failures: zero, failing_since: sql.lit(null), next_claim_at: zero })
-        .where('id', '=', p.id),
+    retry: alone((p: OfWebhook) =>
+      updateOf(p).set({ is_paused: zero, failures: zero, failing_since: sql.lit(null), next_claim_at: zero }),
     ),
-    retryDeliveries: on.change('alone', (p: Parameters<OfWebhook>) =>
+    retryDeliveries: alone((p: OfWebhook) =>
       db
         .updateTable('outbox')
         .set({ attempts: zero, next_at: zero })
@@ -161,25 +147,23 @@ export function webhookStatements(on: Dialect) {
           ${p.id} and next_at > 0 union all select position from outbox where webhook = ${p.id} and next_at is null`),
         ),
     ),
-    hastenRetries: on.change('alone', (p: Parameters<OfWebhook>) =>
+    hastenRetries: alone((p: OfWebhook) =>
       db
         .updateTable('outbox')
         .set({ next_at: zero })
         .where(some(sql`${p.id} and next_at > 0`)),
     ),
-    removeDeliveries: on.change('alone', (p: Parameters<OfWebhook>) =>
-      db.deleteFrom('outbox').where(some(p.id)),
-    ),
+    removeDeliveries: alone((p: OfWebhook) => db.deleteFrom('outbox').where(some(p.id))),
     /** By lease: SQLite may reuse the position of a removed delivery for another webhook. */
-    removeDelivery: on.change('alone', (p: Parameters<OfDelivery>) =>
+    removeDelivery: alone((p: OfDelivery) =>
       db.deleteFrom('outbox').where('position', '=', p.position).where(isLeasedAs(p.lease)),
     ),
     /** Without a delay, `next_at` becomes null: the delivery is given up. */
-    failDelivery: on.change('alone', (p: Parameters<Failure>) =>
+    failDelivery: alone((p: Failure) =>
       db
         .updateTable('outbox')
         .set({
-          attempts: sql<bigint>`attempts + ${one}`,
+          attempts: sql<bigint>`attempts + 1`,
           reason: p.reason,
           next_at: sql<bigint | null>`${now} + ${p.retryInMs}`,
         })
@@ -190,8 +174,3 @@ export function webhookStatements(on: Dialect) {
 }
 
 export type WebhookStatements = ReturnType<typeof webhookStatements>
-
-/** Waits until plants that others are adding are there, and keeps others from adding any until the transaction ends. */
-const awaitAdding = ({ name }: Dialect) =>
-  // On SQLite nobody else writes meanwhile.
-  name === 'sqlite' ? sql`delete from webhooks where false` : sql`lock table webhooks in exclusive mode`

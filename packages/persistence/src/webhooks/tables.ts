@@ -2,11 +2,6 @@ import type { WebhookId, WebhookSecret } from '@plant-store/webhooks'
 import type { Generated } from 'kysely'
 import type { PlantRow } from '../plants/tables.ts'
 
-export interface WebhookTables {
-  webhooks: WebhookRow
-  outbox: DeliveryRow & { webhook: WebhookId }
-}
-
 export interface WebhookRow {
   id: WebhookId
   url: string

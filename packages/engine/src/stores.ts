@@ -1,0 +1,167 @@
+import { type Stats, statSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { defaultGroupCommitLimits } from './commit/group-commit.ts'
+import type { Entities } from './entity.ts'
+import { fileReason, NoStoreError, type StoreError } from './errors.ts'
+import { createReader, type ReadTransaction } from './reader.ts'
+import type {
+  BackupReport,
+  CopyOptions,
+  EngineOptions,
+  RestoreReport,
+  Salvage,
+  ShareableStorage,
+  SharedStorage,
+  StorageObserver,
+  StorageOptions,
+  StoreReader,
+  StoreReport,
+} from './storage.ts'
+import { followLinks, parseStoreUrl, type StoreLocation, storageName } from './store-url.ts'
+
+/** What the engine needs of a database. */
+interface StoreDatabase<Entered extends Entities> {
+  open(options: EngineOptions): Promise<ShareableStorage<Entered>>
+  /** Begins to read a store of any known version, which it keeps. @throws NoStoreError if it is empty */
+  read(): Promise<ReadTransaction<Entered>>
+  inspect(): Promise<Omit<StoreReport, 'store'>>
+}
+
+const timeoutMsDefault = 5_000
+
+/** Names that every storage or reader has. */
+type Reserved = keyof ShareableStorage<Record<never, never>> | keyof StoreReader<Record<never, never>>
+
+/**
+ * Returns what can be done with stores of these entities.
+ *
+ * @param toError makes errors of stores those of the entities' ports. By default they are StoreError
+ */
+export function storesOf<Entered extends Entities>(
+  entities: Entered & { readonly [Name in Reserved]?: never },
+  toError: (error: StoreError) => Error = error => error,
+) {
+  /** Imports only this database and its driver. */
+  const databaseAt = async (location: StoreLocation): Promise<StoreDatabase<Entered>> => {
+    switch (location.kind) {
+      case 'file':
+        return (await import('./sqlite/database.ts')).createSqliteDatabase<Entered>(
+          followLinks(location.file),
+          entities,
+        )
+      case 'postgres': {
+        const { createPostgresDatabase } = await import('./postgres/database.ts')
+        return createPostgresDatabase<Entered>({ ...location, timeoutMs: timeoutMsDefault }, entities)
+      }
+    }
+  }
+
+  /** @throws Error that names the store if it cannot be opened */
+  const withDatabase = async <Opened>(
+    url: string,
+    open: (database: StoreDatabase<Entered>) => Promise<Opened>,
+  ): Promise<Opened> =>
+    databaseAt(parseStoreUrl(url))
+      .then(open)
+      .catch(cause => {
+        const message = `the store ${storageName(url)} cannot be opened: ${cause.message}`
+        throw cause instanceof NoStoreError ? new NoStoreError(message) : new Error(message, { cause })
+      })
+
+  const withExisting: typeof withDatabase = async (url, open) => {
+    const location = parseStoreUrl(url)
+    if (location.kind === 'file') existing(location.file)
+    return withDatabase(url, open)
+  }
+
+  return {
+    /**
+     * Opens a store, and creates or migrates it if needed.
+     *
+     * @throws Error in one line if the store is unavailable; it is then unchanged
+     */
+    openStorage({
+      url,
+      timeoutMs = timeoutMsDefault,
+      lockTimeoutMs = 5_000,
+      readConnectionsMax = 4,
+      onCommit,
+      onFailureChange,
+      ...given
+    }: StorageOptions) {
+      const limits = { ...defaultGroupCommitLimits, ...given }
+      const observer = { onCommit, onFailureChange, toError }
+      return withDatabase(url, database =>
+        database.open({ limits, timeoutMs, lockTimeoutMs, readConnectionsMax, ...observer }),
+      )
+    },
+    /** Attaches this thread to a storage of another thread. Disposal leaves the storage open there. */
+    async attachStorage(shared: SharedStorage, given: StorageObserver = {}) {
+      const observer = { toError, ...given }
+      switch (shared.kind) {
+        case 'file':
+          return (await import('./sqlite/database.ts')).attachSqlite<Entered>(shared, entities, observer)
+        case 'postgres':
+          return (await import('./postgres/database.ts')).attachPostgres<Entered>(shared, entities, observer)
+      }
+    },
+    /** Opens a store to read what it has as of now. Changes nothing. @throws NoStoreError, or Error if it is unreadable */
+    openReader: (url: string) =>
+      withExisting(url, async database => createReader<Entered>(entities, await database.read(), toError)),
+    // The next four return names of entities, which are strings to the engine.
+    /** Opens a damaged file to read everything that is still readable. Changes nothing. @throws Error if nothing is readable */
+    async openSalvage(url: string) {
+      const file = existing(fileOf(url))
+      const { openSqliteSalvage } = await import('./sqlite/salvage.ts')
+      return openSqliteSalvage(file, entities) as Salvage<Entered>
+    },
+    /**
+     * Checks a store or a backup: every page of a file, or the row counts of a database. Rejects if it does not exist, is
+     * damaged, or a newer release wrote it.
+     */
+    inspectStore: (url: string) =>
+      withExisting(url, async database => {
+        const report = { store: storageName(url), ...(await database.inspect()) }
+        return report as StoreReport<Entered>
+      }),
+    /**
+     * Copies a store as of now, while others change it. The copy is checked and durable.
+     *
+     * @throws StoreInUseError if the target is a store in use, or Error; the target is then unchanged
+     */
+    async backUpStore(url: string, target: string, options: CopyOptions = {}) {
+      const file = existing(fileOf(url))
+      const { backUpSqlite } = await import('./sqlite/backup.ts')
+      return (await backUpSqlite(entities, file, target, options)) as BackupReport<Entered>
+    },
+    /**
+     * Replaces a store, which may not exist, with a backup in one step, after checking the backup.
+     *
+     * @throws StoreInUseError or Error; the store is then unchanged
+     */
+    async restoreStore(url: string, backup: string, options: CopyOptions = {}) {
+      const { restoreSqlite } = await import('./sqlite/backup.ts')
+      return (await restoreSqlite(entities, fileOf(url), backup, options)) as RestoreReport<Entered>
+    },
+  }
+}
+
+function fileOf(url: string): string {
+  const location = parseStoreUrl(url)
+  if (location.kind === 'file') return followLinks(location.file)
+  throw new Error(`${storageName(url)} is not a file: use pg_dump to back it up, and pg_restore`)
+}
+
+/** @throws NoStoreError, or Error if the system does not say, such as for want of permission */
+function existing(file: string): string {
+  let stat: Stats | undefined
+  try {
+    stat = statSync(file, { throwIfNoEntry: false })
+  } catch (cause) {
+    throw new Error(`the store ${resolve(file)} cannot be opened: ${fileReason(cause)}`, { cause })
+  }
+  if (stat === undefined) throw new NoStoreError(`there is no store at ${resolve(file)}`)
+  if (stat.isDirectory()) throw new Error(`${resolve(file)} is a folder`)
+  if (!stat.isFile()) throw new Error(`${resolve(file)} is not a file`)
+  return file
+}
