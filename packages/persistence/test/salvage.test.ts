@@ -186,8 +186,8 @@ describe(`what is not on a damaged page or below it is read (seed ${seed}):`, ()
 
   test('the end of the file', async () => {
     for (let time = 0; time < 4; time++) {
-      const least = Math.max(...ofKind('first').map(({ number }) => number)) + 1
-      const left = least + below(pages.length - least)
+      // Of more, hardly a plant is left below the pages that SQLite needs to find it.
+      const left = pages.length - below(Math.floor(pages.length / 4))
       const file = damagedFile([])
       truncateSync(file, left * pageBytes - below(pageBytes))
       const lost = new Set(pages.filter(({ number }) => number >= left).flatMap(page => page.plants))
