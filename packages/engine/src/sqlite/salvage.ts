@@ -143,14 +143,21 @@ function countRows(connection: Database.Database, table: string): number | undef
   return unlessDamaged(() => Number(connection.prepare(`select count(*) from "${table}"`).pluck().get()))
 }
 
-/** Drops rows whose id is too low or too high: their page is in the place of another. */
+/** Returns the longest list of rows whose ids ascend. Others are of a page that was cut, or is in the place of another. */
 function inOrder(rows: readonly Row[], from: bigint): Row[] {
-  const kept: Row[] = []
-  for (const row of rows.filter(({ id }) => id >= from)) {
-    while (kept.length > 0 && (kept.at(-1) as Row).id >= row.id) kept.pop()
-    kept.push(row)
+  interface End {
+    readonly row: Row
+    readonly before: End | undefined
   }
-  return kept
+  // Of the lists of each length, the one with the lowest last id.
+  const ends: End[] = []
+  for (const row of rows.filter(({ id }) => id >= from)) {
+    const length = ends.findLastIndex(end => end.row.id < row.id) + 1
+    ends[length] = { row, before: ends[length - 1] }
+  }
+  const longest: Row[] = []
+  for (let end = ends.at(-1); end !== undefined; end = end.before) longest.push(end.row)
+  return longest.reverse()
 }
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
