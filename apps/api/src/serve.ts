@@ -47,7 +47,10 @@ export async function serve(): Promise<void> {
     log = await openLog(config)
     await serveUntilSignal(config, log)
   } catch (error) {
-    process.stderr.write(`plant-store: ${explain(error as Error).replaceAll('\n', '\nplant-store: ')}\n`)
+    // Not from the configuration, which may be what is invalid.
+    const priority = process.env['LOG_FORMAT'] === 'journal' ? '<3>' : ''
+    const lines = explain(error as Error).split('\n')
+    process.stderr.write(lines.map(line => `${priority}plant-store: ${line}\n`).join(''))
     await log?.written()
     // Also if something cannot be closed.
     process.exit(1)

@@ -77,6 +77,21 @@ test('a wrong configuration ends it with 1, one message that names every wrong v
   expect(await isListening(port)).toBe(false)
 })
 
+test.each([
+  ['a setting is invalid', { BODY_LIMIT: 'zz', LOG_LEVEL: 'loud' }, ['BODY_LIMIT', 'LOG_LEVEL']],
+  ['the store cannot be reached', { DATABASE_URL: 'postgres://127.0.0.1:1/plants' }, ['DATABASE_URL:']],
+])('the journal shows with -p err why a start failed: %s', async (_, environment, named) => {
+  await using program = launchServer({
+    folder: temporaryFolder(),
+    environment: { ...environment, LOG_FORMAT: 'journal' },
+  })
+  expect(await program.ended).toBe(1)
+  const lines = program.errors().trimEnd().split('\n')
+  expect(lines.map(line => line.split(' ').slice(0, 2).join(' ')).sort()).toEqual(
+    named.map(name => `<3>plant-store: ${name}`),
+  )
+})
+
 describe('on a terminal', needs('script', hasTerminals), () => {
   test('the log is readable, and a first start shows a token and a command that adds a plant unchanged', async context => {
     if (spawnSync('curl', ['--version']).status !== 0) return context.skip('curl is missing')

@@ -91,7 +91,7 @@ describe('an import', () => {
     expect(readFileSync(place.path('precious'), 'utf8')).toBe('kept')
   })
 
-  test('writes no rejects over the log of another store', async () => {
+  test('writes no rejects over the WAL or a journal of another store', async () => {
     writeFileSync(place.path('other.db'), '')
     writeFileSync(place.path('plants'), 'no json\n')
     for (const rejected of ['other.db-wal', 'other.db-shm', 'other.db-journal'])

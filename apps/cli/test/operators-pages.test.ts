@@ -1,9 +1,10 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { request } from 'node:https'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
+import { fileURLToPath } from 'node:url'
 import { createGunzip } from 'node:zlib'
 import { freePort, launch, startServer, until } from '@plant-store/harness'
 import { commandProgram } from '@plant-store/harness/command'
@@ -24,6 +25,8 @@ function block(language: string, words: string): string {
   expect(found, `${language} with ${words}`).toHaveLength(1)
   return found[0]?.[2] as string
 }
+
+const isThere = (program: string, flag: string) => spawnSync(program, [flag]).status === 0
 
 let place: Place
 beforeEach(() => {
@@ -95,6 +98,23 @@ describe('what the pages for operators say to run works:', () => {
     expect(await place.count()).toBe(10)
   })
 
+  test('what Prometheus needs', needs('promtool', isThere('promtool', '--version')), async () => {
+    await place.load(0, 1)
+    const folders = {
+      '/opt/plant-store': fileURLToPath(new URL('../deploy', docs)),
+      // The user of a package of Prometheus.
+      '-o prometheus ': '',
+      '/etc/prometheus': place.folder,
+    }
+    expect(runBlock('--scope metrics', folders)).toMatchObject({ status: 0 })
+    expect(statSync(place.path('plant-store.token')).mode & 0o777).toBe(0o600)
+    const config = place.path('prometheus.yml')
+    writeFileSync(config, block('yaml', '# prometheus.yml'))
+    const { status, stdout } = spawnSync('promtool', ['check', 'config', config], { encoding: 'utf8' })
+    expect(status).toBe(0)
+    expect(stdout).toMatch(/SUCCESS: 7 rules found/)
+  })
+
   test('a token is created beside the server', async () => {
     const server = await place.serve()
     const { status, stdout } = runBlock('token create --name operator')
@@ -111,7 +131,6 @@ test('the pages name the release by its version', () => {
   expect(readme).toContain(`Version ${manifest.version} is complete`)
 })
 
-const isThere = (program: string, flag: string) => spawnSync(program, [flag]).status === 0
 const proxies = {
   nginx: {
     ...needs('nginx', isThere('nginx', '-v') && isThere('openssl', 'version')),

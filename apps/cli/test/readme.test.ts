@@ -27,18 +27,19 @@ test('the session of the README goes as it says', curl, async () => {
   await using place = new Place()
   await using server = await startServer({ databaseUrl: place.url })
   expect(session.length).toBeGreaterThan(4)
-  // One shell, as a command sets variables for those after it.
-  const script = session
+  // One shell, as a command sets variables for those after it. On a pipe, curl would show its progress.
+  const asOnTerminal = 'exec 2>&1\ncurl() { command curl -s "$@"; }\n'
+  const commands = session
     .map(({ command }) => `${command}\nprintf '\\0'\n`)
     .join('')
     .replaceAll('http://127.0.0.1:3000', server.url)
     .replaceAll('npx --yes pnpm@12 plant-store', `'${process.execPath}' '${commandProgram}'`)
-  const { stdout } = spawnSync('/bin/sh', ['-c', script], {
+  const { stdout } = spawnSync('/bin/sh', ['-c', asOnTerminal + commands], {
     env: { PATH: process.env['PATH'], DATABASE_URL: place.url },
     encoding: 'utf8',
   })
   const printed = stdout.split('\0').slice(0, -1)
-  expect(session.map(({ command }, n) => ({ command, printed: printed[n] }))).toEqual(session)
+  expect(session.map(({ command }, n) => ({ command, printed: printed[n]?.trimEnd() }))).toEqual(session)
 })
 
 test('the other commands of the README work in another test', () => {

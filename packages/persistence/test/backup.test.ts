@@ -597,7 +597,7 @@ test('a WAL beside a backup is not its own, and one beside a store that was kill
   symlinkSync(backup, join(folder, 'link'))
   const before = snapshot(folder)
   for (const named of [backup, join(folder, 'link')]) {
-    const refusal = `: ${backup}-wal is the log of another store: move it away`
+    const refusal = `: ${backup}-wal is the WAL of another store: move it away`
     await expect(restoreStore(url, named, { force: true })).rejects.toThrow(
       `the store ${file} could not be restored from ${named}${refusal}`,
     )

@@ -2,7 +2,7 @@ export const metrics = {
   plant_store_build_info: ['gauge', 'Always 1, labelled with the version of the program.'],
   plant_store_ready: ['gauge', 'Whether the store works: 1 or 0.'],
   plant_store_failure: ['gauge', '1, labelled with the reason, while the store fails.'],
-  plant_store_size_bytes: ['gauge', 'Size of the files of a store on SQLite, its log included.'],
+  plant_store_size_bytes: ['gauge', 'Size of the files of a store on SQLite, with its WAL.'],
   plant_store_last_backup_timestamp_seconds: [
     'gauge',
     'When the last backup of a store on SQLite began, in seconds since 1970, or 0 if there is none.',

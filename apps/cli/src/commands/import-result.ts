@@ -21,7 +21,7 @@ export class ImportResult implements Disposable {
       throw new Failure(`${rejectsPath} is not a file: name another one with --rejects`)
     if (found && isDatabase(rejectsPath))
       throw new Failure(`${rejectsPath} is a SQLite database: name another file with --rejects`)
-    // SQLite would take it for the log of that file.
+    // SQLite would take it for the WAL or the journal of that file.
     const other = rejectsPath.replace(/-(wal|shm|journal)$/, '')
     if (other !== rejectsPath && existsSync(other))
       throw new Failure(`${rejectsPath} belongs to ${other}: name another one with --rejects`)

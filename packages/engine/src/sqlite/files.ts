@@ -115,7 +115,7 @@ export function refuseForeignWal(file: string): void {
   const wal = `${file}-wal`
   // Again, as a server may be opening or closing the store.
   if (existsSync(wal) && !hasWal(file) && existsSync(wal))
-    throw new Error(`${wal} is the log of another store: move it away`)
+    throw new Error(`${wal} is the WAL of another store: move it away`)
 }
 
 /** By file. Closing one would take back all locks that this process has on the store. */
