@@ -18,13 +18,13 @@ export {
   type Call,
   type Change,
   type ColumnTypes,
+  type PageColumns,
   type PageGiven,
   type Parameters,
   pick,
   type Query,
   type Read,
   type Statement,
-  type TextOf,
   valuesOf,
 } from './statements/statement.ts'
 export {

@@ -3,10 +3,10 @@ import {
   type Dialect,
   type Entity,
   type Migration,
+  type PageColumns,
   type PageGiven,
   type Parameters,
   storesOf,
-  type TextOf,
 } from '@plant-store/engine'
 import { int64Min } from '../src/reader.ts'
 
@@ -41,13 +41,8 @@ export function statementsOf(table: keyof Tables, on: Dialect, around?: Around<N
   type Id = Parameters<{ id: bigint }>
   return {
     find: on.read((p: Id) => db.selectFrom(table).select(names).where('id', '=', p.id)),
-    page: on.page(names, (p: Parameters<PageGiven & { from: bigint }>, text: TextOf<Note>) =>
-      db
-        .selectFrom(table)
-        .select(['id', text('text'), text('topic')])
-        .where('id', '>=', p.from)
-        .orderBy('id')
-        .limit(p.limit),
+    page: on.page(columns, (p: Parameters<PageGiven & { from: bigint }>, ofPage: PageColumns<Note>) =>
+      db.selectFrom(table).select(ofPage).where('id', '>=', p.from).orderBy('id').limit(p.limit),
     ),
     insert: on.insert(db, table, 'id', columns, around),
     save: on.save(db, table, 'id', columns, around),

@@ -1,12 +1,12 @@
 import {
   type Change,
   type Dialect,
+  type PageColumns,
   type PageGiven,
   type Parameters,
   pick,
   type Runner,
   storesOf,
-  type TextOf,
 } from '@plant-store/engine'
 import { columns, entities, entityOf, type Note, type Tables } from './notes.ts'
 
@@ -23,8 +23,8 @@ export function statements(on: Dialect) {
   type Named = Pick<Note, 'id' | 'text'>
   const find = on.read((p: Id) => notes.select('text').where('id', '=', p.id))
   const rename = on.change(order, (p: Rename<string>) => update.set({ text: p.text }).where('id', '=', p.id))
-  const page = on.page(['id', 'text'], (p: Bound, text: TextOf<Named>) =>
-    notes.select(text('text')).select('id').limit(p.limit),
+  const page = on.page({ id: 'bigint', text: 'text' }, (p: Bound, ofPage: PageColumns<Named>) =>
+    notes.select(ofPage).limit(p.limit),
   )
 
   const misspelt = {
@@ -44,8 +44,6 @@ export function statements(on: Dialect) {
     key: on.insert(db, 'notes', 'idd', columns),
     // @ts-expect-error the column of an order
     order: on.change({ of: 'notes', by: 'idd' }, (p: Id) => db.deleteFrom('notes').where('id', '=', p.id)),
-    // @ts-expect-error a text of a page
-    text: on.page(['text'], (p: Bound, text: TextOf<Note>) => notes.select(text('txt')).limit(p.limit)),
   }
 
   const wrong = {
@@ -59,6 +57,10 @@ export function statements(on: Dialect) {
     untyped: on.insert(db, 'notes', 'id', { id: 'bigint', text: 'text' }),
     // @ts-expect-error a column with the type of another
     mistyped: on.insert(db, 'notes', 'id', { ...columns, text: 'bigint' }),
+    // @ts-expect-error a page that leaves out a column
+    incomplete: on.page({ id: 'bigint', text: 'text' }, (p: Bound, all: PageColumns<Note>) =>
+      notes.select(all).limit(p.limit),
+    ),
     // @ts-expect-error a change that declares no order
     unordered: on.change((p: Id) => db.deleteFrom('notes').where('id', '=', p.id)),
     // @ts-expect-error a change among the reads

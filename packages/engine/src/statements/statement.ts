@@ -76,10 +76,10 @@ export type ColumnTypes<Row> = {
   readonly [Column in keyof Row & string]: Exclude<Row[Column], null> extends bigint ? 'bigint' : 'text'
 }
 
-/** A text column of a page. */
-export type TextOf<Row> = <Column extends keyof Row & string>(
-  column: Column,
-) => AliasedRawBuilder<Row[Column], Column>
+/** The columns of a page, to be selected. */
+export type PageColumns<Row> = readonly {
+  readonly [Column in keyof Row & string]: AliasedRawBuilder<Row[Column], Column>
+}[keyof Row & string][]
 
 /** A statement with its values, as plain data that can cross threads. */
 export type Call = readonly [name: string, ...values: Value[]]

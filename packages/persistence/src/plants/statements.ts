@@ -1,13 +1,13 @@
 import {
   type Around,
   type Dialect,
+  type PageColumns,
   type PageGiven,
   type Parameters,
   pick,
-  type TextOf,
 } from '@plant-store/engine'
 import { type RawBuilder, sql } from 'kysely'
-import { type PlantRow, plantNames, type VersionedRow, versionedColumns, versionedNames } from './tables.ts'
+import { type PlantRow, plantColumns, type VersionedRow, versionedColumns, versionedNames } from './tables.ts'
 
 const assigned = versionedNames.filter(name => name !== 'id')
 
@@ -21,13 +21,8 @@ const order = { of: 'plants', by: 'id' } as const
 
 export function plantStatements(on: Dialect, announcing: Around<VersionedRow>) {
   const db = on.tables<{ plants: VersionedRow }>()
-  const page = (p: Parameters<From>, text: TextOf<PlantRow>) =>
-    db
-      .selectFrom('plants')
-      .select(['id', text('name'), text('tag')])
-      .where('id', '>=', p.from)
-      .orderBy('id')
-      .limit(p.limit)
+  const page = (p: Parameters<From>, columns: PageColumns<PlantRow>) =>
+    db.selectFrom('plants').select(columns).where('id', '>=', p.from).orderBy('id').limit(p.limit)
   /** Only the plant of this version. `null` equals none. */
   type Expected = { readonly id: bigint; readonly expected: bigint | null }
 
@@ -35,9 +30,11 @@ export function plantStatements(on: Dialect, announcing: Around<VersionedRow>) {
     find: on.read((p: Parameters<{ id: bigint }>) =>
       db.selectFrom('plants').select(versionedNames).where('id', '=', p.id),
     ),
-    page: on.page(plantNames, page),
-    pageOfTag: on.page(plantNames, (p: Parameters<From & { tag: string }>, text: TextOf<PlantRow>) =>
-      page(p, text).where(hasTag(on, p.tag)),
+    page: on.page(plantColumns, page),
+    pageOfTag: on.page(
+      plantColumns,
+      (p: Parameters<From & { tag: string }>, columns: PageColumns<PlantRow>) =>
+        page(p, columns).where(hasTag(on, p.tag)),
     ),
     insert: on.insert(db, 'plants', 'id', versionedColumns, announcing),
     insertUnannounced: on.insert(db, 'plants', 'id', versionedColumns),

@@ -1,6 +1,7 @@
 import { bytesOf, type Dialect, type Parameters, pick, type Query } from '@plant-store/engine'
 import type { WebhookId, WebhookSecret } from '@plant-store/webhooks'
 import { type Expression, type RawBuilder, sql } from 'kysely'
+import { plantColumns, plantNames } from '../plants/tables.ts'
 import type { DeliveryRow, WebhookRow } from './tables.ts'
 
 type OfWebhook<Others = unknown> = Parameters<{ id: WebhookId } & Others>
@@ -40,7 +41,7 @@ export function webhookStatements(on: Dialect) {
   )`
   const deliveries = db
     .selectFrom('outbox')
-    .select(['position', 'version', 'id', 'name', 'tag', 'added_at', 'attempts', 'next_at', 'reason'])
+    .select(['position', 'version', ...plantNames, 'added_at', 'attempts', 'next_at', 'reason'])
   const alone = <Given>(build: (p: Parameters<Given>) => Query<unknown>) => on.change('alone', build)
   const updateOf = (p: OfWebhook) => db.updateTable('webhooks').where('id', '=', p.id)
   const some = (ofWebhook: RawBuilder<unknown>) => sql<boolean>`
@@ -69,7 +70,7 @@ export function webhookStatements(on: Dialect) {
             select position, sum(bytes) over (order by position rows between unbounded preceding and 1 preceding)
               as bytes_before
             from (
-              select position, ${bytesOf(['name', 'tag'])} as bytes from outbox
+              select position, ${bytesOf(plantColumns)} as bytes from outbox
               where webhook = ${p.id} and next_at <= ${now} order by next_at desc, position limit ${p.rowsMax}
             ) as due
           ) as measured where coalesce(bytes_before, 0) < ${p.textBytesMax}
