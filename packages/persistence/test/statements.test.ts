@@ -1,5 +1,11 @@
 import { join } from 'node:path'
-import { compileEntities, type Entity, postgresDialect, type Read, sqliteDialect } from '@plant-store/engine'
+import {
+  compileEntities,
+  type Entity,
+  postgresDialect,
+  type ReadStatement,
+  sqliteDialect,
+} from '@plant-store/engine'
 import { entities, openStorage } from '@plant-store/persistence'
 import Database from 'better-sqlite3'
 import { expect, test } from 'vitest'
@@ -27,9 +33,9 @@ test.each([sqliteDialect, postgresDialect])(
       webhooks: { ...webhooks, rows: plants.rows },
       ...others,
     })
-    const pages = withRows.flatMap(({ rows, on }) =>
-      Object.values(on(dialect).statements).flatMap(statement => {
-        const { sql } = (statement as Read).bound?.guarded ?? statement
+    const pages = withRows.flatMap(({ rows, compile }) =>
+      Object.values(compile(dialect).statements).flatMap(statement => {
+        const { sql } = (statement as ReadStatement).bound?.guarded ?? statement
         const counted = [...sql.matchAll(/octet_length\("(\w+)"\)/g)].map(([, column]) => column)
         return rows !== null && counted.length > 0 ? [{ sql, counted, columns: rows.columns }] : []
       }),
@@ -48,7 +54,7 @@ test('on SQLite no page reads rows that it does not return', async () => {
   using opened = new DisposableStack()
   const database = opened.adopt(new Database(file), each => void each.close())
   const pages = [...compileEntities(entities, sqliteDialect).names].filter(
-    ([statement]) => (statement as Read).bound !== undefined,
+    ([statement]) => (statement as ReadStatement).bound !== undefined,
   )
   expect(pages.length).toBeGreaterThan(1)
   for (const [{ sql, parameters }, name] of pages) {

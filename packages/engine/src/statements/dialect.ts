@@ -1,6 +1,6 @@
 import { Kysely, PostgresDialect, type RawBuilder, SqliteDialect, sql } from 'kysely'
 import {
-  type Change,
+  type ChangeStatement,
   type ColumnType,
   type ColumnTypes,
   compile,
@@ -11,7 +11,7 @@ import {
   type Parameters,
   type Preceded,
   type Query,
-  type Read,
+  type ReadStatement,
 } from './statement.ts'
 
 /** A database, as statements and migrations see it. */
@@ -26,7 +26,7 @@ export interface Dialect {
   readonly tableNames: RawBuilder<{ name: string }>
   /** Returns Kysely's builder for statements on these tables. */
   tables<Tables>(): Kysely<Tables>
-  read<Given, Row>(build: (p: Parameters<Given>) => Query<Row>): Read<Given, Row>
+  read<Given, Row>(build: (p: Parameters<Given>) => Query<Row>): ReadStatement<Given, Row>
   /**
    * Defines a page, which ends with the row at which its texts reach a size.
    *
@@ -36,11 +36,11 @@ export interface Dialect {
   page<Given extends PageGiven, Row>(
     types: ColumnTypes<Row>,
     build: (p: Parameters<Given>, columns: PageColumns<Row>) => Query<Row>,
-  ): Read<Given, Row>
+  ): ReadStatement<Given, Row>
   change<Given>(
     order: Order<keyof Given & string>,
     build: (p: Parameters<Given>) => Query<unknown> | Preceded,
-  ): Change<Given>
+  ): ChangeStatement<Given>
   /**
    * Defines the insert of a row, if its key is free. On PostgreSQL any number of them are one statement: one statement
    * for each would cost this process seven times the processor time.
@@ -55,7 +55,7 @@ export interface Dialect {
     key: keyof Tables[Table] & string,
     types: ColumnTypes<Tables[Table]>,
     around?: Around<Tables[Table]>,
-  ): Change<Tables[Table]>
+  ): ChangeStatement<Tables[Table]>
   /** Like `insert`. Replaces the row that has the key. */
   readonly save: Dialect['insert']
 }
@@ -134,7 +134,7 @@ export const sqliteDialect: Dialect = createDialect(sqlite, {
   page<Given extends PageGiven, Row>(
     types: ColumnTypes<Row>,
     build: (p: Parameters<Given>, columns: PageColumns<Row>) => Query<Row>,
-  ): Read<Given, Row> {
+  ): ReadStatement<Given, Row> {
     const texts = textsOf(types)
     const guarded = compile<Given>(p => {
       const unlessLong = (column: RawBuilder<unknown>, name: string) =>
@@ -163,7 +163,7 @@ export const postgresDialect: Dialect = createDialect(postgres, {
   page<Given extends PageGiven, Row>(
     types: ColumnTypes<Row>,
     build: (p: Parameters<Given>, columns: PageColumns<Row>) => Query<Row>,
-  ): Read<Given, Row> {
+  ): ReadStatement<Given, Row> {
     const names = Object.keys(types)
     const compiled = compile<Given>(p => {
       const query = build(p, pageColumns(types))

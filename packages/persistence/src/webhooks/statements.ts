@@ -23,9 +23,9 @@ export const setBackMsMin = 60_000
 
 const zero = sql.lit(0n)
 
-export function webhookStatements(on: Dialect) {
-  const { name, now } = on
-  const db = on.tables<{ webhooks: WebhookRow; outbox: DeliveryRow & { webhook: WebhookId } }>()
+export function webhookStatements(dialect: Dialect) {
+  const { name, now } = dialect
+  const db = dialect.tables<{ webhooks: WebhookRow; outbox: DeliveryRow & { webhook: WebhookId } }>()
   const wasSetBack = sql<boolean>`leased_at > ${now} + ${sql.lit(setBackMsMin)}`
 
   const webhooks = db
@@ -42,7 +42,7 @@ export function webhookStatements(on: Dialect) {
   const deliveries = db
     .selectFrom('outbox')
     .select(['position', 'version', ...plantNames, 'added_at', 'attempts', 'next_at', 'reason'])
-  const alone = <Given>(build: (p: Parameters<Given>) => Query<unknown>) => on.change('alone', build)
+  const alone = <Given>(build: (p: Parameters<Given>) => Query<unknown>) => dialect.change('alone', build)
   const updateOf = (p: OfWebhook) => db.updateTable('webhooks').where('id', '=', p.id)
   const some = (ofWebhook: RawBuilder<unknown>) => sql<boolean>`
     position in (select position from outbox where webhook = ${ofWebhook} limit ${sweepRowsMax})`
@@ -50,9 +50,9 @@ export function webhookStatements(on: Dialect) {
     sql<boolean>`exists (select 1 from webhooks where webhooks.id = outbox.webhook and lease = ${lease})`
 
   return {
-    all: on.read(() => webhooks.orderBy('created_at')),
+    all: dialect.read(() => webhooks.orderBy('created_at')),
     /** Webhooks that may be leased now, the longest without a lease first. */
-    due: on.read(() =>
+    due: dialect.read(() =>
       webhooks
         .where('is_paused', '=', zero)
         .where(sql<boolean>`
@@ -63,7 +63,7 @@ export function webhookStatements(on: Dialect) {
         .limit(sql.lit(10)),
     ),
     /** Retries first. A sum over rows before which the texts have fewer bytes is a window, which the builder lacks. */
-    dueDeliveries: on.read((p: Due) =>
+    dueDeliveries: dialect.read((p: Due) =>
       deliveries
         .where(sql<boolean>`position in (
           select position from (
@@ -78,7 +78,7 @@ export function webhookStatements(on: Dialect) {
         .orderBy('position'),
     ),
     /** From the index alone. */
-    figures: on.read(() =>
+    figures: dialect.read(() =>
       db
         .selectFrom('webhooks')
         .leftJoin('outbox', 'outbox.webhook', 'webhooks.id')
@@ -92,7 +92,7 @@ export function webhookStatements(on: Dialect) {
         ])
         .groupBy(['webhooks.id', 'is_full', 'missed']),
     ),
-    kept: on.read((p: OfWebhook<{ rowsMax: number }>) => {
+    kept: dialect.read((p: OfWebhook<{ rowsMax: number }>) => {
       const givenUpFirst = sql`next_at is not null, position`
       return deliveries
         .where(sql<boolean>`position in (
