@@ -1,8 +1,8 @@
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
 import {
   bringUpToDate,
-  type Call,
   type Change,
+  type ChangeStatement,
   compileEntities,
   createStorage,
   type Entities,
@@ -21,8 +21,8 @@ export async function openNodeSqlite<Entered extends Entities>(
   const { db, prepared, transact, close } = connect(file)
   await transact(() => bringUpToDate(entities, db, sqliteDialect))
   const compiled = compileEntities(entities, sqliteDialect)
-  const run = ([name, ...values]: Call) => {
-    const { sql, before } = compiled.changes.get(name) as Change
+  const run = ([name, ...values]: Change) => {
+    const { sql, before } = compiled.changeStatements.get(name) as ChangeStatement
     if (before !== undefined && prepared(before.ifAny).all([]).length > 0)
       for (const each of before.sql) prepared(each).run(values)
     return Number(prepared(sql).run(values).changes)
@@ -36,7 +36,7 @@ export async function openNodeSqlite<Entered extends Entities>(
       }),
     runGroup: group => transact(() => group.map(run)),
     groupsMax: 1,
-    check: async () => void prepared(compiled.read.sql).all([]),
+    check: async () => void prepared(compiled.probeRead.sql).all([]),
     close,
   })
 }

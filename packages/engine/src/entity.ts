@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely'
 import type { Dialect } from './statements/dialect.ts'
-import type { Call, Change, ColumnType, Read, Statement } from './statements/statement.ts'
+import type { Change, ChangeStatement, ColumnType, ReadStatement, Statement } from './statements/statement.ts'
 
 /** What a store knows of one kind of thing: its tables, how they came to be, and its statements. */
 export interface Entity<Port = unknown, Item = unknown> {
@@ -15,8 +15,8 @@ export interface Entity<Port = unknown, Item = unknown> {
   /** Triggers on SQLite that some stores of an earlier version have. An upgrade drops them first. */
   readonly formerTriggers?: readonly { readonly name: string; readonly table: string }[]
   /** Compiles the statements for a database. */
-  on(dialect: Dialect): {
-    readonly statements: Readonly<Record<string, Read | Change>>
+  compile(dialect: Dialect): {
+    readonly statements: Readonly<Record<string, ReadStatement | ChangeStatement>>
     readonly port: (runner: Runner) => Port
   }
 }
@@ -37,12 +37,13 @@ export interface Rows<Item> {
 
 /** Runs statements. Rejects with `store-busy` or `store-unavailable`. */
 export interface Runner {
-  read<Given extends object, Row>(statement: Read<Given, Row>, given: Given): Promise<readonly Row[]>
-  call<Given extends object>(statement: Change<Given>, given: Given): Call
+  read<Given extends object, Row>(statement: ReadStatement<Given, Row>, given: Given): Promise<readonly Row[]>
+  /** Returns a change: the statement with these values. */
+  bind<Given extends object>(statement: ChangeStatement<Given>, given: Given): Change
   /** Resolves to the affected rows once the change is durable. */
-  submit<Given extends object>(statement: Change<Given>, given: Given): Promise<number>
+  submit<Given extends object>(statement: ChangeStatement<Given>, given: Given): Promise<number>
   /** Like `submit`, for changes in one transaction, in order. */
-  submitAll(changes: readonly Call[]): Promise<readonly number[]>
+  submitAll(changes: readonly Change[]): Promise<readonly number[]>
 }
 
 /** The entities of a store, by name. The only place where they are listed is the caller's. */
@@ -62,10 +63,10 @@ export interface CompiledEntities<Entered extends Entities = Entities> {
   readonly tables: readonly string[]
   /** Of each statement, such as `notes.find`. */
   readonly names: ReadonlyMap<Statement, string>
-  readonly changes: ReadonlyMap<string, Change>
+  readonly changeStatements: ReadonlyMap<string, ChangeStatement>
   /** Changes no row. It needs the right to change one, and a server that accepts changes. */
-  readonly change: Change<unknown>
-  readonly read: Read<unknown, { version: bigint }>
+  readonly probeWrite: ChangeStatement<unknown>
+  readonly probeRead: ReadStatement<unknown, { version: bigint }>
   ports(runner: Runner): Ports<Entered>
 }
 
@@ -75,24 +76,24 @@ export function compileEntities<Entered extends Entities>(
 ): CompiledEntities<Entered> {
   const tables = Object.values(entities).flatMap(({ tables }) => tables)
   const store = {
-    read: dialect.read(() => sql<{ version: bigint }>`select version from schema_version`),
-    change: dialect.change('alone', () => sql`delete from ${sql.table(tables[0] as string)} where false`),
+    probeRead: dialect.read(() => sql<{ version: bigint }>`select version from schema_version`),
+    probeWrite: dialect.change('alone', () => sql`delete from ${sql.table(tables[0] as string)} where false`),
   }
-  const compiled = Object.entries(entities).map(([name, entity]) => ({ name, ...entity.on(dialect) }))
+  const compiled = Object.entries(entities).map(([name, entity]) => ({ name, ...entity.compile(dialect) }))
   const names = new Map<Statement, string>()
-  const changes = new Map<string, Change>()
+  const changeStatements = new Map<string, ChangeStatement>()
   for (const { name: entity, statements } of [...compiled, { name: 'store', statements: store }])
-    for (const [each, statement] of Object.entries<Read | Change>(statements)) {
+    for (const [each, statement] of Object.entries<ReadStatement | ChangeStatement>(statements)) {
       const name = `${entity}.${each}`
       names.set(statement, name)
-      if (statement.kind === 'change') changes.set(name, statement)
+      if (statement.kind === 'change') changeStatements.set(name, statement)
     }
-  checkOrders(changes, tables)
+  checkOrders(changeStatements, tables)
   return {
     ...store,
     tables,
     names,
-    changes,
+    changeStatements,
     // `Ports` says the same of the types as this of the values.
     ports: runner =>
       Object.fromEntries(compiled.map(({ name, port }) => [name, port(runner)])) as Ports<Entered>,
@@ -100,9 +101,9 @@ export function compileEntities<Entered extends Entities>(
 }
 
 /** @throws Error if changes would not be in one order, which no type and no database notices */
-function checkOrders(changes: ReadonlyMap<string, Change>, tables: readonly string[]): void {
+function checkOrders(statements: ReadonlyMap<string, ChangeStatement>, tables: readonly string[]): void {
   const columns = new Map<string, string>()
-  for (const [name, { order, parameters }] of changes) {
+  for (const [name, { order, parameters }] of statements) {
     if (order === 'alone') continue
     const { of: table, by } = order
     const column = columns.get(table) ?? by

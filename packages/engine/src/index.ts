@@ -15,16 +15,16 @@ export {
   sqliteDialect,
 } from './statements/dialect.ts'
 export {
-  type Call,
   type Change,
+  type ChangeStatement,
   type ColumnTypes,
+  type PageColumns,
   type PageGiven,
   type Parameters,
   pick,
   type Query,
-  type Read,
+  type ReadStatement,
   type Statement,
-  type TextOf,
   valuesOf,
 } from './statements/statement.ts'
 export {

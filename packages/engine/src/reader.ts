@@ -25,7 +25,7 @@ export function createReader<Entered extends Entities>(
     throw new Error('it is only read')
   }
   const runner: Runner = {
-    call: refuse,
+    bind: refuse,
     submit: refuse,
     submitAll: refuse,
     // As in a storage, the contracts of the ports prove the types of rows.

@@ -1,5 +1,5 @@
 import { MessageChannel, type MessagePort } from 'node:worker_threads'
-import type { Call } from '@plant-store/engine'
+import type { Change } from '@plant-store/engine'
 import { onTestFinished, test, vi } from 'vitest'
 import { type ChangeKind, type Collected, createCollector } from '../src/sqlite/writer.ts'
 
@@ -21,7 +21,7 @@ function openSenders() {
   }
 }
 
-const groupOf = (name: string, changes = 1): Call[] =>
+const groupOf = (name: string, changes = 1): Change[] =>
   Array.from({ length: changes }, () => ['notes.remove', name])
 
 /** Goes through the groups as a transaction does, and returns their names. */

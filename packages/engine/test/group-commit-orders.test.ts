@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises'
-import type { Call } from '@plant-store/engine'
+import type { Change } from '@plant-store/engine'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { createGroupCommit } from '../src/commit/group-commit.ts'
@@ -56,7 +56,7 @@ test('each change has the outcome of its transaction, once and no earlier, whate
         const name = `${at}`
         submitted.push(name)
         // Some are longer than all that may wait together.
-        const change: Call = ['notes.insert', name, 'x'.repeat(at % 9 === 0 ? 100 : (at * 5) % 13)]
+        const change: Change = ['notes.insert', name, 'x'.repeat(at % 9 === 0 ? 100 : (at * 5) % 13)]
         const text = change.join('').length
         const isTaken = drains.length === 0 && isRoomFor(text)
         if (isTaken) waiting.set(name, text)
@@ -134,4 +134,4 @@ test('changes of the two turns after a transaction share the next one, and a cha
 })
 
 const sum = (numbers: Iterable<number>) => [...numbers].reduce((total, each) => total + each, 0)
-const nameOf = ([, name]: Call) => `${name}`
+const nameOf = ([, name]: Change) => `${name}`

@@ -3,10 +3,10 @@ import {
   type Dialect,
   type Entity,
   type Migration,
+  type PageColumns,
   type PageGiven,
   type Parameters,
   storesOf,
-  type TextOf,
 } from '@plant-store/engine'
 import { int64Min } from '../src/reader.ts'
 
@@ -35,24 +35,19 @@ export interface Notes {
 export const columns = { id: 'bigint', text: 'text', topic: 'text' } as const
 const names = ['id', 'text', 'topic'] as const
 
-export function statementsOf(table: keyof Tables, on: Dialect, around?: Around<Note>) {
-  const db = on.tables<Tables>()
+export function statementsOf(table: keyof Tables, dialect: Dialect, around?: Around<Note>) {
+  const db = dialect.tables<Tables>()
   const order = { of: table, by: 'id' } as const
   type Id = Parameters<{ id: bigint }>
   return {
-    find: on.read((p: Id) => db.selectFrom(table).select(names).where('id', '=', p.id)),
-    page: on.page(names, (p: Parameters<PageGiven & { from: bigint }>, text: TextOf<Note>) =>
-      db
-        .selectFrom(table)
-        .select(['id', text('text'), text('topic')])
-        .where('id', '>=', p.from)
-        .orderBy('id')
-        .limit(p.limit),
+    find: dialect.read((p: Id) => db.selectFrom(table).select(names).where('id', '=', p.id)),
+    page: dialect.page(columns, (p: Parameters<PageGiven & { from: bigint }>, ofPage: PageColumns<Note>) =>
+      db.selectFrom(table).select(ofPage).where('id', '>=', p.from).orderBy('id').limit(p.limit),
     ),
-    insert: on.insert(db, table, 'id', columns, around),
-    save: on.save(db, table, 'id', columns, around),
-    remove: on.change(order, (p: Id) => db.deleteFrom(table).where('id', '=', p.id)),
-    clear: on.change('alone', () => db.deleteFrom(table)),
+    insert: dialect.insert(db, table, 'id', columns, around),
+    save: dialect.save(db, table, 'id', columns, around),
+    remove: dialect.change(order, (p: Id) => db.deleteFrom(table).where('id', '=', p.id)),
+    clear: dialect.change('alone', () => db.deleteFrom(table)),
   }
 }
 
@@ -71,14 +66,14 @@ export const entityOf = (table: keyof Tables): Entity<Notes, Note> => ({
   tables: [table],
   migrations: { 1: createTable(table) },
   rows: { columns, from: (note: Note) => note, parse: (note: Note) => note },
-  on(dialect) {
+  compile(dialect) {
     const statements = statementsOf(table, dialect)
     return {
       statements,
-      port: ({ call, submit, submitAll, read }) => ({
+      port: ({ bind, submit, submitAll, read }) => ({
         insert: async note => (await submit(statements.insert, note)) === 1,
         insertAll: async notes =>
-          (await submitAll(notes.map(note => call(statements.insert, note)))).map(rows => rows === 1),
+          (await submitAll(notes.map(note => bind(statements.insert, note)))).map(rows => rows === 1),
         save: async note => void (await submit(statements.save, note)),
         remove: async id => (await submit(statements.remove, { id })) === 1,
         clear: () => submit(statements.clear, {}),

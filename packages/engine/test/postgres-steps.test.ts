@@ -1,4 +1,10 @@
-import { type Call, type Change, compileEntities, postgresDialect, valuesOf } from '@plant-store/engine'
+import {
+  type Change,
+  type ChangeStatement,
+  compileEntities,
+  postgresDialect,
+  valuesOf,
+} from '@plant-store/engine'
 import fc from 'fast-check'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { type ConnectionPool, retrying } from '../src/postgres/connection.ts'
@@ -6,9 +12,9 @@ import { runGroup, stepsOf } from '../src/postgres/steps.ts'
 import { entities, type Note, note } from './notes.ts'
 
 const compiled = compileEntities(entities, postgresDialect)
-const call = (name: string, given: object = {}): Call => [
+const change = (name: string, given: object = {}): Change => [
   name,
-  ...valuesOf(compiled.changes.get(name) as Change, given),
+  ...valuesOf(compiled.changeStatements.get(name) as ChangeStatement, given),
 ]
 const tables = ['notes', 'gardens'] as const
 type Table = (typeof tables)[number]
@@ -25,8 +31,8 @@ const anyGroup = fc
   .map(group =>
     group.map((each, n) =>
       typeof each === 'string'
-        ? call('notes.clear')
-        : call(`${each.table}.${each.kind}`, note(each.id, `change ${n}`)),
+        ? change('notes.clear')
+        : change(`${each.table}.${each.kind}`, note(each.id, `change ${n}`)),
     ),
   )
 
@@ -45,7 +51,7 @@ function memory() {
   }
   const run = (query: { name: string; values: unknown[] }) => {
     const [table = '', kind = ''] = query.name.split('.')
-    const { parameters, takesArrays } = compiled.changes.get(query.name) as Change
+    const { parameters, takesArrays } = compiled.changeStatements.get(query.name) as ChangeStatement
     const columns = takesArrays ? (query.values as unknown[][]) : query.values.map(each => [each])
     const given = (columns[0] ?? [0]).map((_, row) =>
       Object.fromEntries(parameters.map((name, column) => [name, columns[column]?.[row]])),
@@ -61,7 +67,7 @@ function memory() {
       return queries.map(run)
     },
   }
-  // Of a pool `runGroup` calls this alone.
+  // Of a pool `runGroup` changes this alone.
   return { rows, sent, pool: pool as unknown as ConnectionPool }
 }
 
@@ -81,23 +87,23 @@ test('a group in steps has the outcomes and the rows that its changes have one a
 test('between changes that are alone all lock rows in one order, and neighbours of one kind share a step', () => {
   const property = fc.property(anyGroup, group => {
     const steps = stepsOf(compiled, group)
-    expect(steps.flatMap(({ calls }) => calls.map(({ index }) => index)).sort((a, b) => a - b)).toEqual([
+    expect(steps.flatMap(({ changes }) => changes.map(({ index }) => index)).sort((a, b) => a - b)).toEqual([
       ...group.keys(),
     ])
     const keys: [table: number, id: bigint][] = []
-    for (const { name, calls } of steps) {
+    for (const { name, changes } of steps) {
       if (name === 'notes.clear') keys.length = 0
       else
-        for (const { call } of calls)
-          keys.push([tables.indexOf(name.split('.')[0] as Table), call[1] as bigint])
+        for (const { change } of changes)
+          keys.push([tables.indexOf(name.split('.')[0] as Table), change[1] as bigint])
       const ordered = keys.toSorted(([a, x], [b, y]) => a - b || Number(x - y))
       expect(keys).toEqual(ordered)
     }
-    for (const [n, { name, calls }] of steps.entries()) {
+    for (const [n, { name, changes }] of steps.entries()) {
       const before = steps[n - 1]
-      if (before?.name !== name || !compiled.changes.get(name)?.takesArrays) continue
+      if (before?.name !== name || !compiled.changeStatements.get(name)?.takesArrays) continue
       // A statement can replace a row only once.
-      expect(before.calls.at(-1)?.value).toEqual(calls[0]?.value)
+      expect(before.changes.at(-1)?.value).toEqual(changes[0]?.value)
     }
   })
   fc.assert(property, { numRuns: 1_000 })
@@ -106,16 +112,16 @@ test('between changes that are alone all lock rows in one order, and neighbours 
 const fifty = Array.from({ length: 50 }, (_, n) => (n * 7) % 50)
 
 test.each([
-  ['creates of notes', 1, fifty.map(id => call('notes.insert', note(id)))],
+  ['creates of notes', 1, fifty.map(id => change('notes.insert', note(id)))],
   [
     'creates of notes and gardens in turns',
     2,
-    fifty.flatMap(id => tables.map(table => call(`${table}.insert`, note(id)))),
+    fifty.flatMap(id => tables.map(table => change(`${table}.insert`, note(id)))),
   ],
   [
     'a change that is alone between two others',
     3,
-    ['insert', 'clear', 'insert'].map(kind => call(`notes.${kind}`, note(1))),
+    ['insert', 'clear', 'insert'].map(kind => change(`notes.${kind}`, note(1))),
   ],
 ])('%s are %i steps', (_, count, group) => {
   expect(stepsOf(compiled, group)).toHaveLength(count)
@@ -125,10 +131,10 @@ test('each change has its own rows, and of two inserts of a row only the first m
   const { pool, rows, sent } = memory()
   rows.gardens.set(7n, note(7)).set(8n, note(8))
   const group = [note(2, 'b'), note(1, 'a', 'topic'), note(1, 'again'), note(3)].map(each =>
-    call('notes.insert', each),
+    change('notes.insert', each),
   )
   rows.notes.set(2n, note(2))
-  expect(await runGroup(pool, compiled, [...group, call('gardens.clear')])).toEqual([0, 1, 0, 1, 2])
+  expect(await runGroup(pool, compiled, [...group, change('gardens.clear')])).toEqual([0, 1, 0, 1, 2])
   expect(rows.notes.get(1n)).toEqual(note(1, 'a', 'topic'))
   expect(sent).toEqual([['notes.insert', 'notes.insert', 'gardens.clear']])
 })

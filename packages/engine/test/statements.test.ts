@@ -1,10 +1,10 @@
 import {
-  type Change,
+  type ChangeStatement,
   compileEntities,
   type Dialect,
   type Parameters,
   postgresDialect,
-  type Read,
+  type ReadStatement,
   sqliteDialect,
   valuesOf,
 } from '@plant-store/engine'
@@ -15,9 +15,9 @@ import { entities, type Note, statementsOf, type Tables } from './notes.ts'
 const dialects = [sqliteDialect, postgresDialect]
 
 test('values are in the order of the placeholders, also those of a parameter that has several', () => {
-  for (const on of dialects) {
-    const db = on.tables<Tables>()
-    const statement = on.change({ of: 'notes', by: 'id' }, (p: Parameters<Pick<Note, 'id' | 'text'>>) =>
+  for (const dialect of dialects) {
+    const db = dialect.tables<Tables>()
+    const statement = dialect.change({ of: 'notes', by: 'id' }, (p: Parameters<Pick<Note, 'id' | 'text'>>) =>
       db
         .updateTable('notes')
         .set({ text: p.text })
@@ -26,14 +26,14 @@ test('values are in the order of the placeholders, also those of a parameter tha
     )
     expect(statement.sql.match(/\?|\$\d/g)).toHaveLength(3)
     expect(valuesOf(statement, { id: 1n, text: 'a' })).toEqual(['a', 1n, 'a'])
-    expect(valuesOf(statementsOf('notes', on).clear, {})).toEqual([])
+    expect(valuesOf(statementsOf('notes', dialect).clear, {})).toEqual([])
   }
 })
 
 test('a constant that is no parameter and no literal is refused, as nobody would give its value', () => {
-  for (const on of dialects) {
-    const db = on.tables<Tables>()
-    expect(() => on.read(() => db.selectFrom('notes').select('id').where('text', '=', 'a'))).toThrow(
+  for (const dialect of dialects) {
+    const db = dialect.tables<Tables>()
+    expect(() => dialect.read(() => db.selectFrom('notes').select('id').where('text', '=', 'a'))).toThrow(
       /^a constant must be written with sql.lit: a in select /,
     )
   }
@@ -44,15 +44,18 @@ test('each statement has the name of its entity and its own', () => {
   const ofEach = ['find', 'page', 'insert', 'save', 'remove', 'clear']
   expect(names).toEqual([
     ...['notes', 'gardens'].flatMap(entity => ofEach.map(name => `${entity}.${name}`)),
-    'store.read',
-    'store.change',
+    'store.probeRead',
+    'store.probeWrite',
   ])
 })
 
 describe('changes that a database would make in no order are refused before any is made:', () => {
-  const compiled = (statementsOn: (on: Dialect) => Record<string, Read | Change>) =>
+  const compiled = (statementsOn: (dialect: Dialect) => Record<string, ReadStatement | ChangeStatement>) =>
     compileEntities(
-      { ...entities, notes: { ...entities.notes, on: on => ({ statements: statementsOn(on), port }) } },
+      {
+        ...entities,
+        notes: { ...entities.notes, compile: dialect => ({ statements: statementsOn(dialect), port }) },
+      },
       postgresDialect,
     )
   const port = () => ({})
@@ -60,16 +63,16 @@ describe('changes that a database would make in no order are refused before any 
     sql`update notes set text = ${p.text} where id = ${p.id}`
   const byId = { of: 'notes', by: 'id' } as const
 
-  test.each<[string, (on: Dialect) => Record<string, Read | Change>, string]>([
+  test.each<[string, (dialect: Dialect) => Record<string, ReadStatement | ChangeStatement>, string]>([
     [
       'by a table that is misspelt',
-      on => ({ rename: on.change({ of: 'nots', by: 'id' }, rename) }),
+      dialect => ({ rename: dialect.change({ of: 'nots', by: 'id' }, rename) }),
       'notes.rename is in the order of nots, a table of no entity',
     ],
     [
       'by a parameter that the SQL does not have',
-      on => ({
-        all: on.change(
+      dialect => ({
+        all: dialect.change(
           byId,
           (p: Parameters<{ id: bigint; text: string }>) => sql`update notes set text = ${p.text}`,
         ),
@@ -78,7 +81,10 @@ describe('changes that a database would make in no order are refused before any 
     ],
     [
       'of one table by two columns',
-      on => ({ one: on.change(byId, rename), other: on.change({ of: 'notes', by: 'text' }, rename) }),
+      dialect => ({
+        one: dialect.change(byId, rename),
+        other: dialect.change({ of: 'notes', by: 'text' }, rename),
+      }),
       'notes.other is ordered by text, and others of notes by id',
     ],
   ])('%s', (_, statementsOn, message) => {
@@ -87,8 +93,8 @@ describe('changes that a database would make in no order are refused before any 
 })
 
 test('what precedes a change has its parameters in their order, and is on SQLite alone', () => {
-  const preceded = (on: Dialect, names: readonly ('id' | 'text')[]) =>
-    on.change({ of: 'notes', by: 'id' }, (p: Parameters<Pick<Note, 'id' | 'text'>>) => ({
+  const preceded = (dialect: Dialect, names: readonly ('id' | 'text')[]) =>
+    dialect.change({ of: 'notes', by: 'id' }, (p: Parameters<Pick<Note, 'id' | 'text'>>) => ({
       last: sql`update notes set text = ${p.text} where id = ${p.id}`,
       ifAny: sql`select 1 from gardens`,
       before: [sql`insert into gardens select ${sql.join(names.map(name => p[name]))}`],

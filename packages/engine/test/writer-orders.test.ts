@@ -1,6 +1,6 @@
 import { EventEmitter, once } from 'node:events'
 import { MessageChannel, type MessagePort } from 'node:worker_threads'
-import type { Call, Commit } from '@plant-store/engine'
+import type { Change, Commit } from '@plant-store/engine'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { WriterAnswer } from '../src/sqlite/writer.ts'
@@ -27,7 +27,7 @@ test('each group is settled once and with its own rows, whatever shares a transa
       const ends: string[] = []
       let waiting: Waiting[] = []
       const ports = [0, 1].map(thread => {
-        const postMessage = (group: readonly Call[]) =>
+        const postMessage = (group: readonly Change[]) =>
           void waiting.push({ thread, names: group.map(([, name]) => Number(name)) })
         return Object.assign(new EventEmitter(), { postMessage })
       })
@@ -64,7 +64,7 @@ test('each group is settled once and with its own rows, whatever shares a transa
           expect(writer.blocked()).toBe(outage)
           if (outage !== undefined) for (const name of names) expected.set(name, outage)
           const reached = waiting.length + (outage === undefined ? 1 : 0)
-          const group = names.map((name): Call => ['notes.insert', `${name}`])
+          const group = names.map((name): Change => ['notes.insert', `${name}`])
           settled.push(
             writer.send(group).then(
               rows => void ends.push(...names.map((name, at) => `${name}: ${rows[at]} of ${rows.length}`)),

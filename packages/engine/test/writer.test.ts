@@ -2,7 +2,13 @@ import { once } from 'node:events'
 import { renameSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { MessageChannel } from 'node:worker_threads'
-import { type Call, type Change, compileEntities, sqliteDialect, valuesOf } from '@plant-store/engine'
+import {
+  type Change,
+  type ChangeStatement,
+  compileEntities,
+  sqliteDialect,
+  valuesOf,
+} from '@plant-store/engine'
 import { temporaryFolder } from '@plant-store/harness/vitest'
 import { afterEach, expect, onTestFinished, test, vi } from 'vitest'
 import { openWriterConnection } from '../src/sqlite/connection.ts'
@@ -17,7 +23,7 @@ async function open() {
   await (await openStorage({ url: `file:${file}` }))[Symbol.asyncDispose]()
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
   const connection = openWriterConnection(file, 5_000)
-  const writer = createWriter(connection, { transactionChangesMax: 10, changes })
+  const writer = createWriter(connection, { transactionChangesMax: 10, changeStatements })
   onTestFinished(() => writer.close())
   const connect = (kind: ChangeKind) => {
     const { port1: port, port2 } = new MessageChannel()
@@ -30,10 +36,10 @@ async function open() {
   return { file, connection, connect, threads: [connect('single'), connect('single')] as const }
 }
 
-const { changes } = compileEntities(entities, sqliteDialect)
-const insertOf = (id: number): Call => [
+const { changeStatements } = compileEntities(entities, sqliteDialect)
+const insertOf = (id: number): Change => [
   'notes.insert',
-  ...valuesOf(changes.get('notes.insert') as Change, note(id)),
+  ...valuesOf(changeStatements.get('notes.insert') as ChangeStatement, note(id)),
 ]
 
 test('groups that wait together share a commit, which one thread is told of', async () => {

@@ -5,9 +5,9 @@ import type { AccessError } from '@plant-store/access'
 export const trace = Symbol('trace')
 export const tokenName = Symbol('tokenName')
 export const refusal = Symbol('refusal')
-export const logged = Symbol('logged')
+export const logFields = Symbol('logFields')
 export const errorNumber = Symbol('errorNumber')
-export const changesMade = Symbol('changesMade')
+export const failureSuffix = Symbol('failureSuffix')
 
 export const requestIdField = 'x-request-id'
 
@@ -40,9 +40,9 @@ declare module 'fastify' {
      * More members of the log line: the id of an entity, as a text, which programs that read logs do not round, or the
      * counts of a batch.
      */
-    [logged]?: Readonly<Record<string, string | number>>
+    [logFields]?: Readonly<Record<string, string | number>>
     [errorNumber]?: number
     /** What a failure must add to its message, as changes may have been made. */
-    [changesMade]?: string
+    [failureSuffix]?: string
   }
 }

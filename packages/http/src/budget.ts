@@ -12,7 +12,7 @@ export interface Budget {
    *
    * @throws RequestError `too-many-bytes`
    */
-  hold(response: ServerResponse, bytes: number): void
+  setHeld(response: ServerResponse, bytes: number): void
 }
 
 export function createBudget(bytesMax: number): Budget {
@@ -20,7 +20,7 @@ export function createBudget(bytesMax: number): Budget {
   let held = 0
   return {
     free: () => Math.max(0, bytesMax - held),
-    hold(response, bytes) {
+    setHeld(response, bytes) {
       const share = shares.get(response)
       if (share === undefined && bytes === 0) return
       const others = held - (share ?? 0)

@@ -61,7 +61,7 @@ export function createPipeline(
   const reservePage = ({ raw }: FastifyReply) => {
     // A page becomes shorter rather than refused.
     const bytes = Math.min(limits.pageTextBytesMax, Math.max(countedBytesMin, answerBudget.free() / 2))
-    if (bytes > countedBytesMin) answerBudget.hold(raw, bytes)
+    if (bytes > countedBytesMin) answerBudget.setHeld(raw, bytes)
     return bytes
   }
   return { limits, authenticate, answerBudget, ending: ending.signal, reservePage }

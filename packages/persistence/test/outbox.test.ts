@@ -217,8 +217,8 @@ test('a webhook that has nothing left to deliver once it is leased is released, 
     gone: [],
     next: [{ position: 7n, version: 1n, added_at: 0n, attempts: 0n, id: 1n, name: 'a', tag: null }],
   }
-  const runner: Pick<Runner, 'call' | 'submit' | 'submitAll' | 'read'> = {
-    call(statement, given) {
+  const runner: Pick<Runner, 'bind' | 'submit' | 'submitAll' | 'read'> = {
+    bind(statement, given) {
       submitted.push([statement, given])
       return ['']
     },

@@ -14,7 +14,7 @@ import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace'
 import { type DomainError, isDomainError } from '@plant-store/domain'
 import type { RequestTracer, UseCases } from '@plant-store/http/server'
 
-type Operation = (...given: never[]) => Promise<unknown>
+type UseCase = (...given: never[]) => Promise<unknown>
 
 /** Includes retries. A missing collector must not delay the shutdown. */
 const exportTimeoutMs = 1_000
@@ -56,28 +56,26 @@ export function startTracing() {
     traceRequest,
     /** Returns the use cases of every entity with a span around each. */
     traced(useCases: UseCases): UseCases {
-      const entities = Object.entries(useCases).map(([entity, operations]) => {
+      const entities = Object.entries(useCases).map(([entity, ofEntity]) => {
         const attributes = { 'plant_store.entity': entity }
-        const traced = Object.entries<Operation>({ ...operations }).map(
-          ([name, operation]): [string, Operation] => [
-            name,
-            (...given) =>
-              tracer.startActiveSpan(`store ${name}`, { attributes }, async span => {
-                try {
-                  return await operation(...given)
-                } catch (error) {
-                  // A broken rule is the client's fault, not the store's.
-                  const { code } = error as DomainError
-                  const isFailure = !isDomainError(error) || code.startsWith('store-')
-                  if (isFailure) span.setStatus({ code: SpanStatusCode.ERROR })
-                  span.setAttribute('error.type', code ?? 'unknown')
-                  throw error
-                } finally {
-                  span.end()
-                }
-              }),
-          ],
-        )
+        const traced = Object.entries<UseCase>({ ...ofEntity }).map(([name, useCase]): [string, UseCase] => [
+          name,
+          (...given) =>
+            tracer.startActiveSpan(`store ${name}`, { attributes }, async span => {
+              try {
+                return await useCase(...given)
+              } catch (error) {
+                // A broken rule is the client's fault, not the store's.
+                const { code } = error as DomainError
+                const isFailure = !isDomainError(error) || code.startsWith('store-')
+                if (isFailure) span.setStatus({ code: SpanStatusCode.ERROR })
+                span.setAttribute('error.type', code ?? 'unknown')
+                throw error
+              } finally {
+                span.end()
+              }
+            }),
+        ])
         return [entity, Object.fromEntries(traced)]
       })
       return Object.fromEntries(entities)

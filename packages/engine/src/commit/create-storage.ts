@@ -1,6 +1,6 @@
 import type { CompiledEntities, Entities, Runner } from '../entity.ts'
 import { StoreError, unavailable } from '../errors.ts'
-import { type Read, valuesOf } from '../statements/statement.ts'
+import { type ReadStatement, valuesOf } from '../statements/statement.ts'
 import type { GroupCommitLimits, Storage, StorageObserver } from '../storage.ts'
 import { createGroupCommit, defaultGroupCommitLimits, type GroupCommitOptions } from './group-commit.ts'
 import { watchOutages } from './outage.ts'
@@ -9,7 +9,7 @@ import { watchOutages } from './outage.ts'
 export interface StatementDatabase<Entered extends Entities = Entities>
   extends Pick<GroupCommitOptions, 'runGroup' | 'groupsMax'> {
   readonly compiled: CompiledEntities<Entered>
-  read(statement: Read, given: object): Promise<readonly object[]>
+  read(statement: ReadStatement, given: object): Promise<readonly object[]>
   /** Runs bulk changes, for which single ones need not wait. By default `runGroup`. */
   readonly runBulkGroup?: GroupCommitOptions['runGroup']
   /** The longest that anything may take, with its time in the queue. What is late may still be stored. */
@@ -54,9 +54,9 @@ export function createStorage<Entered extends Entities>(
     limits: { ...limits, queueChangesMax: bulkQueueChangesMax },
   })
   const runner: Runner = {
-    call: (statement, given) => [names.get(statement) as string, ...valuesOf(statement, given)],
+    bind: (statement, given) => [names.get(statement) as string, ...valuesOf(statement, given)],
     async submit(statement, given) {
-      const [affectedRows] = await reporting(single.submit([runner.call(statement, given)]))
+      const [affectedRows] = await reporting(single.submit([runner.bind(statement, given)]))
       return affectedRows as number
     },
     submitAll: async changes => (changes.length === 0 ? [] : reporting(bulk.submit(changes))),
@@ -66,7 +66,7 @@ export function createStorage<Entered extends Entities>(
   const outages = watchOutages(async () => {
     const itself = (error: StoreError) => error
     await reporting(database.check(), itself)
-    await reporting(single.submit([runner.call(compiled.change, {})]), itself)
+    await reporting(single.submit([runner.bind(compiled.probeWrite, {})]), itself)
   }, onFailureChange)
 
   return {

@@ -1,5 +1,5 @@
 import { StoreError, unavailable } from '../errors.ts'
-import type { Call } from '../statements/statement.ts'
+import type { Change } from '../statements/statement.ts'
 import type { GroupCommitLimits } from '../storage.ts'
 
 export const defaultGroupCommitLimits: GroupCommitLimits = {
@@ -8,7 +8,7 @@ export const defaultGroupCommitLimits: GroupCommitLimits = {
   transactionChangesMax: 1_000,
 }
 
-export interface GroupCommitOptions<Item = Call, Outcome = number> {
+export interface GroupCommitOptions<Item = Change, Outcome = number> {
   /**
    * Makes the changes of a group in order in one transaction, which other groups may share. Resolves to the affected
    * rows of each once they are durable. If it rejects, either all are stored or none. Calls take effect in order.
@@ -36,7 +36,7 @@ const turnsAfterGroup = 2
  * Makes changes that arrive together, or while `groupsMax` groups are under way, share a transaction. PostgreSQL's reads
  * share transactions too. Their outcomes are rows.
  */
-export function createGroupCommit<Item extends readonly unknown[] = Call, Outcome = number>({
+export function createGroupCommit<Item extends readonly unknown[] = Change, Outcome = number>({
   runGroup,
   groupsMax,
   limits,

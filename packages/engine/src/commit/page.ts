@@ -1,4 +1,4 @@
-import type { PageGiven, Read, Statement } from '../statements/statement.ts'
+import type { PageGiven, ReadStatement, Statement } from '../statements/statement.ts'
 
 /** How a database runs any statement. */
 export interface RowSource {
@@ -10,7 +10,11 @@ export interface RowSource {
  * Returns the rows of a statement, and those of a page up to the one at which their texts reach `textBytesMax`. Row by row
  * takes twice as long, so only if a text is longer than its share.
  */
-export function readRows(statement: Read, given: object, { all, iterate }: RowSource): readonly object[] {
+export function readRows(
+  statement: ReadStatement,
+  given: object,
+  { all, iterate }: RowSource,
+): readonly object[] {
   if (statement.bound === undefined) return all(statement, given)
   const { texts, guarded } = statement.bound
   // The compiler has compared it with the parameters of the page.

@@ -87,7 +87,7 @@ export function attachPostgres<Entered extends Entities>(
     const [rows] = await reads.submit([[statement, ...valuesOf(statement, given)]])
     return rows as readonly object[]
   }
-  const checks = [{ text: missingRights, values: [compiled.tables] }, queryOf(compiled.change, [])]
+  const checks = [{ text: missingRights, values: [compiled.tables] }, queryOf(compiled.probeWrite, [])]
 
   return createStorage(
     {
@@ -102,7 +102,7 @@ export function attachPostgres<Entered extends Entities>(
       groupsMax: 1,
       read,
       async check() {
-        const [[rights]] = await Promise.all([changing.run(checks), read(compiled.read, {})])
+        const [[rights]] = await Promise.all([changing.run(checks), read(compiled.probeRead, {})])
         const missing = rights?.rows.map(({ missing }) => missing)
         if (missing?.length) throw new Error(`it lacks the right to ${missing.join(', ')}`)
       },

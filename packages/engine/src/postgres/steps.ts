@@ -1,9 +1,9 @@
 import type pg from 'pg'
 import type { CompiledEntities } from '../entity.ts'
-import type { Call, Change } from '../statements/statement.ts'
+import type { Change, ChangeStatement } from '../statements/statement.ts'
 import type { ConnectionPool } from './connection.ts'
 
-type Changes = Pick<CompiledEntities, 'changes' | 'tables'>
+type Compiled = Pick<CompiledEntities, 'changeStatements' | 'tables'>
 
 /**
  * Makes the changes of a group in one transaction and one round trip, and resolves to the affected rows of each. Rejects
@@ -11,16 +11,16 @@ type Changes = Pick<CompiledEntities, 'changes' | 'tables'>
  */
 export async function runGroup(
   pool: ConnectionPool,
-  compiled: Changes,
-  group: readonly Call[],
+  compiled: Compiled,
+  group: readonly Change[],
 ): Promise<readonly number[]> {
   const steps = stepsOf(compiled, group)
   const results = await pool.run(steps.map(queryOf))
   const affectedRows = new Array<number>(group.length)
-  for (const [number, { key, calls }] of steps.entries()) {
+  for (const [number, { key, changes }] of steps.entries()) {
     const { rows, rowCount } = results[number] as pg.QueryResult
     const changed = new Set(key && rows.map(row => row[key]))
-    for (const { index, value } of calls)
+    for (const { index, value } of changes)
       affectedRows[index] = key ? Number(changed.has(value)) : (rowCount ?? 0)
   }
   return affectedRows
@@ -29,14 +29,14 @@ export async function runGroup(
 /** One statement of a transaction, for one change or for any number of the same kind. */
 interface Step {
   readonly name: string
-  readonly change: Change
+  readonly statement: ChangeStatement
   /** Of a statement for several changes: the column that it returns for each row that it changed. */
   readonly key: string | undefined
-  readonly calls: Ordered[]
+  readonly changes: Ordered[]
 }
 
 interface Ordered {
-  readonly call: Call
+  readonly change: Change
   /** In the group. */
   readonly index: number
   /** Where its table is, and the value of the column by which its changes are ordered. */
@@ -49,28 +49,28 @@ interface Ordered {
  * cannot deadlock. Neighbours of one kind share a statement if it takes arrays. Changes of one row stay in order, and so
  * do all before and after one that is `alone`.
  */
-export function stepsOf({ changes, tables }: Changes, group: readonly Call[]): readonly Step[] {
+export function stepsOf({ changeStatements, tables }: Compiled, group: readonly Change[]): readonly Step[] {
   const steps: Step[] = []
   let waiting: Ordered[] = []
   const finish = () => {
     for (const ordered of waiting.sort(byPlace)) {
-      const [name] = ordered.call
+      const [name] = ordered.change
       const last = steps.at(-1)
-      const change = changes.get(name) as Change
+      const statement = changeStatements.get(name) as ChangeStatement
       // A statement can replace a row only once.
-      if (last?.key && last.name === name && last.calls.at(-1)?.value !== ordered.value)
-        last.calls.push(ordered)
-      else steps.push({ name, change, key: keyOf(change), calls: [ordered] })
+      if (last?.key && last.name === name && last.changes.at(-1)?.value !== ordered.value)
+        last.changes.push(ordered)
+      else steps.push({ name, statement, key: keyOf(statement), changes: [ordered] })
     }
     waiting = []
   }
-  for (const [index, call] of group.entries()) {
+  for (const [index, change] of group.entries()) {
     // Its names come from the statements of this process.
-    const { order, parameters } = changes.get(call[0]) as Change
+    const { order, parameters } = changeStatements.get(change[0]) as ChangeStatement
     if (order === 'alone') finish()
     const place = order === 'alone' ? 0 : tables.indexOf(order.of)
-    const value = order === 'alone' ? 0 : call[1 + parameters.indexOf(order.by)]
-    waiting.push({ call, index, place, value })
+    const value = order === 'alone' ? 0 : change[1 + parameters.indexOf(order.by)]
+    waiting.push({ change, index, place, value })
     if (order === 'alone') finish()
   }
   finish()
@@ -83,11 +83,14 @@ function byPlace(a: Ordered, b: Ordered): number {
   return x < y ? -1 : Number(x > y)
 }
 
-const keyOf = ({ order, takesArrays }: Change) => (takesArrays && order !== 'alone' ? order.by : undefined)
+const keyOf = ({ order, takesArrays }: ChangeStatement) =>
+  takesArrays && order !== 'alone' ? order.by : undefined
 
-function queryOf({ name, change, key, calls }: Step): pg.QueryConfig {
-  const { sql: text, parameters } = change
-  const [{ call }] = calls as [Ordered]
-  const values = key ? parameters.map((_, at) => calls.map(({ call }) => call[at + 1])) : call.slice(1)
+function queryOf({ name, statement, key, changes }: Step): pg.QueryConfig {
+  const { sql: text, parameters } = statement
+  const [{ change }] = changes as [Ordered]
+  const values = key
+    ? parameters.map((_, at) => changes.map(({ change }) => change[at + 1]))
+    : change.slice(1)
   return { name, text, values }
 }

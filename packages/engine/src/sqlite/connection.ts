@@ -1,6 +1,6 @@
 import Database from 'better-sqlite3'
 import { fileReason, isDamage, StoreDamagedError, StoreInUseError } from '../errors.ts'
-import type { Change, Statement, Value } from '../statements/statement.ts'
+import type { ChangeStatement, Statement, Value } from '../statements/statement.ts'
 
 /** How long a connection waits for another's lock by default. */
 const busyTimeoutMs = 5_000
@@ -30,7 +30,7 @@ export function prepareAll(
 /** Prepares a statement that changes rows, and returns a function that runs it and returns the affected rows. */
 export function prepareChange(
   connection: Database.Database,
-  { sql, before }: Change,
+  { sql, before }: ChangeStatement,
 ): (...values: readonly Value[]) => number {
   const last = connection.prepare(sql)
   if (before === undefined) return (...values) => last.run(...values).changes

@@ -29,8 +29,10 @@ async function openSqlite<Entered extends Entities>(
   await using opening = new AsyncDisposableStack()
   // Closed last: to merge the WAL into the file takes a connection that may write.
   const { transactionChangesMax } = limits
-  const { changes } = compileEntities(entities, sqliteDialect)
-  const writer = opening.use(await startWriter({ file, lockTimeoutMs, transactionChangesMax, changes }))
+  const { changeStatements } = compileEntities(entities, sqliteDialect)
+  const writer = opening.use(
+    await startWriter({ file, lockTimeoutMs, transactionChangesMax, changeStatements }),
+  )
   const share = (): SharedSqlite => ({
     kind: 'file',
     file,
@@ -89,7 +91,7 @@ export function attachSqlite<Entered extends Entities>(
       async check() {
         const reason = single.blocked()
         if (reason !== undefined) throw unavailable('the store cannot write', new Error(reason))
-        await reading(() => all(compiled.read, {}))
+        await reading(() => all(compiled.probeRead, {}))
       },
       close() {
         single.close()

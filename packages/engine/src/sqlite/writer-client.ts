@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { extname } from 'node:path'
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
 import { unavailable } from '../errors.ts'
-import type { Call } from '../statements/statement.ts'
+import type { Change } from '../statements/statement.ts'
 import type { Commit } from '../storage.ts'
 import type { ChangeKind, WriterAnswer, WriterOptions } from './writer.ts'
 
@@ -60,7 +60,7 @@ export function connectToWriter(toWriter: MessagePort, onCommit: (commit: Commit
 
   return {
     /** Makes the changes of a group, as `runGroup` does. */
-    send(group: readonly Call[]): Promise<readonly number[]> {
+    send(group: readonly Change[]): Promise<readonly number[]> {
       if (blocked !== undefined) return Promise.reject(couldNotWrite(blocked))
       const outcome = Promise.withResolvers<readonly number[]>()
       underWay.push(outcome)

@@ -1,6 +1,6 @@
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
 import type Database from 'better-sqlite3'
-import type { Call, Change } from '../statements/statement.ts'
+import type { Change, ChangeStatement } from '../statements/statement.ts'
 import type { Commit } from '../storage.ts'
 import { createCheckpointer } from './checkpointer.ts'
 import { detailedReasonOf, isBusy, prepareChange } from './connection.ts'
@@ -10,7 +10,7 @@ export interface WriterOptions {
   /** A transaction with this many single changes takes no further group of them. */
   readonly transactionChangesMax: number
   /** Compiled by the thread that has loaded Kysely, so that the writer need not. */
-  readonly changes: ReadonlyMap<string, Change>
+  readonly changeStatements: ReadonlyMap<string, ChangeStatement>
 }
 
 /** Each thread sends each kind by a MessagePort of its own. Single changes overtake bulk ones, and wait for few of them. */
@@ -49,11 +49,14 @@ const filesSeenMaxAgeMs = 10
  */
 export function createWriter(
   connection: Database.Database,
-  { transactionChangesMax, changes }: WriterOptions,
+  { transactionChangesMax, changeStatements }: WriterOptions,
 ) {
-  const prepared = new Map([...changes].map(([name, change]) => [name, prepareChange(connection, change)]))
+  const prepared = new Map(
+    [...changeStatements].map(([name, statement]) => [name, prepareChange(connection, statement)]),
+  )
   // The threads that send its name have the same statements.
-  const run = ([name, ...values]: Call) => (prepared.get(name) as ReturnType<typeof prepareChange>)(...values)
+  const run = ([name, ...values]: Change) =>
+    (prepared.get(name) as ReturnType<typeof prepareChange>)(...values)
   // Reading it also opens the WAL, while the store is still in its place.
   let userVersion = connection.pragma('user_version', { simple: true }) as bigint
   const guard = guardFiles(connection)
@@ -74,16 +77,16 @@ export function createWriter(
   const answer = (sender: MessagePort, message: WriterAnswer) => sender.postMessage(message)
 
   /** Commits a group, and all that are collected with it, in one transaction. */
-  const write = (sender: MessagePort, group: readonly Call[]) => {
+  const write = (sender: MessagePort, group: readonly Change[]) => {
     const collected = collect(sender, group)
     const { collectedFrom } = collected
     inUse = collected.inUse
     try {
-      refuseFault()
+      throwIfFaulty()
       const begun = performance.now()
       const affectedRows = runTransaction(collected)
       const ms = performance.now() - begun
-      refuseFault()
+      throwIfFaulty()
       const changes = affectedRows.reduce((count, rows) => count + rows.length, 0)
       for (const [index, sender] of collectedFrom.entries()) {
         const report = index === 0 && { commit: { changes, ms } }
@@ -101,7 +104,7 @@ export function createWriter(
     if (reason === undefined) filesSeenMs = performance.now()
     return reason
   }
-  const refuseFault = () => {
+  const throwIfFaulty = () => {
     const reason = performance.now() - filesSeenMs > filesSeenMaxAgeMs ? look() : undefined
     if (reason !== undefined) throw new Error(reason)
   }
@@ -133,7 +136,7 @@ export function createWriter(
     /** Takes groups of changes from a MessagePort, and answers there. */
     connect(sender: MessagePort, kind: ChangeKind) {
       senders.set(sender, kind)
-      sender.on('message', (changes: readonly Call[]) => write(sender, changes))
+      sender.on('message', (changes: readonly Change[]) => write(sender, changes))
       sender.on('close', () => senders.delete(sender))
     },
     /** Closes the connection and all MessagePorts. */
@@ -150,7 +153,7 @@ export function createWriter(
 /** The groups of one transaction. */
 export interface Collected {
   /** Returns the next group, which may have arrived meanwhile. */
-  next(): readonly Call[] | undefined
+  next(): readonly Change[] | undefined
   /** The senders of the groups collected so far, in the same order. */
   readonly collectedFrom: readonly MessagePort[]
   /** Of which kinds there were changes within the last second. */
@@ -167,15 +170,15 @@ export interface Collected {
 export function createCollector(
   senders: ReadonlyMap<MessagePort, ChangeKind>,
   transactionChangesMax: number,
-): (sender: MessagePort, changes: readonly Call[]) => Collected {
+): (sender: MessagePort, changes: readonly Change[]) => Collected {
   const lastMs = { single: Number.NEGATIVE_INFINITY, bulk: Number.NEGATIVE_INFINITY }
   const isInUse = (kind: ChangeKind) => performance.now() - lastMs[kind] <= inUseMs
 
   return (first, changes) => {
     const collectedFrom: MessagePort[] = []
-    const waiting: (readonly Call[])[] = []
+    const waiting: (readonly Change[])[] = []
     const counts = { single: 0, bulk: 0 }
-    const take = (sender: MessagePort, changes: readonly Call[]) => {
+    const take = (sender: MessagePort, changes: readonly Change[]) => {
       const kind = senders.get(sender) as ChangeKind
       counts[kind] += changes.length
       lastMs[kind] = performance.now()

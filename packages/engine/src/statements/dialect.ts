@@ -1,17 +1,17 @@
 import { Kysely, PostgresDialect, type RawBuilder, SqliteDialect, sql } from 'kysely'
 import {
-  type Change,
+  type ChangeStatement,
   type ColumnType,
   type ColumnTypes,
   compile,
   compileChange,
   type Order,
+  type PageColumns,
   type PageGiven,
   type Parameters,
   type Preceded,
   type Query,
-  type Read,
-  type TextOf,
+  type ReadStatement,
 } from './statement.ts'
 
 /** A database, as statements and migrations see it. */
@@ -26,21 +26,21 @@ export interface Dialect {
   readonly tableNames: RawBuilder<{ name: string }>
   /** Returns Kysely's builder for statements on these tables. */
   tables<Tables>(): Kysely<Tables>
-  read<Given, Row>(build: (p: Parameters<Given>) => Query<Row>): Read<Given, Row>
+  read<Given, Row>(build: (p: Parameters<Given>) => Query<Row>): ReadStatement<Given, Row>
   /**
    * Defines a page, which ends with the row at which its texts reach a size.
    *
-   * @param columns the columns of a row. The first is the key by which `build` orders the page
-   * @param build selects each text that counts by `text`
+   * @param types the columns of a row, of which each text counts. The first is the key by which `build` orders the page
+   * @param build selects its columns from those that it takes
    */
   page<Given extends PageGiven, Row>(
-    columns: readonly (keyof Row & string)[],
-    build: (p: Parameters<Given>, text: TextOf<Row>) => Query<Row>,
-  ): Read<Given, Row>
+    types: ColumnTypes<Row>,
+    build: (p: Parameters<Given>, columns: PageColumns<Row>) => Query<Row>,
+  ): ReadStatement<Given, Row>
   change<Given>(
     order: Order<keyof Given & string>,
     build: (p: Parameters<Given>) => Query<unknown> | Preceded,
-  ): Change<Given>
+  ): ChangeStatement<Given>
   /**
    * Defines the insert of a row, if its key is free. On PostgreSQL any number of them are one statement: one statement
    * for each would cost this process seven times the processor time.
@@ -55,7 +55,7 @@ export interface Dialect {
     key: keyof Tables[Table] & string,
     types: ColumnTypes<Tables[Table]>,
     around?: Around<Tables[Table]>,
-  ): Change<Tables[Table]>
+  ): ChangeStatement<Tables[Table]>
   /** Like `insert`. Replaces the row that has the key. */
   readonly save: Dialect['insert']
 }
@@ -132,22 +132,16 @@ export const sqliteDialect: Dialect = createDialect(sqlite, {
   takesArrays: false,
   rows: values => sql`values (${sql.join(values.map(([value]) => value))})`,
   page<Given extends PageGiven, Row>(
-    _: unknown,
-    build: (p: Parameters<Given>, text: TextOf<Row>) => Query<Row>,
-  ): Read<Given, Row> {
-    const texts: string[] = []
-    const guarded = compile<Given>(
-      p =>
-        build(p, column => {
-          texts.push(column)
-          const text = sql.ref(column)
-          return sql<Row[typeof column]>`iif(octet_length(${text}) > ${p.textBytesMax}, 0, ${text})`.as(
-            column,
-          )
-        }),
-      sqlite,
-    )
-    const whole = compile<Given>(p => build(p, textItself), sqlite)
+    types: ColumnTypes<Row>,
+    build: (p: Parameters<Given>, columns: PageColumns<Row>) => Query<Row>,
+  ): ReadStatement<Given, Row> {
+    const texts = textsOf(types)
+    const guarded = compile<Given>(p => {
+      const unlessLong = (column: RawBuilder<unknown>, name: string) =>
+        texts.includes(name) ? sql`iif(octet_length(${column}) > ${p.textBytesMax}, 0, ${column})` : column
+      return build(p, pageColumns(types, unlessLong))
+    }, sqlite)
+    const whole = compile<Given>(p => build(p, pageColumns(types)), sqlite)
     return { kind: 'read', ...whole, bound: { texts, guarded: { kind: 'read', ...guarded } } }
   },
 })
@@ -167,19 +161,16 @@ export const postgresDialect: Dialect = createDialect(postgres, {
     sql`select * from unnest(${sql.join(values.map(([value, type]) => sql`${value}::${sql.raw(type)}[]`))})`,
   /** Selects the rows before which the texts have fewer bytes than the bound, without reading a text. */
   page<Given extends PageGiven, Row>(
-    columns: readonly (keyof Row & string)[],
-    build: (p: Parameters<Given>, text: TextOf<Row>) => Query<Row>,
-  ): Read<Given, Row> {
-    const texts: string[] = []
+    types: ColumnTypes<Row>,
+    build: (p: Parameters<Given>, columns: PageColumns<Row>) => Query<Row>,
+  ): ReadStatement<Given, Row> {
+    const names = Object.keys(types)
     const compiled = compile<Given>(p => {
-      const query = build(p, column => {
-        texts.push(column)
-        return textItself(column)
-      })
-      const key = sql.ref(`${columns[0]}`)
+      const query = build(p, pageColumns(types))
+      const key = sql.ref(`${names[0]}`)
       return sql`
-        select ${columnList(columns)} from (
-          select *, sum(${bytesOf(texts)}) over (order by ${key} rows between unbounded preceding and 1 preceding)
+        select ${columnList(names)} from (
+          select *, sum(${bytesOf(types)}) over (order by ${key} rows between unbounded preceding and 1 preceding)
             as bytes_before
           from (${query}) as page
         ) as page
@@ -189,14 +180,22 @@ export const postgresDialect: Dialect = createDialect(postgres, {
   },
 })
 
-/** Returns the length of texts in UTF-8, which both databases know without reading them. */
-export function bytesOf(texts: readonly string[]): RawBuilder<number> {
+/** Returns the length of all texts of a row in UTF-8, which both databases know without reading them. */
+export function bytesOf(types: Readonly<Record<string, ColumnType>>): RawBuilder<number> {
   return sql.join(
-    texts.map(text => sql`coalesce(octet_length(${sql.ref(text)}), 0)`),
+    textsOf(types).map(text => sql`coalesce(octet_length(${sql.ref(text)}), 0)`),
     sql` + `,
   )
 }
 
-function textItself<Row, Column extends keyof Row & string>(column: Column) {
-  return sql.ref<Row[Column]>(column).as(column)
+function textsOf(types: Readonly<Record<string, ColumnType>>): readonly string[] {
+  return Object.entries(types).flatMap(([name, type]) => (type === 'text' ? [name] : []))
+}
+
+function pageColumns<Row>(
+  types: ColumnTypes<Row>,
+  expressionOf: (column: RawBuilder<unknown>, name: string) => RawBuilder<unknown> = column => column,
+): PageColumns<Row> {
+  // Each expression has the type of the column whose name it has.
+  return Object.keys(types).map(name => expressionOf(sql.ref(name), name).as(name)) as never
 }

@@ -31,7 +31,7 @@ export interface Statement {
   readonly parameters: readonly string[]
 }
 
-export interface Read<Given = never, Row = unknown> extends Statement {
+export interface ReadStatement<Given = never, Row = unknown> extends Statement {
   readonly kind: 'read'
   /** On SQLite: what ends a page at its size, as its SQL does on PostgreSQL. */
   readonly bound?: {
@@ -52,7 +52,7 @@ export interface PageGiven {
   readonly textBytesMax: number
 }
 
-export interface Change<Given = never> extends Statement {
+export interface ChangeStatement<Given = never> extends Statement {
   readonly kind: 'change'
   readonly order: Order<string>
   /** Each parameter is an array, so that several changes are one statement. It returns `order.by` of the rows that it changed. */
@@ -76,13 +76,13 @@ export type ColumnTypes<Row> = {
   readonly [Column in keyof Row & string]: Exclude<Row[Column], null> extends bigint ? 'bigint' : 'text'
 }
 
-/** A text column of a page. */
-export type TextOf<Row> = <Column extends keyof Row & string>(
-  column: Column,
-) => AliasedRawBuilder<Row[Column], Column>
+/** The columns of a page, to be selected. */
+export type PageColumns<Row> = readonly {
+  readonly [Column in keyof Row & string]: AliasedRawBuilder<Row[Column], Column>
+}[keyof Row & string][]
 
-/** A statement with its values, as plain data that can cross threads. */
-export type Call = readonly [name: string, ...values: Value[]]
+/** The name of a statement and its values, as plain data that can cross threads. */
+export type Change = readonly [name: string, ...values: Value[]]
 
 /** Returns an expression for each parameter. The value of each is a symbol with its name, which the statement then lists. */
 function parametersOf<Given>(): Parameters<Given> {
@@ -108,7 +108,7 @@ export function compile<Given>(
 export function compileChange<Given>(
   build: (p: Parameters<Given>) => Query<unknown> | Preceded,
   compiler: QueryExecutorProvider,
-): Pick<Change<Given>, 'sql' | 'parameters' | 'before'> {
+): Pick<ChangeStatement<Given>, 'sql' | 'parameters' | 'before'> {
   const built = build(parametersOf<Given>())
   if (!('last' in built)) return compile(() => built, compiler)
   const last = compile(() => built.last, compiler)

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import fastJsonStringify from 'fast-json-stringify'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { changesMade, errorNumber, requestIdField } from '../answered-request.ts'
+import { errorNumber, failureSuffix, requestIdField } from '../answered-request.ts'
 import { type Budget, countedBytesMin } from '../budget.ts'
 import type { ToFailure } from '../errors/failures.ts'
 import { FailureBody } from '../openapi/schemas.ts'
@@ -37,11 +37,11 @@ export function answer(reply: FastifyReply, status: number, value: unknown, budg
   const text = reply.serializeInput(value as Record<string, unknown>, `${status}`) as string
   if (budget === undefined || text.length < countedBytesMin) {
     // Releases what a page has reserved.
-    budget?.hold(reply.raw, 0)
+    budget?.setHeld(reply.raw, 0)
     return answerText(reply, text)
   }
   const bytes = Buffer.from(text)
-  budget.hold(reply.raw, bytes.length)
+  budget.setHeld(reply.raw, bytes.length)
   return reply.header('content-type', 'application/json').send(bytes)
 }
 
@@ -68,7 +68,7 @@ export function createAnswerFailure(toFailure: ToFailure): AnswerFailure {
     request[errorNumber] = body.error
     // A failure can come before the hook that sets it.
     reply.header(requestIdField, request.id)
-    const message = `${body.message}${request[changesMade] ?? ''}`
+    const message = `${body.message}${request[failureSuffix] ?? ''}`
     return answerText(reply.code(status).headers(headers), writeFailure({ ...body, message }))
   }
 }

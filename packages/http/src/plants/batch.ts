@@ -8,7 +8,7 @@ import {
   type PlantUseCases,
   parsePlant,
 } from '@plant-store/domain'
-import { changesMade, logged } from '../answered-request.ts'
+import { failureSuffix, logFields } from '../answered-request.ts'
 import { commonFailures } from '../errors/error-numbers.ts'
 import { createToFailure } from '../errors/failures.ts'
 import { faultsMax } from '../limits.ts'
@@ -72,8 +72,8 @@ export function createBatch(
         await new Promise<void>((resolve, reject) =>
           authenticate(request, scope, failure => (failure ? reject(failure) : resolve())),
         )
-        request[logged] = counts
-        request[changesMade] = '; plants of earlier lines may have been created'
+        request[logFields] = counts
+        request[failureSuffix] = '; plants of earlier lines may have been created'
         if (isFailed) break
         await underWay.acquire(part.size)
         counted = Promise.all([create(part), counted]).then(([outcomes]) => count(part, outcomes))

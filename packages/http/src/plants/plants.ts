@@ -1,7 +1,7 @@
 import type { PlantUseCases } from '@plant-store/domain'
 import type { Entity } from '../pipeline.ts'
+import { handlers } from './handlers.ts'
 import { failures, operations, webhooks } from './operations.ts'
-import { handlers } from './routes.ts'
 import * as schemas from './schemas.ts'
 
 export const plants = {

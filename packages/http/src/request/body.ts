@@ -52,7 +52,7 @@ export class Body {
   #isDropped = false
   #isDelayed = false
   #held = 0
-  #hold: ((bytes: number) => void) | undefined
+  #setHeld: ((bytes: number) => void) | undefined
   #onMore: (() => void) | undefined
 
   constructor(stream: Readable, source: Source) {
@@ -71,9 +71,9 @@ export class Body {
     if (this.#error !== undefined) throw this.#error
   }
 
-  /** @param hold counts the memory for this body, twice because the answer may repeat it */
-  countWith(hold: (bytes: number) => void): void {
-    this.#hold = hold
+  /** @param setHeld counts the memory for this body, twice because the answer may repeat it */
+  countWith(setHeld: (bytes: number) => void): void {
+    this.#setHeld = setHeld
     this.#count()
   }
 
@@ -150,9 +150,9 @@ export class Body {
     // In steps, as a body may arrive byte by byte.
     const steps = Math.ceil(this.length / countedBytesMin)
     const held = steps > 1 ? 2 * steps * countedBytesMin : 0
-    if (this.#hold === undefined || held === this.#held) return
+    if (this.#setHeld === undefined || held === this.#held) return
     try {
-      this.#hold(held)
+      this.#setHeld(held)
       this.#held = held
     } catch (error) {
       this.fail(error as RequestError)

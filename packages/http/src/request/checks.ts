@@ -63,7 +63,7 @@ export function checkRequests(app: FastifyInstance, authenticate: Authenticate, 
       request.raw.headers['content-type'] = mediaTypeOf(config)
       // In the server of a host, nobody has called `receiveBody`.
       const body = bodyOf(payload as Readable) ?? receiveBody(payload as Readable, payload as Readable)
-      body.countWith(bytes => budget.hold(reply.raw, bytes))
+      body.countWith(bytes => budget.setHeld(reply.raw, bytes))
     } else {
       // Fastify needs a parser for every media type, even without a body.
       delete request.raw.headers['content-type']

@@ -3,9 +3,9 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import {
   type AnsweredRequest,
-  changesMade,
   errorNumber,
-  logged,
+  failureSuffix,
+  logFields,
   type RequestTrace,
   refusal,
   requestIdField,
@@ -13,7 +13,7 @@ import {
   trace,
 } from '../answered-request.ts'
 
-/** A log line, apart from what {@link logged} adds. Members that are `undefined` are left out. */
+/** A log line, apart from what {@link logFields} adds. Members that are `undefined` are left out. */
 interface LoggedRequest extends AnsweredRequest {
   readonly reqId: string
   readonly client: string | undefined
@@ -45,7 +45,7 @@ export function createRequestLog(
 
 /** Names, traces and logs every request. */
 export function logRequests(app: FastifyInstance, logRequest: RequestLog, begin?: RequestTracer): void {
-  for (const noted of [trace, tokenName, refusal, logged, errorNumber, changesMade])
+  for (const noted of [trace, tokenName, refusal, logFields, errorNumber, failureSuffix])
     app.decorateRequest(noted, undefined)
   app.addHook('onRequest', (request, reply, done) => {
     request[trace] = begin?.(request)
@@ -81,7 +81,7 @@ export function logOnceAnswered(request: FastifyRequest, reply: FastifyReply, lo
       token: request[tokenName] ?? request[refusal]?.holder,
       // A path that does not exist is answered before a missing scope.
       reason: [401, 403, 429].includes(status) ? request[refusal]?.message : undefined,
-      ...request[logged],
+      ...request[logFields],
       traceId: request[trace]?.traceId,
       ms,
     })

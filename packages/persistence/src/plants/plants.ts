@@ -22,7 +22,7 @@ export const plants = (
     from: toPlant,
     parse: (row: PlantRow) => parsePlant(toPlant(row)),
   },
-  on(dialect) {
+  compile(dialect) {
     const statements = plantStatements(dialect, announcing(dialect))
     const { insertUnannounced: insert, saveUnannounced: save } = statements
     return {

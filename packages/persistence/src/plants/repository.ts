@@ -5,7 +5,7 @@ import { fromPlant, fromVersion, newVersion, toPlant, toVersion } from './tables
 
 /** @param statements of which `insert` and `save` add plants, announced or not */
 export function createPlantRepository(
-  { call, submit, submitAll, read }: Runner,
+  { bind, submit, submitAll, read }: Runner,
   { find, page, pageOfTag, insert, save, saveIf, remove, removeIf }: PlantStatements,
 ): PlantRepository {
   return {
@@ -13,7 +13,7 @@ export function createPlantRepository(
       return (await submit(insert, fromPlant(plant))) === 1 ? 'inserted' : 'id-taken'
     },
     async insertAll(plants) {
-      const affectedRows = await submitAll(plants.map(plant => call(insert, fromPlant(plant))))
+      const affectedRows = await submitAll(plants.map(plant => bind(insert, fromPlant(plant))))
       return affectedRows.map(rows => (rows === 1 ? 'inserted' : 'id-taken'))
     },
     async find(id) {
@@ -34,7 +34,7 @@ export function createPlantRepository(
     },
     async saveAll(plants) {
       const versions = plants.map(() => newVersion())
-      await submitAll(plants.map((plant, n) => call(save, fromPlant(plant, versions[n]))))
+      await submitAll(plants.map((plant, n) => bind(save, fromPlant(plant, versions[n]))))
       return versions.map(toVersion)
     },
     async saveIf(plant, expected) {

@@ -1,13 +1,13 @@
 import {
   type Around,
   type Dialect,
+  type PageColumns,
   type PageGiven,
   type Parameters,
   pick,
-  type TextOf,
 } from '@plant-store/engine'
 import { type RawBuilder, sql } from 'kysely'
-import { type PlantRow, plantNames, type VersionedRow, versionedColumns, versionedNames } from './tables.ts'
+import { type PlantRow, plantColumns, type VersionedRow, versionedColumns, versionedNames } from './tables.ts'
 
 const assigned = versionedNames.filter(name => name !== 'id')
 
@@ -19,41 +19,38 @@ interface From extends PageGiven {
 /** Changes of one plant keep their order. */
 const order = { of: 'plants', by: 'id' } as const
 
-export function plantStatements(on: Dialect, announcing: Around<VersionedRow>) {
-  const db = on.tables<{ plants: VersionedRow }>()
-  const page = (p: Parameters<From>, text: TextOf<PlantRow>) =>
-    db
-      .selectFrom('plants')
-      .select(['id', text('name'), text('tag')])
-      .where('id', '>=', p.from)
-      .orderBy('id')
-      .limit(p.limit)
+export function plantStatements(dialect: Dialect, announcing: Around<VersionedRow>) {
+  const db = dialect.tables<{ plants: VersionedRow }>()
+  const page = (p: Parameters<From>, columns: PageColumns<PlantRow>) =>
+    db.selectFrom('plants').select(columns).where('id', '>=', p.from).orderBy('id').limit(p.limit)
   /** Only the plant of this version. `null` equals none. */
   type Expected = { readonly id: bigint; readonly expected: bigint | null }
 
   return {
-    find: on.read((p: Parameters<{ id: bigint }>) =>
+    find: dialect.read((p: Parameters<{ id: bigint }>) =>
       db.selectFrom('plants').select(versionedNames).where('id', '=', p.id),
     ),
-    page: on.page(plantNames, page),
-    pageOfTag: on.page(plantNames, (p: Parameters<From & { tag: string }>, text: TextOf<PlantRow>) =>
-      page(p, text).where(hasTag(on, p.tag)),
+    page: dialect.page(plantColumns, page),
+    pageOfTag: dialect.page(
+      plantColumns,
+      (p: Parameters<From & { tag: string }>, columns: PageColumns<PlantRow>) =>
+        page(p, columns).where(hasTag(dialect, p.tag)),
     ),
-    insert: on.insert(db, 'plants', 'id', versionedColumns, announcing),
-    insertUnannounced: on.insert(db, 'plants', 'id', versionedColumns),
-    save: on.save(db, 'plants', 'id', versionedColumns, announcing),
-    saveUnannounced: on.save(db, 'plants', 'id', versionedColumns),
-    saveIf: on.change(order, (p: Parameters<VersionedRow & Expected>) =>
+    insert: dialect.insert(db, 'plants', 'id', versionedColumns, announcing),
+    insertUnannounced: dialect.insert(db, 'plants', 'id', versionedColumns),
+    save: dialect.save(db, 'plants', 'id', versionedColumns, announcing),
+    saveUnannounced: dialect.save(db, 'plants', 'id', versionedColumns),
+    saveIf: dialect.change(order, (p: Parameters<VersionedRow & Expected>) =>
       db
         .updateTable('plants')
         .set(pick(p, assigned))
         .where('id', '=', p.id)
         .where('version', '=', p.expected),
     ),
-    remove: on.change(order, (p: Parameters<{ id: bigint }>) =>
+    remove: dialect.change(order, (p: Parameters<{ id: bigint }>) =>
       db.deleteFrom('plants').where('id', '=', p.id),
     ),
-    removeIf: on.change(order, (p: Parameters<Expected>) =>
+    removeIf: dialect.change(order, (p: Parameters<Expected>) =>
       db.deleteFrom('plants').where('id', '=', p.id).where('version', '=', p.expected),
     ),
   }

@@ -23,26 +23,26 @@ export const tokens: Entity<TokenRepository> = {
   migrations: { 1: createTable, 2: addLastUsed, 5: removeMark },
   rows: null,
   restoredBy: { key: 'hash', name: 'name' },
-  on(dialect) {
+  compile(dialect) {
     const statements = tokenStatements(dialect)
     return { statements, port: runner => createTokenRepository(runner, statements) }
   },
 }
 
-function tokenStatements(on: Dialect) {
-  const db = on.tables<{ access_tokens: TokenRow }>()
+function tokenStatements(dialect: Dialect) {
+  const db = dialect.tables<{ access_tokens: TokenRow }>()
   const all = db.selectFrom('access_tokens').select([...written, 'last_used_at'])
   const byHash = { of: 'access_tokens', by: 'hash' } as const
   return {
-    find: on.read((p: Parameters<{ hash: string }>) => all.where('hash', '=', p.hash)),
-    list: on.read(() => all),
-    insert: on.change(byHash, (p: Parameters<Written>) =>
+    find: dialect.read((p: Parameters<{ hash: string }>) => all.where('hash', '=', p.hash)),
+    list: dialect.read(() => all),
+    insert: dialect.change(byHash, (p: Parameters<Written>) =>
       db
         .insertInto('access_tokens')
         .values(pick(p, written))
         .onConflict(conflict => conflict.doNothing()),
     ),
-    markUsed: on.change(byHash, (p: Parameters<{ hash: string; usedAt: bigint }>) =>
+    markUsed: dialect.change(byHash, (p: Parameters<{ hash: string; usedAt: bigint }>) =>
       db
         .updateTable('access_tokens')
         .set({ last_used_at: p.usedAt })
@@ -50,7 +50,7 @@ function tokenStatements(on: Dialect) {
         .where(({ eb, or }) => or([eb('last_used_at', 'is', null), eb('last_used_at', '<', p.usedAt)])),
     ),
     // Every order is by hash, which only the row knows.
-    remove: on.change('alone', (p: Parameters<{ name: string }>) =>
+    remove: dialect.change('alone', (p: Parameters<{ name: string }>) =>
       db.deleteFrom('access_tokens').where('name', '=', p.name),
     ),
   }

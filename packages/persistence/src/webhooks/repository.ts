@@ -1,4 +1,4 @@
-import type { Call, Runner } from '@plant-store/engine'
+import type { Change, Runner } from '@plant-store/engine'
 import type {
   ClaimOutcome,
   Delivery,
@@ -14,7 +14,7 @@ import { setBackMsMin, type WebhookStatements } from './statements.ts'
 import type { DeliveryRow, WebhookRow } from './tables.ts'
 
 export function createWebhookRepository(
-  { call, submit, submitAll, read }: Runner,
+  { bind, submit, submitAll, read }: Runner,
   statements: WebhookStatements,
 ): WebhookRepository {
   const { fill, removeDeliveries, remove, retryDeliveries } = statements
@@ -29,7 +29,7 @@ export function createWebhookRepository(
         secret,
       }
       // A plant that is being added may not have read the webhook, and would appear later.
-      await submitAll([call(statements.awaitAdding, {}), call(statements.insert, row)])
+      await submitAll([bind(statements.awaitAdding, {}), bind(statements.insert, row)])
     },
     list: async () => (await read(statements.all, {})).map(toWebhook),
     async remove(id) {
@@ -47,11 +47,11 @@ export function createWebhookRepository(
 }
 
 export function createOutbox(
-  { call, submit, submitAll, read }: Runner,
+  { bind, submit, submitAll, read }: Runner,
   statements: WebhookStatements,
 ): Outbox {
   const release = (held: { id: WebhookId; lease: string }, { delivered, failed }: ClaimOutcome) =>
-    call(statements.release, {
+    bind(statements.release, {
       ...held,
       delivered: flag(delivered.length > 0),
       failed: flag(failed !== undefined),
@@ -78,11 +78,13 @@ export function createOutbox(
     },
     async settle({ webhook, lease }, outcome) {
       const { delivered, failed } = outcome
-      const changes: Call[] = delivered.map(position => call(statements.removeDelivery, { position, lease }))
+      const changes: Change[] = delivered.map(position =>
+        bind(statements.removeDelivery, { position, lease }),
+      )
       if (failed !== undefined) {
         const { id: position, reason, retryInMs } = failed
         const retry = { reason, retryInMs: retryInMs === undefined ? null : BigInt(retryInMs) }
-        changes.push(call(statements.failDelivery, { position, lease, ...retry }))
+        changes.push(bind(statements.failDelivery, { position, lease, ...retry }))
       }
       await submitAll([...changes, release({ id: webhook.id, lease }, outcome)])
     },

@@ -1,6 +1,7 @@
 import { bytesOf, type Dialect, type Parameters, pick, type Query } from '@plant-store/engine'
 import type { WebhookId, WebhookSecret } from '@plant-store/webhooks'
 import { type Expression, type RawBuilder, sql } from 'kysely'
+import { plantColumns, plantNames } from '../plants/tables.ts'
 import type { DeliveryRow, WebhookRow } from './tables.ts'
 
 type OfWebhook<Others = unknown> = Parameters<{ id: WebhookId } & Others>
@@ -22,9 +23,9 @@ export const setBackMsMin = 60_000
 
 const zero = sql.lit(0n)
 
-export function webhookStatements(on: Dialect) {
-  const { name, now } = on
-  const db = on.tables<{ webhooks: WebhookRow; outbox: DeliveryRow & { webhook: WebhookId } }>()
+export function webhookStatements(dialect: Dialect) {
+  const { name, now } = dialect
+  const db = dialect.tables<{ webhooks: WebhookRow; outbox: DeliveryRow & { webhook: WebhookId } }>()
   const wasSetBack = sql<boolean>`leased_at > ${now} + ${sql.lit(setBackMsMin)}`
 
   const webhooks = db
@@ -40,8 +41,8 @@ export function webhookStatements(on: Dialect) {
   )`
   const deliveries = db
     .selectFrom('outbox')
-    .select(['position', 'version', 'id', 'name', 'tag', 'added_at', 'attempts', 'next_at', 'reason'])
-  const alone = <Given>(build: (p: Parameters<Given>) => Query<unknown>) => on.change('alone', build)
+    .select(['position', 'version', ...plantNames, 'added_at', 'attempts', 'next_at', 'reason'])
+  const alone = <Given>(build: (p: Parameters<Given>) => Query<unknown>) => dialect.change('alone', build)
   const updateOf = (p: OfWebhook) => db.updateTable('webhooks').where('id', '=', p.id)
   const some = (ofWebhook: RawBuilder<unknown>) => sql<boolean>`
     position in (select position from outbox where webhook = ${ofWebhook} limit ${sweepRowsMax})`
@@ -49,9 +50,9 @@ export function webhookStatements(on: Dialect) {
     sql<boolean>`exists (select 1 from webhooks where webhooks.id = outbox.webhook and lease = ${lease})`
 
   return {
-    all: on.read(() => webhooks.orderBy('created_at')),
+    all: dialect.read(() => webhooks.orderBy('created_at')),
     /** Webhooks that may be leased now, the longest without a lease first. */
-    due: on.read(() =>
+    due: dialect.read(() =>
       webhooks
         .where('is_paused', '=', zero)
         .where(sql<boolean>`
@@ -62,14 +63,14 @@ export function webhookStatements(on: Dialect) {
         .limit(sql.lit(10)),
     ),
     /** Retries first. A sum over rows before which the texts have fewer bytes is a window, which the builder lacks. */
-    dueDeliveries: on.read((p: Due) =>
+    dueDeliveries: dialect.read((p: Due) =>
       deliveries
         .where(sql<boolean>`position in (
           select position from (
             select position, sum(bytes) over (order by position rows between unbounded preceding and 1 preceding)
               as bytes_before
             from (
-              select position, ${bytesOf(['name', 'tag'])} as bytes from outbox
+              select position, ${bytesOf(plantColumns)} as bytes from outbox
               where webhook = ${p.id} and next_at <= ${now} order by next_at desc, position limit ${p.rowsMax}
             ) as due
           ) as measured where coalesce(bytes_before, 0) < ${p.textBytesMax}
@@ -77,7 +78,7 @@ export function webhookStatements(on: Dialect) {
         .orderBy('position'),
     ),
     /** From the index alone. */
-    figures: on.read(() =>
+    figures: dialect.read(() =>
       db
         .selectFrom('webhooks')
         .leftJoin('outbox', 'outbox.webhook', 'webhooks.id')
@@ -91,7 +92,7 @@ export function webhookStatements(on: Dialect) {
         ])
         .groupBy(['webhooks.id', 'is_full', 'missed']),
     ),
-    kept: on.read((p: OfWebhook<{ rowsMax: number }>) => {
+    kept: dialect.read((p: OfWebhook<{ rowsMax: number }>) => {
       const givenUpFirst = sql`next_at is not null, position`
       return deliveries
         .where(sql<boolean>`position in (

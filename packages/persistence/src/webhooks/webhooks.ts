@@ -9,7 +9,7 @@ export const webhooks: Entity<WebhookRepository & { readonly outbox: Outbox }> =
   migrations: { 4: createTables, 5: keepOneSecret, 6: dropTrigger },
   formerTriggers: [{ name: 'announce_added_plant', table: 'plants' }],
   rows: null,
-  on(dialect) {
+  compile(dialect) {
     const statements = webhookStatements(dialect)
     return {
       statements,

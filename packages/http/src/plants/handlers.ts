@@ -7,7 +7,7 @@ import {
   parsePlantPageQuery,
 } from '@plant-store/domain'
 import type { FastifyRequest } from 'fastify'
-import { logged } from '../answered-request.ts'
+import { logFields } from '../answered-request.ts'
 import type { Handlers, Pipeline } from '../pipeline.ts'
 import { readJsonBody } from '../request/body.ts'
 import { readCondition, toEntityTag } from '../request/conditions.ts'
@@ -20,7 +20,7 @@ export function handlers(plants: PlantUseCases, pipeline: Pipeline): Handlers<ty
   return {
     async createPlant({ request, answer }) {
       const plant = parsePlant(readJsonBody(request))
-      request[logged] = { plantId: `${plant.id}` }
+      request[logFields] = { plantId: `${plant.id}` }
       await plants.create(plant)
       return answer(200, plant)
     },
@@ -61,6 +61,6 @@ export function handlers(plants: PlantUseCases, pipeline: Pipeline): Handlers<ty
 
 function readId(request: FastifyRequest, text: string): PlantId {
   const id = parsePlantId(readInteger(text))
-  request[logged] = { plantId: `${id}` }
+  request[logFields] = { plantId: `${id}` }
   return id
 }
