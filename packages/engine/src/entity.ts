@@ -88,7 +88,7 @@ export function compileEntities<Entered extends Entities>(
       names.set(statement, name)
       if (statement.kind === 'change') changeStatements.set(name, statement)
     }
-  checkOrders(changeStatements, tables)
+  checkOrders(changeStatements, entities)
   return {
     ...store,
     tables,
@@ -101,14 +101,16 @@ export function compileEntities<Entered extends Entities>(
 }
 
 /** @throws Error if changes would not be in one order, which no type and no database notices */
-function checkOrders(statements: ReadonlyMap<string, ChangeStatement>, tables: readonly string[]): void {
+function checkOrders(statements: ReadonlyMap<string, ChangeStatement>, entities: Entities): void {
   const columns = new Map<string, string>()
   for (const [name, { order, parameters }] of statements) {
     if (order === 'alone') continue
     const { of: table, by } = order
     const column = columns.get(table) ?? by
     columns.set(table, column)
-    if (!tables.includes(table)) throw new Error(`${name} is in the order of ${table}, a table of no entity`)
+    const [entity] = name.split('.') as [string]
+    if (!entities[entity]?.tables.includes(table))
+      throw new Error(`${name} is in the order of ${table}, which is no table of ${entity}`)
     if (by !== column) throw new Error(`${name} is ordered by ${by}, and others of ${table} by ${column}`)
     if (!parameters.includes(by))
       throw new Error(`${name} is ordered by ${by}, which is no parameter of its SQL`)

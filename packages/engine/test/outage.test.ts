@@ -74,6 +74,21 @@ test.for([
   })
 })
 
+test('a store whose files are moved and put back is reported twice, without a change or a check', async () => {
+  const file = join(temporaryFolder(), 'notes.db')
+  const changes = [Promise.withResolvers<string | undefined>(), Promise.withResolvers<string | undefined>()]
+  const [failed, works] = changes.map(({ promise }) => promise)
+  await using _store = await openStorage({
+    url: `file:${file}`,
+    onFailureChange: reason => changes.shift()?.resolve(reason),
+  })
+  renameSync(file, `${file}.moved`)
+  expect(await failed).toContain('removed, moved')
+  renameSync(`${file}.moved`, file)
+  expect(await works).toBeUndefined()
+  expect(changes).toEqual([])
+})
+
 /** A change in these milliseconds may still be answered: looking at the files each time would cost too much. */
 const filesSeenMaxAgeMs = 10
 

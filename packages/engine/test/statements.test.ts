@@ -67,7 +67,12 @@ describe('changes that a database would make in no order are refused before any 
     [
       'by a table that is misspelt',
       dialect => ({ rename: dialect.change({ of: 'nots', by: 'id' }, rename) }),
-      'notes.rename is in the order of nots, a table of no entity',
+      'notes.rename is in the order of nots, which is no table of notes',
+    ],
+    [
+      'by a table of another entity',
+      dialect => ({ rename: dialect.change({ of: 'gardens', by: 'id' }, rename) }),
+      'notes.rename is in the order of gardens, which is no table of notes',
     ],
     [
       'by a parameter that the SQL does not have',

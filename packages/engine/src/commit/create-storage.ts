@@ -16,6 +16,8 @@ export interface StatementDatabase<Entered extends Entities = Entities>
   readonly timeoutMs?: number
   /** Rejects while the database cannot be read or written. */
   check(): Promise<void>
+  /** Reports errors of which no change is told, as none is made. */
+  reportTo?(report: (error: StoreError) => void): void
   /** To be called once, after the last change has an outcome. */
   close(): void | Promise<void>
 }
@@ -68,6 +70,7 @@ export function createStorage<Entered extends Entities>(
     await reporting(database.check(), itself)
     await reporting(single.submit([runner.bind(compiled.probeWrite, {})]), itself)
   }, onFailureChange)
+  database.reportTo?.(outages.report)
 
   return {
     ...compiled.ports(runner),

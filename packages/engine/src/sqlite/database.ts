@@ -87,6 +87,7 @@ export function attachSqlite<Entered extends Entities>(
       runGroup: single.send,
       runBulkGroup: bulk.send,
       groupsMax: Number.POSITIVE_INFINITY,
+      reportTo: single.reportTo,
       read: (statement, given) => reading(() => readRows(statement, given, { all, iterate })),
       async check() {
         const reason = single.blocked()

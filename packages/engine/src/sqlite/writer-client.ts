@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { extname } from 'node:path'
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
-import { unavailable } from '../errors.ts'
+import { type StoreError, unavailable } from '../errors.ts'
 import type { Change } from '../statements/statement.ts'
 import type { Commit } from '../storage.ts'
 import type { ChangeKind, WriterAnswer, WriterOptions } from './writer.ts'
@@ -44,12 +44,14 @@ export async function startWriter(workerData: WriterData) {
 /** Returns the writer as other threads use it. */
 export function connectToWriter(toWriter: MessagePort, onCommit: (commit: Commit) => void = () => {}) {
   let blocked: string | undefined
+  let onBlocked = (_error: StoreError) => {}
   const underWay: PromiseWithResolvers<readonly number[]>[] = []
 
   // One answer for each group, in their order.
   toWriter.on('message', (answer: WriterAnswer) => {
     if ('blocked' in answer) {
       blocked = answer.blocked
+      if (blocked !== undefined) onBlocked(couldNotWrite(blocked))
       return
     }
     const { resolve, reject } = underWay.shift() as (typeof underWay)[number]
@@ -69,6 +71,9 @@ export function connectToWriter(toWriter: MessagePort, onCommit: (commit: Commit
     },
     /** Returns why nothing can be written, or `undefined`. */
     blocked: () => blocked,
+    reportTo(report: typeof onBlocked) {
+      onBlocked = report
+    },
     close: () => toWriter.close(),
   }
 }
