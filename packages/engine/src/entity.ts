@@ -75,14 +75,14 @@ export function compileEntities<Entered extends Entities>(
   dialect: Dialect,
 ): CompiledEntities<Entered> {
   const tables = Object.values(entities).flatMap(({ tables }) => tables)
-  const store = {
+  const probes = {
     probeRead: dialect.read(() => sql<{ version: bigint }>`select version from schema_version`),
     probeWrite: dialect.change('alone', () => sql`delete from ${sql.table(tables[0] as string)} where false`),
   }
   const compiled = Object.entries(entities).map(([name, entity]) => ({ name, ...entity.compile(dialect) }))
   const names = new Map<Statement, string>()
   const changeStatements = new Map<string, ChangeStatement>()
-  for (const { name: entity, statements } of [...compiled, { name: 'store', statements: store }])
+  for (const { name: entity, statements } of [...compiled, { name: 'store', statements: probes }])
     for (const [each, statement] of Object.entries<ReadStatement | ChangeStatement>(statements)) {
       const name = `${entity}.${each}`
       names.set(statement, name)
@@ -90,7 +90,7 @@ export function compileEntities<Entered extends Entities>(
     }
   checkOrders(changeStatements, entities)
   return {
-    ...store,
+    ...probes,
     tables,
     names,
     changeStatements,

@@ -54,15 +54,18 @@ export interface PlantUseCasesOptions {
   readonly unannounced?: PlantRepository
 }
 
-export function createPlantUseCases({ plants, unannounced = plants }: PlantUseCasesOptions): PlantUseCases {
-  const repositoryFor = ({ announce = true }: AddOptions = {}) => (announce ? plants : unannounced)
+export function createPlantUseCases({
+  plants: repository,
+  unannounced = repository,
+}: PlantUseCasesOptions): PlantUseCases {
+  const targetFor = ({ announce = true }: AddOptions = {}) => (announce ? repository : unannounced)
 
-  const compareWithTaken = async (plant: Plant, repository: PlantRepository): Promise<CreateOutcome> => {
+  const compareWithTaken = async (plant: Plant, target: PlantRepository): Promise<CreateOutcome> => {
     for (let attempt = 1; attempt <= attemptsMax; attempt++) {
-      const taken = await plants.find(plant.id)
+      const taken = await repository.find(plant.id)
       if (taken !== undefined) return isSamePlant(taken.plant, plant) ? 'existing' : 'id-taken'
       // It was removed in between.
-      if ((await repository.insert(plant)) === 'inserted') return 'inserted'
+      if ((await target.insert(plant)) === 'inserted') return 'inserted'
     }
     return othersChange(plant.id)
   }
@@ -72,7 +75,7 @@ export function createPlantUseCases({ plants, unannounced = plants }: PlantUseCa
     id: PlantId,
     { condition, missing, change }: ConditionalChange<Result>,
   ): Promise<NonNullable<Result>> => {
-    let version = onlyVersion(condition) ?? (await plants.find(id))?.version
+    let version = onlyVersion(condition) ?? (await repository.find(id))?.version
     for (let attempt = 1; attempt <= attemptsMax; attempt++) {
       if (!isMet(condition, version)) {
         if (version === undefined) notFound(id, missing)
@@ -80,20 +83,20 @@ export function createPlantUseCases({ plants, unannounced = plants }: PlantUseCa
       }
       const changed = await change(version)
       if (changed) return changed
-      version = (await plants.find(id))?.version
+      version = (await repository.find(id))?.version
     }
     return othersChange(id)
   }
 
   return {
     async create(plant) {
-      if ((await plants.insert(plant)) === 'id-taken') throw idTaken(plant.id)
+      if ((await repository.insert(plant)) === 'id-taken') throw idTaken(plant.id)
     },
     async createAll(all, options) {
-      const repository = repositoryFor(options)
-      const outcomes: CreateOutcome[] = [...(await repository.insertAll(all))]
+      const target = targetFor(options)
+      const outcomes: CreateOutcome[] = [...(await target.insertAll(all))]
       const compare = async (index: number) => {
-        outcomes[index] = await compareWithTaken(all[index] as Plant, repository)
+        outcomes[index] = await compareWithTaken(all[index] as Plant, target)
       }
       const taken = [...all.keys()].filter(index => outcomes[index] === 'id-taken')
       for (let from = 0; from < taken.length; from += comparisonsMax)
@@ -101,39 +104,39 @@ export function createPlantUseCases({ plants, unannounced = plants }: PlantUseCa
       return outcomes
     },
     async find(id, condition = {}) {
-      const found = (await plants.find(id)) ?? notFound(id)
+      const found = (await repository.find(id)) ?? notFound(id)
       return isMet(condition, found.version) ? found : conditionFailed(id, condition, found.version)
     },
     async list(query) {
-      const { items, ...next } = await readPage(query, plants.page)
+      const { items, ...next } = await readPage(query, repository.page)
       return { plants: items, ...next }
     },
     replace(plant, condition) {
-      if (condition === undefined) return plants.save(plant)
+      if (condition === undefined) return repository.save(plant)
       return changeIf(plant.id, {
         condition,
         missing: 'condition-failed',
-        change: expected => plants.saveIf(plant, expected),
+        change: expected => repository.saveIf(plant, expected),
       })
     },
     async replaceAll(all, options) {
       // Saving does not tell a new plant from a replaced one.
-      const repository = repositoryFor(options)
-      const outcomes = await repository.insertAll(all)
+      const target = targetFor(options)
+      const outcomes = await target.insertAll(all)
       const taken = all.filter((_, index) => outcomes[index] === 'id-taken')
-      if (taken.length > 0) await repository.saveAll(taken)
+      if (taken.length > 0) await target.saveAll(taken)
       return outcomes.map(outcome => (outcome === 'id-taken' ? 'replaced' : outcome))
     },
     async remove(id, condition) {
       if (condition === undefined) {
-        if (!(await plants.remove(id))) notFound(id)
+        if (!(await repository.remove(id))) notFound(id)
         return
       }
       await changeIf(id, {
         condition,
         // As without a condition (RFC 9110, 13.2.1).
         missing: 'plant-not-found',
-        change: expected => plants.removeIf(id, expected ?? notFound(id)),
+        change: expected => repository.removeIf(id, expected ?? notFound(id)),
       })
     },
   }

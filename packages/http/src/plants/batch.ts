@@ -30,7 +30,7 @@ const toFailure = createToFailure({ ...commonFailures, ...failures })
 
 /** Returns the handler of POST /plants/batch: any number of plants in one request, in constant memory. */
 export function createBatch(
-  plants: PlantUseCases,
+  useCases: PlantUseCases,
   { authenticate, limits, ending }: Pipeline,
 ): Handlers<typeof operations>['createPlants'] {
   const underWay = createSemaphore(underWaySizeMax)
@@ -42,7 +42,7 @@ export function createBatch(
     const faults: LineFault[] = []
     const create = async (part: Part) => {
       try {
-        return await plants.createAll(part.plants, { announce })
+        return await useCases.createAll(part.plants, { announce })
       } finally {
         underWay.release(part.size)
       }

@@ -16,12 +16,12 @@ import { createBatch } from './batch.ts'
 import type { operations } from './operations.ts'
 import { StoredPlant } from './schemas.ts'
 
-export function handlers(plants: PlantUseCases, pipeline: Pipeline): Handlers<typeof operations> {
+export function handlers(useCases: PlantUseCases, pipeline: Pipeline): Handlers<typeof operations> {
   return {
     async createPlant({ request, answer }) {
       const plant = parsePlant(readJsonBody(request))
       request[logFields] = { plantId: `${plant.id}` }
-      await plants.create(plant)
+      await useCases.create(plant)
       return answer(200, plant)
     },
     async listPlants({ request, reply, query, answer }) {
@@ -30,14 +30,14 @@ export function handlers(plants: PlantUseCases, pipeline: Pipeline): Handlers<ty
         after: readInteger(query.after),
         tag: query.tag,
       })
-      const page = await plants.list({ ...asked, textBytesMax: pipeline.reservePage(reply) })
+      const page = await useCases.list({ ...asked, textBytesMax: pipeline.reservePage(reply) })
       if (page.next !== undefined) reply.header('link', nextPage(request, page.next, asked))
       return answer(200, page.plants)
     },
     async readPlant({ request, reply, params, answer }) {
       const id = readId(request, params.id)
       const { matches, differs } = readCondition(request) ?? {}
-      const { plant, version } = await plants.find(id, { matches })
+      const { plant, version } = await useCases.find(id, { matches })
       reply.header('etag', toEntityTag(version))
       return isMet({ differs }, version) ? answer(200, plant) : answer(304, null)
     },
@@ -45,17 +45,17 @@ export function handlers(plants: PlantUseCases, pipeline: Pipeline): Handlers<ty
       const id = readId(request, params.id)
       const sent = readJsonBody(request)
       const plant = parsePlant(sent, id)
-      const version = await plants.replace(plant, readCondition(request))
+      const version = await useCases.replace(plant, readCondition(request))
       // Only if the plant was stored as it was sent (RFC 9110, 9.3.4).
       if (Object.keys(sent as object).every(name => Object.hasOwn(StoredPlant.properties, name)))
         reply.header('etag', toEntityTag(version))
       return answer(200, plant)
     },
     async removePlant({ request, params, answer }) {
-      await plants.remove(readId(request, params.id), readCondition(request))
+      await useCases.remove(readId(request, params.id), readCondition(request))
       return answer(204, null)
     },
-    createPlants: createBatch(plants, pipeline),
+    createPlants: createBatch(useCases, pipeline),
   }
 }
 

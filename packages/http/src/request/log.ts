@@ -18,6 +18,7 @@ interface LoggedRequest extends AnsweredRequest {
   readonly reqId: string
   readonly client: string | undefined
   readonly error: number | undefined
+  /** The name of the token's holder, never the token. */
   readonly token?: string | undefined
   /** Why the token was refused. */
   readonly reason?: string | undefined
