@@ -52,7 +52,7 @@ export async function startService(config: Config, log: ProcessLog) {
     })),
   )
   const scrape = createScrape(config.databaseUrl, storeLog.reason, [
-    // Without requests a failing store would go unnoticed. `onFailureChange` learns what the check finds.
+    // Without requests a store that cannot be read would go unnoticed. `onFailureChange` learns what the check finds.
     () => storage.check().then(() => ({})),
     async () => ({
       ...counters.read(storage.pending()),

@@ -29,7 +29,9 @@ export function createReader<Entered extends Entities>(
     submit: refuse,
     submitAll: refuse,
     // As in a storage, the contracts of the ports prove the types of rows.
-    read: (statement, given) => query(statement.sql, valuesOf(statement, given)) as Promise<never>,
+    read: (statement, given) =>
+      // Only a storage ends a page at its size on SQLite. Nobody needs one here: `all` reads whole tables.
+      statement.bound ? refuse() : (query(statement.sql, valuesOf(statement, given)) as Promise<never>),
   }
   const unreadable = (cause: Error): never => {
     throw toError(unavailable(`the store cannot be read: ${cause.message}`, cause))

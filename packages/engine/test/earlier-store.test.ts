@@ -39,6 +39,10 @@ describe.each(['SQLite', 'PostgreSQL'])('a store on %s from before an entity', n
         [],
       ])
       expect(await reader.counts()).toEqual({ notes: 1, gardens: 0 })
+      // On SQLite it would be longer than the size that it is given.
+      const page = async () => reader.notes.page(1)
+      if (name === 'SQLite') await expect(page).rejects.toThrow('it is only read')
+      else expect(await page()).toEqual([note(1)])
     }
     await using storage = await second.openStorage({ url })
     expect([storage.versionBefore, storage.schemaVersion]).toEqual([1, 2])

@@ -2,6 +2,8 @@ import {
   type ChangeStatement,
   compileEntities,
   type Dialect,
+  type PageColumns,
+  type PageGiven,
   type Parameters,
   postgresDialect,
   type ReadStatement,
@@ -28,6 +30,16 @@ test('values are in the order of the placeholders, also those of a parameter tha
     expect(valuesOf(statement, { id: 1n, text: 'a' })).toEqual(['a', 1n, 'a'])
     expect(valuesOf(statementsOf('notes', dialect).clear, {})).toEqual([])
   }
+})
+
+test('a page may have no text, which SQLite reads whole and PostgreSQL adds up to 0', () => {
+  const [onSqlite, onPostgres] = dialects.map(dialect =>
+    dialect.page({ id: 'bigint' }, (p: Parameters<PageGiven>, columns: PageColumns<Pick<Note, 'id'>>) =>
+      dialect.tables<Tables>().selectFrom('notes').select(columns).orderBy('id').limit(p.limit),
+    ),
+  )
+  expect(onSqlite?.bound?.texts).toEqual([])
+  expect(onPostgres?.sql).toContain('sum(0) over')
 })
 
 test('a constant that is no parameter and no literal is refused, as nobody would give its value', () => {

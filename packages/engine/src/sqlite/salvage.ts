@@ -130,16 +130,16 @@ function columnsIn(
 
 /** Returns the number of rows in an index of the table that has all ids, or `undefined` if each is damaged too. */
 function countInIndex(connection: Database.Database, table: string): number | undefined {
-  const counts = namesIn(connection, `select name from pragma_index_list('${table}') where "unique" = 0`).map(
-    index =>
-      unlessDamaged(() => {
-        const sql = `select count(*) as rows, count(distinct id) as ids from "${table}" indexed by "${index}"`
-        const found = connection.prepare<[], { rows: bigint; ids: bigint }>(sql).get()
-        // If they differ, one page of the index is in the place of another.
-        return found && found.rows === found.ids ? Number(found.rows) : undefined
-      }),
-  )
-  return counts.find(count => count !== undefined)
+  for (const index of namesIn(
+    connection,
+    `select name from pragma_index_list('${table}') where "unique" = 0`,
+  )) {
+    const sql = `select count(*) as rows, count(distinct id) as ids from "${table}" indexed by "${index}"`
+    const found = unlessDamaged(() => connection.prepare<[], { rows: bigint; ids: bigint }>(sql).get())
+    // If they differ, one page of the index is in the place of another.
+    if (found && found.rows === found.ids) return Number(found.rows)
+  }
+  return undefined
 }
 
 function countRows(connection: Database.Database, table: string): number | undefined {

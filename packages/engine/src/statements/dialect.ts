@@ -182,10 +182,8 @@ export const postgresDialect: Dialect = createDialect(postgres, {
 
 /** Returns the length of all texts of a row in UTF-8, which both databases know without reading them. */
 export function bytesOf(types: Readonly<Record<string, ColumnType>>): RawBuilder<number> {
-  return sql.join(
-    textsOf(types).map(text => sql`coalesce(octet_length(${sql.ref(text)}), 0)`),
-    sql` + `,
-  )
+  const lengths = textsOf(types).map(text => sql`coalesce(octet_length(${sql.ref(text)}), 0)`)
+  return sql.join([sql`0`, ...lengths], sql` + `)
 }
 
 function textsOf(types: Readonly<Record<string, ColumnType>>): readonly string[] {
