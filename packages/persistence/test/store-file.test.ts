@@ -4,7 +4,7 @@ import { pathToFileURL } from 'node:url'
 import { hashToken } from '@plant-store/access'
 import { inspectStore, NoStoreError, openReader, openStorage, storageName } from '@plant-store/persistence'
 import Database from 'better-sqlite3'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { plant, plantId, snapshot, temporaryFolder } from './store-folder.ts'
 
 async function refusal(url: string, lockTimeoutMs?: number): Promise<string> {
@@ -113,6 +113,27 @@ test('a store that another program keeps locked is not opened, and one line says
   expect(await refusal(`file:${file}`, 100)).toMatch(/^the store .* cannot be opened: [^\n]*locked[^\n]*$/)
   other.close()
   await (await openStorage({ url: `file:${file}` }))[Symbol.asyncDispose]()
+})
+
+test('the SQLite of this package is newer than the bug that skips committed pages, and an older one is refused', async () => {
+  const url = `file:${join(temporaryFolder(), 'plants.db')}`
+  await (await openStorage({ url }))[Symbol.asyncDispose]()
+  const prepare = Database.prototype.prepare
+  let version = '3.51.2'
+  const preparing = vi.spyOn(Database.prototype, 'prepare').mockImplementation(function (
+    this: Database.Database,
+    sql,
+  ) {
+    return prepare.call(this, sql === 'select sqlite_version()' ? `select '${version}'` : sql)
+  })
+  onTestFinished(() => preparing.mockRestore())
+  expect(await refusal(url)).toMatch(
+    /: SQLite 3\.51\.2 can lose committed changes: 3\.51\.3 or newer is required$/,
+  )
+  version = '3.9.9'
+  expect(await refusal(url)).toContain('3.9.9')
+  for (version of ['3.51.3', '3.51.10', '3.60.0', '4.0.0'])
+    await (await openStorage({ url }))[Symbol.asyncDispose]()
 })
 
 test('a path that the system does not follow is not taken for one without a store', async () => {

@@ -50,6 +50,7 @@ export async function migrateSqlite(
 async function migrateOnce(file: string, entities: Entities, timeout: number): Promise<number | undefined> {
   const connection = openConnection(file, { timeout })
   try {
+    refuseOldSqlite(connection)
     // SQLite would take such a file for an empty one, and overwrite it.
     if (statSync(file).size === 1) throw new Database.SqliteError('file is not a database', 'SQLITE_NOTADB')
     // Even if nothing is to be done, so that a lock of another process is noticed now and not at the first
@@ -66,6 +67,18 @@ async function migrateOnce(file: string, entities: Entities, timeout: number): P
     // Takes an open transaction back.
     connection.close()
   }
+}
+
+/**
+ * SQLite 3.7.0 to 3.51.2 can skip committed pages after a checkpoint that meets another program's commit
+ * (sqlite.org/wal.html, "The WAL-Reset Bug").
+ */
+const oldestSqlite = '3.51.3'
+
+function refuseOldSqlite(connection: Database.Database): void {
+  const version = connection.prepare<[], string>('select sqlite_version()').pluck().get() as string
+  if (version.localeCompare(oldestSqlite, 'en', { numeric: true }) < 0)
+    throw new Error(`SQLite ${version} can lose committed changes: ${oldestSqlite} or newer is required`)
 }
 
 /**
