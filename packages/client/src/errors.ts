@@ -43,6 +43,7 @@ export const errorNumbers = {
   'id-taken': 40003,
   'invalid-token': 40102,
   'insufficient-scope': 40301,
+  'no-such-path': 40401,
   'plant-not-found': 40402,
   'condition-failed': 41201,
   'body-too-large': 41301,

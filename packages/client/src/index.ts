@@ -1,7 +1,16 @@
-export type { Plant, PlantId, PlantPage, Version, VersionedPlant } from '@plant-store/domain'
+export type { Page, Plant, PlantId, Version } from '@plant-store/domain'
 export { DomainError, isDomainError, isVersion } from '@plant-store/domain'
-export type { CallOptions, ChangeOptions, PlantInput, PlantListQuery } from './client.ts'
-export { createPlantClient, type PlantClient } from './client.ts'
 export type { ManyCreated, PlantFault } from './create-many.ts'
+export {
+  type CallOptions,
+  type ChangeOptions,
+  createEntityClient,
+  type EntityClient,
+  type EntityOptions,
+  type Input,
+  type ListQuery,
+  type Versioned,
+} from './entity-client.ts'
 export { errorNumbers, NoAnswerError, RefusedError } from './errors.ts'
-export type { PlantClientOptions } from './send.ts'
+export { createPlantClient, type PlantClient, type PlantInput, type PlantListQuery } from './plants.ts'
+export type { ClientOptions } from './send.ts'

@@ -1,8 +1,8 @@
 import { parseJsonRecord } from '@plant-store/json'
 import { NoAnswerError, RefusedError } from './errors.ts'
 
-export interface PlantClientOptions {
-  /** The part before `/plants`. */
+export interface ClientOptions {
+  /** The part before the paths of the description, such as `/plants`. */
   readonly baseUrl: string | URL
   /** The access token, or a function that returns the current one. */
   readonly token: string | (() => string | Promise<string>)
@@ -37,7 +37,7 @@ export interface OperationRequest<Result> {
  * repeated create would find the id taken by its own plant. It is repeated only if nothing was changed.
  */
 export function createSend(
-  options: PlantClientOptions,
+  options: ClientOptions,
 ): <Result>(request: OperationRequest<Result>) => Promise<Result> {
   const { attemptsMax = 4 } = options
   return async request => {
@@ -88,7 +88,7 @@ function aborted(signal: AbortSignal): Promise<never> {
 /** @param changedBefore whether an earlier attempt may have made the change */
 function exchange(
   { method, url, headers: given, body, signal: caller }: OperationRequest<unknown>,
-  { token, fetch = globalThis.fetch, timeoutMs = 10_000 }: PlantClientOptions,
+  { token, fetch = globalThis.fetch, timeoutMs = 10_000 }: ClientOptions,
   changedBefore: boolean,
 ) {
   return within(timeoutMs, caller, async signal => {

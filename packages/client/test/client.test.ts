@@ -13,7 +13,7 @@ test('a plant goes through its whole life', async () => {
   expect(await client.read(1n)).toEqual(monstera)
   const replaced = await client.replace({ id: 1n, name: 'Ficus' })
   expect(replaced).toEqual(await client.readVersioned(1n))
-  expect(replaced.plant).toEqual({ id: 1n, name: 'Ficus' })
+  expect(replaced.item).toEqual({ id: 1n, name: 'Ficus' })
   expect(await client.read(1n)).toEqual({ id: 1n, name: 'Ficus' })
   expect(await client.remove(1n)).toBeUndefined()
   await expect(client.read(1n)).rejects.toMatchObject({ status: 404, number: 40402 })
@@ -45,10 +45,10 @@ test('what need not be given may be undefined: the next page as the last one nam
   for (const id of [1n, 2n]) await client.create({ id, name: 'n', tag: maybe }, { signal })
 
   const first = await client.list({ limit: 1, tag: maybe })
-  expect(first).toEqual({ plants: [{ id: 1n, name: 'n' }], next: 1n })
+  expect(first).toEqual({ items: [{ id: 1n, name: 'n' }], next: 1n })
   const last = await client.list({ after: first.next })
-  expect(last).toEqual({ plants: [{ id: 2n, name: 'n' }] })
-  expect((await client.list({ after: last.next })).plants).toHaveLength(2)
+  expect(last).toEqual({ items: [{ id: 2n, name: 'n' }] })
+  expect((await client.list({ after: last.next })).items).toHaveLength(2)
 })
 
 /** Plants with every member, whose texts look like JSON and its numbers. */
@@ -66,13 +66,13 @@ test('every member of a plant comes back exactly as it went', async () => {
     expect(await client.create(plant)).toEqual(plant)
     expect(await client.read(plant.id)).toEqual(plant)
     await client.replace({ id: plant.id, name: '' })
-    expect((await client.replace(plant)).plant).toEqual(plant)
+    expect((await client.replace(plant)).item).toEqual(plant)
   }
-  expect((await client.list()).plants).toEqual(plantsWithEveryMember)
+  expect((await client.list()).items).toEqual(plantsWithEveryMember)
   for (const plant of plantsWithEveryMember) await client.remove(plant.id)
-  expect(await client.list()).toEqual({ plants: [] })
+  expect(await client.list()).toEqual({ items: [] })
   await client.createMany(plantsWithEveryMember)
-  expect((await client.list()).plants).toEqual(plantsWithEveryMember)
+  expect((await client.list()).items).toEqual(plantsWithEveryMember)
 })
 
 test('pages follow one another to the end, below a path too, and stop where they are left', async () => {
@@ -102,9 +102,9 @@ test('pages follow one another to the end, below a path too, and stop where they
     break
   }
   expect(requested).toHaveLength(4)
-  expect(await client.list({ limit: 3, after: 3n })).toMatchObject({ plants: { length: 3 }, next: 6n })
+  expect(await client.list({ limit: 3, after: 3n })).toMatchObject({ items: { length: 3 }, next: 6n })
   const withoutLimit: object = { limit: undefined, after: 6n }
-  expect(await client.list(withoutLimit)).toEqual({ plants: [{ id: 7n, name: 'p', tag: 'a +%' }] })
+  expect(await client.list(withoutLimit)).toEqual({ items: [{ id: 7n, name: 'p', tag: 'a +%' }] })
 })
 
 test('a request says which content it has, if any, and which it takes', async () => {
@@ -164,6 +164,6 @@ test('the token is asked for with every request', async () => {
   const given = ['expired', store.token]
   const client = createPlantClient({ ...store, token: async () => given.shift() as string })
   await expect(client.list()).rejects.toMatchObject({ status: 401 })
-  expect(await client.list()).toEqual({ plants: [] })
+  expect(await client.list()).toEqual({ items: [] })
   expect(given).toEqual([])
 })

@@ -92,7 +92,7 @@ test('a plant that is longer than the store takes is refused, and the others are
   const { created, existing, refused, faults } = await client.createMany(all)
   expect([created + existing, refused]).toEqual([99, 1])
   expect(faults).toMatchObject([{ index: 42, error: 41301 }])
-  expect((await client.list()).plants).toHaveLength(99)
+  expect((await client.list()).items).toHaveLength(99)
 })
 
 test('the counts and faults of both halves are those of the whole', async () => {

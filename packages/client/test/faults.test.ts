@@ -55,8 +55,8 @@ test.each<[string, Step]>([
   ])
   const { client, requests } = store
   expect(await client.read(1n)).toEqual(plant)
-  expect(await client.list()).toEqual({ plants: [] })
-  expect(await client.replace(plant)).toEqual({ plant, version: v2 })
+  expect(await client.list()).toEqual({ items: [] })
+  expect(await client.replace(plant)).toEqual({ item: plant, version: v2 })
   await client.remove(1n)
   expect(requests.map(({ method }) => method).join(' ')).toBe('GET GET GET GET PUT PUT DELETE DELETE')
   expect(requests[4]?.body).toBe(requests[5]?.body)
@@ -159,7 +159,7 @@ test('creating succeeds once the store listens', async () => {
 /** What a call sends, and what comes of it. */
 type Script = readonly [script: readonly Step[], sent: string, outcome: object]
 const refused = (mayHaveChanged: boolean) => ({ number: 41201, mayHaveChanged })
-const replaced = { plant, version: v2 }
+const replaced = { item: plant, version: v2 }
 
 test.each<[string, ...Script]>([
   ['is made', [created], 'PUT', replaced],
@@ -239,7 +239,7 @@ test.each([undefined, 'v1', 'v"v1"', '"v1"v', '""', '"a b"', `"${'x'.repeat(65)}
 
 test('an entity tag that a proxy has made weak names the same version', async () => {
   await using store = await scripted([answer(200, '{"id":1,"name":"Ficus"}', { etag: 'W/"v2"' })])
-  expect(await store.client.readVersioned(1n)).toEqual({ plant, version: v2 })
+  expect(await store.client.readVersioned(1n)).toEqual({ item: plant, version: v2 })
 })
 
 test('what is no version is not sent', async () => {
@@ -384,6 +384,6 @@ test('only a link to a next page leads to one, wherever it points', async () => 
 test('a list that has no plants has no next page, whatever its link says, and what is no list is no page', async () => {
   const script = [answer(200, '[]', { link: '</plants?after=1>; rel=next' }), answer(200, '{"plants":[]}')]
   await using store = await scripted(script)
-  expect(await store.client.list()).toEqual({ plants: [] })
+  expect(await store.client.list()).toEqual({ items: [] })
   await expect(store.client.list()).rejects.toMatchObject({ reason: 'unreadable-answer' })
 })

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { createPlantClient, type PlantClientOptions } from '@plant-store/client'
+import { type ClientOptions, createPlantClient } from '@plant-store/client'
 
 /** What to do with one request. */
 export type Step = (response: ServerResponse, request: IncomingMessage) => void
@@ -32,7 +32,7 @@ export async function startScriptedStore(script: readonly Step[], port = 0) {
 }
 
 /** A scripted store, and a client of it. */
-export async function scripted(script: readonly Step[], options: Partial<PlantClientOptions> = {}) {
+export async function scripted(script: readonly Step[], options: Partial<ClientOptions> = {}) {
   const store = await startScriptedStore(script)
   return { ...store, client: createPlantClient({ baseUrl: store.baseUrl, token: 't', ...options }) }
 }

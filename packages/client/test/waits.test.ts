@@ -1,5 +1,5 @@
 import { getEventListeners } from 'node:events'
-import { createPlantClient, type PlantClientOptions } from '@plant-store/client'
+import { type ClientOptions, createPlantClient } from '@plant-store/client'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 
 const now = Date.UTC(2030, 0, 1)
@@ -18,7 +18,7 @@ const busy = (retryAfter?: string) => () =>
 /** Reads a plant, and returns the milliseconds between its requests. */
 async function waits(
   answer: (signal: AbortSignal) => Response | Promise<Response>,
-  options: Partial<PlantClientOptions> = {},
+  options: Partial<ClientOptions> = {},
   random = 0.5,
 ) {
   vi.spyOn(Math, 'random').mockReturnValue(random)

@@ -160,8 +160,8 @@ export async function tryOut() {
   const plant = parsePlant({ id: int64Max, name: 'Monstera' })
   const fetch = async () => new Response('[{"id":9007199254740993,"name":"Fern"}]')
   const client = createPlantClient({ baseUrl: 'http://store.example/garden', token: 't', fetch })
-  const { plants } = await client.list()
-  return [plant, ...plants].map(({ id }) => String(id)).join()
+  const { items } = await client.list()
+  return [plant, ...items].map(({ id }) => String(id)).join()
 }
 `
 const outcome = '9223372036854775807,9007199254740993'

@@ -1,0 +1,45 @@
+import type { AddOptions, Plant } from '@plant-store/domain'
+import { parsePlant, parsePlantId, parsePlantPageQuery } from '@plant-store/domain'
+import { createMany, type ManyCreated } from './create-many.ts'
+import {
+  type CallOptions,
+  createEntityClient,
+  type EntityClient,
+  type Input,
+  type ListQuery,
+  operationUrl,
+} from './entity-client.ts'
+import { type ClientOptions, createSend } from './send.ts'
+
+/** Input that breaks a rule rejects with a DomainError: `invalid-plant`, `invalid-plant-id`, `invalid-plant-query`. */
+export interface PlantClient extends EntityClient<Plant, PlantListQuery> {
+  /**
+   * Creates any number of plants in few requests. A refused plant does not keep the others from being created. If it
+   * rejects, some plants may have been created, and it is safe to call again with the same plants.
+   */
+  createMany(
+    plants: AsyncIterable<PlantInput> | Iterable<PlantInput>,
+    options?: CallOptions & AddOptions,
+  ): Promise<ManyCreated>
+}
+
+export type PlantInput = Input<Plant>
+
+export interface PlantListQuery extends ListQuery {
+  readonly tag?: string | undefined
+}
+
+export function createPlantClient(options: ClientOptions): PlantClient {
+  const path = '/plants'
+  const parsing = { parse: parsePlant, parseId: parsePlantId, parseQuery: parsePlantPageQuery }
+  const send = createSend(options)
+  return {
+    ...createEntityClient<Plant, PlantListQuery>({ ...options, path, ...parsing }),
+    createMany(plants, { announce = true, signal } = {}) {
+      const url = operationUrl(options, `${path}/batch${announce ? '' : '?announce=false'}`)
+      const headers = { 'content-type': 'application/x-ndjson' }
+      const request = { url, headers, mayRepeat: true, signal }
+      return createMany(plants, (body, read) => send({ method: 'POST', ...request, body, read }))
+    },
+  }
+}
