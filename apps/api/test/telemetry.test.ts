@@ -158,7 +158,7 @@ test('the log has a line for each request, by the name in its answer, and never 
     [404, 40402, '0'],
     [400, 40004, undefined],
     [200, undefined, undefined],
-    [200, undefined, undefined],
+    [400, 40012, undefined],
     [401, 40102, undefined],
     [401, 40102, undefined],
     [403, 40301, undefined],

@@ -127,7 +127,7 @@ export function addRoutes(app: FastifyInstance, part: Part, handlers: Handlers, 
           request,
           reply,
           params: request.params as Exchange<Operation>['params'],
-          query: names.length > 0 ? readQuery(request.raw.url as string, names) : {},
+          query: readQuery(request.raw.url as string, names),
           answer: (status, value) => answer(reply, status, value, budget),
         }),
     })

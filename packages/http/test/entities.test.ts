@@ -63,7 +63,7 @@ const kept = {
     expect((await app.inject({ method: 'HEAD', url: '/notes', headers })).statusCode).toBe(200)
     expect((await app.inject({ url: '/notes/8', headers })).json()).toMatchObject({ error: 40403 })
     const bad = await app.inject({ method: 'POST', url: '/notes', headers, body: '{"id":"1"}' })
-    expect([bad.statusCode, bad.json().error]).toEqual([400, 40012])
+    expect([bad.statusCode, bad.json().error]).toEqual([400, 40013])
     const other = await app.inject({ method: 'DELETE', url: '/notes', headers })
     expect([other.statusCode, other.headers.allow]).toEqual([405, 'GET, HEAD, POST'])
     const text = { ...headers, 'content-type': 'text/plain' }

@@ -75,7 +75,7 @@ export const notes = {
   operations,
   schemas: { Note },
   failures: {
-    'invalid-note': [40012, 'The body is not a valid note'],
+    'invalid-note': [40013, 'The body is not a valid note'],
     'note-not-found': [40403, 'There is no note with this id'],
   },
   handlers,

@@ -14,7 +14,6 @@ test.each([
   ['?tag=', { tag: '' }],
   ['?t%61g=a+b%2B%C3%A9', { tag: 'a b+é' }],
   ['?tag=a=b?c', { tag: 'a=b?c' }],
-  ['?other=%zz&other=é&tag=x', { tag: 'x' }],
 ])('the query of /plants%s is read', (query, expected) => {
   expect(read(query)).toEqual(expected)
 })
@@ -29,6 +28,11 @@ test.each([
   ['?tag=%ff', 'bad-target', wrongCoding],
   ['?%zz=1', 'bad-target', wrongCoding],
   ['?tag=1&limit=1&tag=1', 'repeated-parameter', 'the query parameter tag occurs more than once'],
+  [
+    '?limt=5',
+    'unknown-parameter',
+    'the query parameter limt is unknown: this operation has limit, after, tag',
+  ],
 ])('the query of /plants%s is refused', (query, code, message) => {
   expect(() => read(query)).toThrow(expect.objectContaining({ code, message }))
 })

@@ -16,6 +16,7 @@ export const commonFailures = {
   'repeated-parameter': [40009, 'A query parameter is repeated'],
   'partial-put': [40010, 'A PUT has Content-Range, but replaces the whole resource'],
   'bad-condition': [40011, 'If-Match or If-None-Match is neither * nor a list of entity tags'],
+  'unknown-parameter': [40012, 'The operation has no such query parameter'],
   'no-token': [40101, 'No access token was sent'],
   'invalid-token': [40102, 'The access token is unknown, revoked or expired'],
   'insufficient-scope': [40301, 'The access token lacks the scope for this operation'],

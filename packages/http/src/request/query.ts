@@ -3,9 +3,10 @@ import type { FastifyRequest } from 'fastify'
 import { RequestError } from '../errors/failures.ts'
 
 /**
- * Returns these query parameters, percent-decoded. `+` is a space, as in forms and URLSearchParams.
+ * Returns the query parameters, percent-decoded. `+` is a space, as in forms and URLSearchParams.
  *
- * @throws RequestError `bad-target`, `repeated-parameter`
+ * @param names of those that the operation has
+ * @throws RequestError `bad-target`, `repeated-parameter`, `unknown-parameter`
  */
 export function readQuery<Name extends string>(
   url: string,
@@ -15,14 +16,23 @@ export function readQuery<Name extends string>(
   const start = url.indexOf('?')
   if (start === -1) return query
   for (const parameter of url.slice(start + 1).split('&')) {
+    if (parameter === '') continue
     const equals = parameter.indexOf('=')
     const name = decode(equals === -1 ? parameter : parameter.slice(0, equals)) as Name
-    if (!names.includes(name)) continue
+    if (!names.includes(name)) throw unknownParameter(name, names)
     if (query[name] !== undefined)
       throw new RequestError('repeated-parameter', `the query parameter ${name} occurs more than once`)
     query[name] = equals === -1 ? '' : decode(parameter.slice(equals + 1))
   }
   return query
+}
+
+function unknownParameter(name: string, names: readonly string[]): RequestError {
+  const known = names.length > 0 ? names.join(', ') : 'none'
+  return new RequestError(
+    'unknown-parameter',
+    `the query parameter ${name} is unknown: this operation has ${known}`,
+  )
 }
 
 function decode(text: string): string {

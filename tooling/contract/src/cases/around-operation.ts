@@ -37,6 +37,19 @@ export const aroundOperations = (operations: readonly string[]): readonly Contra
   ...casesForEach(
     'the request around the operation',
     operations,
+    operation => `${operation} with a query parameter that it does not have gets 400`,
+    async (client, operation) => {
+      const [method, path] = operation.split(' ') as [string, string]
+      const { full, metrics } = client.store.tokens
+      const asked = [`${path}?unheard_of=1`, { token: path === '/metrics' ? metrics : full }] as const
+      assertFailure(await client.ask(method, ...asked), 40012, 'unheard_of', 'this operation has')
+      if (method === 'GET') assert.equal((await client.ask('HEAD', ...asked)).status, 400)
+    },
+  ),
+
+  ...casesForEach(
+    'the request around the operation',
+    operations,
     operation => `${operation} with an expectation that can't be met gets 417`,
     async (client, operation) => assertFailure(await client.askBare(operation, ['expect: a miracle']), 41701),
     'server',
