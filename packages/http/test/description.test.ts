@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { type Answer, createRecorder, readExactly } from '@plant-store/contract'
 import { afterAll, describe, expect, test } from 'vitest'
+import { failures } from '../src/entities.ts'
 import { withReferences } from '../src/openapi/description.ts'
 import { startMemoryService } from './memory-service.ts'
 import { lint } from './spectral.ts'
@@ -55,6 +56,15 @@ test('docs/openapi.json is what the server serves', async () => {
   // Read the difference, then write the new one with `vitest run -u`.
   const lines = text.replaceAll('{"', '{\n"').replaceAll(',"', ',\n"')
   await expect(lines).toMatchFileSnapshot('../../../docs/openapi.json')
+})
+
+test('docs/http.md ends with every error number', async () => {
+  const page = '../../../docs/http.md'
+  const [text = ''] = (await readFile(new URL(page, import.meta.url), 'utf8')).split(
+    /(?<=^\| error .*\n.*\n)/m,
+  )
+  const rows = Object.values(failures).map(([number, meaning]) => `| ${number} | ${meaning} |\n`)
+  await expect(text + rows.sort().join('')).toMatchFileSnapshot(page)
 })
 
 test.each([

@@ -2,39 +2,50 @@ import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { startServer } from '@plant-store/harness'
 import { commandProgram } from '@plant-store/harness/command'
-import { needs } from '@plant-store/harness/vitest'
+import { createTestSchema, needs } from '@plant-store/harness/vitest'
 import { expect, test } from 'vitest'
 import { Place } from './place.ts'
 
 const root = new URL('../../../', import.meta.url)
-const readme = readFileSync(new URL('README.md', root), 'utf8')
-const blocks = (language: string) =>
-  [...readme.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, 'gms'))].map(
-    ([, text]) => text as string,
-  )
 
-/** Each command of a session with what it prints. */
-const session = blocks('console')
-  .flatMap(text => text.split(/^\$ /m).filter(Boolean))
-  .map(text => {
-    const [command = '', ...printed] = text.trimEnd().split('\n')
-    return { command, printed: printed.join('\n') }
-  })
+/** The blocks of a language in a page. */
+function blocks(page: string, language: string): readonly string[] {
+  const text = readFileSync(new URL(page, root), 'utf8')
+  return [...text.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, 'gms'))].map(
+    ([, block]) => block as string,
+  )
+}
+
+/** Each command of a page's sessions with what it prints. */
+const sessionOf = (page: string) =>
+  blocks(page, 'console')
+    .flatMap(text => text.split(/^\$ /m).filter(Boolean))
+    .map(text => {
+      const [command = '', ...printed] = text.trimEnd().split('\n')
+      return { command, printed: printed.join('\n') }
+    })
 
 const curl = needs('curl', spawnSync('curl', ['--version']).status === 0)
 
-test('the session of the README goes as it says', curl, async () => {
-  await using place = new Place()
+test.each([
+  ['README.md', 'npx --yes pnpm@12 plant-store', 'SQLite'],
+  ['docs/http.md', 'plant-store', 'SQLite'],
+  ['docs/http.md', 'plant-store', 'PostgreSQL'],
+])('the session of %s (%s …) goes as it says on %s', curl, async (page, program, database) => {
+  await using schema = database === 'PostgreSQL' ? await createTestSchema() : undefined
+  await using place = new Place(schema?.url)
   await using server = await startServer({ databaseUrl: place.url })
-  expect(session.length).toBeGreaterThan(4)
+  const session = sessionOf(page)
+  expect(session.length).toBeGreaterThan(3)
   // One shell, as a command sets variables for those after it. On a pipe, curl would show its progress.
-  const asOnTerminal = 'exec 2>&1\ncurl() { command curl -s "$@"; }\n'
+  const asOnTerminal = `exec 2>&1\ncurl() { command curl -s "$@"; }\n`
   const commands = session
     .map(({ command }) => `${command}\nprintf '\\0'\n`)
     .join('')
     .replaceAll('http://127.0.0.1:3000', server.url)
-    .replaceAll('npx --yes pnpm@12 plant-store', `'${process.execPath}' '${commandProgram}'`)
+    .replaceAll(`(${program}`, `('${process.execPath}' '${commandProgram}'`)
   const { stdout } = spawnSync('/bin/sh', ['-c', asOnTerminal + commands], {
+    cwd: place.folder,
     env: { PATH: process.env['PATH'], DATABASE_URL: place.url },
     encoding: 'utf8',
   })
@@ -43,7 +54,7 @@ test('the session of the README goes as it says', curl, async () => {
 })
 
 test('the other commands of the README work in another test', () => {
-  const commands = blocks('sh').flatMap(text =>
+  const commands = blocks('README.md', 'sh').flatMap(text =>
     text
       .trimEnd()
       .split('\n')
