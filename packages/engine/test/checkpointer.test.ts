@@ -23,7 +23,7 @@ function open() {
     () => passed.resolve(),
     reason => losses.push(reason),
   )
-  const advance = (bulk = false, single = true) => checkpointer.advance({ single, bulk })
+  const advance = (bulk = false, single = true) => checkpointer.copy({ single, bulk })
   const close = async () => {
     if (!connection.open) return
     await checkpointer.stop()
@@ -142,7 +142,7 @@ test('after a failed fsync of copied pages no process begins the WAL anew, and t
   await pass()
   endReading()
   guard.keepWal('the disk fails')
-  expect(guard.look()).toMatchObject({ reason: expect.stringMatching(/^the disk fails: stop/) })
+  expect(guard.findFault()).toMatchObject({ reason: expect.stringMatching(/^the disk fails: stop/) })
 
   const other = new Database(file, { timeout: 100 })
   other.pragma('wal_checkpoint(truncate)')

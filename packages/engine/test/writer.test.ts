@@ -1,7 +1,7 @@
 import { once } from 'node:events'
-import { renameSync } from 'node:fs'
+import { fdatasyncSync, renameSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { MessageChannel } from 'node:worker_threads'
+import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads'
 import {
   type Change,
   type ChangeStatement,
@@ -10,11 +10,17 @@ import {
   valuesOf,
 } from '@plant-store/engine'
 import { temporaryFolder } from '@plant-store/harness/vitest'
+import Database from 'better-sqlite3'
 import { afterEach, expect, onTestFinished, test, vi } from 'vitest'
+import { walPagesMax } from '../src/sqlite/checkpointer.ts'
 import { openWriterConnection } from '../src/sqlite/connection.ts'
 import { type ChangeKind, createWriter } from '../src/sqlite/writer.ts'
 import { entities, note, openStorage } from './notes.ts'
 
+vi.mock('node:fs', async importOriginal => {
+  const fs = await importOriginal<typeof import('node:fs')>()
+  return { ...fs, fdatasyncSync: vi.fn(fs.fdatasyncSync) }
+})
 afterEach(() => void vi.useRealTimers())
 
 /** A writer in this thread, and the far ends of two threads that send to it. */
@@ -31,6 +37,7 @@ async function open() {
     return {
       send: (...ids: number[]) => port.postMessage(ids.map(insertOf)),
       answer: async () => (await once(port, 'message'))[0],
+      answerSoFar: () => receiveMessageOnPort(port)?.message,
     }
   }
   return { file, connection, connect, threads: [connect('single'), connect('single')] as const }
@@ -100,4 +107,41 @@ test('an outage begins a second after a move, and ends once all is back, each ti
     expect(await threads[1].answer()).toEqual({ blocked: undefined })
     expect(connection.pragma('user_version', { simple: true })).toBe(recoveries)
   }
+})
+
+/** Makes the WAL longer by this many pages of 4 KiB, as if long ago: what the writer has seen is out of date. */
+function lengthenWal(connection: Database.Database, pages: number) {
+  connection.exec('create table if not exists texts (text text)')
+  connection.prepare('insert into texts values (zeroblob(?))').run(pages * 4_092)
+  let now = performance.now()
+  const clock = vi.spyOn(performance, 'now').mockImplementation(() => (now += 1_000))
+  onTestFinished(() => clock.mockRestore())
+}
+
+test('a change is answered before the WAL is copied, which nobody waits for', async () => {
+  const { connection, threads } = await open()
+  const [one] = threads
+  lengthenWal(connection, 24_000)
+  const answered = new Promise(resolve =>
+    vi.mocked(fdatasyncSync).mockImplementationOnce(() => resolve(one.answerSoFar())),
+  )
+  one.send(1)
+  expect(await answered).toMatchObject({ affectedRows: [1] })
+})
+
+test('a change that makes the WAL too long is answered as stored, and the next one refused', async () => {
+  const { file, connection, threads } = await open()
+  const [one] = threads
+  const reader = new Database(file, { readonly: true })
+  reader.exec('begin').pragma('user_version')
+  lengthenWal(connection, walPagesMax)
+  one.send(1)
+  expect(await one.answer()).toMatchObject({ affectedRows: [1] })
+  const full = expect.stringMatching(/WAL is full/)
+  expect(await one.answer()).toEqual({ blocked: full })
+  one.send(2)
+  expect(await one.answer()).toEqual({ reason: full })
+  reader.close()
+  vi.advanceTimersByTime(1_000)
+  expect(await one.answer()).toEqual({ blocked: undefined })
 })

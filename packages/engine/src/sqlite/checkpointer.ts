@@ -3,7 +3,12 @@ import { extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import type Database from 'better-sqlite3'
 import { detailedReasonOf, sleep } from './connection.ts'
-import type { InUse } from './writer.ts'
+
+/** Of which kinds there were changes within the last second. */
+export interface ChangesInUse {
+  readonly single: boolean
+  readonly bulk: boolean
+}
 
 export interface CheckpointerData {
   readonly file: string
@@ -55,7 +60,7 @@ export function createCheckpointer(
   let isUnderWay = false
   let hasExited = false
 
-  const look = () => {
+  const walState = () => {
     const { log, checkpointed } = state.get() as NonNullable<ReturnType<typeof state.get>>
     return { log, checkpointed, left: log - checkpointed }
   }
@@ -81,7 +86,7 @@ export function createCheckpointer(
     thread.once('message', (reason?: string) => {
       isUnderWay = false
       loseIf(reason)
-      if (look().checkpointed > before) onPass()
+      if (walState().checkpointed > before) onPass()
     })
     thread.postMessage('copy')
   }
@@ -97,12 +102,12 @@ export function createCheckpointer(
 
   return {
     /** Copies what there is to copy. Returns why the next transaction cannot begin, or `undefined`. */
-    advance({ single, bulk }: InUse): string | undefined {
-      const { log, checkpointed, left } = look()
+    copy({ single, bulk }: ChangesInUse): string | undefined {
+      const { log, checkpointed, left } = walState()
       if (log < (single && bulk ? mixedPages : checkpointPages) || left === 0) return
       if (log >= writerPages || hasExited || (!isUnderWay && (bulk || left <= lastPagesMax))) passHere()
       else if (!isUnderWay) passInThread(checkpointed)
-      if (log < walPagesMax || look().left === 0) return
+      if (log < walPagesMax || walState().left === 0) return
       return 'its WAL is full, as another program reads an old state of the store'
     },
     /** Ends the thread, after a pass that is under way. */

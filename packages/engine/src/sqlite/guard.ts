@@ -77,7 +77,7 @@ export function guardFiles(connection: Database.Database) {
   }
 
   /** Returns what is wrong with the files, or `undefined`. */
-  const look = () => {
+  const findFault = () => {
     try {
       return find()
     } catch (error) {
@@ -85,13 +85,13 @@ export function guardFiles(connection: Database.Database) {
     }
   }
 
-  const fault = look()
+  const fault = findFault()
   if (fault !== undefined) {
     second.close()
     throw new Error(fault.reason)
   }
   return {
-    look,
+    findFault,
     /**
      * From now on there is this fault. Pages that SQLite counts as copied from the WAL may be lost: no process restarts
      * it while this one reads it, and the next that opens the store alone copies all of it.
@@ -102,7 +102,7 @@ export function guardFiles(connection: Database.Database) {
     },
     /** Closes the connection, and merges the WAL into the file unless that could do harm. */
     close() {
-      if (look()?.isMergeable ?? true) {
+      if (findFault()?.isMergeable ?? true) {
         second.close()
         mergeWal(connection)
       }

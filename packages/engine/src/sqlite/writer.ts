@@ -2,7 +2,7 @@ import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
 import type Database from 'better-sqlite3'
 import type { Change, ChangeStatement } from '../statements/statement.ts'
 import type { Commit } from '../storage.ts'
-import { createCheckpointer } from './checkpointer.ts'
+import { type ChangesInUse, createCheckpointer } from './checkpointer.ts'
 import { detailedReasonOf, isBusy, prepareChange } from './connection.ts'
 import { guardFiles } from './guard.ts'
 
@@ -15,7 +15,6 @@ export interface WriterOptions {
 
 /** Each thread sends each kind by a MessagePort of its own. Single changes overtake bulk ones, and wait for few of them. */
 export type ChangeKind = 'single' | 'bulk'
-export type InUse = Readonly<Record<ChangeKind, boolean>>
 
 /** Sent to a MessagePort, group by group in order of arrival. */
 export type WriterAnswer =
@@ -34,6 +33,7 @@ const inUseMs = 1_000
 const lookAtFilesEveryMs = 1_000
 /** The greatest age of the last look at the files on which a commit relies. Looking after every transaction would cost 6 % of the creates. */
 const filesSeenMaxAgeMs = 10
+const checkpointEveryMs = 10
 
 /**
  * Returns the only writer of a store. A group that arrives from a thread (`connect`) begins a transaction (`write`), which
@@ -60,12 +60,20 @@ export function createWriter(
   // Reading it also opens the WAL, while the store is still in its place.
   let userVersion = connection.pragma('user_version', { simple: true }) as bigint
   const guard = guardFiles(connection)
-  const checkpointer = createCheckpointer(connection, () => look(), guard.keepWal)
+  const checkpointer = createCheckpointer(
+    connection,
+    () => checkpoint(),
+    reason => {
+      guard.keepWal(reason)
+      filesSeenMs = Number.NEGATIVE_INFINITY
+    },
+  )
   let filesSeenMs = performance.now()
+  let checkpointMs = filesSeenMs
   const senders = new Map<MessagePort, ChangeKind>()
   const collect = createCollector(senders, transactionChangesMax)
-  let inUse: InUse = { single: false, bulk: false }
-  let isBlocked = false
+  let inUse: ChangesInUse = { single: false, bulk: false }
+  let blocked: string | undefined
 
   // Immediate: a transaction that begins with a read may be refused its first write without waiting for the lock.
   const runTransaction = connection.transaction(({ next }: Collected) => {
@@ -82,11 +90,12 @@ export function createWriter(
     const { collectedFrom } = collected
     inUse = collected.inUse
     try {
-      throwIfFaulty()
+      if (blocked !== undefined) throw new Error(blocked)
+      checkFiles()
       const begun = performance.now()
       const affectedRows = runTransaction(collected)
       const ms = performance.now() - begun
-      throwIfFaulty()
+      checkFiles()
       const changes = affectedRows.reduce((count, rows) => count + rows.length, 0)
       for (const [index, sender] of collectedFrom.entries()) {
         const report = index === 0 && { commit: { changes, ms } }
@@ -94,42 +103,54 @@ export function createWriter(
       }
     } catch (error) {
       const reason = detailedReasonOf(error)
-      if (!isBusy(error) && !recover()) setBlocked(reason)
+      if (blocked === undefined && !isBusy(error) && !recover()) setBlocked(reason)
       for (const sender of collectedFrom) answer(sender, { reason })
     }
+    // Only now: no answer waits for it.
+    if (blocked === undefined && performance.now() - checkpointMs > checkpointEveryMs) checkpoint()
   }
 
-  const look = () => {
-    const reason = guard.look()?.reason ?? checkpointer.advance(inUse)
-    if (reason === undefined) filesSeenMs = performance.now()
-    return reason
+  /** @throws Error if something is wrong with the files */
+  const checkFiles = (maxAgeMs = filesSeenMaxAgeMs) => {
+    if (performance.now() - filesSeenMs <= maxAgeMs) return
+    const fault = guard.findFault()
+    if (fault !== undefined) throw new Error(fault.reason)
+    filesSeenMs = performance.now()
   }
-  const throwIfFaulty = () => {
-    const reason = performance.now() - filesSeenMs > filesSeenMaxAgeMs ? look() : undefined
-    if (reason !== undefined) throw new Error(reason)
+  /** Copies the WAL if it is long, and blocks the writer if it stays too long. */
+  const checkpoint = () => {
+    const reason = checkpointer.copy(inUse)
+    checkpointMs = performance.now()
+    if (reason !== undefined) setBlocked(reason)
   }
 
   /** Commits a change of `user_version`, which nothing reads, to overwrite the WAL. Returns whether that worked. */
   const recover = () => {
     try {
-      if (look() !== undefined) return false
+      checkFiles(0)
+      if (checkpointer.copy(inUse) !== undefined) return false
       userVersion = (userVersion + 1n) % 2n ** 31n
       connection.pragma(`user_version = ${userVersion}`)
-      return look() === undefined
+      checkFiles(0)
+      return true
     } catch {
       return false
     }
   }
 
   const setBlocked = (reason: string | undefined) => {
-    isBlocked = reason !== undefined
-    for (const sender of senders.keys()) answer(sender, { blocked: reason })
+    blocked = reason
+    for (const sender of senders.keys()) answer(sender, { blocked })
   }
 
   const looking = setInterval(() => {
-    const fault = look()
-    if (fault !== undefined) setBlocked(fault)
-    else if (isBlocked && recover()) setBlocked(undefined)
+    try {
+      checkFiles(0)
+      if (blocked === undefined) checkpoint()
+      else if (recover()) setBlocked(undefined)
+    } catch (error) {
+      setBlocked(detailedReasonOf(error))
+    }
   }, lookAtFilesEveryMs).unref()
 
   return {
@@ -157,7 +178,7 @@ export interface Collected {
   /** The senders of the groups collected so far, in the same order. */
   readonly collectedFrom: readonly MessagePort[]
   /** Of which kinds there were changes within the last second. */
-  readonly inUse: InUse
+  readonly inUse: ChangesInUse
 }
 
 /**
