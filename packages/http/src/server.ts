@@ -43,6 +43,8 @@ export interface ServerOptions extends Partial<UseCases>, Probes {
   readonly limits?: Partial<ServerLimits>
   /** Addresses or networks of proxies whose X-Forwarded-For is trusted. */
   readonly trustedProxies?: readonly string[]
+  /** The folder of the page at `/browse`, with a slash at the end. Without it there is none. */
+  readonly page?: URL
   /** Shared by threads that count wrong tokens together, eight bytes a network. */
   readonly wrongTokenCounts?: SharedArrayBuffer
 }
@@ -50,7 +52,14 @@ export interface ServerOptions extends Partial<UseCases>, Probes {
 /** Returns the whole service over HTTP, not yet listening. */
 export function createServer(options: ServerOptions): FastifyInstance {
   const { gate, check, logger, metrics, baseUrl, limits: changed, traceRequest, ...others } = options
-  const { corsOrigins = [], trustedProxies = [], onAnswer = () => {}, wrongTokenCounts, ...useCases } = others
+  const {
+    corsOrigins = [],
+    trustedProxies = [],
+    onAnswer = () => {},
+    wrongTokenCounts,
+    page,
+    ...useCases
+  } = others
   const limits = { ...defaultServerLimits, ...changed }
   const prefix = withoutLastSlash(baseUrl?.pathname ?? '')
   const serverUrl = baseUrl === undefined ? '/' : withoutLastSlash(baseUrl.href)
@@ -99,7 +108,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
     })
     // Written by the build. The path is right for the sources and for a bundle.
     const docsFolder = new URL('../dist/docs/', import.meta.url)
-    const service = { check, metrics, isDraining: () => isDraining, description, docsFolder }
+    const service = { check, metrics, isDraining: () => isDraining, description, docsFolder, page }
     serviceApp.register(async prefixed => addServiceRoutes(prefixed, pipeline, service), { prefix })
     done()
   })

@@ -34,6 +34,7 @@ export interface MemoryServiceOptions {
   readonly wrongTokenCounts?: SharedArrayBuffer
   readonly traceRequest?: RequestTracer
   readonly corsOrigins?: readonly string[]
+  readonly page?: URL
 }
 
 /** What the server logged beside its requests, from the level `info` on. */
@@ -93,6 +94,7 @@ export async function startMemoryService(options: MemoryServiceOptions = {}) {
     ...(options.wrongTokenCounts && { wrongTokenCounts: options.wrongTokenCounts }),
     ...(options.traceRequest && { traceRequest: options.traceRequest }),
     ...(options.baseUrl && { baseUrl: options.baseUrl }),
+    ...(options.page && { page: options.page }),
   })
   const origin = await server.listen({ host: options.host ?? '127.0.0.1', port: 0 })
   const url = `${origin}${options.baseUrl?.pathname ?? ''}`.replace(/\/$/, '')

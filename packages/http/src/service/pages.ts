@@ -1,0 +1,105 @@
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { isMet, type Version } from '@plant-store/domain'
+import type { FastifyInstance } from 'fastify'
+import { answer } from '../answer/answer.ts'
+import { failOtherMethods } from '../request/checks.ts'
+import { readCondition, toEntityTag } from '../request/conditions.ts'
+
+interface Page {
+  readonly name: 'docs' | 'browse'
+  /** With a slash at the end. The build has written the gzip of each file beside it, as `.gz`. */
+  readonly folder: URL
+  readonly files: readonly string[]
+  readonly policy: string
+}
+
+/** Adds the API reference, the page at `/browse` if there is one, and the way from the root to the first of them. */
+export function addPages(app: FastifyInstance, docsFolder: URL, browseFolder?: URL): void {
+  addPage(app, { ...docs, folder: docsFolder })
+  if (browseFolder !== undefined) addPage(app, { ...browse, folder: browseFolder })
+  const first = browseFolder === undefined ? 'docs' : 'browse'
+  // Relative, as in `docs.html`: only the client knows the whole path.
+  app.get('/', open, ({ url }, reply) => {
+    const [path = ''] = url.split(/[?#]/, 1)
+    return reply.redirect(path.endsWith('/') ? first : `${path.slice(path.lastIndexOf('/') + 1)}/${first}`)
+  })
+  failOtherMethods(app, '/', ['GET'], null)
+}
+
+const open = { config: { scope: null } }
+
+/** A page runs only its own files and connects only to its own origin. */
+const policy =
+  "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+const docs = {
+  name: 'docs',
+  files: ['docs.html', 'page.js', 'page.css', 'swagger-ui-bundle.js', 'swagger-ui.css'],
+  policy: `${policy}; img-src 'self' data:`,
+} as const
+
+const browse = {
+  name: 'browse',
+  files: ['browse.html', 'page.js', 'page.css'],
+  policy: `${policy}; img-src data:; require-trusted-types-for 'script'; trusted-types 'none'`,
+} as const
+
+const mediaTypes: Readonly<Record<string, string>> = {
+  html: 'text/html; charset=utf-8',
+  js: 'text/javascript; charset=utf-8',
+  css: 'text/css; charset=utf-8',
+}
+
+function addPage(app: FastifyInstance, { name, folder, files, policy }: Page): void {
+  app.get(`/${name}/`, open, (_request, reply) => reply.redirect(`../${name}`))
+  failOtherMethods(app, `/${name}/`, ['GET'], null)
+  for (const file of files) {
+    const url = file === `${name}.html` ? `/${name}` : `/${name}/${file}`
+    const mediaType = mediaTypes[file.slice(file.lastIndexOf('.') + 1)]
+    const plain = readOnce(new URL(file, folder))
+    const compressed = readOnce(new URL(`${file}.gz`, folder))
+    app.get(url, open, (request, reply) => {
+      const isCompressed = acceptsGzip(request.headers['accept-encoding'])
+      const { content, version } = isCompressed ? compressed() : plain()
+      reply.headers({
+        'content-security-policy': policy,
+        'x-content-type-options': 'nosniff',
+        'referrer-policy': 'no-referrer',
+        'cache-control': 'no-cache',
+        etag: toEntityTag(version),
+        vary: 'Accept-Encoding',
+      })
+      if (!isMet({ differs: readCondition(request)?.differs }, version)) return answer(reply, 304, null)
+      if (isCompressed) reply.header('content-encoding', 'gzip')
+      return reply.header('content-type', mediaType).send(content)
+    })
+    failOtherMethods(app, url, ['GET'], null)
+  }
+}
+
+/** One form of a file. */
+interface Representation {
+  readonly content: Buffer
+  /** Of the content. */
+  readonly version: Version
+}
+
+/** Returns one copy for all requests, however slowly clients read it. */
+function readOnce(file: URL): () => Representation {
+  let representation: Representation | undefined
+  return () => {
+    if (representation === undefined) {
+      const content = readFileSync(file)
+      const version = createHash('sha256').update(content).digest('base64url') as Version
+      representation = { content, version }
+    }
+    return representation
+  }
+}
+
+/** RFC 9110, 12.5.3. A client that accepts any coding gets none. */
+function acceptsGzip(field: unknown): boolean {
+  const codings = `${field ?? ''}`.toLowerCase().replaceAll(/[ \t]/g, '').split(',')
+  return codings.some(coding => /^gzip(?:;q=(?!0(?:\.0*)?$).*)?$/.test(coding))
+}
