@@ -12,8 +12,6 @@ export interface Entity<Port = unknown, Item = unknown> {
   readonly rows: Rows<Item> | null
   /** The column that identifies a row, and the one that names it to operators. A restore names the rows that it changes. */
   readonly restoredBy?: { readonly key: string; readonly name: string }
-  /** Triggers on SQLite that some stores of an earlier version have. An upgrade drops them first. */
-  readonly formerTriggers?: readonly { readonly name: string; readonly table: string }[]
   /** Compiles the statements for a database. */
   compile(dialect: Dialect): {
     readonly statements: Readonly<Record<string, ReadStatement | ChangeStatement>>

@@ -13,7 +13,7 @@ import {
 import { afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { earlierVersions, schemaVersion, statements } from './earlier-schemas.ts'
 import { startStoreProcess } from './processes.ts'
-import { addWebhook, plant, plantId, temporaryFolder } from './store-folder.ts'
+import { plant, plantId, temporaryFolder } from './store-folder.ts'
 import { type Subject, subjects } from './store-subjects.ts'
 
 test('the statements of the migrations are as they were released', async () => {
@@ -80,31 +80,6 @@ describe.each(Object.entries(subjects))('on %s', (name, make) => {
       expect(await store.schema()).toEqual(current)
     },
   )
-
-  test('an upgrade removes the trigger of versions 4 and 5, even if a silence was left', async () => {
-    const onSqlite = `
-      create trigger announce_added_plant after insert on plants
-      when exists (select 1 from webhooks) and not exists (select 1 from silence)
-      begin update webhooks set missed = missed + 1; end`
-    const onPostgres = `
-      create function announce_added_plants() returns trigger language plpgsql set search_path from current as $$
-      begin
-        update webhooks set missed = missed + (select count(*) from added) where not exists (select from silence);
-        return null;
-      end $$;
-      create trigger announce_added_plants after insert on plants referencing new table as added
-      for each statement execute function announce_added_plants()`
-    await store.run(
-      store.earlier(5),
-      store.url.startsWith('file:') ? onSqlite : onPostgres,
-      'insert into silence values (1)',
-    )
-    await using storage = await openStorage({ url: store.url })
-    expect(await store.schema()).toEqual(current)
-    await addWebhook(storage)
-    await storage.plants.insert(plant(1))
-    expect(await storage.webhooks.outbox.figures()).toMatchObject([{ waiting: 1, missed: 0 }])
-  })
 
   test('several processes may bring it up to date at once, and open it again', async () => {
     await store.run(store.earlier(1))

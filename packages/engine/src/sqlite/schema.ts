@@ -2,11 +2,11 @@ import { closeSync, existsSync, openSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import Database from 'better-sqlite3'
 import { Kysely, SqliteDialect } from 'kysely'
-import type { Entities } from '../entity.ts'
-import { NoStoreError } from '../errors.ts'
+import { compileEntities, type Entities } from '../entity.ts'
+import { isDamage, NoStoreError } from '../errors.ts'
 import { bringUpToDate, findVersion, schemaVersionOf } from '../migrations.ts'
 import { sqliteDialect } from '../statements/dialect.ts'
-import { closeOnError, openConnection } from './connection.ts'
+import { closeOnError, openConnection, prepareAll, prepareChange, reasonOf } from './connection.ts'
 import {
   createFileLike,
   createFolder,
@@ -57,9 +57,6 @@ async function migrateOnce(file: string, entities: Entities, timeout: number): P
     // change.
     connection.exec('begin immediate')
     const found = await checkedVersion(entities, connection)
-    // A trigger of an earlier release must not run in a migration.
-    if (found !== schemaVersionOf(entities))
-      for (const { name } of formerTriggersOf(entities)) connection.exec(`drop trigger if exists "${name}"`)
     await bringUpToDate(entities, kyselyOn(connection), sqliteDialect)
     connection.exec('commit')
     return found
@@ -113,76 +110,32 @@ export function openReadOnly(
 }
 
 /**
- * Returns the version of a store, or `undefined` if it is empty. Throws like {@link findVersion}, and if the schema is
- * not what the releases make: a trigger of somebody else would run within our changes.
+ * Returns the version of a store, or `undefined` if it is empty.
+ *
+ * @throws Error like {@link findVersion}, and for a trigger or a view, which would run within our changes
  */
 async function checkedVersion(entities: Entities, connection: Database.Database) {
   const version = await findVersion(entities, kyselyOn(connection), sqliteDialect)
-  if (version === undefined) return undefined
-  const found = objectsIn(connection)
-  const made = await objectsOf(entities, version)
-  const former = version < schemaVersionOf(entities) ? formerTriggersOf(entities) : []
-  const isFormer = ({ type, name, table }: SchemaObject) =>
-    type === 'trigger' && former.some(each => each.name === name && each.table === table)
-  const wrong = [
-    ...[...found].filter(([words, each]) => !made.has(words) && !isOfOthers(each) && !isFormer(each)),
-    ...[...made].filter(([words]) => !found.has(words)),
-  ]
-  if (wrong.length === 0) return version
-  const names = new Set(wrong.map(([, { type, name }]) => `${type} ${name}`))
-  throw new Error(`its schema is not as the releases make it (${[...names].join(', ')})`)
+  const others = connection
+    .prepare<[], string>("select type || ' ' || name from sqlite_schema where type not in ('table', 'index')")
+    .pluck()
+    .all()
+  if (others.length > 0)
+    throw new Error(`it contains ${others.join(', ')}, and a store has only tables and indexes`)
+  if (version === schemaVersionOf(entities)) prepareEvery(entities, connection)
+  return version
 }
 
-/** A table, an index, a view or a trigger. */
-interface SchemaObject {
-  readonly type: string
-  readonly name: string
-  readonly table: string
-  /** `null` for the index of a key. */
-  readonly sql: string | null
-}
-
-/** By all that must be equal. */
-type SchemaObjects = ReadonlyMap<string, SchemaObject>
-
-function objectsIn(connection: Database.Database): SchemaObjects {
-  const sql = 'select type, name, tbl_name as "table", sql from sqlite_schema'
-  const objects = connection.prepare<[], SchemaObject>(sql).all()
-  return new Map(objects.map(each => [describe(each), each]))
-}
-
-const madeBefore = new WeakMap<Entities, Map<number, Promise<SchemaObjects>>>()
-
-/** Returns what the migrations make up to a version. Making it takes 10 ms. */
-function objectsOf(entities: Entities, version: number): Promise<SchemaObjects> {
-  const made = madeBefore.get(entities) ?? new Map<number, Promise<SchemaObjects>>()
-  madeBefore.set(entities, made)
-  const objects = made.get(version) ?? makeObjects(entities, version)
-  made.set(version, objects)
-  return objects
-}
-
-async function makeObjects(entities: Entities, version: number): Promise<SchemaObjects> {
-  const connection = new Database(':memory:')
-  await bringUpToDate(entities, kyselyOn(connection), sqliteDialect, version)
-  const objects = objectsIn(connection)
-  connection.close()
-  return objects
-}
-
-/** Earlier releases quoted and indented otherwise, and each store has a random default of its own. */
-function describe({ type, name, table, sql }: SchemaObject): string {
-  const words = (sql ?? '').replaceAll('"', '').replaceAll(/\s+/g, ' ')
-  return `${type} ${name} ${table} ${words.replace(/\bversion integer default -?\d+/, 'version')}`
-}
-
-function formerTriggersOf(entities: Entities) {
-  return Object.values(entities).flatMap(({ formerTriggers = [] }) => formerTriggers)
-}
-
-/** SQLite's figures for its planner, and the tables of Litestream. */
-function isOfOthers({ type, name }: SchemaObject): boolean {
-  return type === 'table' && /^(sqlite_stat[14]|_litestream_(seq|lock))$/.test(name)
+/** @throws Error if the tables lack something that a statement needs */
+function prepareEvery(entities: Entities, connection: Database.Database): void {
+  const { names, changeStatements } = compileEntities(entities, sqliteDialect)
+  try {
+    prepareAll(connection, names.keys())
+    for (const change of changeStatements.values()) prepareChange(connection, change)
+  } catch (cause) {
+    if (isDamage(cause)) throw cause
+    throw new Error(`its schema is not of this release: ${reasonOf(cause)}`, { cause })
+  }
 }
 
 function kyselyOn(database: Database.Database): Kysely<unknown> {

@@ -7,7 +7,6 @@ import { webhookStatements } from './statements.ts'
 export const webhooks: Entity<WebhookRepository & { readonly outbox: Outbox }> = {
   tables: ['webhooks', 'outbox'],
   migrations: { 4: createTables, 5: keepOneSecret, 6: dropTrigger },
-  formerTriggers: [{ name: 'announce_added_plant', table: 'plants' }],
   rows: null,
   compile(dialect) {
     const statements = webhookStatements(dialect)
