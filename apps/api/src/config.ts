@@ -77,16 +77,6 @@ export function readConfig(environment: Environment): Config {
       return undefined as never
     }
   })
-  const { inactivityTimeoutMs, connectionsMax } = config.serverLimits
-  if (faults.length === 0) {
-    // On SQLite a change may wait behind another that waits for the lock, and then itself.
-    const isFile = parseStoreUrl(config.databaseUrl).kind === 'file'
-    const consequence = 'otherwise a request that waits for the database is closed without an answer'
-    if (inactivityTimeoutMs <= config.databaseTimeoutMs * (isFile ? 2 : 1))
-      faults.push(
-        `INACTIVITY_TIMEOUT must be longer than ${isFile ? 'twice ' : ''}DATABASE_TIMEOUT: ${consequence}`,
-      )
-  }
   const missing = jwtTogether.filter(name => !environment[name])
   const useless = missing.length === 0 ? [] : jwtAlone.filter(name => environment[name])
   if (missing.length > 0 && missing.length < jwtTogether.length)
@@ -94,7 +84,7 @@ export function readConfig(environment: Environment): Config {
   else if (useless.length > 0) faults.push(`${useless.join(' and ')} must not be set without JWT_ISSUER`)
   if (faults.length > 0) throw new Error(faults.join('\n'))
   // Each thread accepts at least one connection.
-  return { ...config, httpThreads: Math.min(config.httpThreads, connectionsMax) }
+  return { ...config, httpThreads: Math.min(config.httpThreads, config.serverLimits.connectionsMax) }
 }
 
 const jwtTogether = ['JWT_ISSUER', 'JWT_AUDIENCE', 'JWT_JWKS_URL']

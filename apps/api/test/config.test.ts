@@ -222,20 +222,6 @@ test.each(Object.entries(wrongValues))(
   },
 )
 
-test('limits that contradict each other are refused, and both are named', () => {
-  const DATABASE_URL = 'postgres://plants@localhost/plants'
-  const both = { DATABASE_URL, DATABASE_TIMEOUT: '10s', INACTIVITY_TIMEOUT: '10s' }
-  expect(faultsOf(both)).toEqual([
-    'INACTIVITY_TIMEOUT must be longer than DATABASE_TIMEOUT: otherwise a request that waits for the database is closed without an answer',
-  ])
-  expect(faultsOf({ ...both, INACTIVITY_TIMEOUT: '10001ms' })).toEqual([])
-  const onFile = { ...both, DATABASE_URL: '', DATABASE_TIMEOUT: '5s' }
-  expect(faultsOf(onFile)).toEqual([
-    'INACTIVITY_TIMEOUT must be longer than twice DATABASE_TIMEOUT: otherwise a request that waits for the database is closed without an answer',
-  ])
-  expect(faultsOf({ ...onFile, INACTIVITY_TIMEOUT: '10001ms' })).toEqual([])
-})
-
 test('a variable that resembles a setting is named with it, and no other', () => {
   const misspelt = { DATABSE_URL: 'a', LOGLEVEL: 'b', TRUST_PROXYS: '', CORS_ORIGIN: 'c' }
   const others = { HOME: '/', HOSTS: 'a', PATH: 'b', LOG_LEVEL: 'c', LEVEL: 'd', npm_config_port: '1' }

@@ -64,7 +64,6 @@ test('a signal ends a start that waits for its database', async () => {
     environment: {
       DATABASE_URL: `postgres://plants:secret@127.0.0.1:${port}/plants`,
       DATABASE_TIMEOUT: '600s',
-      INACTIVITY_TIMEOUT: '601s',
       SHUTDOWN_TIMEOUT: '100ms',
     },
   })

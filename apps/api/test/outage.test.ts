@@ -96,7 +96,7 @@ test('a disk that is full is one line in the log, with the reason, and one when 
 
 test('changes to a file that another program locks are refused after DATABASE_TIMEOUT, also behind others', async () => {
   const file = join(temporaryFolder(), 'plants.db')
-  const timeouts = { DATABASE_TIMEOUT: '1s', INACTIVITY_TIMEOUT: '2500ms' }
+  const timeouts = { DATABASE_TIMEOUT: '1s', INACTIVITY_TIMEOUT: '500ms' }
   await using program = await start(timeouts, { databaseUrl: `file:${file}` })
   using locking = new DatabaseSync(file)
   locking.exec('begin immediate')

@@ -12,7 +12,7 @@ export const defaultServerLimits = {
   headersTimeoutMs: 10_000,
   /** Between two requests of a connection. */
   keepAliveTimeoutMs: 72_000,
-  /** Without a byte in either direction during a request. */
+  /** For a client to send or to read the next byte. While it waits for the server, no time passes. */
   inactivityTimeoutMs: 60_000,
   /** For batches that are still arriving when the server stops. Then they are answered, complete or not. */
   batchRequestDrainMs: 4_000,

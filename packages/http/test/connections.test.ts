@@ -6,7 +6,7 @@ import { assertFailure, assertSuccess, plantRequest, toJson } from '@plant-store
 import { DomainError } from '@plant-store/domain'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { connectionsOf } from '../src/connection/node-server.ts'
-import { heldInserts, type ServiceWithClient, startWithClient } from './memory-service.ts'
+import { createPlants, heldInserts, type ServiceWithClient, startWithClient } from './memory-service.ts'
 
 afterEach(() => void vi.useRealTimers())
 
@@ -256,6 +256,46 @@ describe('a connection', () => {
     letGo()
     assertSuccess(await wire.answer(server.client.asked('POST /plants')), { name: 'n' })
     await closed
+  })
+})
+
+describe('a client that is silent beyond the limit', () => {
+  const limits = { inactivityTimeoutMs: 100 }
+  const sending: Record<string, (client: ServiceWithClient['client'], token: string) => Uint8Array | string> =
+    {
+      'a create': client => plantRequest(client, plant),
+      'a batch that has not ended': (_, token) =>
+        `POST /plants/batch HTTP/1.1\r\nhost: h\r\nauthorization: Bearer ${token}\r\ncontent-type: application/x-ndjson\r\ncontent-length: 1000000\r\n\r\n${`${plant}\n`.repeat(1_000)}`,
+    }
+
+  test.each(Object.entries(sending))('is not cut while the store is busy with %s', async (_, send) => {
+    const { plants, begun, letGo } = heldInserts()
+    await using server = await startWithClient({ plants: createPlants({ insert: plants.insert }), limits })
+    using _atTheLatest = { [Symbol.dispose]: letGo }
+    const accepted = nextConnection(server)
+    using socket = server.connect()
+    const served = await accepted
+    socket.write(send(server.client, server.tokens.full))
+    await begun
+    await once(served, 'timeout')
+    expect(served.destroyed).toBe(false)
+    await once(served, 'timeout')
+    expect(served.destroyed).toBe(false)
+  })
+
+  test('is not cut while its token is looked up, whether or not it sends its body before', async () => {
+    const admitted = Promise.withResolvers<{ name: string }>()
+    await using server = await startWithClient({ gate: () => admitted.promise, limits })
+    const accepted = nextConnection(server)
+    using socket = server.connect()
+    const served = await accepted
+    socket.write(plantRequest(server.client, plant, ['expect: 100-continue']).subarray(0, -plant.length))
+    await once(served, 'timeout')
+    expect(served.destroyed).toBe(false)
+    admitted.resolve({ name: 'flora' })
+    expect(`${(await once(socket, 'data'))[0]}`).toBe('HTTP/1.1 100 Continue\r\n\r\n')
+    // Now it is its turn.
+    await once(served, 'close')
   })
 })
 

@@ -69,7 +69,6 @@ export function createNodeServer(
     // `checkHeaders` does.
     requireHostHeader: false,
   })
-  // Also applies to a client that does not read its answer.
   server.timeout = limits.inactivityTimeoutMs
   server.maxConnections = 2 * limits.connectionsMax
   // A client that has stopped sending can still read (RFC 9112, 9.6).
@@ -198,6 +197,11 @@ export function createNodeServer(
         new RequestError('too-many-connections', 'the server is at its connection limit: try again later'),
       )
   })
+  server.on('timeout', (socket: Socket) => {
+    const connection = open.get(socket)
+    if (connection !== undefined && waitsForServer(connection)) socket.setTimeout(limits.inactivityTimeoutMs)
+    else socket.destroy()
+  })
   server.on('connect', (request: IncomingMessage, socket: Socket) => {
     socket.on('error', () => {}).on('data', () => pauseFlood(socket))
     const error = new RequestError('method-not-allowed', 'this server is not a proxy', { allow: '' })
@@ -208,9 +212,9 @@ export function createNodeServer(
     // What follows the last request gets no answer.
     if (connection === undefined || code === 'HPE_CLOSED_CONNECTION') return
     if (!socket.writable) return pauseFlood(socket)
-    // Lines of a batch have a time limit each, and requests that wait are not late.
+    // A request that waits for the server is not late.
     const { current, waiting } = connection
-    const isExcused = waiting.length > 0 || (current !== undefined && bodyOf(current.req)?.isTimed)
+    const isExcused = waiting.length > 0 || (current?.req.complete === false && waitsForServer(connection))
     if (code === 'ERR_HTTP_REQUEST_TIMEOUT' && isExcused) return
     const [failure, message] = parserFailures[`${code}`] ?? [
       'bad-request',
@@ -219,6 +223,12 @@ export function createNodeServer(
     refuse(connection, new RequestError(failure, message))
   })
   return server
+}
+
+/** Whether it is the server's turn: the client has neither bytes to send nor an answer to read. */
+function waitsForServer({ socket, current }: Connection): boolean {
+  if (current === undefined || current.writableEnded || socket.writableLength > 0) return false
+  return current.req.complete || !bodyOf(current.req)?.waitsForClient
 }
 
 /**

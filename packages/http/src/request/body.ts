@@ -66,6 +66,11 @@ export class Body {
       .on('error', error => this.fail(error))
   }
 
+  /** Whether it is read, and the client has its time to send more. */
+  get waitsForClient(): boolean {
+    return this.#onMore !== undefined && !this.isTimed
+  }
+
   /** @throws RequestError that ended the body */
   check(): void {
     if (this.#error !== undefined) throw this.#error
