@@ -8,7 +8,15 @@ export {
   type Problems,
   refusal,
 } from './errors.ts'
-export { type Page, pageLimitDefault, pageLimitMax, pageLimitProblem, readPage } from './page.ts'
+export {
+  type Page,
+  pageLimitDefault,
+  pageLimitMax,
+  pageLimitProblem,
+  readPage,
+  type Total,
+  totalMax,
+} from './page.ts'
 export {
   isSamePlant,
   type Plant,
@@ -19,13 +27,20 @@ export {
   plantMembers,
   type VersionedPlant,
 } from './plants/plant.ts'
-export { type PlantPageQuery, parsePlantPageQuery } from './plants/query.ts'
+export {
+  type PlantCount,
+  type PlantListQuery,
+  type PlantPage,
+  type PlantPageQuery,
+  type PlantSearch,
+  parsePlantPageQuery,
+  searchedTextMax,
+} from './plants/query.ts'
 export type { PlantRepository } from './plants/repository.ts'
 export {
   type AddOptions,
   type CreateOutcome,
   createPlantUseCases,
-  type PlantPage,
   type PlantUseCases,
   type PlantUseCasesOptions,
 } from './plants/use-cases.ts'

@@ -19,7 +19,13 @@ export interface Page<Item extends { readonly id: Int64 }> {
   readonly items: readonly Item[]
   /** The `after` of the next page. Absent on the last page. */
   readonly next?: Item['id']
+  /** Of the whole list, if it was asked for. */
+  readonly total?: Total
 }
+
+/** A number of entities, exact up to `totalMax`. */
+export type Total = number | `${typeof totalMax}+`
+export const totalMax = 10_000
 
 /** Reads a page, of which a repository may return less than `limit` only if there is no more or `textBytesMax` is reached. */
 export async function readPage<Item extends { readonly id: Int64 }, Query extends Bounds>(

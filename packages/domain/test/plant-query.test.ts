@@ -1,5 +1,13 @@
-import { int64Max, int64Min, pageLimitDefault, parsePlantPageQuery } from '@plant-store/domain'
+import {
+  int64Max,
+  int64Min,
+  pageLimitDefault,
+  parsePlantPageQuery,
+  searchedTextMax,
+} from '@plant-store/domain'
 import { expect, test } from 'vitest'
+
+const longestText = '🌱'.repeat(searchedTextMax)
 
 test('has the limit of 100 and no bounds when nothing is given', () => {
   expect(pageLimitDefault).toBe(100)
@@ -15,6 +23,16 @@ test.each([
   [{ after: int64Max }, { limit: 100, after: int64Max }],
   [{ tag: '' }, { limit: 100, tag: '' }],
   [{ tag: ' ünï 🌱 ' }, { limit: 100, tag: ' ünï 🌱 ' }],
+  [{ name_contains: ' %' }, { limit: 100, name_contains: ' %' }],
+  [{ name_contains: longestText }, { limit: 100, name_contains: longestText }],
+  [
+    { count: true, tag: 't' },
+    { limit: 100, tag: 't', count: true },
+  ],
+  [
+    { count: false, name_contains: 'n' },
+    { limit: 100, name_contains: 'n', count: false },
+  ],
 ])('accepts %o', (input, query) => {
   expect(parsePlantPageQuery(input)).toEqual(query)
 })
@@ -23,12 +41,20 @@ test('a refusal says in words what to mend', () => {
   expect(() => parsePlantPageQuery({ limit: 0, tag: '\0' })).toThrow(
     'limit must be an integer from 1 to 1000; tag must not contain U+0000',
   )
+  expect(() => parsePlantPageQuery({ name_contains: '', count: true })).toThrow(
+    'name_contains must have 1 to 100 characters; count cannot be used with name_contains',
+  )
 })
 
 test.each([
   ...[0, 1001, -1, 1.5, Number.NaN, 100n, '100', '', null].map(limit => [{ limit }, ['limit']] as const),
   ...[1, 'x', null, int64Max + 1n, int64Min - 1n].map(after => [{ after }, ['after']] as const),
   ...[1n, null, '\ud800', 'a\0'].map(tag => [{ tag }, ['tag']] as const),
+  ...[1n, null, '', '\ud800', 'a\0', 'x'.repeat(searchedTextMax + 1)].map(
+    name_contains => [{ name_contains }, ['name_contains']] as const,
+  ),
+  ...['', 'true', 1, null].map(count => [{ count }, ['count']] as const),
+  [{ count: true, name_contains: 'n' }, ['count']] as const,
   [{ limit: 0, after: '1', tag: '\0' }, ['limit', 'after', 'tag']] as const,
 ])('reports every fault of %o at once', (input, fields) => {
   const faults = fields.map(field => expect.objectContaining({ field }))

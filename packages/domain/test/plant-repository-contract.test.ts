@@ -1,5 +1,6 @@
 import {
   type Plant,
+  type PlantCount,
   type PlantId,
   type PlantRepository,
   parsePlant,
@@ -68,6 +69,44 @@ const tagging =
         .filter(plant => tag === undefined || hasTag(plant, tag))
         .slice(0, limit),
   })
+/** Searches names in another way. */
+const searching =
+  (contains: (name: string, text: string) => boolean): Break =>
+  right => ({
+    async search({ name_contains, lookAtMax, limit, textBytesMax: _, ...list }) {
+      const looked = await right.page({ ...list, limit: lookAtMax })
+      const matches = looked.filter(({ name }) => contains(name, name_contains))
+      const last = matches.length > limit ? matches[limit - 1] : looked[lookAtMax - 1]
+      return { plants: matches.slice(0, limit), ...(last && { next: last.id }) }
+    },
+  })
+const lower = (text: string) => text.replace(/[A-Z]/g, letter => letter.toLowerCase())
+/** Returns another cursor of a search. */
+const stopping =
+  (change: (next: PlantId, plants: readonly Plant[]) => unknown): Break =>
+  right => ({
+    async search(query) {
+      const { plants, next } = await right.search(query)
+      const changed = next && change(next, plants)
+      return { plants, ...(changed !== undefined && { next: changed as PlantId }) }
+    },
+  })
+/** Counts in another way, if that returns a number. */
+const counting =
+  (
+    count: (
+      right: PlantRepository,
+      counted: { readonly plants: readonly Plant[]; readonly total: number },
+      query: PlantCount,
+    ) => number | undefined | Promise<number | undefined>,
+  ): Break =>
+  right => ({
+    async pageCounted(query) {
+      const counted = await right.pageCounted(query)
+      const total = (await count(right, counted, query)) ?? counted.total
+      return { ...counted, total }
+    },
+  })
 /** Names the states of plants by something else. */
 const versioning =
   (name: (found: VersionedPlant) => string): Break =>
@@ -97,6 +136,7 @@ const versioning =
   }
 
 const everything = { limit: Number.MAX_SAFE_INTEGER }
+const lookAtAll = { lookAtMax: Number.MAX_SAFE_INTEGER }
 const later = () => new Promise<void>(resolve => setImmediate(resolve))
 
 const broken: Record<string, Break> = {
@@ -299,6 +339,66 @@ const broken: Record<string, Break> = {
   }),
   'looks for a tag in any case': tagging((plant, tag) => plant.tag?.toLowerCase() === tag.toLowerCase()),
   'looks for a tag as a pattern': tagging((plant, tag) => plant.tag?.startsWith(tag) === true),
+  'searches in one case': searching((name, text) => name.includes(text)),
+  'searches in any case of all letters': searching((name, text) =>
+    name.toLowerCase().includes(text.toLowerCase()),
+  ),
+  'searches normalised names': searching((name, text) =>
+    lower(name).normalize('NFC').includes(lower(text).normalize('NFC')),
+  ),
+  'searches by a pattern': searching((name, text) =>
+    new RegExp(
+      lower(text)
+        .replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')
+        .replaceAll('%', '.*')
+        .replaceAll('_', '.'),
+      's',
+    ).test(lower(name)),
+  ),
+  'searches how names begin': searching((name, text) => lower(name).startsWith(lower(text))),
+  'searches the first 1,000 characters': searching((name, text) =>
+    lower(name.slice(0, 1_000)).includes(lower(text)),
+  ),
+  'searches names and tags': right => ({
+    async search(query) {
+      const tagged = await right.page(query.tag === undefined ? { ...query, limit: query.lookAtMax } : query)
+      const { plants, next } = await right.search(query)
+      const others = tagged.filter(({ tag }) => tag?.includes(query.name_contains))
+      return { plants: [...plants, ...others], ...(next !== undefined && { next }) }
+    },
+  }),
+  'searches all tags': right => ({ search: ({ tag: _, ...query }) => right.search(query) }),
+  'looks at all plants': right => ({ search: query => right.search({ ...query, ...lookAtAll }) }),
+  'ends a search at an empty page': stopping((next, plants) => (plants.length > 0 ? next : undefined)),
+  'goes on behind the last match': stopping((next, plants) => plants.at(-1)?.id ?? next),
+  'looks at the last plant again': stopping(next => next - 1n),
+  'leaves out the plant behind the last one it looked at': stopping(next => next + 1n),
+  'lets no limit end a page of a search': right => ({
+    search: query => right.search({ ...query, limit: Number.MAX_SAFE_INTEGER }),
+  }),
+  'lets no text end a page of a search': right => ({
+    search: ({ textBytesMax: _, ...query }) => right.search(query),
+  }),
+  'goes on only behind a plant that is still there': right => ({
+    async search(query) {
+      const isGone = query.after !== undefined && (await right.find(query.after)) === undefined
+      return isGone ? { plants: [] } : right.search(query)
+    },
+  }),
+  'counts the page': counting((_, { plants }) => plants.length),
+  'counts on and on': right => ({
+    pageCounted: query => right.pageCounted({ ...query, countMax: Number.MAX_SAFE_INTEGER }),
+  }),
+  'counts all tags': counting(async (right, _, { tag, ...query }) =>
+    tag === undefined ? undefined : (await right.pageCounted(query)).total,
+  ),
+  'counts what is behind': counting(
+    async (right, _, query) => (await right.page({ ...query, ...everything })).length,
+  ),
+  'counts nothing beside an empty page': counting((_, { plants }) => (plants.length === 0 ? 0 : undefined)),
+  'returns all plants beside a count': right => ({
+    pageCounted: query => right.pageCounted({ ...query, ...everything }),
+  }),
   'removes without telling': right => ({
     async remove(id) {
       await right.remove(id)

@@ -2,12 +2,15 @@ import {
   createPlantUseCases,
   DomainError,
   type Plant,
+  type PlantCount,
   type PlantRepository,
   pageLimitDefault,
   pageLimitMax,
   parsePlant,
   parsePlantId,
   parsePlantPageQuery,
+  totalMax,
+  type UnicodeText,
 } from '@plant-store/domain'
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
 import { describe, expect, test } from 'vitest'
@@ -61,6 +64,8 @@ describe('the use cases', () => {
         insertAll: fail,
         find: fail,
         page: fail,
+        pageCounted: fail,
+        search: fail,
         save: fail,
         saveAll: fail,
         saveIf: fail,
@@ -72,7 +77,8 @@ describe('the use cases', () => {
     await expect(store.createAll([plant(1n), plant(2n)])).rejects.toBe(busy)
     await expect(store.replaceAll([plant(1n), plant(2n)])).rejects.toBe(busy)
     await expect(store.find(id(1n))).rejects.toBe(busy)
-    await expect(store.list({ limit: 1 })).rejects.toBe(busy)
+    for (const more of [{}, { count: true }, { name_contains: 'n' as UnicodeText }])
+      await expect(store.list({ limit: 1, ...more })).rejects.toBe(busy)
     await expect(store.replace(plant(1n))).rejects.toBe(busy)
     await expect(store.remove(id(1n))).rejects.toBe(busy)
   })
@@ -264,6 +270,37 @@ describe('listing', () => {
     const second = await store.list(parsePlantPageQuery({ limit: 3, tag: 'even', after: first.next }))
     expect(second.plants.map(each => each.id)).toEqual([80n, 100n])
     expect(second.next).toBeUndefined()
+  })
+
+  test('counts the whole list, exactly up to a bound', async () => {
+    const store = await filled(3)
+    expect(await store.list(parsePlantPageQuery({ count: false }))).not.toHaveProperty('total')
+    const first = await store.list(parsePlantPageQuery({ limit: 2, count: true }))
+    expect(first).toEqual({ plants: [plant(10n, 'p', 'odd'), plant(20n, 'p', 'even')], next: 20n, total: 3 })
+    for (const [counted, total] of [
+      [totalMax, totalMax],
+      [totalMax + 1, '10000+'],
+    ] as const) {
+      const plants = {
+        ...createMemoryPlantRepository(),
+        pageCounted: async ({ countMax }: PlantCount) => ({ plants: [], total: Math.min(countMax, counted) }),
+      }
+      expect(await createPlantUseCases({ plants }).list({ limit: 1, count: true })).toEqual({
+        plants: [],
+        total,
+      })
+    }
+  })
+
+  test('searches a bounded number of plants, and goes on from there', async () => {
+    const store = open()
+    await store.createAll(
+      Array.from({ length: 4_001 }, (_, n) => plant(BigInt(n), n === 4_000 ? 'Found' : 'n')),
+    )
+    const first = await store.list(parsePlantPageQuery({ name_contains: 'found' }))
+    expect(first).toEqual({ plants: [], next: 3_999n })
+    const last = await store.list(parsePlantPageQuery({ name_contains: 'found', after: first.next }))
+    expect(last).toEqual({ plants: [plant(4_000n, 'Found')] })
   })
 
   test('reads at most one plant more than it was asked for', async () => {

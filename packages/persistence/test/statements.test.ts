@@ -60,6 +60,10 @@ test('on SQLite no page reads rows that it does not return', async () => {
   for (const [{ sql, parameters }, name] of pages) {
     const values = parameters.map(() => 1)
     const plan = database.prepare<unknown[], { detail: string }>(`explain query plan ${sql}`).all(values)
-    expect(plan, name).toMatchObject([{ detail: expect.stringMatching(/^SEARCH /) }])
+    const [search, ...others] = plan.map(({ detail }) => detail)
+    expect(search, name).toMatch(/^SEARCH /)
+    expect(others.join(), name).toMatch(
+      /counted/.test(name) ? /^SCALAR SUBQUERY .*(SCAN|SEARCH) plants USING COVERING INDEX/ : /^$/,
+    )
   }
 })

@@ -1,6 +1,6 @@
 import type { Version } from '../version.ts'
 import type { Plant, PlantId, VersionedPlant } from './plant.ts'
-import type { PlantPageQuery } from './query.ts'
+import type { PlantCount, PlantPage, PlantPageQuery, PlantSearch } from './query.ts'
 
 /**
  * The port where plants are stored.
@@ -19,6 +19,13 @@ export interface PlantRepository {
    * Resolves to plants in ascending numeric order of id: `limit` of them if that many exist and `textBytesMax` allows.
    */
   page(query: PlantPageQuery): Promise<readonly Plant[]>
+  /** Resolves to the same page as `page`, and the number of plants in the whole list, both as of one moment. */
+  pageCounted(query: PlantCount): Promise<{ readonly plants: readonly Plant[]; readonly total: number }>
+  /**
+   * Resolves to those of the next `lookAtMax` plants of the list whose name contains the text, as far as `limit` and
+   * `textBytesMax` allow. Long names may let it look at fewer, but at least one. Without `next` there are no more.
+   */
+  search(query: PlantSearch): Promise<PlantPage>
   /** Creates or replaces. Resolves to the new version, even if the plant is the same as before. */
   save(plant: Plant): Promise<Version>
   /** Does the same as one `save` for each plant, in order. */

@@ -1,8 +1,8 @@
 import { DomainError, type DomainErrorCode, idTaken } from '../errors.ts'
-import { readPage } from '../page.ts'
+import { readPage, totalMax } from '../page.ts'
 import { type Condition, isMet, type Version } from '../version.ts'
 import { isSamePlant, type Plant, type PlantId, type VersionedPlant } from './plant.ts'
-import type { PlantPageQuery } from './query.ts'
+import { type PlantListQuery, type PlantPage, type PlantPageQuery, searchedPlantsMax } from './query.ts'
 import type { PlantRepository } from './repository.ts'
 
 /** The use cases. A resolved change is durable. */
@@ -17,9 +17,10 @@ export interface PlantUseCases {
   /** @throws DomainError `plant-not-found`, `condition-failed` */
   find(id: PlantId, condition?: Condition): Promise<VersionedPlant>
   /**
-   * Resolves to a page. Only a page without `next` is the last: one that `textBytesMax` cuts is shorter than its limit.
+   * Resolves to a page. Only a page without `next` is the last: one that `textBytesMax` cuts is shorter than its limit,
+   * and one of a search may be empty.
    */
-  list(query: PlantPageQuery): Promise<PlantPage>
+  list(query: PlantListQuery): Promise<PlantPage>
   /**
    * Creates or replaces, and resolves to the new version. It is idempotent.
    *
@@ -40,13 +41,6 @@ export interface AddOptions {
 
 /** `existing` if the plant with this id equals the new one exactly. */
 export type CreateOutcome = 'inserted' | 'existing' | 'id-taken'
-
-export interface PlantPage {
-  /** In ascending numeric order of id. */
-  readonly plants: readonly Plant[]
-  /** The `after` of the next page. Absent on the last page. */
-  readonly next?: PlantId
-}
 
 export interface PlantUseCasesOptions {
   readonly plants: PlantRepository
@@ -88,6 +82,16 @@ export function createPlantUseCases({
     return othersChange(id)
   }
 
+  const listCounted = async (query: PlantPageQuery): Promise<PlantPage> => {
+    let counted = 0
+    const { items, ...next } = await readPage(query, async bounds => {
+      const { plants, total } = await repository.pageCounted({ ...bounds, countMax: totalMax + 1 })
+      counted = total
+      return plants
+    })
+    return { plants: items, ...next, total: counted > totalMax ? `${totalMax}+` : counted }
+  }
+
   return {
     async create(plant) {
       if ((await repository.insert(plant)) === 'id-taken') throw idTaken(plant.id)
@@ -107,7 +111,10 @@ export function createPlantUseCases({
       const found = (await repository.find(id)) ?? notFound(id)
       return isMet(condition, found.version) ? found : conditionFailed(id, condition, found.version)
     },
-    async list(query) {
+    async list({ name_contains, count = false, ...query }) {
+      if (name_contains !== undefined)
+        return repository.search({ ...query, name_contains, lookAtMax: searchedPlantsMax })
+      if (count) return listCounted(query)
       const { items, ...next } = await readPage(query, repository.page)
       return { plants: items, ...next }
     },

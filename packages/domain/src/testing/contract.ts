@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import type { Plant } from '../plants/plant.ts'
-import { parsePlantPageQuery as query } from '../plants/query.ts'
+import type { Plant, PlantId } from '../plants/plant.ts'
+import { type PlantSearch, parsePlantPageQuery as query } from '../plants/query.ts'
 import type { PlantRepository } from '../plants/repository.ts'
-import { int64Max, int64Min } from '../values.ts'
+import { int64Max, int64Min, type UnicodeText } from '../values.ts'
 import { isVersion, type Version } from '../version.ts'
 import { edgeIds, fullPlant, idsOf, plant, texts } from './samples.ts'
 
@@ -15,6 +15,49 @@ export interface PlantRepositoryCase {
 const found = async (repository: PlantRepository, id: bigint) => (await repository.find(plant(id).id))?.plant
 const versionOf = async (repository: PlantRepository, id: bigint) =>
   (await repository.find(plant(id).id))?.version as Version
+
+/** A text, and the names here that contain it. */
+const parts: readonly (readonly [text: string, ...names: string[]])[] = [
+  ['deLICiosa', 'Monstera deliciosa', 'DELICIOSA', 'xdeliciosax'],
+  ['Ä', 'Ä', 'xÄx'],
+  ['ä', 'ä'],
+  ['м', 'клм'],
+  ['М', 'КЛМ'],
+  ['i\u0307', 'i\u0307'],
+  ['\u0130', '\u0130'],
+  ['k9', 'k9', 'K9'],
+  ['\u212a9', '\u212a9'],
+  ['100%', '100% sun'],
+  ['100 s', '100 sun'],
+  ['a_b', 'a_b', 'A_B'],
+  ['a-b', 'a-b'],
+  ['\\', 'back\\slash', '\\%'],
+  [`'"`, `quotes '"`],
+  ['\u0301', 'e\u0301'],
+  ['\u00e9', '\u00e9'],
+  ['🌱', '🌱', 'x🌱\u{1f468}'],
+  [' \t\n', 'white \t\n space'],
+  ['none such'],
+]
+
+/** Returns the ids of page after page, until there are no more, without an empty page at the end. */
+async function searched(repository: PlantRepository, search: PlantSearch): Promise<readonly bigint[][]> {
+  const pages: bigint[][] = []
+  for (let after = search.after; ; ) {
+    const { plants, next } = await repository.search({ ...search, ...(after !== undefined && { after }) })
+    pages.push(idsOf(plants))
+    if (next === undefined) return pages.slice(0, pages.findLastIndex(({ length }) => length > 0) + 1)
+    assert.ok(after === undefined || next > after, 'it goes on')
+    after = next
+  }
+}
+
+const search = (text: string, more: Omit<Partial<PlantSearch>, 'name_contains'> = {}): PlantSearch => ({
+  ...query({}),
+  ...more,
+  name_contains: text as PlantSearch['name_contains'],
+  lookAtMax: more.lookAtMax ?? 1_000,
+})
 
 const promises: Record<string, PlantRepositoryCase['run']> = {
   'keeps the whole int64 range exactly and finds each id': async repository => {
@@ -152,6 +195,91 @@ const promises: Record<string, PlantRepositoryCase['run']> = {
     for (let n = 6n; n < 12n; n++) await repository.insert(plant(n, 'name', '1234'))
     const page = { ...query({ tag: '1234', after: 6n }), textBytesMax: 17 }
     assert.deepEqual(idsOf(await repository.page(page)), [7n, 8n, 9n])
+  },
+  'finds a part of a name, with A to Z as a to z and all else exactly': async repository => {
+    const names = parts.flatMap(([, ...names]) => names)
+    for (const [id, name] of names.entries()) await repository.insert(plant(BigInt(id), name, 'none such'))
+    for (const [text, ...matching] of parts) {
+      const { plants, next } = await repository.search(search(text))
+      assert.deepEqual([plants.map(({ name }) => name), next], [matching, undefined], text)
+    }
+  },
+  'looks at a bounded number of plants, and goes on where it stopped': async repository => {
+    assert.deepEqual(await repository.search(search('a')), { plants: [] })
+    const found = [-3n, 0n, 1n, 8n]
+    for (let id = -4n; id < 10n; id++) await repository.insert(plant(id, found.includes(id) ? 'A' : 'b'))
+    for (let lookAtMax = 1; lookAtMax <= 15; lookAtMax++) {
+      const pages = await searched(repository, search('a', { lookAtMax }))
+      assert.deepEqual(pages.flat(), found)
+      assert.equal(pages.length, Math.ceil(13 / lookAtMax))
+    }
+    const pages = [[-3n], [0n, 1n], [], [], [8n]]
+    assert.deepEqual(await searched(repository, search('a', { lookAtMax: 3 })), pages)
+    assert.deepEqual(await searched(repository, search('a', { after: 8n as PlantId })), [])
+    assert.deepEqual(await searched(repository, search('a', { after: 7n as PlantId })), [[8n]])
+    assert.deepEqual(await searched(repository, search('b', { after: int64Max as PlantId })), [])
+  },
+  'ends a page of a search at its limit and at the size of its texts': async repository => {
+    for (let id = -2n; id < 6n; id++) await repository.insert(plant(id, id % 2n === 0n ? 'even' : 'odd'))
+    const limited = await searched(repository, search('e', { limit: 2 }))
+    assert.deepEqual(limited, [
+      [-2n, 0n],
+      [2n, 4n],
+    ])
+    const short = await searched(repository, search('e', { textBytesMax: 5 }))
+    assert.deepEqual(short.flat(), [-2n, 0n, 2n, 4n])
+    assert.deepEqual(short.slice(0, 2), [
+      [-2n, 0n],
+      [2n, 4n],
+    ])
+  },
+  'searches the plants of a tag': async repository => {
+    for (let id = 0n; id < 12n; id++)
+      await repository.insert(plant(id, id % 3n === 0n ? 'third' : 'other', id % 2n === 0n ? 'even' : 'odd'))
+    const tag = plant(0n, 'n', 'even').tag as UnicodeText
+    for (const lookAtMax of [1, 2, 3, 6, 7])
+      assert.deepEqual((await searched(repository, search('THIRD', { tag, lookAtMax }))).flat(), [0n, 6n])
+    assert.deepEqual(await searched(repository, search('third', { tag, lookAtMax: 2 })), [[0n], [6n]])
+  },
+  'searches long names and beside long tags': async repository => {
+    const long = 'x'.repeat(200_000)
+    for (let id = 0n; id < 4n; id++) await repository.insert(plant(id, `${long}${id}${long}`))
+    for (let id = 4n; id < 8n; id++) await repository.insert(plant(id, `${id}`, long))
+    for (const [text, ids] of [
+      ['x2X', [2n]],
+      ['5', [5n]],
+      ['x', [0n, 1n, 2n, 3n]],
+    ] as const)
+      assert.deepEqual((await searched(repository, search(text, { textBytesMax: 10_000 }))).flat(), ids)
+  },
+  'goes on with a search whatever was removed and created in between': async repository => {
+    for (let id = 0n; id < 8n; id++) await repository.insert(plant(id))
+    const { next } = await repository.search(search('plant', { lookAtMax: 3 }))
+    assert.equal(next, 2n)
+    for (const id of [0n, 2n, 4n]) await repository.remove(plant(id).id)
+    for (const id of [-1n, 9n]) await repository.insert(plant(id))
+    const rest = await searched(repository, search('plant', { after: next as PlantId, lookAtMax: 2 }))
+    assert.deepEqual(rest.flat(), [3n, 5n, 6n, 7n, 9n])
+  },
+  'counts the whole list beside a page, as far as it is asked to': async repository => {
+    const counted = async (input: Parameters<typeof query>[0], countMax = 100) => {
+      const { plants, total } = await repository.pageCounted({ ...query(input), countMax })
+      assert.deepEqual(plants, await repository.page(query(input)))
+      return total
+    }
+    assert.equal(await counted({}), 0)
+    assert.equal(await counted({ after: 1n }), 0)
+    for (let id = 0n; id < 12n; id++) await repository.insert(plant(id, 'p', id < 5n ? 'low' : 'high'))
+    assert.equal(await counted({ limit: 1 }), 12)
+    assert.equal(await counted({ limit: 3, after: 9n }), 12)
+    for (const after of [11n, int64Max]) assert.equal(await counted({ after }), 12)
+    assert.equal(await counted({ tag: 'low', limit: 1 }), 5)
+    assert.equal(await counted({ tag: 'low', after: 7n }), 5)
+    assert.equal(await counted({ tag: 'none' }), 0)
+    for (const countMax of [1, 11, 12, 13]) assert.equal(await counted({}, countMax), Math.min(12, countMax))
+    assert.equal(await counted({ tag: 'high' }, 6), 6)
+    const bounded = { ...query({}), textBytesMax: 4, countMax: 100 }
+    assert.deepEqual(idsOf((await repository.pageCounted(bounded)).plants), [0n])
   },
   'saves by creating and by replacing, and saving twice is saving once': async repository => {
     await repository.save(plant(1n, 'a', 'x'))

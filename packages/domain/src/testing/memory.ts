@@ -1,7 +1,25 @@
 import type { Plant, PlantId, VersionedPlant } from '../plants/plant.ts'
+import type { PlantPageQuery } from '../plants/query.ts'
 import type { PlantRepository } from '../plants/repository.ts'
 import { textBytes } from '../values.ts'
 import type { Version } from '../version.ts'
+
+/** Returns the first of these plants, up to the limit and to the one at which their texts reach the bound. */
+function firstOf(
+  plants: readonly Plant[],
+  { limit, textBytesMax = Number.POSITIVE_INFINITY }: PlantPageQuery,
+): readonly Plant[] {
+  const page = plants.slice(0, limit)
+  let bytes = 0
+  const end = page.findIndex(plant => {
+    bytes += textBytes(plant)
+    return bytes >= textBytesMax
+  })
+  return end === -1 ? page : page.slice(0, end + 1)
+}
+
+/** As the databases do, which know no other letters. */
+const lower = (text: string) => text.replace(/[A-Z]/g, letter => letter.toLowerCase())
 
 /** Returns a repository in memory, for tests. */
 export function createMemoryPlantRepository(plants = new Map<PlantId, VersionedPlant>()): PlantRepository {
@@ -16,24 +34,30 @@ export function createMemoryPlantRepository(plants = new Map<PlantId, VersionedP
     save(plant)
     return 'inserted'
   }
+  const listOf = ({ tag }: PlantPageQuery) =>
+    [...plants.values()]
+      .map(({ plant }) => plant)
+      .filter(plant => tag === undefined || plant.tag === tag)
+      .sort((a, b) => (a.id < b.id ? -1 : 1))
+  const restOf = (query: PlantPageQuery) =>
+    listOf(query).filter(({ id }) => query.after === undefined || id > query.after)
   return {
     insert: async plant => insert(plant),
     insertAll: async all => all.map(insert),
     find: async id => plants.get(id),
-    async page({ limit, after, tag, textBytesMax = Number.POSITIVE_INFINITY }) {
-      const page = [...plants.values()]
-        .map(({ plant }) => plant)
-        .filter(
-          plant => (after === undefined || plant.id > after) && (tag === undefined || plant.tag === tag),
-        )
-        .sort((a, b) => (a.id < b.id ? -1 : 1))
-        .slice(0, limit)
-      let bytes = 0
-      const end = page.findIndex(plant => {
-        bytes += textBytes(plant)
-        return bytes >= textBytesMax
-      })
-      return end === -1 ? page : page.slice(0, end + 1)
+    page: async query => firstOf(restOf(query), query),
+    pageCounted: async query => ({
+      plants: firstOf(restOf(query), query),
+      total: listOf(query).slice(0, query.countMax).length,
+    }),
+    async search(query) {
+      const rest = restOf(query)
+      const looked = rest.slice(0, query.lookAtMax)
+      const matches = looked.filter(({ name }) => lower(name).includes(lower(query.name_contains)))
+      const plants = firstOf(matches, query)
+      const isCut = plants.length === query.limit || plants.length < matches.length
+      const last = isCut ? plants.at(-1) : looked.at(-1)
+      return last === undefined || last === rest.at(-1) ? { plants } : { plants, next: last.id }
     },
     save: async plant => save(plant),
     saveAll: async all => all.map(save),

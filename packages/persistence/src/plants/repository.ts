@@ -1,13 +1,44 @@
-import { int64Max, int64Min, type PlantRepository } from '@plant-store/domain'
+import {
+  int64Max,
+  int64Min,
+  type PlantId,
+  type PlantPageQuery,
+  type PlantRepository,
+  type PlantSearch,
+  textBytes,
+} from '@plant-store/domain'
 import type { Runner } from '@plant-store/engine'
 import type { PlantStatements } from './statements.ts'
 import { fromPlant, fromVersion, newVersion, toPlant, toVersion } from './tables.ts'
 
+/** The bytes of the names that a search looks at, unless a single one has more. */
+const searchedBytesMax = 256 * 1024
+
+interface Stop {
+  readonly last: PlantId
+  /** Whether the list ends there. */
+  readonly isEnd: boolean
+}
+
 /** @param statements of which `insert` and `save` add plants, announced or not */
 export function createPlantRepository(
   { bind, submit, submitAll, read }: Runner,
-  { find, page, pageOfTag, insert, save, saveIf, remove, removeIf }: PlantStatements,
+  statements: PlantStatements,
 ): PlantRepository {
+  const { find, insert, save, saveIf, remove, removeIf } = statements
+  const { pageOfTag, countedOfTag, spanOfTag, searchOfTag } = statements
+  const ofTag = { page: pageOfTag, counted: countedOfTag, span: spanOfTag, search: searchOfTag }
+  const listOf = ({ tag }: PlantPageQuery) => (tag === undefined ? statements : ofTag)
+
+  /** Returns where a search stops, or `undefined` if there is nothing to look at. */
+  const stopOf = async (query: PlantSearch, limit = query.lookAtMax): Promise<Stop | undefined> => {
+    const [found] = await read(listOf(query).span, { ...boundsOf(query), limit })
+    if (typeof found?.last !== 'bigint') return undefined
+    if (limit > 1 && Number(found.bytes) > searchedBytesMax) return stopOf(query, Math.floor(limit / 2))
+    // A row was parsed before it was written.
+    return { last: found.last as PlantId, isEnd: found.count < limit }
+  }
+
   return {
     async insert(plant) {
       return (await submit(insert, fromPlant(plant))) === 1 ? 'inserted' : 'id-taken'
@@ -20,12 +51,28 @@ export function createPlantRepository(
       const [row] = await read(find, { id })
       return row && { plant: toPlant(row), version: toVersion(row.version) }
     },
-    async page({ limit, after, tag, textBytesMax = Number.MAX_SAFE_INTEGER }) {
-      if (after === int64Max) return []
-      const from = after === undefined ? int64Min : after + 1n
-      const given = { from, limit, textBytesMax }
-      const rows = await (tag === undefined ? read(page, given) : read(pageOfTag, { ...given, tag }))
-      return rows.map(toPlant)
+    async page(query) {
+      if (query.after === int64Max) return []
+      return (await read(listOf(query).page, boundsOf(query))).map(toPlant)
+    },
+    async pageCounted(query) {
+      const { counted } = listOf(query)
+      const given = { ...boundsOf(query), countMax: query.countMax }
+      const rows = query.after === int64Max ? [] : await read(counted, given)
+      const isEnd = rows.length === 0 && query.after !== undefined
+      // The end of a list does not say how many plants are before it.
+      const [first] = isEnd ? await read(counted, { ...given, from: int64Min, limit: 1 }) : rows
+      return { plants: rows.map(toPlant), total: Number(first?.total ?? 0) }
+    },
+    async search(query) {
+      const stop = query.after === int64Max ? undefined : await stopOf(query)
+      if (stop === undefined) return { plants: [] }
+      const given = { ...boundsOf(query), name_contains: query.name_contains, to: stop.last }
+      const plants = (await read(listOf(query).search, given)).map(toPlant)
+      const bytes = plants.reduce((sum, plant) => sum + textBytes(plant), 0)
+      const isCut = plants.length === given.limit || bytes >= given.textBytesMax
+      const next = (isCut ? plants.at(-1)?.id : undefined) ?? stop.last
+      return next === stop.last && stop.isEnd ? { plants } : { plants, next }
     },
     async save(plant) {
       const version = newVersion()
@@ -52,4 +99,9 @@ export function createPlantRepository(
       return (await submit(removeIf, { id, expected: fromVersion(expected) })) === 1
     },
   }
+}
+
+/** What the statements of a page are given. */
+function boundsOf({ limit, after, tag, textBytesMax = Number.MAX_SAFE_INTEGER }: PlantPageQuery) {
+  return { from: after === undefined ? int64Min : after + 1n, limit, tag, textBytesMax }
 }

@@ -1,12 +1,13 @@
 import {
   type Around,
+  type ColumnTypes,
   type Dialect,
   type PageColumns,
   type PageGiven,
   type Parameters,
   pick,
 } from '@plant-store/engine'
-import { type RawBuilder, sql } from 'kysely'
+import { type RawBuilder, type SelectQueryBuilder, sql } from 'kysely'
 import { type PlantRow, plantColumns, type VersionedRow, versionedColumns, versionedNames } from './tables.ts'
 
 const assigned = versionedNames.filter(name => name !== 'id')
@@ -16,13 +17,22 @@ interface From extends PageGiven {
   readonly from: bigint
 }
 
+/** A row of a page, with the number of plants in the whole list. */
+interface CountedRow extends PlantRow {
+  total: bigint
+}
+const countedColumns = { ...plantColumns, total: 'bigint' } as const satisfies ColumnTypes<CountedRow>
+
 /** Changes of one plant keep their order. */
 const order = { of: 'plants', by: 'id' } as const
 
 export function plantStatements(dialect: Dialect, announcing: Around<VersionedRow>) {
-  const db = dialect.tables<{ plants: VersionedRow }>()
-  const page = (p: Parameters<From>, columns: PageColumns<PlantRow>) =>
-    db.selectFrom('plants').select(columns).where('id', '>=', p.from).orderBy('id').limit(p.limit)
+  const db = dialect.tables<Tables>()
+  const plants = db.selectFrom('plants')
+  const all = listStatements(dialect, () => plants)
+  const ofTag = listStatements(dialect, (p: Parameters<{ tag?: string | undefined }>) =>
+    plants.where(hasTag(dialect, p.tag)),
+  )
   /** Only the plant of this version. `null` equals none. */
   type Expected = { readonly id: bigint; readonly expected: bigint | null }
 
@@ -30,12 +40,11 @@ export function plantStatements(dialect: Dialect, announcing: Around<VersionedRo
     find: dialect.read((p: Parameters<{ id: bigint }>) =>
       db.selectFrom('plants').select(versionedNames).where('id', '=', p.id),
     ),
-    page: dialect.page(plantColumns, page),
-    pageOfTag: dialect.page(
-      plantColumns,
-      (p: Parameters<From & { tag: string }>, columns: PageColumns<PlantRow>) =>
-        page(p, columns).where(hasTag(dialect, p.tag)),
-    ),
+    ...all,
+    pageOfTag: ofTag.page,
+    countedOfTag: ofTag.counted,
+    spanOfTag: ofTag.span,
+    searchOfTag: ofTag.search,
     insert: dialect.insert(db, 'plants', 'id', versionedColumns, announcing),
     insertUnannounced: dialect.insert(db, 'plants', 'id', versionedColumns),
     save: dialect.save(db, 'plants', 'id', versionedColumns, announcing),
@@ -56,6 +65,58 @@ export function plantStatements(dialect: Dialect, announcing: Around<VersionedRo
   }
 }
 
+type Tables = { plants: VersionedRow }
+
+/** Returns the statements that read a list, such as the plants of a tag. */
+function listStatements<Given extends object>(
+  dialect: Dialect,
+  listOf: (p: Parameters<Given>) => SelectQueryBuilder<Tables, 'plants', object>,
+) {
+  const db = dialect.tables<Tables>()
+  type Span = { readonly from: bigint; readonly limit: number }
+  const spanOf = (p: Parameters<Span & Given>) =>
+    listOf(p).where('id', '>=', p.from).orderBy('id').limit(p.limit)
+
+  return {
+    page: dialect.page(plantColumns, (p: Parameters<From & Given>, columns: PageColumns<PlantRow>) =>
+      spanOf(p).select(columns),
+    ),
+    counted: dialect.page(
+      countedColumns,
+      (p: Parameters<From & Given & { countMax: number }>, columns: PageColumns<CountedRow>) => {
+        const some = listOf(p).select(sql.lit(1).as('one')).limit(p.countMax).as('some')
+        const total = db.selectFrom(some).select(({ fn }) => fn.countAll<bigint>().as('total'))
+        const each = listOf(p).selectAll().select(total.as('total')).as('plants')
+        return db.selectFrom(each).select(columns).where('id', '>=', p.from).orderBy('id').limit(p.limit)
+      },
+    ),
+    /** The last of some plants, their number, and the bytes of their names, of which it reads none. */
+    span: dialect.read((p: Parameters<Span & Given>) =>
+      db
+        .selectFrom(spanOf(p).select(['id', 'name']).as('some'))
+        .select(({ fn }) => [fn.max('id').as('last'), fn.countAll<bigint>().as('count')])
+        .select(sql<bigint | null>`sum(octet_length(${sql.ref('some.name')}))`.as('bytes')),
+    ),
+    /** Looks at the plants up to and with `to`. */
+    search: dialect.page(
+      plantColumns,
+      (p: Parameters<From & Given & Searched>, columns: PageColumns<PlantRow>) =>
+        spanOf(p).select(columns).where('id', '<=', p.to).where(nameContains(dialect, p.name_contains)),
+    ),
+  }
+}
+
+interface Searched {
+  readonly to: bigint
+  readonly name_contains: string
+}
+
+/** SQLite's `lower` changes A to Z only, and so does PostgreSQL's with the collation "C". */
+const nameContains = ({ name }: Dialect, text: RawBuilder<string>) =>
+  name === 'sqlite'
+    ? sql<boolean>`instr(lower(${sql.ref('name')}), lower(${text})) > 0`
+    : sql<boolean>`strpos(lower(${sql.ref('name')} collate "C"), lower(${text}::text collate "C")) > 0`
+
 export type PlantStatements = ReturnType<typeof plantStatements>
 
 /** The start of a tag, short enough for an entry of PostgreSQL's index, of at most 2,704 bytes. */
@@ -66,7 +127,7 @@ export const tagIndex = ({ name }: Dialect) =>
   name === 'sqlite' ? sql`tag, id` : sql`${startOf(sql.ref('tag'))}, id`
 
 /** A condition that this index serves. */
-const hasTag = ({ name }: Dialect, tag: RawBuilder<string>) =>
+const hasTag = ({ name }: Dialect, tag: RawBuilder<unknown>) =>
   name === 'sqlite'
     ? sql<boolean>`tag = ${tag}`
     : sql<boolean>`${startOf(sql.ref('tag'))} = ${startOf(sql`${tag}::text`)} and tag = ${tag}`
