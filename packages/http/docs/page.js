@@ -36,6 +36,15 @@ const exactAnswers = () => ({
   },
 })
 
+/** Fills in the lines of a batch as they are. Swagger UI takes any media type with `json` in its name for JSON. */
+const plainLines = () => ({
+  afterLoad() {
+    const { getSampleSchema } = this.fn
+    this.fn.getSampleSchema = (schema, mediaType, ...more) =>
+      getSampleSchema(schema, mediaType === 'application/x-ndjson' ? 'text/plain' : mediaType, ...more)
+  },
+})
+
 /** The token outlives a reload of the tab, and nothing else. */
 const tokenKept = () => ({
   statePlugins: {
@@ -67,7 +76,7 @@ const page = SwaggerUIBundle({
     ...withBoundsInWords(await description.text()),
     servers: [{ url: here.pathname.replace(/\/$/, '') || '/' }],
   },
-  plugins: [exactAnswers, tokenKept],
+  plugins: [exactAnswers, plainLines, tokenKept],
   onComplete() {
     const token = sessionStorage.getItem(tokenKey)
     if (token !== null) page.preauthorizeApiKey('bearerAuth', token)

@@ -93,6 +93,19 @@ test('an int64 may have narrower bounds', () => {
   expect(JSON.parse(JSON.stringify(schema, withReferences))).toEqual(schema)
 })
 
+test('every shared response and schema is referred to, as a reference page lists each', () => {
+  const { components } = JSON.parse(text) as { components: Record<string, object> }
+  const { securitySchemes: _, ...shared } = components
+  for (const [kind, named] of Object.entries(shared))
+    expect(Object.keys(named).filter(name => !text.includes(`"#/components/${kind}/${name}"`))).toEqual([])
+})
+
+test('parameters of the path come first, as a reference page lists them in this order', () => {
+  const { paths } = JSON.parse(text) as { paths: Record<string, Record<string, { parameters: Named[] }>> }
+  const parameters = paths['/plants/{id}']?.['get']?.parameters
+  expect(parameters?.map(({ name }) => name)).toEqual(['id', 'If-Match', 'If-None-Match'])
+})
+
 test('every failure declares the header fields that go with it', () => {
   const { components } = served as { components: { responses: Record<string, { headers?: object }> } }
   const declared = Object.entries(components.responses).map(([name, { headers = {} }]) => [
@@ -102,7 +115,6 @@ test('every failure declares the header fields that go with it', () => {
   expect(Object.fromEntries(declared)).toMatchObject({
     Failure401: ['WWW-Authenticate'],
     Failure403: ['WWW-Authenticate'],
-    Failure405: ['Allow'],
     Failure503: ['Retry-After'],
   })
 })
@@ -165,6 +177,10 @@ describe('the recorder', () => {
     expect(() => recorder.check(asked, given)).toThrow(fault)
   })
 })
+
+interface Named {
+  readonly name: string
+}
 
 type Path = readonly string[]
 

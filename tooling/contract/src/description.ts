@@ -24,8 +24,9 @@ export interface Schema {
 }
 
 interface Document {
+  readonly info: { readonly description: string }
   readonly servers: readonly { readonly url: string }[]
-  readonly paths: Readonly<Record<string, { readonly parameters?: readonly Parameter[] }>>
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
   readonly components: {
     readonly schemas: Readonly<Record<string, Schema>>
     /** The responses that operations share, by name. */
@@ -39,8 +40,6 @@ interface Operation {
   readonly responses: Readonly<Record<string, DescribedResponse | { readonly $ref: string }>>
 }
 
-const methods = /^(get|put|post|delete|options|head|patch|trace)$/
-
 export type Description = ReturnType<typeof readDescription>
 export type DescribedOperation = Description['paths'][number]['operations'][number]
 
@@ -50,7 +49,7 @@ export type DescribedOperation = Description['paths'][number]['operations'][numb
  * @param json as served
  */
 export function readDescription(json: string) {
-  const { servers, paths, components } = readExactly(json) as Document
+  const { info, servers, paths, components } = readExactly(json) as Document
   const { responses: shared } = components
   const prefix = URL.parse(servers[0]?.url ?? '/', 'http://any')?.pathname.replace(/\/$/, '') ?? ''
   const resolve = (response: Operation['responses'][string]) =>
@@ -58,30 +57,28 @@ export function readDescription(json: string) {
   return {
     ...components,
     /** Lists the numbers of failures. */
-    text: Object.values(shared)
-      .map(({ description }) => description)
-      .join('\n'),
+    text: [info, ...Object.values(shared)].map(({ description }) => description).join('\n'),
     // Paths without a parameter are matched first.
     paths: Object.entries(paths)
       .sort(([a], [b]) => Number(a.includes('{')) - Number(b.includes('{')))
-      .map(([path, { parameters: ofAll = [], ...item }]) => ({
+      .map(([path, item]) => ({
         template: path,
         /** Matches a target without its query. */
         pattern: new RegExp(`^${prefix}${path.replaceAll(/\{\w+\}/g, '[^/]*')}$`),
-        operations: Object.entries(item as Readonly<Record<string, Operation>>)
-          .filter(([method]) => methods.test(method))
-          .map(([method, { security, parameters = [], requestBody, responses }]) => ({
+        operations: Object.entries(item).map(
+          ([method, { security, parameters = [], requestBody, responses }]) => ({
             method: method.toUpperCase(),
             path,
             /** Whether it needs no token. */
             isOpen: security?.length === 0,
-            parameters: [...ofAll, ...parameters],
+            parameters,
             body: requestBody?.content['application/json']?.schema,
             /** By status. */
             responses: Object.fromEntries(
               Object.entries(responses).map(([status, response]) => [status, resolve(response)]),
             ),
-          })),
+          }),
+        ),
       })),
   }
 }

@@ -83,6 +83,9 @@ describe('a browser', needs('chromium', hasBrowser), () => {
     expect(stored.status).toBe('200')
     expect(stored.body.replaceAll(/\s/g, '')).toBe(`{"id":${id},"name":"Monstera","tag":"climber"}`)
 
+    const batch = await execute(await unfold(page, 'plants-createPlants'))
+    expect([batch.status, JSON.parse(batch.body)]).toEqual(['200', expect.objectContaining({ created: 2 })])
+
     const listing = await unfold(page, 'plants-listPlants')
     await listing.locator('input[placeholder=after]').fill('9007199254740992')
     const listed = await execute(listing)

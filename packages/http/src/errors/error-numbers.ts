@@ -23,7 +23,10 @@ export const commonFailures = {
   'no-such-path': [40401, 'There is nothing at this path'],
   'method-not-allowed': [40501, 'The path does not support this method; see Allow'],
   'request-timeout': [40801, 'The request did not arrive in time'],
-  'body-too-large': [41301, 'The body is larger than the server accepts'],
+  'body-too-large': [
+    41301,
+    'The body, or a line of it, is larger than the limit in `message`, by default 1 MiB',
+  ],
   'unsupported-media-type': [41501, 'The body must have the media type of the operation, in UTF-8'],
   'unsupported-coding': [41502, 'The body has an unsupported coding; see Accept-Encoding'],
   'expectation-failed': [41701, 'The expectation in Expect cannot be met'],

@@ -82,7 +82,7 @@ function document(mounted: readonly Mounted[], serverUrl: string, common: object
     info: {
       title: 'Plant Store',
       version: '1.0.0',
-      description: `Stores ${entities.join(' and ')} under exact 64-bit ids. A successful change is on disk. Each kind of failure has a number in \`error\`, listed at the responses.\n\nClients generated for JavaScript round ids beyond 2^53 without an error. To keep them exact, write bodies with \`writeJsonRecord\` and parse answers with \`parseJsonRecord\`, both of \`@plant-store/json\`. With openapi-fetch: \`createClient<paths>({ baseUrl, bodySerializer: body => writeJsonRecord(body!) })\`, and \`parseJsonRecord(data)\` of answers to requests with \`parseAs: 'text'\`.`,
+      description: `Stores ${entities.join(' and ')} under exact 64-bit ids. A successful change is on disk. Each kind of failure has a number in \`error\`, listed at the responses. Other methods of these paths get 405, with \`Allow\` and the number 40501.\n\nClients generated for JavaScript round ids beyond 2^53 without an error. To keep them exact, write bodies with \`writeJsonRecord\` and parse answers with \`parseJsonRecord\`, both of \`@plant-store/json\`. With openapi-fetch: \`createClient<paths>({ baseUrl, bodySerializer: body => writeJsonRecord(body!) })\`, and \`parseJsonRecord(data)\` of answers to requests with \`parseAs: 'text'\`.`,
       license: { name: 'MIT', identifier: 'MIT' },
     },
     servers: [{ url: serverUrl }],
@@ -97,10 +97,9 @@ function document(mounted: readonly Mounted[], serverUrl: string, common: object
       ),
       securitySchemes: { bearerAuth: { type: 'http', scheme: 'bearer' } },
       responses: Object.fromEntries(
-        Object.entries(describeFailures(parts)).map(([status, each]) => [
-          `Failure${status}`,
-          describe(each, true),
-        ]),
+        Object.entries(describeFailures(parts))
+          .filter(([status]) => mounted.some(({ operation }) => operation.failures.includes(Number(status))))
+          .map(([status, each]) => [`Failure${status}`, describe(each, true)]),
       ),
     },
   }
@@ -115,9 +114,13 @@ function describePaths(mounted: readonly Mounted[], common: object): Readonly<Re
     const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name as string)
     // The prefix of a host may have parameters too.
     const inPath = names.map(name => [name, params?.properties[name] ?? Type.String()])
+    const all = [
+      ...parameters('path', Type.Object(Object.fromEntries(inPath))),
+      ...parameters('query', querystring),
+      ...parameters('header', headers),
+    ]
     paths[path] = {
       ...paths[path],
-      parameters: names.length > 0 ? parameters('path', Type.Object(Object.fromEntries(inPath))) : undefined,
       [method.toLowerCase()]: {
         ...common,
         operationId,
@@ -125,8 +128,7 @@ function describePaths(mounted: readonly Mounted[], common: object): Readonly<Re
         summary,
         description,
         ...(scope === null && { security: [] }),
-        parameters:
-          (querystring && parameters('query', querystring)) ?? (headers && parameters('header', headers)),
+        parameters: all.length > 0 ? all : undefined,
         requestBody: body && { ...describe(body), required: true },
         responses: {
           ...mapValues(failuresOf(operation, parts), (each, status) =>
@@ -155,7 +157,6 @@ const retryAfter = header('Retry-After', 'Seconds to wait before trying again')
 const failureHeaders: Readonly<Record<string, Described['headers']>> = {
   401: wwwAuthenticate,
   403: wwwAuthenticate,
-  405: header('Allow', 'The methods at this path'),
   429: retryAfter,
   503: retryAfter,
 }
@@ -181,7 +182,8 @@ function describeFailures(parts: readonly Part[]): Readonly<Record<string, Descr
   )
 }
 
-function parameters(place: 'path' | 'query' | 'header', { properties, required }: TObject): object[] {
+function parameters(place: 'path' | 'query' | 'header', schema = Type.Object({})): object[] {
+  const { properties, required }: TObject = schema
   const names = required as readonly string[] | undefined
   return Object.entries(properties).map(([name, property]) => {
     const { description, ...schema } = property as TSchema & Named & { description?: string }

@@ -3,7 +3,6 @@ import type { Readable } from 'node:stream'
 import { parseJsonRecord } from '@plant-store/json'
 import type { FastifyRequest } from 'fastify'
 import { countedBytesMin } from '../budget.ts'
-import { commonFailures } from '../errors/error-numbers.ts'
 import { RequestError } from '../errors/failures.ts'
 
 /** What stops and continues the arrival of a body: its stream, or the connection below it. */
@@ -210,7 +209,7 @@ export function readBody(
     try {
       body.check()
       if (body.length > bodyLimit || Number(headers['content-length']) > bodyLimit)
-        throw new RequestError('body-too-large', commonFailures['body-too-large'][1])
+        throw new RequestError('body-too-large', `the body is longer than ${bodyLimit} bytes`)
     } catch (error) {
       body.drop()
       done(error as RequestError)

@@ -100,7 +100,7 @@ export const aroundEntity = (
       const headers = { 'content-type': 'text/plain' }
       assertFailure(await client.ask(method, path, { body: '{}', headers }), 41501)
       const body = `${'{"name":"'.padEnd(client.store.bodyBytesMax - 1, 'x')}"}`
-      assertFailure(await client.ask(method, path, { body }), 41301)
+      assertFailure(await client.ask(method, path, { body }), 41301, `${client.store.bodyBytesMax}`)
     },
     needs,
   ),

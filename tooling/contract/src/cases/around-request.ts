@@ -74,7 +74,11 @@ export const aroundRequestCases: readonly ContractCase[] = [
       async client => {
         const body = `${'{"name":"'.padEnd(client.store.bodyBytesMax - 1, 'x')}"}`
         for (const method of ['PUT', 'DELETE'])
-          assertFailure(await client.ask(method, '/plants/1', { body }), 41301)
+          assertFailure(
+            await client.ask(method, '/plants/1', { body }),
+            41301,
+            `${client.store.bodyBytesMax}`,
+          )
         const fields = ['content-type: application/json', 'transfer-encoding: chunked']
         assertFailure(await client.askBare('PUT /plants/1', fields, `${chunk(body)}${chunk('')}`), 41301)
       },
