@@ -40,7 +40,7 @@ export interface Runner {
   bind<Given extends object>(statement: ChangeStatement<Given>, given: Given): Change
   /** Resolves to the affected rows once the change is durable. */
   submit<Given extends object>(statement: ChangeStatement<Given>, given: Given): Promise<number>
-  /** Like `submit`, for changes in one transaction, in order. */
+  /** Like `submit`, for changes in one transaction, in order. On SQLite, in several if they write more than 16 MiB. */
   submitAll(changes: readonly Change[]): Promise<readonly number[]>
 }
 

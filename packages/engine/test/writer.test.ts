@@ -1,5 +1,5 @@
-import { once } from 'node:events'
-import { fdatasyncSync, renameSync } from 'node:fs'
+import { on } from 'node:events'
+import { fdatasyncSync, renameSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads'
 import {
@@ -12,9 +12,10 @@ import {
 import { temporaryFolder } from '@plant-store/harness/vitest'
 import Database from 'better-sqlite3'
 import { afterEach, expect, onTestFinished, test, vi } from 'vitest'
+import type { ChangeKind } from '../src/sqlite/arrivals.ts'
 import { walPagesMax } from '../src/sqlite/checkpointer.ts'
 import { openWriterConnection } from '../src/sqlite/connection.ts'
-import { type ChangeKind, createWriter } from '../src/sqlite/writer.ts'
+import { createWriter } from '../src/sqlite/writer.ts'
 import { entities, note, openStorage } from './notes.ts'
 
 vi.mock('node:fs', async importOriginal => {
@@ -34,19 +35,35 @@ async function open() {
   const connect = (kind: ChangeKind) => {
     const { port1: port, port2 } = new MessageChannel()
     writer.connect(port2, kind)
+    const answers = on(port, 'message')
     return {
-      send: (...ids: number[]) => port.postMessage(ids.map(insertOf)),
-      answer: async () => (await once(port, 'message'))[0],
+      send: (...ids: number[]) => port.postMessage(ids.map(id => insertOf(id))),
+      sendChanges: (changes: readonly Change[]) => port.postMessage(changes),
+      answer: async () => (await answers.next()).value?.[0],
       answerSoFar: () => receiveMessageOnPort(port)?.message,
     }
   }
   return { file, connection, connect, threads: [connect('single'), connect('single')] as const }
 }
 
-const { changeStatements } = compileEntities(entities, sqliteDialect)
-const insertOf = (id: number): Change => [
-  'notes.insert',
-  ...valuesOf(changeStatements.get('notes.insert') as ChangeStatement, note(id)),
+const compiled = compileEntities(entities, sqliteDialect)
+const insert = compiled.changeStatements.get('notes.insert') as ChangeStatement
+/** Copies of each note go to another table first, as each webhook has one of each plant. */
+const copies = 20
+const insertCopied: ChangeStatement = {
+  ...insert,
+  before: {
+    ifAny: 'select 1',
+    sql: [
+      `with recursive copies (n) as (select 1 union all select n + 1 from copies where n < ${copies})
+      insert into gardens (id, text, topic) select ? * ${copies} + n, ?, ? from copies`,
+    ],
+  },
+}
+const changeStatements = new Map([...compiled.changeStatements, ['notes.insertCopied', insertCopied]])
+const insertOf = (id: number, text = '', name = 'notes.insert'): Change => [
+  name,
+  ...valuesOf(insert, note(id, text)),
 ]
 
 test('groups that wait together share a commit, which one thread is told of', async () => {
@@ -144,4 +161,24 @@ test('a change that makes the WAL too long is answered as stored, and the next o
   reader.close()
   vi.advanceTimersByTime(1_000)
   expect(await one.answer()).toEqual({ blocked: undefined })
+})
+
+test('a transaction is bounded by what it writes, copies too: a longer group has several', async () => {
+  const { file, connect } = await open()
+  const bulk = connect('bulk')
+  const plants = 2_500
+  const text = 'x'.repeat(1_500)
+  bulk.sendChanges(Array.from({ length: plants }, (_, id) => insertOf(id, text, 'notes.insertCopied')))
+  let made = 0
+  let affectedRows: readonly number[] | undefined
+  while (affectedRows === undefined) {
+    const { commit, ...answer } = await bulk.answer()
+    expect(commit.changes).toBeLessThan(500)
+    made += commit.changes
+    affectedRows = answer.affectedRows
+  }
+  expect(affectedRows).toEqual(Array(plants).fill(1))
+  expect(made).toBe(plants)
+  // Copied after each transaction that has made it longer than 32 MiB.
+  expect(statSync(`${file}-wal`).size).toBeLessThan(72 * 2 ** 20)
 })

@@ -98,7 +98,8 @@ async function runImport(from: string, options: ReturnType<typeof importPlants.o
 }
 
 /**
- * Plants in one transaction. It takes a few tenths of a second, in which nothing else can write to a store in a file.
+ * Plants in one transaction, or in several if they are long or there are webhooks. Each takes a few tenths of a second, in
+ * which nothing else can write to a store in a file.
  */
 const partPlants = 10_000
 const partBytesMax = 16 * 1024 * 1024

@@ -27,18 +27,18 @@ export function prepareAll(
   return prepare
 }
 
-/** Prepares a statement that changes rows, and returns a function that runs it and returns the affected rows. */
-export function prepareChange(
-  connection: Database.Database,
-  { sql, before }: ChangeStatement,
-): (...values: readonly Value[]) => number {
+/**
+ * Prepares a statement that changes rows. Returns a function that runs it, and returns the rows that it affected and those
+ * that were written before it.
+ */
+export function prepareChange(connection: Database.Database, { sql, before }: ChangeStatement) {
   const last = connection.prepare(sql)
-  if (before === undefined) return (...values) => last.run(...values).changes
-  const ifAny = connection.prepare(before.ifAny)
-  const preceding = before.sql.map(each => connection.prepare(each))
-  return (...values) => {
-    if (ifAny.get() !== undefined) for (const each of preceding) each.run(...values)
-    return last.run(...values).changes
+  const ifAny = before && connection.prepare(before.ifAny)
+  const preceding = (before?.sql ?? []).map(each => connection.prepare(each))
+  return (values: readonly Value[]) => {
+    let before = 0
+    if (ifAny?.get() !== undefined) for (const each of preceding) before += each.run(...values).changes
+    return { affected: last.run(...values).changes, before }
   }
 }
 

@@ -4,7 +4,8 @@ import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
 import { type StoreError, unavailable } from '../errors.ts'
 import type { Change } from '../statements/statement.ts'
 import type { Commit } from '../storage.ts'
-import type { ChangeKind, WriterAnswer, WriterOptions } from './writer.ts'
+import type { ChangeKind } from './arrivals.ts'
+import type { WriterAnswer, WriterOptions } from './writer.ts'
 
 export interface WriterData extends WriterOptions {
   readonly file: string
@@ -54,10 +55,11 @@ export function connectToWriter(toWriter: MessagePort, onCommit: (commit: Commit
       if (blocked !== undefined) onBlocked(couldNotWrite(blocked))
       return
     }
+    if ('commit' in answer && answer.commit !== undefined) onCommit(answer.commit)
+    if (!('affectedRows' in answer || 'reason' in answer)) return
     const { resolve, reject } = underWay.shift() as (typeof underWay)[number]
-    if ('reason' in answer) return reject(couldNotWrite(answer.reason))
-    if (answer.commit !== undefined) onCommit(answer.commit)
-    resolve(answer.affectedRows)
+    if ('reason' in answer) reject(couldNotWrite(answer.reason))
+    else resolve(answer.affectedRows)
   })
 
   return {

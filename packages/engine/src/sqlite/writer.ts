@@ -1,8 +1,9 @@
-import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
+import type { MessagePort } from 'node:worker_threads'
 import type Database from 'better-sqlite3'
 import type { Change, ChangeStatement } from '../statements/statement.ts'
 import type { Commit } from '../storage.ts'
-import { type ChangesInUse, createCheckpointer } from './checkpointer.ts'
+import { type ChangeKind, createArrivals, type Group } from './arrivals.ts'
+import { createCheckpointer } from './checkpointer.ts'
 import { detailedReasonOf, isBusy, prepareChange } from './connection.ts'
 import { guardFiles } from './guard.ts'
 
@@ -13,22 +14,24 @@ export interface WriterOptions {
   readonly changeStatements: ReadonlyMap<string, ChangeStatement>
 }
 
-/** Each thread sends each kind by a MessagePort of its own. Single changes overtake bulk ones, and wait for few of them. */
-export type ChangeKind = 'single' | 'bulk'
-
 /** Sent to a MessagePort, group by group in order of arrival. */
 export type WriterAnswer =
   /** The affected rows of the next group. Only one MessagePort gets the commit. */
   | { readonly affectedRows: readonly number[]; readonly commit?: Commit }
-  /** Why the transaction of the next group failed: either all its changes are stored or none. */
+  /** A commit that completes no group. */
+  | { readonly commit: Commit }
+  /** Why the transaction of the next group failed: all changes that it had of the group are stored, or none. */
   | { readonly reason: string }
   /** To every MessagePort: why the writer cannot write, or `undefined` once it can again. */
   | { readonly blocked: string | undefined }
 
-/** A transaction with this many bulk changes takes no further group of them: a page that many touch is written once. */
-const bulkTransactionChangesMax = 8_000
-/** For this time after a change of the kind `single`, a transaction takes only one bulk group: others may wait for it. */
-const inUseMs = 1_000
+/**
+ * A transaction that has written rows of this size takes no further group, and a group that alone writes as much is
+ * continued in the next one. With the pages that 10,000 changes touch, and a group more, it adds half of 256 MiB to the WAL.
+ */
+const transactionBytesMax = 16 * 1024 * 1024
+/** Of a row and its entries of indexes, besides its texts. */
+const rowBytes = 192
 
 const lookAtFilesEveryMs = 1_000
 /** The greatest age of the last look at the files on which a commit relies. Looking after every transaction would cost 6 % of the creates. */
@@ -37,7 +40,7 @@ const checkpointEveryMs = 10
 
 /**
  * Returns the only writer of a store. A group that arrives from a thread (`connect`) begins a transaction (`write`), which
- * takes all other groups that have arrived (`createCollector`): the more there are, the less a change costs. COMMIT
+ * takes all other groups that have arrived (`createArrivals`): the more there are, the less a change costs. COMMIT
  * returns after the fsync, and every thread gets the affected rows of its group.
  *
  * After a failed transaction SQLite has rolled back its changes, but the WAL may still hold all of them, and a
@@ -54,9 +57,6 @@ export function createWriter(
   const prepared = new Map(
     [...changeStatements].map(([name, statement]) => [name, prepareChange(connection, statement)]),
   )
-  // The threads that send its name have the same statements.
-  const run = ([name, ...values]: Change) =>
-    (prepared.get(name) as ReturnType<typeof prepareChange>)(...values)
   // Reading it also opens the WAL, while the store is still in its place.
   let userVersion = connection.pragma('user_version', { simple: true }) as bigint
   const guard = guardFiles(connection)
@@ -71,43 +71,71 @@ export function createWriter(
   let filesSeenMs = performance.now()
   let checkpointMs = filesSeenMs
   const senders = new Map<MessagePort, ChangeKind>()
-  const collect = createCollector(senders, transactionChangesMax)
-  let inUse: ChangesInUse = { single: false, bulk: false }
+  const arrivals = createArrivals(senders, transactionChangesMax)
   let blocked: string | undefined
 
+  /** Makes a change. Returns about how many bytes it has written. */
+  const make = ([name, ...values]: Change, affectedRows: number[]) => {
+    // The threads that send its name have the same statements.
+    const run = prepared.get(name) as ReturnType<typeof prepareChange>
+    const { affected, before } = run(values)
+    affectedRows.push(affected)
+    let bytes = rowBytes
+    for (const value of values) if (typeof value === 'string') bytes += Buffer.byteLength(value)
+    return (affected + before) * bytes
+  }
+
   // Immediate: a transaction that begins with a read may be refused its first write without waiting for the lock.
-  const runTransaction = connection.transaction(({ next }: Collected) => {
-    const affectedRows: number[][] = []
-    for (let group = next(); group !== undefined; group = next()) affectedRows.push(group.map(run))
-    return affectedRows
+  const runTransaction = connection.transaction((groups: Group[]) => {
+    let count = 0
+    let bytes = 0
+    for (let at = 0; bytes < transactionBytesMax; at++) {
+      if (at === groups.length && !arrivals.addNext(groups)) break
+      const { changes, affectedRows } = groups[at] as Group
+      const bytesMax = bytes + transactionBytesMax
+      while (affectedRows.length < changes.length && bytes < bytesMax) {
+        bytes += make(changes[affectedRows.length] as Change, affectedRows)
+        count++
+      }
+    }
+    return count
   }).immediate
 
   const answer = (sender: MessagePort, message: WriterAnswer) => sender.postMessage(message)
 
-  /** Commits a group, and all that are collected with it, in one transaction. */
-  const write = (sender: MessagePort, group: readonly Change[]) => {
-    const collected = collect(sender, group)
-    const { collectedFrom } = collected
-    inUse = collected.inUse
+  /** Commits a group, and all that arrive meanwhile. */
+  const write = (sender: MessagePort, changes: readonly Change[]) => {
+    let waiting = [arrivals.toGroup(sender, changes)]
+    while (waiting.length > 0) {
+      waiting = commit(arrivals.begin(waiting))
+      // Only now: no answer waits for it.
+      if (blocked === undefined && performance.now() - checkpointMs > checkpointEveryMs) checkpoint()
+    }
+  }
+
+  /** Commits groups in one transaction, and answers those that are complete. Returns the others. */
+  const commit = (groups: Group[]): Group[] => {
     try {
       if (blocked !== undefined) throw new Error(blocked)
       checkFiles()
       const begun = performance.now()
-      const affectedRows = runTransaction(collected)
-      const ms = performance.now() - begun
+      const changes = runTransaction(groups)
+      const commit = { changes, ms: performance.now() - begun }
       checkFiles()
-      const changes = affectedRows.reduce((count, rows) => count + rows.length, 0)
-      for (const [index, sender] of collectedFrom.entries()) {
-        const report = index === 0 && { commit: { changes, ms } }
-        answer(sender, { affectedRows: affectedRows[index] as number[], ...report })
-      }
+      const isComplete = ({ changes, affectedRows }: Group) => affectedRows.length === changes.length
+      const end = groups.findIndex(group => !isComplete(group))
+      const complete = end === -1 ? groups : groups.slice(0, end)
+      // There is at least the group that began it.
+      if (complete.length === 0) answer((groups[0] as Group).sender, { commit })
+      for (const [index, { sender, affectedRows }] of complete.entries())
+        answer(sender, index === 0 ? { affectedRows, commit } : { affectedRows })
+      return groups.slice(complete.length)
     } catch (error) {
       const reason = detailedReasonOf(error)
       if (blocked === undefined && !isBusy(error) && !recover()) setBlocked(reason)
-      for (const sender of collectedFrom) answer(sender, { reason })
+      for (const { sender } of groups) answer(sender, { reason })
+      return []
     }
-    // Only now: no answer waits for it.
-    if (blocked === undefined && performance.now() - checkpointMs > checkpointEveryMs) checkpoint()
   }
 
   /** @throws Error if something is wrong with the files */
@@ -119,7 +147,7 @@ export function createWriter(
   }
   /** Copies the WAL if it is long, and blocks the writer if it stays too long. */
   const checkpoint = () => {
-    const reason = checkpointer.copy(inUse)
+    const reason = checkpointer.copy(arrivals.inUse())
     checkpointMs = performance.now()
     if (reason !== undefined) setBlocked(reason)
   }
@@ -128,7 +156,7 @@ export function createWriter(
   const recover = () => {
     try {
       checkFiles(0)
-      if (checkpointer.copy(inUse) !== undefined) return false
+      if (checkpointer.copy(arrivals.inUse()) !== undefined) return false
       userVersion = (userVersion + 1n) % 2n ** 31n
       connection.pragma(`user_version = ${userVersion}`)
       checkFiles(0)
@@ -168,67 +196,5 @@ export function createWriter(
       guard.close()
       checkpointer.closeFile()
     },
-  }
-}
-
-/** The groups of one transaction. */
-export interface Collected {
-  /** Returns the next group, which may have arrived meanwhile. */
-  next(): readonly Change[] | undefined
-  /** The senders of the groups collected so far, in the same order. */
-  readonly collectedFrom: readonly MessagePort[]
-  /** Of which kinds there were changes within the last second. */
-  readonly inUse: ChangesInUse
-}
-
-/**
- * Returns a function that collects the groups of one transaction: the first one, those that wait at the senders, and
- * those that arrive while its statements run. What arrives during COMMIT waits for the next transaction. If A and B wait,
- * both are taken at once, and `next` returns A, then B, then C if it arrived meanwhile. `collectedFrom` is their senders.
- *
- * @param transactionChangesMax a transaction with this many single changes takes no further group of them
- */
-export function createCollector(
-  senders: ReadonlyMap<MessagePort, ChangeKind>,
-  transactionChangesMax: number,
-): (sender: MessagePort, changes: readonly Change[]) => Collected {
-  const lastMs = { single: Number.NEGATIVE_INFINITY, bulk: Number.NEGATIVE_INFINITY }
-  const isInUse = (kind: ChangeKind) => performance.now() - lastMs[kind] <= inUseMs
-
-  return (first, changes) => {
-    const collectedFrom: MessagePort[] = []
-    const waiting: (readonly Change[])[] = []
-    const counts = { single: 0, bulk: 0 }
-    const take = (sender: MessagePort, changes: readonly Change[]) => {
-      const kind = senders.get(sender) as ChangeKind
-      counts[kind] += changes.length
-      lastMs[kind] = performance.now()
-      collectedFrom.push(sender)
-      waiting.push(changes)
-      return true
-    }
-    const takeFrom = (wanted: ChangeKind) => {
-      for (const [sender, kind] of senders) {
-        const received = kind === wanted ? receiveMessageOnPort(sender) : undefined
-        if (received !== undefined) return take(sender, received.message)
-      }
-      return false
-    }
-    const takeArrived = () =>
-      (counts.single < transactionChangesMax && takeFrom('single')) ||
-      ((counts.bulk === 0 || (counts.bulk < bulkTransactionChangesMax && !isInUse('single'))) &&
-        takeFrom('bulk'))
-
-    // Taken now: if the transaction cannot begin, all that waited for it share that outcome too.
-    take(first, changes)
-    while (takeArrived()) {}
-    return {
-      collectedFrom,
-      inUse: { single: isInUse('single'), bulk: isInUse('bulk') },
-      next() {
-        if (waiting.length === 0) takeArrived()
-        return waiting.shift()
-      },
-    }
   }
 }

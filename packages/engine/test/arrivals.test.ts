@@ -1,11 +1,11 @@
 import { MessageChannel, type MessagePort } from 'node:worker_threads'
 import type { Change } from '@plant-store/engine'
 import { onTestFinished, test, vi } from 'vitest'
-import { type ChangeKind, type Collected, createCollector } from '../src/sqlite/writer.ts'
+import { type ChangeKind, createArrivals, type Group } from '../src/sqlite/arrivals.ts'
 
 const transactionChangesMax = 10
 
-/** Returns a collector, and both senders of one thread. */
+/** Returns the arrivals from both senders of one thread. */
 function openSenders() {
   const senders = new Map<MessagePort, ChangeKind>()
   const open = (kind: ChangeKind) => {
@@ -14,58 +14,55 @@ function openSenders() {
     senders.set(near, kind)
     return { near, send: (name: string, changes = 1) => far.postMessage(groupOf(name, changes)) }
   }
-  return {
-    bulk: open('bulk'),
-    single: open('single'),
-    collect: createCollector(senders, transactionChangesMax),
+  const [bulk, single] = [open('bulk'), open('single')]
+  const arrivals = createArrivals(senders, transactionChangesMax)
+  const begin = (sender: MessagePort, changes: readonly Change[]) =>
+    arrivals.begin([arrivals.toGroup(sender, changes)])
+  /** Goes through the groups as a transaction does, and returns their names. */
+  const run = (groups: Group[], meanwhile: (name: unknown) => void = () => {}) => {
+    const names: unknown[] = []
+    for (let at = 0; at < groups.length || arrivals.addNext(groups); at++) {
+      const name = groups[at]?.changes[0]?.[1]
+      names.push(name)
+      meanwhile(name)
+    }
+    return names
   }
+  return { bulk, single, arrivals, begin, run }
 }
 
 const groupOf = (name: string, changes = 1): Change[] =>
   Array.from({ length: changes }, () => ['notes.remove', name])
 
-/** Goes through the groups as a transaction does, and returns their names. */
-function run({ next }: Pick<Collected, 'next'>, meanwhile: (name: unknown) => void = () => {}): unknown[] {
-  const names: unknown[] = []
-  for (let group = next(); group !== undefined; group = next()) {
-    const name = group[0]?.[1]
-    names.push(name)
-    meanwhile(name)
-  }
-  return names
-}
-
 test('a transaction takes what waits when it begins and what arrives during its statements', ({ expect }) => {
-  const { single, collect } = openSenders()
+  const { single, begin, run } = openSenders()
   single.send('waits')
-  const { collectedFrom, ...groups } = collect(single.near, groupOf('first'))
+  const groups = begin(single.near, groupOf('first'))
   // Without a single step of the transaction: if it cannot begin, these fail with it.
-  expect(collectedFrom).toHaveLength(2)
+  expect(groups).toHaveLength(2)
   single.send('arrives before')
   const names = run(groups, name => {
     if (name === 'arrives before') single.send('arrives during the last statement')
   })
   expect(names).toEqual(['first', 'waits', 'arrives before', 'arrives during the last statement'])
-  expect(collectedFrom).toEqual(names.map(() => single.near))
   single.send('arrives during COMMIT')
-  expect(collectedFrom).toHaveLength(4)
-  expect(run(collect(single.near, groupOf('next')))).toEqual(['next', 'arrives during COMMIT'])
+  expect(groups).toHaveLength(4)
+  expect(run(begin(single.near, groupOf('next')))).toEqual(['next', 'arrives during COMMIT'])
 })
 
 test('single changes overtake bulk ones', ({ expect }) => {
-  const { bulk, single, collect } = openSenders()
-  for (const name of ['bulk 1', 'bulk 2']) bulk.send(name)
+  const { bulk, single, begin, run } = openSenders()
+  for (const name of ['bulk 2', 'bulk 3']) bulk.send(name)
   for (const name of ['single 1', 'single 2']) single.send(name)
-  const groups = collect(single.near, groupOf('first'))
-  expect(run(groups)).toEqual(['first', 'single 1', 'single 2', 'bulk 1'])
+  expect(run(begin(bulk.near, groupOf('bulk 1')))).toEqual(['single 1', 'single 2', 'bulk 1'])
 })
 
 test('a full transaction takes no further single changes, and still bulk ones', ({ expect }) => {
-  const { bulk, single, collect } = openSenders()
+  const { bulk, single, begin, run } = openSenders()
   single.send('last')
   single.send('too late')
   bulk.send('bulk')
-  const groups = collect(single.near, groupOf('first', transactionChangesMax - 1))
+  const groups = begin(single.near, groupOf('first', transactionChangesMax - 1))
   expect(run(groups)).toEqual(['first', 'last', 'bulk'])
 })
 
@@ -75,13 +72,12 @@ test('within a second of a single change a transaction takes one bulk group, and
   let now = 0
   const clock = vi.spyOn(performance, 'now').mockImplementation(() => now)
   onTestFinished(() => clock.mockRestore())
-  const { bulk, single, collect } = openSenders()
+  const { bulk, single, arrivals, begin, run } = openSenders()
   const takenWith = (port: MessagePort) => {
     for (let sent = 0; sent < 100; sent++) bulk.send('bulk', 100)
-    const { inUse, next } = collect(port, groupOf('first', 100))
-    let rows = 0
-    for (let group = next(); group !== undefined; group = next()) rows += group.length
-    return { rows, inUse }
+    const groups = begin(port, groupOf('first', 100))
+    run(groups)
+    return { rows: groups.flatMap(({ changes }) => changes).length, inUse: arrivals.inUse() }
   }
   const { near } = bulk
   const both = { single: true, bulk: true }
@@ -92,5 +88,5 @@ test('within a second of a single change a transaction takes one bulk group, and
   now += 1
   expect(takenWith(near)).toEqual({ rows: 8_000, inUse: { single: false, bulk: true } })
   now += 1_001
-  expect(run(collect(single.near, []))).toEqual([undefined, 'bulk'])
+  expect(run(begin(single.near, []))).toEqual([undefined, 'bulk'])
 })

@@ -1,0 +1,75 @@
+import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
+import type { Change } from '../statements/statement.ts'
+import type { ChangesInUse } from './checkpointer.ts'
+
+/** Each thread sends each kind by a MessagePort of its own. Single changes overtake bulk ones, and wait for few of them. */
+export type ChangeKind = 'single' | 'bulk'
+
+/** Changes that a thread has sent together. */
+export interface Group {
+  readonly sender: MessagePort
+  readonly kind: ChangeKind
+  readonly changes: readonly Change[]
+  /** Of the changes that have been made, in their order. */
+  readonly affectedRows: number[]
+}
+
+/** A transaction with this many bulk changes takes no further group of them: a page that many touch is written once. */
+const bulkTransactionChangesMax = 8_000
+/** For this time after a single change, a transaction takes only one bulk group: others may wait for it. */
+const inUseMs = 1_000
+
+/**
+ * Receives groups for one transaction after another: those that wait when it begins, and those that arrive while its
+ * statements run. What arrives during COMMIT waits for the next one.
+ *
+ * @param transactionChangesMax a transaction with this many single changes takes no further group of them
+ */
+export function createArrivals(senders: ReadonlyMap<MessagePort, ChangeKind>, transactionChangesMax: number) {
+  const lastMs = { single: Number.NEGATIVE_INFINITY, bulk: Number.NEGATIVE_INFINITY }
+  const isInUse = (kind: ChangeKind) => performance.now() - lastMs[kind] <= inUseMs
+  /** In the transaction. */
+  const changes = { single: 0, bulk: 0 }
+
+  const toGroup = (sender: MessagePort, changes: readonly Change[]): Group => {
+    const kind = senders.get(sender) as ChangeKind
+    lastMs[kind] = performance.now()
+    return { sender, kind, changes, affectedRows: [] }
+  }
+  const add = (groups: Group[], group: Group) => {
+    changes[group.kind] += group.changes.length
+    groups.push(group)
+  }
+  const receive = (groups: Group[], wanted: ChangeKind) => {
+    for (const [sender, kind] of senders) {
+      const received = kind === wanted ? receiveMessageOnPort(sender) : undefined
+      if (received === undefined) continue
+      add(groups, toGroup(sender, received.message))
+      return true
+    }
+    return false
+  }
+  const receiveSingle = (groups: Group[]) =>
+    changes.single < transactionChangesMax && receive(groups, 'single')
+  const receiveBulk = (groups: Group[]) =>
+    (changes.bulk === 0 || (changes.bulk < bulkTransactionChangesMax && !isInUse('single'))) &&
+    receive(groups, 'bulk')
+
+  return {
+    toGroup,
+    /** Returns the groups with which a transaction begins: these, and what waits. If it cannot begin, all share that outcome. */
+    begin(waiting: readonly Group[]): Group[] {
+      changes.single = 0
+      changes.bulk = 0
+      const groups: Group[] = []
+      for (const group of waiting) if (group.kind === 'single') add(groups, group)
+      while (receiveSingle(groups));
+      for (const group of waiting) if (group.kind === 'bulk') add(groups, group)
+      while (receiveBulk(groups));
+      return groups
+    },
+    /** Adds a group that has arrived meanwhile, if the transaction takes another one. Returns whether it did. */
+    addNext: (groups: Group[]): boolean => receiveSingle(groups) || receiveBulk(groups),
+    inUse: (): ChangesInUse => ({ single: isInUse('single'), bulk: isInUse('bulk') }),
+  }
+}
