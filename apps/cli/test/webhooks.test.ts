@@ -62,7 +62,7 @@ test('a secret is printed once, alone, and is in no list', async () => {
     {
       ...{ id, url: 'https://shop.example/plants', allowsPrivate: false },
       createdAt: expect.stringMatching(/^\d{4}-/),
-      ...{ state: 'active', failures: 0, failingSince: null, isFull: false },
+      ...{ state: 'active', failures: 0, failingSince: null },
       ...{ waiting: 0, oldestSeconds: null, givenUp: 0, missed: 0 },
     },
   ])
@@ -139,16 +139,16 @@ test('what was given up, what waits and what was missed is listed', async () => 
     }
     await fail({ reason: 'answered 410', claimInMs: 0 })
     await fail({ reason: 'answered 500', retryInMs: 3_600_000, claimInMs: 0 })
-    await storage.webhooks.outbox.setFull(id, true)
+    await storage.webhooks.outbox.stop(id)
   }
   await place.load(4, 1)
 
   expect((await place.run('webhook list')).stdout).toMatch(
-    new RegExp(`\n${id} +active, full +2 +1 +1 +\\d+s +\\S{10} \\S+Z +https://shop.example/\n$`),
+    new RegExp(`\n${id} +stopped +2 +1 +1 +\\d+s +\\S{10} \\S+Z +https://shop.example/\n$`),
   )
   expect(await json('list')).toMatchObject([
     {
-      ...{ isFull: true, waiting: 2, givenUp: 1, missed: 1, failures: 2 },
+      ...{ state: 'stopped', waiting: 2, givenUp: 1, missed: 1, failures: 2 },
       ...{ failingSince: expect.stringMatching(/^\d{4}-/), oldestSeconds: expect.any(Number) },
     },
   ])

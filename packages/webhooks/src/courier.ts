@@ -24,9 +24,9 @@ export const courierLimits = {
   retryDelaysMs: [5 * second, 5 * minute, 30 * minute, ...[2, 5, 10, 14, 18, 24].map(hours => hours * hour)],
   /** The longest pause of a failing webhook. Pauses begin at a second and double. */
   webhookDelayMaxMs: 5 * minute,
-  /** The time of failures after which a webhook is paused. */
-  pauseAfterMs: 5 * 24 * hour,
-  /** The deliveries of a webhook that wait or were given up. */
+  /** The time of failures after which a webhook is stopped. */
+  stopAfterMs: 5 * 24 * hour,
+  /** The deliveries of a webhook that wait or were given up. If they are more and increase, it is stopped. */
   outboxRowsMax: 1_000_000,
   /** The interval of counting them. */
   countEveryMs: 10 * second,
@@ -46,12 +46,13 @@ export type CourierReport =
   | { readonly event: 'delivered'; readonly webhook: WebhookId; readonly count: number }
   /** A failed attempt is one of the first two: `given-up` if it was the last of its delivery. */
   | {
-      readonly event: 'attempt-failed' | 'given-up' | 'paused'
+      readonly event: 'attempt-failed' | 'given-up'
       readonly webhook: WebhookId
       readonly reason: string
       readonly plantId: string
     }
-  | { readonly event: 'removed' | 'full' | 'no-longer-full'; readonly webhook: WebhookId }
+  | { readonly event: 'stopped'; readonly webhook: WebhookId; readonly reason: string }
+  | { readonly event: 'removed'; readonly webhook: WebhookId }
 
 export interface CourierOptions {
   readonly outbox: Outbox
@@ -119,9 +120,10 @@ export function createCourier({
     if (delivered.length > 0) report({ event: 'delivered', webhook, count: delivered.length })
     if (failed === undefined) return
     const { added } = claim.deliveries[delivered.length] as Delivery
-    const about = { webhook, reason: failed.reason, plantId: `${added.plant.id}` }
-    report({ event: failed.retryInMs === undefined ? 'given-up' : 'attempt-failed', ...about })
-    if (failed.claimInMs === undefined) report({ event: 'paused', ...about })
+    const { reason, retryInMs, claimInMs } = failed
+    const event = retryInMs === undefined ? 'given-up' : 'attempt-failed'
+    report({ event, webhook, reason, plantId: `${added.plant.id}` })
+    if (claimInMs === undefined) report({ event: 'stopped', webhook, reason })
   }
 
   const attempt = async ({ webhook, secret }: Claim, { added }: Delivery, signal: AbortSignal) => {
@@ -139,21 +141,24 @@ export function createCourier({
 
   const delaysAfter = ({ webhook, failingForMs }: Claim, { attempts }: Delivery, hasDelivered: boolean) => {
     const retryInMs = limits.retryDelaysMs[attempts]
-    const isPaused = !hasDelivered && failingForMs >= limits.pauseAfterMs
+    const isStopped = !hasDelivered && failingForMs >= limits.stopAfterMs
     const claimInMs = Math.min(second * 2 ** (hasDelivered ? 0 : webhook.failures), limits.webhookDelayMaxMs)
     return {
       retryInMs: retryInMs === undefined ? undefined : withJitter(retryInMs),
-      claimInMs: isPaused ? undefined : withJitter(claimInMs),
+      claimInMs: isStopped ? undefined : withJitter(claimInMs),
     }
   }
 
+  /** The deliveries of each webhook at the last count: one that was started again has too many, but they decrease. */
+  const counted = new Map<WebhookId, number>()
   const limitOutbox = async () => {
-    for (const { webhook, waiting, givenUp, isFull } of await outbox.figures()) {
+    for (const { webhook, state, waiting, givenUp } of await outbox.figures()) {
       const rows = waiting + givenUp
-      const turns = isFull ? rows <= limits.outboxRowsMax / 2 : rows >= limits.outboxRowsMax
-      if (!turns) continue
-      await outbox.setFull(webhook, !isFull)
-      report({ event: isFull ? 'no-longer-full' : 'full', webhook })
+      const hasIncreased = rows > (counted.get(webhook) ?? rows)
+      counted.set(webhook, rows)
+      if (state === 'stopped' || rows < limits.outboxRowsMax || !hasIncreased) continue
+      await outbox.stop(webhook)
+      report({ event: 'stopped', webhook, reason: `${rows} deliveries wait or were given up` })
     }
   }
 

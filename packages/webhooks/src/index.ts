@@ -19,4 +19,11 @@ export type {
   WebhookRepository,
 } from './ports.ts'
 export { mintSecret, signedHeaders, type WebhookSecret } from './signature.ts'
-export { isPublicAddress, mintWebhookId, parseWebhookUrl, type Webhook, type WebhookId } from './webhook.ts'
+export {
+  isPublicAddress,
+  mintWebhookId,
+  parseWebhookUrl,
+  type Webhook,
+  type WebhookId,
+  type WebhookState,
+} from './webhook.ts'

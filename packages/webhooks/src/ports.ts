@@ -1,6 +1,6 @@
 import type { PlantAdded } from '@plant-store/domain'
 import type { WebhookSecret } from './signature.ts'
-import type { Webhook, WebhookId } from './webhook.ts'
+import type { Webhook, WebhookId, WebhookState } from './webhook.ts'
 
 /**
  * The port where webhooks are stored. A resolved change is durable and visible to every process on the store. A change
@@ -17,7 +17,7 @@ export interface WebhookRepository {
   /** Removes its pending deliveries too. */
   remove(id: WebhookId): Promise<boolean>
   rotate(id: WebhookId, secret: WebhookSecret): Promise<boolean>
-  /** Makes every delivery that waits or was given up due at once, with no failed attempts. Ends a pause. */
+  /** Makes every delivery that waits or was given up due at once, with no failed attempts. Starts a stopped webhook. */
   retry(id: WebhookId): Promise<boolean>
 }
 
@@ -33,8 +33,8 @@ export interface Outbox {
   claim(limits: ClaimLimits): Promise<Claim | undefined>
   /** Records the outcome of a claim and returns the lease. Does nothing if the lease is no longer the caller's. */
   settle(claim: Claim, outcome: ClaimOutcome): Promise<void>
-  /** Stops or starts announcing to a webhook. Plants that are not announced count as missed. */
-  setFull(webhook: WebhookId, isFull: boolean): Promise<void>
+  /** Stops a webhook, until `retry` starts it. Plants that are added meanwhile count as missed. */
+  stop(webhook: WebhookId): Promise<void>
   figures(): Promise<readonly WebhookFigures[]>
   /** Resolves to the deliveries of a webhook: first those given up, then those that wait, each in order of creation. */
   deliveriesOf(webhook: WebhookId, rowsMax: number): Promise<readonly KeptDelivery[]>
@@ -81,7 +81,7 @@ export interface FailedAttempt {
   readonly reason: string
   /** Absent if the delivery is given up, and kept for the operator. */
   readonly retryInMs?: number | undefined
-  /** The time until the webhook is claimed again. Absent if it is paused. */
+  /** The time until the webhook is claimed again. Absent if it is stopped. */
   readonly claimInMs?: number | undefined
 }
 
@@ -89,9 +89,8 @@ export interface WebhookFigures {
   readonly webhook: WebhookId
   readonly waiting: number
   readonly givenUp: number
-  /** Whether announcing is stopped (`setFull`). */
-  readonly isFull: boolean
-  /** Plants not announced because it was full. */
+  readonly state: WebhookState
+  /** Plants not announced because it was stopped. */
   readonly missed: number
   /** The age of the oldest waiting delivery. */
   readonly oldestMs?: number

@@ -4,6 +4,8 @@ import ipaddr from 'ipaddr.js'
 /** The name of a webhook for operators, logs and metrics. */
 export type WebhookId = string & { readonly __brand: 'WebhookId' }
 
+export type WebhookState = 'active' | 'stopped'
+
 /** A URL to which every new plant is announced. */
 export interface Webhook {
   readonly id: WebhookId
@@ -11,8 +13,8 @@ export interface Webhook {
   /** Whether `http:` and private addresses are allowed. */
   readonly allowsPrivate: boolean
   readonly createdAt: Date
-  /** A paused webhook still collects deliveries. */
-  readonly state: 'active' | 'paused'
+  /** A stopped webhook gets nothing, and plants that are added meanwhile are not announced to it. */
+  readonly state: WebhookState
   /** The number of failed attempts since the last success. */
   readonly failures: number
   /** The time of the first of them. */

@@ -118,16 +118,16 @@ test('of a listener that fails, few of many deliveries are tried', async () => {
 })
 
 test.each([-6 * dayMs, 0, 6 * dayMs])(
-  'is paused after five days by the clock of the store, not by its own %i ms ahead',
+  'is stopped after five days by the clock of the store, not by its own %i ms ahead',
   async aheadMs => {
     const world = createVirtualWorld(() => 500, slow)
     world.clock.aheadMs = aheadMs
     const id = await world.addWebhook('shop')
     for (const plant of plants(3_000)) world.announce(added(plant))
-    await world.runUntil(() => world.reports.some(({ event }) => event === 'paused'))
+    await world.runUntil(() => world.reports.some(({ event }) => event === 'stopped'))
     expect(world.clock.ms).toBeGreaterThan(5 * dayMs)
     expect(world.clock.ms).toBeLessThan(5.1 * dayMs)
-    expect(await world.webhook(id)).toMatchObject({ state: 'paused' })
+    expect(await world.webhook(id)).toMatchObject({ state: 'stopped' })
   },
 )
 
@@ -148,9 +148,9 @@ test('reports a failed attempt only once the store has it', async () => {
   expect(await world.figures()).toMatchObject([{ waiting: 1 }])
 })
 
-test('a paused one collects, and delivers once it is retried', async () => {
+test('a stopped one collects nothing, and delivers what waited once it is retried', async () => {
   let isDown = true
-  const world = createVirtualWorld(() => (isDown ? 500 : 200), { pauseAfterMs: 0 })
+  const world = createVirtualWorld(() => (isDown ? 500 : 200), { stopAfterMs: 0 })
   const id = await world.addWebhook('shop')
   world.announce(added(1n))
   await world.runUntil(() => {
@@ -159,10 +159,13 @@ test('a paused one collects, and delivers once it is retried', async () => {
       isDown = false
       world.announce(added(2n))
       world.webhooks.retry(id)
+      world.announce(added(3n))
     }
     return world.attempts.length > 2
   })
-  expect(world.attempts.map(({ plant }) => plant)).toEqual([1n, 1n, 2n])
+  expect(world.attempts.map(({ plant }) => plant)).toEqual([1n, 1n, 3n])
+  expect(world.reports).toContainEqual({ event: 'stopped', webhook: id, reason: 'answered 500' })
+  expect(await world.figures()).toMatchObject([{ state: 'active', missed: 1 }])
   expect(world.clock.ms).toBeLessThan(minuteMs + 2 * secondMs)
 })
 
@@ -204,23 +207,6 @@ test('waits with further claims while those under way hold too much text', async
   hang.resolve(200)
   await running
   expect(world.attempts).toHaveLength(3)
-})
-
-test('a clock that is set back keeps it neither from counting what waits nor from ending a claim', async () => {
-  const world = createVirtualWorld(
-    async () => {
-      world.clock.ms += 5 * secondMs
-      world.clock.aheadMs -= dayMs
-      return 200
-    },
-    { outboxRowsMax: 10 },
-  )
-  await world.addWebhook('shop')
-  for (const plant of plants(30)) world.announce(added(plant))
-  await world.runUntil(() => world.attempts.length === 30)
-  const counts = world.reports.flatMap(report => (report.event === 'delivered' ? [report.count] : []))
-  expect(counts).toEqual(Array(10).fill(3))
-  expect(world.reports.map(({ event }) => event)).toContain('no-longer-full')
 })
 
 test('serves its limit of webhooks at once, and no more', async () => {
@@ -315,48 +301,50 @@ test('an outage of the store passes, and a defect does not', async () => {
   await expect(broken.runFor(minuteMs)).rejects.toThrow('a defect')
 })
 
-test('an outbox is full, what was given up included, until half of it is gone, and takes nothing meanwhile', async () => {
-  let received = 0
-  const turns: [isFull: boolean, received: number][] = []
+test('a webhook is stopped when its deliveries are too many and increase, and goes on while they decrease', async () => {
+  let isDown = true
+  let isAway = false
   const world = createVirtualWorld(
-    (_, plant) => {
-      if (plant <= 5n) return 500
-      received++
-      return 200
+    () => {
+      if (!isDown) world.clock.ms += 5 * secondMs
+      return isDown ? 500 : 200
     },
-    { retryDelaysMs: [], outboxRowsMax: 10, claimRowsMax: 1, countEveryMs: 1 },
-    right => ({
-      ...right,
-      async setFull(id, isFull) {
-        turns.push([isFull, received])
-        await right.setFull(id, isFull)
-        world.announce(added(isFull ? 11n : 12n))
-      },
-    }),
+    { retryDelaysMs: [], outboxRowsMax: 10, claimRowsMax: 1 },
+    right => ({ ...right, claim: async limits => (isAway ? undefined : right.claim(limits)) }),
   )
   const id = await world.addWebhook('shop')
-  for (const plant of plants(5)) world.announce(added(plant))
+  const announce = (count: number, from: number) =>
+    plants(count, from).map(plant => world.announce(added(plant)))
+  announce(2, 1)
+  const steps = new Map<number, () => void>([
+    [
+      15 * secondMs,
+      () => {
+        isAway = true
+        announce(7, 3)
+      },
+    ],
+    [25 * secondMs, () => announce(3, 10)],
+    [35 * secondMs, () => announce(1, 13)],
+    [
+      45 * secondMs,
+      () => {
+        isDown = isAway = false
+        world.webhooks.retry(id)
+      },
+    ],
+  ])
   await world.runUntil(() => {
-    if (world.clock.ms >= minuteMs && turns.length === 0 && received === 0)
-      for (const plant of plants(5, 6)) world.announce(added(plant))
-    return turns.length === 2
+    steps.get(world.clock.ms)?.()
+    return world.clock.ms > 2 * minuteMs
   })
-  // Half is left only once all that waited are received.
-  expect(turns).toEqual([
-    [true, 0],
-    [false, 5],
-  ])
-  expect(world.reports.filter(({ event }) => event.includes('full'))).toEqual([
-    { event: 'full', webhook: id },
-    { event: 'no-longer-full', webhook: id },
-  ])
-  expect(await world.figures()).toMatchObject([{ missed: 1, isFull: false }])
-  const later = world.attempts.filter(({ plant }) => plant > 10n)
-  expect(later.map(({ plant }) => plant)).toEqual([12n])
+  const stops = world.reports.filter(({ event }) => event === 'stopped')
+  expect(stops).toEqual([{ event: 'stopped', webhook: id, reason: '12 deliveries wait or were given up' }])
+  expect(await world.figures()).toMatchObject([{ state: 'active', missed: 1, waiting: 0, givenUp: 0 }])
 })
 
 test.each([
-  ['five days', 'paused', 5 * dayMs],
+  ['five days', 'stopped', 5 * dayMs],
   ['a millisecond less', 'active', 5 * dayMs - 1],
 ])('after failures for %s, a webhook is %s', async (_, state, failingForMs) => {
   const world = createVirtualWorld(
@@ -445,8 +433,8 @@ test('the courier runs on the clock of the system, and stops while it waits', as
   await running
 })
 
-test('a listener that received something is not paused for what failed before', async () => {
-  const world = createVirtualWorld((_, plant) => (plant === 2n ? 200 : 500), { pauseAfterMs: minuteMs })
+test('a listener that received something is not stopped for what failed before', async () => {
+  const world = createVirtualWorld((_, plant) => (plant === 2n ? 200 : 500), { stopAfterMs: minuteMs })
   const id = await world.addWebhook('shop')
   world.announce(added(1n))
   let isAnnounced = false

@@ -21,7 +21,6 @@ interface Kept {
   leasedAtMs: number
   leasedUntilMs: number
   lease: string
-  isFull: boolean
   missed: number
   rows: Row[]
 }
@@ -53,7 +52,6 @@ export function createMemoryOutbox(now: () => number = Date.now): MemoryOutbox {
           leasedAtMs: 0,
           leasedUntilMs: 0,
           lease: '',
-          isFull: false,
           missed: 0,
           rows: [],
         })
@@ -71,7 +69,7 @@ export function createMemoryOutbox(now: () => number = Date.now): MemoryOutbox {
     },
     announce(added) {
       for (const kept of all.values()) {
-        if (kept.isFull) kept.missed++
+        if (kept.webhook.state === 'stopped') kept.missed++
         else kept.rows.push({ id: ++count, added, attempts: 0, nextAttemptMs: now() })
       }
     },
@@ -103,7 +101,7 @@ export function createMemoryOutbox(now: () => number = Date.now): MemoryOutbox {
       const { id, reason, retryInMs, claimInMs } = failed
       const { failures, failingSince = new Date(now()) } = kept.webhook
       kept.webhook = { ...kept.webhook, failures: failures + 1, failingSince }
-      if (claimInMs === undefined) kept.webhook = { ...kept.webhook, state: 'paused' }
+      if (claimInMs === undefined) kept.webhook = { ...kept.webhook, state: 'stopped' }
       else kept.nextClaimMs = now() + claimInMs
       const row = kept.rows.find(each => each.id === id)
       if (row === undefined) return
@@ -111,19 +109,19 @@ export function createMemoryOutbox(now: () => number = Date.now): MemoryOutbox {
       row.reason = reason
       row.nextAttemptMs = retryInMs === undefined ? undefined : now() + retryInMs
     },
-    async setFull(id, isFull) {
+    async stop(id) {
       const kept = all.get(id)
-      if (kept !== undefined) kept.isFull = isFull
+      if (kept !== undefined) kept.webhook = { ...kept.webhook, state: 'stopped' }
     },
     async figures() {
-      return [...all].map(([webhook, { rows, isFull, missed }]) => {
+      return [...all].map(([id, { webhook, rows, missed }]) => {
         const waiting = rows.filter(({ nextAttemptMs }) => nextAttemptMs !== undefined)
         const [oldest] = waiting
         return {
-          webhook,
+          webhook: id,
+          state: webhook.state,
           waiting: waiting.length,
           givenUp: rows.length - waiting.length,
-          isFull,
           missed,
           ...(oldest && { oldestMs: now() - oldest.added.addedAt.getTime() }),
         }

@@ -16,7 +16,7 @@ export const metrics = {
   plant_store_announcements_waiting: ['gauge', 'New plants that wait to be delivered to a webhook.'],
   plant_store_announcements_oldest_seconds: ['gauge', 'Longest wait of a new plant for a webhook.'],
   plant_store_announcements_given_up: ['gauge', 'New plants given up after three days without a delivery.'],
-  plant_store_announcements_missed_total: ['counter', 'New plants not announced: too many waited already.'],
+  plant_store_announcements_missed_total: ['counter', 'New plants not announced: the webhook was stopped.'],
   plant_store_deliveries_total: ['counter', 'Attempts to deliver a new plant to a webhook, by outcome.'],
   plant_store_log_lines_lost_total: ['counter', 'Lines of the log that could not be written in time.'],
   nodejs_eventloop_lag_mean_seconds: ['gauge', 'Mean delay of an event loop since the last scrape.'],

@@ -64,15 +64,13 @@ export function startCourier({ webhooks }: Storage, logger: Logger, stopTimeoutM
   }
 }
 
-type Line = readonly [level: 'debug' | 'info' | 'warn' | 'error', words: string, outcome?: string]
+type Line = readonly [level: 'debug' | 'warn' | 'error', words: string, outcome?: string]
 
 /** What is logged of each report, and the label `outcome` of the deliveries that it is about, if any. */
 const lines: Readonly<Record<CourierReport['event'], Line>> = {
   delivered: ['debug', 'plants were announced', 'received'],
   'attempt-failed': ['warn', 'an announcement failed, and is tried again', 'failed'],
   'given-up': ['error', 'an announcement was given up: see plant-store webhook log', 'failed'],
-  paused: ['error', 'a webhook has failed for days and is paused: see plant-store webhook retry'],
+  stopped: ['error', 'a webhook is stopped, and misses new plants: see plant-store webhook retry'],
   removed: ['warn', 'a webhook answered 410 and was removed'],
-  full: ['error', 'too much waits for a webhook: new plants are not announced to it'],
-  'no-longer-full': ['info', 'new plants are announced to the webhook again'],
 }

@@ -37,13 +37,13 @@ const listWebhooks = new Command('list')
     const webhooks = await store.webhooks.list()
     const figures = new Map((await store.webhooks.outbox.figures()).map(each => [each.webhook, each]))
     const all = webhooks.map(({ failingSince = null, ...webhook }) => {
-      const { waiting = 0, givenUp = 0, missed = 0, isFull = false, oldestMs } = figures.get(webhook.id) ?? {}
+      const { waiting = 0, givenUp = 0, missed = 0, oldestMs } = figures.get(webhook.id) ?? {}
       const oldestSeconds = oldestMs === undefined ? null : oldestMs / 1000
-      return { ...webhook, failingSince, isFull, waiting, oldestSeconds, givenUp, missed }
+      return { ...webhook, failingSince, waiting, oldestSeconds, givenUp, missed }
     })
     const rows = all.map(each => [
       each.id,
-      each.isFull ? `${each.state}, full` : each.state,
+      each.state,
       ...[each.waiting, each.givenUp, each.missed].map(grouped),
       each.oldestSeconds === null ? '-' : duration(each.oldestSeconds),
       minute(each.failingSince),
@@ -104,7 +104,11 @@ export const webhook = new Command('webhook')
   .addCommand(listWebhooks)
   .addCommand(commandOnOne('remove', 'Remove a webhook and all that waits for it.', 'removed'))
   .addCommand(
-    commandOnOne('retry', 'Try at once what failed, also what was given up. Ends a pause.', 'retried'),
+    commandOnOne(
+      'retry',
+      'Try at once what failed, also what was given up. Starts a stopped webhook.',
+      'retried',
+    ),
   )
   .addCommand(rotateSecret)
   .addCommand(logWebhook)

@@ -7,26 +7,26 @@ const outboxColumns = columnList(['webhook', ...eventColumns, 'added_at'])
 const eventOfAdded = columnList(eventColumns.map(each => `added.${each}`))
 
 /**
- * Returns what makes a change of plants also add a delivery of each added plant for each webhook with room, and count it
- * for the others. An upsert that replaces a plant adds none.
+ * Returns what makes a change of plants also add a delivery of each added plant for each active webhook, and count it as
+ * missed by the others. An upsert that replaces a plant adds none.
  */
 export function announcing({ name, now }: Dialect): Around<VersionedRow> {
   if (name === 'sqlite')
     // A statement of SQLite changes one table, so two others go before it. They see whether the plant exists, as
     // nobody else writes meanwhile.
     return (last, row) => {
-      const given = sql`
-        with given (${columnList(versionedNames)}) as (values (${sql.join(versionedNames.map(column => row[column]))})),
-        added as (select * from given where not exists (select 1 from plants where plants.id = given.id))`
+      const added = sql`
+        with plant (${columnList(versionedNames)}) as (values (${sql.join(versionedNames.map(column => row[column]))})),
+        added as (select * from plant where not exists (select 1 from plants where plants.id = plant.id))`
       return {
         last,
         // Without webhooks, both statements would cost 4 % of the creates, and this query 0.5 %.
         ifAny: sql`select 1 from webhooks`,
         before: [
           sql`
-            insert into outbox (${outboxColumns}) ${given}
-            select webhooks.id, ${eventOfAdded}, ${now} from webhooks, added where is_full = 0`,
-          sql`${given} update webhooks set missed = missed + 1 where is_full = 1 and exists (select 1 from added)`,
+            insert into outbox (${outboxColumns}) ${added}
+            select webhooks.id, ${eventOfAdded}, ${now} from webhooks, added where is_paused = 0`,
+          sql`${added} update webhooks set missed = missed + 1 where is_paused = 1 and exists (select 1 from added)`,
         ],
       }
     }
@@ -37,15 +37,15 @@ export function announcing({ name, now }: Dialect): Around<VersionedRow> {
     with changed as (${change} returning ${columnList(versionedNames)}, xmax = 0 as is_added),
     added as (select * from changed where is_added),
     webhook as materialized (
-      select id, is_full from webhooks where exists (select from added) for key share
+      select id, is_paused from webhooks where exists (select from added) for key share
     ),
     missed_by as (
       update webhooks set missed = missed + (select count(*) from added)
-      from webhook where webhooks.id = webhook.id and webhook.is_full = 1
+      from webhook where webhooks.id = webhook.id and webhook.is_paused = 1
     ),
     announced as (
       insert into outbox (${outboxColumns})
-      select webhook.id, ${eventOfAdded}, ${now} from added cross join webhook where webhook.is_full = 0
+      select webhook.id, ${eventOfAdded}, ${now} from added cross join webhook where webhook.is_paused = 0
     )
     select id from changed`
 }

@@ -6,18 +6,19 @@ import type {
   Webhook,
   WebhookId,
   WebhookRepository,
+  WebhookState,
 } from '@plant-store/webhooks'
 import type { Selectable } from 'kysely'
 import { milliseconds, toDate } from '../dates.ts'
 import { toPlant, toVersion } from '../plants/tables.ts'
-import { setBackMsMin, type WebhookStatements } from './statements.ts'
+import type { WebhookStatements } from './statements.ts'
 import type { DeliveryRow, WebhookRow } from './tables.ts'
 
 export function createWebhookRepository(
   { bind, submit, submitAll, read }: Runner,
   statements: WebhookStatements,
 ): WebhookRepository {
-  const { fill, removeDeliveries, remove, retryDeliveries } = statements
+  const { stop, removeDeliveries, remove, retryDeliveries } = statements
   const affects = async (affected: Promise<number>) => (await affected) > 0
   return {
     async add({ id, url, allowsPrivate, createdAt }, secret) {
@@ -33,8 +34,8 @@ export function createWebhookRepository(
     },
     list: async () => (await read(statements.all, {})).map(toWebhook),
     async remove(id) {
-      // A full webhook gets no new deliveries. A courier may find room in it meanwhile.
-      while (await affects(submit(fill, { id, isFull: 1n })))
+      // A stopped webhook gets no new deliveries. Somebody may start it meanwhile.
+      while (await affects(submit(stop, { id })))
         if (!(await affects(submit(removeDeliveries, { id })))) return affects(submit(remove, { id }))
       return false
     },
@@ -55,7 +56,7 @@ export function createOutbox(
       ...held,
       delivered: flag(delivered.length > 0),
       failed: flag(failed !== undefined),
-      pauses: flag(failed !== undefined && failed.claimInMs === undefined),
+      stops: flag(failed !== undefined && failed.claimInMs === undefined),
       claimInMs: BigInt(failed?.claimInMs ?? 0),
     })
 
@@ -63,7 +64,6 @@ export function createOutbox(
     async claim({ leaseMs, rowsMax, textBytesMax }) {
       for (const row of await read(statements.due, {})) {
         const { id, lease: before, secret, failing_for_ms } = row
-        if (row.set_back_ms > setBackMsMin) while ((await submit(statements.hastenRetries, { id })) > 0);
         const lease = crypto.randomUUID()
         if ((await submit(statements.lease, { id, before, lease, leaseMs: BigInt(leaseMs) })) === 0) continue
         const due = await read(statements.dueDeliveries, { id, rowsMax, textBytesMax })
@@ -88,14 +88,14 @@ export function createOutbox(
       }
       await submitAll([...changes, release({ id: webhook.id, lease }, outcome)])
     },
-    async setFull(id, isFull) {
-      await submit(statements.fill, { id, isFull: flag(isFull) })
+    async stop(id) {
+      await submit(statements.stop, { id })
     },
     async figures() {
       const rows = await read(statements.figures, {})
-      return rows.map(({ webhook, is_full, missed, waiting, given_up, oldest_ms }) => ({
+      return rows.map(({ webhook, is_paused, missed, waiting, given_up, oldest_ms }) => ({
         webhook,
-        isFull: is_full === 1n,
+        state: stateOf(is_paused),
         missed: Number(missed),
         waiting: Number(waiting),
         givenUp: Number(given_up),
@@ -122,7 +122,7 @@ function toWebhook(row: Pick<Selectable<WebhookRow>, Known>): Webhook {
     url: row.url,
     allowsPrivate: row.allows_private === 1n,
     createdAt: toDate(row.created_at),
-    state: row.is_paused === 1n ? 'paused' : 'active',
+    state: stateOf(row.is_paused),
     failures: Number(row.failures),
     ...(row.failing_since !== null && { failingSince: toDate(row.failing_since) }),
   }
@@ -132,5 +132,7 @@ function toDelivery({ position, version, added_at, attempts, ...plant }: Deliver
   const added = { plant: toPlant(plant), version: toVersion(version), addedAt: toDate(added_at) }
   return { id: position, added, attempts: Number(attempts) }
 }
+
+const stateOf = (isPaused: bigint): WebhookState => (isPaused === 1n ? 'stopped' : 'active')
 
 const flag = (is: boolean) => (is ? 1n : 0n)

@@ -9,42 +9,34 @@ type OfDelivery<Others = unknown> = Parameters<{ position: bigint; lease: string
 type Due = OfWebhook<{ rowsMax: number; textBytesMax: number }>
 type Lease = OfWebhook<{ before: string; lease: string; leaseMs: bigint }>
 /** Flags are 0 or 1. */
-type Flags = { delivered: bigint; failed: bigint; pauses: bigint }
+type Flags = { delivered: bigint; failed: bigint; stops: bigint }
 type Release = OfWebhook<Flags & { lease: string; claimInMs: bigint }>
-type Failure = OfDelivery<{ reason: string; retryInMs: bigint | null }>
+type FailedDelivery = OfDelivery<{ reason: string; retryInMs: bigint | null }>
 
-const written = ['id', 'url', 'allows_private', 'created_at', 'secret'] as const
+const insertedColumns = ['id', 'url', 'allows_private', 'created_at', 'secret'] as const
 
 /** Rows in one step of a change without a natural limit, so that others can change the store in between. */
 const sweepRowsMax = sql.lit(2_000)
 
-/** A lease this far in the future shows that the clock was set back: times before that mean nothing. */
-export const setBackMsMin = 60_000
-
-const zero = sql.lit(0n)
+const [zero, one] = [sql.lit(0n), sql.lit(1n)]
 
 export function webhookStatements(dialect: Dialect) {
   const { name, now } = dialect
   const db = dialect.tables<{ webhooks: WebhookRow; outbox: DeliveryRow & { webhook: WebhookId } }>()
-  const wasSetBack = sql<boolean>`leased_at > ${now} + ${sql.lit(setBackMsMin)}`
 
   const webhooks = db
     .selectFrom('webhooks')
-    .select([...written, 'is_paused', 'failures', 'failing_since', 'lease'])
-    .select([
-      sql<bigint>`coalesce(${now} - failing_since, 0)`.as('failing_for_ms'),
-      // Negative unless the clock was set back.
-      sql<bigint>`leased_at - ${now}`.as('set_back_ms'),
-    ])
+    .select([...insertedColumns, 'is_paused', 'failures', 'failing_since', 'lease'])
+    .select(sql<bigint>`coalesce(${now} - failing_since, 0)`.as('failing_for_ms'))
   const firstDue = sql<bigint | null>`(
     select min(next_at) from outbox where webhook = webhooks.id and next_at >= 0
   )`
   const deliveries = db
     .selectFrom('outbox')
     .select(['position', 'version', ...plantNames, 'added_at', 'attempts', 'next_at', 'reason'])
-  const alone = <Given>(build: (p: Parameters<Given>) => Query<unknown>) => dialect.change('alone', build)
+  const change = <Given>(build: (p: Parameters<Given>) => Query<unknown>) => dialect.change('alone', build)
   const updateOf = (p: OfWebhook) => db.updateTable('webhooks').where('id', '=', p.id)
-  const some = (ofWebhook: RawBuilder<unknown>) => sql<boolean>`
+  const isInStep = (ofWebhook: RawBuilder<unknown>) => sql<boolean>`
     position in (select position from outbox where webhook = ${ofWebhook} limit ${sweepRowsMax})`
   const isLeasedAs = (lease: Expression<string>) =>
     sql<boolean>`exists (select 1 from webhooks where webhooks.id = outbox.webhook and lease = ${lease})`
@@ -55,9 +47,7 @@ export function webhookStatements(dialect: Dialect) {
     due: dialect.read(() =>
       webhooks
         .where('is_paused', '=', zero)
-        .where(sql<boolean>`
-          case when ${wasSetBack} then ${firstDue} is not null
-          else next_claim_at <= ${now} and leased_until <= ${now} and ${firstDue} <= ${now} end`)
+        .where(sql<boolean>`next_claim_at <= ${now} and leased_until <= ${now} and ${firstDue} <= ${now}`)
         .orderBy('leased_at')
         .orderBy('created_at')
         .limit(sql.lit(10)),
@@ -84,13 +74,13 @@ export function webhookStatements(dialect: Dialect) {
         .leftJoin('outbox', 'outbox.webhook', 'webhooks.id')
         .select(({ fn }) => [
           'webhooks.id as webhook',
-          'is_full',
+          'is_paused',
           'missed',
           fn.count<bigint>('next_at').as('waiting'),
           sql<bigint>`count(position) - count(next_at)`.as('given_up'),
           sql<bigint | null>`${now} - min(case when next_at is not null then added_at end)`.as('oldest_ms'),
         ])
-        .groupBy(['webhooks.id', 'is_full', 'missed']),
+        .groupBy(['webhooks.id', 'is_paused', 'missed']),
     ),
     kept: dialect.read((p: OfWebhook<{ rowsMax: number }>) => {
       const givenUpFirst = sql`next_at is not null, position`
@@ -102,28 +92,28 @@ export function webhookStatements(dialect: Dialect) {
     }),
 
     /** Waits until plants that others are adding are there, and keeps others from adding any until the transaction ends. */
-    awaitAdding: alone(() =>
+    awaitAdding: change(() =>
       // On SQLite nobody else writes meanwhile.
       name === 'sqlite' ? sql`delete from webhooks where false` : sql`lock table webhooks in exclusive mode`,
     ),
-    insert: alone((p: Parameters<Pick<WebhookRow, (typeof written)[number]>>) =>
+    insert: change((p: Parameters<Pick<WebhookRow, (typeof insertedColumns)[number]>>) =>
       db
         .insertInto('webhooks')
-        .values(pick(p, written))
+        .values(pick(p, insertedColumns))
         .onConflict(conflict => conflict.doNothing()),
     ),
-    remove: alone((p: OfWebhook) => db.deleteFrom('webhooks').where('id', '=', p.id)),
-    fill: alone((p: OfWebhook<{ isFull: bigint }>) => updateOf(p).set({ is_full: p.isFull })),
-    rotate: alone((p: OfWebhook<{ secret: WebhookSecret }>) => updateOf(p).set({ secret: p.secret })),
+    remove: change((p: OfWebhook) => db.deleteFrom('webhooks').where('id', '=', p.id)),
+    stop: change((p: OfWebhook) => updateOf(p).set({ is_paused: one })),
+    rotate: change((p: OfWebhook<{ secret: WebhookSecret }>) => updateOf(p).set({ secret: p.secret })),
     /** Only if the webhook is unchanged since it was read. */
-    lease: alone((p: Lease) =>
+    lease: change((p: Lease) =>
       updateOf(p)
         .set({ lease: p.lease, leased_at: now, leased_until: sql<bigint>`${now} + ${p.leaseMs}` })
         .where('lease', '=', p.before)
         .where('is_paused', '=', zero)
-        .where(sql<boolean>`(leased_until <= ${now} or ${wasSetBack})`),
+        .where(sql<boolean>`leased_until <= ${now}`),
     ),
-    release: alone((p: Release) => {
+    release: change((p: Release) => {
       const failingSince = sql<bigint | null>`case when ${p.delivered} = 1 then null else failing_since end`
       return updateOf(p)
         .set({
@@ -131,36 +121,30 @@ export function webhookStatements(dialect: Dialect) {
           failures: sql<bigint>`case when ${p.delivered} = 1 then 0 else failures end + ${p.failed}`,
           failing_since: sql<bigint | null>`
             case when ${p.failed} = 1 then coalesce(${failingSince}, ${now}) else ${failingSince} end`,
-          is_paused: sql<bigint>`case when ${p.pauses} = 1 then 1 else is_paused end`,
-          next_claim_at: sql<bigint>`${now} + ${p.claimInMs}`,
+          is_paused: sql<bigint>`case when ${p.stops} = 1 then 1 else is_paused end`,
+          next_claim_at: sql<bigint>`case when ${p.failed} = 1 then ${now} + ${p.claimInMs} else 0 end`,
         })
         .where('lease', '=', p.lease)
     }),
-    retry: alone((p: OfWebhook) =>
+    retry: change((p: OfWebhook) =>
       updateOf(p).set({ is_paused: zero, failures: zero, failing_since: sql.lit(null), next_claim_at: zero }),
     ),
-    retryDeliveries: alone((p: OfWebhook) =>
+    retryDeliveries: change((p: OfWebhook) =>
       db
         .updateTable('outbox')
         .set({ attempts: zero, next_at: zero })
         .where(
-          some(sql`
+          isInStep(sql`
           ${p.id} and next_at > 0 union all select position from outbox where webhook = ${p.id} and next_at is null`),
         ),
     ),
-    hastenRetries: alone((p: OfWebhook) =>
-      db
-        .updateTable('outbox')
-        .set({ next_at: zero })
-        .where(some(sql`${p.id} and next_at > 0`)),
-    ),
-    removeDeliveries: alone((p: OfWebhook) => db.deleteFrom('outbox').where(some(p.id))),
+    removeDeliveries: change((p: OfWebhook) => db.deleteFrom('outbox').where(isInStep(p.id))),
     /** By lease: SQLite may reuse the position of a removed delivery for another webhook. */
-    removeDelivery: alone((p: OfDelivery) =>
+    removeDelivery: change((p: OfDelivery) =>
       db.deleteFrom('outbox').where('position', '=', p.position).where(isLeasedAs(p.lease)),
     ),
     /** Without a delay, `next_at` becomes null: the delivery is given up. */
-    failDelivery: alone((p: Failure) =>
+    failDelivery: change((p: FailedDelivery) =>
       db
         .updateTable('outbox')
         .set({

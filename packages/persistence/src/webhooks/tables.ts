@@ -9,8 +9,8 @@ export interface WebhookRow {
   allows_private: bigint
   created_at: bigint
   secret: WebhookSecret
+  /** Whether the webhook is stopped. */
   is_paused: Generated<bigint>
-  is_full: Generated<bigint>
   missed: Generated<bigint>
   failures: Generated<bigint>
   failing_since: bigint | null
