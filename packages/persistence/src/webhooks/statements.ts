@@ -20,6 +20,16 @@ const sweepRowsMax = sql.lit(2_000)
 
 const [zero, one] = [sql.lit(0n), sql.lit(1n)]
 
+/**
+ * The statements of webhooks, and of the outbox, where each row is one plant for one webhook:
+ *
+ *     next_at 0       new: due at once               removed once it is received
+ *     next_at > 0     failed: due at that time       removed, or given up after its last attempt
+ *     next_at null    given up, kept for operators   due again by a retry
+ *
+ * A courier leases a webhook, sends what is due, and releases it. Each lease has a name of its own, and a courier whose lease
+ * has ended changes nothing: whoever leases the webhook next may be sending the same rows.
+ */
 export function webhookStatements(dialect: Dialect) {
   const { name, now } = dialect
   const db = dialect.tables<{ webhooks: WebhookRow; outbox: DeliveryRow & { webhook: WebhookId } }>()
