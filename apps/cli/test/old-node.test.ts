@@ -1,7 +1,9 @@
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { expect, test } from 'vitest'
+import { storesOf } from '@plant-store/engine'
+import { createServer } from '@plant-store/http/server'
+import { expect, onTestFinished, test } from 'vitest'
 
 /** Makes this Node say that it is another, and load nothing but itself and the file that is started. */
 const pretended = (version: string) =>
@@ -41,3 +43,13 @@ test.each(Object.entries(programs))(
     expect(start(`${needed}.0.0`).stderr).toMatch(/loaded \.\/(serve|program)-/)
   },
 )
+
+test('the engine and the HTTP server say which Node they need, before they fail in other ways', () => {
+  const { node } = process.versions
+  const pretend = (value: string) => Object.defineProperty(process.versions, 'node', { value })
+  onTestFinished(() => void pretend(node))
+  pretend('20.20.2')
+  const needed = 'needs Node 24 or later, and this is Node 20.20.2'
+  expect(() => storesOf({})).toThrow(`@plant-store/engine ${needed}`)
+  expect(() => createServer({} as never)).toThrow(`@plant-store/http ${needed}`)
+})

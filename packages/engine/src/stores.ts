@@ -41,6 +41,10 @@ export function storesOf<Entered extends Entities>(
   entities: Entered & { readonly [Name in Reserved]?: never },
   toError: (error: StoreError) => Error = error => error,
 ) {
+  // An older Node ends with a segmentation fault in the writer thread.
+  const { node } = process.versions
+  if (Number.parseInt(node, 10) < 24)
+    throw new Error(`@plant-store/engine needs Node 24 or later, and this is Node ${node}`)
   /** Imports only this database and its driver. */
   const databaseAt = async (location: StoreLocation): Promise<StoreDatabase<Entered>> => {
     switch (location.kind) {

@@ -51,6 +51,9 @@ export interface ServerOptions extends Partial<UseCases>, Probes {
 
 /** Returns the whole service over HTTP, not yet listening. */
 export function createServer(options: ServerOptions): FastifyInstance {
+  const { node } = process.versions
+  if (Number.parseInt(node, 10) < 24)
+    throw new Error(`@plant-store/http needs Node 24 or later, and this is Node ${node}`)
   const { gate, check, logger, metrics, baseUrl, limits: changed, traceRequest, ...others } = options
   const {
     corsOrigins = [],
