@@ -5,7 +5,7 @@
  *     node tooling/run.ts test FOLDER …                           the tests of all packages in folders, and one total
  *     node tooling/run.ts [build=PACKAGE] [NAME=value …] FILE …   builds; then the program, at the root
  */
-import { spawn, spawnSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -27,7 +27,7 @@ if (args[0] === 'turbo') {
   const programAt = args.findIndex(arg => !/^\w+=/.test(arg))
   for (const setting of args.slice(0, programAt)) {
     const [name = '', value = ''] = setting.split('=')
-    if (name === 'build') build(value)
+    if (name === 'build') await build(value)
     else process.env[name] = value
   }
   become(args.slice(programAt))
@@ -83,15 +83,17 @@ async function test(foldersAndOptions: readonly string[]): Promise<void> {
   process.exit(isFinished && isWhole && failed.length === 0 ? (status ?? 1) : 1)
 }
 
-/** Builds silently, unless it fails. */
-function build(name: string): void {
+/** Builds silently, unless it fails or takes longer than a second: the output of the program may be read by another. */
+async function build(name: string): Promise<void> {
   const options = ['run', 'build', `--filter=${name}`, '--output-logs=errors-only', '--log-order=grouped']
-  const { status, stdout, stderr } = spawnSync(process.execPath, [turbo, ...options], {
-    encoding: 'utf8',
-    maxBuffer: Number.POSITIVE_INFINITY,
-  })
+  const child = spawn(process.execPath, [turbo, ...options], { stdio: ['ignore', 'pipe', 'pipe'] })
+  const said: Buffer[] = []
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', chunk => said.push(chunk))
+  const notice = setTimeout(() => process.stderr.write(`Building ${name} …\n`), 1_000)
+  const [status] = await once(child, 'close')
+  clearTimeout(notice)
   if (status === 0) return
-  process.stderr.write(stdout + stderr)
+  process.stderr.write(Buffer.concat(said))
   process.exit(1)
 }
 
