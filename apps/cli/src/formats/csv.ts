@@ -5,8 +5,9 @@ import { stringify } from 'csv-stringify/sync'
 import { counted } from '../terminal.ts'
 import { type Entry, endOfLine, type Format, judge, wholeLines, withoutLineEnd } from './lines.ts'
 
-type Columns = readonly (keyof Plant)[]
-const allColumns = Object.keys(plantMembers) as Columns
+const allColumns = Object.keys(plantMembers) as readonly (keyof Plant)[]
+/** What each field of a record is. Columns without a member are ignored, as unknown members of JSON are. */
+type Columns = readonly (keyof Plant | undefined)[]
 const requiredColumns = allColumns.filter(column => plantMembers[column].isRequired)
 const optionalColumns = allColumns.filter(column => !plantMembers[column].isRequired)
 
@@ -101,18 +102,16 @@ function recordsIn(piece: Buffer, lineBytesMax: number, isLast: boolean) {
 /** @throws Error, as every other line depends on the header */
 function readHeader({ lines, fields, fault }: CsvRecord, lineBytesMax: number): Columns {
   const invalid = (reason: string) => new Error(`the first line ${reason}`)
-  const wanted = `it must name ${columnsInWords}`
   if (withoutLineEnd(lines).length > lineBytesMax) throw invalid('is too long to be a header')
   if (!isUtf8(lines)) throw invalid('is not UTF-8')
   if (fault !== undefined) throw invalid(`is not a CSV header: ${fault}`)
-  for (const [index, name] of fields.entries()) {
-    if (!allColumns.includes(name as keyof Plant))
-      throw invalid(`names an unknown column ${JSON.stringify(name ?? '')}: ${wanted}`)
-    if (fields.indexOf(name) !== index) throw invalid(`names the column ${name} twice`)
-  }
-  const missing = requiredColumns.find(column => !fields.includes(column))
-  if (missing !== undefined) throw invalid(`does not name the column ${missing}: ${wanted}`)
-  return fields as Columns
+  const columns = fields.map(name => allColumns.find(column => column === name))
+  const repeated = columns.find((column, index) => column !== undefined && columns.indexOf(column) !== index)
+  if (repeated !== undefined) throw invalid(`names the column ${repeated} twice`)
+  const missing = requiredColumns.find(column => !columns.includes(column))
+  if (missing !== undefined)
+    throw invalid(`does not name the column ${missing}: it must name ${columnsInWords}`)
+  return columns
 }
 
 /** @throws Error if the line is no record, or has other fields than the header */
@@ -124,6 +123,7 @@ function toMembers({ fields, fault }: CsvRecord, columns: Columns): object {
   }
   const members: { -readonly [Column in keyof Plant]?: unknown } = {}
   for (const [index, column] of columns.entries()) {
+    if (column === undefined) continue
     const { type, isRequired } = plantMembers[column]
     const text = fields[index] ?? (isRequired ? '' : undefined)
     const isInteger = type === 'integer' && text !== undefined && /^-?\d{1,40}$/.test(text)
