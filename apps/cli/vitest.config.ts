@@ -7,7 +7,7 @@ const ofParts = [
   'commands-page',
   'import-input-and-result',
   'output-file',
-  'failure',
+  'command-error',
   'store-in-environment',
   'terminal',
 ].map(name => `test/${name}.test.ts`)

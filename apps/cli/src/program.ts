@@ -2,13 +2,13 @@ import { Command, CommanderError, type CommandUnknownOpts } from '@commander-js/
 import { printable } from '@plant-store/api/printable'
 import { defaultStoreUrl, explain, StoreInUseError } from '@plant-store/persistence'
 import manifest from '../package.json' with { type: 'json' }
+import { CommandError, exitCodes } from './command-error.ts'
 import { backup, check, restore } from './commands/backups.ts'
 import { exportPlants } from './commands/export-plants.ts'
 import { importPlants } from './commands/import-plants.ts'
 import { serve } from './commands/serve.ts'
 import { token } from './commands/tokens.ts'
 import { webhook } from './commands/webhooks.ts'
-import { exitCodes, Failure } from './failure.ts'
 
 export const program = new Command('plant-store')
   .version(manifest.version)
@@ -48,7 +48,7 @@ Examples:
   $ plant-store backup /backup/plants-$(date +%F).backup`,
   )
 
-quietly(program)
+throwInsteadOfExiting(program)
 
 /** Runs a command, and sets the exit code of the process. */
 export async function run(args: readonly string[]): Promise<void> {
@@ -56,20 +56,38 @@ export async function run(args: readonly string[]): Promise<void> {
     if (error.code === 'EPIPE') process.exit(exitCodes.outputClosed)
   })
   try {
-    await program.parseAsync(args, { from: 'user' })
+    await program.parseAsync(upToUnknown(args), { from: 'user' })
   } catch (error) {
     process.exitCode = printError(error, args.includes('--json'))
   }
 }
 
-/** Makes commander throw, so that one place ends the process. */
-function quietly(command: CommandUnknownOpts): void {
+/**
+ * Returns the arguments, or only those up to a command that does not exist, which commander refuses. With `help` before it
+ * or `--help` after it, commander would print the help of the program.
+ */
+function upToUnknown(args: readonly string[]): readonly string[] {
+  const path: string[] = []
+  let command: CommandUnknownOpts = program
+  for (const word of args) {
+    if (word.startsWith('-') || command.commands.length === 0) return args
+    if (word === 'help') continue
+    path.push(word)
+    const next = command.commands.find(each => each.name() === word)
+    if (next === undefined) return path
+    command = next
+  }
+  return args
+}
+
+/** Makes commander throw instead of ending the process, so that one place does. */
+function throwInsteadOfExiting(command: CommandUnknownOpts): void {
   command.exitOverride().configureOutput({
     outputError: (text, write) => {
       write(`plant-store: ${oneLine(text).replace(/^error: /, '')} (see --help)\n`)
     },
   })
-  for (const each of command.commands) quietly(each)
+  for (const each of command.commands) throwInsteadOfExiting(each)
 }
 
 function printError(error: unknown, json: boolean): number {
@@ -81,7 +99,7 @@ function printError(error: unknown, json: boolean): number {
     `${printable(json ? JSON.stringify({ error: message }) : `plant-store: ${message}`)}\n`,
   )
   if (error instanceof StoreInUseError) return exitCodes.inUse
-  return error instanceof Failure ? error.exitCode : exitCodes.failed
+  return error instanceof CommandError ? error.exitCode : exitCodes.failed
 }
 
 function oneLine(text: string): string {

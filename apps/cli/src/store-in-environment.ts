@@ -11,7 +11,7 @@ import {
   storageName,
   storeFiles,
 } from '@plant-store/persistence'
-import { exitCodes, Failure, withFile } from './failure.ts'
+import { CommandError, exitCodes, withFile } from './command-error.ts'
 
 /** Returns the URL in DATABASE_URL, read as the server reads it. */
 export function storeUrl(): string {
@@ -20,12 +20,12 @@ export function storeUrl(): string {
   try {
     parseStoreUrl(url)
   } catch (error) {
-    throw new Failure(`DATABASE_URL ${(error as Error).message}`, exitCodes.usage)
+    throw new CommandError(`DATABASE_URL ${(error as Error).message}`, exitCodes.usage)
   }
   return url
 }
 
-/** Like {@link storeUrl}. @throws Failure if the URL names a file that does not exist */
+/** Like {@link storeUrl}. @throws CommandError if the URL names a file that does not exist */
 export function existingStoreUrl(): string {
   const url = storeUrl()
   const [file] = storeFiles(url)
@@ -34,7 +34,7 @@ export function existingStoreUrl(): string {
   return url
 }
 
-/** Opens the store to list what it has. Changes nothing. @throws Failure if there is none */
+/** Opens the store to list what it has. Changes nothing. @throws CommandError if there is none */
 export async function readStore(): Promise<StoreReader> {
   const url = storeUrl()
   return openReader(url).catch(error => {
@@ -42,7 +42,7 @@ export async function readStore(): Promise<StoreReader> {
   })
 }
 
-/** Opens the store to change what it has. @throws Failure if there is none */
+/** Opens the store to change what it has. @throws CommandError if there is none */
 export async function changeStore(): Promise<Storage> {
   await (await readStore())[Symbol.asyncDispose]()
   return openStore()
@@ -57,7 +57,7 @@ export async function openStore(options: Pick<StorageOptions, 'timeoutMs'> = {})
   return storage
 }
 
-function noStore(url: string): Failure {
-  const advice = 'set DATABASE_URL, or change to the folder of the server'
-  return new Failure(`there is no store at ${storageName(url)}: ${advice}`)
+function noStore(url: string): CommandError {
+  const advice = 'set DATABASE_URL, change to the folder of the server, or start the server first'
+  return new CommandError(`there is no store at ${storageName(url)}: ${advice}`)
 }

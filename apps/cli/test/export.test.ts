@@ -95,8 +95,11 @@ test('the standard output has the plants and nothing else', async () => {
 
 test('a store whose file has the name of the standard output is no obstacle', async () => {
   await using other = new Place('file:./-')
+  await other.run('import -')
   await other.run('token create --name shop')
-  expect((await other.run('export')).stderr).toMatch(/^0 plants exported in 0s; 1 token not included\n$/)
+  expect((await other.run('export')).stderr).toMatch(
+    /^0 plants exported in 0s; 1 token not included: a backup has them\n$/,
+  )
   await place.fails('export a', 1, /there is no store/)
 })
 
@@ -159,8 +162,10 @@ test.each([
 })
 
 test('where there is no store, none is made', async () => {
-  for (const args of ['export', 'export file', 'token list', 'token revoke x', 'check', 'backup b']) {
-    const advice = 'set DATABASE_URL, or change to the folder of the server'
+  const listed = ['export', 'export file', 'check', 'backup b', 'token list', 'webhook list', 'webhook log x']
+  const changed = ['token create --name x', 'token revoke x', 'webhook add https://shop.example/']
+  for (const args of [...listed, ...changed, 'webhook remove x', 'webhook rotate x']) {
+    const advice = 'set DATABASE_URL, change to the folder of the server, or start the server first'
     await place.fails(args, 1, new RegExp(`^plant-store: there is no store at ${place.store}: ${advice}\n$`))
   }
   expect(readdirSync(place.folder)).toEqual([])

@@ -74,6 +74,10 @@ export class Place implements AsyncDisposable {
     expect(stderr).toMatch(/^plant-store: (?!error).*\n$/)
   }
 
+  async createStore(): Promise<void> {
+    await (await openStorage({ url: this.url }))[Symbol.asyncDispose]()
+  }
+
   /** Stores plants of some 120 bytes, with ids from `from` on. */
   async load(from: number, count: number): Promise<void> {
     await using storage = await openStorage({ url: this.url })

@@ -66,12 +66,13 @@ test(
   'access tokens are copied as the page says, and clients keep theirs',
   needs('sqlite3 or psql', hasPrograms),
   async () => {
+    await inFile.createStore()
     const token = (...args: string[]) => inFile.run(['token', ...args])
     const shop = (await token('create', '--name', 'shop', '--expires', '90d')).stdout.trim()
     await token('create', '--name', 'übergabe', '--scope', 'metrics')
     // Nobody may believe that the tokens are in an export of the plants.
     expect((await inFile.run('export')).stderr).toMatch(
-      /^0 plants exported in \d+s; 2 tokens not included\n$/,
+      /^0 plants exported in \d+s; 2 tokens not included: a backup has them\n$/,
     )
     const json = JSON.parse((await inFile.run('export plants --json')).stdout)
     expect(json).toMatchObject({ withoutTokens: 2 })
@@ -169,7 +170,8 @@ test('a check counts what is in a database, and says what it does not look at', 
 test("another program's database gets no tables from a command that lists or changes what is there", async () => {
   // Its tables are in a schema of its own.
   await database.query('create schema garden; create table garden.notes (line text)')
-  for (const command of ['token list', 'token revoke x', 'webhook list', 'webhook retry x'])
+  const ofWebhooks = ['webhook add https://shop.example/', 'webhook list', 'webhook retry x']
+  for (const command of ['token create --name x', 'token list', 'token revoke x', ...ofWebhooks])
     await inDatabase.fails(command, 1, /^plant-store: there is no store at postgres:\/\/.*: set DATABASE_URL/)
   const tables = `select table_name from information_schema.tables where table_schema = 'public'`
   expect(await database.query(tables)).toEqual([])

@@ -83,9 +83,9 @@ const command = [process.execPath, commandProgram, 'serve'] as const
 
 test('serve answers requests on the store that the other commands work on, until a signal', async () => {
   const { folder } = place
+  await using server = await startServer({ command, folder })
   const { code, stdout } = await startCommand(['token', 'create', '--name', 'shop'], { folder }).result
   expect(code).toBe(0)
-  await using server = await startServer({ command, folder })
   const authorization = `Bearer ${stdout.trim()}`
   const answer = await fetch(`${server.url}/plants`, {
     method: 'POST',

@@ -105,7 +105,7 @@ test('backup --keep writes a new file into a folder, and keeps the newest of thi
   // A backup that fails removes nothing.
   await place.fails('backup to/backups --keep 1 --force', 2, /cannot be used with/)
   await place.fails('backup to/backups --keep 0', 2, /must be a number from 1 to 9999/)
-  await place.fails('backup data/store.db --keep 1', 1, /^plant-store: data\/store.db: /)
+  await place.fails('backup data/store.db --keep 1', 1, /store\.db is a file: --keep takes a folder\n$/)
   writeFileSync(place.store, 'no database'.repeat(1_000))
   await place.fails('backup to/backups --keep 1', 1, /could not be backed up/)
   expect(readdirSync(backups).filter(each => !others.includes(each))).toEqual(kept)
@@ -166,12 +166,10 @@ test('what is damaged is told of with what to do', async () => {
   expect(readdirSync(join(place.folder, 'data'))).toEqual(['store.db', 'store.db.last-backup'])
 })
 
-test.each(['token create --name shop', 'import plants', 'webhook add https://shop.example/'])(
-  "%s creates a store in another user's folder for that user",
-  {
-    ...needs('root', process.getuid?.() === 0),
-  },
-  async args => {
+test(
+  "an import creates a store in another user's folder for that user",
+  needs('root', process.getuid?.() === 0),
+  async () => {
     writeFileSync(place.path('plants'), '{"id":1,"name":"a"}\n')
     chownSync(place.folder, 1, 2)
     const modes = () =>
@@ -179,7 +177,7 @@ test.each(['token create --name shop', 'import plants', 'webhook add https://sho
         const { uid, gid, mode } = statSync(place.path(name))
         return [name, uid, gid, (mode & 0o777).toString(8)]
       })
-    expect(await place.run(args)).toMatchObject({ code: 0 })
+    expect(await place.run('import plants')).toMatchObject({ code: 0 })
     expect(modes()).toEqual([
       ['data', 1, 2, expect.any(String)],
       ['data/store.db', 1, 2, '600'],

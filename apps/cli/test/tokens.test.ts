@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs'
 import { hashToken, scopesByChoice } from '@plant-store/access'
 import { until } from '@plant-store/harness'
 import { openStorage } from '@plant-store/persistence'
@@ -17,8 +16,9 @@ import { fromNow } from '../src/commands/tokens.ts'
 import { Place } from './place.ts'
 
 let place: Place
-beforeEach(() => {
+beforeEach(async () => {
   place = new Place()
+  await place.createStore()
 })
 afterEach(() => place[Symbol.asyncDispose]())
 
@@ -71,6 +71,9 @@ test('scopes and expiry are as asked for', async () => {
   }
   expect(await create('--scope', 'read')).toEqual([['plants:read'], null])
   expect(await create('--scope', 'write')).toEqual([['plants:read', 'plants:write'], null])
+  // Of one entity alone.
+  expect(await create('--scope', 'plants:read')).toEqual([['plants:read'], null])
+  expect(await create('--scope', 'plants:write')).toEqual([['plants:read', 'plants:write'], null])
   const both = ['metrics:read', 'plants:read']
   const ninety = expect.closeTo(90, 3)
   expect(await create('--scope', 'metrics', '--scope', 'read', '--expires', '90d')).toEqual([both, ninety])
@@ -107,15 +110,18 @@ test('a name is taken until its token is revoked', async () => {
 test.each([
   ['token create', /required option '--name <name>'/],
   [['token', 'create', '--name', 'two\nlines'], /--name.* must be 1 to 100 characters on one line/],
-  ['token create --name x --scope all', /must be one of read, write, metrics/],
+  ['token create --name x --scope all', /must be one of read, write, metrics, plants:read, plants:write/],
   // A minute to some, a month to others.
   ['token create --name x --expires 1m', /must be a time from now, such as 30min,/],
   ['token revoke', /missing required argument 'name'/],
   ['tokens', /unknown command 'tokens'/],
+  ['help tokens', /unknown command 'tokens'/],
+  ['tokens --help', /unknown command 'tokens'/],
+  ['help token creat', /unknown command 'creat'/],
   ['token list --all', /unknown option '--all'/],
 ])('wrong usage %s is told in one line, and nothing is made', async (args, message) => {
   await place.fails(args, 2, message)
-  expect(existsSync(place.store)).toBe(false)
+  expect((await place.run('token list --json')).stdout).toBe('[]\n')
 })
 
 test('a time is a number with its unit, and nothing else', () => {

@@ -34,8 +34,8 @@ const urlLengthMax = 2_000
  */
 export function parseWebhookUrl(text: string, allowsPrivate: boolean): string {
   const url = URL.parse(text)
-  const protocols = allowsPrivate ? ['https:', 'http:'] : ['https:']
-  if (!url || !protocols.includes(url.protocol))
+  if (url?.protocol === 'http:' && !allowsPrivate) throw new Error('must be https without --allow-private')
+  if (!url || !['https:', 'http:'].includes(url.protocol))
     throw new Error(`must be an https${allowsPrivate ? ' or http' : ''} URL`)
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
   if (!allowsPrivate && ipaddr.isValid(host) && !isPublicAddress(host))

@@ -14,7 +14,7 @@ test.each([
 
 test.each([
   ['shop.example', 'must be an https URL'],
-  ['http://shop.example/', 'must be an https URL'],
+  ['http://shop.example/', 'must be https without --allow-private'],
   ['ftp://shop.example/', 'must be an https URL'],
   ['https://flora:secret@shop.example/', 'must not contain credentials'],
   ['https://flora@shop.example/', 'must not contain credentials'],

@@ -10,7 +10,7 @@ import {
   type StoreReport,
   storageName,
 } from '@plant-store/persistence'
-import { advise, onInterrupt } from '../failure.ts'
+import { onInterrupt, throwWithAdvice } from '../command-error.ts'
 import { backupFolder } from '../files/backup-folder.ts'
 import { forceOption, refuseStore } from '../files/output-file.ts'
 import { existingStoreUrl, storeUrl } from '../store-in-environment.ts'
@@ -41,7 +41,9 @@ export const backup = new Command('backup')
     const folder = keep === undefined ? undefined : backupFolder(named, name)
     const file = folder?.next ?? named
     refuseStore(file, url)
-    const report = await withProgress(flags, options => backUpStore(url, file, options)).catch(advise)
+    const report = await withProgress(flags, options => backUpStore(url, file, options)).catch(
+      throwWithAdvice,
+    )
     const removed = keep !== undefined && folder?.keepNewest(keep)
     const rest = removed ? `; ${counted(removed, 'older one')} removed` : ''
     print(flags, flat(report), `${describe(report)} backed up from ${name}, and checked${rest}`)
@@ -92,7 +94,7 @@ export const check = new Command('check')
     const url = file === undefined ? existingStoreUrl() : pathToFileURL(file).href
     // No advice to use export --damaged on a file, as it would read the store.
     const advice = file === undefined ? undefined : 'use an older backup'
-    const report = await inspectStore(url).catch(error => advise(error, advice))
+    const report = await inspectStore(url).catch(error => throwWithAdvice(error, advice))
     if (report.bytes === undefined)
       return print(output, flat(report), `${describe(report)}: counted; check its pages with pg_amcheck`)
     const lastBackup = file === undefined ? await readLastBackup(url) : undefined

@@ -1,6 +1,6 @@
 import { Command, Option } from '@commander-js/extra-typings'
 import { openReader, openSalvage } from '@plant-store/persistence'
-import { advise, exitCodes, Failure, onInterrupt } from '../failure.ts'
+import { CommandError, exitCodes, onInterrupt, throwWithAdvice } from '../command-error.ts'
 import { forceOption, refuseStore, writeOutput } from '../files/output-file.ts'
 import { formatNames, formats } from '../formats/formats.ts'
 import { existingStoreUrl } from '../store-in-environment.ts'
@@ -16,9 +16,10 @@ export const exportPlants = new Command('export')
   .addHelpText(
     'after',
     `
-Changes during the export are not included. Importing the file into an empty store restores the same plants, and
-exporting that store writes the same bytes, on SQLite and PostgreSQL alike. Access tokens are not included. While an
-export runs, the WAL of a file cannot shrink and PostgreSQL cannot vacuum: do not leave it waiting.
+Changes during the export are not included, and neither is anything but plants, such as tokens and webhooks: a backup has
+them. Importing the file into an empty store restores the same plants, and exporting that store writes the same bytes, on
+SQLite and PostgreSQL alike. While an export runs, the WAL of a file cannot shrink and PostgreSQL cannot vacuum: do not
+leave it waiting.
 
 CSV has a name such as =1+1 as it is: in a spreadsheet, import the columns as text.
 
@@ -27,7 +28,7 @@ store.`,
   )
   .action(async (file, options) => {
     const exporting = runExport(file, options)
-    await (options.damaged ? exporting : exporting.catch(advise))
+    await (options.damaged ? exporting : exporting.catch(throwWithAdvice))
   })
 
 type Options = ReturnType<typeof exportPlants.opts>
@@ -64,13 +65,13 @@ async function runExport(file: string, { damaged, format, force, json }: Options
     print({ json, file }, result, `${words}${rest}`)
   }
   const left = Object.fromEntries(Object.entries(others).filter(([, count]) => count !== 0))
-  const rest = Object.keys(left).length === 0 ? '' : `; ${countedAll(left)} not included`
+  const rest = Object.keys(left).length === 0 ? '' : `; ${countedAll(left)} not included: a backup has them`
   if (source.unread === undefined) return printResult(without(others), rest)
   const unread = source.unread() ?? null
   if (unread === 0 || json) printResult({ unread, ...without(others) }, `; none missing${rest}`)
   if (unread === 0) return
   const missing = unread === null ? 'an unknown number of others' : counted(unread, 'other')
-  throw new Failure(`${words}; ${missing} could not be read${rest}`, exitCodes.incomplete)
+  throw new CommandError(`${words}; ${missing} could not be read${rest}`, exitCodes.incomplete)
 }
 
 /** Returns the plants of a store, with the counts of its other entities. */

@@ -1,7 +1,7 @@
 import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
 import { createPlantUseCases, isDomainError, type Plant } from '@plant-store/domain'
 import { explain } from '@plant-store/persistence'
-import { exitCodes, Failure, onInterrupt } from '../failure.ts'
+import { CommandError, exitCodes, onInterrupt } from '../command-error.ts'
 import { openInput } from '../files/input-file.ts'
 import { isSameFile, refuseStore } from '../files/output-file.ts'
 import { columnsInWords } from '../formats/csv.ts'
@@ -22,7 +22,10 @@ export const importPlants = new Command('import')
   .option('--replace', 'replace plants whose ids are taken, instead of rejecting the lines')
   .option('--dry-run', 'judge every line, and store nothing')
   .option('--no-announce', 'send no webhooks for these plants')
-  .option('--rejects <file>', 'the file for rejected lines (by default FILE.rejects.ndjson)')
+  .option(
+    '--rejects <file>',
+    'the file for rejected lines (by default FILE.rejects.ndjson, and for - plant-store.rejects.ndjson)',
+  )
   .option('--line-limit <bytes>', 'reject longer lines', lineLimit, lineBytesMaxDefault)
   .addOption(jsonOption)
   .addHelpText(
@@ -33,7 +36,8 @@ import: it goes into the rejects file as a line of JSON with "line", "reason" an
 and the exit code is 3. An import with rejects replaces the rejects file.
 
 The first line of CSV names ${columnsInWords}, in any order.
-An optional member with nothing between the commas is absent. "" is an empty text.
+Other columns are ignored, as other members of JSON are. An optional member with nothing between the commas is absent. ""
+is an empty text.
 
 Plants are stored 10,000 at a time. After an interruption, run the import again: plants already stored are counted as
 such, or written again with --replace. --dry-run does not look for ids in the store.`,
@@ -54,7 +58,7 @@ async function runImport(from: string, options: ReturnType<typeof importPlants.o
   const format = detectFormat(input.beginning, from, options.format)
   if (isSameFile(from, rejectsPath)) {
     const advice = 'name another file with --rejects'
-    throw new Failure(`${rejectsPath} is the file to import: ${advice}`, exitCodes.usage)
+    throw new CommandError(`${rejectsPath} is the file to import: ${advice}`, exitCodes.usage)
   }
   refuseStore(rejectsPath, storeUrl())
   using result = new ImportResult(rejectsPath)
@@ -80,7 +84,7 @@ async function runImport(from: string, options: ReturnType<typeof importPlants.o
     } catch (cause) {
       // The store may have kept the last part, or some of it, all the same.
       const rest = isDomainError(cause) ? 'what is stored stays: run the import again' : kept
-      throw new Failure(`${explain(cause as Error)} (${rest})`)
+      throw new CommandError(`${explain(cause as Error)} (${rest})`)
     }
   }
 
@@ -90,7 +94,7 @@ async function runImport(from: string, options: ReturnType<typeof importPlants.o
   const all = { ...counts, rejects, seconds, interrupted: signal.aborted }
   print({ json }, all, result.summary(dryRun ? undefined : seconds))
   if (signal.aborted)
-    throw new Failure(
+    throw new CommandError(
       `interrupted: ${dryRun ? 'the rest was not judged' : 'the plants counted above are stored'}`,
       exitCodes.interrupted,
     )

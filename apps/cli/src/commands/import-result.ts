@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { closeSync, existsSync, lstatSync, openSync, readSync, rmSync, writeFileSync } from 'node:fs'
 import { type CreateOutcome, idTaken } from '@plant-store/domain'
-import { Failure, withFile } from '../failure.ts'
+import { CommandError, withFile } from '../command-error.ts'
 import type { Entry, Rejected } from '../formats/lines.ts'
 import { counted, duration, grouped, rate } from '../terminal.ts'
 
@@ -13,18 +13,18 @@ export class ImportResult implements Disposable {
   readonly #rejectsPath: string
   #rejects: number | undefined
 
-  /** @throws Failure if a file of this name cannot be replaced */
+  /** @throws CommandError if a file of this name cannot be replaced */
   constructor(rejectsPath: string) {
     this.#rejectsPath = rejectsPath
     const found = withFile(rejectsPath, () => lstatSync(rejectsPath, { throwIfNoEntry: false }))
     if (found && !found.isFile())
-      throw new Failure(`${rejectsPath} is not a file: name another one with --rejects`)
+      throw new CommandError(`${rejectsPath} is not a file: name another one with --rejects`)
     if (found && isDatabase(rejectsPath))
-      throw new Failure(`${rejectsPath} is a SQLite database: name another file with --rejects`)
+      throw new CommandError(`${rejectsPath} is a SQLite database: name another file with --rejects`)
     // SQLite would take it for the WAL or the journal of that file.
     const other = rejectsPath.replace(/-(wal|shm|journal)$/, '')
     if (other !== rejectsPath && existsSync(other))
-      throw new Failure(`${rejectsPath} belongs to ${other}: name another one with --rejects`)
+      throw new CommandError(`${rejectsPath} belongs to ${other}: name another one with --rejects`)
   }
 
   /** @param outcomes of the plants of the part, or nothing if they were not stored */

@@ -1,6 +1,6 @@
 import { Command, Option } from '@commander-js/extra-typings'
 import { defaultStoreUrl } from '@plant-store/persistence'
-import { Failure } from '../failure.ts'
+import { CommandError } from '../command-error.ts'
 
 export const serve = new Command('serve')
   .description('Serve the store over HTTP until SIGTERM or SIGINT arrives.')
@@ -33,6 +33,6 @@ docs/settings.md in the repository lists all settings. Requests need an access t
     const { faults, misspelt } = await api.checkService()
     for (const { variable, setting } of misspelt)
       process.stderr.write(`${variable} is no setting: is ${setting} meant?\n`)
-    if (faults.length > 0) throw new AggregateError(faults.map(fault => new Failure(fault)))
+    if (faults.length > 0) throw new AggregateError(faults.map(fault => new CommandError(fault)))
     process.stdout.write('The settings and the store are fine.\n')
   })

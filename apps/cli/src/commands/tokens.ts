@@ -7,8 +7,8 @@ import {
   type Scope,
   scopesByChoice,
 } from '@plant-store/access'
-import { Failure } from '../failure.ts'
-import { changeStore, openStore, readStore } from '../store-in-environment.ts'
+import { CommandError } from '../command-error.ts'
+import { changeStore, readStore } from '../store-in-environment.ts'
 import { jsonOption, minute, print, table } from '../terminal.ts'
 
 const createToken = new Command('create')
@@ -16,18 +16,18 @@ const createToken = new Command('create')
   .requiredOption('--name <name>', 'the name of its holder, for lists and logs', tokenName)
   .option(
     '--scope <scope>',
-    'what it allows (repeatable): read, write (includes read), metrics (by default write)',
+    'what it allows (repeatable): read, write (includes read), metrics, or of one entity, such as plants:read (by default write)',
     grantedScopes,
   )
   .option('--expires <time>', 'after which it is invalid: 30min, 12h, 90d, 52w (by default never)', fromNow)
   .addOption(jsonOption)
-  .action(async ({ name, scope = grantedScopes('write'), expires: expiresAt, json }) => {
-    await using storage = await openStore()
+  .action(async ({ name, scope = scopesByChoice.write, expires: expiresAt, json }) => {
+    await using storage = await changeStore()
     const secret = mintToken()
     const scopes = [...new Set(scope)]
     const token = { name, scopes, createdAt: new Date(), ...(expiresAt && { expiresAt }) }
     if ((await storage.tokens.insert(token, hashToken(secret))) === 'name-taken')
-      throw new Failure(`a token named ${name} already exists: revoke it, or choose another name`)
+      throw new CommandError(`a token named ${name} already exists: revoke it, or choose another name`)
     print({ json }, { token: secret, ...toJson(token) }, secret)
     // On standard error, so that a script receives only the token.
     const until = expiresAt ? `expires at ${minute(expiresAt)}` : 'never expires'
@@ -57,7 +57,7 @@ const revokeToken = new Command('revoke')
   .addOption(jsonOption)
   .action(async (name, output) => {
     await using storage = await changeStore()
-    if (!(await storage.tokens.remove(name))) throw new Failure(`there is no token named ${name}`)
+    if (!(await storage.tokens.remove(name))) throw new CommandError(`there is no token named ${name}`)
     print(output, { revoked: name }, `${name} is revoked; servers refuse it within 5 s.`)
   })
 
@@ -72,12 +72,18 @@ function tokenName(text: string): string {
   throw new InvalidArgumentError('It must be 1 to 100 characters on one line, without spaces at the ends.')
 }
 
-const choices = ['read', 'write', 'metrics'] as const
+/** What --scope takes, with the scopes of each. `write` of an entity includes its `read`. */
+const choices = new Map<string, readonly Scope[]>(Object.entries(scopesByChoice))
+for (const scope of scopesByChoice.write) {
+  const [entity] = scope.split(':')
+  const all = scopesByChoice.write.filter(each => each.startsWith(`${entity}:`))
+  choices.set(scope, scope.endsWith(':write') ? all : [scope])
+}
 
 function grantedScopes(text: string, before: readonly Scope[] = []): readonly Scope[] {
-  const choice = choices.find(each => each === text)
-  if (choice !== undefined) return [...before, ...scopesByChoice[choice]]
-  throw new InvalidArgumentError(`It must be one of ${choices.join(', ')}.`)
+  const granted = choices.get(text)
+  if (granted !== undefined) return [...before, ...granted]
+  throw new InvalidArgumentError(`It must be one of ${[...choices.keys()].join(', ')}.`)
 }
 
 const unitMs = new Map(Object.entries({ s: 1_000, min: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 }))

@@ -7,8 +7,8 @@ import {
   type WebhookId,
   type WebhookRepository,
 } from '@plant-store/webhooks'
-import { exitCodes, Failure } from '../failure.ts'
-import { changeStore, openStore, readStore } from '../store-in-environment.ts'
+import { CommandError, exitCodes } from '../command-error.ts'
+import { changeStore, readStore } from '../store-in-environment.ts'
 import { countOf, duration, grouped, jsonOption, minute, print, table } from '../terminal.ts'
 
 const addWebhook = new Command('add')
@@ -18,10 +18,10 @@ const addWebhook = new Command('add')
   .addOption(jsonOption)
   .action(async (text, { allowPrivate, json }) => {
     const url = webhookUrl(text, allowPrivate)
-    await using storage = await openStore()
+    await using storage = await changeStore()
     const { webhooksMax } = courierLimits
     if ((await storage.webhooks.list()).length >= webhooksMax)
-      throw new Failure(`there are ${webhooksMax} webhooks already: remove one`)
+      throw new CommandError(`there are ${webhooksMax} webhooks already: remove one`)
     const [id, secret] = [mintWebhookId(), mintSecret()]
     await storage.webhooks.add({ id, url, allowsPrivate: allowPrivate, createdAt: new Date() }, secret)
     print({ json }, { id, url, allowPrivate, secret }, secret)
@@ -119,12 +119,12 @@ async function changeWebhook(id: string, change: (webhooks: WebhookRepository) =
   if (!(await change(storage.webhooks))) throw noWebhook(id)
 }
 
-const noWebhook = (id: string) => new Failure(`there is no webhook ${id}: see plant-store webhook list`)
+const noWebhook = (id: string) => new CommandError(`there is no webhook ${id}: see plant-store webhook list`)
 
 function webhookUrl(text: string, allowsPrivate: boolean): string {
   try {
     return parseWebhookUrl(text, allowsPrivate)
   } catch (error) {
-    throw new Failure(`the URL ${(error as Error).message}`, exitCodes.usage)
+    throw new CommandError(`the URL ${(error as Error).message}`, exitCodes.usage)
   }
 }

@@ -1,6 +1,6 @@
-import { mkdirSync, readdirSync, rmSync } from 'node:fs'
+import { mkdirSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import { withFile } from '../failure.ts'
+import { CommandError, withFile } from '../command-error.ts'
 
 /**
  * Returns a folder of backups, which it creates if needed. A backup is named after its store and the time, so that the
@@ -12,6 +12,8 @@ export function backupFolder(folder: string, store: string) {
   const next = `${prefix}${time}.backup`
   const isBackup = (name: string) =>
     name.startsWith(prefix) && /^\d{4}-\d\d-\d\dT\d{6}Z\.backup$/.test(name.slice(prefix.length))
+  if (withFile(folder, () => statSync(folder, { throwIfNoEntry: false }))?.isFile())
+    throw new CommandError(`${folder} is a file: --keep takes a folder`)
   withFile(folder, () => mkdirSync(folder, { recursive: true, mode: 0o700 }))
   return {
     /** The path of a backup of now. */

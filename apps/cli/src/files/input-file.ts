@@ -1,7 +1,7 @@
 import { createReadStream, statSync } from 'node:fs'
 import { addAbortSignal, pipeline } from 'node:stream'
 import { createGunzip } from 'node:zlib'
-import { fileFailure } from '../failure.ts'
+import { fileError } from '../command-error.ts'
 
 const chunkBytes = 256 * 1024
 const gzipMark = Buffer.from('1f8b', 'hex')
@@ -23,7 +23,7 @@ export async function openInput(from: string, signal: AbortSignal) {
       if (!startsWith(beginning, gzipMark)) yield* chunks
       else yield* pipeline(chunks, createGunzip({ chunkSize: chunkBytes }), () => {})
     } catch (error) {
-      throw signal.aborted ? signal.reason : fileFailure(from, error)
+      throw signal.aborted ? signal.reason : fileError(from, error)
     }
   }
   const start = await peek(content(), 4096, byteOrderMark)

@@ -3,14 +3,14 @@ import { open } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
 import { Option } from '@commander-js/extra-typings'
 import { followLinks, replaceFile, storeFiles } from '@plant-store/persistence'
-import { Failure, fileFailure } from '../failure.ts'
+import { CommandError, fileError } from '../command-error.ts'
 
 export const forceOption = new Option('--force', 'replace an existing file')
 
-/** @throws Failure if the file is the store or part of it */
+/** @throws CommandError if the file is the store or part of it */
 export function refuseStore(file: string, storeUrl: string): void {
   if (storeFiles(storeUrl).some(own => isSameFile(file, own)))
-    throw new Failure(`${file} is the store itself`)
+    throw new CommandError(`${file} is the store itself`)
 }
 
 export function isSameFile(a: string, b: string): boolean {
@@ -38,6 +38,6 @@ export async function writeOutput(
       await pipeline(pieces, handle.createWriteStream({ highWaterMark: 1024 * 1024 }))
     })
   } catch (error) {
-    throw (error as NodeJS.ErrnoException).syscall === undefined ? error : fileFailure(file, error)
+    throw (error as NodeJS.ErrnoException).syscall === undefined ? error : fileError(file, error)
   }
 }

@@ -1,6 +1,6 @@
 import { parsePlant } from '@plant-store/domain'
 import { parseJsonRecord, writeJsonRecord } from '@plant-store/json'
-import { Failure } from '../failure.ts'
+import { CommandError } from '../command-error.ts'
 import { csv } from './csv.ts'
 import { type Entry, endOfLine, type Format, judge, wholeLines, withoutLineEnd } from './lines.ts'
 
@@ -32,6 +32,6 @@ export const formatNames = Object.keys(formats) as FormatName[]
 export function detectFormat(beginning: Buffer, from: string, given?: FormatName): FormatName {
   const first = beginning.toString().trimStart()[0]
   if (given !== 'csv' && first === '[')
-    throw new Failure(`${from}: must have one JSON object on each line, not a JSON array`)
+    throw new CommandError(`${from}: must have one JSON object on each line, not a JSON array`)
   return given ?? (first === undefined || first === '{' ? 'ndjson' : 'csv')
 }

@@ -11,7 +11,7 @@ export const exitCodes = {
 } as const
 
 /** An error whose message is complete in one line. */
-export class Failure extends Error {
+export class CommandError extends Error {
   readonly exitCode: number
 
   constructor(message: string, exitCode: number = exitCodes.failed) {
@@ -21,25 +21,25 @@ export class Failure extends Error {
 }
 
 /** Returns a failure that says in plain words why the system refused a file. */
-export function fileFailure(file: string, cause: unknown): Failure {
-  return new Failure(`${file}: ${fileReason(cause)}`)
+export function fileError(file: string, cause: unknown): CommandError {
+  return new CommandError(`${file}: ${fileReason(cause)}`)
 }
 
-/** Returns the result of the work on a file. @throws Failure like {@link fileFailure} */
+/** Returns the result of the work on a file. @throws CommandError like {@link fileError} */
 export function withFile<Result>(file: string, work: () => Result): Result {
   try {
     return work()
   } catch (error) {
-    throw fileFailure(file, error)
+    throw fileError(file, error)
   }
 }
 
 /** @throws the error, with advice if the store is damaged */
-export function advise(
+export function throwWithAdvice(
   error: Error,
   advice = 'restore a backup, or write what can be read with plant-store export --damaged',
 ): never {
-  throw isDamage(error) ? new Failure(`${explain(error)}: ${advice}`) : error
+  throw isDamage(error) ? new CommandError(`${explain(error)}: ${advice}`) : error
 }
 
 /**
@@ -51,7 +51,7 @@ export function onInterrupt(): AbortSignal {
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     process.on(name, () => {
       if (controller.signal.aborted) process.exit(exitCodes.interrupted)
-      controller.abort(new Failure('interrupted', exitCodes.interrupted))
+      controller.abort(new CommandError('interrupted', exitCodes.interrupted))
     })
   }
   return controller.signal

@@ -1,13 +1,13 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { advise, fileFailure, onInterrupt } from '../src/failure.ts'
+import { fileError, onInterrupt, throwWithAdvice } from '../src/command-error.ts'
 import { keepSignalListeners } from './place.ts'
 
 test('only an error of a damaged store comes with advice', () => {
   const damage = Object.assign(new Error('it is damaged'), { code: 'SQLITE_CORRUPT' })
   const other = new Error('the disk is full')
-  expect(() => advise(damage)).toThrow(/^it is damaged: restore a backup, or .* export --damaged$/)
-  expect(() => advise(damage, 'use an older one')).toThrow(/^it is damaged: use an older one$/)
-  expect(() => advise(other)).toThrow(other)
+  expect(() => throwWithAdvice(damage)).toThrow(/^it is damaged: restore a backup, or .* export --damaged$/)
+  expect(() => throwWithAdvice(damage, 'use an older one')).toThrow(/^it is damaged: use an older one$/)
+  expect(() => throwWithAdvice(other)).toThrow(other)
 })
 
 test.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
@@ -36,5 +36,5 @@ test.each([
   ['EIO', 'EIO: other words'],
 ])('%s is told as a reason', (code, reason) => {
   const cause = Object.assign(new Error('EIO: other words'), { code })
-  expect(fileFailure('a file', cause)).toMatchObject({ message: `a file: ${reason}`, exitCode: 1 })
+  expect(fileError('a file', cause)).toMatchObject({ message: `a file: ${reason}`, exitCode: 1 })
 })
