@@ -1,26 +1,33 @@
 import { type Kysely, sql } from 'kysely'
-import type { Entities } from './entity.ts'
+import type { Entities, Entity } from './entity.ts'
 import type { Dialect } from './statements/dialect.ts'
 
-/** Returns the newest version of the schema: the number of migrations. Forward only. */
+/** Returns the newest version of the schema. Forward only. */
 export function schemaVersionOf(entities: Entities): number {
-  return Math.max(...Object.values(entities).flatMap(({ migrations }) => Object.keys(migrations).map(Number)))
+  return Math.max(...versionsOf(entities))
+}
+
+/** The first one creates the tables. */
+function firstVersionOf(entities: Entities): number {
+  return Math.min(...versionsOf(entities))
+}
+
+function versionsOf(entities: Entities): number[] {
+  return Object.values(entities).flatMap(({ migrations }) => Object.keys(migrations).map(Number))
 }
 
 /**
  * Creates or migrates the tables if needed, and resolves to the version that it found. The caller's transaction must
  * exclude other writers. Resolves and throws like {@link findVersion}.
- *
- * @param upTo the version that it has afterwards, not below that of the store
  */
 export async function bringUpToDate(
   entities: Entities,
   db: Kysely<unknown>,
   dialect: Dialect,
-  upTo = schemaVersionOf(entities),
 ): Promise<number | undefined> {
   const found = await findVersion(entities, db, dialect)
-  if (found === upTo) return found
+  const newest = schemaVersionOf(entities)
+  if (found === newest) return found
   if (found === undefined) {
     await db.schema
       .createTable('schema_version')
@@ -29,19 +36,23 @@ export async function bringUpToDate(
       .execute()
     await sql`insert into schema_version values (0)`.execute(db)
   }
-  for (let version = (found ?? 0) + 1; version <= upTo; version++) {
+  for (
+    let version = found === undefined ? firstVersionOf(entities) : found + 1;
+    version <= newest;
+    version++
+  ) {
     const migrations = Object.values(entities).flatMap(({ migrations }) => migrations[version] ?? [])
     if (migrations.length === 0) throw new Error(`no entity has a migration to version ${version}`)
     for (const migration of migrations) await migration(db, dialect)
   }
-  await sql`update schema_version set version = ${sql.lit(upTo)}`.execute(db)
+  await sql`update schema_version set version = ${sql.lit(newest)}`.execute(db)
   return found
 }
 
 /**
  * Returns the version of a store, or `undefined` if the database is empty.
  *
- * @throws Error if the tables belong to another program or a newer release
+ * @throws Error if the tables belong to another program, or the version is not one that this release knows
  */
 export async function findVersion(
   entities: Entities,
@@ -53,11 +64,16 @@ export async function findVersion(
   if (!isStore(entities, names)) return undefined
   const found = await sql<{ version: number | bigint }>`select version from schema_version`.execute(db)
   const version = Number(found.rows[0]?.version)
-  const newest = schemaVersionOf(entities)
-  if (version <= newest) return version
-  throw new Error(
-    `it has schema version ${version}, but this release knows only versions up to ${newest}: run a newer one`,
-  )
+  const [first, newest] = [firstVersionOf(entities), schemaVersionOf(entities)]
+  if (version > newest)
+    throw new Error(
+      `it has schema version ${version}, but this release knows only versions up to ${newest}: run a newer one`,
+    )
+  if (version < first)
+    throw new Error(
+      `it has schema version ${version}, but this release knows only versions from ${first}: export its plants with the release that wrote it, and import them into a new store`,
+    )
+  return version
 }
 
 /**
@@ -68,10 +84,8 @@ export async function findVersion(
 export function isStore(entities: Entities, tables: readonly string[]): boolean {
   if (tables.length === 0) return false
   // Other programs also have a table named `schema_version`.
-  const first = Object.values(entities).flatMap(({ tables: [table], migrations }) =>
-    1 in migrations ? table : [],
-  )
-  if (!['schema_version', ...first].every(name => tables.includes(name)))
+  const [entity] = Object.values(entities) as [Entity]
+  if (!['schema_version', entity.tables[0]].every(name => tables.includes(name)))
     throw new Error('it contains tables of another program')
   return true
 }

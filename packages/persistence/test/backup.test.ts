@@ -37,8 +37,7 @@ import {
 import { mintSecret, type WebhookId } from '@plant-store/webhooks'
 import Database from 'better-sqlite3'
 import { beforeAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
-import { schemaVersion } from './earlier-schemas.ts'
-import { addWebhook, plant, snapshot, temporaryFolder } from './store-folder.ts'
+import { addWebhook, plant, schemaVersion, snapshot, temporaryFolder } from './store-folder.ts'
 
 let folder: string
 let file: string

@@ -6,9 +6,8 @@ import { edgeIds, fullPlant, texts } from '@plant-store/domain/testing'
 import { createTestDatabase, createTestSchema } from '@plant-store/harness/vitest'
 import { inspectStore, openReader, openStorage, type StoreReader } from '@plant-store/persistence'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { schemaVersion } from './earlier-schemas.ts'
 import { startProxy } from './proxy.ts'
-import { plant, plantId, temporaryFolder } from './store-folder.ts'
+import { plant, plantId, schemaVersion, temporaryFolder } from './store-folder.ts'
 import { type Subject, subjects } from './store-subjects.ts'
 
 async function plantsIn(reader: StoreReader): Promise<Plant[]> {

@@ -2,10 +2,16 @@ import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Plant, type PlantId, parsePlant, parsePlantId } from '@plant-store/domain'
-import type { Storage } from '@plant-store/persistence'
+import type { Entity } from '@plant-store/engine'
+import { entities, type Storage } from '@plant-store/persistence'
 import { mintSecret, type WebhookId } from '@plant-store/webhooks'
 
 export { temporaryFolder } from '@plant-store/harness/vitest'
+
+/** The newest. */
+export const schemaVersion = Math.max(
+  ...Object.values<Entity>(entities).flatMap(({ migrations }) => Object.keys(migrations).map(Number)),
+)
 
 export const plant = (id: number | bigint, name = `plant ${id}`, tag?: string): Plant =>
   parsePlant({ id: BigInt(id), name, tag })

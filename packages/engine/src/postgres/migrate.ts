@@ -40,8 +40,6 @@ async function migrateOnce(options: PostgresOptions, entities: Entities): Promis
   await using client = await pool.begin()
   await client.query(`select pg_advisory_xact_lock(${migrationLock})`)
   const found = await bringUpToDate(entities, kyselyOn(client), postgresDialect)
-  // Releases before 1.1 locked a row of it.
-  await client.query('drop table if exists migration_lock')
   await client.query('commit')
   return found
 }

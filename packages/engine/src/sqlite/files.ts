@@ -175,7 +175,7 @@ function unlessRefused(give: () => void): void {
   }
 }
 
-/** Closes a store of an earlier version, or one restored from it, to everybody but its owner and group. */
+/** Closes a store to everybody but its owner and group: it may have been copied to its place. */
 export function hideFromOthers(file: string): void {
   for (const path of filesOf(file)) {
     const { mode = 0 } = statSync(path, { throwIfNoEntry: false }) ?? {}

@@ -15,7 +15,7 @@ export const plants = (
   announcing: (dialect: Dialect) => Around<VersionedRow>,
 ): Entity<StoredPlants, Plant> => ({
   tables: ['plants'],
-  migrations: { 1: createTable, 3: addVersion },
+  migrations: { 6: createTable },
   rows: {
     columns: plantColumns,
     others: ['version'],
@@ -37,21 +37,15 @@ export const plants = (
 
 async function createTable(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
   const { int64, tableOptions } = dialect
+  // Of rows that are inserted behind the server's back. Random, so that it is the version of no other plant.
+  const version = sql.raw(`${crypto.getRandomValues(new BigInt64Array(1))[0]}`)
   await db.schema
     .createTable('plants')
     .addColumn('id', int64, column => column.primaryKey().notNull())
     .addColumn('name', 'text', column => column.notNull())
     .addColumn('tag', 'text')
+    .addColumn('version', int64, column => column.notNull().defaultTo(version))
     .modifyEnd(tableOptions)
     .execute()
   await db.schema.createIndex('plants_by_tag').on('plants').expression(tagIndex(dialect)).execute()
-}
-
-async function addVersion(db: Kysely<unknown>, { int64 }: Dialect): Promise<void> {
-  // A constant, so no row is rewritten. Random, so a store that is restored and migrated again gets other versions.
-  const before = sql.raw(`${crypto.getRandomValues(new BigInt64Array(1))[0]}`)
-  await db.schema
-    .alterTable('plants')
-    .addColumn('version', int64, column => column.notNull().defaultTo(before))
-    .execute()
 }

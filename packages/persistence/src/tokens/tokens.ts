@@ -1,6 +1,6 @@
 import type { AccessToken, Scope, TokenRepository } from '@plant-store/access'
 import { type Dialect, type Entity, type Parameters, pick, type Runner } from '@plant-store/engine'
-import { type Kysely, sql } from 'kysely'
+import type { Kysely } from 'kysely'
 import { milliseconds, toDate } from '../dates.ts'
 
 interface TokenRow {
@@ -20,7 +20,7 @@ type Written = Pick<TokenRow, (typeof written)[number]>
 
 export const tokens: Entity<TokenRepository> = {
   tables: ['access_tokens'],
-  migrations: { 1: createTable, 2: addLastUsed, 5: removeMark },
+  migrations: { 6: createTable },
   rows: null,
   restoredBy: { key: 'hash', name: 'name' },
   compile(dialect) {
@@ -107,15 +107,7 @@ async function createTable(db: Kysely<unknown>, { int64, tableOptions }: Dialect
     .addColumn('scopes', 'text', column => column.notNull())
     .addColumn('created_at', int64, column => column.notNull())
     .addColumn('expires_at', int64)
+    .addColumn('last_used_at', int64)
     .modifyEnd(tableOptions)
     .execute()
-}
-
-async function addLastUsed(db: Kysely<unknown>, { int64 }: Dialect): Promise<void> {
-  await db.schema.alterTable('access_tokens').addColumn('last_used_at', int64).execute()
-}
-
-/** It recorded that there had been a token. */
-async function removeMark(db: Kysely<unknown>): Promise<void> {
-  await sql`delete from "access_tokens" where "name" = ''`.execute(db)
 }

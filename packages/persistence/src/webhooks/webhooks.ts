@@ -1,12 +1,12 @@
 import type { Dialect, Entity } from '@plant-store/engine'
 import type { Outbox, WebhookRepository } from '@plant-store/webhooks'
-import { type Kysely, sql } from 'kysely'
+import type { Kysely } from 'kysely'
 import { createOutbox, createWebhookRepository } from './repository.ts'
 import { webhookStatements } from './statements.ts'
 
 export const webhooks: Entity<WebhookRepository & { readonly outbox: Outbox }> = {
   tables: ['webhooks', 'outbox'],
-  migrations: { 4: createTables, 5: keepOneSecret, 6: dropTrigger },
+  migrations: { 6: createTables },
   rows: null,
   compile(dialect) {
     const statements = webhookStatements(dialect)
@@ -28,8 +28,6 @@ async function createTables(db: Kysely<unknown>, { int64, tableOptions }: Dialec
     .addColumn('allows_private', int64, column => column.notNull())
     .addColumn('created_at', int64, column => column.notNull())
     .addColumn('secret', 'text', column => column.notNull())
-    .addColumn('former_secret', 'text')
-    .addColumn('former_secret_until', int64, column => column.notNull().defaultTo(0))
     .addColumn('is_paused', int64, column => column.notNull().defaultTo(0))
     .addColumn('is_full', int64, column => column.notNull().defaultTo(0))
     .addColumn('missed', int64, column => column.notNull().defaultTo(0))
@@ -63,24 +61,4 @@ async function createTables(db: Kysely<unknown>, { int64, tableOptions }: Dialec
     .on('outbox')
     .columns(['webhook', 'next_at desc', 'position', 'added_at'])
     .execute()
-  await db.schema
-    .createTable('silence')
-    .addColumn('id', int64, column => column.notNull())
-    .modifyEnd(tableOptions)
-    .execute()
-}
-
-async function keepOneSecret(db: Kysely<unknown>): Promise<void> {
-  for (const column of ['former_secret', 'former_secret_until'])
-    await db.schema.alterTable('webhooks').dropColumn(column).execute()
-}
-
-/** A trigger wrote the outbox, unless there was a row in `silence`. */
-async function dropTrigger(db: Kysely<unknown>, { name }: Dialect): Promise<void> {
-  if (name === 'sqlite') await sql`drop trigger if exists announce_added_plant`.execute(db)
-  else
-    await sql`
-    drop trigger if exists announce_added_plants on plants;
-    drop function if exists announce_added_plants()`.execute(db)
-  await db.schema.dropTable('silence').execute()
 }
