@@ -102,14 +102,25 @@ function removeSideFiles(store: string): void {
  * overwrite each other.
  */
 export function refuseSecondPath(file: string): void {
-  const advice = 'SQLite keeps its WAL beside one path only'
-  if (statSync(file).nlink > 1) throw new Error(`it has another name, a hard link: copy it, as ${advice}`)
-  if (isMountPoint(file)) throw new Error(`it is mounted alone: mount its folder, as ${advice}`)
+  const reason = 'SQLite keeps its WAL beside one path only'
+  if (hasSecondName(file))
+    throw new Error(
+      `it has another name, a hard link: remove the name that the server does not use, as ${reason}`,
+    )
+  if (isMountPoint(file)) throw new Error(`it is mounted alone: mount its folder, as ${reason}`)
+}
+
+/** Refuses to read a store whose latest changes may be in a WAL beside another path. A backup has no WAL. */
+export function refuseWalElsewhere(file: string): void {
+  if ((hasSecondName(file) || isMountPoint(file)) && hasWal(file)) refuseSecondPath(file)
+}
+
+function hasSecondName(file: string): boolean {
+  return statSync(file).nlink > 1
 }
 
 /**
- * Refuses a WAL that is not the file's own: SQLite would apply it. A backup says in its header that it has none, as does a
- * store that was closed.
+ * Refuses a WAL that is not the file's own: SQLite would apply it.
  */
 export function refuseForeignWal(file: string): void {
   const wal = `${file}-wal`
@@ -118,17 +129,32 @@ export function refuseForeignWal(file: string): void {
     throw new Error(`${wal} is the WAL of another store: move it away`)
 }
 
-/** By file. Closing one would take back all locks that this process has on the store. */
+/** Returns false if the header of a file says that it has no WAL, as that of a backup or of a store that was closed does. */
+function hasWal(file: string): boolean {
+  const header = Buffer.alloc(20)
+  readSync(keepOpen(file) as number, header, 0, header.length, 0)
+  return header[18] !== 1
+}
+
+/** Returns the size of a store in bytes, with its WAL. */
+export function sizeOf(file: string): number {
+  const sizes = filesOf(file).map(path => statSync(path, { throwIfNoEntry: false })?.size ?? 0)
+  return sizes.reduce((sum, size) => sum + size)
+}
+
 const keptOpen = new Map<string, number>()
 
-function hasWal(file: string): boolean {
-  const { dev, ino } = statSync(file)
-  const key = `${dev}:${ino}`
+/**
+ * Returns a descriptor to read a file, or `undefined` if there is none. It stays open: to close it would take back all
+ * locks that this process has on the store.
+ */
+export function keepOpen(file: string): number | undefined {
+  const stat = statSync(file, { throwIfNoEntry: false })
+  if (stat === undefined) return undefined
+  const key = `${stat.dev}:${stat.ino}`
   const descriptor = keptOpen.get(key) ?? openSync(file, 'r')
-  const header = Buffer.alloc(20)
-  readSync(descriptor, header, 0, header.length, 0)
   keptOpen.set(key, descriptor)
-  return header[18] !== 1
+  return descriptor
 }
 
 /** Linux lists them, with special characters in octal. */
