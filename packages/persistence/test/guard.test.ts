@@ -3,6 +3,7 @@ import {
   copyFileSync,
   linkSync,
   mkdirSync,
+  readdirSync,
   renameSync,
   rmSync,
   statSync,
@@ -13,7 +14,15 @@ import {
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { mayNotMount } from '@plant-store/harness/vitest'
-import { backUpStore, inspectStore, openStorage, restoreStore, storeFiles } from '@plant-store/persistence'
+import {
+  backUpStore,
+  inspectStore,
+  openReader,
+  openSalvage,
+  openStorage,
+  restoreStore,
+  storeFiles,
+} from '@plant-store/persistence'
 import { describe, expect, test } from 'vitest'
 import { type StoreProcess, startStoreProcess } from './processes.ts'
 import { plant, snapshot, temporaryFolder } from './store-folder.ts'
@@ -196,7 +205,8 @@ test('a store with a second name, beside which there would be a second WAL, is n
   linkSync(backup, `${backup}.2`)
   linkSync(file, join(folder, 'second.db'))
   const before = snapshot(folder)
-  const refusal = /: it has another name, a hard link: copy it, as SQLite keeps its WAL beside one path only$/
+  const refusal =
+    /: it has another name, a hard link: remove the name that the server does not use, as SQLite /
   for (const name of ['plants.db', 'second.db']) {
     const url = `file:${join(folder, name)}`
     await expect(openStorage({ url })).rejects.toThrow(refusal)
@@ -206,17 +216,43 @@ test('a store with a second name, beside which there would be a second WAL, is n
   expect(snapshot(folder)).toEqual(before)
 })
 
-test('a store that is mounted alone is not opened', async context => {
+const reads: Readonly<Record<string, (url: string) => Promise<unknown>>> = {
+  check: inspectStore,
+  export: openReader,
+  salvage: openSalvage,
+  backup: url => backUpStore(url, join(temporaryFolder(), 'backup')),
+  restore: url => restoreStore(`file:${temporaryFolder()}/other.db`, url.slice('file:'.length)),
+}
+
+test.each(Object.entries(reads))(
+  '%s of a store with changes in its WAL refuses another name of it',
+  async (_, read) => {
+    const folder = temporaryFolder()
+    const [file, second] = [join(folder, 'plants.db'), join(folder, 'second.db')]
+    await using storage = await openStorage({ url: `file:${file}` })
+    await storage.plants.insert(plant(1))
+    linkSync(file, second)
+    await expect(read(`file:${second}`)).rejects.toThrow(': it has another name, a hard link: ')
+    expect(readdirSync(folder).filter(name => name.startsWith('second'))).toEqual(['second.db'])
+  },
+)
+
+test('a store that is mounted alone is not opened, nor read while its changes are in its WAL', async context => {
   const folder = temporaryFolder()
   const [file, mounted] = [join(folder, 'plants.db'), join(folder, 'a name')]
   await (await openStorage({ url: `file:${file}` }))[Symbol.asyncDispose]()
   writeFileSync(mounted, '')
   if (spawnSync('mount', ['--bind', file, mounted]).status !== 0) return context.skip(mayNotMount)
+  const refusal = /: it is mounted alone: mount its folder, /
   try {
-    await expect(openStorage({ url: `file:${mounted}` })).rejects.toThrow(
-      /: it is mounted alone: mount its folder, /,
-    )
+    await expect(openStorage({ url: `file:${mounted}` })).rejects.toThrow(refusal)
+    // As a backup is, it is whole without a WAL.
+    expect(await inspectStore(`file:${mounted}`)).toMatchObject({ counts: { plants: 0 } })
+    await using storage = await openStorage({ url: `file:${file}` })
+    await storage.plants.insert(plant(1))
+    for (const read of Object.values(reads)) await expect(read(`file:${mounted}`)).rejects.toThrow(refusal)
   } finally {
-    spawnSync('umount', [mounted])
+    // A process that has read by it keeps it open.
+    spawnSync('umount', ['--lazy', mounted])
   }
 })

@@ -14,6 +14,7 @@ import {
   privateMode,
   refuseForeignWal,
   refuseSecondPath,
+  refuseWalElsewhere,
   unlessExists,
 } from './files.ts'
 import { forgetBackup } from './last-backup.ts'
@@ -81,10 +82,11 @@ function refuseOldSqlite(connection: Database.Database): void {
 /**
  * Opens a store or a backup to read it as of the first read, and changes no byte of it.
  *
- * @throws Error if the WAL beside it is not its own
+ * @throws Error if the WAL beside it is not its own, or its own may be beside another path
  */
 export function openToRead(file: string): Database.Database {
   refuseForeignWal(file)
+  refuseWalElsewhere(file)
   // Otherwise closing would merge a WAL that a crash left. Without one, it is what removes an empty one.
   const readonly = ['-wal', '-journal'].some(suffix => existsSync(file + suffix))
   return closeOnError(openConnection(file, { fileMustExist: true, readonly }), connection => {
