@@ -102,7 +102,7 @@ export function transferListOf(shared: SharedStorage): MessagePort[] {
 export interface StoreReport<Entered extends Entities = Entities> {
   /** The full path of the file, or the name of a database as `storageName` returns it. */
   readonly store: string
-  /** The size of the file. Absent for a database. */
+  /** The size of the file with its WAL. Absent for a database. */
   readonly bytes?: number
   readonly schemaVersion: number
   /** The rows of each entity. */

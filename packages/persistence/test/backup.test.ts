@@ -609,6 +609,15 @@ test('a WAL beside a backup is not its own, and one beside a store that was kill
   expect(await restoreStore(url, crashed, { force: true })).toMatchObject({ counts: { plants: 200 } })
 })
 
+test('the size of a store includes its WAL', async () => {
+  load(0, 1)
+  await using storage = await openStorage({ url })
+  await storage.plants.insertAll(many(1, 1_000))
+  const bytesOf = (suffix: string) => statSync(file + suffix).size
+  expect((await inspectStore(url)).bytes).toBe(bytesOf('') + bytesOf('-wal') + bytesOf('-shm'))
+  expect((await backUpStore(url, backup)).bytes).toBe(statSync(backup).size)
+})
+
 const looks: Record<string, (url: string) => Promise<unknown>> = {
   check: async url => (await inspectStore(url)).counts.plants,
   async reader(url) {

@@ -1,4 +1,4 @@
-import { existsSync, statSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import Database from 'better-sqlite3'
 import type { Entities, Entity } from '../entity.ts'
@@ -14,6 +14,7 @@ import {
   refuseForeignWal,
   refuseSecondPath,
   replaceFile,
+  sizeOf,
   syncFile,
 } from './files.ts'
 import { forgetBackup, recordBackup } from './last-backup.ts'
@@ -23,7 +24,7 @@ import { openReadOnly } from './schema.ts'
 export async function inspectSqlite(file: string, entities: Entities): Promise<Omit<StoreReport, 'store'>> {
   using source = await openSource(file, entities)
   checkPages(source.connection)
-  return { bytes: statSync(file).size, ...source.contents }
+  return { bytes: sizeOf(file), ...source.contents }
 }
 
 export async function backUpSqlite(
@@ -36,7 +37,7 @@ export async function backUpSqlite(
   try {
     using source = await openSource(file, entities)
     await replaceFile(target, options, partial => copyTo(partial, target, source, options))
-    const report = { store: target, bytes: statSync(target).size, ...source.contents }
+    const report = { store: target, bytes: sizeOf(target), ...source.contents }
     try {
       recordBackup(file, at)
       return report
@@ -79,7 +80,7 @@ export async function restoreSqlite(
       await replaceFile(store, options, partial =>
         copyTo(partial, isNew ? dirname(store) : store, source, options),
       )
-    report = { store, bytes: statSync(store).size, ...source.contents, isNew, changed }
+    report = { store, bytes: sizeOf(store), ...source.contents, isNew, changed }
   } catch (cause) {
     throw failure(`the store ${store} could not be restored from ${named}`, cause)
   }
