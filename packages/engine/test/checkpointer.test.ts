@@ -20,6 +20,7 @@ function open() {
   const losses: string[] = []
   const checkpointer = createCheckpointer(
     connection,
+    guard.descriptor,
     () => passed.resolve(),
     reason => losses.push(reason),
   )
@@ -28,7 +29,6 @@ function open() {
     if (!connection.open) return
     await checkpointer.stop()
     guard.close()
-    checkpointer.closeFile()
   }
   onTestFinished(close)
   const insert = connection.prepare('insert into texts (text) values (zeroblob(?))')

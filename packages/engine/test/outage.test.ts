@@ -7,7 +7,7 @@ import Database from 'better-sqlite3'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { watchOutages } from '../src/commit/outage.ts'
 import { StoreDamagedError } from '../src/errors.ts'
-import { type Notes, note, openStorage } from './notes.ts'
+import { backUpStore, type Notes, note, openStorage } from './notes.ts'
 
 test('a store that another program locks is reported once, however many changes fail, and once when it works', async () => {
   const file = `${temporaryFolder()}/notes.db`
@@ -44,35 +44,52 @@ test('a store that another program locks is reported once, however many changes 
 })
 
 test.for([
-  ['is removed', (file: string) => unlinkSync(file)],
-  ['loses its WAL', (file: string) => unlinkSync(`${file}-wal`)],
-  ['is replaced', (file: string) => renameSync(copyOf(file), file)],
-  ['is in a folder that moves away', (file: string) => renameSync(dirname(file), `${dirname(file)}-moved`)],
-] as const)('a store whose file %s answers no change, and says so without one', async ([, displace]) => {
-  const folder = join(temporaryFolder(), 'data')
-  mkdirSync(folder)
-  const file = join(folder, 'notes.db')
-  const failing = Promise.withResolvers<string | undefined>()
-  await using store = await openStorage({
-    url: `file:${file}`,
-    transactionChangesMax: 1,
-    onFailureChange: failing.resolve,
-  })
-  expect(await store.notes.insert(note(1))).toBe(true)
-  displace(file)
-  const seenUntilMs = performance.now() + filesSeenMaxAgeMs
-  while (performance.now() <= seenUntilMs) await nextTurn()
-  // The second one is under way before the store knows of its outage.
-  expect(await Promise.all([refusalOf(store.notes), refusalOf(store.notes)])).toEqual(
-    Array(2).fill('store-unavailable'),
-  )
-  expect(await failing.promise).toContain('removed, moved')
-  await expect(store.check()).rejects.toMatchObject({
-    code: 'store-unavailable',
-    message: 'the store cannot write',
-    cause: { message: expect.stringContaining('removed, moved') },
-  })
-})
+  ['is removed', 'removed, moved', (file: string) => unlinkSync(file)],
+  ['loses its WAL', 'removed, moved', (file: string) => unlinkSync(`${file}-wal`)],
+  ['is replaced', 'removed, moved', (file: string) => renameSync(copyOf(file), file)],
+  [
+    'is in a folder that moves away',
+    'removed, moved',
+    (file: string) => renameSync(dirname(file), `${dirname(file)}-moved`),
+  ],
+  ['is overwritten by a backup', 'overwritten', (file: string) => copyFileSync(`${file}-backup`, file)],
+  [
+    'is overwritten by its former state',
+    'overwritten',
+    (file: string) => copyFileSync(`${file}-before`, file),
+  ],
+] as const)(
+  'a store whose file %s answers no change, and says so without one',
+  async ([, reason, displace]) => {
+    const folder = join(temporaryFolder(), 'data')
+    mkdirSync(folder)
+    const file = join(folder, 'notes.db')
+    await (await openStorage({ url: `file:${file}` }))[Symbol.asyncDispose]()
+    copyFileSync(file, `${file}-before`)
+    const failing = Promise.withResolvers<string | undefined>()
+    await using store = await openStorage({
+      url: `file:${file}`,
+      transactionChangesMax: 1,
+      onFailureChange: failing.resolve,
+    })
+    expect(await store.notes.insert(note(1))).toBe(true)
+    // Not smaller than the store, whose WAL was never copied.
+    await backUpStore(`file:${file}`, `${file}-backup`)
+    displace(file)
+    const seenUntilMs = performance.now() + filesSeenMaxAgeMs
+    while (performance.now() <= seenUntilMs) await nextTurn()
+    // The second one is under way before the store knows of its outage.
+    expect(await Promise.all([refusalOf(store.notes), refusalOf(store.notes)])).toEqual(
+      Array(2).fill('store-unavailable'),
+    )
+    expect(await failing.promise).toContain(reason)
+    await expect(store.check()).rejects.toMatchObject({
+      code: 'store-unavailable',
+      message: 'the store cannot write',
+      cause: { message: expect.stringContaining(reason) },
+    })
+  },
+)
 
 test('a store whose files are moved and put back is reported twice, without a change or a check', async () => {
   const file = join(temporaryFolder(), 'notes.db')

@@ -1,5 +1,5 @@
 import { on } from 'node:events'
-import { fdatasyncSync, renameSync, statSync } from 'node:fs'
+import { fdatasyncSync, openSync, renameSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads'
 import {
@@ -20,7 +20,7 @@ import { entities, note, openStorage } from './notes.ts'
 
 vi.mock('node:fs', async importOriginal => {
   const fs = await importOriginal<typeof import('node:fs')>()
-  return { ...fs, fdatasyncSync: vi.fn(fs.fdatasyncSync) }
+  return { ...fs, fdatasyncSync: vi.fn(fs.fdatasyncSync), openSync: vi.fn(fs.openSync) }
 })
 afterEach(() => void vi.useRealTimers())
 
@@ -126,10 +126,14 @@ test('an outage begins a second after a move, and ends once all is back, each ti
   }
 })
 
-/** Makes the WAL longer by this many pages of 4 KiB, as if long ago: what the writer has seen is out of date. */
+/** Makes the WAL longer by this many pages of 4 KiB. */
 function lengthenWal(connection: Database.Database, pages: number) {
   connection.exec('create table if not exists texts (text text)')
   connection.prepare('insert into texts values (zeroblob(?))').run(pages * 4_092)
+}
+
+/** From now on whatever the writer has seen is out of date. */
+function hurryClock() {
   let now = performance.now()
   const clock = vi.spyOn(performance, 'now').mockImplementation(() => (now += 1_000))
   onTestFinished(() => clock.mockRestore())
@@ -139,6 +143,7 @@ test('a change is answered before the WAL is copied, which nobody waits for', as
   const { connection, threads } = await open()
   const [one] = threads
   lengthenWal(connection, 24_000)
+  hurryClock()
   const answered = new Promise(resolve =>
     vi.mocked(fdatasyncSync).mockImplementationOnce(() => resolve(one.answerSoFar())),
   )
@@ -152,6 +157,7 @@ test('a change that makes the WAL too long is answered as stored, and the next o
   const reader = new Database(file, { readonly: true })
   reader.exec('begin').pragma('user_version')
   lengthenWal(connection, walPagesMax)
+  hurryClock()
   one.send(1)
   expect(await one.answer()).toMatchObject({ affectedRows: [1] })
   const full = expect.stringMatching(/WAL is full/)
@@ -181,4 +187,17 @@ test('a transaction is bounded by what it writes, copies too: a longer group has
   expect(made).toBe(plants)
   // Copied after each transaction that has made it longer than 32 MiB.
   expect(statSync(`${file}-wal`).size).toBeLessThan(72 * 2 ** 20)
+})
+
+test('a process that can open no further file makes changes', async () => {
+  const { threads } = await open()
+  const [one] = threads
+  hurryClock()
+  const tooMany = Object.assign(new Error('too many open files'), { code: 'EMFILE' })
+  vi.mocked(openSync).mockImplementation(() => {
+    throw tooMany
+  })
+  onTestFinished(() => void vi.mocked(openSync).mockReset())
+  one.send(1)
+  expect(await one.answer()).toMatchObject({ affectedRows: [1] })
 })

@@ -1,4 +1,4 @@
-import { closeSync, fdatasyncSync, openSync } from 'node:fs'
+import { fdatasyncSync } from 'node:fs'
 import { extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import type Database from 'better-sqlite3'
@@ -42,16 +42,17 @@ const passTimeoutMs = 5_000
  * SQLite counts the pages of a pass as copied before they are on disk, unless it was the last one. So each pass ends with
  * an fsync. After one that failed, the next would succeed without the pages that it was for.
  *
+ * @param descriptor of the database
  * @param onPass is called if the thread has copied pages, and others may have come
  * @param onLoss is called if pages are counted as copied, and may be lost
  */
 export function createCheckpointer(
   connection: Database.Database,
+  descriptor: number,
   onPass: () => void,
   onLoss: (reason: string) => void,
 ) {
   const { name: file } = connection
-  const descriptor = openSync(file, 'r+')
   const state = connection.prepare<[], { log: number; checkpointed: number }>('pragma wal_checkpoint(noop)')
   const pass = connection.prepare<[], { busy: number }>('pragma wal_checkpoint(passive)')
   for (const statement of [state, pass]) statement.safeIntegers(false)
@@ -115,8 +116,6 @@ export function createCheckpointer(
       thread?.postMessage('close')
       if (thread !== undefined) await exited.promise
     },
-    /** Closing it drops the locks of all connections of the process. */
-    closeFile: () => closeSync(descriptor),
   }
 }
 

@@ -60,14 +60,11 @@ export function createWriter(
   // Reading it also opens the WAL, while the store is still in its place.
   let userVersion = connection.pragma('user_version', { simple: true }) as bigint
   const guard = guardFiles(connection)
-  const checkpointer = createCheckpointer(
-    connection,
-    () => checkpoint(),
-    reason => {
-      guard.keepWal(reason)
-      filesSeenMs = Number.NEGATIVE_INFINITY
-    },
-  )
+  const onLoss = (reason: string) => {
+    guard.keepWal(reason)
+    filesSeenMs = Number.NEGATIVE_INFINITY
+  }
+  const checkpointer = createCheckpointer(connection, guard.descriptor, () => checkpoint(), onLoss)
   let filesSeenMs = performance.now()
   let checkpointMs = filesSeenMs
   const senders = new Map<MessagePort, ChangeKind>()
@@ -194,7 +191,6 @@ export function createWriter(
       for (const sender of senders.keys()) sender.close()
       await checkpointer.stop()
       guard.close()
-      checkpointer.closeFile()
     },
   }
 }
