@@ -33,6 +33,7 @@ export async function startService(config: Config, log: ProcessLog) {
       queueChangesMax: config.queueChangesMax,
       onCommit: counters.onCommit,
       onFailureChange: reason => storeLog.note(0, reason),
+      onCheckpointFailure: storeLog.noteCheckpoint,
     }).catch(cause => {
       throw new Error(`DATABASE_URL: ${cause.message}`, { cause })
     }),

@@ -42,6 +42,11 @@ export interface StorageObserver {
   readonly onCommit?: ((commit: Commit) => void) | undefined
   /** Called with the reason when a store begins to fail or fails for another one, and without when it works again. */
   readonly onFailureChange?: ((reason?: string) => void) | undefined
+  /**
+   * SQLite: called with the reason when the WAL cannot be copied to the database, and without when it can again. Changes
+   * succeed until the WAL is full. If threads share it, only one of them calls.
+   */
+  readonly onCheckpointFailure?: ((reason?: string) => void) | undefined
   /** Makes the errors of a storage the caller's. By default they are {@link StoreError}. */
   readonly toError?: ((error: StoreError) => Error) | undefined
 }

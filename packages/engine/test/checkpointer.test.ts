@@ -3,27 +3,44 @@ import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { temporaryFolder } from '@plant-store/harness/vitest'
 import Database from 'better-sqlite3'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { createCheckpointer, walPagesMax } from '../src/sqlite/checkpointer.ts'
 import { openWriterConnection } from '../src/sqlite/connection.ts'
 import { guardFiles } from '../src/sqlite/guard.ts'
 
 const MiB = 2 ** 20
 
-/** A store that the writer's connection has open, with its checkpointer and guard. */
-function open() {
+/**
+ * A store that the writer's connection has open, with its checkpointer and guard.
+ *
+ * @param isFailing whether the disk fails under a pass of the writer
+ */
+function open(isFailing = () => false) {
   const file = join(temporaryFolder(), 'notes.db')
   const connection = openWriterConnection(file, 5_000)
+  const prepare = connection.prepare.bind(connection)
+  vi.spyOn(connection, 'prepare').mockImplementation(sql => {
+    const statement = prepare(sql)
+    const get = statement.get.bind(statement)
+    if (sql.includes('passive'))
+      statement.get = () => {
+        if (isFailing()) throw new Database.SqliteError('disk I/O error', 'SQLITE_IOERR_WRITE')
+        return get()
+      }
+    return statement
+  })
   connection.exec('create table texts (id integer primary key, text text)')
   const guard = guardFiles(connection)
   let passed = Promise.withResolvers<void>()
   const losses: string[] = []
-  const checkpointer = createCheckpointer(
+  const failures: (string | undefined)[] = []
+  const checkpointer = createCheckpointer({
     connection,
-    guard.descriptor,
-    () => passed.resolve(),
-    reason => losses.push(reason),
-  )
+    descriptor: guard.descriptor,
+    onPass: () => passed.resolve(),
+    onFailureChange: reason => failures.push(reason),
+    onLoss: reason => losses.push(reason),
+  })
   const advance = (bulk = false, single = true) => checkpointer.copy({ single, bulk })
   const close = async () => {
     if (!connection.open) return
@@ -37,7 +54,7 @@ function open() {
     return { pages: Number(state.log), left: Number(state.log - state.checkpointed) }
   }
   return {
-    ...{ file, connection, guard, checkpointer, advance, losses, close, wal },
+    ...{ file, connection, guard, checkpointer, advance, losses, failures, close, wal },
     /** Writes pages of 4 KiB, and a few others. */
     write: (pages: number) => void insert.run(pages * 4_092),
     /** Resolves once the thread has copied something. */
@@ -117,6 +134,20 @@ test('a WAL with an old state that another connection reads has at most 256 MiB,
   expect(advance()).toBeUndefined()
   write(1)
   expect(wal().pages).toBeLessThan(20)
+})
+
+test('a pass that fails is told once with its reason, as is the first that works, and a full WAL has that reason', () => {
+  let isFailing = true
+  const { write, advance, failures, losses } = open(() => isFailing)
+  write(walPagesMax - 4_000)
+  for (const _ of [1, 2]) expect(advance(true)).toBeUndefined()
+  const reason = 'the disk fails (SQLITE_IOERR_WRITE)'
+  expect(failures).toEqual([reason])
+  write(4_000)
+  expect(advance(true)).toBe(`its WAL is full, as it cannot be copied to the database: ${reason}`)
+  isFailing = false
+  expect(advance(true)).toBeUndefined()
+  expect([failures, losses]).toEqual([[reason, undefined], []])
 })
 
 test('without the thread the writer copies the WAL', async () => {

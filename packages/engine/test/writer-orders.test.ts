@@ -32,7 +32,7 @@ test('each group is settled once and with its own rows, whatever shares a transa
         return Object.assign(new EventEmitter(), { postMessage })
       })
       const writers = ports.map(port =>
-        connectToWriter(port as unknown as MessagePort, ({ changes }) => commits.push(changes)),
+        connectToWriter(port as unknown as MessagePort, { onCommit: ({ changes }) => commits.push(changes) }),
       )
       const outages: (string | undefined)[] = []
       /** Messages to one port arrive in order, and to several in any. */

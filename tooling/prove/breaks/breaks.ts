@@ -49,7 +49,7 @@ export const breaks: Readonly<Record<string, Break>> = {
   },
   'failed-copy-ignored': {
     does: 'goes on after a failed fsync of pages that were copied from the WAL',
-    place: /if \(reason !== (?:undefined|void 0)\)\s+onLoss\d*\(reason\)/,
+    place: /if \(outcome\.loss !== (?:undefined|void 0)\)\s+onLoss\d*\(outcome\.loss\)/,
     replacement: 'void 0',
     part: 'power-cut',
     noticed: /is lost|is damaged|is not what was sent/,

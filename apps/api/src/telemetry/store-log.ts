@@ -38,6 +38,11 @@ export function createStoreLog(logger: Logger, store: string) {
       reason = undefined
       log()
     },
+    /** @param reason why the WAL cannot be copied, or `undefined` once it can again. Changes succeed until it is full */
+    noteCheckpoint(reason: string | undefined) {
+      if (reason === undefined) logger.info({ store }, 'the WAL can be copied to the database again')
+      else logger.error({ store, reason }, 'the WAL cannot be copied to the database')
+    },
     /** Returns why the store is failing, or `undefined` while it works. */
     reason: () => reason,
     [Symbol.dispose]: log,

@@ -1,5 +1,6 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
-import { type CheckpointerData, fsyncFailure } from './checkpointer.ts'
+import { makePass } from './checkpoint-pass.ts'
+import type { CheckpointerData } from './checkpointer.ts'
 import { openConnection } from './connection.ts'
 
 const owner = parentPort as MessagePort
@@ -8,15 +9,10 @@ const connection = openConnection(file, { fileMustExist: true })
 connection.pragma('fullfsync = ON')
 
 owner.on('message', (command: 'copy' | 'close') => {
-  if (command === 'close') {
-    connection.close()
-    owner.close()
+  if (command === 'copy') {
+    owner.postMessage(makePass(() => connection.pragma('wal_checkpoint(passive)'), descriptor))
     return
   }
-  try {
-    connection.pragma('wal_checkpoint(passive)')
-  } catch {
-    // None of its pages is counted.
-  }
-  owner.postMessage(fsyncFailure(descriptor))
+  connection.close()
+  owner.close()
 })

@@ -1,8 +1,8 @@
-import { fdatasyncSync } from 'node:fs'
 import { extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import type Database from 'better-sqlite3'
-import { detailedReasonOf, sleep } from './connection.ts'
+import { makePass, type PassOutcome } from './checkpoint-pass.ts'
+import { sleep } from './connection.ts'
 
 /** Of which kinds there were changes within the last second. */
 export interface ChangesInUse {
@@ -15,58 +15,69 @@ export interface CheckpointerData {
   readonly descriptor: number
 }
 
-/**
- * From this length on the WAL is copied to the database: 32 MiB. With ids in any order a longer WAL holds the same page
- * many times, and a checkpoint copies it once.
- */
+export interface CheckpointerOptions {
+  readonly connection: Database.Database
+  /** Of the database, which it outlives. */
+  readonly descriptor: number
+  /** Is called if the thread has copied pages, and others may have come. */
+  readonly onPass: () => void
+  /** Is called with the reason when passes begin to fail, and without when one has worked again. */
+  readonly onFailureChange: (reason?: string) => void
+  /** Is called if pages are counted as copied, and may be lost. */
+  readonly onLoss: (reason: string) => void
+}
+
+/** Pages of 4 KiB. With ids in any order a longer WAL holds the same page many times, and a checkpoint copies it once. */
 const checkpointPages = 8_000
-/** While bulk changes fill the WAL beside single ones, these wait for short copies. */
 const mixedPages = 1_000
-/** The writer copies so few pages itself: the thread would find others after each pass. */
 const lastPagesMax = checkpointPages / 32
-/** From this length on the writer copies the pages itself, as the thread is too slow. */
 const writerPages = 3 * checkpointPages
-/**
- * No transaction begins on a longer WAL that cannot be copied, as another connection reads an old state. The last one may
- * add as much again, with 10,000 rows of an import: a WAL has at most 256 MiB, which are 65,000 pages.
- */
 export const walPagesMax = 4 * checkpointPages
 /** For a pass of the thread, or of another process, before the writer copies the pages itself. */
 const passTimeoutMs = 5_000
 
 /**
- * Copies the WAL to the database, in a thread that starts when it is needed. The writer goes on meanwhile, and copies the
- * last pages itself: only if all are copied, the next commit restarts the WAL. Bulk changes write pages faster than
- * the thread copies them, so that the writer does it.
+ * Copies the WAL to the database, in passes. Once all is copied, the next commit restarts the WAL. No answer waits for a
+ * pass (`writer.ts`). The next transaction waits for one of the writer's.
+ *
+ * | pages of the WAL | who copies | who waits |
+ * | --- | --- | --- |
+ * | below `checkpointPages`, 32 MiB | nobody | nobody |
+ * | from `mixedPages`, 4 MiB, with bulk changes beside single ones | the writer | the next transaction, for a short time |
+ * | from `checkpointPages`, with bulk changes | the writer, as they write faster than the thread copies | the next transaction |
+ * | from `checkpointPages`, of which at most `lastPagesMax`, 1 MiB, are left | the writer: the thread would always find others | the next transaction, 6 to 9 ms |
+ * | from `checkpointPages` | a thread, which starts when it is needed | nobody |
+ * | from `writerPages`, 96 MiB, or without the thread | the writer | the next transaction |
+ * | from `walPagesMax`, 128 MiB, that cannot be copied | nobody can | changes get 503. The last transaction may add as much again |
  *
  * SQLite counts the pages of a pass as copied before they are on disk, unless it was the last one. So each pass ends with
- * an fsync. After one that failed, the next would succeed without the pages that it was for.
- *
- * @param descriptor of the database
- * @param onPass is called if the thread has copied pages, and others may have come
- * @param onLoss is called if pages are counted as copied, and may be lost
+ * an fsync, and one that fails is a loss: the next would succeed without the pages that it was for.
  */
-export function createCheckpointer(
-  connection: Database.Database,
-  descriptor: number,
-  onPass: () => void,
-  onLoss: (reason: string) => void,
-) {
+export function createCheckpointer({
+  connection,
+  descriptor,
+  onPass,
+  onFailureChange,
+  onLoss,
+}: CheckpointerOptions) {
   const { name: file } = connection
-  const state = connection.prepare<[], { log: number; checkpointed: number }>('pragma wal_checkpoint(noop)')
-  const pass = connection.prepare<[], { busy: number }>('pragma wal_checkpoint(passive)')
-  for (const statement of [state, pass]) statement.safeIntegers(false)
+  const noop = connection.prepare<[], { log: number; checkpointed: number }>('pragma wal_checkpoint(noop)')
+  const passive = connection.prepare<[], { busy: number }>('pragma wal_checkpoint(passive)')
+  for (const statement of [noop, passive]) statement.safeIntegers(false)
   const exited = Promise.withResolvers<void>()
   let thread: Worker | undefined
   let isUnderWay = false
   let hasExited = false
+  let failure: string | undefined
 
   const walState = () => {
-    const { log, checkpointed } = state.get() as NonNullable<ReturnType<typeof state.get>>
-    return { log, checkpointed, left: log - checkpointed }
+    const { log: pages, checkpointed: copied } = noop.get() as NonNullable<ReturnType<typeof noop.get>>
+    return { pages, copied, left: pages - copied }
   }
-  const loseIf = (reason: string | undefined) => {
-    if (reason !== undefined) onLoss(reason)
+  const settle = (outcome: PassOutcome) => {
+    if (outcome.loss !== undefined) onLoss(outcome.loss)
+    if (outcome.failure !== failure) onFailureChange(outcome.failure)
+    failure = outcome.failure
   }
 
   const start = () => {
@@ -76,7 +87,8 @@ export function createCheckpointer(
     started.on('error', () => {})
     started.on('exit', () => {
       hasExited = true
-      if (isUnderWay) loseIf(fsyncFailure(descriptor))
+      // It may have copied pages.
+      if (isUnderWay) settle(makePass(() => {}, descriptor))
       exited.resolve()
     })
     return started
@@ -84,47 +96,37 @@ export function createCheckpointer(
   const passInThread = (before: number) => {
     isUnderWay = true
     thread ??= start()
-    thread.once('message', (reason?: string) => {
+    thread.once('message', (outcome: PassOutcome) => {
       isUnderWay = false
-      loseIf(reason)
-      if (walState().checkpointed > before) onPass()
+      settle(outcome)
+      if (walState().copied > before) onPass()
     })
     thread.postMessage('copy')
   }
   const passHere = () => {
     const until = performance.now() + passTimeoutMs
-    try {
-      while (pass.get()?.busy === 1 && performance.now() < until) sleep()
-    } catch {
-      // None of its pages is counted.
+    const copy = () => {
+      while (passive.get()?.busy === 1 && performance.now() < until) sleep()
     }
-    loseIf(fsyncFailure(descriptor))
+    settle(makePass(copy, descriptor))
   }
 
   return {
-    /** Copies what there is to copy. Returns why the next transaction cannot begin, or `undefined`. */
+    /** Copies what there is to copy. Returns why no transaction may begin, or `undefined`. */
     copy({ single, bulk }: ChangesInUse): string | undefined {
-      const { log, checkpointed, left } = walState()
-      if (log < (single && bulk ? mixedPages : checkpointPages) || left === 0) return
-      if (log >= writerPages || hasExited || (!isUnderWay && (bulk || left <= lastPagesMax))) passHere()
-      else if (!isUnderWay) passInThread(checkpointed)
-      if (log < walPagesMax || walState().left === 0) return
-      return 'its WAL is full, as another program reads an old state of the store'
+      const { pages, copied, left } = walState()
+      if (pages < (single && bulk ? mixedPages : checkpointPages) || left === 0) return
+      if (pages >= writerPages || hasExited || (!isUnderWay && (bulk || left <= lastPagesMax))) passHere()
+      else if (!isUnderWay) passInThread(copied)
+      if (pages < walPagesMax || walState().left === 0) return
+      return failure === undefined
+        ? 'its WAL is full, as another program reads an old state of the store'
+        : `its WAL is full, as it cannot be copied to the database: ${failure}`
     },
     /** Ends the thread, after a pass that is under way. */
     async stop() {
       thread?.postMessage('close')
       if (thread !== undefined) await exited.promise
     },
-  }
-}
-
-/** Returns why a file could not be fsynced, or `undefined`. */
-export function fsyncFailure(descriptor: number): string | undefined {
-  try {
-    fdatasyncSync(descriptor)
-    return
-  } catch (error) {
-    return detailedReasonOf(error)
   }
 }

@@ -71,13 +71,13 @@ async function readSqlite<Entered extends Entities>(
 export function attachSqlite<Entered extends Entities>(
   { file, limits, ...toWriter }: SharedSqlite,
   entities: Entered,
-  { onCommit, ...observer }: StorageObserver,
+  observer: StorageObserver,
 ): Storage<Entered> {
   return closeOnError(openConnection(file, { readonly: true }), connection => {
     const compiled = compileEntities(entities, sqliteDialect)
     const prepared = prepareAll(connection, compiled.names.keys())
-    const single = connectToWriter(toWriter.single, onCommit)
-    const bulk = connectToWriter(toWriter.bulk, onCommit)
+    const single = connectToWriter(toWriter.single, observer)
+    const bulk = connectToWriter(toWriter.bulk, observer)
     const all: RowSource['all'] = (statement, given) =>
       prepared(statement).all(valuesOf(statement, given)) as object[]
     const iterate: RowSource['iterate'] = (statement, given) =>

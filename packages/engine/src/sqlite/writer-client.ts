@@ -3,7 +3,7 @@ import { extname } from 'node:path'
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
 import { type StoreError, unavailable } from '../errors.ts'
 import type { Change } from '../statements/statement.ts'
-import type { Commit } from '../storage.ts'
+import type { StorageObserver } from '../storage.ts'
 import type { ChangeKind } from './arrivals.ts'
 import type { WriterAnswer, WriterOptions } from './writer.ts'
 
@@ -43,7 +43,10 @@ export async function startWriter(workerData: WriterData) {
 }
 
 /** Returns the writer as other threads use it. */
-export function connectToWriter(toWriter: MessagePort, onCommit: (commit: Commit) => void = () => {}) {
+export function connectToWriter(
+  toWriter: MessagePort,
+  { onCommit = () => {}, onCheckpointFailure = () => {} }: StorageObserver = {},
+) {
   let blocked: string | undefined
   let onBlocked = (_error: StoreError) => {}
   const underWay: PromiseWithResolvers<readonly number[]>[] = []
@@ -55,6 +58,7 @@ export function connectToWriter(toWriter: MessagePort, onCommit: (commit: Commit
       if (blocked !== undefined) onBlocked(couldNotWrite(blocked))
       return
     }
+    if ('checkpointFailure' in answer) return onCheckpointFailure(answer.checkpointFailure)
     if ('commit' in answer && answer.commit !== undefined) onCommit(answer.commit)
     if (!('affectedRows' in answer || 'reason' in answer)) return
     const { resolve, reject } = underWay.shift() as (typeof underWay)[number]

@@ -24,6 +24,8 @@ export type WriterAnswer =
   | { readonly reason: string }
   /** To every MessagePort: why the writer cannot write, or `undefined` once it can again. */
   | { readonly blocked: string | undefined }
+  /** To one MessagePort: why the WAL cannot be copied, or `undefined` once it can again. */
+  | { readonly checkpointFailure: string | undefined }
 
 /**
  * A transaction that has written rows of this size takes no further group, and a group that alone writes as much is
@@ -60,11 +62,19 @@ export function createWriter(
   // Reading it also opens the WAL, while the store is still in its place.
   let userVersion = connection.pragma('user_version', { simple: true }) as bigint
   const guard = guardFiles(connection)
-  const onLoss = (reason: string) => {
-    guard.keepWal(reason)
-    filesSeenMs = Number.NEGATIVE_INFINITY
-  }
-  const checkpointer = createCheckpointer(connection, guard.descriptor, () => checkpoint(), onLoss)
+  const checkpointer = createCheckpointer({
+    connection,
+    descriptor: guard.descriptor,
+    onPass: () => checkpoint(),
+    onFailureChange(reason) {
+      const [first] = senders.keys()
+      if (first !== undefined) answer(first, { checkpointFailure: reason })
+    },
+    onLoss(reason) {
+      guard.keepWal(reason)
+      filesSeenMs = Number.NEGATIVE_INFINITY
+    },
+  })
   let filesSeenMs = performance.now()
   let checkpointMs = filesSeenMs
   const senders = new Map<MessagePort, ChangeKind>()
