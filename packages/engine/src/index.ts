@@ -1,6 +1,5 @@
-export { createStorage, type StatementDatabase } from './commit/create-storage.ts'
-export { defaultGroupCommitLimits } from './commit/group-commit.ts'
-export { readRows } from './commit/page.ts'
+export { defaultBatchLimits } from './batcher.ts'
+export { createStorage, type StatementDatabase } from './create-storage.ts'
 export { compileEntities, type Entities, type Entity, type Migration, type Runner } from './entity.ts'
 export { explain, fileReason, isDamage, NoStoreError, StoreError, StoreInUseError } from './errors.ts'
 export { bringUpToDate } from './migrations.ts'
@@ -14,6 +13,7 @@ export {
   postgresDialect,
   sqliteDialect,
 } from './statements/dialect.ts'
+export { readRows } from './statements/read-rows.ts'
 export {
   type Change,
   type ChangeStatement,
@@ -29,9 +29,9 @@ export {
 } from './statements/statement.ts'
 export {
   type BackupReport,
+  type BatchLimits,
   type Commit,
   type CopyOptions,
-  type GroupCommitLimits,
   type RestoreReport,
   type Salvage,
   type ShareableStorage,

@@ -5,13 +5,12 @@ import type { PoolMode } from './store-url.ts'
 
 // Without the drivers' types: importers of this package do not have them.
 
-export interface StorageOptions
-  extends Partial<Omit<EngineOptions, 'limits' | 'toError'> & GroupCommitLimits> {
+export interface StorageOptions extends Partial<Omit<EngineOptions, 'limits' | 'toError'> & BatchLimits> {
   /** In the form of `parseStoreUrl`. */
   readonly url: string
 }
 
-export interface GroupCommitLimits {
+export interface BatchLimits {
   /** Pending changes. Beyond it, `store-busy`. */
   readonly queueChangesMax: number
   /** The text of all pending changes in UTF-16 code units. A single change may have more. */
@@ -21,7 +20,7 @@ export interface GroupCommitLimits {
 }
 
 export interface EngineOptions extends StorageObserver {
-  readonly limits: GroupCommitLimits
+  readonly limits: BatchLimits
   /** PostgreSQL: after this time any operation is `store-unavailable`. */
   readonly timeoutMs: number
   /** SQLite: how long an opening or a change waits for the lock of another process. Then it fails. */
@@ -78,7 +77,7 @@ export interface SharedSqlite {
   /** To the writer, for single changes and for bulk ones. */
   readonly single: MessagePort
   readonly bulk: MessagePort
-  readonly limits: GroupCommitLimits
+  readonly limits: BatchLimits
 }
 
 export interface SharedPostgres {
@@ -86,7 +85,7 @@ export interface SharedPostgres {
   readonly server: PostgresOptions
   /** For each thread. */
   readonly readConnectionsMax: number
-  readonly limits: GroupCommitLimits
+  readonly limits: BatchLimits
 }
 
 export interface PostgresOptions {

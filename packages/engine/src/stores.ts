@@ -1,6 +1,6 @@
 import { type Stats, statSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { defaultGroupCommitLimits } from './commit/group-commit.ts'
+import { defaultBatchLimits } from './batcher.ts'
 import type { Entities } from './entity.ts'
 import { fileReason, NoStoreError, type StoreError } from './errors.ts'
 import { createReader, type ReadTransaction } from './reader.ts'
@@ -93,7 +93,7 @@ export function storesOf<Entered extends Entities>(
       onFailureChange,
       ...given
     }: StorageOptions) {
-      const limits = { ...defaultGroupCommitLimits, ...given }
+      const limits = { ...defaultBatchLimits, ...given }
       const observer = { onCommit, onFailureChange, toError }
       return withDatabase(url, database =>
         database.open({ limits, timeoutMs, lockTimeoutMs, readConnectionsMax, ...observer }),

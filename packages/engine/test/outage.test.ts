@@ -5,8 +5,8 @@ import { explain, isDamage, StoreError } from '@plant-store/engine'
 import { temporaryFolder } from '@plant-store/harness/vitest'
 import Database from 'better-sqlite3'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { watchOutages } from '../src/commit/outage.ts'
 import { StoreDamagedError } from '../src/errors.ts'
+import { watchOutages } from '../src/outage.ts'
 import { backUpStore, type Notes, note, openStorage } from './notes.ts'
 
 test('a store that another program locks is reported once, however many changes fail, and once when it works', async () => {

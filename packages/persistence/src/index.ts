@@ -4,13 +4,13 @@ import { storesOf } from '@plant-store/engine'
 import { entities } from './entities.ts'
 
 export {
+  type BatchLimits,
   type Commit,
   type CopyOptions,
   defaultStoreUrl,
   explain,
   fileReason,
   followLinks,
-  type GroupCommitLimits,
   isDamage,
   NoStoreError,
   parseStoreUrl,

@@ -54,6 +54,8 @@ export function createArrivals(senders: ReadonlyMap<MessagePort, ChangeKind>, tr
   const receiveBulk = (groups: Group[]) =>
     (changes.bulk === 0 || (changes.bulk < bulkTransactionChangesMax && !isInUse('single'))) &&
     receive(groups, 'bulk')
+  /** Adds a group that has arrived meanwhile, if the transaction takes another one. Returns whether it did. */
+  const addNext = (groups: Group[]): boolean => receiveSingle(groups) || receiveBulk(groups)
 
   return {
     toGroup,
@@ -65,11 +67,10 @@ export function createArrivals(senders: ReadonlyMap<MessagePort, ChangeKind>, tr
       for (const group of waiting) if (group.kind === 'single') add(groups, group)
       while (receiveSingle(groups));
       for (const group of waiting) if (group.kind === 'bulk') add(groups, group)
-      while (receiveBulk(groups));
+      while (addNext(groups));
       return groups
     },
-    /** Adds a group that has arrived meanwhile, if the transaction takes another one. Returns whether it did. */
-    addNext: (groups: Group[]): boolean => receiveSingle(groups) || receiveBulk(groups),
+    addNext,
     inUse: (): ChangesInUse => ({ single: isInUse('single'), bulk: isInUse('bulk') }),
   }
 }

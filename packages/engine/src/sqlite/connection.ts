@@ -147,7 +147,7 @@ export function reasonOf(error: unknown): string {
 }
 
 /** Rejects with the reason in the words of {@link reasonOf}. */
-export async function plainly<Result>(work: () => Result): Promise<Awaited<Result>> {
+export async function withReason<Result>(work: () => Result): Promise<Awaited<Result>> {
   try {
     return await work()
   } catch (cause) {

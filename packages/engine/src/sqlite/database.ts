@@ -1,22 +1,22 @@
-import { createStorage, type StatementDatabase } from '../commit/create-storage.ts'
-import { type RowSource, readRows } from '../commit/page.ts'
+import { createStorage, type StatementDatabase } from '../create-storage.ts'
 import { compileEntities, type Entities } from '../entity.ts'
 import { unavailable } from '../errors.ts'
 import { schemaVersionOf } from '../migrations.ts'
 import type { ReadTransaction } from '../reader.ts'
 import { sqliteDialect } from '../statements/dialect.ts'
+import { type RowSource, readRows } from '../statements/read-rows.ts'
 import { valuesOf } from '../statements/statement.ts'
 import type { EngineOptions, ShareableStorage, SharedSqlite, Storage, StorageObserver } from '../storage.ts'
 import { inspectSqlite } from './backup.ts'
-import { closeOnError, detailedReasonOf, openConnection, plainly, prepareAll } from './connection.ts'
+import { closeOnError, detailedReasonOf, openConnection, prepareAll, withReason } from './connection.ts'
 import { migrateSqlite, openReadOnly } from './schema.ts'
 import { connectToWriter, startWriter } from './writer-client.ts'
 
 export function createSqliteDatabase<Entered extends Entities>(file: string, entities: Entered) {
   return {
-    open: (options: EngineOptions) => plainly(() => openSqlite(file, entities, options)),
-    read: () => plainly(() => readSqlite(file, entities)),
-    inspect: () => plainly(() => inspectSqlite(file, entities)),
+    open: (options: EngineOptions) => withReason(() => openSqlite(file, entities, options)),
+    read: () => withReason(() => readSqlite(file, entities)),
+    inspect: () => withReason(() => inspectSqlite(file, entities)),
   }
 }
 
@@ -60,7 +60,7 @@ async function readSqlite<Entered extends Entities>(
     schemaVersion,
     compiled: compileEntities(entities, sqliteDialect),
     query: (sql, parameters = []) =>
-      plainly(() => connection.prepare<unknown[], object>(sql).all(...parameters)),
+      withReason(() => connection.prepare<unknown[], object>(sql).all(...parameters)),
     async [Symbol.asyncDispose]() {
       connection.close()
     },

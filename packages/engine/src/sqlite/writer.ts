@@ -27,30 +27,42 @@ export type WriterAnswer =
   /** To one MessagePort: why the WAL cannot be copied, or `undefined` once it can again. */
   | { readonly checkpointFailure: string | undefined }
 
-/**
- * A transaction that has written rows of this size takes no further group, and a group that alone writes as much is
- * continued in the next one. With the pages that 10,000 changes touch, and a group more, it adds half of 256 MiB to the WAL.
- */
+/** A transaction that has written rows of this size takes no further group: 16 MiB, about 4,500 pages of the WAL. */
 const transactionBytesMax = 16 * 1024 * 1024
 /** Of a row and its entries of indexes, besides its texts. */
 const rowBytes = 192
-
-const lookAtFilesEveryMs = 1_000
-/** The greatest age of the last look at the files on which a commit relies. Looking after every transaction would cost 6 % of the creates. */
-const filesSeenMaxAgeMs = 10
-const checkpointEveryMs = 10
+/** Between two looks at files or WAL under load. Looking at each commit costs 6 % of the creates. */
+const lookEveryMs = 10
+/** The same without a load, and between two attempts to recover. */
+const idleLookEveryMs = 1_000
 
 /**
- * Returns the only writer of a store. A group that arrives from a thread (`connect`) begins a transaction (`write`), which
- * takes all other groups that have arrived (`createArrivals`): the more there are, the less a change costs. COMMIT
- * returns after the fsync, and every thread gets the affected rows of its group.
+ * Returns the only writer of a store.
  *
- * After a failed transaction SQLite has rolled back its changes, but the WAL may still hold all of them, and a
- * crash would restore them. So the writer first commits a transaction of its own, which overwrites them. Until that
- * succeeds, the writer is blocked: every thread refuses changes at once.
+ * A group that arrives from a thread begins a transaction, which takes all others that have arrived (`arrivals.ts`): the
+ * more there are, the less a change costs. Its steps, and who waits for each:
  *
- * SQLite goes on writing to files that were removed or cut (`guardFiles`). So a transaction begins and succeeds only if the
- * files were seen in order then, or a few milliseconds before.
+ * | step | who waits |
+ * | --- | --- |
+ * | look at the files (`guard.ts`), unless seen within `lookEveryMs` | the groups |
+ * | BEGIN IMMEDIATE, the changes up to `transactionBytesMax`, COMMIT with its fsync | the groups |
+ * | look at the files again, likewise | the groups |
+ * | answer the groups that are complete | |
+ * | copy the WAL if it is long (`checkpointer.ts`) | the next transaction, never an answer |
+ *
+ * A group that alone writes more than `transactionBytesMax` is continued in the next transaction, after single changes
+ * that arrive meanwhile. Copies for webhooks count.
+ *
+ * | state | changes | ends |
+ * | --- | --- | --- |
+ * | open | are made | when a transaction fails and cannot be overwritten, a file is not as it was, or the WAL is too long |
+ * | blocked | every thread refuses them at once | when `recover` succeeds, which is tried each second |
+ *
+ * After a failed transaction SQLite has rolled back its changes, but the WAL may still hold all of them, and a crash would
+ * restore them. So `recover` commits a small transaction, which overwrites them. A lock of another process is no failure.
+ *
+ * Must never happen: an answer before the fsync, on files that were removed, cut or overwritten, or of a change that a
+ * crash takes back. A refused change that a crash restores once the writer is open again.
  */
 export function createWriter(
   connection: Database.Database,
@@ -115,8 +127,7 @@ export function createWriter(
     let waiting = [arrivals.toGroup(sender, changes)]
     while (waiting.length > 0) {
       waiting = commit(arrivals.begin(waiting))
-      // Only now: no answer waits for it.
-      if (blocked === undefined && performance.now() - checkpointMs > checkpointEveryMs) checkpoint()
+      if (blocked === undefined && performance.now() - checkpointMs > lookEveryMs) checkpoint()
     }
   }
 
@@ -146,7 +157,7 @@ export function createWriter(
   }
 
   /** @throws Error if something is wrong with the files */
-  const checkFiles = (maxAgeMs = filesSeenMaxAgeMs) => {
+  const checkFiles = (maxAgeMs = lookEveryMs) => {
     if (performance.now() - filesSeenMs <= maxAgeMs) return
     const fault = guard.findFault()
     if (fault !== undefined) throw new Error(fault.reason)
@@ -178,7 +189,7 @@ export function createWriter(
     for (const sender of senders.keys()) answer(sender, { blocked })
   }
 
-  const looking = setInterval(() => {
+  const timer = setInterval(() => {
     try {
       checkFiles(0)
       if (blocked === undefined) checkpoint()
@@ -186,7 +197,7 @@ export function createWriter(
     } catch (error) {
       setBlocked(detailedReasonOf(error))
     }
-  }, lookAtFilesEveryMs).unref()
+  }, idleLookEveryMs).unref()
 
   return {
     /** Takes groups of changes from a MessagePort, and answers there. */
@@ -197,7 +208,7 @@ export function createWriter(
     },
     /** Closes the connection and all MessagePorts. */
     async close() {
-      clearInterval(looking)
+      clearInterval(timer)
       for (const sender of senders.keys()) sender.close()
       await checkpointer.stop()
       guard.close()

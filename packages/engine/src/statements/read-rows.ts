@@ -1,4 +1,4 @@
-import type { PageGiven, ReadStatement, Statement } from '../statements/statement.ts'
+import type { PageGiven, ReadStatement, Statement } from './statement.ts'
 
 /** How a database runs any statement. */
 export interface RowSource {

@@ -1,14 +1,14 @@
-import { StoreError, unavailable } from '../errors.ts'
-import type { Change } from '../statements/statement.ts'
-import type { GroupCommitLimits } from '../storage.ts'
+import { StoreError, unavailable } from './errors.ts'
+import type { Change } from './statements/statement.ts'
+import type { BatchLimits } from './storage.ts'
 
-export const defaultGroupCommitLimits: GroupCommitLimits = {
+export const defaultBatchLimits: BatchLimits = {
   queueChangesMax: 10_000,
   queueTextCharsMax: 8 * 1024 * 1024,
   transactionChangesMax: 1_000,
 }
 
-export interface GroupCommitOptions<Item = Change, Outcome = number> {
+export interface BatcherOptions<Item = Change, Outcome = number> {
   /**
    * Makes the changes of a group in order in one transaction, which other groups may share. Resolves to the affected
    * rows of each once they are durable. If it rejects, either all are stored or none. Calls take effect in order.
@@ -16,7 +16,7 @@ export interface GroupCommitOptions<Item = Change, Outcome = number> {
   readonly runGroup: (group: readonly Item[]) => Promise<readonly Outcome[]>
   /** Groups under way, without an outcome. At the limit, new changes wait and share the next group. Infinite on SQLite. */
   readonly groupsMax: number
-  readonly limits: GroupCommitLimits
+  readonly limits: BatchLimits
 }
 
 interface Submitted<Item, Outcome> {
@@ -36,11 +36,11 @@ const turnsAfterGroup = 2
  * Makes changes that arrive together, or while `groupsMax` groups are under way, share a transaction. PostgreSQL's reads
  * share transactions too. Their outcomes are rows.
  */
-export function createGroupCommit<Item extends readonly unknown[] = Change, Outcome = number>({
+export function createBatcher<Item extends readonly unknown[] = Change, Outcome = number>({
   runGroup,
   groupsMax,
   limits,
-}: GroupCommitOptions<Item, Outcome>) {
+}: BatcherOptions<Item, Outcome>) {
   const queue: Submitted<Item, Outcome>[] = []
   const underWay = new Set<Promise<void>>()
   let pendingChanges = 0
@@ -66,48 +66,55 @@ export function createGroupCommit<Item extends readonly unknown[] = Change, Outc
     }
   }
 
+  /** Takes the submissions of the next group from the queue, and its changes. */
   const takeNext = () => {
+    const group: Item[] = []
     let count = 0
-    const end = queue.findIndex(({ changes }, index) => {
-      count += changes.length
-      return index > 0 && count > limits.transactionChangesMax
-    })
-    return queue.splice(0, end === -1 ? queue.length : end)
+    for (const { changes } of queue) {
+      if (count > 0 && group.length + changes.length > limits.transactionChangesMax) break
+      for (const change of changes) group.push(change)
+      count++
+    }
+    return { submitted: queue.splice(0, count), group }
   }
 
   const runNext = async () => {
-    const submitted = takeNext()
-    const [outcome] = await Promise.allSettled([runGroup(submitted.flatMap(({ changes }) => changes))])
+    const { submitted, group } = takeNext()
+    let outcomes: readonly Outcome[] | undefined
+    let error: unknown
+    try {
+      outcomes = await runGroup(group)
+    } catch (thrown) {
+      error = thrown
+    }
     let from = 0
     for (const { changes, textChars, resolve, reject } of submitted) {
       pendingChanges -= changes.length
       pendingTextChars -= textChars
-      if (outcome.status === 'fulfilled') resolve(outcome.value.slice(from, from + changes.length))
-      else reject(outcome.reason)
+      if (outcomes === undefined) reject(error)
+      else resolve(outcomes.slice(from, from + changes.length))
       from += changes.length
     }
   }
 
-  const push = (submitted: Submitted<Item, Outcome>) => {
-    if (isClosed) throw unavailable('the store is closed')
-    const { changes, textChars } = submitted
-    const isTooMuch =
-      (pendingChanges > 0 && pendingChanges + changes.length > limits.queueChangesMax) ||
-      (pendingTextChars > 0 && pendingTextChars + textChars > limits.queueTextCharsMax)
-    if (isTooMuch) throw new StoreError('store-busy', 'too many changes are pending')
-    pendingChanges += changes.length
-    pendingTextChars += textChars
-    queue.push(submitted)
-    // Requests of the same turn share a transaction too.
-    schedule(1)
-  }
-
   return {
     /** Makes changes in one transaction, as `runGroup` does. Rejects with `store-busy`, `store-unavailable`. */
-    submit: (changes: readonly Item[]) =>
-      new Promise<readonly Outcome[]>((resolve, reject) =>
-        push({ changes, textChars: textCharsOf(changes), resolve, reject }),
-      ),
+    submit(changes: readonly Item[]): Promise<readonly Outcome[]> {
+      if (isClosed) return Promise.reject(unavailable('the store is closed'))
+      const textChars = textCharsOf(changes)
+      const isTooMuch =
+        (pendingChanges > 0 && pendingChanges + changes.length > limits.queueChangesMax) ||
+        (pendingTextChars > 0 && pendingTextChars + textChars > limits.queueTextCharsMax)
+      if (isTooMuch) return Promise.reject(new StoreError('store-busy', 'too many changes are pending'))
+      pendingChanges += changes.length
+      pendingTextChars += textChars
+      return new Promise((resolve, reject) => {
+        const submitted = { changes, textChars, resolve, reject }
+        queue.push(submitted)
+        // Requests of the same turn share a transaction too.
+        schedule(1)
+      })
+    },
     pending: () => pendingChanges,
     /** Refuses further changes, and resolves once all others have an outcome. */
     async drain() {

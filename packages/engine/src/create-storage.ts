@@ -1,0 +1,111 @@
+import { type BatcherOptions, createBatcher, defaultBatchLimits } from './batcher.ts'
+import type { CompiledEntities, Entities, Runner } from './entity.ts'
+import { StoreError, unavailable } from './errors.ts'
+import { watchOutages } from './outage.ts'
+import type { Change, ChangeStatement, ReadStatement, Value } from './statements/statement.ts'
+import type { BatchLimits, Storage, StorageObserver } from './storage.ts'
+
+/** What a storage needs of a database. Its rejections become StoreError `store-unavailable`. */
+export interface StatementDatabase<Entered extends Entities = Entities>
+  extends Pick<BatcherOptions, 'runGroup' | 'groupsMax'> {
+  readonly compiled: CompiledEntities<Entered>
+  read(statement: ReadStatement, given: object): Promise<readonly object[]>
+  /** Runs bulk changes, for which single ones need not wait. By default `runGroup`. */
+  readonly runBulkGroup?: BatcherOptions['runGroup']
+  /** The longest that anything may take, with its time in the queue. What is late may still be stored. */
+  readonly timeoutMs?: number
+  /** Rejects while the database cannot be read or written. */
+  check(): Promise<void>
+  /** Reports errors of which no change is told, as none is made. */
+  reportTo?(report: (error: StoreError) => void): void
+  /** To be called once, after the last change has an outcome. */
+  close(): void | Promise<void>
+}
+
+/** Pending bulk changes. One list may have more. */
+const bulkQueueChangesMax = 10_000
+
+/** Returns a storage on a database: concurrent changes share a commit, and outages are reported. */
+export function createStorage<Entered extends Entities>(
+  {
+    compiled,
+    runGroup,
+    runBulkGroup = runGroup,
+    groupsMax,
+    timeoutMs,
+    ...database
+  }: StatementDatabase<Entered>,
+  {
+    limits = defaultBatchLimits,
+    onFailureChange,
+    toError = error => error,
+  }: { readonly limits?: BatchLimits } & Omit<StorageObserver, 'onCommit'> = {},
+): Storage<Entered> {
+  const { names } = compiled
+  const single = createBatcher({ runGroup, groupsMax, limits })
+  const bulk = createBatcher({
+    runGroup: runBulkGroup,
+    groupsMax,
+    limits: { ...limits, queueChangesMax: bulkQueueChangesMax },
+  })
+  const bind = (statement: ChangeStatement<never>, given: object): Change => {
+    const change: [string, ...Value[]] = [names.get(statement) as string]
+    // The compiler has compared the members with the statement's parameters.
+    for (const name of statement.parameters) change.push((given as Record<string, Value>)[name] as Value)
+    return change
+  }
+  const inTime = <Result>(work: Promise<Result>) =>
+    timeoutMs === undefined ? work : rejectLate(timeoutMs, work)
+
+  const outages = watchOutages(async () => {
+    try {
+      await inTime(database.check())
+      await inTime(single.submit([bind(compiled.probeWrite, {})]))
+    } catch (cause) {
+      throw toStoreError(cause)
+    }
+  }, onFailureChange)
+  database.reportTo?.(outages.report)
+  const fail = (cause: unknown): never => {
+    const error = toStoreError(cause)
+    outages.report(error)
+    throw toError(error)
+  }
+
+  const runner: Runner = {
+    bind,
+    submit: (statement, given) => inTime(single.submit([bind(statement, given)])).then(first, fail),
+    submitAll: async changes => (changes.length === 0 ? [] : inTime(bulk.submit(changes)).catch(fail)),
+    // The databases return rows as the statements declare them, which the contracts of the ports prove.
+    read: (statement, given) => inTime(database.read(statement, given)).catch(fail) as Promise<never>,
+  }
+
+  return {
+    ...compiled.ports(runner),
+    check: () => inTime(database.check()).catch(fail),
+    pending: () => single.pending() + bulk.pending(),
+    async [Symbol.asyncDispose]() {
+      outages.end()
+      await Promise.all([single.drain(), bulk.drain()])
+      await database.close()
+    },
+  }
+}
+
+/** Of a single change. */
+const first = ([affectedRows]: readonly number[]) => affectedRows as number
+
+function toStoreError(cause: unknown): StoreError {
+  return cause instanceof StoreError ? cause : unavailable('the store is unavailable', cause as Error)
+}
+
+/** Rejects after this time. The work continues. */
+async function rejectLate<Result>(timeoutMs: number, work: Promise<Result>): Promise<Result> {
+  const { promise: late, reject } = Promise.withResolvers<never>()
+  const timer = setTimeout(() => reject(unavailable('the store did not answer in time')), timeoutMs)
+  try {
+    return await Promise.race([work, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
