@@ -2,7 +2,7 @@ import { defineConfig } from 'vitest/config'
 import { freshBuild } from '../vitest.config.ts'
 
 const released = ['test/{folder,image,unit}.test.ts']
-const installed = ['test/{garden,packages,program}.test.ts']
+const installed = ['test/{packages,program}.test.ts']
 // They pack, install and build.
 const patient = { testTimeout: 240_000, hookTimeout: 180_000 }
 

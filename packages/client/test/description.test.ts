@@ -5,7 +5,7 @@ import {
   RefusedError,
   type Version,
 } from '@plant-store/client'
-import { failures } from '@plant-store/http'
+import { failures } from '@plant-store/http/server'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { expect, test } from 'vitest'
 import { startMemoryStore } from './memory-store.ts'

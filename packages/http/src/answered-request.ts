@@ -1,6 +1,6 @@
 import type { AccessError } from '@plant-store/access'
 
-/** What is known of a request, for its log line. Symbols avoid the names of the host's properties. */
+/** What is known of a request, for its log line. Symbols avoid the names of Fastify's properties. */
 
 export const trace = Symbol('trace')
 export const tokenName = Symbol('tokenName')

@@ -1,18 +1,21 @@
 import type { AccessErrorCode } from '@plant-store/access'
-import type { DomainErrorCode } from '@plant-store/domain'
-import { createAnswerFailure } from './answer/answer.ts'
+import type { DomainErrorCode, PlantUseCases } from '@plant-store/domain'
+import type { FastifyInstance } from 'fastify'
 import { commonFailures, type FailureRow } from './errors/error-numbers.ts'
 import { createToFailure } from './errors/failures.ts'
-import { FailureBody } from './openapi/schemas.ts'
-import type { Entity } from './pipeline.ts'
+import { addRoutes, type Pipeline } from './pipeline.ts'
+import { handlers } from './plants/handlers.ts'
 import { plants } from './plants/plants.ts'
 
-export const entities = { plants } satisfies Record<string, Entity>
-
-type Entities = typeof entities
-
 /** The use cases of every entity, by its name. */
-export type UseCases = { readonly [Name in keyof Entities]: Parameters<Entities[Name]['handlers']>[0] }
+export interface UseCases {
+  readonly plants: PlantUseCases
+}
+
+/** Adds the routes of every entity. */
+export function addStoreRoutes(app: FastifyInstance, useCases: UseCases, pipeline: Pipeline): void {
+  addRoutes(app, plants, handlers(useCases.plants, pipeline), pipeline)
+}
 
 /** The published error numbers. A code without one does not compile. */
 export const failures = { ...commonFailures, ...plants.failures } satisfies Record<
@@ -20,7 +23,4 @@ export const failures = { ...commonFailures, ...plants.failures } satisfies Reco
   FailureRow
 >
 
-export const schemas = { FailureBody, ...plants.schemas }
-
 export const toFailure = createToFailure(failures)
-export const answerFailure = createAnswerFailure(toFailure)

@@ -1,20 +1,19 @@
 import type { Gate } from '@plant-store/access'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Static, TObject, TSchema } from 'typebox'
-import { type AnswerFailure, answer, answerBySchemas } from './answer/answer.ts'
+import { answer } from './answer/answer.ts'
 import { type Budget, countedBytesMin, createBudget } from './budget.ts'
-import { defaultServerLimits, type ServerLimits } from './limits.ts'
-import { failuresOf } from './openapi/description.ts'
-import type { Operation, Operations, Part } from './openapi/operation.ts'
+import type { ServerLimits } from './limits.ts'
+import type { Operation, Operations, Section } from './openapi/operation.ts'
 import { type Authenticate, createAuthentication } from './request/authenticate.ts'
 import { readBody } from './request/body.ts'
 import { checkRequests, failOtherMethods } from './request/checks.ts'
 import { readQuery } from './request/query.ts'
 import type { Throttle } from './request/wrong-tokens.ts'
 
-/** What requests of any entity go through, and what the handlers of an entity may use of it. */
+/** What handlers may use of what every request goes through. */
 export interface Pipeline {
-  readonly limits: PipelineLimits
+  readonly limits: ServerLimits
   readonly authenticate: Authenticate
   /** Bounds the memory for answers. */
   readonly answerBudget: Budget
@@ -24,36 +23,22 @@ export interface Pipeline {
   reservePage(reply: FastifyReply): number
 }
 
-type PipelineLimits = Pick<
-  ServerLimits,
-  'heldBytesMax' | 'pageTextBytesMax' | 'requestTimeoutMs' | 'batchRequestDrainMs'
->
-
 export interface PipelineOptions {
   readonly gate: Gate
-  /** Limits wrong tokens, such as one of `createThrottle`. By default there is no limit. */
-  readonly throttle?: Throttle
-  /** By default {@link defaultServerLimits}. */
-  readonly limits?: Partial<PipelineLimits>
+  readonly throttle: Throttle
+  readonly limits: ServerLimits
+  readonly ending: AbortSignal
 }
 
-/** Makes this context parse bodies, authenticate, check and answer, whatever the routes in it. */
+/** Makes the server check, authenticate and parse every request, whatever its route. */
 export function createPipeline(
   app: FastifyInstance,
-  { gate, throttle, limits: changed }: PipelineOptions,
-  answerFailure: AnswerFailure,
+  { gate, throttle, limits, ending }: PipelineOptions,
 ): Pipeline {
-  const limits = { ...defaultServerLimits, ...changed }
   const authenticate = createAuthentication(gate, throttle)
   // Apart, so that slow uploads do not use up the memory for answers.
   const bodyBudget = createBudget(limits.heldBytesMax / 2)
   const answerBudget = createBudget(limits.heldBytesMax / 2)
-  const ending = new AbortController()
-  app.addHook('preClose', done => {
-    setTimeout(() => ending.abort(), limits.batchRequestDrainMs).unref()
-    done()
-  })
-  answerBySchemas(app, answerFailure)
   checkRequests(app, authenticate, bodyBudget)
   // Bodies reach the routes as bytes.
   app.removeAllContentTypeParsers()
@@ -64,7 +49,7 @@ export function createPipeline(
     if (bytes > countedBytesMin) answerBudget.setHeld(raw, bytes)
     return bytes
   }
-  return { limits, authenticate, answerBudget, ending: ending.signal, reservePage }
+  return { limits, authenticate, answerBudget, ending, reservePage }
 }
 
 type Names<Schema> = Schema extends TObject ? keyof Static<Schema> : never
@@ -84,44 +69,33 @@ export interface Exchange<Asked extends Operation> {
   ): FastifyReply
 }
 
-/** One for each operation. As methods, those of one entity also fit where any are taken. */
+/** One for each operation. As methods, those of one section also fit where any are taken. */
 export type Handlers<All extends Operations = Operations> = {
   readonly [Id in keyof All]: {
     handle(exchange: Exchange<All[Id]>): FastifyReply | Promise<FastifyReply>
   }['handle']
 }
 
-export interface Entity<All extends Operations = Operations, UseCases = unknown> extends Part {
-  readonly operations: All
-  handlers(useCases: UseCases, pipeline: Pipeline): Handlers<All>
-}
-
-/** Adds the routes of a part, and 405 for the other methods of their paths. */
-export function addRoutes(app: FastifyInstance, part: Part, handlers: Handlers, pipeline: Pipeline): void {
-  for (const [operationId, operation] of Object.entries(part.operations)) {
-    const { method, url, scope, failures: _, failureDescriptions: _own, ...schema } = operation
-    const isRead = method === 'GET'
+/** Adds the routes of a section, and 405 for the other methods of their paths. */
+export function addRoutes(
+  app: FastifyInstance,
+  { operations }: Section,
+  handlers: Handlers,
+  pipeline: Pipeline,
+): void {
+  for (const [operationId, operation] of Object.entries(operations)) {
+    const { method, url, scope, response } = operation
     const handle = handlers[operationId] as Handlers[string]
     const names = Object.keys(operation.querystring?.properties ?? {})
-    const budget = isRead ? pipeline.answerBudget : undefined
+    const budget = method === 'GET' ? pipeline.answerBudget : undefined
     const [streamedMediaType] = Object.keys(operation.body?.content ?? {})
-    if (streamedMediaType !== undefined && !app.hasContentTypeParser(streamedMediaType))
+    if (streamedMediaType !== undefined)
       app.addContentTypeParser(streamedMediaType, (_request, body, parsed) => parsed(null, body))
     app.route({
       method,
       url,
-      // Makes HEAD independent of the host's settings.
-      exposeHeadRoute: isRead,
-      schema: {
-        ...{ operationId, tags: [part.tag.name], ...(scope === null && { security: [] }) },
-        ...schema,
-        response: { ...schema.response, ...failuresOf(operation, [part]) },
-      },
-      config: {
-        scope,
-        described: { operationId, operation, part },
-        ...(streamedMediaType !== undefined && { streamedMediaType }),
-      },
+      schema: { response },
+      config: { scope, ...(streamedMediaType !== undefined && { streamedMediaType }) },
       handler: (request, reply) =>
         handle({
           request,
@@ -132,7 +106,7 @@ export function addRoutes(app: FastifyInstance, part: Part, handlers: Handlers, 
         }),
     })
   }
-  const paths = Map.groupBy(Object.values(part.operations), ({ url }) => url)
+  const paths = Map.groupBy(Object.values(operations), ({ url }) => url)
   for (const [url, [first, ...others]] of paths) {
     const methods = [first as Operation, ...others].map(({ method }) => method)
     failOtherMethods(app, url, methods, (first as Operation).scope)

@@ -1,18 +1,24 @@
 import { METHODS } from 'node:http'
 import proxyAddr from '@fastify/proxy-addr'
 import type { Gate } from '@plant-store/access'
-import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from 'fastify'
-import { answerBySchemas } from './answer/answer.ts'
+import {
+  type FastifyBaseLogger,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  fastify,
+  LogController,
+} from 'fastify'
+import { answerFailure, serializerOf } from './answer/answer.ts'
 import type { AnsweredRequest } from './answered-request.ts'
 import { allowOrigins, answerPreflights } from './connection/cors.ts'
 import { createNodeServer } from './connection/node-server.ts'
 import { prepareStop } from './connection/stop.ts'
-import { answerFailure, type UseCases } from './entities.ts'
+import { addStoreRoutes, toFailure, type UseCases } from './entities.ts'
 import { defaultServerLimits, type ServerLimits } from './limits.ts'
-import { describeRoutes } from './openapi/description.ts'
+import { describeInterface } from './openapi/description.ts'
 import { createPipeline } from './pipeline.ts'
-import { storeRoutes } from './plugin.ts'
-import { checkHeaders } from './request/checks.ts'
+import { plants } from './plants/plants.ts'
 import {
   createRequestLog,
   logOnceAnswered,
@@ -21,16 +27,17 @@ import {
   requestId,
 } from './request/log.ts'
 import { createThrottle, withoutPort } from './request/wrong-tokens.ts'
+import { service } from './service/operations.ts'
 import { addServiceRoutes, type Probes } from './service/routes.ts'
 
 export type { AnsweredRequest, RequestTrace } from './answered-request.ts'
 export { stopListening, stopServer } from './connection/stop.ts'
-export type { UseCases } from './entities.ts'
+export { failures, type UseCases } from './entities.ts'
 export { defaultServerLimits, type ServerLimits } from './limits.ts'
 export type { RequestTracer } from './request/log.ts'
 
-/** The use cases of each entity that is to be served, by its name, and what the server needs. */
-export interface ServerOptions extends Partial<UseCases>, Probes {
+/** The use cases of every entity, by its name, and what the server needs. */
+export interface ServerOptions extends UseCases, Probes {
   readonly gate: Gate
   readonly logger: FastifyBaseLogger
   /** The origins whose pages may call the service from a browser. */
@@ -88,35 +95,45 @@ export function createServer(options: ServerOptions): FastifyInstance {
     // No hook has seen a target that cannot be routed.
     frameworkErrors: (error, request, reply) => {
       logOnceAnswered(request, reply, logRequest)
-      answerFailure(error, request, reply.header('connection', 'close'))
+      failWith(error, request, reply.header('connection', 'close'))
     },
   })
   let isDraining = false
+  const ending = new AbortController()
   app.addHook('preClose', async () => {
     isDraining = true
     await prepareStop(app.server)
+    setTimeout(() => ending.abort(), limits.batchRequestDrainMs).unref()
   })
   // So that a path answers 405 to every method that Node parses.
   for (const method of METHODS) if (!app.supportedMethods.includes(method)) app.addHttpMethod(method)
-  answerBySchemas(app, answerFailure)
+  app.setSerializerCompiler(({ schema }) => serializerOf(schema as object))
+  app.setErrorHandler(failWith)
+  app.setNotFoundHandler(() => {
+    throw new Error('`checkRequests` must answer')
+  })
   logRequests(app, logRequest, traceRequest)
   if (corsOrigins.length > 0) answerPreflights(app)
-  checkHeaders(app)
 
-  const description = describeRoutes(app, serverUrl)
-  app.register((serviceApp, _options, done) => {
-    const pipeline = createPipeline(serviceApp, { gate, throttle, limits }, answerFailure)
-    serviceApp.setNotFoundHandler(() => {
-      throw new Error('`checkRequests` must answer')
-    })
-    // Written by the build. The path is right for the sources and for a bundle.
-    const docsFolder = new URL('../dist/docs/', import.meta.url)
-    const service = { check, metrics, isDraining: () => isDraining, description, docsFolder, page }
-    serviceApp.register(async prefixed => addServiceRoutes(prefixed, pipeline, service), { prefix })
-    done()
-  })
-  app.register(storeRoutes, { ...useCases, prefix, gate, throttle, limits })
+  const pipeline = createPipeline(app, { gate, throttle, limits, ending: ending.signal })
+  let description: string | undefined
+  const describe = () => {
+    description ??= describeInterface([plants, service], serverUrl)
+    return description
+  }
+  // Written by the build. The path is right for the sources and for a bundle.
+  const docsFolder = new URL('../dist/docs/', import.meta.url)
+  const probes = { check, metrics, isDraining: () => isDraining, description: describe, docsFolder, page }
+  const addAll = async (prefixed: FastifyInstance) => {
+    addServiceRoutes(prefixed, pipeline, probes)
+    addStoreRoutes(prefixed, useCases, pipeline)
+  }
+  app.register(addAll, { prefix })
   return app
+}
+
+function failWith(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
+  answerFailure(toFailure(error), error, request, reply)
 }
 
 /** Proxies in a row. Following a long list from a client would take milliseconds. */

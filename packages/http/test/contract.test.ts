@@ -7,9 +7,9 @@ import {
   toJson,
 } from '@plant-store/contract'
 import { afterAll, describe, expect, test } from 'vitest'
-import { entities } from '../src/entities.ts'
 import type { Operation } from '../src/openapi/operation.ts'
 import { example } from '../src/openapi/schemas.ts'
+import { operations } from '../src/plants/operations.ts'
 import { startMemoryService, startWithClient } from './memory-service.ts'
 
 const service = await startMemoryService()
@@ -35,12 +35,10 @@ describe('with little patience', () => {
     test(`${clause}: ${name}`, () => run(hurriedClient), timeoutMs)
 })
 
-const lists = Object.values(entities).flatMap(({ operations }) =>
-  Object.values<Operation>(operations).filter(({ response }) => response[200]?.type === 'array'),
-)
+const all = Object.values<Operation>(operations)
+const lists = all.filter(({ response }) => response[200]?.type === 'array')
 test.each(lists)('a page of $url ends where its texts reach a size', async ({ url }) => {
   await using store = await startWithClient({ limits: { pageTextBytesMax: 1 } })
-  const all = Object.values(entities).flatMap(({ operations }) => Object.values<Operation>(operations))
   const { body } = all.find(each => each.method === 'POST' && each.url === url) as Operation
   const { [example]: one } = body as { [example]?: object }
   for (const id of [1n, 2n]) await store.client.ask('POST', url, { body: toJson({ ...one, id }) })

@@ -1,15 +1,13 @@
-import { createPlantUseCases } from '@plant-store/domain'
+import { createPlantUseCases, parsePlant } from '@plant-store/domain'
 import { createMemoryPlantRepository } from '@plant-store/domain/testing'
-import { storeRoutes } from '@plant-store/http'
 import type { UseCases } from '@plant-store/http/server'
-import { fastify } from 'fastify'
 import type { Operation } from '../src/openapi/operation.ts'
 import type { Handlers } from '../src/pipeline.ts'
-import { type NoteUseCases, notes, type operations } from './notes.ts'
+import { operations } from '../src/plants/operations.ts'
 
 // What the compiler refuses. `tsc` fails for a line below `@ts-expect-error` that compiles.
 
-const { scope: _, ...unscoped } = notes.operations.listNotes
+const { scope: _, ...unscoped } = operations.listPlants
 export const scopes: Operation[] = [
   // @ts-expect-error an operation that does not say who may
   unscoped,
@@ -18,53 +16,49 @@ export const scopes: Operation[] = [
   { ...unscoped, scope: null },
 ]
 
-type Notes = Handlers<typeof operations>
-const note = { id: 1n, name: 'g' }
+type Plants = Handlers<typeof operations>
+const plant = parsePlant({ id: 1n, name: 'g' })
 
-export const answers: Notes['readNote'][] = [
-  ({ answer }) => answer(200, note),
+export const answers: Plants['readPlant'][] = [
+  ({ answer }) => answer(200, plant),
   ({ answer }) => answer(304, null),
   // @ts-expect-error without a member
   ({ answer }) => answer(200, { id: 1n }),
   // @ts-expect-error with a misspelt one
   ({ answer }) => answer(200, { id: 1n, nam: 'g' }),
   // @ts-expect-error with one too many
-  ({ answer }) => answer(200, { ...note, tag: 'g' }),
+  ({ answer }) => answer(200, { ...plant, colour: 'g' }),
   // @ts-expect-error with a member of another type
-  ({ answer }) => answer(200, { ...note, id: 1 }),
+  ({ answer }) => answer(200, { ...plant, id: 1 }),
   // @ts-expect-error a list where there is one
-  ({ answer }) => answer(200, [note]),
+  ({ answer }) => answer(200, [plant]),
   // @ts-expect-error a status that the operation does not have
   ({ answer }) => answer(204, null),
   // @ts-expect-error a failure, which is thrown
-  ({ answer }) => answer(404, note),
+  ({ answer }) => answer(404, plant),
   // @ts-expect-error no answer at all
   () => {},
 ]
 
-export const names: Partial<Notes> = {
+export const names: Partial<Plants> = {
   // @ts-expect-error a misspelt query parameter
-  listNotes: ({ query, answer }) => answer(200, [{ ...note, name: query.nam ?? '' }]),
+  listPlants: ({ query, answer }) => answer(200, [{ ...plant, name: query.tags ?? '' }]),
   // @ts-expect-error a misspelt part of the path
-  readNote: ({ params, answer }) => answer(200, { ...note, name: params.idd }),
+  readPlant: ({ params, answer }) => answer(200, { ...plant, name: params.idd }),
 }
-const { createNote, ...others } = notes.handlers({ notes: new Map() })
-export const lists: Notes[] = [
+
+export const lists = ({ createPlant, ...others }: Plants): Plants[] => [
   // @ts-expect-error an operation without a handler
   others,
   // @ts-expect-error a handler without an operation
-  { createNote, ...others, removeNote: createNote },
+  { createPlant, ...others, waterPlant: createPlant },
 ]
 
 const plants = createPlantUseCases({ plants: createMemoryPlantRepository() })
-export const passed = ({ plants, ...others }: UseCases): UseCases[] => [
-  { plants, ...others },
-  // @ts-expect-error an entity of the list that is not passed
-  { ...others },
+export const passed: UseCases[] = [
+  { plants },
+  // @ts-expect-error an entity that is not passed
+  {},
   // @ts-expect-error an entity that is missing from the list
-  { plants, ...others, notes: { notes: new Map() } satisfies NoteUseCases },
+  { plants, notes: plants },
 ]
-const gate = () => ({ name: 'anybody' })
-fastify().register(storeRoutes, { gate })
-// @ts-expect-error use cases under another name
-fastify().register(storeRoutes, { gate, store: plants })

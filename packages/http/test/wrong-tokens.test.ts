@@ -2,9 +2,9 @@ import { once } from 'node:events'
 import { AccessError, type Gate } from '@plant-store/access'
 import { assertFailure, plantRequest, toJson } from '@plant-store/contract'
 import { longPlant } from '@plant-store/domain/testing'
-import { createThrottle } from '@plant-store/http'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { connectionsOf } from '../src/connection/node-server.ts'
+import { createThrottle } from '../src/request/wrong-tokens.ts'
 import { type MemoryServiceOptions, startWithClient } from './memory-service.ts'
 
 const wrongTokensMax = 5

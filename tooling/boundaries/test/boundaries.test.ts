@@ -31,7 +31,7 @@ const forbidden = [
   ['packages/client/src', "import { createServer } from 'node:http'"],
   ['packages/http/src', "import type { Storage } from '@plant-store/persistence'"],
   ['packages/http/src/plants', "import pg from 'pg'"],
-  ['packages/persistence/src', "import { storeRoutes } from '@plant-store/http'"],
+  ['packages/persistence/src', "import { createServer } from '@plant-store/http/server'"],
   ['packages/persistence/src/plants', "import Database from 'better-sqlite3'"],
   ['packages/engine/src/sqlite', "import { fastify } from 'fastify'"],
   ['packages/engine/src', "import type { Plant } from '@plant-store/domain'"],
@@ -50,7 +50,7 @@ const allowed = [
   ['packages/jwt/src', "import { jwtVerify } from 'jose'"],
   ['packages/persistence/src/plants', "import { sql } from 'kysely'"],
   ['packages/engine/src/sqlite', "import pg from 'pg'"],
-  ['apps/api/src', "import { storeRoutes } from '@plant-store/http'"],
+  ['apps/api/src', "import { createServer } from '@plant-store/http/server'"],
   ['apps/cli/src', "export const server = import('@plant-store/api/serve')"],
 ] as const
 

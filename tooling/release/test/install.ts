@@ -13,10 +13,8 @@ declare module 'vitest' {
 
 /** Projects outside the workspace, which npm has installed from tarballs. */
 export interface Installed {
-  /** Has every published library, and the oldest Fastify that is supported. */
+  /** Has every published library, and the program for their examples. */
   readonly folder: string
-  /** Has what mounts the routes, and the newest Fastify. */
-  readonly newestFolder: string
   /** Has the program alone. */
   readonly programFolder: string
   readonly packages: readonly PackedPackage[]
@@ -33,13 +31,13 @@ export interface PackedPackage {
 const workspace = join(import.meta.dirname, '../../..')
 const dependencies = join(import.meta.dirname, '../node_modules')
 /** Returns the version of a package that this one depends on. */
-export const versionOf = (name: string): string =>
+const versionOf = (name: string): string =>
   JSON.parse(readFileSync(join(dependencies, name, 'package.json'), 'utf8')).version
 
 /** For `globalSetup`: packs what would be published, and installs it with npm into empty folders. */
 export default async function setUp(project: TestProject): Promise<() => void> {
   const temporary = temporaryFolder()
-  const [folder = '', newestFolder = '', programFolder = ''] = ['service', 'newest', 'program'].map(name => {
+  const [folder = '', programFolder = ''] = ['service', 'program'].map(name => {
     const path = join(temporary.path, name)
     mkdirSync(path)
     return path
@@ -50,26 +48,15 @@ export default async function setUp(project: TestProject): Promise<() => void> {
   cpSync(join(import.meta.dirname, 'installed'), folder, { recursive: true })
   const typesOldest = join(dependencies, 'types-node-oldest')
   cpSync(typesOldest, join(folder, 'types-oldest/node'), { recursive: true, dereference: true })
-  const mounting = ['access', 'domain', 'http', 'json'].map(name => `@plant-store/${name}`)
-  const plugins = versionsOf('@fastify/jwt', '@fastify/swagger')
   // CI tests everything.
   const versions = process.env['CI'] ? [tooOld, ...packed.map(({ source }) => oldestNode(source))] : []
   await Promise.all([
     ...[...new Set(versions)].map(fetchNode),
     ...(process.env['CI'] ? [fetchBun()] : []),
-    install(folder, packages, {
-      ...plugins,
-      ...versionsOf('@types/node', 'kysely', 'openapi-fetch'),
-      fastify: versionOf('fastify-oldest'),
-    }),
-    install(
-      newestFolder,
-      packages.filter(({ name }) => mounting.includes(name)),
-      { ...plugins, ...versionsOf('fastify') },
-    ),
+    install(folder, packed, versionsOf('@types/node', 'openapi-fetch')),
     install(programFolder, [program]),
   ])
-  project.provide('installed', { folder, newestFolder, programFolder, packages, program })
+  project.provide('installed', { folder, programFolder, packages, program })
   return () => temporary.remove()
 }
 
@@ -85,11 +72,13 @@ export function oldestNode(source: string): string {
 const versionsOf = (...names: readonly string[]) =>
   Object.fromEntries(names.map(name => [name, versionOf(name)]))
 
+const published = ['@plant-store/client', '@plant-store/domain', '@plant-store/json', 'plant-store']
+
 function packAll(folder: string): readonly PackedPackage[] {
   // Turbo has built them. Building again would overwrite files that other tests run.
   const pack = ['--config.ignore-scripts=true', 'pack', '--pack-destination', folder]
-  const published = ['--recursive', '--filter=./packages/*', '--filter=plant-store']
-  run(...pnpmCommand, '--dir', workspace, ...published, ...pack)
+  const filters = ['--recursive', ...published.map(name => `--filter=${name}`)]
+  run(...pnpmCommand, '--dir', workspace, ...filters, ...pack)
   return globSync('*.tgz', { cwd: folder }).map(file => {
     const tarball = join(folder, file)
     const name = /^plant-store-([a-z]+)-/.exec(file)?.[1]

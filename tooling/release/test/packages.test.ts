@@ -43,16 +43,11 @@ describe.each(packages)('$name', ({ name, source, tarball }) => {
   test('ships its sources, what is built of them, and nothing else', () => {
     const files = globSync('**/*.*', { cwd: installed, exclude: ['node_modules/**'] })
     const sources = files.filter(file => file.startsWith('src/'))
-    const whole = files.filter(file => file.startsWith('examples/'))
     const built = sources
       .filter(file => !file.endsWith('.d.ts'))
       .map(file => file.replace(/^src\//, 'dist/').replace(/\.ts$/, ''))
       .flatMap(stem => ['.js', '.js.map', '.d.ts', '.d.ts.map'].map(ending => stem + ending))
-    // What a program serves and does not run.
-    const served = globSync('dist/docs/*', { cwd: source })
-    expect(files.sort()).toEqual(
-      ['README.md', 'package.json', ...sources, ...whole, ...built, ...served].sort(),
-    )
+    expect(files.sort()).toEqual(['README.md', 'package.json', ...sources, ...built].sort())
     expect(existsSync(join(installed, 'LICENSE'))).toBe(true)
 
     expect(JSON.stringify(manifest)).not.toMatch(/workspace:|catalog:/)
@@ -61,7 +56,7 @@ describe.each(packages)('$name', ({ name, source, tarball }) => {
     expect(manifest).toMatchObject({ license: 'MIT', sideEffects: false, exports })
     for (const [dependency, range] of Object.entries(manifest.dependencies ?? {}))
       if (dependency.startsWith('@plant-store/')) expect(range, dependency).toMatch(/^\^/)
-    if (['domain', 'access', 'json'].includes(name.replace('@plant-store/', '')))
+    if (['domain', 'json'].includes(name.replace('@plant-store/', '')))
       expect([manifest.dependencies, manifest.peerDependencies]).toEqual([undefined, undefined])
   })
 
@@ -73,20 +68,12 @@ describe.each(packages)('$name', ({ name, source, tarball }) => {
   })
 })
 
-/** A README shows the main part of it. */
-const nodeSqlite = readFileSync(
-  join(folder, 'node_modules/@plant-store/engine/examples/node-sqlite.ts'),
-  'utf8',
-)
-
 const examples = [
   ['plant-store', join(import.meta.dirname, '../../../README.md')] as const,
   ...packages.map(({ name }) => [name, join(folder, 'node_modules', name, 'README.md')] as const),
 ].flatMap(([name, readme]) =>
-  [...readFileSync(readme, 'utf8').matchAll(/^```ts\n(.*?)^```$/gms)].map(([, shown = ''], n) => {
-    const isPart = nodeSqlite.includes(`\n${shown}`)
-    const code = isPart ? nodeSqlite : shown
-    const file = isPart ? 'node-sqlite.ts' : `readme-${name.replace('@plant-store/', '')}-${n}.ts`
+  [...readFileSync(readme, 'utf8').matchAll(/^```ts\n(.*?)^```$/gms)].map(([, code = ''], n) => {
+    const file = `readme-${name.replace('@plant-store/', '')}-${n}.ts`
     writeFileSync(join(folder, file), code)
     return { name, file, code }
   }),
@@ -100,8 +87,7 @@ const generateHere = generate.replace(/http:\S+/, description)
 runIn(folder, 'sh', '-c', `${join(import.meta.dirname, '../node_modules/.bin')}/${generateHere}`)
 
 test('every package has examples', () => {
-  expect(examples.map(({ file }) => file)).toContain('node-sqlite.ts')
-  expect(packages).toHaveLength(9)
+  expect(packages).toHaveLength(3)
   expect(examples.map(({ name }) => name)).toEqual(expect.arrayContaining(packages.map(({ name }) => name)))
 })
 
@@ -127,8 +113,8 @@ const exportsOf = (names: readonly string[]) =>
   Object.fromEntries(
     names.map(name => [`all-${name.replace('/', '-')}.mts`, `export * from '@plant-store/${name}'\n`]),
   )
-const withoutNode = ['access', 'domain', 'domain/testing', 'json']
-const inBrowsers = ['client', 'webhooks']
+const withoutNode = ['domain', 'domain/testing', 'json']
+const inBrowsers = ['client']
 
 test.concurrent.each([
   // The newest types of Node need a newer compiler.
@@ -146,9 +132,9 @@ test.concurrent.each([
 })
 
 test.concurrent.each([
-  ['access, domain and json', withoutNode, []],
-  ['client and webhooks', inBrowsers, ['dom']],
-])('%s need no types of Node, and nothing newer than es2022', async (_, names, lib) => {
+  ['domain and json', withoutNode, []],
+  ['client', inBrowsers, ['dom']],
+])('%s: no types of Node are needed, and nothing newer than es2022', async (_, names, lib) => {
   expect(await compile(newest, exportsOf(names), { lib: ['es2022', ...lib], types: [] })).toBe('')
 })
 

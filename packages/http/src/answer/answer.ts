@@ -1,22 +1,15 @@
 import { Readable } from 'node:stream'
 import fastJsonStringify from 'fast-json-stringify'
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { errorNumber, failureSuffix, requestIdField } from '../answered-request.ts'
 import { type Budget, countedBytesMin } from '../budget.ts'
-import type { ToFailure } from '../errors/failures.ts'
+import type { Failure } from '../errors/failures.ts'
 import { FailureBody } from '../openapi/schemas.ts'
-
-/** Makes routes of this context write answers with their schemas, without validating, and failures as Error. */
-export function answerBySchemas(app: FastifyInstance, answerFailure: AnswerFailure): void {
-  app.setValidatorCompiler(() => () => true)
-  app.setSerializerCompiler(({ schema }) => serializerOf(schema as object))
-  app.setErrorHandler(answerFailure)
-}
 
 const serializers = new Map<unknown, (value: unknown) => string>()
 
-/** Cached by title, as descriptions differ from route to route. */
-function serializerOf(schema: { readonly title?: string }): (value: unknown) => string {
+/** Returns what writes values of a schema. Cached by title, as descriptions differ from route to route. */
+export function serializerOf(schema: { readonly title?: string }): (value: unknown) => string {
   const key = schema.title ?? schema
   const serializer = serializers.get(key) ?? fastJsonStringify(schema)
   serializers.set(key, serializer)
@@ -45,10 +38,7 @@ export function answer(reply: FastifyReply, status: number, value: unknown, budg
   return reply.header('content-type', 'application/json').send(bytes)
 }
 
-/**
- * Sends finished JSON that no hook of the host can change first. Without the serializer Fastify would add a charset,
- * which JSON does not have (RFC 8259, 11).
- */
+/** Sends finished JSON. Without the serializer Fastify would add a charset, which JSON does not have (RFC 8259, 11). */
 export function answerText(reply: FastifyReply, text: string): FastifyReply {
   return reply.header('content-type', 'application/json').serializer(unchanged).send(text)
 }
@@ -57,18 +47,19 @@ const unchanged = (text: string) => text
 
 export const writeFailure = serializerOf(FailureBody)
 
-export type AnswerFailure = (error: unknown, request: FastifyRequest, reply: FastifyReply) => FastifyReply
-
-export function createAnswerFailure(toFailure: ToFailure): AnswerFailure {
-  return (error, request, reply) => {
-    const { status, headers, body, isDefect } = toFailure(error)
-    if (isDefect) request.log.error({ reqId: request.id, err: error }, 'failed to answer')
-    // Clients can cause any number of these. The main thread logs the reason once.
-    else if (status === 503) request.log.debug({ reqId: request.id, err: error }, 'could not serve')
-    request[errorNumber] = body.error
-    // A failure can come before the hook that sets it.
-    reply.header(requestIdField, request.id)
-    const message = `${body.message}${request[failureSuffix] ?? ''}`
-    return answerText(reply.code(status).headers(headers), writeFailure({ ...body, message }))
-  }
+/** Sends a failure, and logs its cause if the server is at fault. */
+export function answerFailure(
+  { status, headers, body, isDefect }: Failure,
+  cause: unknown,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): FastifyReply {
+  if (isDefect) request.log.error({ reqId: request.id, err: cause }, 'failed to answer')
+  // Clients can cause any number of these. The main thread logs the reason once.
+  else if (status === 503) request.log.debug({ reqId: request.id, err: cause }, 'could not serve')
+  request[errorNumber] = body.error
+  // A failure can come before the hook that sets it.
+  reply.header(requestIdField, request.id)
+  const message = `${body.message}${request[failureSuffix] ?? ''}`
+  return answerText(reply.code(status).headers(headers), writeFailure({ ...body, message }))
 }

@@ -1,4 +1,4 @@
-import { type AccessError, isAccessError } from '@plant-store/access'
+import { AccessError } from '@plant-store/access'
 import { isDomainError } from '@plant-store/domain'
 import { commonFailures, type FailureRow, type FailureRows, type RequestErrorCode } from './error-numbers.ts'
 
@@ -29,30 +29,19 @@ export type ToFailure = (error: unknown) => Failure
 export function createToFailure(rows: FailureRows): ToFailure {
   return error => {
     if (error instanceof RequestError) return requestFailure(error)
-    const isOurs = isDomainError(error) || isAccessError(error)
-    // Another copy may know codes that this copy does not.
-    const row = isOurs && Object.hasOwn(rows, error.code) ? rows[error.code] : undefined
-    if (row) return failure(row, (error as Error).message, isAccessError(error) ? challenge(error) : {})
+    if (error instanceof AccessError)
+      return failure(commonFailures[error.code], error.message, challenge(error))
+    // A domain of another version may know codes that this table does not.
+    const row = isDomainError(error) && Object.hasOwn(rows, error.code) ? rows[error.code] : undefined
+    if (row) return failure(row, (error as Error).message)
     const code = fastifyFailures.get((error as { code?: unknown }).code)
     if (code !== undefined) return failure(commonFailures[code], commonFailures[code][1])
-    const internal = 'the server failed to answer this request'
-    return failureAround(error) ?? failure(commonFailures.internal, internal)
+    return failure(commonFailures.internal, 'the server failed to answer this request')
   }
 }
 
 export function requestFailure({ code, message, headers }: RequestError): Failure {
   return failure(commonFailures[code], message, headers)
-}
-
-/**
- * Returns the failure that a hook or plugin of the host throws, such as a rate limit, under the number of its status.
- * Its code begins with FST_ like Fastify's own, so only the status distinguishes it from a defect.
- */
-function failureAround(error: unknown): Failure | undefined {
-  const { statusCode: status, message } = error as { statusCode?: unknown; message?: unknown }
-  if (typeof status !== 'number' || !((status >= 400 && status < 500) || status === 503)) return undefined
-  const body = { error: status * 100, message: `${message}`.toWellFormed() }
-  return { status, headers: {}, body, isDefect: false }
 }
 
 function failure(row: FailureRow, message: string, headers: Failure['headers'] = {}): Failure {

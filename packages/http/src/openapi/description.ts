@@ -1,94 +1,42 @@
 import { int64Max, int64Min } from '@plant-store/domain'
-import type { FastifyInstance } from 'fastify'
 import { type TObject, type TSchema, Type } from 'typebox'
-import { commonFailures, type FailureRow } from '../errors/error-numbers.ts'
-import { type Described, header, type MediaType, mapValues, type Operation, type Part } from './operation.ts'
+import { describeFailures } from './failures.ts'
+import type { Described, MediaType, Operation, Section } from './operation.ts'
 import { about, example, FailureBody } from './schemas.ts'
 
-interface DescribedRoute {
-  readonly operationId: string
-  readonly operation: Operation
-  readonly part: Part
-}
-
-declare module 'fastify' {
-  interface FastifyContextConfig {
-    /** Absent for routes that no description has, such as the host's own. */
-    described?: DescribedRoute
-  }
-}
-
-type Mounted = DescribedRoute & { readonly path: string }
+const introduction = [
+  'Stores plants under exact 64-bit ids.',
+  'A successful change is on disk.',
+  'Each kind of failure has a number in `error`, listed at the responses.',
+  'Other methods of these paths get 405, with `Allow` and the number 40501.\n\n',
+  'Clients generated for JavaScript round ids beyond 2^53 without an error.',
+  'To keep them exact, write bodies with `writeJsonRecord` and parse answers with `parseJsonRecord`, both of `@plant-store/json`.',
+  'With openapi-fetch: `createClient<paths>({ baseUrl, bodySerializer: body => writeJsonRecord(body!) })`,',
+  "and `parseJsonRecord(data)` of answers to requests with `parseAs: 'text'`.",
+]
 
 /**
- * Describes the routes of this package that are added after this call.
+ * Returns the interface description (OpenAPI 3.1.0) as JSON text.
  *
  * @param serverUrl the base of every path; without a host it is relative to the description's URL
- * @returns the interface description (OpenAPI 3.1.0) as JSON text
  */
-export function describeRoutes(app: FastifyInstance, serverUrl: string): () => string {
-  const mounted = noteMounted(app, 'routePath')
-  let text: string | undefined
-  return () => {
-    const webhooks = Object.assign({}, ...partsOf(mounted).map(part => part.webhooks))
-    text ??= JSON.stringify({ ...document(mounted, serverUrl), webhooks }, withReferences)
-    return text
-  }
-}
-
-/** A description for a host to merge with its own, or to serve as it is. */
-export interface InterfaceDescription {
-  readonly openapi: string
-  readonly info: Readonly<Record<'title' | 'version' | 'description', string>>
-  readonly paths: Readonly<Record<string, object>>
-  readonly components: Readonly<
-    Record<'schemas' | 'securitySchemes' | 'responses', Readonly<Record<string, object>>>
-  >
-}
-
-/**
- * Describes the routes, with their prefixes, that `storeRoutes` adds after this call (OpenAPI 3.1.0). Serialize the
- * description with `JSON.stringify`: the bounds of an int64 are `JSON.rawJSON`, as no number holds them.
- */
-export function describeInterface(app: FastifyInstance): () => InterfaceDescription {
-  const mounted = noteMounted(app, 'url')
-  return () => {
-    const text = JSON.stringify(document(mounted, '/', { security }), withReferences)
-    return parseJson(text, exactly) as InterfaceDescription
-  }
-}
-
-function noteMounted(app: FastifyInstance, path: 'url' | 'routePath'): readonly Mounted[] {
-  const mounted: Mounted[] = []
-  app.addHook('onRoute', route => {
-    const described = route.config?.described
-    if (route.method !== 'HEAD' && described)
-      mounted.push({ ...described, path: route[path].replaceAll(/:(\w+)/g, '{$1}') })
-  })
-  return mounted
-}
-
-const partsOf = (mounted: readonly Mounted[]) => [...new Set(mounted.map(({ part }) => part))]
-
-const security = [{ bearerAuth: [] }]
-
-/** @param common the defaults of every operation */
-function document(mounted: readonly Mounted[], serverUrl: string, common: object = {}) {
-  const parts = partsOf(mounted).sort((a, b) => (a.tag.name < b.tag.name ? -1 : 1))
-  const entities = parts.filter(({ failures }) => failures).map(({ tag }) => tag.name)
-  const schemas: Named[] = [FailureBody, ...parts.flatMap(part => Object.values(part.schemas))]
-  return {
+export function describeInterface(sections: readonly Section[], serverUrl: string): string {
+  const failures = describeFailures(sections)
+  const operations = sections.flatMap(section => Object.values<Operation>(section.operations))
+  const isUsed = (status: string) => operations.some(({ failures }) => failures.includes(Number(status)))
+  const schemas: Named[] = [FailureBody, ...sections.flatMap(section => Object.values(section.schemas))]
+  const description = {
     openapi: '3.1.0',
     info: {
       title: 'Plant Store',
       version: '1.0.0',
-      description: `Stores ${entities.join(' and ')} under exact 64-bit ids. A successful change is on disk. Each kind of failure has a number in \`error\`, listed at the responses. Other methods of these paths get 405, with \`Allow\` and the number 40501.\n\nClients generated for JavaScript round ids beyond 2^53 without an error. To keep them exact, write bodies with \`writeJsonRecord\` and parse answers with \`parseJsonRecord\`, both of \`@plant-store/json\`. With openapi-fetch: \`createClient<paths>({ baseUrl, bodySerializer: body => writeJsonRecord(body!) })\`, and \`parseJsonRecord(data)\` of answers to requests with \`parseAs: 'text'\`.`,
+      description: introduction.join(' ').replace('\n\n ', '\n\n'),
       license: { name: 'MIT', identifier: 'MIT' },
     },
     servers: [{ url: serverUrl }],
-    security,
-    tags: parts.map(({ tag }) => tag),
-    paths: describePaths(mounted, common),
+    security: [{ bearerAuth: [] }],
+    tags: sections.map(({ tag }) => tag),
+    paths: pathsOf(sections, failures),
     components: {
       schemas: Object.fromEntries(
         schemas
@@ -97,89 +45,57 @@ function document(mounted: readonly Mounted[], serverUrl: string, common: object
       ),
       securitySchemes: { bearerAuth: { type: 'http', scheme: 'bearer' } },
       responses: Object.fromEntries(
-        Object.entries(describeFailures(parts))
-          .filter(([status]) => mounted.some(({ operation }) => operation.failures.includes(Number(status))))
-          .map(([status, each]) => [`Failure${status}`, describe(each, true)]),
+        Object.entries(failures)
+          .filter(([status]) => isUsed(status))
+          .map(([status, failure]) => [`Failure${status}`, response(failure, true)]),
       ),
     },
+    webhooks: Object.assign({}, ...sections.map(({ webhooks }) => webhooks)),
   }
+  return JSON.stringify(description, withReferences)
 }
 
-/** Members that are `undefined` are left out of the JSON. */
-function describePaths(mounted: readonly Mounted[], common: object): Readonly<Record<string, object>> {
-  const parts = partsOf(mounted)
+type Failures = Readonly<Record<string, Described>>
+
+function pathsOf(sections: readonly Section[], failures: Failures): object {
   const paths: Record<string, object> = {}
-  for (const { operationId, operation, part, path } of mounted) {
-    const { method, scope, summary, description, params, querystring, headers, body } = operation
-    const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name as string)
-    // The prefix of a host may have parameters too.
-    const inPath = names.map(name => [name, params?.properties[name] ?? Type.String()])
-    const all = [
-      ...parameters('path', Type.Object(Object.fromEntries(inPath))),
-      ...parameters('query', querystring),
-      ...parameters('header', headers),
-    ]
-    paths[path] = {
-      ...paths[path],
-      [method.toLowerCase()]: {
-        ...common,
-        operationId,
-        tags: [part.tag.name],
-        summary,
-        description,
-        ...(scope === null && { security: [] }),
-        parameters: all.length > 0 ? all : undefined,
-        requestBody: body && { ...describe(body), required: true },
-        responses: {
-          ...mapValues(failuresOf(operation, parts), (each, status) =>
-            Object.hasOwn(operation.failureDescriptions ?? {}, status)
-              ? describe(each)
-              : { $ref: `#/components/responses/Failure${status}` },
-          ),
-          ...mapValues(operation.response, each => describe(each)),
-        },
-      },
+  for (const { tag, operations } of sections) {
+    for (const [operationId, operation] of Object.entries<Operation>(operations)) {
+      const path = operation.url.replaceAll(/:(\w+)/g, '{$1}')
+      const described = { operationId, tags: [tag.name], ...describeOperation(operation, failures) }
+      paths[path] = { ...paths[path], [operation.method.toLowerCase()]: described }
     }
   }
   return paths
 }
 
-/** Returns the failures of an operation, where these parts are mounted. */
-export function failuresOf({ failures, failureDescriptions = {} }: Operation, parts: readonly Part[]) {
-  const all = describeFailures(parts)
-  const own = mapValues(failureDescriptions, (text, status) => about(text, all[status] as Described))
-  return { ...Object.fromEntries(failures.map(status => [status, all[status] as Described])), ...own }
-}
-
-const wwwAuthenticate = header('WWW-Authenticate', 'What is wrong with the credentials (RFC 6750, 3)')
-const retryAfter = header('Retry-After', 'Seconds to wait before trying again')
-/** The header fields of every failure with this status. */
-const failureHeaders: Readonly<Record<string, Described['headers']>> = {
-  401: wwwAuthenticate,
-  403: wwwAuthenticate,
-  429: retryAfter,
-  503: retryAfter,
-}
-
-/** Returns the response of each status of a failure, with every number that it may have where these parts are mounted. */
-function describeFailures(parts: readonly Part[]): Readonly<Record<string, Described>> {
-  const rows: FailureRow[] = [commonFailures, ...parts.map(({ failures = {} }) => failures)].flatMap(
-    Object.values,
-  )
-  rows.sort(([a], [b]) => a - b)
-  return mapValues(
-    Object.groupBy(rows, ([number]) => Math.floor(number / 100)),
-    (ofStatus = [], status) => {
-      const meanings = ofStatus.map(([number, meaning]) => `- ${number}: ${meaning}`)
-      const values = ofStatus.map(([error, message]) => [
-        error,
-        { summary: `${error}`, value: { error, message } },
-      ])
-      const schema = { ...FailureBody, examples: Object.fromEntries(values) }
-      const headers = failureHeaders[status]
-      return { ...about(meanings.join('\n'), schema), ...(headers && { headers }) }
+/** Members that are `undefined` are left out of the JSON. */
+function describeOperation(operation: Operation, failures: Failures): object {
+  const { scope, summary, description, params, querystring, headers, body } = operation
+  const all = [
+    ...parameters('path', params),
+    ...parameters('query', querystring),
+    ...parameters('header', headers),
+  ]
+  return {
+    summary,
+    description,
+    security: scope === null ? [] : undefined,
+    parameters: all.length > 0 ? all : undefined,
+    requestBody: body && { ...response(body), required: true },
+    responses: {
+      ...Object.fromEntries(
+        operation.failures.map(status => [status, failureOf(operation, status, failures)]),
+      ),
+      ...mapValues(operation.response, each => response(each)),
     },
-  )
+  }
+}
+
+function failureOf({ failureDescriptions = {} }: Operation, status: number, failures: Failures): object {
+  const own = failureDescriptions[status]
+  if (own === undefined) return { $ref: `#/components/responses/Failure${status}` }
+  return response(about(own, failures[status] as Described))
 }
 
 function parameters(place: 'path' | 'query' | 'header', schema = Type.Object({})): object[] {
@@ -199,7 +115,7 @@ function parameters(place: 'path' | 'query' | 'header', schema = Type.Object({})
 }
 
 /** @param required whether the header fields are always present */
-function describe(
+function response(
   { description, headers, content, examples, ...schema }: Described,
   required?: boolean,
 ): Record<string, unknown> {
@@ -225,13 +141,15 @@ interface Named {
   readonly [example]?: unknown
 }
 
-type Revive = (name: string, value: unknown, context: { readonly source: string }) => unknown
+function mapValues<Value>(
+  record: Readonly<Record<string, Value>>,
+  map: (value: Value) => unknown,
+): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(Object.entries(record).map(([key, value]) => [key, map(value)]))
+}
 
 /** ES2026, not yet in TypeScript's types. */
-const { rawJSON, parse: parseJson } = JSON as JSON & {
-  rawJSON(text: string): unknown
-  parse(text: string, revive: Revive): unknown
-}
+const { rawJSON } = JSON as JSON & { rawJSON(text: string): unknown }
 
 /** Also writes bigints, and the bounds of an int64 without narrower ones. A JavaScript number would round them. */
 export function withReferences(_key: string, value: unknown): unknown {
@@ -241,6 +159,3 @@ export function withReferences(_key: string, value: unknown): unknown {
   if (example in value) return { $ref: `#/components/schemas/${title}` }
   return format === 'int64' ? { ...value, minimum, maximum } : value
 }
-
-const exactly: Revive = (_name, value, { source }) =>
-  typeof value === 'number' && !Number.isSafeInteger(value) ? rawJSON(source) : value

@@ -24,7 +24,7 @@ export interface Operation {
 
 export type Operations = Readonly<Record<string, Operation>>
 
-/** One schema, or one for each media type, with a description, as @fastify/swagger takes it. */
+/** One schema, or one for each media type, with a description. */
 export interface Described {
   readonly description: string
   readonly headers?: Readonly<Record<string, { readonly description: string }>>
@@ -40,8 +40,8 @@ export interface MediaType {
   readonly examples?: object
 }
 
-/** What an interface description says of the operations on an entity, or of those of the service. */
-export interface Part {
+/** The part of the interface description about one entity, or about the service. */
+export interface Section {
   readonly tag: { readonly name: string; readonly description: string }
   readonly operations: Operations
   readonly schemas: Readonly<Record<string, { readonly title: string }>>
@@ -56,11 +56,3 @@ export const aroundRequest = [400, 401, 403, 408, 417, 429, 431, 500, 503] as co
 export const aroundBody = [413, 415] as const
 
 export const header = (name: string, description: string) => ({ [name]: { type: 'string', description } })
-
-export function mapValues<Name extends string, Value, Result>(
-  record: Readonly<Partial<Record<Name, Value>>>,
-  map: (value: Value, key: Name) => Result,
-): Record<Name, Result> {
-  const entries = Object.entries(record) as [Name, Value][]
-  return Object.fromEntries(entries.map(([key, value]) => [key, map(value, key)])) as Record<Name, Result>
-}

@@ -1,13 +1,13 @@
 import { isIPv6 } from 'node:net'
 import { Readable } from 'node:stream'
-import { isAccessError, type Scope, scopes } from '@plant-store/access'
+import { AccessError, type Scope, scopes } from '@plant-store/access'
 import { safeParse } from 'fast-content-type-parse'
 import type { FastifyContextConfig, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Budget } from '../budget.ts'
 import { RequestError } from '../errors/failures.ts'
 import { lingerTimeoutMs } from '../limits.ts'
 import type { Authenticate } from './authenticate.ts'
-import { bodyOf, receiveBody } from './body.ts'
+import { bodyOf } from './body.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -27,15 +27,8 @@ const headerChecks: readonly Check[] = [checkVersion, checkFields, checkFraming,
 const routeChecks: readonly Check[] = [checkPath, checkMethod, checkRange]
 const bodyChecks: readonly Check[] = [checkContentCoding, checkTransferCoding, checkMediaType]
 
-/** Checks the header section of every request. A mounted plugin leaves that to its host. */
-export function checkHeaders(app: FastifyInstance): void {
-  app.addHook('onRequest', (request, _reply, done) => {
-    done(firstFailure(headerChecks, request, request.routeOptions.config))
-  })
-}
-
 /**
- * Checks the token and everything else before the body, of the requests of this context.
+ * Checks the header section, the token and everything else before the body, of every request.
  *
  * @param budget counts the bodies
  */
@@ -43,11 +36,13 @@ export function checkRequests(app: FastifyInstance, authenticate: Authenticate, 
   endEarlyAnswers(app)
   app.addHook('onRequest', (request, _reply, done) => {
     const { config } = request.routeOptions
-    // Any scope where nothing is: that is 404, whatever the scope.
+    const failure = firstFailure(headerChecks, request, config)
+    if (failure !== undefined) return done(failure)
+    // Where nothing is, any scope will do: the answer is 404.
     const { scope = scopes[0] as Scope } = config
     const afterAuthentication = (refusal?: Error) => {
       // A path or method that does not exist is 404 or 405, whatever the scope.
-      const isForScope = refusal && isAccessError(refusal) && refusal.code === 'insufficient-scope'
+      const isForScope = refusal instanceof AccessError && refusal.code === 'insufficient-scope'
       const mayContinue = refusal === undefined || isForScope
       done((mayContinue ? firstFailure(routeChecks, request, config) : undefined) ?? refusal)
     }
@@ -59,11 +54,7 @@ export function checkRequests(app: FastifyInstance, authenticate: Authenticate, 
     if (hasBody(request, config)) {
       const failure = firstFailure(bodyChecks, request, config)
       if (failure !== undefined) return parse(failure)
-      // Fastify 5.0 finds the parser only by the exact text.
-      request.raw.headers['content-type'] = mediaTypeOf(config)
-      // In the server of a host, nobody has called `receiveBody`.
-      const body = bodyOf(payload as Readable) ?? receiveBody(payload as Readable, payload as Readable)
-      body.countWith(bytes => budget.setHeld(reply.raw, bytes))
+      bodyOf(payload as Readable)?.countWith(bytes => budget.setHeld(reply.raw, bytes))
     } else {
       // Fastify needs a parser for every media type, even without a body.
       delete request.raw.headers['content-type']
@@ -117,7 +108,6 @@ function firstFailure(
 
 function hasBody({ method, headers }: FastifyRequest, { streamedMediaType }: FastifyContextConfig): boolean {
   const isSent = headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
-  // HTTP/2 has neither field if the length is not known in advance.
   const isStreamed = streamedMediaType !== undefined && headers['content-type'] !== undefined
   return (isSent || isStreamed) && method !== 'GET' && method !== 'HEAD'
 }
@@ -170,12 +160,9 @@ function checkExpectation(request: FastifyRequest): void {
   }
 }
 
-/**
- * Sends 100 Continue, now that the request is admitted and its body is not too large. A server without a listener for
- * this event leaves it to Node.
- */
+/** Sends 100 Continue, now that the request is admitted and its body is not too large. */
 function sendContinue(request: FastifyRequest, { raw }: FastifyReply): void {
-  if (expectation(request) === undefined || request.server.server.listenerCount('checkContinue') === 0) return
+  if (expectation(request) === undefined) return
   const { bodyLimit, config } = request.routeOptions
   const isTooLarge = Number(request.headers['content-length'] ?? 0) > bodyLimit
   if (!isTooLarge || config.streamedMediaType !== undefined) raw.writeContinue()
@@ -203,8 +190,6 @@ export function failOtherMethods(
   app.route({
     method: app.supportedMethods.filter(method => !allowed.includes(method)),
     url,
-    // From the host's @fastify/swagger: OpenAPI has no place for most of these methods.
-    schema: { hide: true } as object,
     config: { scope, allowedMethods: allowed.join(', ') },
     handler: () => {
       throw new Error('`checkMethod` must answer')
@@ -236,10 +221,8 @@ function checkTransferCoding({ headers: { 'transfer-encoding': coding } }: Fasti
   throw new RequestError('unsupported-coding', 'chunked is the only transfer coding accepted')
 }
 
-const mediaTypeOf = ({ streamedMediaType = 'application/json' }: FastifyContextConfig) => streamedMediaType
-
 function checkMediaType({ headers }: FastifyRequest, config: FastifyContextConfig): void {
-  const wanted = mediaTypeOf(config)
+  const { streamedMediaType: wanted = 'application/json' } = config
   const { type, parameters } = safeParse(headers['content-type'] ?? '')
   const { charset = 'utf-8' } = parameters
   if (type !== wanted)

@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { aroundRequest, type Operation, type Operations, type Part } from '../openapi/operation.ts'
+import { aroundRequest, type Operation, type Operations, type Section } from '../openapi/operation.ts'
 import { about, named } from '../openapi/schemas.ts'
 
 export const metricsMediaType = 'text/plain; version=0.0.4; charset=utf-8'
@@ -36,7 +36,7 @@ export const operations = {
   },
 } as const satisfies Operations
 
-export const service: Part = {
+export const service: Section = {
   tag: { name: 'service', description: 'The service itself. Only the metrics need a token' },
   operations,
   schemas: { Status },

@@ -1,13 +1,28 @@
-import { createPlantUseCases } from '@plant-store/domain'
-import { createMemoryPlantRepository } from '@plant-store/domain/testing'
-import { storeRoutes } from '@plant-store/http'
-import fastify from 'fastify'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempDisposable } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+
+const main = join(import.meta.dirname, 'node_modules/plant-store/dist/main.js')
 
 /** A plant store for the client to talk to; stands for one that runs elsewhere. */
-export async function startPlantStore() {
-  const app = fastify()
-  const plants = createPlantUseCases({ plants: createMemoryPlantRepository() })
-  app.register(storeRoutes, { plants, gate: () => ({ name: 'anybody' }) })
-  const baseUrl = await app.listen({ host: '127.0.0.1', port: 0 })
-  return { baseUrl, token: 'any', close: () => app.close() }
+export async function startPlantStore(): Promise<{
+  baseUrl: string
+  token: string
+  close(): Promise<void>
+}> {
+  const token = 'plantstore_for-the-examples'
+  const folder = await mkdtempDisposable(join(tmpdir(), 'plant-store-'))
+  const env = { ...process.env, ACCESS_TOKENS: token, PORT: '0' }
+  const program = spawn(process.execPath, [main, 'serve'], { cwd: folder.path, env })
+  const [line] = await once(createInterface(program.stdout), 'line')
+  const { url } = JSON.parse(line) as { url: string }
+  const close = async () => {
+    program.kill()
+    await once(program, 'exit')
+    await folder.remove()
+  }
+  return { baseUrl: url, token, close }
 }

@@ -1,6 +1,0 @@
-export { tokenName } from './answered-request.ts'
-export { answerFailure, failures, schemas, toFailure, type UseCases } from './entities.ts'
-export type { Failure } from './errors/failures.ts'
-export { describeInterface, type InterfaceDescription } from './openapi/description.ts'
-export { type StoreRoutesOptions, storeRoutes } from './plugin.ts'
-export { createThrottle, type Throttle } from './request/wrong-tokens.ts'
