@@ -89,14 +89,14 @@ export function storesOf<Entered extends Entities>(
       timeoutMs = timeoutMsDefault,
       lockTimeoutMs = 5_000,
       readConnectionsMax = 4,
-      onCommit,
-      onFailureChange,
-      ...given
+      queueChangesMax = defaultBatchLimits.queueChangesMax,
+      queueTextCharsMax = defaultBatchLimits.queueTextCharsMax,
+      transactionChangesMax = defaultBatchLimits.transactionChangesMax,
+      ...observer
     }: StorageOptions) {
-      const limits = { ...defaultBatchLimits, ...given }
-      const observer = { onCommit, onFailureChange, toError }
+      const limits = { queueChangesMax, queueTextCharsMax, transactionChangesMax }
       return withDatabase(url, database =>
-        database.open({ limits, timeoutMs, lockTimeoutMs, readConnectionsMax, ...observer }),
+        database.open({ limits, timeoutMs, lockTimeoutMs, readConnectionsMax, toError, ...observer }),
       )
     },
     /** Attaches this thread to a storage of another thread. Disposal leaves the storage open there. */

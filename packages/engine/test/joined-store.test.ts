@@ -59,11 +59,14 @@ test('leaving a store writes what still waits and leaves it open for the others'
 
 test('a store is closed whole while others still have an end of it', async () => {
   const folder = temporaryFolder()
-  const storage = await openStorage({ url: `file:${join(folder, 'notes.db')}` })
+  const failures: unknown[] = []
+  const onCheckpointFailure = (reason?: string) => void failures.push(reason)
+  const storage = await openStorage({ url: `file:${join(folder, 'notes.db')}`, onCheckpointFailure })
   storage.share()
   await storage.notes.insert(note(1))
   await storage[Symbol.asyncDispose]()
   expect(readdirSync(folder)).toEqual(['notes.db'])
+  expect(failures).toEqual([])
 })
 
 test('a thread that is sent a store can write to it, with many notes too', async () => {
