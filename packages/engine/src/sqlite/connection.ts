@@ -129,9 +129,9 @@ function waitForLock(timeoutMs: number, act: () => void): void {
   }
 }
 
-/** Blocks the thread until it may try again. */
-export function sleep(): void {
-  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, retryEveryMs)
+/** Blocks the thread, by default until it may try again. */
+export function sleep(ms = retryEveryMs): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
 }
 
 /** Returns whether another process held the lock, so that nothing was written. */

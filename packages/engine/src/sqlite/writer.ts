@@ -4,7 +4,7 @@ import type { Change, ChangeStatement } from '../statements/statement.ts'
 import type { Commit } from '../storage.ts'
 import { type ChangeKind, createArrivals, type Group } from './arrivals.ts'
 import { createCheckpointer } from './checkpointer.ts'
-import { detailedReasonOf, isBusy, prepareChange } from './connection.ts'
+import { detailedReasonOf, isBusy, prepareChange, sleep } from './connection.ts'
 import { guardFiles } from './guard.ts'
 
 export interface WriterOptions {
@@ -31,6 +31,8 @@ export type WriterAnswer =
 const transactionBytesMax = 16 * 1024 * 1024
 /** Of a row and its entries of indexes, besides its texts. */
 const rowBytes = 192
+/** Between two transactions of one group, for other processes. SQLite looks every 100 ms whether it gets the lock. */
+const turnMs = 30
 /** Between two looks at files or WAL under load. Looking at each commit costs 6 % of the creates. */
 const lookEveryMs = 10
 /** The same without a load, and between two attempts to recover. */
@@ -128,6 +130,8 @@ export function createWriter(
     while (waiting.length > 0) {
       waiting = commit(arrivals.begin(waiting))
       if (blocked === undefined && performance.now() - checkpointMs > lookEveryMs) checkpoint()
+      const [next] = waiting
+      if (next !== undefined && next.affectedRows.length > 0) sleep(turnMs)
     }
   }
 
