@@ -23,7 +23,7 @@ export async function startService(config: Config, log: ProcessLog) {
 
   // The store, on SQLite with its writer thread.
   const counters = createCounters(0)
-  const storeLog = starting.use(createStoreLog(logger, storageName(config.databaseUrl)))
+  const storeLog = createStoreLog(logger, storageName(config.databaseUrl))
   const storage = starting.use(
     await openStorage({
       url: config.databaseUrl,

@@ -1,72 +1,30 @@
 import { pino } from 'pino'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { createStoreLog } from '../src/telemetry/store-log.ts'
 
 function open() {
-  vi.useFakeTimers()
-  onTestFinished(() => void vi.useRealTimers())
   const lines: string[] = []
   const write = (line: string) => {
     const { msg, reason } = JSON.parse(line)
     lines.push(reason ?? msg)
   }
-  const logger = pino({}, { write })
-  const log = createStoreLog(logger, 'plants.db')
-  return {
-    log,
-    lines,
-    fail: (reason: string, thread = 1) => log.note(thread, reason),
-    recover: (thread = 1) => log.note(thread, undefined),
-  }
+  const log = createStoreLog(pino({}, { write }), 'plants.db')
+  return { log, lines }
 }
 
-test('a failure whose reason changes at once, in any thread, is one line with the last reason', () => {
-  const { log, lines, fail, recover } = open()
-  fail('the connection ended')
+test('each reason of an outage is one line, in whichever thread, and so is the end in all of them', () => {
+  const { log, lines } = open()
+  log.note(1, 'the connection ended')
+  log.note(2, 'the connection ended')
   expect(log.reason()).toBe('the connection ended')
-  fail('the server is shutting down', 2)
-  vi.advanceTimersByTime(1_000)
-  fail('nobody listens')
-  fail('nobody listens', 2)
-  vi.advanceTimersByTime(60_000)
-  expect(lines).toEqual(['nobody listens'])
-  recover(2)
-  recover()
-  expect(lines).toEqual(['nobody listens', 'the store has recovered'])
+  log.note(1, 'nobody listens')
+  log.note(2, 'nobody listens')
+  log.note(1, 'the connection ended')
+  expect(log.reason()).toBe('the connection ended')
+  log.note(2, undefined)
+  expect(lines).toEqual(['the connection ended', 'nobody listens'])
+  log.note(1, undefined)
   expect(log.reason()).toBeUndefined()
-  vi.advanceTimersByTime(60_000)
-  expect(lines).toHaveLength(2)
-})
-
-test('a reason that changes later is another line', () => {
-  const { lines, fail } = open()
-  fail('the disk is full')
-  vi.advanceTimersByTime(60_000)
-  fail('the file was removed')
-  vi.advanceTimersByTime(60_000)
-  expect(lines).toEqual(['the disk is full', 'the file was removed'])
-})
-
-test('a reason on the way to the recovery is no line', () => {
-  const { lines, fail, recover } = open()
-  fail('nobody listens')
-  vi.advanceTimersByTime(60_000)
-  fail('the server is starting')
-  vi.advanceTimersByTime(1_000)
-  recover()
-  vi.advanceTimersByTime(60_000)
-  expect(lines).toEqual(['nobody listens', 'the store has recovered'])
-  fail('the server is starting')
-  vi.advanceTimersByTime(60_000)
-  expect(lines.at(-1)).toBe('the server is starting')
-})
-
-test('a failure that ends at once, or with the process, is logged too', () => {
-  const { log, lines, fail, recover } = open()
-  fail('locked')
-  recover()
-  expect(lines).toEqual(['locked', 'the store has recovered'])
-  fail('the disk is full')
-  log[Symbol.dispose]()
-  expect(lines).toEqual(['locked', 'the store has recovered', 'the disk is full'])
+  log.note(1, 'nobody listens')
+  expect(lines.slice(2)).toEqual(['the store has recovered', 'nobody listens'])
 })

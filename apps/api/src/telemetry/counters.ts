@@ -12,7 +12,7 @@ const commitChanges = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]
 const lagResolutionMs = 20
 
 /**
- * Returns counters for one thread. prom-client would be too slow for every request.
+ * Returns counters for one thread.
  *
  * @param thread its number, 0 for the main thread
  */

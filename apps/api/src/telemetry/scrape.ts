@@ -2,7 +2,7 @@ import { statSync } from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
 import { storeFiles } from '@plant-store/persistence'
 import { version } from '../version.ts'
-import { metrics, type Samples, sample } from './metrics.ts'
+import { type Labels, metrics, type Sample, type Samples, sample } from './metrics.ts'
 
 /** A source that takes longer, or fails, is counted with its previous samples. */
 const scrapeTimeoutMs = 1_000
@@ -19,12 +19,9 @@ export function createScrape(
 ): () => Promise<string> {
   const reads = sources.map(inTime)
   const scrape = async () => {
-    // Loaded on the first scrape, which many processes never see.
-    const { default: prometheus } = await import('prom-client')
     const samples = await Promise.all(reads.map(read => read()))
     const ofProcess = samplesOfProcess(failure(), storeFiles(databaseUrl))
-    // Adds up the samples of several threads with the same labels.
-    return prometheus.AggregatorRegistry.aggregate([ofProcess, ...samples].map(withHelp)).metrics()
+    return writeMetrics([ofProcess, ...samples])
   }
   let underWay: Promise<string> | undefined
   return () => {
@@ -73,11 +70,26 @@ function samplesOfSize(files: readonly string[]) {
   }
 }
 
-/** Returns the metrics in prom-client's form for aggregation. */
-function withHelp(samples: Samples): object[] {
-  return Object.entries(metrics).map(([name, [type, help]]) => {
-    const ofName = samples[name as keyof Samples] ?? []
-    const values = ofName.map(({ suffix, ...each }) => ({ ...each, metricName: name + suffix }))
-    return { name, type, help, values, aggregator: 'sum' }
+/** Writes metrics in Prometheus' text format, and adds up the samples of several threads that have the same labels. */
+export function writeMetrics(ofThreads: readonly Samples[]): string {
+  const all = Object.entries(metrics).map(([name, [type, help]]) => {
+    const sums = new Map<string, number>()
+    for (const { value, labels, suffix } of ofThreads.flatMap(samples => samplesOf(samples, name))) {
+      const key = name + suffix + writeLabels(labels)
+      sums.set(key, (sums.get(key) ?? 0) + value)
+    }
+    const lines = [...sums].map(([key, value]) => `${key} ${value}\n`)
+    return `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n${lines.join('')}`
   })
+  return all.join('\n')
 }
+
+const samplesOf = (samples: Samples, name: string): readonly Sample[] => samples[name as keyof Samples] ?? []
+
+function writeLabels(labels: Labels): string {
+  const written = Object.entries(labels).map(([name, value]) => `${name}=${quoted(`${value}`)}`)
+  return written.length === 0 ? '' : `{${written.join()}}`
+}
+
+const quoted = (text: string) =>
+  `"${text.replaceAll('\\', '\\\\').replaceAll('\n', '\\n').replaceAll('"', '\\"')}"`

@@ -1,23 +1,11 @@
 import type { Logger } from 'pino'
 
-/** The first failure may be a symptom. Its line waits this long for the reason that lasts. */
-const settleMs = 2_000
-
-/** Logs once, for all threads, when and why the store begins to fail, and when it works again. */
+/** Logs once, for all threads, that the store fails for a reason, and that it works again. */
 export function createStoreLog(logger: Logger, store: string) {
   const failing = new Set<number>()
+  /** Of this outage. */
+  const loggedReasons = new Set<string>()
   let reason: string | undefined
-  let logged: string | undefined
-  let settling: NodeJS.Timeout | undefined
-
-  const log = () => {
-    clearTimeout(settling)
-    settling = undefined
-    if (reason === logged) return
-    logged = reason
-    if (reason === undefined) logger.info({ store }, 'the store has recovered')
-    else logger.error({ store, reason }, 'the store is failing')
-  }
 
   return {
     /**
@@ -28,15 +16,15 @@ export function createStoreLog(logger: Logger, store: string) {
       if (newReason !== undefined) {
         failing.add(thread)
         reason = newReason
-        settling ??= setTimeout(log, settleMs).unref()
+        if (!loggedReasons.has(reason)) logger.error({ store, reason }, 'the store is failing')
+        loggedReasons.add(reason)
         return
       }
       failing.delete(thread)
       if (failing.size > 0) return
-      // A reason between the logged one and the recovery is a symptom of that, such as a server that starts.
-      if (logged === undefined) log()
       reason = undefined
-      log()
+      loggedReasons.clear()
+      logger.info({ store }, 'the store has recovered')
     },
     /** @param reason why the WAL cannot be copied, or `undefined` once it can again. Changes succeed until it is full */
     noteCheckpoint(reason: string | undefined) {
@@ -45,6 +33,5 @@ export function createStoreLog(logger: Logger, store: string) {
     },
     /** Returns why the store is failing, or `undefined` while it works. */
     reason: () => reason,
-    [Symbol.dispose]: log,
   }
 }

@@ -1,0 +1,34 @@
+import { spawnSync } from 'node:child_process'
+import { needs } from '@plant-store/harness/vitest'
+import { expect, test } from 'vitest'
+import { sample } from '../src/telemetry/metrics.ts'
+import { writeMetrics } from '../src/telemetry/scrape.ts'
+
+const text = writeMetrics([
+  {
+    http_requests_total: [
+      sample(2, { method: 'GET', status: 200 }),
+      sample(1, { method: 'PUT', status: 200 }),
+    ],
+  },
+  {
+    plant_store_failure: [sample(1, { reason: 'C:\\"a"\nb' })],
+    plant_store_commit_seconds: [sample(0.5, {}, '_sum')],
+  },
+  { http_requests_total: [sample(3, { method: 'GET', status: 200 })] },
+])
+
+test('samples of several threads with the same labels are added up, and labels are escaped', () => {
+  expect(text.split('\n').filter(line => line !== '' && !line.startsWith('#'))).toEqual([
+    'plant_store_failure{reason="C:\\\\\\"a\\"\\nb"} 1',
+    'http_requests_total{method="GET",status="200"} 5',
+    'http_requests_total{method="PUT",status="200"} 1',
+    'plant_store_commit_seconds_sum 0.5',
+  ])
+  expect(text).toContain('# TYPE plant_store_ready gauge\n')
+})
+
+test('Prometheus can read it', needs('promtool', spawnSync('promtool', ['--version']).status === 0), () => {
+  const { stderr } = spawnSync('promtool', ['check', 'metrics'], { input: text, encoding: 'utf8' })
+  expect(stderr).not.toMatch(/pars/i)
+})
