@@ -7,6 +7,7 @@ import { type JwtAlgorithm, jwtAlgorithms, parseJwksUrl } from '@plant-store/jwt
 import { defaultStoreUrl, parseStoreUrl } from '@plant-store/persistence'
 import { distance } from 'fastest-levenshtein'
 import ipaddr from 'ipaddr.js'
+import { unitMs } from './units.ts'
 
 const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']
 
@@ -131,10 +132,10 @@ const bytes = (min: number, max: number) => {
   return amount({ '': 1, KiB: 2 ** 10, MiB: 2 ** 20 }, [min, max], what)
 }
 
-const unitMs = { ms: 1, s: 1000, min: 60_000, m: 60_000, h: 3_600_000 }
-const duration = amount(unitMs, [1, 86_400_000], 'a time of at most a day, such as 500ms, 30s, 5min or 1h')
+const timeUnits = { ...unitMs, m: unitMs.min }
+const duration = amount(timeUnits, [1, unitMs.d], 'a time of at most a day, such as 500ms, 30s, 5min or 1h')
 /** More would make the expiry of a token meaningless. */
-const clockSkew = amount(unitMs, [1, 300_000], 'a time of at most 5min')
+const clockSkew = amount(timeUnits, [1, 5 * unitMs.min], 'a time of at most 5min')
 
 function oneOf<Word extends string>(words: readonly Word[]) {
   return (text: string) => {

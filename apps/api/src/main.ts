@@ -1,4 +1,4 @@
-import './start.ts'
+import './prepare-process.ts'
 
 const { serve } = await import('./serve.ts')
 await serve()

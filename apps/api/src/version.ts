@@ -1,4 +1,4 @@
-import manifest from '../../cli/package.json' with { type: 'json' }
+import manifest from '../package.json' with { type: 'json' }
 
-/** Of the program, which is published as `plant-store`. This package is a part of it: its own version says nothing. */
+/** Also the version of the published program, which has the server in it (.changeset/config.json). */
 export const { version } = manifest

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import '@plant-store/api/start'
+import '@plant-store/api/prepare-process'
 
 const { run } = await import('./program.ts')
 await run(process.argv.slice(2))

@@ -1,6 +1,5 @@
 import { Command, CommanderError, type CommandUnknownOpts } from '@commander-js/extra-typings'
-import { printable } from '@plant-store/api/printable'
-import { defaultStoreUrl, explain, StoreInUseError } from '@plant-store/persistence'
+import { defaultStoreUrl, explain, printable, StoreInUseError } from '@plant-store/persistence'
 import manifest from '../package.json' with { type: 'json' }
 import { CommandError, exitCodes } from './command-error.ts'
 import { backup, check, restore } from './commands/backups.ts'

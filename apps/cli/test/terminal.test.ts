@@ -1,6 +1,6 @@
 import { Writable } from 'node:stream'
 import { stripVTControlCharacters } from 'node:util'
-import { printable } from '@plant-store/api/printable'
+import { printable } from '@plant-store/persistence'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { counted, describeProgress, duration, minute, rate, showProgress, table } from '../src/terminal.ts'
 

@@ -3,6 +3,7 @@ export { createStorage, type StatementDatabase } from './create-storage.ts'
 export { compileEntities, type Entities, type Entity, type Migration, type Runner } from './entity.ts'
 export { explain, fileReason, isDamage, NoStoreError, StoreError, StoreInUseError } from './errors.ts'
 export { bringUpToDate } from './migrations.ts'
+export { printable } from './printable.ts'
 export { replaceFile } from './sqlite/files.ts'
 export { readLastBackup } from './sqlite/last-backup.ts'
 export {

@@ -14,6 +14,7 @@ export {
   isDamage,
   NoStoreError,
   parseStoreUrl,
+  printable,
   readLastBackup,
   replaceFile,
   type SharedStorage,

@@ -1,5 +1,5 @@
+import { printable } from '@plant-store/persistence'
 import { isColorSupported, prettyFactory } from 'pino-pretty'
-import { printable } from '../printable.ts'
 
 type Line = Readonly<Record<string, unknown>>
 

@@ -1,10 +1,10 @@
 import { pathToFileURL } from 'node:url'
 import { Command, Option } from '@commander-js/extra-typings'
-import { printable } from '@plant-store/api/printable'
 import {
   backUpStore,
   type CopyOptions,
   inspectStore,
+  printable,
   readLastBackup,
   restoreStore,
   type StoreReport,

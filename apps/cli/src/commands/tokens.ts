@@ -7,6 +7,7 @@ import {
   type Scope,
   scopesByChoice,
 } from '@plant-store/access'
+import { unitMs } from '@plant-store/api/units'
 import { CommandError } from '../command-error.ts'
 import { changeStore, readStore } from '../store-in-environment.ts'
 import { jsonOption, minute, print, table } from '../terminal.ts'
@@ -86,11 +87,9 @@ function grantedScopes(text: string, before: readonly Scope[] = []): readonly Sc
   throw new InvalidArgumentError(`It must be one of ${[...choices.keys()].join(', ')}.`)
 }
 
-const unitMs = new Map(Object.entries({ s: 1_000, min: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 }))
-
 export function fromNow(text: string): Date {
   const [, count, unit = ''] = /^([1-9]\d{0,5})([a-z]+)$/.exec(text) ?? []
-  const ms = unitMs.get(unit)
+  const ms = new Map<string, number>(Object.entries(unitMs)).get(unit)
   if (ms !== undefined) return new Date(Date.now() + Number(count) * ms)
   throw new InvalidArgumentError('It must be a time from now, such as 30min, 12h, 90d or 52w.')
 }
