@@ -1,22 +1,19 @@
 import { spawnSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 
-/** Builds what the tests of this package start, before they run and before they run again. */
+/** Builds what tests start, once for all projects of a run, and before they run again. */
 export default function setUp(project: { onTestsRerun(listener: () => Promise<void>): void }): void {
-  // Turbo has built it.
-  if (process.env['TURBO_HASH'] !== undefined) return
-  build()
+  if (process.env['TESTS_HAVE_BUILT'] === undefined) build()
+  process.env['TESTS_HAVE_BUILT'] = '1'
   project.onTestsRerun(async () => build())
 }
 
 function build(): void {
-  const { name } = JSON.parse(readFileSync('package.json', 'utf8'))
-  const turbo = ['turbo', 'run', 'build', `--filter=${name}...`, '--output-logs=errors-only']
+  const turbo = fileURLToPath(import.meta.resolve('turbo/bin/turbo'))
   const { status, stdout, stderr } = spawnSync(
     process.execPath,
-    [join(import.meta.dirname, 'run.ts'), ...turbo],
-    { encoding: 'utf8' },
+    [turbo, 'run', 'build', '--output-logs=errors-only'],
+    { encoding: 'utf8', env: { ...process.env, TURBO_TELEMETRY_DISABLED: '1' } },
   )
   if (status !== 0) throw new Error(`the build failed:\n${stdout}${stderr}`)
 }

@@ -9,7 +9,9 @@ const patient = { testTimeout: 240_000, hookTimeout: 180_000 }
 export default defineConfig({
   test: {
     projects: [
-      { test: { ...patient, name: 'released', include: released, globalSetup: 'test/build.ts' } },
+      {
+        test: { ...patient, name: 'released', include: released, globalSetup: [freshBuild, 'test/build.ts'] },
+      },
       {
         test: {
           ...patient,

@@ -34,6 +34,7 @@ const everythingIn = (folder: string) =>
 const whileStarting = { timeout: 30_000 }
 
 const hasTerminals = spawnSync('script', ['--version']).status === 0
+const hasCurl = spawnSync('curl', ['--version']).status === 0
 /** What Ctrl-C at its terminal does. */
 function interrupt({ process, ended }: Program): Promise<number | string> {
   process.stdin.write('\x03')
@@ -92,9 +93,8 @@ test.each([
   )
 })
 
-describe('on a terminal', needs('script', hasTerminals), () => {
-  test('the log is readable, and a first start shows a token and a command that adds a plant unchanged', async context => {
-    if (spawnSync('curl', ['--version']).status !== 0) return context.skip('curl is missing')
+describe('on a terminal', needs('script and curl', hasTerminals && hasCurl), () => {
+  test('the log is readable, and a first start shows a token and a command that adds a plant unchanged', async () => {
     const environment = { LOG_FORMAT: '', BASE_URL: 'https://plants.example.org/green' }
     await using program = launchServer({ onTerminal: true, folder: temporaryFolder(), environment })
     await expect.poll(program.output, whileStarting).toContain('curl ')

@@ -18,8 +18,6 @@ const exclude = (path: string) => /(^|\/)(node_modules|dist)$/.test(path)
 const files = globSync('{*,{apps,packages,tooling,docs,deploy,.changeset}/**/*}', { cwd: root, exclude })
 const documents = files.filter(path => path.endsWith('.md'))
 
-const words = (count: number) => Array.from({ length: count }, () => 'word').join(' ')
-
 /** Documents with one fault each, and the rule that finds it. */
 const faults: Readonly<Record<string, readonly [text: string, rule: string]>> = {
   'a level is skipped': ['# A\n\n### B\n', 'MD001'],
@@ -29,10 +27,6 @@ const faults: Readonly<Record<string, readonly [text: string, rule: string]>> = 
   'a fragment leads nowhere': ['# A\n\n[a](#b)\n', 'MD051'],
   'a link leads nowhere': ['[a](none.md)\n', 'relative-links'],
   'a fragment of another page leads nowhere': ['[a](other.md#none)\n', 'relative-links'],
-  'a sentence is long': [`Short. ${words(36)}.\n`, 'plain-english'],
-  'a sentence in a list is long': [`- ${words(20)},\n  ${words(16)}.\n`, 'plain-english'],
-  'a sentence in a table is long': [`| a |\n| - |\n| ${words(36)} |\n`, 'plain-english'],
-  'a phrase has a better one': ['It is its own\naffair.\n', 'plain-english'],
 }
 
 test('the rules of pnpm check find each fault, and none in a sound document', () => {
@@ -42,8 +36,7 @@ test('the rules of pnpm check find each fault, and none in a sound document', ()
   for (const [name, [text]] of Object.entries(faults))
     writeFileSync(join(folder, `.changeset/${name}.md`), text)
   writeFileSync(join(folder, '.changeset/other.md'), '# Title\n')
-  const sound = `# A\n\n${words(35)}. Word ${words(33)} \`on its own\`. [A link](.changeset/other.md#title "simply").\n`
-  writeFileSync(join(folder, 'sound.md'), sound)
+  writeFileSync(join(folder, 'sound.md'), '# A\n\n[A link](.changeset/other.md#title).\n')
 
   const config = join(root, '.markdownlint-cli2.jsonc')
   const args = [markdownlint, '--config', config]
@@ -97,7 +90,7 @@ test('what a page tells glibc is set wherever the page says so', () => {
   const page = readFileSync(join(root, 'docs/settings.md'), 'utf8')
   const settings = [...page.matchAll(/`(MALLOC_\w+)=(\d+)`/g)]
   expect(settings).toHaveLength(2)
-  const places = ['package.json', 'apps/api/package.json', 'deploy/Dockerfile']
+  const places = ['package.json', 'deploy/Dockerfile']
   for (const path of [...places, 'tooling/release/src/plant-store.sh', 'tooling/release/src/image.ts'])
     for (const [, name, value] of settings)
       expect(readFileSync(join(root, path), 'utf8'), path).toMatch(

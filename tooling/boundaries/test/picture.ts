@@ -25,17 +25,20 @@ export function drawPackages(root: string): string {
   return ['```mermaid', 'flowchart TD', ...nodes, ...arrows, '```'].join('\n')
 }
 
-/** Returns the names of the packages, Node left out, in order. */
-function importedPackages(folder: string): string[] {
+/** Returns what the sources of a package import, their own files left out. */
+export function importsIn(folder: string): string[] {
   const sources = globSync('src/**/*.ts', { cwd: folder }).map(path =>
     readFileSync(join(folder, path), 'utf8'),
   )
-  const names = sources.flatMap(source =>
-    [...source.matchAll(/\b(?:from |import |import\()'((?:@[\w.-]+\/)?[\w.-]+)/g)].map(
-      ([, name]) => name as string,
-    ),
+  return sources.flatMap(source =>
+    [...source.matchAll(/\b(?:from |import |import\()'([@\w][^']*)'/g)].map(([, name]) => name as string),
   )
-  return [...new Set(names)].filter(name => /^[@\w]/.test(name) && name !== 'node').sort()
+}
+
+/** Returns the names of the packages, Node left out, in order. */
+function importedPackages(folder: string): string[] {
+  const names = importsIn(folder).map(imported => /^(@[^/]+\/)?[^/:]+/.exec(imported)?.[0] as string)
+  return [...new Set(names)].filter(name => name !== 'node').sort()
 }
 
 const begin = '<!-- packages: drawn by `pnpm --filter @plant-store/boundaries draw` -->'

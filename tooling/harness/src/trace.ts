@@ -13,6 +13,8 @@ interface Tracer {
 export const hasStrace = spawnSync('strace', ['-V']).status === 0
 
 /** The reason why nothing can be traced here: some containers forbid it. */
+if (!hasStrace && process.env['CI']) throw new Error('strace is missing')
+
 export const noTracer = hasStrace ? 'not allowed: tracing a process' : 'strace is missing'
 
 /** Returns whether strace may start a program. Attaching to one can be forbidden all the same. */

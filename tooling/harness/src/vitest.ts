@@ -4,16 +4,9 @@ import { createDatabase, createSchema, type TestDatabase } from './postgres.ts'
 import type {} from './postgres-setup.ts'
 import { temporaryFolder as disposableFolder } from './temporary-folder.ts'
 
-declare module 'vitest' {
-  interface TaskMeta {
-    /** The program without which the test is skipped. */
-    needs?: string
-  }
-}
-
-/** Returns the options of a test that is skipped without a program. The end of the run names it. */
-export function needs(program: string, isInstalled: boolean) {
-  return { skip: !isInstalled, meta: { needs: program } }
+/** Returns the options of a test that is skipped without a program. In CI it runs all the same, and fails. */
+export function needs(_program: string, isInstalled: boolean) {
+  return { skip: !isInstalled && !process.env['CI'] }
 }
 
 /** The reason to skip a test even in CI: not every root may mount. */

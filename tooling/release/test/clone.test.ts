@@ -46,17 +46,14 @@ async function pnpm(...args: Parameters<typeof startPnpm>) {
   return { code: await program.ended, stdout: program.output(), stderr: program.errors() }
 }
 
-test('scripts need no POSIX shell, and build before they test or pack', () => {
+test('scripts need no POSIX shell, and build before they pack', () => {
   for (const script of [
     ...Object.values(scriptsOf('.')),
     ...manifests.flatMap(each => Object.values(each.scripts)),
   ])
-    expect(script).not.toMatch(/[$`;'|<>]|\b(exec|cd|rm|cp|env|export)\b|^\w+=|&& *\w+=/)
-  for (const { folder, isPrivate, scripts } of manifests) {
-    const run = 'node ../../tooling/run.ts turbo run'
-    if (scripts['vitest']) expect(scripts['test'], folder).toBe(`${run} vitest --`)
-    if (!isPrivate) expect(scripts['prepack'], folder).toBe(`${run} build`)
-  }
+    expect(script).not.toMatch(/[$`;'|<>]|(?<!-)\b(exec|rm|cp|env|export)\b|^\w+=|&& *\w+=/)
+  for (const { folder, isPrivate, scripts } of manifests)
+    if (!isPrivate) expect(scripts['prepack'], folder).toMatch(/turbo run build$/)
 })
 
 describe('on a fresh clone', () => {
@@ -89,8 +86,7 @@ describe('on a fresh clone', () => {
   })
 
   test.concurrent("a package's tests work first, and install everything", async () => {
-    const { code, stdout, stderr } = await testDomain()
-    expect(`${stdout}${stderr}`).not.toMatch(/telemetry/i)
+    const { code, stdout } = await testDomain()
     expect(stdout).toMatch(/Tests .*\d passed/)
     expect(code).toBe(0)
     for (const each of manifests) {
@@ -138,44 +134,6 @@ describe('on a fresh clone', () => {
     )
     expect(stdout).toMatch(/Tests .*\d passed/)
     expect(code).toBe(0)
-  })
-
-  test('the last lines of a run name all that failed', async () => {
-    const faults = {
-      'rule.test.ts': `test('a rule', () => expect(1).toBe(2))`,
-      'late.test.ts': `test('in time', () => new Promise(() => {}), 50)`,
-      'hook.test.ts': `describe('a suite', () => {
-        beforeAll(() => new Promise(() => {}), 50)
-        test('after its hook', () => {})
-      })`,
-      'unloadable.test.ts': `throw new Error('cannot be loaded')`,
-      'unhandled.test.ts': `test('what passes', () => {
-        setTimeout(() => { throw new Error('thrown later') })
-        return new Promise(resolve => setTimeout(resolve, 100))
-      })`,
-      'killed.test.ts': `test('a process', () => { process.kill(process.pid, 'SIGKILL') })`,
-    }
-    const imported = `import { beforeAll, describe, expect, test } from 'vitest'\n`
-    for (const [file, text] of Object.entries(faults))
-      writeFileSync(join(folder, 'packages/json/test', file), imported + text)
-    const setUp = `export default { test: { globalSetup: './no-such-file.ts' } }`
-    writeFileSync(join(folder, 'packages/jwt/vitest.config.ts'), setUp)
-    const only = ['json', 'jwt', 'access'].map(name => `--filter=@plant-store/${name}`)
-    const { code, stdout } = await pnpm(['exec', 'node', 'tooling/run.ts', 'test', ...only], folder)
-    const lines = stdout.trimEnd().split('\n')
-    expect(lines.at(-1)).toMatch(/ tests, 7 failed, /)
-    expect(lines.slice(-11, -2).sort()).toEqual([
-      'FAILED @plant-store/json#vitest',
-      'FAILED @plant-store/jwt#vitest',
-      'FAILED packages/json/test/hook.test.ts: a suite: Hook timed out in 50ms.',
-      'FAILED packages/json/test/killed.test.ts: did not end',
-      'FAILED packages/json/test/late.test.ts: in time: Test timed out in 50ms.',
-      'FAILED packages/json/test/rule.test.ts: a rule: expected 1 to be 2 // Object.is equality',
-      'FAILED packages/json/test/unloadable.test.ts: cannot be loaded',
-      'FAILED packages/json: [vitest-pool]: Worker forks emitted error.',
-      'FAILED packages/json: thrown later',
-    ])
-    expect(code).toBe(1)
   })
 
   test("a package's tests see its sources", async () => {

@@ -1,0 +1,15 @@
+import { defineConfig } from 'vitest/config'
+
+// A pattern would also match the files beside these folders.
+const tooling = ['bench', 'boundaries', 'contract', 'harness', 'prove', 'release'].map(
+  name => `tooling/${name}`,
+)
+
+/** Every package and program, or with `--mode tooling` the tooling. Several files at once, as they mostly wait. */
+export default defineConfig(({ mode }) => ({
+  test: {
+    projects: mode === 'tooling' ? tooling : ['packages/*', 'apps/*'],
+    maxWorkers: 6,
+    silent: 'passed-only',
+  },
+}))
