@@ -33,7 +33,7 @@ export interface Outbox {
   claim(limits: ClaimLimits): Promise<Claim | undefined>
   /** Records the outcome of a claim and returns the lease. Does nothing if the lease is no longer the caller's. */
   settle(claim: Claim, outcome: ClaimOutcome): Promise<void>
-  /** Stops a webhook, until `retry` starts it. Plants that are added meanwhile count as missed. */
+  /** Stops a webhook, until `retry` starts it. It misses plants that are added meanwhile. */
   stop(webhook: WebhookId): Promise<void>
   figures(): Promise<readonly WebhookFigures[]>
   /** Resolves to the deliveries of a webhook: first those given up, then those that wait, each in order of creation. */
@@ -90,7 +90,7 @@ export interface WebhookFigures {
   readonly waiting: number
   readonly givenUp: number
   readonly state: WebhookState
-  /** Plants not announced because it was stopped. */
+  /** How many more plants there are than when it was stopped, of each time. */
   readonly missed: number
   /** The age of the oldest waiting delivery. */
   readonly oldestMs?: number

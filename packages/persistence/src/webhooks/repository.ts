@@ -96,7 +96,8 @@ export function createOutbox(
       return rows.map(({ webhook, is_paused, missed, waiting, given_up, oldest_ms }) => ({
         webhook,
         state: stateOf(is_paused),
-        missed: Number(missed),
+        // Fewer than none if more were removed.
+        missed: Math.max(0, Number(missed)),
         waiting: Number(waiting),
         givenUp: Number(given_up),
         ...(oldest_ms !== null && { oldestMs: Number(oldest_ms) }),

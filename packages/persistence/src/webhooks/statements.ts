@@ -45,6 +45,13 @@ export function webhookStatements(dialect: Dialect) {
     .selectFrom('outbox')
     .select(['position', 'version', ...plantNames, 'added_at', 'attempts', 'next_at', 'reason'])
   const change = <Given>(build: (p: Parameters<Given>) => Query<unknown>) => dialect.change('alone', build)
+  // Counting at each create would cost as much as announcing. So from a stop on, `missed` is less by the plants that there
+  // are, and a start adds those that there are then.
+  const isActive = sql`is_paused = 0`
+  const plantCount = sql`(select count(*) from plants)`
+  const missedFrom = (isStopped: RawBuilder<unknown>) =>
+    sql<bigint>`missed - case when ${isStopped} then ${plantCount} else 0 end`
+  const missedUntilNow = sql<bigint>`missed + case when ${isActive} then 0 else ${plantCount} end`
   const updateOf = (p: OfWebhook) => db.updateTable('webhooks').where('id', '=', p.id)
   const isInStep = (ofWebhook: RawBuilder<unknown>) => sql<boolean>`
     position in (select position from outbox where webhook = ${ofWebhook} limit ${sweepRowsMax})`
@@ -85,7 +92,7 @@ export function webhookStatements(dialect: Dialect) {
         .select(({ fn }) => [
           'webhooks.id as webhook',
           'is_paused',
-          'missed',
+          missedUntilNow.as('missed'),
           fn.count<bigint>('next_at').as('waiting'),
           sql<bigint>`count(position) - count(next_at)`.as('given_up'),
           sql<bigint | null>`${now} - min(case when next_at is not null then added_at end)`.as('oldest_ms'),
@@ -113,7 +120,7 @@ export function webhookStatements(dialect: Dialect) {
         .onConflict(conflict => conflict.doNothing()),
     ),
     remove: change((p: OfWebhook) => db.deleteFrom('webhooks').where('id', '=', p.id)),
-    stop: change((p: OfWebhook) => updateOf(p).set({ is_paused: one })),
+    stop: change((p: OfWebhook) => updateOf(p).set({ is_paused: one, missed: missedFrom(isActive) })),
     rotate: change((p: OfWebhook<{ secret: WebhookSecret }>) => updateOf(p).set({ secret: p.secret })),
     /** Only if the webhook is unchanged since it was read. */
     lease: change((p: Lease) =>
@@ -132,12 +139,19 @@ export function webhookStatements(dialect: Dialect) {
           failing_since: sql<bigint | null>`
             case when ${p.failed} = 1 then coalesce(${failingSince}, ${now}) else ${failingSince} end`,
           is_paused: sql<bigint>`case when ${p.stops} = 1 then 1 else is_paused end`,
+          missed: missedFrom(sql`${p.stops} = 1 and ${isActive}`),
           next_claim_at: sql<bigint>`case when ${p.failed} = 1 then ${now} + ${p.claimInMs} else 0 end`,
         })
         .where('lease', '=', p.lease)
     }),
     retry: change((p: OfWebhook) =>
-      updateOf(p).set({ is_paused: zero, failures: zero, failing_since: sql.lit(null), next_claim_at: zero }),
+      updateOf(p).set({
+        missed: missedUntilNow,
+        is_paused: zero,
+        failures: zero,
+        failing_since: sql.lit(null),
+        next_claim_at: zero,
+      }),
     ),
     retryDeliveries: change((p: OfWebhook) =>
       db
