@@ -1,10 +1,9 @@
 import type { Scope } from './scopes.ts'
 import { type AccessToken, hashToken, type TokenHash, type TokenRepository } from './token.ts'
+import { createTokenMemory } from './token-memory.ts'
 
 /** `access-unavailable` is temporary: the same request may be admitted later. */
 export type AccessErrorCode = 'no-token' | 'invalid-token' | 'insufficient-scope' | 'access-unavailable'
-
-const brand = Symbol.for('@plant-store/access AccessError')
 
 export class AccessError extends Error {
   override readonly name = 'AccessError'
@@ -20,18 +19,6 @@ export class AccessError extends Error {
     this.scope = scope
     this.holder = holder
   }
-
-  static {
-    Object.defineProperty(AccessError.prototype, brand, { value: true })
-  }
-}
-
-/**
- * Returns whether the error is an {@link AccessError} of any copy of this package, where `instanceof` knows only its
- * own.
- */
-export function isAccessError(error: unknown): error is AccessError {
-  return (error as { [brand]?: unknown } | null | undefined)?.[brand] === true
 }
 
 export interface Holder {
@@ -59,9 +46,6 @@ type TokenGate = (credentials: Pick<Credentials, 'token'>, scope: Scope) => Retu
 
 export interface GateOptions {
   readonly tokens: Pick<TokenRepository, 'find' | 'markUsed'>
-  /** How long a token is admitted without another lookup, and so the longest that a revoked token still works. */
-  readonly recheckAfterMs?: number
-  readonly rememberedTokensMax?: number
 }
 
 /** Returns the holder of an access token. @throws AccessError if the token lacks the scope */
@@ -70,6 +54,9 @@ export function requireScope(holder: Pick<AccessToken, 'name' | 'scopes'>, scope
   throw new AccessError('insufficient-scope', `the access token lacks the scope ${scope}`, scope, holder.name)
 }
 
+/** How long a token is admitted without another lookup, and so the longest that a revoked token still works. */
+const recheckAfterMs = 2000
+const rememberedTokensMax = 10_000
 /** The least time between two records of a token's use. */
 const markUsedEveryMs = 60_000
 
@@ -80,21 +67,14 @@ interface Remembered {
   markedAtMs: number
 }
 
-export function createGate({
-  tokens,
-  recheckAfterMs = 2000,
-  rememberedTokensMax = 10_000,
-}: GateOptions): TokenGate {
-  // The key is the token itself: hashing it would cost as much as reading the body. Map compares texts only
-  // when their seeded hashes are equal, so timing reveals no token.
-  const remembered = new Map<string, Remembered>()
+export function createGate({ tokens }: GateOptions): TokenGate {
+  const remembered = createTokenMemory<Remembered>(rememberedTokensMax)
 
   const lookUp = async (presented: string, scope: Scope) => {
     const foundAtMs = performance.now()
     const hash = hashToken(presented)
     const token = await tokens.find(hash)
     const before = remembered.get(presented)
-    remembered.delete(presented)
     if (token === undefined) {
       // For its name. It is looked up again each time.
       if (before !== undefined) remembered.set(presented, { ...before, foundAtMs: Number.NEGATIVE_INFINITY })
@@ -102,8 +82,6 @@ export function createGate({
       throw new AccessError('invalid-token', message, undefined, before?.token.name)
     }
     const markedAtMs = before?.markedAtMs ?? Number.NEGATIVE_INFINITY
-    const [oldest] = remembered.keys()
-    if (remembered.size >= rememberedTokensMax && oldest !== undefined) remembered.delete(oldest)
     const found = { hash, token, foundAtMs, markedAtMs }
     remembered.set(presented, found)
     return admit(found, foundAtMs, scope)

@@ -6,7 +6,6 @@ export {
   type Gate,
   type GateOptions,
   type Holder,
-  isAccessError,
   requireScope,
 } from './gate.ts'
 export { type Scope, scopes, scopesByChoice } from './scopes.ts'
@@ -19,3 +18,4 @@ export {
   type TokenHash,
   type TokenRepository,
 } from './token.ts'
+export { createTokenMemory } from './token-memory.ts'

@@ -1,21 +1,18 @@
 import {
   AccessError,
+  createTokenMemory,
   type Gate,
   type Holder,
-  isAccessError,
   requireScope,
   type Scope,
   scopes,
 } from '@plant-store/access'
 import { decodeJwt, errors, type JWTPayload, jwtVerify } from 'jose'
 import { type KeySet, type KeySetOptions, openKeySet } from './key-set.ts'
-import {
-  defaultJwtLimits,
-  type JwtAlgorithm,
-  type JwtLimits,
-  jwtAlgorithms,
-  parseJwksUrl,
-} from './settings.ts'
+import { type JwtAlgorithm, jwtAlgorithms, parseJwksUrl } from './settings.ts'
+
+const tokenBytesMax = 8 * 1024
+const rememberedTokensMax = 1000
 
 export interface JwtGateOptions extends KeySetOptions {
   /** Must equal the claim `iss` exactly. */
@@ -24,12 +21,11 @@ export interface JwtGateOptions extends KeySetOptions {
   readonly audience: string | readonly string[]
   /** Where the provider publishes its keys: https, or http on this machine. */
   readonly jwksUrl: string
-  /** By default all of {@link jwtAlgorithms}. */
-  readonly algorithms?: readonly JwtAlgorithm[]
-  /** Checks other tokens, such as opaque ones. By default they are refused. */
-  readonly otherwise?: Gate
-  /** By default {@link defaultJwtLimits}. */
-  readonly limits?: Partial<JwtLimits>
+  readonly algorithms: readonly JwtAlgorithm[]
+  /** Between the provider's clock and ours. */
+  readonly clockSkewMs: number
+  /** Checks other tokens, such as opaque ones. */
+  readonly otherwise: Gate
 }
 
 interface Verified extends Holder {
@@ -46,22 +42,21 @@ interface Verified extends Holder {
  * @throws TypeError if the options are unsafe
  */
 export function createJwtGate(options: JwtGateOptions): Gate {
-  const { issuer, algorithms = jwtAlgorithms, otherwise = refuse } = options
+  const { issuer, algorithms, otherwise } = options
   const audience = [options.audience].flat()
   if (algorithms.length === 0 || !algorithms.every(each => jwtAlgorithms.includes(each)))
     throw new TypeError(`algorithms must contain only ${jwtAlgorithms.join(', ')}`)
   if (issuer === '' || audience.length === 0 || audience.includes(''))
     throw new TypeError('issuer and audience must not be empty')
-  const limits = { ...defaultJwtLimits, ...options.limits }
-  const keySet = openKeySet(parseJwksUrl(options.jwksUrl), limits, options)
+  const keySet = openKeySet(parseJwksUrl(options.jwksUrl), options)
   const verifyOptions = {
     issuer,
     audience,
     algorithms: [...algorithms],
-    clockTolerance: limits.clockSkewMs / 1000,
+    clockTolerance: options.clockSkewMs / 1000,
     requiredClaims: ['exp', 'sub'],
   }
-  const remembered = new Map<string, Verified>()
+  const remembered = createTokenMemory<Verified>(rememberedTokensMax)
 
   const verify = async (token: string, scope: Scope) => {
     remembered.delete(token)
@@ -71,11 +66,7 @@ export function createJwtGate(options: JwtGateOptions): Gate {
     })
     const verified = { ...toHolder(payload), keys }
     // It may have been verified with older keys.
-    if (keys !== undefined && keys === keySet.current()) {
-      const [oldest] = remembered.keys()
-      if (remembered.size >= limits.rememberedTokensMax && oldest !== undefined) remembered.delete(oldest)
-      remembered.set(token, verified)
-    }
+    if (keys !== undefined && keys === keySet.current()) remembered.set(token, verified)
     return requireScope(verified, scope)
   }
 
@@ -85,20 +76,15 @@ export function createJwtGate(options: JwtGateOptions): Gate {
     const known = remembered.get(token)
     if (known !== undefined && Date.now() < known.expiresAtMs && known.keys === keySet.current())
       return requireScope(known, scope)
-    return issuerOf(token, limits) === issuer ? verify(token, scope) : otherwise(credentials, scope)
+    return issuerOf(token) === issuer ? verify(token, scope) : otherwise(credentials, scope)
   }
-}
-
-const refuse: Gate = ({ token }) => {
-  if (token === undefined) throw new AccessError('no-token', 'an access token is required')
-  throw invalid('the access token is not from the identity provider')
 }
 
 const invalid = (message: string, holder?: string) =>
   new AccessError('invalid-token', message, undefined, holder)
 
 /** Returns the issuer that a token claims, to choose the gate that checks it. */
-function issuerOf(token: string, { tokenBytesMax }: JwtLimits): string | undefined {
+function issuerOf(token: string): string | undefined {
   if (!/^[\w-]+\.[\w-]+\.[\w-]*$/.test(token)) return undefined
   if (token.length > tokenBytesMax) throw invalid(`the access token is longer than ${tokenBytesMax} bytes`)
   try {
@@ -116,7 +102,7 @@ function refusalOf(error: Error, keySet: KeySet): Error {
   if (error instanceof errors.JOSEError)
     return invalid(`the access token is not valid: ${error.message}`, holder)
   // Any other error means that a key of the provider is broken or too short.
-  return isAccessError(error) ? error : keySet.fail(error)
+  return error instanceof AccessError ? error : keySet.fail(error)
 }
 
 function toHolder(payload: JWTPayload): Omit<Verified, 'keys'> {

@@ -8,7 +8,16 @@ import {
   type JWKSCacheInput,
   jwksCache,
 } from 'jose'
-import type { JwtLimits } from './settings.ts'
+
+/** The age at which the keys are refreshed in the background. */
+const refreshAfterMs = 300_000
+/** The least time between two fetches for tokens with unknown keys, and after a fetch that failed. */
+const cooldownMs = 5000
+/** The age up to which keys are used while the provider does not answer. */
+const staleMaxMs = 3_600_000
+const fetchTimeoutMs = 5000
+const keySetBytesMax = 256 * 1024
+const keysMax = 100
 
 export interface KeySetOptions {
   /** Called with the reason when fetching the keys begins to fail, and without one when it works again. */
@@ -19,7 +28,7 @@ export interface KeySetOptions {
 
 export type KeySet = ReturnType<typeof openKeySet>
 
-export function openKeySet(url: URL, limits: JwtLimits, { signal, onFailureChange }: KeySetOptions) {
+export function openKeySet(url: URL, { signal, onFailureChange }: KeySetOptions) {
   let failedAtMs = Number.NEGATIVE_INFINITY
   let isFailing = false
   const fail = ({ message, cause }: Error) => {
@@ -31,10 +40,10 @@ export function openKeySet(url: URL, limits: JwtLimits, { signal, onFailureChang
 
   const fetchKeys: FetchImplementation = async (href, options) => {
     // jose waits between fetches that succeed, not after one that fails.
-    if (performance.now() - failedAtMs < limits.cooldownMs) throw unavailable()
+    if (performance.now() - failedAtMs < cooldownMs) throw unavailable()
     try {
       const ended = signal === undefined ? options.signal : AbortSignal.any([options.signal, signal])
-      const keys = await readKeys(await fetch(href, { ...options, signal: ended }), limits)
+      const keys = await readKeys(await fetch(href, { ...options, signal: ended }))
       if (isFailing) onFailureChange?.()
       isFailing = false
       return Response.json(keys)
@@ -47,9 +56,9 @@ export function openKeySet(url: URL, limits: JwtLimits, { signal, onFailureChang
   // jose writes the keys and the time of each fetch into it.
   const cache: Partial<ExportedJWKSCache> = {}
   const find = createRemoteJWKSet(url, {
-    cacheMaxAge: limits.staleMaxMs,
-    cooldownDuration: limits.cooldownMs,
-    timeoutDuration: limits.fetchTimeoutMs,
+    cacheMaxAge: staleMaxMs,
+    cooldownDuration: cooldownMs,
+    timeoutDuration: fetchTimeoutMs,
     [customFetch]: fetchKeys,
     [jwksCache]: cache as JWKSCacheInput,
   })
@@ -61,7 +70,7 @@ export function openKeySet(url: URL, limits: JwtLimits, { signal, onFailureChang
     current() {
       const ageMs = Date.now() - (cache.uat ?? 0)
       // Negative if the clock was set back.
-      if (ageMs >= limits.refreshAfterMs || ageMs < 0) refresh()
+      if (ageMs >= refreshAfterMs || ageMs < 0) refresh()
       return find.fresh ? cache.jwks : undefined
     },
     /** Rejects with `access-unavailable` if a token's key needs a fetch and the provider does not answer. */
@@ -77,10 +86,7 @@ const unavailable = () =>
     'the access token cannot be checked: the identity provider is unavailable',
   )
 
-async function readKeys(
-  { status, body }: Response,
-  { keySetBytesMax, keysMax }: JwtLimits,
-): Promise<unknown> {
+async function readKeys({ status, body }: Response): Promise<unknown> {
   if (status !== 200) {
     await body?.cancel()
     throw new Error(`it answered ${status}`)

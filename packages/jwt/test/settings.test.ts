@@ -1,4 +1,4 @@
-import { parseJwksUrl } from '@plant-store/jwt'
+import { parseJwksUrl } from '@plant-store/jwt/settings'
 import { describe, expect, test } from 'vitest'
 
 describe('the place of the keys', () => {

@@ -34,14 +34,13 @@ export async function openGate(
       },
     },
   })
-  const { clockSkewMs, jwksUrl, ...settings } = jwt
+  const { jwksUrl, ...settings } = jwt
   if (jwksUrl === undefined) return gate
   // Otherwise jose and `fetch` are not loaded.
   const { createJwtGate } = await import('@plant-store/jwt')
   return createJwtGate({
     ...settings,
     jwksUrl,
-    limits: { clockSkewMs },
     otherwise: gate,
     signal,
     onFailureChange(reason) {
