@@ -61,16 +61,9 @@ export function createServer(options: ServerOptions): FastifyInstance {
   const { node } = process.versions
   if (Number.parseInt(node, 10) < 24)
     throw new Error(`@plant-store/http needs Node 24 or later, and this is Node ${node}`)
-  const { gate, check, logger, metrics, baseUrl, limits: changed, traceRequest, ...others } = options
-  const {
-    corsOrigins = [],
-    trustedProxies = [],
-    onAnswer = () => {},
-    wrongTokenCounts,
-    page,
-    ...useCases
-  } = others
-  const limits = { ...defaultServerLimits, ...changed }
+  const { gate, check, logger, metrics, baseUrl, traceRequest, wrongTokenCounts, page } = options
+  const { corsOrigins = [], trustedProxies = [], onAnswer = () => {} } = options
+  const limits = { ...defaultServerLimits, ...options.limits }
   const prefix = withoutLastSlash(baseUrl?.pathname ?? '')
   const serverUrl = baseUrl === undefined ? '/' : withoutLastSlash(baseUrl.href)
   const throttle = createThrottle(limits.wrongTokensMax, wrongTokenCounts)
@@ -126,7 +119,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
   const probes = { check, metrics, isDraining: () => isDraining, description: describe, docsFolder, page }
   const addAll = async (prefixed: FastifyInstance) => {
     addServiceRoutes(prefixed, pipeline, probes)
-    addStoreRoutes(prefixed, useCases, pipeline)
+    addStoreRoutes(prefixed, options, pipeline)
   }
   app.register(addAll, { prefix })
   return app

@@ -3,18 +3,11 @@ import type { Client } from './client.ts'
 import { readExactly } from './exact-json.ts'
 import type { Answer } from './wire.ts'
 
-/**
- * What a case needs beyond the operations on plants. `server` reads the header section and refuses broken HTTP as ours
- * does. `router` answers for unknown paths and methods. `service-pages` are health, metrics and description.
- */
-export type Need = 'server' | 'router' | 'service-pages'
-
 /** One promise of a running store. */
 export interface ContractCase {
   /** Its part of the contract. */
   readonly clause: string
   readonly name: string
-  readonly needs?: Need | undefined
   /**
    * Rejects if the promise is broken. Leaves no plant that another case would notice: ids are unique, and lists are
    * filtered by its own tag.
@@ -23,21 +16,11 @@ export interface ContractCase {
 }
 
 type Run = ContractCase['run']
-type Needing = Pick<ContractCase, 'needs' | 'run'>
 
 /** Returns the cases of one clause, by name. */
-export function casesOf(
-  clause: string,
-  cases: Readonly<Record<string, Run | Needing>>,
-): readonly ContractCase[] {
-  return Object.entries(cases).map(([name, each]) => ({
-    clause,
-    name,
-    ...(typeof each === 'function' ? { run: each } : each),
-  }))
+export function casesOf(clause: string, cases: Readonly<Record<string, Run>>): readonly ContractCase[] {
+  return Object.entries(cases).map(([name, run]) => ({ clause, name, run }))
 }
-
-export const needing = (needs: Need, run: Run): Needing => ({ needs, run })
 
 /** Returns a case of one clause for each subject. */
 export function casesForEach<Subject>(
@@ -45,12 +28,10 @@ export function casesForEach<Subject>(
   subjects: readonly Subject[],
   name: (subject: Subject) => string,
   run: (client: Client, subject: Subject) => Promise<void>,
-  needs?: Need,
 ): readonly ContractCase[] {
   return subjects.map(subject => ({
     clause,
     name: name(subject),
-    needs,
     run: client => run(client, subject),
   }))
 }

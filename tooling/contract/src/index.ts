@@ -29,7 +29,6 @@ export {
   assertSuccess,
   type ContractCase,
   held,
-  type Need,
   toJson,
 } from './contract-case.ts'
 export {

@@ -8,7 +8,6 @@ import {
   type ContractCase,
   casesOf,
   create,
-  needing,
   ownId,
   toJson,
 } from '../contract-case.ts'
@@ -113,7 +112,7 @@ export const accessCases: readonly ContractCase[] = [
       assert.equal((await client.ask('DELETE', `/plants/${own}`, { token: writeOnly })).status, 204)
     },
 
-    'no scope is asked of a good token for what no scope would allow': needing('router', async client => {
+    'no scope is asked of a good token for what no scope would allow': async client => {
       const { readOnly, writeOnly, metrics } = client.store.tokens
       for (const token of [readOnly, writeOnly, metrics]) {
         for (const [method, path] of undeclared) {
@@ -124,16 +123,16 @@ export const accessCases: readonly ContractCase[] = [
         for (const method of ['GET', 'DELETE'])
           assertFailure(await client.ask(method, '/nowhere', { token }), 40401)
       }
-    }),
+    },
   }),
 
   ...casesOf('authentication comes first', {
-    '401 before 400, 404, 405, 413 and 415': needing('router', async client => {
+    '401 before 400, 404, 405, 413 and 415': async client => {
       for (const [method, path, options] of wrong) {
         assertFailure(await client.ask(method, path, { ...options, token: null }), 40101)
         assertFailure(await client.ask(method, path, { ...options, token: 'plantstore_wrong' }), 40102)
       }
-    }),
+    },
 
     '401 before the body is read, however large it says it is': async client => {
       const asked = client.asked('POST /plants')
@@ -144,7 +143,7 @@ export const accessCases: readonly ContractCase[] = [
         assertFailure(await client.exchange(asked, postHead(asked, ['host: h', length])), 40101)
     },
 
-    'Expect: 100-continue without a token gets 401, and never a 100': needing('server', async client => {
+    'Expect: 100-continue without a token gets 401, and never a 100': async client => {
       const asked = client.asked('POST /plants')
       for (const [error, ...authorization] of [
         [40101],
@@ -155,28 +154,25 @@ export const accessCases: readonly ContractCase[] = [
         assertFailure(answer, error)
         assert.deepEqual(answer.interim, [])
       }
-    }),
+    },
 
-    'Expect: 100-continue with a token gets 100, then the answer to the body': needing(
-      'server',
-      async client => {
-        const asked = client.asked('POST /plants')
-        const id = ownId()
-        const body = toJson({ id, name: 'expected' })
-        const fields = [...hostAndToken(client), 'Expect: 100-Continue']
-        using wire = await client.open()
-        wire.send(postHead(asked, [...fields, `content-length: ${body.length}`]))
-        assert.equal(await wire.interim(), 100)
-        await assertAbsent(client, id)
-        wire.send(body)
-        assertSuccess(await wire.answer(asked), { name: 'expected' })
+    'Expect: 100-continue with a token gets 100, then the answer to the body': async client => {
+      const asked = client.asked('POST /plants')
+      const id = ownId()
+      const body = toJson({ id, name: 'expected' })
+      const fields = [...hostAndToken(client), 'Expect: 100-Continue']
+      using wire = await client.open()
+      wire.send(postHead(asked, [...fields, `content-length: ${body.length}`]))
+      assert.equal(await wire.interim(), 100)
+      await assertAbsent(client, id)
+      wire.send(body)
+      assertSuccess(await wire.answer(asked), { name: 'expected' })
 
-        const tooLarge = `content-length: ${client.store.bodyBytesMax + 1}`
-        const refused = await client.exchange(asked, postHead(asked, [...fields, tooLarge]))
-        assertFailure(refused, 41301)
-        assert.deepEqual(refused.interim, [])
-      },
-    ),
+      const tooLarge = `content-length: ${client.store.bodyBytesMax + 1}`
+      const refused = await client.exchange(asked, postHead(asked, [...fields, tooLarge]))
+      assertFailure(refused, 41301)
+      assert.deepEqual(refused.interim, [])
+    },
   }),
 ]
 

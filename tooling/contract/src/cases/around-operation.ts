@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { bareRequest } from '../client.ts'
-import { assertFailure, type ContractCase, casesForEach, type Need } from '../contract-case.ts'
+import { assertFailure, type ContractCase, casesForEach } from '../contract-case.ts'
 
 /** What every operation refuses. */
 export const aroundOperations = (operations: readonly string[]): readonly ContractCase[] => [
@@ -14,7 +14,6 @@ export const aroundOperations = (operations: readonly string[]): readonly Contra
       for (const hosts of [[], ['host: a', 'host: a'], ['host: a', 'Host: b']])
         assertFailure(await client.exchange(asked, bareRequest(asked, [token, ...hosts])), 40007, 'host')
     },
-    'server',
   ),
 
   ...casesForEach(
@@ -31,7 +30,6 @@ export const aroundOperations = (operations: readonly string[]): readonly Contra
       }
       assertFailure(await client.askBare(`${operation}?x=${'y'.repeat(headerBytesMax)}`), 43101)
     },
-    'server',
   ),
 
   ...casesForEach(
@@ -52,7 +50,6 @@ export const aroundOperations = (operations: readonly string[]): readonly Contra
     operations,
     operation => `${operation} with an expectation that can't be met gets 417`,
     async (client, operation) => assertFailure(await client.askBare(operation, ['expect: a miracle']), 41701),
-    'server',
   ),
 ]
 
@@ -60,13 +57,8 @@ export const aroundOperations = (operations: readonly string[]): readonly Contra
  * What every operation on an entity refuses too.
  *
  * @param entity as in its scopes
- * @param needs of a store that may lack the entity
  */
-export const aroundEntity = (
-  entity: string,
-  operations: readonly string[],
-  needs?: Need,
-): readonly ContractCase[] => [
+export const aroundEntity = (entity: string, operations: readonly string[]): readonly ContractCase[] => [
   ...aroundOperations(operations),
 
   ...casesForEach(
@@ -88,7 +80,6 @@ export const aroundEntity = (
         assert.match(answer.headers.get('www-authenticate') ?? 'none', challenge)
       }
     },
-    needs,
   ),
 
   ...casesForEach(
@@ -102,6 +93,5 @@ export const aroundEntity = (
       const body = `${'{"name":"'.padEnd(client.store.bodyBytesMax - 1, 'x')}"}`
       assertFailure(await client.ask(method, path, { body }), 41301, `${client.store.bodyBytesMax}`)
     },
-    needs,
   ),
 ]

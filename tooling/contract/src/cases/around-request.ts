@@ -11,7 +11,6 @@ import {
   casesForEach,
   casesOf,
   create,
-  needing,
   ownId,
   toJson,
   words,
@@ -149,7 +148,7 @@ export const aroundRequestCases: readonly ContractCase[] = [
       assertSuccess(await client.postBare(chunks, ['Transfer-Encoding: Chunked']), { name: 'n' })
     },
 
-    'every method that is not declared gets 405, with Allow': needing('router', async client => {
+    'every method that is not declared gets 405, with Allow': async client => {
       for (const [path, methods] of Object.entries(methodsOf)) {
         const allowed = (methods.includes('GET') ? [...methods, 'HEAD'] : [...methods]).sort()
         const unasked = [...allowed, 'HEAD', 'CONNECT']
@@ -159,26 +158,23 @@ export const aroundRequestCases: readonly ContractCase[] = [
           assert.deepEqual(answer.headers.get('allow')?.split(', ').sort(), allowed)
         }
       }
-    }),
+    },
 
-    'a method that nobody has heard of is a failure in the one shape, and case counts': needing(
-      'server',
-      async client => {
-        for (const method of ['BREW', 'get', 'Post', 'GETT'])
-          assertFailure(await client.askBare(`${method} /plants`), 40000)
-      },
-    ),
+    'a method that nobody has heard of is a failure in the one shape, and case counts': async client => {
+      for (const method of ['BREW', 'get', 'Post', 'GETT'])
+        assertFailure(await client.askBare(`${method} /plants`), 40000)
+    },
 
-    'CONNECT gets 405: this is no proxy': needing('server', async client => {
+    'CONNECT gets 405: this is no proxy': async client => {
       const asked = { method: 'CONNECT', target: 'example.com:443' }
       const fields = ['host: example.com:443', `authorization: Bearer ${client.store.tokens.full}`]
       const answer = await client.exchange(undefined, bareRequest(asked, fields))
       assertFailure(answer, 40501)
       assert.equal(answer.headers.has('allow'), true)
       assert.equal(answer.headers.get('connection'), 'close')
-    }),
+    },
 
-    'a path that nothing is at gets 404': needing('router', async client => {
+    'a path that nothing is at gets 404': async client => {
       const id = ownId()
       await create(client, { id, name: 'n' })
       for (const path of words(`/plant /Plants /plants/${id}/ /plants/${id}/x /plants// //plants /v1/plants`))
@@ -188,6 +184,6 @@ export const aroundRequestCases: readonly ContractCase[] = [
         const answer = await client.exchange(asked, bareRequest({ ...asked, target }, hostAndToken(client)))
         assert.ok(answer.status === 404 || answer.status === 400)
       }
-    }),
+    },
   }),
 ]

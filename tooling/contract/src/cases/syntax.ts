@@ -11,7 +11,6 @@ import {
   casesForEach,
   casesOf,
   create,
-  needing,
   ownId,
   toJson,
   words,
@@ -66,11 +65,10 @@ export const syntaxCases: readonly ContractCase[] = [
       assert.equal(answer.headers.get('connection'), 'close')
       assert.equal((await wire.closed()).length, 0)
     },
-    'server',
   ),
 
   ...casesOf(failures, {
-    'a repeated field that identifies the sender or the body gets 400': needing('server', async client => {
+    'a repeated field that identifies the sender or the body gets 400': async client => {
       const id = ownId()
       for (const field of [
         `authorization: Bearer ${client.store.tokens.full}`,
@@ -79,24 +77,24 @@ export const syntaxCases: readonly ContractCase[] = [
       ])
         assertFailure(await client.postBare(toJson({ id, name: 'n' }), [field]), 40008)
       await assertAbsent(client, id)
-    }),
+    },
 
-    'a body in broken chunks gets 400': needing('server', async client => {
+    'a body in broken chunks gets 400': async client => {
       const id = ownId()
       const whole = chunk(toJson({ id, name: 'n' }))
       for (const chunks of ['zz\r\n', `${whole}zz\r\n`, '-1\r\n', '2\r\n{}}}\r\n'])
         assertFailure(await client.postBare(chunks, ['transfer-encoding: chunked']), 40000)
       await assertAbsent(client, id)
-    }),
+    },
 
-    'a path that is not correctly percent-encoded gets 400': needing('router', async client => {
+    'a path that is not correctly percent-encoded gets 400': async client => {
       for (const path of words('/plants/% /plants/%4 /plants/%zz /plants/%ff /%ed%a0%80 /plants/%c0%af'))
         assertFailure(await client.ask('GET', path), 40006)
-    }),
+    },
   }),
 
   ...casesOf('RFC 9112, 3.2', {
-    'a Host that is no host gets 400, also in HTTP/1.0': needing('server', async client => {
+    'a Host that is no host gets 400, also in HTTP/1.0': async client => {
       const asked = client.asked('GET /healthz')
       for (const host of wrongHosts) {
         for (const version of ['HTTP/1.1', 'HTTP/1.0']) {
@@ -106,7 +104,7 @@ export const syntaxCases: readonly ContractCase[] = [
           assertFailure(answer, 40007, 'host')
         }
       }
-    }),
+    },
 
     'a Host is a name, an address or nothing, with a port or without': async client => {
       const plant = { id: ownId(), name: 'n' }
@@ -131,7 +129,7 @@ export const syntaxCases: readonly ContractCase[] = [
   }),
 
   ...casesOf('RFC 9112', {
-    'a target in absolute form is taken for its path': needing('router', async client => {
+    'a target in absolute form is taken for its path': async client => {
       const plant = { id: ownId(), name: 'n', tag: 'absolute form' }
       await create(client, plant)
       const ask = (origin: string, path: string) => {
@@ -143,7 +141,7 @@ export const syntaxCases: readonly ContractCase[] = [
         assertSuccess(await ask(origin, '/plants?limit=1&tag=absolute%20form'), [plant])
       }
       assertFailure(await ask('http://h', '/x'), 40401)
-    }),
+    },
 
     'HTTP/1.0 is answered too, without a Host, and its connection closed': async client => {
       const post = client.asked('POST /plants')
@@ -159,8 +157,7 @@ export const syntaxCases: readonly ContractCase[] = [
       assert.equal((await anonymous.closed()).length, 0)
     },
 
-    'an answer to a request with Upgrade is the last of its connection: its body is no request': needing(
-      'server',
+    'an answer to a request with Upgrade is the last of its connection: its body is no request':
       async client => {
         const id = ownId()
         const inner = plantRequest(client, toJson({ id, name: 'smuggled' }))
@@ -175,52 +172,45 @@ export const syntaxCases: readonly ContractCase[] = [
         assert.equal(`${await wire.closed()}`, '')
         await assertAbsent(client, id)
       },
-    ),
 
-    'an answer to HTTP/1.0 with a transfer coding is the last of its connection (6.1)': needing(
-      'server',
-      async client => {
-        const asked = client.asked('POST /plants')
-        const id = ownId()
-        const fields = ['connection: keep-alive', 'transfer-encoding: chunked']
-        const request = `${plantRequest(client, chunk(toJson({ id, name: 'old' })) + chunk(''), fields)}`
-        using wire = await client.open()
-        wire.send(request.replace('HTTP/1.1', 'HTTP/1.0'))
-        assert.equal((await wire.answer(asked)).headers.get('connection'), 'close')
-        assert.equal(`${await wire.closed()}`, '')
-      },
-    ),
+    'an answer to HTTP/1.0 with a transfer coding is the last of its connection (6.1)': async client => {
+      const asked = client.asked('POST /plants')
+      const id = ownId()
+      const fields = ['connection: keep-alive', 'transfer-encoding: chunked']
+      const request = `${plantRequest(client, chunk(toJson({ id, name: 'old' })) + chunk(''), fields)}`
+      using wire = await client.open()
+      wire.send(request.replace('HTTP/1.1', 'HTTP/1.0'))
+      assert.equal((await wire.answer(asked)).headers.get('connection'), 'close')
+      assert.equal(`${await wire.closed()}`, '')
+    },
 
-    'a transfer coding that does not end with chunked gets 400 (6.3)': needing('server', async client => {
+    'a transfer coding that does not end with chunked gets 400 (6.3)': async client => {
       const id = ownId()
       const chunks = `${chunk(toJson({ id, name: 'n' }))}${chunk('')}`
       for (const coding of ['xchunked', 'gzip, xchunked'])
         assertFailure(await client.postBare(chunks, [`transfer-encoding: ${coding}`]), 40000)
       await assertAbsent(client, id)
-    }),
+    },
 
-    'requests sent without waiting are answered one by one, in their order': needing(
-      'service-pages',
-      async client => {
-        const plants = Array.from({ length: 20 }, ownId).map(id => ({ id, name: `${id}` }))
-        const [create, read] = [client.asked('POST /plants'), client.asked('GET /healthz')]
-        using wire = await client.open()
-        const requests = plants.flatMap(plant => [
-          plantRequest(client, toJson(plant)),
-          Buffer.from(bareRequest(read, hostAndToken(client))),
-          plantRequest(client, toJson({ ...plant, name: 5 })),
-        ])
-        wire.send(Buffer.concat(requests))
-        for (const { name } of plants) {
-          assertSuccess(await wire.answer(create), { name })
-          assertSuccess(await wire.answer(read), { status: 'ok' })
-          assertFailure(await wire.answer(create), 40002, 'name')
-        }
-        for (const plant of plants) await assertKept(client, plant)
-      },
-    ),
+    'requests sent without waiting are answered one by one, in their order': async client => {
+      const plants = Array.from({ length: 20 }, ownId).map(id => ({ id, name: `${id}` }))
+      const [create, read] = [client.asked('POST /plants'), client.asked('GET /healthz')]
+      using wire = await client.open()
+      const requests = plants.flatMap(plant => [
+        plantRequest(client, toJson(plant)),
+        Buffer.from(bareRequest(read, hostAndToken(client))),
+        plantRequest(client, toJson({ ...plant, name: 5 })),
+      ])
+      wire.send(Buffer.concat(requests))
+      for (const { name } of plants) {
+        assertSuccess(await wire.answer(create), { name })
+        assertSuccess(await wire.answer(read), { status: 'ok' })
+        assertFailure(await wire.answer(create), 40002, 'name')
+      }
+      for (const plant of plants) await assertKept(client, plant)
+    },
 
-    'bytes that are no HTTP after a request do not take its answer away': needing('server', async client => {
+    'bytes that are no HTTP after a request do not take its answer away': async client => {
       for (const [garbage, error] of [
         ['nonsense\r\n\r\n', 40000],
         [`GET / HTTP/1.1\r\nx: ${'y'.repeat(client.store.headerBytesMax)}\r\n\r\n`, 43101],
@@ -235,20 +225,17 @@ export const syntaxCases: readonly ContractCase[] = [
         assertFailure(await wire.answer(undefined), error)
         assert.equal((await wire.closed()).length, 0)
       }
-    }),
+    },
 
-    'one request gets one answer, also when it is refused before its broken body': needing(
-      'server',
-      async client => {
-        const asked = client.asked('POST /plants')
-        using wire = await client.open()
-        wire.send(
-          bareRequest(asked, ['host: h', 'content-type: application/json', 'transfer-encoding: chunked']),
-        )
-        assertFailure(await wire.answer(asked), 40101)
-        wire.send('zz\r\n')
-        assert.equal(`${await wire.closed()}`, '')
-      },
-    ),
+    'one request gets one answer, also when it is refused before its broken body': async client => {
+      const asked = client.asked('POST /plants')
+      using wire = await client.open()
+      wire.send(
+        bareRequest(asked, ['host: h', 'content-type: application/json', 'transfer-encoding: chunked']),
+      )
+      assertFailure(await wire.answer(asked), 40101)
+      wire.send('zz\r\n')
+      assert.equal(`${await wire.closed()}`, '')
+    },
   }),
 ]
