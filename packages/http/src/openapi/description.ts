@@ -8,7 +8,9 @@ const introduction = [
   'Stores plants under exact 64-bit ids.',
   'A successful change is on disk.',
   'Each kind of failure has a number in `error`, listed at the responses.',
-  'Other methods of these paths get 405, with `Allow` and the number 40501.\n\n',
+  'Other methods of these paths get 405, with `Allow` and the number 40501.',
+]
+const aboutIds = [
   'Clients generated for JavaScript round ids beyond 2^53 without an error.',
   'To keep them exact, write bodies with `writeJsonRecord` and parse answers with `parseJsonRecord`, both of `@plant-store/json`.',
   'With openapi-fetch: `createClient<paths>({ baseUrl, bodySerializer: body => writeJsonRecord(body!) })`,',
@@ -30,7 +32,7 @@ export function describeInterface(sections: readonly Section[], serverUrl: strin
     info: {
       title: 'Plant Store',
       version: '1.0.0',
-      description: introduction.join(' ').replace('\n\n ', '\n\n'),
+      description: `${introduction.join(' ')}\n\n${aboutIds.join(' ')}`,
       license: { name: 'MIT', identifier: 'MIT' },
     },
     servers: [{ url: serverUrl }],

@@ -15,8 +15,13 @@ export async function startPlantStore(): Promise<{
 }> {
   const token = 'plantstore_for-the-examples'
   const folder = await mkdtempDisposable(join(tmpdir(), 'plant-store-'))
-  const env = { ...process.env, ACCESS_TOKENS: token, PORT: '0' }
-  const program = spawn(process.execPath, [main, 'serve'], { cwd: folder.path, env })
+  // Without what the environment of a test sets.
+  const env = { ACCESS_TOKENS: token, PORT: '0' }
+  const program = spawn(process.execPath, [main, 'serve'], {
+    cwd: folder.path,
+    env,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
   const [line] = await once(createInterface(program.stdout), 'line')
   const { url } = JSON.parse(line) as { url: string }
   const close = async () => {
