@@ -62,7 +62,7 @@ export async function serve(): Promise<void> {
 async function serveUntilSignal(config: Config, log: ProcessLog): Promise<void> {
   const { logger } = log
   for (const misspelt of misspeltSettings(process.env))
-    logger.warn(misspelt, 'a variable is no setting, but resembles one')
+    logger.warn(misspelt, 'an environment variable has almost the name of a setting')
   const stop = firstSignal().then(signal => {
     logger.info({ signal }, 'stopping')
     setTimeout(() => {

@@ -171,7 +171,7 @@ describe('an import', () => {
 
   test('goes on beside a server that writes', async () => {
     const server = await place.serve()
-    const running = place.start('import - --json', lines(60_000))
+    const running = place.start('import - --json', lines(30_000))
     let ended = false
     running.result.finally(() => {
       ended = true
@@ -181,9 +181,9 @@ describe('an import', () => {
       expect(await server.create(1_000_000 + created)).toBe(200)
       created++
     }
-    expect(JSON.parse((await running.result).stdout)).toMatchObject({ inserted: 60_000 })
+    expect(JSON.parse((await running.result).stdout)).toMatchObject({ inserted: 30_000 })
     await server.end()
-    expect(await place.count()).toBe(60_000 + created)
+    expect(await place.count()).toBe(30_000 + created)
   })
 
   test('takes a limit of 1 KiB to 256 MiB for a line', async () => {

@@ -115,11 +115,16 @@ describe('what the pages for operators say to run works:', () => {
     expect(stdout).toMatch(/SUCCESS: 7 rules found/)
   })
 
-  test('a token is created beside the server', async () => {
+  test('a token is created beside the server, and rotated', async () => {
     const server = await place.serve()
-    const { status, stdout } = runBlock('token create --name operator')
+    const statusOf = (token: string) => server.request('GET /plants', token)
+    const { status, stdout: first } = runBlock('token create --name operator --scope write')
     expect(status).toBe(0)
-    expect(await server.request('GET /plants', stdout.trim())).toBe(200)
+    expect(await statusOf(first.trim())).toBe(200)
+    const { stdout } = runBlock('token revoke operator')
+    const [second = ''] = stdout.split('\n')
+    expect(await statusOf(second)).toBe(200)
+    await until('the first is refused', async () => (await statusOf(first.trim())) === 401)
   })
 })
 
@@ -249,6 +254,8 @@ describe.each(Object.entries(proxies))('behind %s', (_, { start, replaced, langu
       body: expect.stringMatching(/^\{"error":41301,/),
     })
     expect((await ask('/garden/readyz')).status).toBe(200)
+    // No empty 200, as Caddy has where no block matches.
+    expect((await ask('/garden')).status).not.toBe(200)
     const ofClients = () => server.log.filter(({ msg }) => msg === 'answered')
     await until('the log', () => ofClients().length >= 6)
     expect(new Set(ofClients().map(line => (line as unknown as { client: string }).client))).toEqual(

@@ -32,7 +32,7 @@ docs/settings.md in the repository lists all settings. Requests need an access t
     if (!check) return api.serve()
     const { faults, misspelt } = await api.checkService()
     for (const { variable, setting } of misspelt)
-      process.stderr.write(`${variable} is no setting: is ${setting} meant?\n`)
+      process.stderr.write(`${variable} is not a setting: did you mean ${setting}?\n`)
     if (faults.length > 0) throw new AggregateError(faults.map(fault => new CommandError(fault)))
     process.stdout.write('The settings and the store are fine.\n')
   })
