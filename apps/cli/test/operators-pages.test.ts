@@ -112,7 +112,7 @@ describe('what the pages for operators say to run works:', () => {
     writeFileSync(config, block('yaml', '# prometheus.yml'))
     const { status, stdout } = spawnSync('promtool', ['check', 'config', config], { encoding: 'utf8' })
     expect(status).toBe(0)
-    expect(stdout).toMatch(/SUCCESS: 7 rules found/)
+    expect(stdout).toMatch(/SUCCESS: \d+ rules found/)
   })
 
   test('a token is created beside the server, and rotated', async () => {
