@@ -14,7 +14,7 @@ import { countOf, duration, grouped, jsonOption, minute, print, table } from '..
 const addWebhook = new Command('add')
   .description('Add a webhook and print its secret. This is the only time that it is shown.')
   .argument('<url>', 'to POST every new plant to, https')
-  .option('--allow-private', 'also take http, and addresses of this machine and of private networks', false)
+  .option('--allow-private', 'take http too, and addresses of this machine and of private networks', false)
   .addOption(jsonOption)
   .action(async (text, { allowPrivate, json }) => {
     const url = webhookUrl(text, allowPrivate)
@@ -106,7 +106,7 @@ export const webhook = new Command('webhook')
   .addCommand(
     commandOnOne(
       'retry',
-      'Try at once what failed, also what was given up. Starts a stopped webhook.',
+      'Try at once what failed, including what was given up. Starts a stopped webhook.',
       'retried',
     ),
   )
