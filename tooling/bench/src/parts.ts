@@ -131,7 +131,7 @@ async function importFiles({ plantsInFile, ...effort }: Effort) {
     for (const [row, [title, run]] of turns.entries()) {
       for (const suffix of ['', '-wal', '-shm']) rmSync(store + suffix, { force: true })
       // Creates the tables.
-      await plantStore('token', 'create', '--name', 'bench').ended
+      await plantStore('import', '/dev/null').ended
       const result = await timed(run())
       if (countPlants(store) !== plantsInFile) throw new Error(`${title}: plants are missing`)
       runs[row]?.push(result)

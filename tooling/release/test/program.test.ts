@@ -62,8 +62,8 @@ test.for([
 ] as const)('it serves on Node %s', async ([, node], { skip }) => {
   skip(!existsSync(node), 'older versions of Node are missing (CI fetches them)')
   const place = temporaryFolder()
-  const token = runIn(place, node, main, 'token', 'create', '--name', 'shop').trim()
   await using server = await startServer({ folder: place, command: [node, main, 'serve'] })
+  const token = runIn(place, node, main, 'token', 'create', '--name', 'shop').trim()
   await assertCreates(server.url, token)
   await assertReads(server.url, token)
   expect((await fetch(`${server.url}/docs/swagger-ui-bundle.js`)).status).toBe(200)
