@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
+import { join } from 'node:path'
 
 /** Builds what tests start, once for all projects of a run, and before they run again. */
 export default function setUp(project: { onTestsRerun(listener: () => Promise<void>): void }): void {
@@ -9,7 +9,7 @@ export default function setUp(project: { onTestsRerun(listener: () => Promise<vo
 }
 
 function build(): void {
-  const turbo = fileURLToPath(import.meta.resolve('turbo/bin/turbo'))
+  const turbo = join(import.meta.dirname, '../node_modules/turbo/bin/turbo')
   const { status, stdout, stderr } = spawnSync(
     process.execPath,
     [turbo, 'run', 'build', '--output-logs=errors-only'],
