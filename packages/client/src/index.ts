@@ -1,4 +1,4 @@
-export type { Page, Plant, PlantId, Version } from '@plant-store/domain'
+export type { Int64, Page, Plant, PlantId, Version } from '@plant-store/domain'
 export { DomainError, isDomainError, isVersion } from '@plant-store/domain'
 export type { ManyCreated, PlantFault } from './create-many.ts'
 export {
