@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { bundle } from '@plant-store/harness/bundle'
 
 const http = fileURLToPath(import.meta.resolve('@plant-store/http/server'))
+const browse = fileURLToPath(import.meta.resolve('@plant-store/browse'))
 await bundle(
   {
     main: 'src/main.ts',
@@ -10,5 +11,5 @@ await bundle(
     'checkpointer-thread': fileURLToPath(import.meta.resolve('@plant-store/engine/checkpointer')),
     'writer-thread': fileURLToPath(import.meta.resolve('@plant-store/engine/writer')),
   },
-  { docs: join(http, '../docs') },
+  { docs: join(http, '../docs'), browse: join(browse, '..') },
 )

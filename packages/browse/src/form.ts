@@ -28,6 +28,7 @@ export function createField(member: Member, item: Item | undefined, canEdit: boo
   control.value = start
   const unedited = control.value
   control.readOnly = !canEdit || (name === 'id' && item !== undefined) || !(isText || bounds)
+  control.autofocus = !control.readOnly
   const present = element('input', { type: 'checkbox', checked: original !== undefined, disabled: !canEdit })
   const problem = element('span', { id: `${id}-problem`, className: 'problem' })
   const label = element('label', { htmlFor: id, title: description }, name)

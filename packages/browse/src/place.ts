@@ -47,7 +47,10 @@ export function go(place: Place, show: () => void): void {
 
 /** Goes to a place instead of the present one, which is not kept in the history. */
 export function leaveFor(place: Place, show: () => void): void {
-  if (entry.before === toFragment(place)) return history.back()
-  history.replaceState(entry, '', toFragment(place))
-  show()
+  if (entry.before === toFragment(place)) {
+    history.back()
+  } else {
+    history.replaceState(entry, '', toFragment(place))
+    show()
+  }
 }

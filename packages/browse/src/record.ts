@@ -51,7 +51,7 @@ export function openRecord(opened: Stored | undefined, options: RecordOptions): 
     'Delete',
   )
   const close = element('button', { type: 'button' }, 'Close')
-  const title = opened ? `${kind} ${opened.item.id}` : `New ${kind}`
+  const title = opened ? capitalized(`${kind} ${opened.item.id}`) : `New ${kind}`
   const form = element('form', { autocomplete: 'off', noValidate: true })
   form.append(
     element('h2', { id: 'record-title' }, title),
@@ -80,7 +80,7 @@ export function openRecord(opened: Stored | undefined, options: RecordOptions): 
         () => made,
         error => error,
       )
-      if (failure === made) return finish(`${kind} ${id(change)} is ${change.done}.`)
+      if (failure === made) return finish(done(change))
       if (isRefused(failure, 403)) {
         save.hidden = remove.hidden = true
         onForbidden()
@@ -93,7 +93,7 @@ export function openRecord(opened: Stored | undefined, options: RecordOptions): 
         return null
       })
       if (now === null) return
-      if (isSame(now?.item, change.wanted)) return finish(`${kind} ${id(change)} is ${change.done}.`)
+      if (isSame(now?.item, change.wanted)) return finish(done(change))
       if (now?.version === base?.version) return refuse(`It was not ${change.done}: ${toWords(failure)}`)
       if (opened === undefined) return exists(id(change))
       const answer = await askAbout(change, now)
@@ -104,6 +104,7 @@ export function openRecord(opened: Stored | undefined, options: RecordOptions): 
   }
 
   const id = ({ wanted }: Change) => (wanted ?? opened?.item)?.id as bigint
+  const done = (change: Change) => capitalized(`${kind} ${id(change)} is ${change.done}.`)
   const refuse = (text: string) => refusal.replaceChildren(text)
 
   function exists(id: bigint): void {
@@ -157,6 +158,8 @@ export function openRecord(opened: Stored | undefined, options: RecordOptions): 
   dialog.replaceChildren(form)
   dialog.showModal()
 }
+
+const capitalized = (text: string) => text.charAt(0).toUpperCase() + text.slice(1)
 
 const made = Symbol('made')
 

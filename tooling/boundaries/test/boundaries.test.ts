@@ -10,6 +10,7 @@ const page = readFileSync(pageFile, 'utf8')
 /** The modules of Node that sources may import, of packages that may not import all. */
 const modulesOfNode: Readonly<Record<string, RegExp>> = {
   access: /^node:crypto$/,
+  browse: /^$/,
   client: /^$/,
   domain: /^node:assert\b/,
   json: /^$/,

@@ -86,6 +86,8 @@ const server = createServer({
     batchRequestDrainMs: shutdownTimeoutMs * batchShare,
   },
   trustedProxies: config.trustedProxies,
+  // Written by the build, beside this file.
+  page: new URL('./browse/', import.meta.url),
   wrongTokenCounts,
 })
 server.server.on('connection', counters.onConnection)

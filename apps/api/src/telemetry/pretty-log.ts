@@ -5,7 +5,7 @@ type Line = Readonly<Record<string, unknown>>
 
 /** Sentences with the fields of some messages. Other fields follow a message as JSON. */
 const sentences: Readonly<Record<string, (line: Line) => string>> = {
-  listening: ({ url, database }) => `serving ${database} on ${url}, try it at ${url}/docs`,
+  listening: ({ url, database }) => `serving ${database} on ${url}, look into it at ${url}/browse`,
   answered: ({ method, route = '(no such path)', status, ms }) => `${method} ${route} ${status} ${ms} ms`,
 }
 const inSentences = ['url', 'database', 'method', 'route', 'status', 'ms']

@@ -1,0 +1,94 @@
+import { once } from 'node:events'
+import { createServer as createProxy, request } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { buffer } from 'node:stream/consumers'
+import { AccessError, createGate, hashToken, mintToken, scopesByChoice } from '@plant-store/access'
+import { createPlantUseCases, parsePlant } from '@plant-store/domain'
+import { createMemoryPlantRepository } from '@plant-store/domain/testing'
+import { createServer } from '@plant-store/http/server'
+
+/** The real server with the page, over a repository in memory. */
+export async function startStore() {
+  const stored = new Map<string, { name: string; scopes: typeof scopesByChoice.write; createdAt: Date }>()
+  const token = (scopes = scopesByChoice.write) => {
+    const minted = mintToken()
+    stored.set(hashToken(minted), { name: 'me', scopes, createdAt: new Date() })
+    return minted
+  }
+  // The gate itself remembers an accepted token for two seconds.
+  const gate = createGate({ tokens: { find: async hash => stored.get(hash), markUsed: async () => {} } })
+  const expired = new Set<string | undefined>()
+  const repository = createMemoryPlantRepository()
+  const plants = createPlantUseCases({ plants: repository })
+  const logger = { level: 'silent', child: () => logger, ...silence }
+  const server = createServer({
+    plants,
+    gate(credentials, scope) {
+      if (expired.has(credentials.token))
+        throw new AccessError('invalid-token', 'the access token has expired')
+      return gate(credentials, scope)
+    },
+    check: async () => {},
+    metrics: async () => '',
+    logger,
+    page: new URL('../dist/', import.meta.url),
+  })
+  const url = await server.listen({ host: '127.0.0.1', port: 0 })
+  return {
+    url,
+    plants,
+    token,
+    expire: (minted: string) => void expired.add(minted),
+    /** Removes all plants and creates these. */
+    async fill(all: readonly { id: bigint; name: string; tag?: string }[]) {
+      for (;;) {
+        const { plants: old } = await plants.list({ limit: 1000 })
+        if (old.length === 0) break
+        for (const { id } of old) await plants.remove(id)
+      }
+      await plants.replaceAll(all.map(each => parsePlant(each)))
+    },
+    async [Symbol.asyncDispose]() {
+      server.server.closeAllConnections()
+      await server.close()
+    },
+  }
+}
+
+/** What becomes of a change that passes the proxy. */
+export type Fate = 'passed' | 'made, but unanswered' | 'lost'
+
+/** A proxy before the store that loses changes or their answers. */
+export async function startProxy(store: string) {
+  let fate: (method: string) => Fate = () => 'passed'
+  const proxy = createProxy(async (incoming, outgoing) => {
+    const { method = 'GET', url = '/', headers } = incoming
+    const fated = fate(method)
+    const body = await buffer(incoming)
+    if (fated === 'lost') return void incoming.socket.destroy()
+    const sent = request(new URL(url, store), { method, headers }, async answer => {
+      const content = await buffer(answer)
+      if (fated === 'passed') outgoing.writeHead(answer.statusCode ?? 500, answer.headers).end(content)
+      else incoming.socket.destroy()
+    })
+    sent.end(body)
+  })
+  proxy.listen(0, '127.0.0.1')
+  await once(proxy, 'listening')
+  return {
+    url: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`,
+    set fate(decide: (method: string) => Fate) {
+      fate = decide
+    },
+    [Symbol.dispose]() {
+      proxy.closeAllConnections()
+      proxy.close()
+    },
+  }
+}
+
+const levels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const
+const silence = Object.fromEntries(levels.map(level => [level, () => {}])) as Record<
+  (typeof levels)[number],
+  () => void
+>
