@@ -99,7 +99,9 @@ describe('on a terminal', needs('script and curl', hasTerminals && hasCurl), () 
     await using program = launchServer({ onTerminal: true, folder: temporaryFolder(), environment })
     await expect.poll(program.output, whileStarting).toContain('curl ')
     const shown = () => stripVTControlCharacters(program.output())
-    const serving = / INFO: serving \/\S+\/data\/plant-store\.db on (\S+), look into it at (\S+)\r\n/.exec(shown())
+    const serving = / INFO: serving \/\S+\/data\/plant-store\.db on (\S+), look into it at (\S+)\r\n/.exec(
+      shown(),
+    )
     const [, url = '', page = ''] = serving as RegExpExecArray
     expect(serving?.index).toBeLessThan(shown().indexOf('This is the first access token'))
     expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/green$/)

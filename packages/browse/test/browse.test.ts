@@ -123,6 +123,7 @@ describe('the page', needs('chromium', hasBrowser), () => {
         .toBe(`plant ${id}`)
       expect(await dialog(page).getByLabel('id', { exact: true }).inputValue()).toBe(`${id}`)
       await dialog(page).getByRole('button', { name: 'Close' }).click()
+      await expect.poll(() => new URL(page.url()).hash).toBe('#plants')
     }
   })
 
