@@ -4,8 +4,8 @@ export { compileEntities, type Entities, type Entity, type Migration, type Runne
 export { explain, fileReason, isDamage, NoStoreError, StoreError, StoreInUseError } from './errors.ts'
 export { bringUpToDate } from './migrations.ts'
 export { printable } from './printable.ts'
-export { replaceFile } from './sqlite/files.ts'
 export { readLastBackup } from './sqlite/last-backup.ts'
+export { replaceFile } from './sqlite/replace-file.ts'
 export {
   type Around,
   bytesOf,

@@ -4,9 +4,6 @@ import { type StoreError, unavailable } from './errors.ts'
 import { valuesOf } from './statements/statement.ts'
 import type { StoreReader, StoreReport } from './storage.ts'
 
-export const int64Min = -(2n ** 63n)
-export const int64Max = 2n ** 63n - 1n
-
 /** What a store contains as of one moment. */
 export interface ReadTransaction<Entered extends Entities = Entities> extends AsyncDisposable {
   readonly schemaVersion: number
@@ -84,18 +81,18 @@ async function* allIn<Item>(
   if (!isIn(entity, schemaVersion)) return
   const [row = {}] = await query(`select * from "${table}" limit 1`)
   const select = selectList(reading.columns, Object.keys(row), column => `"${column}"`)
-  for (let from = int64Min; ; ) {
+  let after: bigint | undefined
+  for (;;) {
     // A reader faster than the disk would delay signals and timers.
     await setImmediate()
-    // PostgreSQL would take the least id for a number without an index.
-    const condition = from === int64Min ? '' : `where id >= ${from}`
+    // Quoted, as PostgreSQL would take the least id for a number without an index.
+    const condition = after === undefined ? '' : `where id > '${after}'`
     const rows = await query(`select ${select} from "${table}" ${condition} order by id limit ${pageRows}`)
     const last = rows.at(-1) as { id: bigint } | undefined
     if (last === undefined) return
     // Their columns are those that the entity names.
     yield rows.map(row => reading.from(row as never))
-    if (last.id === int64Max) return
-    from = last.id + 1n
+    after = last.id
   }
 }
 

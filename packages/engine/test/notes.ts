@@ -8,7 +8,8 @@ import {
   type Parameters,
   storesOf,
 } from '@plant-store/engine'
-import { int64Min } from '../src/reader.ts'
+
+export const int64Min = -(2n ** 63n)
 
 /** Two entities with the same columns, as somebody else would define them. */
 export interface Tables {

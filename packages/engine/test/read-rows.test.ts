@@ -3,8 +3,7 @@ import { createTestSchema, temporaryFolder } from '@plant-store/harness/vitest'
 import Database from 'better-sqlite3'
 import { Kysely, SqliteDialect } from 'kysely'
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { int64Min } from '../src/reader.ts'
-import { createTable, type Note, note, openStorage, statementsOf } from './notes.ts'
+import { createTable, int64Min, type Note, note, openStorage, statementsOf } from './notes.ts'
 
 const bytesOf = ({ text, topic }: Note) => Buffer.byteLength(text) + Buffer.byteLength(topic ?? '')
 

@@ -1,24 +1,17 @@
-import { existsSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import Database from 'better-sqlite3'
 import type { Entities, Entity } from '../entity.ts'
 import { NoStoreError, StoreDamagedError, StoreInUseError } from '../errors.ts'
 import { countsIn } from '../reader.ts'
 import type { BackupReport, CopyOptions, RestoreReport, StoreReport } from '../storage.ts'
-import { followLinks } from '../store-url.ts'
+import { filesOf, followLinks } from '../store-url.ts'
 import { closeOnError, isUnreadable, openAloneIfReadable, reasonOf } from './connection.ts'
-import {
-  createFileLike,
-  createFolder,
-  hideFromOthers,
-  refuseForeignWal,
-  refuseSecondPath,
-  replaceFile,
-  sizeOf,
-  syncFile,
-} from './files.ts'
 import { forgetBackup, recordBackup } from './last-backup.ts'
+import { createFileLike, createFolder, hideFromOthers, syncFile } from './private-file.ts'
+import { replaceFile } from './replace-file.ts'
 import { openReadOnly } from './schema.ts'
+import { refuseForeignWal, refuseSecondPath } from './store-path.ts'
 
 /** Checks a store and counts its rows as of one moment, while others change it. */
 export async function inspectSqlite(file: string, entities: Entities): Promise<Omit<StoreReport, 'store'>> {
@@ -92,6 +85,12 @@ export async function restoreSqlite(
     throw new Error(`${left}: ${reasonOf(cause)}`, { cause })
   }
   return report
+}
+
+/** Returns the size of a store in bytes, with its WAL. */
+function sizeOf(file: string): number {
+  const sizes = filesOf(file).map(path => statSync(path, { throwIfNoEntry: false })?.size ?? 0)
+  return sizes.reduce((sum, size) => sum + size)
 }
 
 function failure(what: string, cause: unknown): Error {

@@ -1,6 +1,7 @@
 import { readFileSync, realpathSync, renameSync, rmSync } from 'node:fs'
 import { parseStoreUrl } from '../store-url.ts'
-import { createFileLike, partialBeside } from './files.ts'
+import { createFileLike } from './private-file.ts'
+import { partialBeside } from './replace-file.ts'
 
 /**
  * Beside the store, with the time of its last backup. In the store it would be in every backup, and a restore would bring

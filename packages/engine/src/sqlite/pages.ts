@@ -1,6 +1,6 @@
 import { fstatSync, readSync } from 'node:fs'
 import type Database from 'better-sqlite3'
-import { keepOpen } from './files.ts'
+import { keepOpen } from './store-path.ts'
 
 /**
  * Returns the ids of the rows of all tables on all pages of a store's file and its WAL, in ascending order, some several

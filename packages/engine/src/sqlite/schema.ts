@@ -7,17 +7,9 @@ import { isDamage, NoStoreError } from '../errors.ts'
 import { bringUpToDate, findVersion, schemaVersionOf } from '../migrations.ts'
 import { sqliteDialect } from '../statements/dialect.ts'
 import { closeOnError, openConnection, prepareAll, prepareChange, reasonOf } from './connection.ts'
-import {
-  createFileLike,
-  createFolder,
-  hideFromOthers,
-  privateMode,
-  refuseForeignWal,
-  refuseSecondPath,
-  refuseWalElsewhere,
-  unlessExists,
-} from './files.ts'
 import { forgetBackup } from './last-backup.ts'
+import { createFileLike, createFolder, hideFromOthers, isCreatedBy, privateMode } from './private-file.ts'
+import { refuseForeignWal, refuseSecondPath, refuseWalElsewhere } from './store-path.ts'
 
 /** One at a time in this thread, as waiting for a lock blocks the thread. */
 let lastTurn: Promise<unknown> = Promise.resolve()
@@ -37,7 +29,7 @@ export async function migrateSqlite(
   if (stat && !stat.isFile() && !stat.isDirectory()) throw new Error('it is not a file')
   const folder = dirname(file)
   createFolder(folder)
-  if (unlessExists(() => createFileLike(file, folder))) forgetBackup(file)
+  if (isCreatedBy(() => createFileLike(file, folder))) forgetBackup(file)
   else closeSync(openSync(file, 'a', privateMode))
   refuseSecondPath(file)
   refuseForeignWal(file)

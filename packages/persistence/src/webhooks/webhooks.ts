@@ -29,6 +29,7 @@ async function createTables(db: Kysely<unknown>, { int64, tableOptions }: Dialec
     .addColumn('created_at', int64, column => column.notNull())
     .addColumn('secret', 'text', column => column.notNull())
     .addColumn('is_paused', int64, column => column.notNull().defaultTo(0))
+    // Nothing uses it: a webhook is paused, which is called stopped, or not.
     .addColumn('is_full', int64, column => column.notNull().defaultTo(0))
     .addColumn('missed', int64, column => column.notNull().defaultTo(0))
     .addColumn('failures', int64, column => column.notNull().defaultTo(0))
