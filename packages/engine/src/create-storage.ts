@@ -5,8 +5,8 @@ import { watchOutages } from './outage.ts'
 import type { Change, ChangeStatement, ReadStatement, Value } from './statements/statement.ts'
 import type { BatchLimits, Storage, StorageObserver } from './storage.ts'
 
-/** What a storage needs of a database. Its rejections become StoreError `store-unavailable`. */
-export interface StatementDatabase<Entered extends Entities = Entities>
+/** What runs the statements of a storage on a database. Its rejections become StoreError `store-unavailable`. */
+export interface Executor<Entered extends Entities = Entities>
   extends Pick<BatcherOptions, 'runGroup' | 'groupsMax'> {
   readonly compiled: CompiledEntities<Entered>
   read(statement: ReadStatement, given: object): Promise<readonly object[]>
@@ -27,14 +27,7 @@ const bulkQueueChangesMax = 10_000
 
 /** Returns a storage on a database: concurrent changes share a commit, and outages are reported. */
 export function createStorage<Entered extends Entities>(
-  {
-    compiled,
-    runGroup,
-    runBulkGroup = runGroup,
-    groupsMax,
-    timeoutMs,
-    ...database
-  }: StatementDatabase<Entered>,
+  { compiled, runGroup, runBulkGroup = runGroup, groupsMax, timeoutMs, ...database }: Executor<Entered>,
   {
     limits = defaultBatchLimits,
     onFailureChange,

@@ -1,5 +1,5 @@
 export { defaultBatchLimits } from './batcher.ts'
-export { createStorage, type StatementDatabase } from './create-storage.ts'
+export { createStorage, type Executor } from './create-storage.ts'
 export { compileEntities, type Entities, type Entity, type Migration, type Runner } from './entity.ts'
 export { explain, fileReason, isDamage, NoStoreError, StoreError, StoreInUseError } from './errors.ts'
 export { bringUpToDate } from './migrations.ts'
@@ -33,11 +33,11 @@ export {
   type BatchLimits,
   type Commit,
   type CopyOptions,
+  type MainStorage,
   type RestoreReport,
   type Salvage,
-  type ShareableStorage,
-  type SharedStorage,
   type Storage,
+  type StorageHandle,
   type StorageObserver,
   type StorageOptions,
   type StoreReader,

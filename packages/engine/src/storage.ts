@@ -59,19 +59,20 @@ export type Storage<Entered extends Entities = Entities> = Ports<Entered> &
     pending(): number
   }
 
-export type ShareableStorage<Entered extends Entities = Entities> = Storage<Entered> & {
+/** The storage of the thread that opened the store. */
+export type MainStorage<Entered extends Entities = Entities> = Storage<Entered> & {
   /** The schema version before it was opened: `undefined` if opening it created the store. */
   readonly versionBefore: number | undefined
   /** The schema version that it has now. */
   readonly schemaVersion: number
   /** Shares the storage with another thread, which attaches to it. */
-  share(): SharedStorage
+  share(): StorageHandle
 }
 
-/** Plain data and MessagePorts, for `postMessage` with {@link transferListOf}. */
-export type SharedStorage = SharedSqlite | SharedPostgres
+/** What another thread needs to attach itself: plain data and MessagePorts, for `postMessage` with {@link transferListOf}. */
+export type StorageHandle = SqliteHandle | PostgresHandle
 
-export interface SharedSqlite {
+export interface SqliteHandle {
   readonly kind: 'file'
   readonly file: string
   /** To the writer, for single changes and for bulk ones. */
@@ -80,7 +81,7 @@ export interface SharedSqlite {
   readonly limits: BatchLimits
 }
 
-export interface SharedPostgres {
+export interface PostgresHandle {
   readonly kind: 'postgres'
   readonly server: PostgresOptions
   /** For each thread. */
@@ -99,7 +100,7 @@ export interface PostgresOptions {
 }
 
 /** Returns the MessagePorts that `postMessage` must transfer. */
-export function transferListOf(shared: SharedStorage): MessagePort[] {
+export function transferListOf(shared: StorageHandle): MessagePort[] {
   return shared.kind === 'file' ? [shared.single, shared.bulk] : []
 }
 

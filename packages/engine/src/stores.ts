@@ -8,10 +8,10 @@ import type {
   BackupReport,
   CopyOptions,
   EngineOptions,
+  MainStorage,
   RestoreReport,
   Salvage,
-  ShareableStorage,
-  SharedStorage,
+  StorageHandle,
   StorageObserver,
   StorageOptions,
   StoreReader,
@@ -19,9 +19,9 @@ import type {
 } from './storage.ts'
 import { followLinks, parseStoreUrl, type StoreLocation, storageName } from './store-url.ts'
 
-/** What the engine needs of a database. */
-interface StoreDatabase<Entered extends Entities> {
-  open(options: EngineOptions): Promise<ShareableStorage<Entered>>
+/** A store that is not open, on one kind of database. */
+interface Store<Entered extends Entities> {
+  open(options: EngineOptions): Promise<MainStorage<Entered>>
   /** Begins to read a store of any known version, which it keeps. @throws NoStoreError if it is empty */
   read(): Promise<ReadTransaction<Entered>>
   inspect(): Promise<Omit<StoreReport, 'store'>>
@@ -30,7 +30,7 @@ interface StoreDatabase<Entered extends Entities> {
 const timeoutMsDefault = 5_000
 
 /** Names that every storage or reader has. */
-type Reserved = keyof ShareableStorage<Record<never, never>> | keyof StoreReader<Record<never, never>>
+type Reserved = keyof MainStorage<Record<never, never>> | keyof StoreReader<Record<never, never>>
 
 /**
  * Returns what can be done with stores of these entities.
@@ -46,36 +46,36 @@ export function storesOf<Entered extends Entities>(
   if (Number.parseInt(node, 10) < 24)
     throw new Error(`@plant-store/engine needs Node 24 or later, and this is Node ${node}`)
   /** Imports only this database and its driver. */
-  const databaseAt = async (location: StoreLocation): Promise<StoreDatabase<Entered>> => {
+  const storeAt = async (location: StoreLocation): Promise<Store<Entered>> => {
     switch (location.kind) {
       case 'file':
-        return (await import('./sqlite/database.ts')).createSqliteDatabase<Entered>(
+        return (await import('./sqlite/database.ts')).sqliteStore<Entered>(
           followLinks(location.file),
           entities,
         )
       case 'postgres': {
-        const { createPostgresDatabase } = await import('./postgres/database.ts')
-        return createPostgresDatabase<Entered>({ ...location, timeoutMs: timeoutMsDefault }, entities)
+        const { postgresStore } = await import('./postgres/database.ts')
+        return postgresStore<Entered>({ ...location, timeoutMs: timeoutMsDefault }, entities)
       }
     }
   }
 
   /** @throws Error that names the store if it cannot be opened */
-  const withDatabase = async <Opened>(
+  const withStore = async <Opened>(
     url: string,
-    open: (database: StoreDatabase<Entered>) => Promise<Opened>,
+    open: (store: Store<Entered>) => Promise<Opened>,
   ): Promise<Opened> =>
-    databaseAt(parseStoreUrl(url))
+    storeAt(parseStoreUrl(url))
       .then(open)
       .catch(cause => {
         const message = `the store ${storageName(url)} cannot be opened: ${cause.message}`
         throw cause instanceof NoStoreError ? new NoStoreError(message) : new Error(message, { cause })
       })
 
-  const withExisting: typeof withDatabase = async (url, open) => {
+  const withExistingStore: typeof withStore = async (url, open) => {
     const location = parseStoreUrl(url)
     if (location.kind === 'file') existing(location.file)
-    return withDatabase(url, open)
+    return withStore(url, open)
   }
 
   return {
@@ -95,12 +95,12 @@ export function storesOf<Entered extends Entities>(
       ...observer
     }: StorageOptions) {
       const limits = { queueChangesMax, queueTextCharsMax, transactionChangesMax }
-      return withDatabase(url, database =>
-        database.open({ limits, timeoutMs, lockTimeoutMs, readConnectionsMax, toError, ...observer }),
+      return withStore(url, store =>
+        store.open({ limits, timeoutMs, lockTimeoutMs, readConnectionsMax, toError, ...observer }),
       )
     },
     /** Attaches this thread to a storage of another thread. Disposal leaves the storage open there. */
-    async attachStorage(shared: SharedStorage, given: StorageObserver = {}) {
+    async attachStorage(shared: StorageHandle, given: StorageObserver = {}) {
       const observer = { toError, ...given }
       switch (shared.kind) {
         case 'file':
@@ -111,7 +111,7 @@ export function storesOf<Entered extends Entities>(
     },
     /** Opens a store to read what it has as of now. Changes nothing. @throws NoStoreError, or Error if it is unreadable */
     openReader: (url: string) =>
-      withExisting(url, async database => createReader<Entered>(entities, await database.read(), toError)),
+      withExistingStore(url, async store => createReader<Entered>(entities, await store.read(), toError)),
     // The next four return names of entities, which are strings to the engine.
     /** Opens a damaged file to read everything that is still readable. Changes nothing. @throws Error if nothing is readable */
     async openSalvage(url: string) {
@@ -124,8 +124,8 @@ export function storesOf<Entered extends Entities>(
      * damaged, or a newer release wrote it.
      */
     inspectStore: (url: string) =>
-      withExisting(url, async database => {
-        const report = { store: storageName(url), ...(await database.inspect()) }
+      withExistingStore(url, async store => {
+        const report = { store: storageName(url), ...(await store.inspect()) }
         return report as StoreReport<Entered>
       }),
     /**

@@ -1,15 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import {
-  compileEntities,
-  createStorage,
-  type StatementDatabase,
-  StoreError,
-  sqliteDialect,
-} from '@plant-store/engine'
+import { compileEntities, createStorage, type Executor, StoreError, sqliteDialect } from '@plant-store/engine'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { type Entered, entities, note } from './notes.ts'
 
-const database: StatementDatabase<Entered> = {
+const database: Executor<Entered> = {
   compiled: compileEntities(entities, sqliteDialect),
   runGroup: async group => group.map(() => 1),
   groupsMax: Number.POSITIVE_INFINITY,

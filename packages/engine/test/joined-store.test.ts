@@ -3,7 +3,7 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { MessageChannel } from 'node:worker_threads'
-import { type Commit, type ShareableStorage, transferListOf } from '@plant-store/engine'
+import { type Commit, type MainStorage, transferListOf } from '@plant-store/engine'
 import { temporaryFolder } from '@plant-store/harness/vitest'
 import Database from 'better-sqlite3'
 import { expect, test } from 'vitest'
@@ -12,7 +12,7 @@ import { attachStorage, type Entered, note, openStorage } from './notes.ts'
 const open = () =>
   openStorage({ url: `file:${join(temporaryFolder(), 'notes.db')}`, transactionChangesMax: 3 })
 
-const joined = (storage: ShareableStorage<Entered>) => attachStorage(storage.share())
+const joined = (storage: MainStorage<Entered>) => attachStorage(storage.share())
 
 test('groups that share a transaction that fails fail together, and the next one works', async () => {
   const file = join(temporaryFolder(), 'notes.db')

@@ -17,7 +17,7 @@ export {
   printable,
   readLastBackup,
   replaceFile,
-  type SharedStorage,
+  type StorageHandle,
   type StorageObserver,
   type StorageOptions,
   StoreInUseError,
@@ -31,7 +31,7 @@ export { entities } from './entities.ts'
 type Entered = typeof entities
 /** An open store: `plants`, `tokens` and `webhooks` implement the ports. */
 export interface Storage extends engine.Storage<Entered> {}
-export interface ShareableStorage extends engine.ShareableStorage<Entered> {}
+export interface MainStorage extends engine.MainStorage<Entered> {}
 export interface StoreReader extends engine.StoreReader<Entered> {}
 export interface Salvage extends engine.Salvage<Entered> {}
 export interface StoreReport extends engine.StoreReport<Entered> {}

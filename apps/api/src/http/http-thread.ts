@@ -1,7 +1,7 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { createPlantUseCases } from '@plant-store/domain'
 import { createServer, stopListening, stopServer, type UseCases } from '@plant-store/http/server'
-import { attachStorage, type SharedStorage } from '@plant-store/persistence'
+import { attachStorage, type StorageHandle } from '@plant-store/persistence'
 import { createBirpc } from 'birpc'
 import type { Config } from '../config.ts'
 import { createCounters } from '../telemetry/counters.ts'
@@ -13,7 +13,7 @@ export interface HttpThreadData {
   /** From 1. */
   readonly thread: number
   readonly config: Config
-  readonly shared: SharedStorage
+  readonly shared: StorageHandle
   readonly wrongTokenCounts: SharedArrayBuffer
 }
 

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
-import { type ShareableStorage, transferListOf } from '@plant-store/persistence'
+import { type MainStorage, transferListOf } from '@plant-store/persistence'
 import { createBirpc } from 'birpc'
 import type { Config } from '../config.ts'
 import type { HttpThread, HttpThreadData, MainThread } from './http-thread.ts'
@@ -19,7 +19,7 @@ const youngGenerationMb = 12
  */
 export async function startHttpThreads(
   config: Config,
-  storage: ShareableStorage,
+  storage: MainStorage,
   mainThreadOf: (thread: number) => MainThread,
 ) {
   await using starting = new AsyncDisposableStack()

@@ -6,7 +6,7 @@ import { schemaVersionOf } from '../migrations.ts'
 import { countsIn, type ReadTransaction } from '../reader.ts'
 import { postgresDialect } from '../statements/dialect.ts'
 import { type Statement, type Value, valuesOf } from '../statements/statement.ts'
-import type { EngineOptions, PostgresOptions, SharedPostgres, Storage, StorageObserver } from '../storage.ts'
+import type { EngineOptions, PostgresHandle, PostgresOptions, Storage, StorageObserver } from '../storage.ts'
 import { createPool, retrying } from './connection.ts'
 import { findVersionOn, migratePostgres } from './migrate.ts'
 import { runGroup } from './steps.ts'
@@ -15,11 +15,11 @@ import { runGroup } from './steps.ts'
 const readLimits = { ...defaultBatchLimits, transactionChangesMax: 16 }
 
 /** @param bulk for reading and inspecting it */
-export function createPostgresDatabase<Entered extends Entities>(bulk: PostgresOptions, entities: Entered) {
+export function postgresStore<Entered extends Entities>(bulk: PostgresOptions, entities: Entered) {
   return {
     async open({ limits, timeoutMs, readConnectionsMax, ...observer }: EngineOptions) {
       const server = { ...bulk, timeoutMs }
-      const shared: SharedPostgres = { kind: 'postgres', server, readConnectionsMax, limits }
+      const shared: PostgresHandle = { kind: 'postgres', server, readConnectionsMax, limits }
       const versionBefore = await migratePostgres(server, entities)
       const storage = attachPostgres(shared, entities, observer)
       return { ...storage, versionBefore, schemaVersion: schemaVersionOf(entities), share: () => shared }
@@ -60,7 +60,7 @@ type Ask = readonly [statement: Statement, ...values: Value[]]
  * overtake one that the server rolled back and that is retried.
  */
 export function attachPostgres<Entered extends Entities>(
-  { server, readConnectionsMax, limits }: SharedPostgres,
+  { server, readConnectionsMax, limits }: PostgresHandle,
   entities: Entered,
   { onCommit = () => {}, ...observer }: StorageObserver,
 ): Storage<Entered> {

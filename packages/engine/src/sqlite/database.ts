@@ -1,4 +1,4 @@
-import { createStorage, type StatementDatabase } from '../create-storage.ts'
+import { createStorage, type Executor } from '../create-storage.ts'
 import { compileEntities, type Entities } from '../entity.ts'
 import { unavailable } from '../errors.ts'
 import { schemaVersionOf } from '../migrations.ts'
@@ -6,13 +6,13 @@ import type { ReadTransaction } from '../reader.ts'
 import { sqliteDialect } from '../statements/dialect.ts'
 import { type RowSource, readRows } from '../statements/read-rows.ts'
 import { valuesOf } from '../statements/statement.ts'
-import type { EngineOptions, ShareableStorage, SharedSqlite, Storage, StorageObserver } from '../storage.ts'
+import type { EngineOptions, MainStorage, SqliteHandle, Storage, StorageObserver } from '../storage.ts'
 import { inspectSqlite } from './backup.ts'
 import { closeOnError, detailedReasonOf, openConnection, prepareAll, withReason } from './connection.ts'
 import { migrateSqlite, openReadOnly } from './schema.ts'
 import { connectToWriter, startWriter } from './writer-client.ts'
 
-export function createSqliteDatabase<Entered extends Entities>(file: string, entities: Entered) {
+export function sqliteStore<Entered extends Entities>(file: string, entities: Entered) {
   return {
     open: (options: EngineOptions) => withReason(() => openSqlite(file, entities, options)),
     read: () => withReason(() => readSqlite(file, entities)),
@@ -24,7 +24,7 @@ async function openSqlite<Entered extends Entities>(
   file: string,
   entities: Entered,
   { limits, lockTimeoutMs, ...observer }: EngineOptions,
-): Promise<ShareableStorage<Entered>> {
+): Promise<MainStorage<Entered>> {
   const versionBefore = await migrateSqlite(file, entities, lockTimeoutMs)
   await using opening = new AsyncDisposableStack()
   // Closed last: to merge the WAL into the file takes a connection that may write.
@@ -33,7 +33,7 @@ async function openSqlite<Entered extends Entities>(
   const writer = opening.use(
     await startWriter({ file, lockTimeoutMs, transactionChangesMax, changeStatements }),
   )
-  const share = (): SharedSqlite => ({
+  const share = (): SqliteHandle => ({
     kind: 'file',
     file,
     single: writer.connect('single'),
@@ -69,7 +69,7 @@ async function readSqlite<Entered extends Entities>(
 
 /** Attaches a thread: it reads on a connection of its own, and writes through the one writer. */
 export function attachSqlite<Entered extends Entities>(
-  { file, limits, ...toWriter }: SharedSqlite,
+  { file, limits, ...toWriter }: SqliteHandle,
   entities: Entered,
   observer: StorageObserver,
 ): Storage<Entered> {
@@ -82,7 +82,7 @@ export function attachSqlite<Entered extends Entities>(
       prepared(statement).all(valuesOf(statement, given)) as object[]
     const iterate: RowSource['iterate'] = (statement, given) =>
       prepared(statement).iterate(valuesOf(statement, given)) as Iterable<object>
-    const database: StatementDatabase<Entered> = {
+    const executor: Executor<Entered> = {
       compiled,
       runGroup: single.send,
       runBulkGroup: bulk.send,
@@ -100,7 +100,7 @@ export function attachSqlite<Entered extends Entities>(
         connection.close()
       },
     }
-    return createStorage(database, { limits, ...observer })
+    return createStorage(executor, { limits, ...observer })
   })
 }
 
