@@ -66,24 +66,6 @@ describe.each(Object.entries(leave))('a client that %s right after its request',
   })
 })
 
-test('a client that sends no more gets every answer, and then the end of the connection', async () => {
-  const { plants, letGo } = heldInserts()
-  await using server = await start({ plants })
-  const ended = once(server.server.server, 'connection').then(([socket]) => once(socket, 'end'))
-  const socket = server.connect({ allowHalfOpen: true })
-  let received = ''
-  socket.setEncoding('utf8').on('data', text => {
-    received += text
-  })
-  for (const id of [1n, 2n, 3n]) socket.write(plantRequest(server.client, toJson({ id, name: 'n' })))
-  socket.end()
-  await ended
-  letGo()
-  await once(socket, 'end')
-  expect(received.match(/HTTP\/1\.1 200 OK\r\n/g)).toHaveLength(3)
-  expect(server.counted).toHaveLength(3)
-})
-
 test('a PUT whose body is no JSON is logged with the plant of its path', async () => {
   await using server = await start()
   assertFailure(await server.client.ask('PUT', '/plants/7', { body: '{' }), 40001)

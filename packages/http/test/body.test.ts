@@ -5,21 +5,23 @@ import { expect, test, vi } from 'vitest'
 import { RequestError } from '../src/errors/failures.ts'
 import { readBody, receiveBody } from '../src/request/body.ts'
 
+const carrier = { isBehind: false, note() {}, readOn() {} }
+
 function begin(headers: object = {}, bodyLimit = 5) {
   const body = new PassThrough()
   const done = vi.fn()
-  receiveBody(body, body)
+  receiveBody(body, carrier)
   readBody({ headers, routeOptions: { bodyLimit } } as unknown as FastifyRequest, body, done)
   return { body, done }
 }
 
 test.each([
   [['12345'], '12345'],
-  [['1', Buffer.from('é'), '45'], '1é45'],
+  [['1', 'é', '45'], '1é45'],
   [[], ''],
 ])('the body in the pieces %j is read whole', (pieces, whole) => {
   const { body, done } = begin({ 'content-length': '5' })
-  for (const piece of pieces) body.emit('data', piece)
+  for (const piece of pieces) body.emit('data', Buffer.from(piece))
   body.emit('end')
   expect(done.mock.calls).toEqual([[null, Buffer.from(whole)]])
 })
@@ -35,7 +37,7 @@ test('a long body is told once, also if its end comes in the same turn', async (
 
 test('a body that exceeds the limit is refused once, and then ignored', () => {
   const { body, done } = begin()
-  for (const piece of ['12345', '6', '7']) body.emit('data', piece)
+  for (const piece of ['12345', '6', '7']) body.emit('data', Buffer.from(piece))
   body.emit('end')
   expect(done.mock.calls).toEqual([[expect.objectContaining({ code: 'body-too-large' })]])
 })
@@ -50,7 +52,7 @@ test.each([
   ['a refusal', new RequestError('too-many-bytes', 'full'), 'too-many-bytes'],
 ])('%s ends a body with its reason', (_, error, code) => {
   const { body, done } = begin()
-  body.emit('data', '123')
+  body.emit('data', Buffer.from('123'))
   body.emit('error', error)
   body.emit('error', error)
   expect(done.mock.calls).toEqual([[expect.objectContaining({ code })]])
@@ -60,7 +62,7 @@ test.each([[[1, 100, 3, 20_000, 5, 16_383, 16_384, 70_000, 1]], [[40_000]], [[]]
   'pieces of %j bytes make one whole, whatever was taken before',
   lengths => {
     const stream = new PassThrough()
-    const body = receiveBody(stream, stream)
+    const body = receiveBody(stream, carrier)
     const given = lengths.map((length, n) => Buffer.alloc(length, n))
     const whole = Buffer.concat(given)
     for (const taken of [0, 1, whole.length]) {
@@ -73,33 +75,41 @@ test.each([[[1, 100, 3, 20_000, 5, 16_383, 16_384, 70_000, 1]], [[40_000]], [[]]
   },
 )
 
-test('a body that is not admitted stops at 16 KiB and a packet, and goes on when it is read', async () => {
+test('a body has room for 16 KiB and a packet until it is read, and for anything once it is dropped', () => {
   const stream = new PassThrough()
-  const source = { pause: vi.fn(), resume: vi.fn() }
-  const body = receiveBody(stream, source)
+  const readOn = vi.fn()
+  const body = receiveBody(stream, { ...carrier, readOn })
   stream.emit('data', Buffer.alloc(16 * 1024))
-  await nextTurn()
-  expect(source.pause).not.toHaveBeenCalled()
+  expect([body.hasRoom, readOn.mock.calls.length]).toEqual([true, 0])
   stream.emit('data', Buffer.alloc(1))
-  await nextTurn()
-  expect([source.pause.mock.calls.length, source.resume.mock.calls.length]).toEqual([1, 0])
+  expect([body.hasRoom, readOn.mock.calls.length]).toEqual([false, 1])
   body.waitForMore(100_000, () => {})
-  expect(source.resume).toHaveBeenCalledTimes(1)
+  expect([body.hasRoom, readOn.mock.calls.length]).toEqual([true, 2])
+  stream.emit('data', Buffer.alloc(100_000))
+  expect([body.hasRoom, readOn.mock.calls.length]).toEqual([false, 3])
+  body.drop()
+  expect([body.hasRoom, readOn.mock.calls.length]).toEqual([true, 4])
 })
 
-test('a long body is read once in a turn, also one that is discarded', async () => {
+test('what arrives over a connection that waits for its turn is told once, at its turn or at the end', () => {
   const stream = new PassThrough()
-  const source = { pause: vi.fn(), resume: vi.fn() }
-  const body = receiveBody(stream, source)
-  body.drop()
-  for (let n = 0; n < 3; n++) stream.emit('data', Buffer.alloc(20_000))
-  await nextTurn()
-  expect([body.length, source.pause.mock.calls.length, source.resume.mock.calls.length]).toEqual([0, 3, 1])
+  const behind = { ...carrier, isBehind: true }
+  const body = receiveBody(stream, behind)
+  const onMore = vi.fn()
+  body.waitForMore(100_000, onMore)
+  for (let n = 0; n < 2; n++) stream.emit('data', Buffer.alloc(1))
+  expect(onMore).not.toHaveBeenCalled()
+  body.tell()
+  body.tell()
+  expect(onMore).toHaveBeenCalledTimes(1)
+  body.waitForMore(100_000, onMore)
+  stream.emit('end')
+  expect(onMore).toHaveBeenCalledTimes(2)
 })
 
 test('bodies that are discarded are counted no longer', () => {
   const stream = new PassThrough()
-  const body = receiveBody(stream, stream)
+  const body = receiveBody(stream, carrier)
   const hold = vi.fn()
   body.countWith(hold)
   stream.emit('data', Buffer.alloc(20_000))
@@ -107,24 +117,9 @@ test('bodies that are discarded are counted no longer', () => {
   expect(hold).toHaveBeenLastCalledWith(0)
 })
 
-test('of many long bodies a few are read in a turn', async () => {
-  await nextTurn()
-  const sources = Array.from({ length: 9 }, () => ({ pause: vi.fn(), resume: vi.fn() }))
-  for (const source of sources) {
-    const stream = new PassThrough()
-    receiveBody(stream, source).drop()
-    stream.emit('data', Buffer.alloc(20_000))
-  }
-  const resumed = () => sources.filter(({ resume }) => resume.mock.calls.length > 0).length
-  for (const count of [2, 4, 6, 8, 9]) {
-    await nextTurn()
-    expect(resumed()).toBe(count)
-  }
-})
-
 test('memory is counted twice, in steps of 16 KiB, also what came before the request was admitted', () => {
   const stream = new PassThrough()
-  const body = receiveBody(stream, stream)
+  const body = receiveBody(stream, carrier)
   const hold = vi.fn()
   stream.emit('data', Buffer.alloc(16 * 1024))
   body.countWith(hold)
@@ -132,7 +127,7 @@ test('memory is counted twice, in steps of 16 KiB, also what came before the req
   stream.emit('data', Buffer.alloc(1))
   expect(hold.mock.calls).toEqual([[4 * 16 * 1024]])
   const late = new PassThrough()
-  const lateBody = receiveBody(late, late)
+  const lateBody = receiveBody(late, carrier)
   late.emit('data', Buffer.alloc(20_000))
   lateBody.countWith(hold)
   expect(hold).toHaveBeenLastCalledWith(4 * 16 * 1024)

@@ -1,16 +1,16 @@
-import { isUtf8 } from 'node:buffer'
 import type { Readable } from 'node:stream'
-import { parseJsonRecord } from '@plant-store/json'
 import type { FastifyRequest } from 'fastify'
 import { countedBytesMin } from '../budget.ts'
 import { RequestError } from '../errors/failures.ts'
 
-/** What stops and continues the arrival of a body: its stream, or the connection below it. */
-interface Source {
-  pause(): void
-  resume(): void
-  /** Notes that a packet took long to parse. */
-  noteLongRead?(): void
+/** What a body arrives over. */
+interface Carrier {
+  /** Whether it waits for its turn to be read. */
+  readonly isBehind: boolean
+  /** Notes that a chunk was parsed. */
+  note(bytes: number): void
+  /** Reads on while {@link Body.hasRoom}. */
+  readOn(): void
 }
 
 /** A property, as a WeakMap with an entry for each request would cost the garbage collector a fifth of the time. */
@@ -19,55 +19,99 @@ const arriving = Symbol('body')
 type Receiving = Readable & { [arriving]?: Body }
 
 /** Lets a body flow into a buffer, from its arrival. */
-export function receiveBody(stream: Receiving, source: Source): Body {
-  stream[arriving] = new Body(stream, source)
-  return stream[arriving]
+export function receiveBody(stream: Receiving, carrier: Carrier): Body {
+  const body = new Body(carrier)
+  stream[arriving] = body
+  stream.on('data', onData).on('end', onEnd).on('error', onError)
+  return body
 }
 
 export const bodyOf = (stream: Receiving): Body | undefined => stream[arriving]
 
-const nothing: Buffer = Buffer.alloc(0)
+function onData(this: Receiving, chunk: Buffer): void {
+  this[arriving]?.add(chunk)
+}
+function onEnd(this: Receiving): void {
+  this[arriving]?.end()
+}
+function onError(this: Receiving, error: Error): void {
+  this[arriving]?.fail(error)
+}
 
 /**
- * A body on its way. It is copied into one buffer, because Node would keep an object of 400 bytes for each chunk, even for one
- * of a single byte.
+ * A body on its way, in one buffer: Node would keep an object of 400 bytes for each chunk, even for one of a single byte.
  *
- * `receiveBody` starts it at the arrival of the request, and it stops after 16 KiB, with the packet that crosses them. Once
- * the checks have passed, {@link countWith} counts its memory, and `readBody` or `readLines` read on.
+ * | a body   | from                | room                   | its bytes                             |
+ * | -------- | ------------------- | ---------------------- | ------------------------------------- |
+ * | arriving | `receiveBody`       | 16 KiB                 | are allowed to every connection       |
+ * | admitted | `countWith`         | 16 KiB                 | are counted, twice as answers repeat them |
+ * | read     | `waitForMore`       | as its reader says     | are taken, in order, once             |
+ * | dropped  | `drop`              | any                    | are forgotten                         |
+ *
+ * It ends once, whole or with an error. Never: more than its room and a packet in memory.
  */
 export class Body {
-  /** Whether its consumer limits its time. */
+  /** Whether its reader limits its time. */
   isTimed = false
-  /** The number of bytes that have arrived and were not taken. */
-  length = 0
   /** Whether all has arrived. */
   isEnded = false
-  readonly #source: Source
-  #bytes = nothing
-  #received = 0
-  #chunks = 0
+  readonly #carrier: Carrier
+  #bytes = new Bytes()
   #lengthMax = countedBytesMin
   #error: RequestError | undefined
   #isDropped = false
-  #isDelayed = false
   #held = 0
   #setHeld: ((bytes: number) => void) | undefined
   #onMore: (() => void) | undefined
 
-  constructor(stream: Readable, source: Source) {
-    this.#source = source
-    stream
-      .on('data', (chunk: Buffer | string) => this.#add(chunk))
-      .on('end', () => {
-        this.isEnded = true
-        this.#callBack()
-      })
-      .on('error', error => this.fail(error))
+  constructor(carrier: Carrier) {
+    this.#carrier = carrier
+  }
+
+  /** The number of bytes that have arrived and were not taken. */
+  get length(): number {
+    return this.#bytes.length
+  }
+
+  get hasRoom(): boolean {
+    return this.#isDropped || this.length <= this.#lengthMax
   }
 
   /** Whether it is read, and the client has its time to send more. */
   get waitsForClient(): boolean {
     return this.#onMore !== undefined && !this.isTimed
+  }
+
+  add(chunk: Buffer): void {
+    this.#carrier.note(chunk.length)
+    if (!this.#isDropped) {
+      this.#bytes.append(chunk)
+      this.#count()
+    }
+    if (!this.#carrier.isBehind) this.tell()
+    if (this.#carrier.isBehind || !this.hasRoom) this.#carrier.readOn()
+  }
+
+  end(): void {
+    this.isEnded = true
+    this.tell()
+  }
+
+  /** Ends the body with an error, such as that of a reset connection. */
+  fail(error: Error): void {
+    if (this.isEnded || this.#error !== undefined) return
+    this.#error =
+      error instanceof RequestError ? error : new RequestError('bad-request', 'the body ended early')
+    this.tell()
+  }
+
+  /** Discards what has arrived and what still arrives. */
+  drop(): void {
+    this.#isDropped = true
+    this.#bytes = new Bytes()
+    this.#onMore = undefined
+    this.#count()
+    this.#carrier.readOn()
   }
 
   /** @throws RequestError that ended the body */
@@ -85,69 +129,29 @@ export class Body {
   waitForMore(lengthMax: number, onMore: () => void): void {
     this.#lengthMax = lengthMax
     this.#onMore = onMore
-    this.#readOn()
+    this.#carrier.readOn()
   }
 
-  /** Ends the body with an error, such as that of a reset connection. */
-  fail(error: Error): void {
-    if (this.isEnded || this.#error !== undefined) return
-    this.#error =
-      error instanceof RequestError ? error : new RequestError('bad-request', 'the body ended early')
-    this.#callBack()
-  }
-
-  /** Discards what has arrived and what still arrives. */
-  drop(): void {
-    this.#isDropped = true
-    this.#bytes = nothing
-    this.length = 0
+  /** Tells its reader that there is more. */
+  tell(): void {
+    const onMore = this.#onMore
     this.#onMore = undefined
-    this.#count()
+    onMore?.()
   }
 
   /** Returns the length through the last such byte, 0 without one. */
   lengthThrough(byte: number): number {
-    return this.#bytes.subarray(0, this.length).lastIndexOf(byte) + 1
+    return this.#bytes.lengthThrough(byte)
   }
 
   /** Removes and returns this many bytes. */
   take(length: number): Buffer {
-    const taken = this.#bytes.subarray(0, length)
-    this.length -= length
-    this.#bytes =
-      this.length === 0 ? nothing : Buffer.from(this.#bytes.subarray(length, length + this.length))
-    if (!this.isEnded) this.#count()
-    this.#readOn()
-    return taken
-  }
-
-  #add(chunk: Buffer | string): void {
-    // A stream that a hook of the host substituted may yield text.
-    const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk
-    this.#received += bytes.length
-    const isLong = this.#received > countedBytesMin || ++this.#chunks > shortChunksMax
-    if (isLong) this.#readLater()
-    if (this.#isDropped) return
-    const length = this.length + bytes.length
-    // Most bodies have one chunk, and are not copied.
-    if (this.length === 0) this.#bytes = bytes
-    else {
-      if (length > this.#bytes.length) {
-        const longer = Buffer.allocUnsafe(Math.max(length, 2 * this.length))
-        this.#bytes.copy(longer, 0, 0, this.length)
-        this.#bytes = longer
-      }
-      bytes.copy(this.#bytes, this.length)
+    const taken = this.#bytes.take(length)
+    if (!this.isEnded) {
+      this.#count()
+      this.#carrier.readOn()
     }
-    this.length = length
-    this.#count()
-    if (!isLong) this.#callBack()
-  }
-
-  #callBack(): void {
-    const onMore = this.#onMore
-    this.#onMore = undefined
-    onMore?.()
+    return taken
   }
 
   #count(): void {
@@ -162,40 +166,42 @@ export class Body {
       this.fail(error as RequestError)
     }
   }
-
-  /** Reads a long body packet by packet, so that other connections have their turn. */
-  #readLater(): void {
-    // Again and again, as Node reads on after each chunk.
-    this.#source.pause()
-    if (this.#isDelayed) return
-    this.#isDelayed = true
-    this.#source.noteLongRead?.()
-    inLaterTurn(() => {
-      this.#isDelayed = false
-      this.#callBack()
-      this.#readOn()
-    })
-  }
-
-  #readOn(): void {
-    if (!this.#isDelayed && this.length <= this.#lengthMax) this.#source.resume()
-  }
 }
 
-/** Packets of long bodies in a turn of the event loop. One of tiny chunks takes 30 ms. */
-export const longReadsMax = 2
-/** Chunks of a body that is not long. A packet may have 10,900. */
-const shortChunksMax = 256
-const delayed: (() => void)[] = []
+const nothing: Buffer = Buffer.alloc(0)
 
-function inLaterTurn(readOn: () => void): void {
-  if (delayed.push(readOn) === 1) setImmediate(readSome)
-}
+/** A buffer that grows behind and shrinks in front. */
+class Bytes {
+  length = 0
+  #buffer = nothing
 
-function readSome(): void {
-  const some = delayed.splice(0, longReadsMax)
-  if (delayed.length > 0) setImmediate(readSome)
-  for (const readOn of some) readOn()
+  append(chunk: Buffer): void {
+    const length = this.length + chunk.length
+    // Most bodies have one chunk, and are not copied.
+    if (this.length === 0) this.#buffer = chunk
+    else {
+      if (length > this.#buffer.length) {
+        const longer = Buffer.allocUnsafe(Math.max(length, 2 * this.length))
+        this.#buffer.copy(longer, 0, 0, this.length)
+        this.#buffer = longer
+      }
+      chunk.copy(this.#buffer, this.length)
+    }
+    this.length = length
+  }
+
+  lengthThrough(byte: number): number {
+    return this.#buffer.subarray(0, this.length).lastIndexOf(byte) + 1
+  }
+
+  take(length: number): Buffer {
+    const taken = this.#buffer.subarray(0, length)
+    const rest = this.#buffer.subarray(length, this.length)
+    this.length = rest.length
+    // A copy: a slice would keep what was taken in memory.
+    this.#buffer = rest.length === 0 ? nothing : Buffer.from(rest)
+    return taken
+  }
 }
 
 /** Reads a whole body, as Fastify's parser. */
@@ -205,7 +211,7 @@ export function readBody(
   done: (error: Error | null, body?: Buffer) => void,
 ): void {
   const body = bodyOf(stream) as Body
-  const look = () => {
+  const readMore = () => {
     try {
       body.check()
       if (body.length > bodyLimit || Number(headers['content-length']) > bodyLimit)
@@ -216,24 +222,7 @@ export function readBody(
       return
     }
     if (body.isEnded) done(null, body.take(body.length))
-    else body.waitForMore(Number.POSITIVE_INFINITY, look)
+    else body.waitForMore(Number.POSITIVE_INFINITY, readMore)
   }
-  look()
-}
-
-/** @throws RequestError `bad-json` */
-export function readJsonBody({ body }: FastifyRequest): unknown {
-  // As `readBody` has left it.
-  const bytes = body as Buffer | undefined
-  if (bytes === undefined || bytes.length === 0) throw new RequestError('bad-json', 'the request has no body')
-  return readJson(bytes, 'body')
-}
-
-export function readJson(bytes: Buffer, what: 'body' | 'line'): unknown {
-  if (!isUtf8(bytes)) throw new RequestError('bad-json', `the ${what} is not valid UTF-8`)
-  try {
-    return parseJsonRecord(bytes.toString())
-  } catch (error) {
-    throw new RequestError('bad-json', `the ${what} is not valid JSON: ${(error as Error).message}`)
-  }
+  readMore()
 }

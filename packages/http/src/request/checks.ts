@@ -1,11 +1,11 @@
 import { isIPv6 } from 'node:net'
-import { Readable } from 'node:stream'
+import type { Readable } from 'node:stream'
 import { AccessError, type Scope, scopes } from '@plant-store/access'
 import { safeParse } from 'fast-content-type-parse'
 import type { FastifyContextConfig, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Budget } from '../budget.ts'
+import { endEarlyAnswers } from '../connection/early-answers.ts'
 import { RequestError } from '../errors/failures.ts'
-import { lingerTimeoutMs } from '../limits.ts'
 import type { Authenticate } from './authenticate.ts'
 import { bodyOf } from './body.ts'
 
@@ -61,35 +61,6 @@ export function checkRequests(app: FastifyInstance, authenticate: Authenticate, 
     }
     sendContinue(request, reply)
     parse(null, payload)
-  })
-}
-
-/**
- * Makes an answer that is sent before the body has arrived the last of its connection. Its end waits for the client to
- * stop sending: closing with unread bytes could lose the answer.
- */
-function endEarlyAnswers(app: FastifyInstance): void {
-  app.addHook('onSend', (request, reply, payload, done) => {
-    const { raw, method } = request
-    const body = bodyOf(raw)
-    if (body === undefined || body.isEnded || raw.httpVersionMajor !== 1) return done()
-    body.drop()
-    // What came in one packet with the header section has arrived by then.
-    setImmediate(() => {
-      if (body.isEnded || raw.destroyed) return done()
-      reply.header('connection', 'close')
-      if (typeof payload !== 'string' || method === 'HEAD') return done()
-      reply.header('content-length', Buffer.byteLength(payload))
-      const answer = new Readable({ read() {} })
-      answer.push(payload)
-      const end = () => {
-        clearTimeout(timer)
-        answer.push(null)
-      }
-      const timer = setTimeout(end, lingerTimeoutMs)
-      raw.once('close', end)
-      done(null, answer)
-    })
   })
 }
 
