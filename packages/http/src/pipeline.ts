@@ -3,8 +3,10 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Static, TObject, TSchema } from 'typebox'
 import { answer } from './answer/answer.ts'
 import { type Budget, countedBytesMin, createBudget } from './budget.ts'
+import { RequestError } from './errors/failures.ts'
 import type { ServerLimits } from './limits.ts'
 import type { Operation, Operations, Section } from './openapi/operation.ts'
+import { createPageTurns } from './page-turns.ts'
 import { type Authenticate, createAuthentication } from './request/authenticate.ts'
 import { readBody } from './request/body.ts'
 import { checkRequests, failOtherMethods } from './request/checks.ts'
@@ -17,10 +19,10 @@ export interface Pipeline {
   readonly authenticate: Authenticate
   /** Bounds the memory for answers. */
   readonly answerBudget: Budget
-  /** Aborted when bodies that still arrive must end, as the server stops. */
+  /** Aborted when bodies that still arrive and pages that wait must end, as the server stops. */
   readonly ending: AbortSignal
-  /** Reserves memory for a page. Returns how many bytes of UTF-8 its texts may have. */
-  reservePage(reply: FastifyReply): number
+  /** Reads a page at its turn. Its texts may have as many bytes of UTF-8 as there is memory for. */
+  readPage<Page>(reply: FastifyReply, read: (textBytesMax: number) => Promise<Page>): Promise<Page>
 }
 
 export interface PipelineOptions {
@@ -43,13 +45,16 @@ export function createPipeline(
   // Bodies reach the routes as bytes.
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/json', readBody)
-  const reservePage = ({ raw }: FastifyReply) => {
-    // A page becomes shorter rather than refused.
-    const bytes = Math.min(limits.pageTextBytesMax, Math.max(countedBytesMin, answerBudget.free() / 2))
-    if (bytes > countedBytesMin) answerBudget.setHeld(raw, bytes)
-    return bytes
-  }
-  return { limits, authenticate, answerBudget, ending, reservePage }
+  const atItsTurn = createPageTurns()
+  const readPage: Pipeline['readPage'] = ({ raw }, read) =>
+    atItsTurn(async () => {
+      if (ending.aborted) throw new RequestError('draining', 'the server is shutting down')
+      // A page becomes shorter rather than refused.
+      const bytes = Math.min(limits.pageTextBytesMax, Math.max(countedBytesMin, answerBudget.free() / 2))
+      if (bytes > countedBytesMin) answerBudget.setHeld(raw, bytes)
+      return read(bytes)
+    })
+  return { limits, authenticate, answerBudget, ending, readPage }
 }
 
 type Names<Schema> = Schema extends TObject ? keyof Static<Schema> : never

@@ -30,7 +30,7 @@ export function handlers(useCases: PlantUseCases, pipeline: Pipeline): Handlers<
         after: readInteger(query.after),
         tag: query.tag,
       })
-      const page = await useCases.list({ ...asked, textBytesMax: pipeline.reservePage(reply) })
+      const page = await pipeline.readPage(reply, textBytesMax => useCases.list({ ...asked, textBytesMax }))
       if (page.next !== undefined) reply.header('link', nextPage(request, page.next, asked))
       return answer(200, page.plants)
     },
