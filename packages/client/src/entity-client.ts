@@ -1,5 +1,5 @@
-import type { Int64, Page, Version } from '@plant-store/domain'
-import { isVersion } from '@plant-store/domain'
+import type { Int64, Page, Total, Version } from '@plant-store/domain'
+import { isVersion, totalMax } from '@plant-store/domain'
 import { writeJsonRecord } from '@plant-store/json'
 import { errorNumbers, RefusedError } from './errors.ts'
 import { type ClientOptions, createSend } from './send.ts'
@@ -15,7 +15,7 @@ export interface EntityClient<Item extends Identified, Query> {
   read(id: bigint, options?: CallOptions): Promise<Item>
   /** Resolves to the item with the version for `ifMatch`. */
   readVersioned(id: bigint, options?: CallOptions): Promise<Versioned<Item>>
-  /** Resolves to one page, in ascending numeric order of id. */
+  /** Resolves to one page, in ascending numeric order of id. It is the last one only if it has no `next`. */
   list(query?: Query, options?: CallOptions): Promise<Page<Item>>
   /** Yields page after page. Requests the next page only when the caller wants it. */
   pages(query?: Query, options?: CallOptions): AsyncGenerator<readonly Item[], void, void>
@@ -105,9 +105,13 @@ export function createEntityClient<Item extends Identified, Query extends ListQu
     for (const [name, value] of Object.entries(parseQuery(query))) url.searchParams.set(name, `${value}`)
     const read = (body: unknown, headers: Headers) => {
       const items = (body as unknown[]).map(item => parse(item))
-      const last = items.at(-1)
-      const hasNext = /;\s*rel="next"/.test(headers.get('link') ?? '')
-      return last && hasNext ? { items, next: last.id } : { items }
+      const [, after] = /[?&]after=(-?\d+)[^>]*>;\s*rel="next"/.exec(headers.get('link') ?? '') ?? []
+      const total = readTotal(headers.get('total-count'))
+      return {
+        items,
+        ...(after !== undefined && { next: parseId(BigInt(after)) }),
+        ...(total !== undefined && { total }),
+      }
     }
     return send({ method: 'GET', url, signal, read })
   }
@@ -168,6 +172,11 @@ export function createEntityClient<Item extends Identified, Query extends ListQu
 /** Returns the URL of an operation below the base URL, which may have a path. */
 export function operationUrl({ baseUrl }: Pick<ClientOptions, 'baseUrl'>, path: string): string {
   return new URL(baseUrl).href.replace(/\/$/, '') + path
+}
+
+function readTotal(field: string | null): Total | undefined {
+  if (field === null) return undefined
+  return field.endsWith('+') ? `${totalMax}+` : Number(field)
 }
 
 /** Each entity has a number of its own for this. */

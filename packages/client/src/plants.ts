@@ -27,6 +27,10 @@ export type PlantInput = Input<Plant>
 
 export interface PlantListQuery extends ListQuery {
   readonly tag?: string | undefined
+  /** A part of the name, with A to Z equal to a to z. Pages may be empty, and have a `next`. */
+  readonly name_contains?: string | undefined
+  /** Adds `total` to the page. Not with `name_contains`. */
+  readonly count?: boolean | undefined
 }
 
 export function createPlantClient(options: ClientOptions): PlantClient {

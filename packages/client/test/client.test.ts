@@ -107,6 +107,27 @@ test('pages follow one another to the end, below a path too, and stop where they
   expect(await client.list(withoutLimit)).toEqual({ items: [{ id: 7n, name: 'p', tag: 'a +%' }] })
 })
 
+test('a search goes on over empty pages to the end, and stops where it is aborted', async () => {
+  await using store = await startMemoryStore()
+  const client = createPlantClient(store)
+  await client.createMany(
+    Array.from({ length: 10_001 }, (_, n) => ({ id: BigInt(n), name: n % 5_000 === 0 ? 'Wanted' : 'n' })),
+  )
+  const pages: bigint[][] = []
+  for await (const plants of client.pages({ name_contains: 'wanted' })) pages.push(plants.map(({ id }) => id))
+  expect(pages).toEqual([[0n], [5_000n], [10_000n]])
+
+  const controller = new AbortController()
+  const search = client.pages({ name_contains: 'none such' }, { signal: controller.signal })
+  expect((await search.next()).value).toEqual([])
+  controller.abort()
+  await expect(search.next()).rejects.toBe(controller.signal.reason)
+  expect(await client.list({ limit: 1, count: true })).toMatchObject({ next: 0n, total: '10000+' })
+  await client.remove(0n)
+  expect((await client.list({ count: true })).total).toBe(10_000)
+  expect(await client.list({ tag: 'none', count: true })).toEqual({ items: [], total: 0 })
+})
+
 test('a request says which content it has, if any, and which it takes', async () => {
   const sent: string[][][] = []
   const client = createPlantClient({

@@ -43,11 +43,12 @@ const calls: { readonly [Method in keyof PlantClient]: (client: PlantClient) => 
   createMany: client => client.createMany([plant], { announce: false }),
   read: client => client.read(1n),
   readVersioned: client => client.readVersioned(1n),
-  list: client => client.list({ limit: 7, after: -1n, tag: 't' }),
-  pages: client => client.pages({ limit: 7, after: -1n, tag: 't' }).next(),
+  list: client => client.list(query),
+  pages: client => client.pages(query).next(),
   replace: client => client.replace(plant, { ifMatch: version, ifNoneMatch: '*' }),
   remove: client => client.remove(1n, { ifMatch: version }),
 }
+const query = { limit: 7, after: -1n, tag: 't', name_contains: 'n', count: false }
 const version = 'v1' as Version
 const plant = { id: 1n, name: 'n', tag: 't' }
 const goodBodies = {

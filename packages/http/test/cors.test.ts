@@ -19,7 +19,8 @@ const vary = 'origin'
 const allowed = { vary, 'access-control-allow-origin': origin }
 const exposed = {
   ...allowed,
-  'access-control-expose-headers': 'etag, link, www-authenticate, retry-after, allow, x-request-id',
+  'access-control-expose-headers':
+    'etag, link, total-count, www-authenticate, retry-after, allow, x-request-id',
 }
 
 test.each<

@@ -112,6 +112,31 @@ export async function assertAbsent(client: Client, id: bigint): Promise<void> {
   assertFailure(await client.ask('GET', `/plants/${id}`), 40402)
 }
 
+type Page = readonly PlantSent[]
+
+export function idsOf(page: unknown): readonly bigint[] {
+  return (page as Page).map(({ id }) => id)
+}
+
+/** Reads page after page. */
+export async function allPages(client: Client, path: string): Promise<Page[]> {
+  const pages: Page[] = []
+  for (let answer = await client.ask('GET', path); ; answer = await follow(client, answer)) {
+    assert.equal(answer.status, 200, `${answer.body}`)
+    pages.push(held(answer) as Page)
+    assert.ok(pages.length < 100, 'the pages have no end')
+    if (!answer.headers.has('link')) return pages
+  }
+}
+
+/** Requests the next page by its link, relative to the request. */
+export async function follow(client: Client, { headers }: Answer): Promise<Answer> {
+  const link = headers.get('link') ?? 'none'
+  const [, target = ''] = /^<([^<>]*)>; rel="next"$/.exec(link) ?? []
+  assert.ok(target.startsWith(client.target('/plants?')), link)
+  return client.ask('GET', target.slice(client.target('').length))
+}
+
 /** Returns the words of a text, to save a line each. */
 export const words = (text: string): readonly string[] => text.trim().split(/\s+/)
 

@@ -16,6 +16,7 @@ import { idCases } from './cases/ids.ts'
 import { listCases } from './cases/list.ts'
 import { openPageCases } from './cases/open-pages.ts'
 import { operationCases, repeatedIdCases } from './cases/operations.ts'
+import { searchCases } from './cases/search.ts'
 import { syntaxCases } from './cases/syntax.ts'
 import { textCases } from './cases/texts.ts'
 import type { ContractCase } from './contract-case.ts'
@@ -50,6 +51,7 @@ export const contractCases: readonly ContractCase[] = [
   ...operationCases,
   ...conditionCases,
   ...listCases,
+  ...searchCases,
   ...batchCases,
   ...accessCases,
   ...aroundRequestCases,

@@ -4,7 +4,7 @@ import { requestIdField } from '../answered-request.ts'
 
 const allowedMethods = 'GET, HEAD, POST, PUT, DELETE'
 const allowedHeaders = `authorization, content-type, if-match, if-none-match, ${requestIdField}, traceparent, tracestate`
-const exposedHeaders = `etag, link, www-authenticate, retry-after, allow, ${requestIdField}`
+const exposedHeaders = `etag, link, total-count, www-authenticate, retry-after, allow, ${requestIdField}`
 /** How long a browser may cache a preflight. None caches it for more than two hours. */
 const preflightSeconds = '7200'
 

@@ -16,6 +16,7 @@ import type { Handlers, Pipeline } from '../pipeline.ts'
 import { bodyOf } from '../request/body.ts'
 import { readJson } from '../request/json.ts'
 import { isEmptyLine, readLines } from '../request/lines.ts'
+import { readBoolean } from '../request/query.ts'
 import { failures, operations } from './operations.ts'
 
 /** The bytes of plants created together. Others wait a few milliseconds for them: in this thread, and at the store. */
@@ -38,7 +39,9 @@ export function createBatch(
   const { scope } = operations.createPlants
 
   return async ({ request, query, answer }) => {
-    const announce = readAnnounce(query.announce)
+    const announce = readBoolean(query.announce) ?? true
+    if (typeof announce === 'string')
+      throw new DomainError('invalid-plant-query', 'announce must be true or false')
     const counts = { created: 0, existing: 0, refused: 0 }
     const faults: LineFault[] = []
     const create = async (part: Part) => {
@@ -90,11 +93,6 @@ export function createBatch(
     await counted
     return answer(200, { ...counts, faults })
   }
-}
-
-function readAnnounce(announce = 'true'): boolean {
-  if (announce === 'true' || announce === 'false') return announce === 'true'
-  throw new DomainError('invalid-plant-query', 'announce must be true or false')
 }
 
 interface Part {

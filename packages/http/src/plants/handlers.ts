@@ -11,7 +11,7 @@ import { logFields } from '../answered-request.ts'
 import type { Handlers, Pipeline } from '../pipeline.ts'
 import { readCondition, toEntityTag } from '../request/conditions.ts'
 import { readJsonBody } from '../request/json.ts'
-import { nextPage, readInteger, readLimit } from '../request/query.ts'
+import { nextPage, readBoolean, readInteger, readLimit } from '../request/query.ts'
 import { createBatch } from './batch.ts'
 import type { operations } from './operations.ts'
 import { StoredPlant } from './schemas.ts'
@@ -29,9 +29,12 @@ export function handlers(useCases: PlantUseCases, pipeline: Pipeline): Handlers<
         limit: readLimit(query.limit),
         after: readInteger(query.after),
         tag: query.tag,
+        name_contains: query.name_contains,
+        count: readBoolean(query.count),
       })
       const page = await pipeline.readPage(reply, textBytesMax => useCases.list({ ...asked, textBytesMax }))
       if (page.next !== undefined) reply.header('link', nextPage(request, page.next, asked))
+      if (page.total !== undefined) reply.header('total-count', page.total)
       return answer(200, page.plants)
     },
     async readPlant({ request, reply, params, answer }) {

@@ -1,4 +1,10 @@
-import { type PlantErrorCode, pageLimitDefault, pageLimitMax } from '@plant-store/domain'
+import {
+  type PlantErrorCode,
+  pageLimitDefault,
+  pageLimitMax,
+  searchedTextMax,
+  totalMax,
+} from '@plant-store/domain'
 import { Type } from 'typebox'
 import type { FailureRow } from '../errors/error-numbers.ts'
 import { aroundBody, aroundRequest, header, type Operations } from '../openapi/operation.ts'
@@ -40,19 +46,39 @@ export const operations = {
     scope: 'plants:read',
     summary: 'List plants',
     description:
-      'Returns a page of plants in ascending numeric order of id. A page of long texts may end before its limit.',
+      'Returns a page of plants in ascending numeric order of id. A page of long texts may end before its limit, and one of a search may be empty. It is the last page only if it has no Link.',
     querystring: Type.Object({
       limit: Type.Optional(Type.Integer({ description: 'The largest number of plants', ...pageLimit })),
       after: Type.Optional(about('Only plants with a greater id', wire.PlantId)),
       tag: Type.Optional(Type.String({ description: 'Only plants with exactly this tag' })),
+      name_contains: Type.Optional(
+        Type.String({
+          description:
+            'Only plants whose name contains this text, with A to Z as a to z and all else exactly. Looks at a bounded number of plants a request',
+          minLength: 1,
+          maxLength: searchedTextMax,
+        }),
+      ),
+      count: Type.Optional(
+        Type.Boolean({
+          description: 'Whether to count the plants of all pages. Not with name_contains',
+          default: false,
+        }),
+      ),
     }),
     response: {
       200: {
         ...about('A page of plants', Type.Array(wire.StoredPlant, { maxItems: pageLimitMax })),
-        headers: header(
-          'Link',
-          'The next page (RFC 8288, rel="next"). Absent on the last page. If it would be too long, the answer is 431.',
-        ),
+        headers: {
+          ...header(
+            'Link',
+            'The next page (RFC 8288, rel="next"). Absent on the last page. If it would be too long, the answer is 431.',
+          ),
+          ...header(
+            'Total-Count',
+            `With count=true, the number of plants on all pages, exact up to ${totalMax}, and otherwise ${totalMax}+`,
+          ),
+        },
       },
     },
     failures: [...aroundRequest],

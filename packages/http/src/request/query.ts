@@ -57,6 +57,11 @@ export function readLimit(text: string | undefined): number | string | undefined
   return typeof limit === 'bigint' ? Number(limit) : limit
 }
 
+/** Returns `true` and `false` as booleans, or the text itself, for the domain to refuse. */
+export function readBoolean(text: string | undefined): boolean | string | undefined {
+  return text === 'true' || text === 'false' ? text === 'true' : text
+}
+
 /** Reserved for the other header fields of the answer. */
 const answerFieldsBytesMax = 1024
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import type { Client } from '../client.ts'
 import {
+  allPages,
   assertFailure,
   assertSuccess,
   barred,
@@ -8,13 +8,14 @@ import {
   casesForEach,
   casesOf,
   create,
+  follow,
   free,
   held,
+  idsOf,
   ownId,
   type PlantSent,
   words,
 } from '../contract-case.ts'
-import type { Answer } from '../wire.ts'
 
 const list = 'GET /plants'
 
@@ -29,6 +30,8 @@ const wrongValues = {
   limit: ['', ...words('0 -1 1001 1.5 1e2 %2B5 05 0x5 x 9999999999999999999999')],
   after: ['', ...words('x 1.5 9223372036854775808 -9223372036854775809 00')],
   tag: ['%00'],
+  name_contains: ['', 'a%00', 'x'.repeat(101)],
+  count: ['', ...words('1 yes TRUE true&name_contains=n')],
 }
 
 export const listCases: readonly ContractCase[] = [
@@ -164,28 +167,4 @@ export const listCases: readonly ContractCase[] = [
 
 function plantsOf(tag: string, length: number): readonly PlantSent[] {
   return Array.from({ length }, (_, n) => ({ id: ownId(), name: `${n}`, tag }))
-}
-
-type Page = readonly PlantSent[]
-
-function idsOf(page: unknown): readonly bigint[] {
-  return (page as Page).map(({ id }) => id)
-}
-
-async function allPages(client: Client, path: string): Promise<Page[]> {
-  const pages: Page[] = []
-  for (let answer = await client.ask('GET', path); ; answer = await follow(client, answer)) {
-    assert.equal(answer.status, 200, `${answer.body}`)
-    pages.push(held(answer) as Page)
-    assert.ok(pages.length < 100, 'the pages have no end')
-    if (!answer.headers.has('link')) return pages
-  }
-}
-
-/** Requests the next page by its link, relative to the request. */
-async function follow(client: Client, { headers }: Answer): Promise<Answer> {
-  const link = headers.get('link') ?? 'none'
-  const [, target = ''] = /^<([^<>]*)>; rel="next"$/.exec(link) ?? []
-  assert.ok(target.startsWith(client.target('/plants?')), link)
-  return client.ask('GET', target.slice(client.target('').length))
 }
