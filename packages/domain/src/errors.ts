@@ -1,15 +1,11 @@
-export type PlantErrorCode =
-  | 'invalid-plant'
-  | 'invalid-plant-id'
-  | 'invalid-plant-query'
-  | 'plant-not-found'
-  /** The plant's version does not meet the caller's condition. Nothing was changed. */
-  | 'condition-failed'
+export type PlantErrorCode = 'invalid-plant' | 'invalid-plant-id' | 'invalid-plant-query' | 'plant-not-found'
 
 /** Every way in which a rule can fail. A new code compiles only once the HTTP adapter has a number for it. */
 export type DomainErrorCode =
   | PlantErrorCode
   | 'id-taken'
+  /** The version does not meet the caller's condition. Nothing was changed. */
+  | 'condition-failed'
   /** Too many changes are pending. Nothing was changed: try again later. */
   | 'store-busy'
   /** The store cannot be read or written. A change may have been made or not: try again later. */

@@ -23,6 +23,7 @@ export const commonFailures = {
   'no-such-path': [40401, 'There is nothing at this path'],
   'method-not-allowed': [40501, 'The path does not support this method; see Allow'],
   'request-timeout': [40801, 'The request did not arrive in time'],
+  'condition-failed': [41201, 'What is stored does not meet If-Match or If-None-Match'],
   'body-too-large': [
     41301,
     'The body, or a line of it, is larger than the limit in `message`, by default 1 MiB',

@@ -1,32 +1,14 @@
-import {
-  type PlantErrorCode,
-  pageLimitDefault,
-  pageLimitMax,
-  searchedTextMax,
-  totalMax,
-} from '@plant-store/domain'
+import { type PlantErrorCode, pageLimitMax, searchedTextMax, totalMax } from '@plant-store/domain'
 import { Type } from 'typebox'
 import type { FailureRow } from '../errors/error-numbers.ts'
 import { aroundBody, aroundRequest, header, type Operations } from '../openapi/operation.ts'
 import { about } from '../openapi/schemas.ts'
+import { conditionFields, entityTag, nextPageLink, pageParameters } from '../openapi/stored.ts'
 import * as wire from './schemas.ts'
 
 const linesMediaType = 'application/x-ndjson'
 
 const plantPath = Type.Object({ id: about('The id of the plant', wire.PlantId) })
-
-const conditionFields = Type.Object({
-  'If-Match': Type.Optional(
-    Type.String({ description: 'The plant must have one of these entity tags, or with `*` must exist' }),
-  ),
-  'If-None-Match': Type.Optional(
-    Type.String({ description: 'The plant must have none of these entity tags, or with `*` must not exist' }),
-  ),
-})
-
-const entityTag = { ETag: about('The version of the plant (RFC 9110, 8.8.3)', Type.String()) }
-
-const pageLimit = { minimum: 1, maximum: pageLimitMax, default: pageLimitDefault }
 
 export const operations = {
   createPlant: {
@@ -48,8 +30,7 @@ export const operations = {
     description:
       'Returns a page of plants in ascending numeric order of id. A page of long texts may end before its limit, and one of a search may be empty. It is the last page only if it has no Link.',
     querystring: Type.Object({
-      limit: Type.Optional(Type.Integer({ description: 'The largest number of plants', ...pageLimit })),
-      after: Type.Optional(about('Only plants with a greater id', wire.PlantId)),
+      ...pageParameters(wire.PlantId),
       tag: Type.Optional(Type.String({ description: 'Only plants with exactly this tag' })),
       name_contains: Type.Optional(
         Type.String({
@@ -70,10 +51,7 @@ export const operations = {
       200: {
         ...about('A page of plants', Type.Array(wire.StoredPlant, { maxItems: pageLimitMax })),
         headers: {
-          ...header(
-            'Link',
-            'The next page (RFC 8288, rel="next"). Absent on the last page. If it would be too long, the answer is 431.',
-          ),
+          ...nextPageLink,
           ...header(
             'Total-Count',
             `With count=true, the number of plants on all pages, exact up to ${totalMax}, and otherwise ${totalMax}+`,
@@ -147,7 +125,6 @@ export const failures = {
   'invalid-plant-id': [40004, 'The path does not end in a plant id'],
   'invalid-plant-query': [40005, 'A query parameter is invalid'],
   'plant-not-found': [40402, 'There is no plant with this id'],
-  'condition-failed': [41201, 'The plant does not meet If-Match or If-None-Match'],
 } as const satisfies Record<PlantErrorCode, FailureRow>
 
 const field = (name: string, description: string) => ({

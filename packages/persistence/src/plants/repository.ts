@@ -8,8 +8,9 @@ import {
   textBytes,
 } from '@plant-store/domain'
 import type { Runner } from '@plant-store/engine'
+import { fromVersion, newVersion, toVersion } from '../versions.ts'
 import type { PlantStatements } from './statements.ts'
-import { fromPlant, fromVersion, newVersion, toPlant, toVersion } from './tables.ts'
+import { fromPlant, toPlant } from './tables.ts'
 
 /** The bytes of the names that a search looks at, unless a single one has more. */
 const searchedBytesMax = 256 * 1024

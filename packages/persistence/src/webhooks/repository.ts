@@ -10,7 +10,8 @@ import type {
 } from '@plant-store/webhooks'
 import type { Selectable } from 'kysely'
 import { milliseconds, toDate } from '../dates.ts'
-import { toPlant, toVersion } from '../plants/tables.ts'
+import { toPlant } from '../plants/tables.ts'
+import { toVersion } from '../versions.ts'
 import type { WebhookStatements } from './statements.ts'
 import type { DeliveryRow, WebhookRow } from './tables.ts'
 
