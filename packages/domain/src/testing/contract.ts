@@ -1,16 +1,14 @@
 import assert from 'node:assert/strict'
 import type { Plant, PlantId } from '../plants/plant.ts'
-import { type PlantSearch, parsePlantPageQuery as query } from '../plants/query.ts'
+import { type PlantPageQuery, type PlantSearch, parsePlantPageQuery as query } from '../plants/query.ts'
 import type { PlantRepository } from '../plants/repository.ts'
-import { int64Max, int64Min, type UnicodeText } from '../values.ts'
+import { int64Max, type UnicodeText } from '../values.ts'
 import { isVersion, type Version } from '../version.ts'
-import { edgeIds, fullPlant, idsOf, plant, texts } from './samples.ts'
+import { type ItemCase, itemRepositoryContract } from './items.ts'
+import { fullPlant, idsOf, plant, texts } from './samples.ts'
 
 /** One promise of the port. `run` takes an empty repository and rejects if it breaks the promise. */
-export interface PlantRepositoryCase {
-  readonly name: string
-  run(repository: PlantRepository): Promise<void>
-}
+export type PlantRepositoryCase = ItemCase<PlantRepository>
 
 const found = async (repository: PlantRepository, id: bigint) => (await repository.find(plant(id).id))?.plant
 const versionOf = async (repository: PlantRepository, id: bigint) =>
@@ -60,19 +58,9 @@ const search = (text: string, more: Omit<Partial<PlantSearch>, 'name_contains'> 
 })
 
 const promises: Record<string, PlantRepositoryCase['run']> = {
-  'keeps the whole int64 range exactly and finds each id': async repository => {
-    for (const id of edgeIds) assert.equal(await repository.insert(plant(id)), 'inserted')
-    for (const id of edgeIds) assert.deepEqual(await found(repository, id), plant(id))
-  },
-  'orders by number over the whole range, whatever the order of insertion': async repository => {
-    const shuffled = edgeIds.toSorted((a, b) => (`${a}` < `${b}` ? 1 : -1))
-    for (const id of shuffled) await repository.insert(plant(id))
-    assert.deepEqual(idsOf(await repository.page(query({}))), edgeIds)
-  },
-  'keeps every text as it was given, in every field': async repository => {
+  'filters by any text as a tag': async repository => {
     const plants = texts.map((text, index) => fullPlant(BigInt(index), text))
     for (const each of plants) await repository.insert(each)
-    assert.deepEqual(await repository.page(query({})), plants)
     for (const each of plants)
       assert.deepEqual(await repository.page(query({ tag: each.tag as string })), [each])
   },
@@ -83,31 +71,6 @@ const promises: Record<string, PlantRepositoryCase['run']> = {
     assert.equal(Object.hasOwn((await found(repository, 1n)) as Plant, 'tag'), false)
     assert.deepEqual(await found(repository, 2n), plant(2n, 'empty', ''))
     assert.deepEqual(idsOf(await repository.page(query({ tag: '' }))), [2n])
-  },
-  'refuses a taken id and changes nothing': async repository => {
-    await repository.insert(plant(7n, 'first', 'a'))
-    assert.equal(await repository.insert(plant(7n, 'second')), 'id-taken')
-    assert.equal(await repository.insert(plant(7n, 'first', 'a')), 'id-taken')
-    assert.deepEqual(await found(repository, 7n), plant(7n, 'first', 'a'))
-  },
-  'lets exactly one of twenty racing inserts win': async repository => {
-    const racers = Array.from({ length: 20 }, (_, n) => plant(int64Max, `racer ${n}`))
-    const outcomes = await Promise.all(racers.map(racer => repository.insert(racer)))
-    assert.equal(outcomes.filter(outcome => outcome === 'inserted').length, 1)
-    const winner = racers[outcomes.indexOf('inserted')]
-    assert.deepEqual(await found(repository, int64Max), winner)
-  },
-  'returns the outcome of each of many concurrent changes': async repository => {
-    await repository.insert(plant(50n, 'was here'))
-    const ids = Array.from({ length: 100 }, (_, n) => BigInt(n))
-    const outcomes = await Promise.all(ids.map(id => repository.insert(plant(id))))
-    assert.deepEqual(
-      outcomes,
-      ids.map(id => (id === 50n ? 'id-taken' : 'inserted')),
-    )
-    const removed = await Promise.all([repository.remove(plant(3n).id), repository.remove(plant(300n).id)])
-    assert.deepEqual(removed, [true, false])
-    assert.equal((await repository.page(query({ limit: 1000 }))).length, 99)
   },
   'inserts many together as one after the other': async repository => {
     await repository.insert(plant(2n, 'was here'))
@@ -154,47 +117,6 @@ const promises: Record<string, PlantRepositoryCase['run']> = {
     }
     await repository.remove(plant(1n).id)
     assert.equal(await found(repository, 1n), undefined)
-  },
-  'pages by limit, after and tag, with open and closed ends': async repository => {
-    for (let n = -5n; n < 5n; n++) await repository.insert(plant(n, 'p', n % 2n === 0n ? 'even' : 'odd'))
-    const page = async (input: Parameters<typeof query>[0]) => idsOf(await repository.page(query(input)))
-    assert.deepEqual(await page({ limit: 3 }), [-5n, -4n, -3n])
-    assert.deepEqual(await page({ limit: 3, after: -3n }), [-2n, -1n, 0n])
-    assert.deepEqual(await page({ limit: 3, after: 3n }), [4n])
-    assert.deepEqual(await page({ after: 4n }), [])
-    assert.deepEqual(await page({ after: int64Max }), [])
-    assert.deepEqual(await page({ limit: 2, after: int64Min }), [-5n, -4n])
-    assert.deepEqual(await page({ tag: 'even', limit: 2, after: -4n }), [-2n, 0n])
-    assert.deepEqual(await page({ tag: 'even', after: 4n }), [])
-    assert.deepEqual(await page({ tag: 'Even' }), [])
-  },
-  'returns as many plants as requested, however many': async repository => {
-    const count = 1_100
-    const ids = Array.from({ length: count }, (_, n) => BigInt(n))
-    await Promise.all(ids.map(id => repository.insert(plant(id, 'p', 'of many'))))
-    for (const limit of [100, 129, 1_000, 1_001, count - 1, count, count + 1]) {
-      assert.deepEqual(idsOf(await repository.page({ limit })), ids.slice(0, limit))
-      assert.deepEqual(
-        idsOf(await repository.page({ ...query({ tag: 'of many' }), limit })),
-        ids.slice(0, limit),
-      )
-    }
-  },
-  'ends a page with the plant whose texts reach the bound in bytes': async repository => {
-    /** The bytes up to each of the plants 0 to 5. */
-    const reached = [0, 1, 3, 6, 10, 15]
-    for (const [id, name] of ['', 'a', 'é', '日', '🌱'].entries())
-      await repository.insert(plant(BigInt(id), name))
-    await repository.insert(plant(5n, 'end', 'é'))
-    for (let textBytesMax = 1; textBytesMax <= 16; textBytesMax++) {
-      const count = reached.filter(bytes => bytes < textBytesMax).length + 1
-      const ids = [0n, 1n, 2n, 3n, 4n, 5n].slice(0, count)
-      assert.deepEqual(idsOf(await repository.page({ limit: 10, textBytesMax })), ids)
-      assert.deepEqual(idsOf(await repository.page({ limit: 2, textBytesMax })), ids.slice(0, 2))
-    }
-    for (let n = 6n; n < 12n; n++) await repository.insert(plant(n, 'name', '1234'))
-    const page = { ...query({ tag: '1234', after: 6n }), textBytesMax: 17 }
-    assert.deepEqual(idsOf(await repository.page(page)), [7n, 8n, 9n])
   },
   'finds a part of a name, with A to Z as a to z and all else exactly': async repository => {
     const names = parts.flatMap(([, ...names]) => names)
@@ -290,14 +212,6 @@ const promises: Record<string, PlantRepositoryCase['run']> = {
     assert.deepEqual(await repository.page(query({ tag: 'x' })), [])
     await repository.save(fullPlant(1n, 'every field'))
     assert.deepEqual(await found(repository, 1n), fullPlant(1n, 'every field'))
-  },
-  'reports whether it removed, and frees the id': async repository => {
-    await repository.insert(plant(1n, 'a'))
-    assert.equal(await repository.remove(plant(1n).id), true)
-    assert.equal(await repository.find(plant(1n).id), undefined)
-    assert.equal(await repository.remove(plant(1n).id), false)
-    assert.equal(await repository.insert(plant(1n, 'again')), 'inserted')
-    assert.deepEqual(await repository.page(query({})), [plant(1n, 'again')])
   },
   'names every state of a plant by a version that no other state of it has': async repository => {
     const seen: unknown[] = []
@@ -412,6 +326,30 @@ const promises: Record<string, PlantRepositoryCase['run']> = {
   },
 }
 
-export const plantRepositoryContract: readonly PlantRepositoryCase[] = Object.entries(promises).map(
-  ([name, run]) => ({ name, run }),
-)
+const tagged = (tag?: string) => (id: bigint) => plant(id, 'p', tag)
+
+/** What every repository promises, and what only one of plants does. */
+export const plantRepositoryContract: readonly PlantRepositoryCase[] = [
+  ...itemRepositoryContract<Plant, Pick<PlantPageQuery, 'tag'>, PlantRepository>({
+    item: plant,
+    full: fullPlant,
+    async find(repository, id) {
+      const found = await repository.find(id)
+      return found === undefined ? undefined : found.plant
+    },
+    all: {},
+    filters: {
+      tag: {
+        filter: { tag: 'even' as UnicodeText },
+        found: tagged('even'),
+        others: ['odd', 'Even', 'eve', 'even ', '', undefined].map(tagged),
+      },
+      'an empty tag': {
+        filter: { tag: '' as UnicodeText },
+        found: tagged(''),
+        others: [tagged(), tagged(' ')],
+      },
+    },
+  }),
+  ...Object.entries(promises).map(([name, run]) => ({ name, run })),
+]

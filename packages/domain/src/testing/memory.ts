@@ -1,22 +1,10 @@
 import type { Plant, PlantId, VersionedPlant } from '../plants/plant.ts'
 import type { PlantPageQuery } from '../plants/query.ts'
 import type { PlantRepository } from '../plants/repository.ts'
-import { textBytes } from '../values.ts'
 import type { Version } from '../version.ts'
+import { pageOf } from './items.ts'
 
-/** Returns the first of these plants, up to the limit and to the one at which their texts reach the bound. */
-function firstOf(
-  plants: readonly Plant[],
-  { limit, textBytesMax = Number.POSITIVE_INFINITY }: PlantPageQuery,
-): readonly Plant[] {
-  const page = plants.slice(0, limit)
-  let bytes = 0
-  const end = page.findIndex(plant => {
-    bytes += textBytes(plant)
-    return bytes >= textBytesMax
-  })
-  return end === -1 ? page : page.slice(0, end + 1)
-}
+const everything = { limit: Number.POSITIVE_INFINITY, textBytesMax: Number.POSITIVE_INFINITY }
 
 /** As the databases do, which know no other letters. */
 const lower = (text: string) => text.replace(/[A-Z]/g, letter => letter.toLowerCase())
@@ -35,26 +23,22 @@ export function createMemoryPlantRepository(plants = new Map<PlantId, VersionedP
     return 'inserted'
   }
   const listOf = ({ tag }: PlantPageQuery) =>
-    [...plants.values()]
-      .map(({ plant }) => plant)
-      .filter(plant => tag === undefined || plant.tag === tag)
-      .sort((a, b) => (a.id < b.id ? -1 : 1))
-  const restOf = (query: PlantPageQuery) =>
-    listOf(query).filter(({ id }) => query.after === undefined || id > query.after)
+    [...plants.values()].map(({ plant }) => plant).filter(plant => tag === undefined || plant.tag === tag)
+
   return {
     insert: async plant => insert(plant),
     insertAll: async all => all.map(insert),
     find: async id => plants.get(id),
-    page: async query => firstOf(restOf(query), query),
+    page: async query => pageOf(listOf(query), query),
     pageCounted: async query => ({
-      plants: firstOf(restOf(query), query),
+      plants: pageOf(listOf(query), query),
       total: listOf(query).slice(0, query.countMax).length,
     }),
     async search(query) {
-      const rest = restOf(query)
+      const rest = pageOf(listOf(query), { ...query, ...everything })
       const looked = rest.slice(0, query.lookAtMax)
       const matches = looked.filter(({ name }) => lower(name).includes(lower(query.name_contains)))
-      const plants = firstOf(matches, query)
+      const plants = pageOf(matches, query)
       const isCut = plants.length === query.limit || plants.length < matches.length
       const last = isCut ? plants.at(-1) : looked.at(-1)
       return last === undefined || last === rest.at(-1) ? { plants } : { plants, next: last.id }

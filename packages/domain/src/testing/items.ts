@@ -1,0 +1,183 @@
+import assert from 'node:assert/strict'
+import { type Int64, int64Max, int64Min, textBytes } from '../values.ts'
+import { edgeIds, texts } from './samples.ts'
+
+interface Identified {
+  readonly id: Int64
+}
+
+interface Bounds<Item extends Identified> {
+  readonly limit: number
+  readonly after?: Item['id']
+  readonly textBytesMax?: number
+}
+
+/** What every repository of things with an id promises, such as one of plants. */
+export interface ItemRepository<Item extends Identified, Filter extends object> {
+  insert(item: Item): Promise<'inserted' | 'id-taken'>
+  page(query: Bounds<Item> & Filter): Promise<readonly Item[]>
+  remove(id: Item['id']): Promise<boolean>
+}
+
+/** What the contract must know of an entity. */
+export interface ItemSamples<Item extends Identified, Filter extends object, Repository> {
+  /** Returns an item with this text in a required member. */
+  item(id: bigint, text?: string): Item
+  /** Returns an item with every member, and this text in each text. */
+  full(id: bigint, text: string): Item
+  find(repository: Repository, id: Item['id']): Promise<Item | undefined>
+  /** The filter of a list of all. */
+  readonly all: Filter
+  readonly filters: Readonly<Record<string, ItemFilter<Item, Filter>>>
+}
+
+export interface ItemFilter<Item, Filter> {
+  readonly filter: Filter
+  readonly found: (id: bigint) => Item
+  /** Items that it must not find. */
+  readonly others: readonly ((id: bigint) => Item)[]
+}
+
+export interface ItemCase<Repository> {
+  readonly name: string
+  run(repository: Repository): Promise<void>
+}
+
+/** Returns the cases of the contract for an entity. Each takes an empty repository. */
+export function itemRepositoryContract<
+  Item extends Identified,
+  Filter extends object,
+  Repository extends ItemRepository<Item, Filter>,
+>(samples: ItemSamples<Item, Filter, Repository>): readonly ItemCase<Repository>[] {
+  const { item, full, find, all, filters } = samples
+  const idOf = (id: bigint) => item(id).id
+  const found = (repository: Repository, id: bigint) => find(repository, idOf(id))
+  const everything = { limit: 1_000, ...all }
+  const idsOf = (items: readonly Item[]) => items.map(({ id }) => id as bigint)
+
+  const promises: Record<string, ItemCase<Repository>['run']> = {
+    'keeps the whole int64 range exactly and finds each id': async repository => {
+      for (const id of edgeIds) assert.equal(await repository.insert(item(id)), 'inserted')
+      for (const id of edgeIds) assert.deepEqual(await found(repository, id), item(id))
+    },
+    'orders by number over the whole range, whatever the order of insertion': async repository => {
+      const shuffled = edgeIds.toSorted((a, b) => (`${a}` < `${b}` ? 1 : -1))
+      for (const id of shuffled) await repository.insert(item(id))
+      assert.deepEqual(idsOf(await repository.page(everything)), edgeIds)
+    },
+    'keeps every text as it was given, in every member': async repository => {
+      const items = texts.map((text, index) => full(BigInt(index), text))
+      for (const each of items) await repository.insert(each)
+      assert.deepEqual(await repository.page(everything), items)
+      for (const each of items) assert.deepEqual(await found(repository, each.id), each)
+    },
+    'refuses a taken id and changes nothing': async repository => {
+      await repository.insert(full(7n, 'first'))
+      assert.equal(await repository.insert(item(7n, 'second')), 'id-taken')
+      assert.equal(await repository.insert(full(7n, 'first')), 'id-taken')
+      assert.deepEqual(await found(repository, 7n), full(7n, 'first'))
+    },
+    'lets exactly one of twenty racing inserts win': async repository => {
+      const racers = Array.from({ length: 20 }, (_, n) => item(int64Max, `racer ${n}`))
+      const outcomes = await Promise.all(racers.map(racer => repository.insert(racer)))
+      assert.equal(outcomes.filter(outcome => outcome === 'inserted').length, 1)
+      assert.deepEqual(await found(repository, int64Max), racers[outcomes.indexOf('inserted')])
+    },
+    'returns the outcome of each of many concurrent changes': async repository => {
+      await repository.insert(item(50n, 'was here'))
+      const ids = Array.from({ length: 100 }, (_, n) => BigInt(n))
+      const outcomes = await Promise.all(ids.map(id => repository.insert(item(id))))
+      assert.deepEqual(
+        outcomes,
+        ids.map(id => (id === 50n ? 'id-taken' : 'inserted')),
+      )
+      const removed = await Promise.all([repository.remove(idOf(3n)), repository.remove(idOf(300n))])
+      assert.deepEqual(removed, [true, false])
+      assert.equal((await repository.page(everything)).length, 99)
+    },
+    'reports whether it removed, and frees the id': async repository => {
+      await repository.insert(item(1n, 'a'))
+      assert.equal(await repository.remove(idOf(1n)), true)
+      assert.equal(await found(repository, 1n), undefined)
+      assert.equal(await repository.remove(idOf(1n)), false)
+      assert.equal(await repository.insert(item(1n, 'again')), 'inserted')
+      assert.deepEqual(await repository.page(everything), [item(1n, 'again')])
+    },
+    'pages by limit and after, with open and closed ends': async repository => {
+      for (let n = -5n; n < 5n; n++) await repository.insert(item(n))
+      const page = async (limit: number, after?: bigint) =>
+        idsOf(await repository.page({ limit, ...(after !== undefined && { after: idOf(after) }), ...all }))
+      assert.deepEqual(await page(3), [-5n, -4n, -3n])
+      assert.deepEqual(await page(3, -3n), [-2n, -1n, 0n])
+      assert.deepEqual(await page(3, 3n), [4n])
+      assert.deepEqual(await page(100, 4n), [])
+      assert.deepEqual(await page(100, int64Max), [])
+      assert.deepEqual(await page(2, int64Min), [-5n, -4n])
+    },
+    'ends a page with the one whose texts reach the bound in bytes': async repository => {
+      const items = ['', 'a', 'é', '日', '🌱'].map((text, id) => item(BigInt(id), text))
+      items.push(full(5n, 'é'))
+      for (const each of items) await repository.insert(each)
+      const whole = items.reduce((sum, each) => sum + textBytes(each), 0)
+      for (let textBytesMax = 1; textBytesMax <= whole + 1; textBytesMax++) {
+        const ids = endOf(items, textBytesMax)
+        assert.deepEqual(idsOf(await repository.page({ limit: 10, textBytesMax, ...all })), ids)
+        assert.deepEqual(idsOf(await repository.page({ limit: 2, textBytesMax, ...all })), ids.slice(0, 2))
+      }
+    },
+    'returns as many as requested, however many': async repository => {
+      const ids = Array.from({ length: 1_100 }, (_, n) => BigInt(n))
+      await Promise.all(ids.map(id => repository.insert(item(id))))
+      for (const limit of manyLimits)
+        assert.deepEqual(idsOf(await repository.page({ limit, ...all })), ids.slice(0, limit))
+    },
+  }
+
+  for (const [name, { filter, found, others }] of Object.entries(filters)) {
+    promises[`filters by ${name}, page by page`] = async repository => {
+      const ids = [0n, 10n, 20n, 30n] as const
+      for (const id of ids)
+        for (const [n, make] of [found, ...others].entries()) await repository.insert(make(id + BigInt(n)))
+      const page = async (bounds: Partial<Bounds<Item>>) =>
+        idsOf(await repository.page({ limit: 10, ...bounds, ...filter }))
+      assert.deepEqual(await page({}), ids)
+      assert.deepEqual(await page({ limit: 1, after: idOf(10n) }), [20n])
+      assert.deepEqual(await page({ after: idOf(30n) }), [])
+      assert.deepEqual(await page({ textBytesMax: textBytes(found(0n)) + 1 }), [0n, 10n])
+      await repository.remove(idOf(10n))
+      assert.deepEqual(await page({}), [0n, 20n, 30n])
+    }
+    promises[`returns as many as requested by ${name}`] = async repository => {
+      const ids = Array.from({ length: 1_100 }, (_, n) => BigInt(n))
+      await Promise.all(ids.map(id => repository.insert(found(id))))
+      for (const limit of manyLimits)
+        assert.deepEqual(idsOf(await repository.page({ limit, ...filter })), ids.slice(0, limit))
+    }
+  }
+  return Object.entries(promises).map(([name, run]) => ({ name, run }))
+}
+
+/** About sizes at which an adapter might end a page or a list of parameters. */
+const manyLimits = [100, 129, 1_000, 1_001, 1_099, 1_100, 1_101]
+
+/** Returns the ids of a page that ends at the bound. */
+function endOf(items: readonly Identified[], textBytesMax: number): readonly bigint[] {
+  let bytes = 0
+  const end = items.findIndex(each => {
+    bytes += textBytes(each)
+    return bytes >= textBytesMax
+  })
+  return (end === -1 ? items : items.slice(0, end + 1)).map(({ id }) => id)
+}
+
+/** Returns a page of items in memory, as {@link ItemRepository} promises it. */
+export function pageOf<Item extends Identified>(
+  items: Iterable<Item>,
+  { limit, after, textBytesMax = Number.POSITIVE_INFINITY }: Bounds<Item>,
+): readonly Item[] {
+  const page = [...items]
+    .filter(({ id }) => after === undefined || id > after)
+    .sort((a, b) => (a.id < b.id ? -1 : 1))
+    .slice(0, limit)
+  return page.slice(0, endOf(page, textBytesMax).length)
+}
