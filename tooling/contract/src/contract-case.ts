@@ -36,7 +36,32 @@ export function casesForEach<Subject>(
   }))
 }
 
-export interface PlantSent {
+/** What the cases of any entity must know of one. */
+export interface Entity {
+  /** Of its list. */
+  readonly path: string
+  /** The error numbers of a body that breaks a rule, of a path that does not end in an id, and of what is missing. */
+  readonly errors: { readonly invalid: number; readonly invalidId: number; readonly missing: number }
+  /** Returns members besides the id, of an item that only its own case knows by this text. */
+  members(text: string): Readonly<Record<string, unknown>>
+  /** Returns the query of a list of those with this text. */
+  listOf(text: string): string
+}
+
+export const plants: Entity = {
+  path: '/plants',
+  errors: { invalid: 40002, invalidId: 40004, missing: 40402 },
+  members: text => ({ name: `plant ${text}`, tag: text }),
+  listOf: text => `tag=${encodeURIComponent(text)}`,
+}
+
+/** An item of any entity. */
+export interface ItemSent {
+  readonly id: bigint
+  readonly [member: string]: unknown
+}
+
+export interface PlantSent extends ItemSent {
   readonly id: bigint
   readonly name: string
   readonly tag?: string
@@ -84,10 +109,15 @@ export function assertFailure(answer: Answer, error: number, ...words: readonly 
     assert.match(message, typeof word === 'string' ? new RegExp(`\\b${word}\\b`) : word)
 }
 
-/** @param body by default the plant itself */
-export async function create(client: Client, plant: PlantSent, body: string | Uint8Array = toJson(plant)) {
-  const { id: _, ...shown } = plant
-  assertSuccess(await client.post(body), shown)
+/** @param body by default the item itself */
+export async function create(
+  client: Client,
+  item: ItemSent,
+  body: string | Uint8Array = toJson(item),
+  { path } = plants,
+) {
+  const { id: _, ...shown } = item
+  assertSuccess(await client.ask('POST', path, { body }), shown)
 }
 
 /** Creates a plant with this body, and reads it. */
@@ -97,43 +127,45 @@ export async function assertTaken(client: Client, plant: PlantSent, body?: strin
 }
 
 /** Frees ids that are unique, such as 2^63-1. */
-export async function free(client: Client, ids: readonly bigint[]): Promise<void> {
+export async function free(client: Client, ids: readonly bigint[], { path } = plants): Promise<void> {
   for (const id of ids) {
-    const { status } = await client.ask('DELETE', `/plants/${id}`)
+    const { status } = await client.ask('DELETE', `${path}/${id}`)
     assert.ok(status === 204 || status === 404)
   }
 }
 
-export async function assertKept(client: Client, plant: PlantSent): Promise<void> {
-  assertSuccess(await client.ask('GET', `/plants/${plant.id}`), plant)
+export async function assertKept(client: Client, item: ItemSent, { path } = plants): Promise<void> {
+  assertSuccess(await client.ask('GET', `${path}/${item.id}`), item)
 }
 
-export async function assertAbsent(client: Client, id: bigint): Promise<void> {
-  assertFailure(await client.ask('GET', `/plants/${id}`), 40402)
+export async function assertAbsent(client: Client, id: bigint, { path, errors } = plants): Promise<void> {
+  assertFailure(await client.ask('GET', `${path}/${id}`), errors.missing)
 }
-
-type Page = readonly PlantSent[]
 
 export function idsOf(page: unknown): readonly bigint[] {
-  return (page as Page).map(({ id }) => id)
+  return (page as readonly ItemSent[]).map(({ id }) => id)
 }
 
 /** Reads page after page. */
-export async function allPages(client: Client, path: string): Promise<Page[]> {
-  const pages: Page[] = []
-  for (let answer = await client.ask('GET', path); ; answer = await follow(client, answer)) {
+export async function allPages(client: Client, path: string): Promise<(readonly ItemSent[])[]> {
+  const pages: (readonly ItemSent[])[] = []
+  for (let answer = await client.ask('GET', path); ; answer = await follow(client, answer, path)) {
     assert.equal(answer.status, 200, `${answer.body}`)
-    pages.push(held(answer) as Page)
+    pages.push(held(answer) as readonly ItemSent[])
     assert.ok(pages.length < 100, 'the pages have no end')
     if (!answer.headers.has('link')) return pages
   }
 }
 
-/** Requests the next page by its link, relative to the request. */
-export async function follow(client: Client, { headers }: Answer): Promise<Answer> {
+/**
+ * Requests the next page by its link, relative to the request.
+ *
+ * @param path of the list, perhaps with a query
+ */
+export async function follow(client: Client, { headers }: Answer, path = plants.path): Promise<Answer> {
   const link = headers.get('link') ?? 'none'
   const [, target = ''] = /^<([^<>]*)>; rel="next"$/.exec(link) ?? []
-  assert.ok(target.startsWith(client.target('/plants?')), link)
+  assert.ok(target.startsWith(client.target(`${path.replace(/\?.*/, '')}?`)), link)
   return client.ask('GET', target.slice(client.target('').length))
 }
 

@@ -19,7 +19,7 @@ import { operationCases, repeatedIdCases } from './cases/operations.ts'
 import { searchCases } from './cases/search.ts'
 import { syntaxCases } from './cases/syntax.ts'
 import { textCases } from './cases/texts.ts'
-import type { ContractCase } from './contract-case.ts'
+import { type ContractCase, plants } from './contract-case.ts'
 
 export { listCases } from './cases/list.ts'
 export { descriptionCases } from './cases/open-pages.ts'
@@ -46,7 +46,7 @@ export { type Answer, type Asked, openWire, type Wire } from './wire.ts'
 export const contractCases: readonly ContractCase[] = [
   ...bodyCases,
   ...textCases,
-  ...idCases,
+  ...idCases(plants),
   ...repeatedIdCases,
   ...operationCases,
   ...conditionCases,

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
+import type { Client } from '../client.ts'
 import {
+  allPages,
   assertAbsent,
   assertFailure,
   assertKept,
@@ -8,13 +10,14 @@ import {
   casesForEach,
   casesOf,
   create,
+  type Entity,
   free,
   ownId,
   toJson,
   words,
 } from '../contract-case.ts'
 
-const clause = 'ids are int64'
+const clauseOf = ({ path }: Entity) => `ids of ${path} are int64`
 const idMin = -(2n ** 63n)
 const idMax = 2n ** 63n - 1n
 
@@ -57,74 +60,88 @@ const refusedInPaths = words(`
   x 1.5 0x1 +1 01 1e3 %201 9223372036854775808 -9223372036854775809 --1 %C3%A9 %F0%9F%8C%B1
 `)
 
-export const idCases: readonly ContractCase[] = [
-  ...casesOf(clause, {
-    'creates, reads and refuses to repeat each edge exactly, and lists them in numeric order':
-      async client => {
-        const tag = 'edges of int64'
-        const plants = edges.map(id => ({ id, name: `plant ${id}`, tag }))
-        await free(client, edges)
-        // In neither numeric nor textual order.
-        const backwards = (id: bigint) => `${id}`.split('').reverse()
-        for (const plant of plants.toSorted((a, b) => (backwards(a.id) < backwards(b.id) ? -1 : 1)))
-          await create(client, plant)
-        for (const { id, name } of plants) {
-          const read = await client.ask('GET', `/plants/${id}`)
-          assert.equal(`${read.body}`, `{"id":${id},"name":"${name}","tag":"${tag}"}`)
-          const again = await client.post(toJson({ id, name: 'another' }))
-          assertFailure(again, 40003, `${id}`.replace('-', ''))
-        }
-        const list = await client.ask('GET', `/plants?limit=1000&tag=${encodeURIComponent(tag)}`)
-        assertSuccess(list, plants)
-        await free(client, edges)
+/** Returns the cases of ids of an entity. */
+export function idCases(entity: Entity): readonly ContractCase[] {
+  const { path } = entity
+  const post = (client: Client, body: string) => client.ask('POST', path, { body })
+  const bodyOf = (digits: string, text: string) =>
+    toJson({ id: 0n, ...entity.members(text) }).replace('"id":0', `"id": ${digits}`)
+  const clause = clauseOf(entity)
+  return [
+    ...casesOf(clause, {
+      'creates, reads and refuses to repeat each edge exactly, and lists them in numeric order':
+        async client => {
+          const text = 'edges of int64'
+          const items = edges.map(id => ({ id, ...entity.members(text) }))
+          await free(client, edges, entity)
+          // In neither numeric nor textual order.
+          const backwards = (id: bigint) => `${id}`.split('').reverse()
+          for (const item of items.toSorted((a, b) => (backwards(a.id) < backwards(b.id) ? -1 : 1)))
+            await create(client, item, toJson(item), entity)
+          for (const item of items) {
+            const read = await client.ask('GET', `${path}/${item.id}`)
+            assert.equal(`${read.body}`, toJson(item))
+            const again = toJson({ ...item, ...entity.members('another') })
+            assertFailure(await post(client, again), 40003, `${item.id}`.replace('-', ''))
+          }
+          assertSuccess(await client.ask('GET', `${path}?limit=1000&${entity.listOf(text)}`), items)
+          const pages = await allPages(client, `${path}?limit=7&${entity.listOf(text)}`)
+          assert.deepEqual(pages.flat(), items)
+          await free(client, edges, entity)
+        },
+
+      'takes the neighbours of 2^53 for different ones': async client => {
+        const neighbours = [-1n, 0n, 1n, 2n, 3n].map(offset => 2n ** 53n + offset)
+        const itemOf = (id: bigint) => ({ id, ...entity.members(`${id}`) })
+        await free(client, neighbours, entity)
+        for (const id of neighbours) await create(client, itemOf(id), toJson(itemOf(id)), entity)
+        for (const id of neighbours) await assertKept(client, itemOf(id), entity)
+        const removed = 2n ** 53n + 1n
+        await free(client, [removed], entity)
+        await assertAbsent(client, removed, entity)
+        for (const id of neighbours.filter(each => each !== removed))
+          await assertKept(client, itemOf(id), entity)
+        await free(client, neighbours, entity)
       },
 
-    'takes the neighbours of 2^53 for different plants': async client => {
-      const neighbours = [-1n, 0n, 1n, 2n, 3n].map(offset => 2n ** 53n + offset)
-      await free(client, neighbours)
-      for (const id of neighbours) await create(client, { id, name: `${id}` })
-      for (const id of neighbours) await assertKept(client, { id, name: `${id}` })
-      const removed = 2n ** 53n + 1n
-      await free(client, [removed])
-      await assertAbsent(client, removed)
-      for (const id of neighbours.filter(each => each !== removed))
-        await assertKept(client, { id, name: `${id}` })
-      await free(client, neighbours)
-    },
+      'refuses digits that JSON has no number for': async client => {
+        for (const digits of notJson) assertFailure(await post(client, bodyOf(digits, 'no number')), 40001)
+      },
 
-    'refuses digits that JSON has no number for': async client => {
-      for (const digits of notJson) assertFailure(await client.post(`{"id":${digits},"name":"n"}`), 40001)
-    },
+      'takes an id in a path only as the digits of an int64': async client => {
+        const item = { id: ownId(), ...entity.members('an id in a path') }
+        await create(client, item, toJson(item), entity)
+        const digits = `${item.id}`
+        assertSuccess(await client.ask('GET', `${path}/%3${digits[0]}${digits.slice(1)}`), item)
+        for (const id of [...refusedInPaths, `${digits}%00`, `${digits}%20`])
+          for (const method of ['GET', 'DELETE'])
+            assertFailure(await client.askBare(`${method} ${path}/${id}`), entity.errors.invalidId, 'id')
+      },
+    }),
 
-    'takes an id in a path only as the digits of an int64': async client => {
-      const id = ownId()
-      await create(client, { id, name: 'n' })
-      assertSuccess(await client.ask('GET', `/plants/%3${`${id}`[0]}${`${id}`.slice(1)}`), { id, name: 'n' })
-      for (const path of [...refusedInPaths, `${id}%00`, `${id}%20`])
-        assertFailure(await client.askBare(`GET /plants/${path}`), 40004, 'id')
-    },
-  }),
+    ...casesForEach(
+      clause,
+      exact,
+      ([digits, id]) => `takes ${digits} for ${id}`,
+      async (client, [digits, id]) => {
+        const members = entity.members('exact')
+        await free(client, [id], entity)
+        assertSuccess(await post(client, bodyOf(digits, 'exact')), members)
+        const read = await client.ask('GET', `${path}/${id}`)
+        assert.equal(`${read.body}`, toJson({ id, ...members }))
+        await free(client, [id], entity)
+      },
+    ),
 
-  ...casesForEach(
-    clause,
-    exact,
-    ([digits, id]) => `takes ${digits} for ${id}`,
-    async (client, [digits, id]) => {
-      await free(client, [id])
-      assertSuccess(await client.post(`{"id": ${digits}, "name": "exact"}`), { name: 'exact' })
-      const read = await client.ask('GET', `/plants/${id}`)
-      assert.equal(`${read.body}`, `{"id":${id},"name":"exact"}`)
-      await free(client, [id])
-    },
-  ),
-
-  ...casesForEach(
-    clause,
-    refused,
-    value => `refuses ${value} as an id, rounding and coercing nothing`,
-    async (client, value) => {
-      assertFailure(await client.post(`{"id":${value},"name":"n","tag":"refused id"}`), 40002, 'id')
-      assertSuccess(await client.ask('GET', '/plants?tag=refused%20id'), [])
-    },
-  ),
-]
+    ...casesForEach(
+      clause,
+      refused,
+      value => `refuses ${value} as an id, rounding and coercing nothing`,
+      async (client, value) => {
+        const answer = await post(client, bodyOf(value, 'refused id'))
+        assertFailure(answer, entity.errors.invalid, 'id')
+        assertSuccess(await client.ask('GET', `${path}?${entity.listOf('refused id')}`), [])
+      },
+    ),
+  ]
+}
