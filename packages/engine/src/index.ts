@@ -7,7 +7,7 @@ export { printable } from './printable.ts'
 export { readLastBackup } from './sqlite/last-backup.ts'
 export { replaceFile } from './sqlite/replace-file.ts'
 export {
-  type Around,
+  type AlsoInserts,
   bytesOf,
   columnList,
   type Dialect,

@@ -1,5 +1,5 @@
 import {
-  type Around,
+  type AlsoInserts,
   type Dialect,
   type Entity,
   type Migration,
@@ -36,7 +36,7 @@ export interface Notes {
 export const columns = { id: 'bigint', text: 'text', topic: 'text' } as const
 const names = ['id', 'text', 'topic'] as const
 
-export function statementsOf(table: keyof Tables, dialect: Dialect, around?: Around<Note>) {
+export function statementsOf(table: keyof Tables, dialect: Dialect, also?: AlsoInserts<Note>) {
   const db = dialect.tables<Tables>()
   const order = { of: table, by: 'id' } as const
   type Id = Parameters<{ id: bigint }>
@@ -45,8 +45,8 @@ export function statementsOf(table: keyof Tables, dialect: Dialect, around?: Aro
     page: dialect.page(columns, (p: Parameters<PageGiven & { from: bigint }>, ofPage: PageColumns<Note>) =>
       db.selectFrom(table).select(ofPage).where('id', '>=', p.from).orderBy('id').limit(p.limit),
     ),
-    insert: dialect.insert(db, table, 'id', columns, around),
-    save: dialect.save(db, table, 'id', columns, around),
+    insert: dialect.insert(db, table, 'id', columns, also),
+    save: dialect.save(db, table, 'id', columns, also),
     remove: dialect.change(order, (p: Id) => db.deleteFrom(table).where('id', '=', p.id)),
     clear: dialect.change('alone', () => db.deleteFrom(table)),
   }

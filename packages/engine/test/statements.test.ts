@@ -109,19 +109,19 @@ describe('changes that a database would make in no order are refused before any 
   })
 })
 
-test('what precedes a change has its parameters in their order, and is on SQLite alone', () => {
-  const preceded = (dialect: Dialect, names: readonly ('id' | 'text')[]) =>
-    dialect.change({ of: 'notes', by: 'id' }, (p: Parameters<Pick<Note, 'id' | 'text'>>) => ({
-      last: sql`update notes set text = ${p.text} where id = ${p.id}`,
-      ifAny: sql`select 1 from gardens`,
-      before: [sql`insert into gardens select ${sql.join(names.map(name => p[name]))}`],
-    }))
-  const { before } = preceded(sqliteDialect, ['text', 'id'])
-  expect(before).toEqual({ ifAny: 'select 1 from gardens', sql: ['insert into gardens select ?, ?'] })
-  expect(() => preceded(sqliteDialect, ['id', 'text'])).toThrow(
-    'it has not the parameters text,id of what it precedes',
+test('what precedes an insert has its parameters in their order, and is on SQLite alone', () => {
+  const preceded = (dialect: Dialect, names: readonly (keyof Note)[]) =>
+    statementsOf('notes', dialect, {
+      sqlite: {
+        ifAny: sql`select 1 from gardens`,
+        before: p => sql`insert into gardens select ${sql.join(names.map(name => p[name]))}`,
+      },
+      postgres: insert => sql`with inserted as (${insert} returning id) select id from inserted`,
+    }).insert
+  const { before } = preceded(sqliteDialect, ['id', 'text', 'topic'])
+  expect(before).toEqual({ ifAny: 'select 1 from gardens', sql: 'insert into gardens select ?, ?, ?' })
+  expect(() => preceded(sqliteDialect, ['text', 'id', 'topic'])).toThrow(
+    'it has not the parameters id,text,topic of what it precedes',
   )
-  expect(() => preceded(postgresDialect, ['text', 'id'])).toThrow(
-    'only on SQLite others precede update notes',
-  )
+  expect(preceded(postgresDialect, [])).not.toHaveProperty('before')
 })

@@ -54,10 +54,8 @@ const insertCopied: ChangeStatement = {
   ...insert,
   before: {
     ifAny: 'select 1',
-    sql: [
-      `with recursive copies (n) as (select 1 union all select n + 1 from copies where n < ${copies})
+    sql: `with recursive copies (n) as (select 1 union all select n + 1 from copies where n < ${copies})
       insert into gardens (id, text, topic) select ? * ${copies} + n, ?, ? from copies`,
-    ],
   },
 }
 const changeStatements = new Map([...compiled.changeStatements, ['notes.insertCopied', insertCopied]])

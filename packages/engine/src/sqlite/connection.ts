@@ -32,13 +32,12 @@ export function prepareAll(
  * that were written before it.
  */
 export function prepareChange(connection: Database.Database, { sql, before }: ChangeStatement) {
-  const last = connection.prepare(sql)
+  const change = connection.prepare(sql)
   const ifAny = before && connection.prepare(before.ifAny)
-  const preceding = (before?.sql ?? []).map(each => connection.prepare(each))
+  const first = before && connection.prepare(before.sql)
   return (values: readonly Value[]) => {
-    let before = 0
-    if (ifAny?.get() !== undefined) for (const each of preceding) before += each.run(...values).changes
-    return { affected: last.run(...values).changes, before }
+    const written = ifAny?.get() === undefined ? 0 : (first?.run(...values).changes ?? 0)
+    return { affected: change.run(...values).changes, before: written }
   }
 }
 

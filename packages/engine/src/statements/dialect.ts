@@ -4,12 +4,10 @@ import {
   type ColumnType,
   type ColumnTypes,
   compile,
-  compileChange,
   type Order,
   type PageColumns,
   type PageGiven,
   type Parameters,
-  type Preceded,
   type Query,
   type ReadStatement,
 } from './statement.ts'
@@ -39,7 +37,7 @@ export interface Dialect {
   ): ReadStatement<Given, Row>
   change<Given>(
     order: Order<keyof Given & string>,
-    build: (p: Parameters<Given>) => Query<unknown> | Preceded,
+    build: (p: Parameters<Given>) => Query<unknown>,
   ): ChangeStatement<Given>
   /**
    * Defines the insert of a row, if its key is free. On PostgreSQL any number of them are one statement: one statement
@@ -47,21 +45,29 @@ export interface Dialect {
    *
    * @param db the builder that `tables` returns
    * @param types the row's columns in the order of writing, and the type of each
-   * @param around does more in the same statement. On PostgreSQL it returns the key of each row
+   * @param also what it does besides, in the same transaction
    */
   insert<Tables, Table extends keyof Tables & string>(
     db: Kysely<Tables>,
     table: Table,
     key: keyof Tables[Table] & string,
     types: ColumnTypes<Tables[Table]>,
-    around?: Around<Tables[Table]>,
+    also?: AlsoInserts<Tables[Table]>,
   ): ChangeStatement<Tables[Table]>
   /** Like `insert`. Replaces the row that has the key. */
   readonly save: Dialect['insert']
 }
 
-/** Returns a change that also makes this one. */
-export type Around<Row> = (change: Query<unknown>, p: Parameters<Row>) => Query<unknown> | Preceded
+/** What an insert does besides, such as adding rows of another table. */
+export interface AlsoInserts<Row> {
+  /** A statement that runs before the insert and has its parameters, if the query without parameters returns a row. */
+  readonly sqlite: {
+    readonly ifAny: Query<unknown>
+    readonly before: (p: Parameters<Row>) => Query<unknown>
+  }
+  /** Returns a statement that contains the insert, and returns the key of each row that it changed. */
+  readonly postgres: (insert: Query<unknown>) => Query<unknown>
+}
 
 export const columnList = (names: readonly string[]) => sql.join(names.map(name => sql.ref(name)))
 
@@ -76,12 +82,6 @@ interface Differences extends Omit<Dialect, 'tables' | 'read' | 'change' | 'inse
 }
 
 function createDialect(compiler: Compiler, { rows, takesArrays, ...others }: Differences): Dialect {
-  const compiledChange: typeof compileChange = (build, compiler) => {
-    const compiled = compileChange(build, compiler)
-    // PostgreSQL makes one statement of several changes.
-    if (takesArrays && compiled.before) throw new Error(`only on SQLite others precede ${compiled.sql}`)
-    return compiled
-  }
   const inserting =
     (onConflict: (key: string, columns: readonly string[]) => RawBuilder<unknown>): Dialect['insert'] =>
     <Tables, Table extends keyof Tables & string>(
@@ -89,18 +89,19 @@ function createDialect(compiler: Compiler, { rows, takesArrays, ...others }: Dif
       table: Table,
       key: string,
       types: ColumnTypes<Tables[Table]>,
-      around?: Around<Tables[Table]>,
+      also?: AlsoInserts<Tables[Table]>,
     ) => {
       const columns = Object.keys(types) as (keyof typeof types)[]
-      const compiled = compiledChange<Tables[Table]>(p => {
+      const returning = also?.postgres ?? (insert => sql`${insert} returning ${sql.ref(key)}`)
+      const compiled = compile<Tables[Table]>(p => {
         const values = columns.map(name => [p[name], types[name]] as const)
         const insert = sql`
           insert into ${sql.table(table)} (${columnList(columns)}) ${rows(values)}
           on conflict ${onConflict(key, columns)}`
-        if (around !== undefined) return around(insert, p)
-        return takesArrays ? sql`${insert} returning ${sql.ref(key)}` : insert
+        return takesArrays ? returning(insert) : insert
       }, compiler)
-      return { kind: 'change', order: { of: table, by: key }, takesArrays, ...compiled }
+      const before = takesArrays || also === undefined ? {} : preceding(also.sqlite, compiled)
+      return { kind: 'change', order: { of: table, by: key }, takesArrays, ...compiled, ...before }
     }
   return {
     ...others,
@@ -110,7 +111,7 @@ function createDialect(compiler: Compiler, { rows, takesArrays, ...others }: Dif
       kind: 'change',
       order,
       takesArrays: false,
-      ...compiledChange(build, compiler),
+      ...compile(build, compiler),
     }),
     insert: inserting(() => sql`do nothing`),
     save: inserting((key, columns) => {
@@ -145,6 +146,16 @@ export const sqliteDialect: Dialect = createDialect(sqlite, {
     return { kind: 'read', ...whole, bound: { texts, guarded: { kind: 'read', ...guarded } } }
   },
 })
+
+function preceding<Row>(
+  { ifAny, before }: AlsoInserts<Row>['sqlite'],
+  insert: Pick<ChangeStatement, 'parameters'>,
+): Pick<ChangeStatement, 'before'> {
+  const { sql: text, parameters } = compile(before, sqlite)
+  if (`${parameters}` !== `${insert.parameters}`)
+    throw new Error(`it has not the parameters ${insert.parameters} of what it precedes: ${text}`)
+  return { before: { ifAny: compile(() => ifAny, sqlite).sql, sql: text } }
+}
 
 const postgres: Compiler = new Kysely({ dialect: new PostgresDialect({ pool: () => Promise.reject() }) })
 

@@ -14,13 +14,6 @@ export type Parameters<Given> = { readonly [Name in keyof Given]-?: RawBuilder<G
 /** A statement of Kysely's builder, or of `sql` where the builder cannot say it. */
 export type Query<Row> = Compilable<Row> | RawBuilder<Row>
 
-/** A change, and what runs before it in its transaction if a query without parameters returns a row. */
-export interface Preceded {
-  readonly last: Query<unknown>
-  readonly ifAny: Query<unknown>
-  readonly before: readonly Query<unknown>[]
-}
-
 declare const given: unique symbol
 declare const row: unique symbol
 
@@ -57,8 +50,8 @@ export interface ChangeStatement<Given = never> extends Statement {
   readonly order: Order<string>
   /** Each parameter is an array, so that several changes are one statement. It returns `order.by` of the rows that it changed. */
   readonly takesArrays: boolean
-  /** Statements with the same parameters that run before it in its transaction, if `ifAny` returns a row. On SQLite. */
-  readonly before?: { readonly ifAny: string; readonly sql: readonly string[] }
+  /** A statement with the same parameters that runs before it in its transaction, if `ifAny` returns a row. On SQLite. */
+  readonly before?: { readonly ifAny: string; readonly sql: string }
   readonly [given]?: (values: Given) => void
 }
 
@@ -102,21 +95,6 @@ export function compile<Given>(
     throw new Error(`a constant must be written with sql.lit: ${String(parameter)} in ${text}`)
   })
   return { sql: text.trim(), parameters: names }
-}
-
-/** Returns the SQL of a change. Like {@link compile}. */
-export function compileChange<Given>(
-  build: (p: Parameters<Given>) => Query<unknown> | Preceded,
-  compiler: QueryExecutorProvider,
-): Pick<ChangeStatement<Given>, 'sql' | 'parameters' | 'before'> {
-  const built = build(parametersOf<Given>())
-  if (!('last' in built)) return compile(() => built, compiler)
-  const last = compile(() => built.last, compiler)
-  const before = built.before.map(query => compile(() => query, compiler))
-  const other = before.find(({ parameters }) => `${parameters}` !== `${last.parameters}`)
-  if (other) throw new Error(`it has not the parameters ${last.parameters} of what it precedes: ${other.sql}`)
-  const { sql: ifAny } = compile(() => built.ifAny, compiler)
-  return { ...last, before: { ifAny, sql: before.map(({ sql }) => sql) } }
 }
 
 /** Returns the values of a statement's parameters in the order of its placeholders. */

@@ -1,19 +1,16 @@
 import { type Plant, type PlantRepository, parsePlant } from '@plant-store/domain'
-import type { Around, Dialect, Entity } from '@plant-store/engine'
+import type { Dialect, Entity } from '@plant-store/engine'
 import { type Kysely, sql } from 'kysely'
 import { createPlantRepository } from './repository.ts'
 import { plantStatements, tagIndex } from './statements.ts'
-import { type PlantRow, plantColumns, toPlant, type VersionedRow } from './tables.ts'
+import { type PlantRow, plantColumns, toPlant } from './tables.ts'
 
 /** The plants, and the same plants without announcing those that are added. */
 export interface StoredPlants extends PlantRepository {
   readonly unannounced: PlantRepository
 }
 
-/** @param announcing returns what makes a change of plants also announce those that it adds */
-export const plants = (
-  announcing: (dialect: Dialect) => Around<VersionedRow>,
-): Entity<StoredPlants, Plant> => ({
+export const plants: Entity<StoredPlants, Plant> = {
   tables: ['plants'],
   migrations: { 6: createTable },
   rows: {
@@ -23,7 +20,7 @@ export const plants = (
     parse: (row: PlantRow) => parsePlant(toPlant(row)),
   },
   compile(dialect) {
-    const statements = plantStatements(dialect, announcing(dialect))
+    const statements = plantStatements(dialect)
     const { insertUnannounced: insert, saveUnannounced: save } = statements
     return {
       statements,
@@ -33,7 +30,7 @@ export const plants = (
       }),
     }
   },
-})
+}
 
 async function createTable(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
   const { int64, tableOptions } = dialect

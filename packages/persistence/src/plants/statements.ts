@@ -1,5 +1,4 @@
 import {
-  type Around,
   type ColumnTypes,
   type Dialect,
   type PageColumns,
@@ -8,6 +7,7 @@ import {
   pick,
 } from '@plant-store/engine'
 import { type RawBuilder, type SelectQueryBuilder, sql } from 'kysely'
+import { announcing } from './announce.ts'
 import { type PlantRow, plantColumns, type VersionedRow, versionedColumns, versionedNames } from './tables.ts'
 
 const assigned = versionedNames.filter(name => name !== 'id')
@@ -26,7 +26,7 @@ const countedColumns = { ...plantColumns, total: 'bigint' } as const satisfies C
 /** Changes of one plant keep their order. */
 const order = { of: 'plants', by: 'id' } as const
 
-export function plantStatements(dialect: Dialect, announcing: Around<VersionedRow>) {
+export function plantStatements(dialect: Dialect) {
   const db = dialect.tables<Tables>()
   const plants = db.selectFrom('plants')
   const all = listStatements(dialect, () => plants)

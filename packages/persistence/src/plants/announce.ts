@@ -1,0 +1,39 @@
+import { type AlsoInserts, columnList, postgresDialect, sqliteDialect } from '@plant-store/engine'
+import { sql } from 'kysely'
+import { plantNames, type VersionedRow, versionedNames } from './tables.ts'
+
+const eventColumns = ['version', ...plantNames]
+const outboxColumns = columnList(['webhook', ...eventColumns, 'added_at'])
+const eventOfAdded = columnList(eventColumns.map(each => `added.${each}`))
+
+/**
+ * An insert or upsert of plants also adds a delivery of each added plant for each active webhook. An upsert that replaces a
+ * plant adds none.
+ */
+export const announcing: AlsoInserts<VersionedRow> = {
+  // A statement of SQLite changes one table, so another goes before it. It sees whether the plant exists, as nobody else
+  // writes meanwhile.
+  sqlite: {
+    // Without active webhooks, the statement would cost 4 % of the creates, and this query 0.5 %.
+    ifAny: sql`select 1 from webhooks where is_paused = 0`,
+    before: row => sql`
+      with added (${columnList(versionedNames)}) as (values (${sql.join(versionedNames.map(name => row[name]))}))
+      insert into outbox (${outboxColumns})
+      select webhooks.id, ${eventOfAdded}, ${sqliteDialect.now} from webhooks, added
+      where is_paused = 0 and not exists (select 1 from plants where plants.id = added.id)`,
+  },
+  // In one statement, which may add thousands of plants. A row that replaced another has the transaction that locked the
+  // other in `xmax`. The lock keeps a webhook from being removed in between, and shows it as it is after a concurrent
+  // change.
+  postgres: insert => sql`
+    with changed as (${insert} returning ${columnList(versionedNames)}, xmax = 0 as is_added),
+    added as (select * from changed where is_added),
+    webhook as materialized (
+      select id from webhooks where is_paused = 0 and exists (select from added) for key share
+    ),
+    announced as (
+      insert into outbox (${outboxColumns})
+      select webhook.id, ${eventOfAdded}, ${postgresDialect.now} from added cross join webhook
+    )
+    select id from changed`,
+}
