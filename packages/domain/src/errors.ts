@@ -1,6 +1,6 @@
 export type PlantErrorCode = 'invalid-plant' | 'invalid-plant-id' | 'invalid-plant-query' | 'plant-not-found'
 
-/** Every way in which a rule can fail. A new code compiles only once the HTTP adapter has a number for it. */
+/** Every way in which a rule can fail. A new code compiles only once every adapter that reports it knows it. */
 export type DomainErrorCode =
   | PlantErrorCode
   | 'id-taken'

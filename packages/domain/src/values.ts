@@ -25,12 +25,12 @@ export function isInt64(value: unknown): value is Int64 {
 /**
  * Returns why the value is not an id, or `undefined` if it is one.
  *
- * @param expected the id from elsewhere, such as a path, which the value must equal
+ * @param expected the id that the value must equal, if that is known
  */
 export function idProblem(value: unknown, expected?: Int64): string | undefined {
   if (value === undefined) return 'is required'
   if (!isInt64(value)) return int64Problem
-  if (expected !== undefined && value !== expected) return `must equal ${expected}, the id in the path`
+  if (expected !== undefined && value !== expected) return `must equal ${expected}`
   return undefined
 }
 

@@ -16,7 +16,7 @@ export interface Condition {
 
 export type Versions = 'any' | readonly Version[]
 
-/** Returns whether the value is 1 to 64 of the ASCII characters that an entity tag may contain. */
+/** Returns whether the value is 1 to 64 of the printable ASCII characters, without quotation marks. */
 export function isVersion(value: unknown): value is Version {
   return typeof value === 'string' && /^[!#-~]{1,64}$/.test(value)
 }

@@ -126,7 +126,7 @@ test('takes the id from elsewhere, when the plant itself has none or the same', 
 
 test('refuses an id that is not the one it is for, beside the other faults', () => {
   expect(refusalOf({ id: 8n, tag: 1 }, 7n).message).toBe(
-    'id must equal 7, the id in the path; name is required; tag must be a string',
+    'id must equal 7; name is required; tag must be a string',
   )
   expect(faultyFields({ id: null, name: 'a' }, 7n)).toEqual(['id'])
   expect(faultyFields({ id: 7, name: 'a' }, 7n)).toEqual(['id'])

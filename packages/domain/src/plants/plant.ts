@@ -53,7 +53,7 @@ export const plantMembers: {
  * Returns the plant in an unknown value, the only way to a {@link Plant}. Ignores members that a plant does not have.
  *
  * @param input an object with the members of a plant
- * @param id the id from elsewhere, such as a path: `input.id` may then be missing, and must otherwise equal it
+ * @param id the id of the plant, if that is known: `input.id` may then be missing, and must otherwise equal it
  * @throws DomainError `invalid-plant` with every fault
  */
 export function parsePlant(input: unknown, id?: PlantId): Plant {

@@ -27,7 +27,7 @@ export interface PlantCount extends PlantPageQuery {
   readonly countMax: number
 }
 
-/** A page, whose members have the names of the query parameters. */
+/** What a client asks of a list. */
 export interface PlantListQuery extends PlantPageQuery, Partial<Pick<PlantSearch, 'name_contains'>> {
   /** Whether to count the whole list. */
   readonly count?: boolean
