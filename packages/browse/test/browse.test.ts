@@ -285,6 +285,7 @@ describe('the page', needs('chromium', hasBrowser), () => {
     }
     const press = (name: string) => page.getByRole('button', { name, exact: true }).click()
     await isAt(0, 99, '100 rows, more follow')
+    await shows(page.locator('#total'), '2,500 in all')
     expect(await page.getByRole('button', { name: 'Back' }).isDisabled()).toBe(true)
     await press('Next')
     await isAt(100, 199, '100 rows, more follow')
@@ -318,6 +319,7 @@ describe('the page', needs('chromium', hasBrowser), () => {
     await isAt(0, 990, '100 rows, more follow')
     await press('Next')
     await isAt(1000, 1990, '100 rows, more follow')
+    await shows(page.locator('#total'), '250 in all')
     const tab = await page.context().newPage()
     await tab.goto(page.url())
     await signIn(tab, token)
@@ -341,6 +343,77 @@ describe('the page', needs('chromium', hasBrowser), () => {
       await expect.poll(first).toBe(seen < 30 ? `${seen}` : 'none')
     }
     expect(seen).toBe(30)
+  })
+
+  test('a search shows what it has found so far, stops, and goes on from there', async () => {
+    await store.fill(
+      Array.from({ length: 20_000 }, (_, n) => ({
+        id: BigInt(n),
+        name: n === 100 || n === 19_000 ? 'a NEEDLE' : 'hay',
+      })),
+    )
+    await using opened = await open()
+    const { page, requested } = opened
+    const ids = () => page.locator('tbody th').allTextContents()
+    await shows(page.locator('#total'), '10,000 or more in all')
+    const release = store.holdListsAfter(2)
+    await page.getByLabel('name contains').fill('needle')
+    await page.getByRole('button', { name: 'Show' }).click()
+    await shows(page.locator('#progress'), 'Looked up to id 7999, 1 found')
+    expect(await ids()).toEqual(['100'])
+    expect(await page.locator('#total').textContent()).toBe('')
+    await page.getByRole('button', { name: 'Stop' }).click()
+    await shows(rowsOf(page), '1 rows, more follow')
+    expect(await page.getByRole('button', { name: 'Stop' }).count()).toBe(0)
+    release()
+    const before = requested.length
+    await page.getByRole('button', { name: 'Next' }).click()
+    await shows(rowsOf(page), '1 rows, no more')
+    expect(await ids()).toEqual(['19000'])
+    expect(new URL(page.url()).hash).toBe('#plants?name_contains=needle&after=7999')
+    const searches = requested.slice(before).map(url => new URL(url).searchParams)
+    expect(searches.map(each => each.get('after'))).toEqual(['7999', '11999', '15999'])
+    expect(searches.filter(each => each.has('count'))).toEqual([])
+  })
+
+  test('a second entity needs only its description', async () => {
+    await store.fill([ficus])
+    await using opened = await open({ as: '' })
+    const { page } = opened
+    const sent: (string | null)[] = []
+    await page.route('**/openapi.json', async route => {
+      const text = await (await route.fetch()).text()
+      const { paths, ...others } = JSON.parse(text)
+      // Without PUT and DELETE, and with an integer of its own.
+      const integer = { type: 'integer', minimum: 0, maximum: 500 }
+      const properties = { id: { $ref: '#/components/schemas/PlantId' }, height_cm: integer }
+      const schema = { type: 'array', items: { type: 'object', properties, required: ['id'] } }
+      const get = { tags: ['gardens'], responses: { 200: { content: { 'application/json': { schema } } } } }
+      const post = { tags: ['gardens'], responses: {} }
+      await route.fulfill({ json: { ...others, paths: { '/gardens': { get, post }, ...paths } } })
+    })
+    await page.route('**/gardens*', async route => {
+      if (route.request().method() === 'POST') sent.push(route.request().postData())
+      await route.fulfill({
+        contentType: 'application/json',
+        body: sent.length > 0 ? '{"id":-7}' : '[{"id":9007199254740993,"height_cm":3,"new":1}]',
+      })
+    })
+    await page.reload()
+    await signIn(page, token)
+    await page.getByRole('link', { name: 'plants', exact: true }).click()
+    await expect.poll(() => page.locator('caption').textContent()).toBe('plants')
+    await page.getByRole('link', { name: 'gardens' }).click()
+    await expect.poll(() => page.locator('tbody tr').allTextContents()).toEqual(['90071992547409933'])
+    expect(await page.getByLabel('From id').count()).toBe(0)
+    await page.getByRole('button', { name: 'New' }).click()
+    await dialog(page).getByLabel('id', { exact: true }).fill('-7')
+    await dialog(page).getByLabel('height_cm').fill('501')
+    await dialog(page).getByRole('button', { name: 'Save' }).click()
+    await shows(dialog(page).locator('.problem').nth(1), 'must be an integer from 0 to 500')
+    await dialog(page).getByLabel('height_cm').fill('500')
+    await dialog(page).getByRole('button', { name: 'Save' }).click()
+    await expect.poll(() => sent).toEqual(['{"id":-7,"height_cm":500}'])
   })
 
   test('a token that may only read loses the buttons once the store refuses', async () => {

@@ -21,8 +21,15 @@ export async function startStore() {
   const repository = createMemoryPlantRepository()
   const plants = createPlantUseCases({ plants: repository })
   const logger = { level: 'silent', child: () => logger, ...silence }
+  let isHeld = async () => {}
   const server = createServer({
-    plants,
+    plants: {
+      ...plants,
+      async list(query) {
+        await isHeld()
+        return plants.list(query)
+      },
+    },
     gate(credentials, scope) {
       if (expired.has(credentials.token))
         throw new AccessError('invalid-token', 'the access token has expired')
@@ -39,6 +46,17 @@ export async function startStore() {
     plants,
     token,
     expire: (minted: string) => void expired.add(minted),
+    /** Lets so many lists be read, and then none until the returned function is called. */
+    holdListsAfter(count: number): () => void {
+      const released = Promise.withResolvers<void>()
+      isHeld = async () => {
+        if (count-- <= 0) await released.promise
+      }
+      return () => {
+        isHeld = async () => {}
+        released.resolve()
+      }
+    },
     /** Removes all plants and creates these. */
     async fill(all: readonly { id: bigint; name: string; tag?: string }[]) {
       for (;;) {

@@ -32,7 +32,7 @@ await using browser = await launchBrowser()
 for (const colorScheme of ['light', 'dark'] as const) {
   const page = await browser.newPage({
     colorScheme,
-    viewport: { width: 960, height: 690 },
+    viewport: { width: 960, height: 700 },
     deviceScaleFactor: 1.5,
   })
   await page.goto(server.url)
