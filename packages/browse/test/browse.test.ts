@@ -136,6 +136,7 @@ describe('the page', needs('chromium', hasBrowser), () => {
     ])
     await using opened = await open()
     const { page } = opened
+    await shows(rowsOf(page), '3 rows, no more')
     const cells = await page.locator('tbody td').allTextContents()
     expect(cells.slice(0, 2)).toEqual([
       `a ↵ b ↵ c ⇥ dU+202EU+2066e🪴${'x'.repeat(188)}… 999,812 more`,
@@ -451,6 +452,7 @@ describe('the page', needs('chromium', hasBrowser), () => {
     await store.fill([{ id: 7n, name: markup, tag: markup }])
     await using opened = await open()
     const { page, requested } = opened
+    await shows(rowsOf(page), '1 rows, no more')
     expect(await page.locator('tbody td').allTextContents()).toEqual([markup, markup])
     await page.getByLabel('tag', { exact: true }).first().fill(markup)
     await page.getByRole('button', { name: 'Show' }).click()
