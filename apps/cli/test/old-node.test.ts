@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { storesOf } from '@plant-store/engine'
+import { createStores } from '@plant-store/engine'
 import { createServer } from '@plant-store/http/server'
 import { expect, onTestFinished, test } from 'vitest'
 
@@ -50,6 +50,6 @@ test('the engine and the HTTP server say which Node they need, before they fail 
   onTestFinished(() => void pretend(node))
   pretend('20.20.2')
   const needed = 'needs Node 24 or later, and this is Node 20.20.2'
-  expect(() => storesOf({})).toThrow(`@plant-store/engine ${needed}`)
+  expect(() => createStores({})).toThrow(`@plant-store/engine ${needed}`)
   expect(() => createServer({} as never)).toThrow(`@plant-store/http ${needed}`)
 })

@@ -75,7 +75,10 @@ export function compileEntities<Entered extends Entities>(
   const tables = Object.values(entities).flatMap(({ tables }) => tables)
   const probes = {
     probeRead: dialect.read(() => sql<{ version: bigint }>`select version from schema_version`),
-    probeWrite: dialect.change('alone', () => sql`delete from ${sql.table(tables[0] as string)} where false`),
+    probeWrite: dialect.change(
+      'barrier',
+      () => sql`delete from ${sql.table(tables[0] as string)} where false`,
+    ),
   }
   const compiled = Object.entries(entities).map(([name, entity]) => ({ name, ...entity.compile(dialect) }))
   const names = new Map<Statement, string>()
@@ -92,7 +95,7 @@ export function compileEntities<Entered extends Entities>(
     tables,
     names,
     changeStatements,
-    // `Ports` says the same of the types as this of the values.
+    // `Object.fromEntries` knows no names. `Ports` gives each port its type.
     ports: runner =>
       Object.fromEntries(compiled.map(({ name, port }) => [name, port(runner)])) as Ports<Entered>,
   }
@@ -102,7 +105,7 @@ export function compileEntities<Entered extends Entities>(
 function checkOrders(statements: ReadonlyMap<string, ChangeStatement>, entities: Entities): void {
   const columns = new Map<string, string>()
   for (const [name, { order, parameters }] of statements) {
-    if (order === 'alone') continue
+    if (order === 'barrier') continue
     const { of: table, by } = order
     const column = columns.get(table) ?? by
     columns.set(table, column)

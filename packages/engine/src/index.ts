@@ -52,4 +52,4 @@ export {
   storageName,
   storeFiles,
 } from './store-url.ts'
-export { storesOf } from './stores.ts'
+export { createStores } from './stores.ts'

@@ -37,7 +37,7 @@ type Reserved = keyof MainStorage<Record<never, never>> | keyof StoreReader<Reco
  *
  * @param toError makes errors of stores those of the entities' ports. By default they are StoreError
  */
-export function storesOf<Entered extends Entities>(
+export function createStores<Entered extends Entities>(
   entities: Entered & { readonly [Name in Reserved]?: never },
   toError: (error: StoreError) => Error = error => error,
 ) {

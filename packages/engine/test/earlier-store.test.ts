@@ -1,4 +1,4 @@
-import { type Entity, storesOf } from '@plant-store/engine'
+import { createStores, type Entity } from '@plant-store/engine'
 import { createTestSchema, temporaryFolder } from '@plant-store/harness/vitest'
 import Database from 'better-sqlite3'
 import { describe, expect, test } from 'vitest'
@@ -7,9 +7,9 @@ import { createTable, entityOf, type Note, type Notes, note } from './notes.ts'
 const notes = entityOf('notes')
 /** As entities that a later release adds. */
 const gardens: Entity<Notes, Note> = { ...entityOf('gardens'), migrations: { 2: createTable('gardens') } }
-const first = storesOf({ notes })
-const second = storesOf({ notes, gardens })
-const unread = storesOf({
+const first = createStores({ notes })
+const second = createStores({ notes, gardens })
+const unread = createStores({
   notes,
   gardens: { ...gardens, rows: null, restoredBy: { key: 'id', name: 'text' } },
 })

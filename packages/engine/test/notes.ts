@@ -1,12 +1,12 @@
 import {
   type AlsoInserts,
+  createStores,
   type Dialect,
   type Entity,
   type Migration,
   type PageColumns,
   type PageGiven,
   type Parameters,
-  storesOf,
 } from '@plant-store/engine'
 
 export const int64Min = -(2n ** 63n)
@@ -48,7 +48,7 @@ export function statementsOf(table: keyof Tables, dialect: Dialect, also?: AlsoI
     insert: dialect.insert(db, table, 'id', columns, also),
     save: dialect.save(db, table, 'id', columns, also),
     remove: dialect.change(order, (p: Id) => db.deleteFrom(table).where('id', '=', p.id)),
-    clear: dialect.change('alone', () => db.deleteFrom(table)),
+    clear: dialect.change('barrier', () => db.deleteFrom(table)),
   }
 }
 
@@ -97,7 +97,7 @@ export const {
   inspectStore,
   backUpStore,
   restoreStore,
-} = storesOf(entities)
+} = createStores(entities)
 
 export const note = (id: bigint | number, text = `note ${id}`, topic: string | null = null): Note => ({
   id: BigInt(id),

@@ -1,12 +1,12 @@
 import {
   type ChangeStatement,
+  createStores,
   type Dialect,
   type PageColumns,
   type PageGiven,
   type Parameters,
   pick,
   type Runner,
-  storesOf,
 } from '@plant-store/engine'
 import { columns, entities, entityOf, type Note, type Tables } from './notes.ts'
 
@@ -97,11 +97,11 @@ export async function values(
 
 export const stores = [
   // @ts-expect-error an entity without statements
-  storesOf({ notes: { tables: ['notes'], migrations: {}, rows: null } }),
+  createStores({ notes: { tables: ['notes'], migrations: {}, rows: null } }),
   // @ts-expect-error an entity without a decision about its rows
-  storesOf({ notes: { tables: ['notes'], migrations: {}, on: entities.notes.on } }),
+  createStores({ notes: { tables: ['notes'], migrations: {}, on: entities.notes.on } }),
   // @ts-expect-error an entity with the name of what every storage has
-  storesOf({ check: entityOf('notes') }),
+  createStores({ check: entityOf('notes') }),
 ]
 
 const twice = {
@@ -111,7 +111,7 @@ const twice = {
   clear: {} as ChangeStatement,
 }
 
-export async function missing(opened: ReturnType<typeof storesOf<{ notes: typeof entities.notes }>>) {
+export async function missing(opened: ReturnType<typeof createStores<{ notes: typeof entities.notes }>>) {
   await using storage = await opened.openStorage({ url: 'file:notes.db' })
   await using reader = await opened.openReader('file:notes.db')
   // @ts-expect-error an entity that is missing from the list

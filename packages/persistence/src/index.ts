@@ -1,6 +1,6 @@
 import { DomainError } from '@plant-store/domain'
 import type * as engine from '@plant-store/engine'
-import { storesOf } from '@plant-store/engine'
+import { createStores } from '@plant-store/engine'
 import { entities } from './entities.ts'
 
 export {
@@ -38,7 +38,7 @@ export interface StoreReport extends engine.StoreReport<Entered> {}
 export interface BackupReport extends engine.BackupReport<Entered> {}
 export interface RestoreReport extends engine.RestoreReport<Entered> {}
 
-/** See `storesOf` of `@plant-store/engine`. The ports reject with DomainError `store-busy` or `store-unavailable`. */
+/** See `createStores` of `@plant-store/engine`. The ports reject with DomainError `store-busy` or `store-unavailable`. */
 export const {
   openStorage,
   attachStorage,
@@ -47,4 +47,4 @@ export const {
   inspectStore,
   backUpStore,
   restoreStore,
-} = storesOf(entities, ({ code, message, cause }) => new DomainError(code, message, { cause }))
+} = createStores(entities, ({ code, message, cause }) => new DomainError(code, message, { cause }))

@@ -1,11 +1,11 @@
 import { readdirSync } from 'node:fs'
 import {
+  createStores,
   type Dialect,
   type Entity,
   type Migration,
   postgresDialect,
   sqliteDialect,
-  storesOf,
 } from '@plant-store/engine'
 import { entities, inspectStore, openReader, openStorage } from '@plant-store/persistence'
 import {
@@ -55,7 +55,7 @@ const nextVersion = schemaVersion + 1
 const storesWith = (migration: Migration) => {
   const { plants } = entities
   const grown = { ...plants, migrations: { ...plants.migrations, [nextVersion]: migration } }
-  return storesOf({ ...entities, plants: grown })
+  return createStores({ ...entities, plants: grown })
 }
 const next = storesWith((db, { int64 }) =>
   db.schema.alterTable('plants').addColumn('height', int64).execute(),

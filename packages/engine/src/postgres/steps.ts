@@ -47,7 +47,7 @@ interface Ordered {
 /**
  * Returns the steps of a transaction: changes in order of table and key, so that processes lock rows in the same order and
  * cannot deadlock. Neighbours of one kind share a statement if it takes arrays. Changes of one row stay in order, and so
- * do all before and after one that is `alone`.
+ * do all before and after a barrier.
  */
 export function stepsOf({ changeStatements, tables }: Compiled, group: readonly Change[]): readonly Step[] {
   const steps: Step[] = []
@@ -67,11 +67,11 @@ export function stepsOf({ changeStatements, tables }: Compiled, group: readonly 
   for (const [index, change] of group.entries()) {
     // Its names come from the statements of this process.
     const { order, parameters } = changeStatements.get(change[0]) as ChangeStatement
-    if (order === 'alone') finish()
-    const place = order === 'alone' ? 0 : tables.indexOf(order.of)
-    const value = order === 'alone' ? 0 : change[1 + parameters.indexOf(order.by)]
+    if (order === 'barrier') finish()
+    const place = order === 'barrier' ? 0 : tables.indexOf(order.of)
+    const value = order === 'barrier' ? 0 : change[1 + parameters.indexOf(order.by)]
     waiting.push({ change, index, place, value })
-    if (order === 'alone') finish()
+    if (order === 'barrier') finish()
   }
   finish()
   return steps
@@ -84,7 +84,7 @@ function byPlace(a: Ordered, b: Ordered): number {
 }
 
 const keyOf = ({ order, takesArrays }: ChangeStatement) =>
-  takesArrays && order !== 'alone' ? order.by : undefined
+  takesArrays && order !== 'barrier' ? order.by : undefined
 
 function queryOf({ name, statement, key, changes }: Step): pg.QueryConfig {
   const { sql: text, parameters } = statement

@@ -6,7 +6,7 @@ import { NoStoreError, StoreDamagedError, StoreInUseError } from '../errors.ts'
 import { countsIn } from '../reader.ts'
 import type { BackupReport, CopyOptions, RestoreReport, StoreReport } from '../storage.ts'
 import { filesOf, followLinks } from '../store-url.ts'
-import { closeOnError, isUnreadable, openAloneIfReadable, reasonOf } from './connection.ts'
+import { closeOnError, isUnreadable, openExclusively, reasonOf } from './connection.ts'
 import { forgetBackup, recordBackup } from './last-backup.ts'
 import { createFileLike, createFolder, hideFromOthers, syncFile } from './private-file.ts'
 import { replaceFile } from './replace-file.ts'
@@ -60,7 +60,7 @@ export async function restoreSqlite(
       refuseForeignWal(store)
     }
     // Before the long check, so that a store in use is refused at once.
-    const old = isNew ? undefined : openAloneIfReadable(store)
+    const old = isNew ? undefined : openExclusively(store)
     using stack = new DisposableStack()
     stack.defer(() => old?.close())
     if (!isNew && !options.force)

@@ -74,7 +74,7 @@ export function mergeWal(connection: Database.Database): void {
  *
  * @throws StoreInUseError if another process has it open
  */
-export function openAloneIfReadable(file: string): Database.Database | undefined {
+export function openExclusively(file: string): Database.Database | undefined {
   try {
     return closeOnError(openConnection(file, { fileMustExist: true, timeout: 0 }), connection => {
       // Lets SQLite open a file that is shorter than its header says.

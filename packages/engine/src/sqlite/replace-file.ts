@@ -18,7 +18,7 @@ export async function replaceFile<Result>(
   write: (partial: string) => Promise<Result>,
 ): Promise<Result> {
   // Imported late: the entry of this package exports this function, and PostgreSQL needs no driver of SQLite.
-  const { openAloneIfReadable } = await import('./connection.ts')
+  const { openExclusively } = await import('./connection.ts')
   const file = existsSync(named) ? realpathSync(named) : resolve(named)
   refuseTarget(file, named, force)
   removeStalePartials(dirname(file))
@@ -32,7 +32,7 @@ export async function replaceFile<Result>(
   // Again, as it may have come meanwhile.
   refuseTarget(file, named, force)
   // Keeps other processes out of a store. A file that SQLite cannot read is no store in use.
-  const locked = existsSync(file) ? openAloneIfReadable(file) : undefined
+  const locked = existsSync(file) ? openExclusively(file) : undefined
   stack.defer(() => locked?.close())
   // Durably before, as SQLite would apply the WAL of the old file to the new one.
   for (const suffix of sideFileSuffixes) rmSync(file + suffix, { force: true })

@@ -14,8 +14,8 @@ export type Parameters<Given> = { readonly [Name in keyof Given]-?: RawBuilder<G
 /** A statement of Kysely's builder, or of `sql` where the builder cannot say it. */
 export type Query<Row> = Compilable<Row> | RawBuilder<Row>
 
-declare const given: unique symbol
-declare const row: unique symbol
+declare const parametersType: unique symbol
+declare const rowType: unique symbol
 
 export interface Statement {
   readonly kind: 'read' | 'change'
@@ -34,8 +34,8 @@ export interface ReadStatement<Given = never, Row = unknown> extends Statement {
     readonly guarded: Statement
   }
   /** Only for the compiler. */
-  readonly [given]?: (values: Given) => void
-  readonly [row]?: Row
+  readonly [parametersType]?: (values: Given) => void
+  readonly [rowType]?: Row
 }
 
 /** What every page is given. */
@@ -52,15 +52,15 @@ export interface ChangeStatement<Given = never> extends Statement {
   readonly takesArrays: boolean
   /** A statement with the same parameters that runs before it in its transaction, if `ifAny` returns a row. On SQLite. */
   readonly before?: { readonly ifAny: string; readonly sql: string }
-  readonly [given]?: (values: Given) => void
+  readonly [parametersType]?: (values: Given) => void
 }
 
 /**
  * What a change may be exchanged with, so that changes of all processes lock rows in one order. Changes of one table with
- * different values of `by` may be exchanged, and so may changes of different tables. Those that are `alone` stay where
- * they are, between all before and all after them.
+ * different values of `by` may be exchanged, and so may changes of different tables. A barrier stays where
+ * it is, between all before and all after it.
  */
-export type Order<Name extends string> = { readonly of: string; readonly by: Name } | 'alone'
+export type Order<Name extends string> = { readonly of: string; readonly by: Name } | 'barrier'
 
 export type ColumnType = 'bigint' | 'text'
 

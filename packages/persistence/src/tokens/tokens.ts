@@ -50,7 +50,7 @@ function tokenStatements(dialect: Dialect) {
         .where(({ eb, or }) => or([eb('last_used_at', 'is', null), eb('last_used_at', '<', p.usedAt)])),
     ),
     // Every order is by hash, which only the row knows.
-    remove: dialect.change('alone', (p: Parameters<{ name: string }>) =>
+    remove: dialect.change('barrier', (p: Parameters<{ name: string }>) =>
       db.deleteFrom('access_tokens').where('name', '=', p.name),
     ),
   }

@@ -44,7 +44,7 @@ export function webhookStatements(dialect: Dialect) {
   const deliveries = db
     .selectFrom('outbox')
     .select(['position', 'version', ...plantNames, 'added_at', 'attempts', 'next_at', 'reason'])
-  const change = <Given>(build: (p: Parameters<Given>) => Query<unknown>) => dialect.change('alone', build)
+  const change = <Given>(build: (p: Parameters<Given>) => Query<unknown>) => dialect.change('barrier', build)
   // Counting at each create would cost as much as announcing. So from a stop on, `missed` is less by the plants that there
   // are, and a start adds those that there are then.
   const isActive = sql`is_paused = 0`
