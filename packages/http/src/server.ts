@@ -10,7 +10,6 @@ import {
   LogController,
 } from 'fastify'
 import { answerFailure, serializerOf } from './answer/answer.ts'
-import type { AnsweredRequest } from './answered-request.ts'
 import { allowOrigins, answerPreflights } from './connection/cors.ts'
 import { createNodeServer } from './connection/node-server.ts'
 import { prepareStop } from './connection/stop.ts'
@@ -27,14 +26,15 @@ import {
   requestId,
 } from './request/log.ts'
 import { createThrottle, withoutPort } from './request/wrong-tokens.ts'
+import type { AnsweredRequest } from './request-context.ts'
 import { service } from './service/operations.ts'
 import { addServiceRoutes, type Probes } from './service/routes.ts'
 
-export type { AnsweredRequest, RequestTrace } from './answered-request.ts'
 export { stopListening, stopServer } from './connection/stop.ts'
 export { failures, type UseCases } from './entities.ts'
 export { defaultServerLimits, type ServerLimits } from './limits.ts'
 export type { RequestTracer } from './request/log.ts'
+export type { AnsweredRequest, RequestTrace } from './request-context.ts'
 
 /** The use cases of every entity, by its name, and what the server needs. */
 export interface ServerOptions extends UseCases, Probes {

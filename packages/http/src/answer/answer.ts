@@ -1,10 +1,10 @@
 import { Readable } from 'node:stream'
 import fastJsonStringify from 'fast-json-stringify'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { errorNumber, failureSuffix, requestIdField } from '../answered-request.ts'
 import { type Budget, countedBytesMin } from '../budget.ts'
 import type { Failure } from '../errors/failures.ts'
 import { FailureBody } from '../openapi/schemas.ts'
+import { errorNumber, failureSuffix, requestIdField } from '../request-context.ts'
 
 const serializers = new Map<unknown, (value: unknown) => string>()
 

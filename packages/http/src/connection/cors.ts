@@ -1,6 +1,6 @@
 import type { IncomingMessage, RequestListener } from 'node:http'
 import type { FastifyInstance } from 'fastify'
-import { requestIdField } from '../answered-request.ts'
+import { requestIdField } from '../request-context.ts'
 
 const allowedMethods = 'GET, HEAD, POST, PUT, DELETE'
 const allowedHeaders = `authorization, content-type, if-match, if-none-match, ${requestIdField}, traceparent, tracestate`

@@ -19,15 +19,15 @@ export function endEarlyAnswers(app: FastifyInstance): void {
       reply.header('connection', 'close')
       if (typeof payload !== 'string' || method === 'HEAD') return done()
       reply.header('content-length', Buffer.byteLength(payload))
-      const answer = new Readable({ read() {} })
-      answer.push(payload)
+      const rest = new Readable({ read() {} })
+      rest.push(payload)
       const end = () => {
         clearTimeout(timer)
-        answer.push(null)
+        rest.push(null)
       }
       const timer = setTimeout(end, lingerTimeoutMs)
       raw.once('close', end)
-      done(null, answer)
+      done(null, rest)
     })
   })
 }

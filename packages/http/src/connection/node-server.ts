@@ -7,11 +7,11 @@ import {
 } from 'node:http'
 import type { Socket } from 'node:net'
 import { writeFailure } from '../answer/answer.ts'
-import { requestIdField } from '../answered-request.ts'
 import type { RequestErrorCode } from '../errors/error-numbers.ts'
 import { RequestError, requestFailure } from '../errors/failures.ts'
 import type { ServerLimits } from '../limits.ts'
 import { type RequestLog, requestId } from '../request/log.ts'
+import { requestIdField } from '../request-context.ts'
 import { type Connection, Connections } from './connections.ts'
 
 const connectionsOfServers = new WeakMap<Server, Connections>()

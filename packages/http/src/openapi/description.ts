@@ -25,7 +25,8 @@ const aboutIds = [
 export function describeInterface(sections: readonly Section[], serverUrl: string): string {
   const failures = describeFailures(sections)
   const operations = sections.flatMap(section => Object.values<Operation>(section.operations))
-  const isUsed = (status: string) => operations.some(({ failures }) => failures.includes(Number(status)))
+  const isUsed = (status: string) =>
+    operations.some(({ failureStatuses }) => failureStatuses.includes(Number(status)))
   const schemas: Named[] = [FailureBody, ...sections.flatMap(section => Object.values(section.schemas))]
   const description = {
     openapi: '3.1.0',
@@ -87,7 +88,7 @@ function describeOperation(operation: Operation, failures: Failures): object {
     requestBody: body && { ...response(body), required: true },
     responses: {
       ...Object.fromEntries(
-        operation.failures.map(status => [status, failureOf(operation, status, failures)]),
+        operation.failureStatuses.map(status => [status, failureOf(operation, status, failures)]),
       ),
       ...mapValues(operation.response, each => response(each)),
     },

@@ -17,7 +17,7 @@ export interface Operation {
   readonly body?: Described
   /** By status. */
   readonly response: Readonly<Record<number, Described>>
-  readonly failures: readonly number[]
+  readonly failureStatuses: readonly number[]
   /** Of failures that do not say what each of their numbers means. */
   readonly failureDescriptions?: Readonly<Record<number, string>>
 }

@@ -8,7 +8,6 @@ import {
   type PlantUseCases,
   parsePlant,
 } from '@plant-store/domain'
-import { failureSuffix, logFields } from '../answered-request.ts'
 import { commonFailures } from '../errors/error-numbers.ts'
 import { createToFailure } from '../errors/failures.ts'
 import { faultsMax } from '../limits.ts'
@@ -17,6 +16,7 @@ import { bodyOf } from '../request/body.ts'
 import { readJson } from '../request/json.ts'
 import { isEmptyLine, readLines } from '../request/lines.ts'
 import { readBoolean } from '../request/query.ts'
+import { failureSuffix, logFields } from '../request-context.ts'
 import { failures, operations } from './operations.ts'
 
 /** The bytes of plants created together. Others wait a few milliseconds for them: in this thread, and at the store. */

@@ -7,11 +7,11 @@ import {
   parsePlantPageQuery,
 } from '@plant-store/domain'
 import type { FastifyRequest } from 'fastify'
-import { logFields } from '../answered-request.ts'
 import type { Handlers, Pipeline } from '../pipeline.ts'
 import { readCondition, toEntityTag } from '../request/conditions.ts'
 import { readJsonBody } from '../request/json.ts'
 import { nextPage, readBoolean, readInteger, readLimit } from '../request/query.ts'
+import { logFields } from '../request-context.ts'
 import { createBatch } from './batch.ts'
 import type { operations } from './operations.ts'
 import { StoredPlant } from './schemas.ts'

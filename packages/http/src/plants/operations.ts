@@ -18,8 +18,8 @@ export const operations = {
     summary: 'Add a plant',
     description: 'Creates a new plant in the store',
     body: about('Plant to add to the store', wire.NewPlant),
-    response: { 200: about('plant response', wire.PlantWithoutId) },
-    failures: [...aroundRequest, ...aroundBody],
+    response: { 200: about('plant response', wire.Plant) },
+    failureStatuses: [...aroundRequest, ...aroundBody],
     failureDescriptions: { 400: 'unexpected error' },
   },
   listPlants: {
@@ -59,7 +59,7 @@ export const operations = {
         },
       },
     },
-    failures: [...aroundRequest],
+    failureStatuses: [...aroundRequest],
   },
   readPlant: {
     method: 'GET',
@@ -75,7 +75,7 @@ export const operations = {
         headers: entityTag,
       },
     },
-    failures: [404, 412, ...aroundRequest],
+    failureStatuses: [404, 412, ...aroundRequest],
   },
   replacePlant: {
     method: 'PUT',
@@ -85,9 +85,9 @@ export const operations = {
     description: 'Is idempotent. An `id` in the body must equal the id in the path.',
     params: plantPath,
     headers: conditionFields,
-    body: about('The new plant', wire.PlantWithoutId),
-    response: { 200: { ...about('The stored plant', wire.PlantWithoutId), headers: entityTag } },
-    failures: [412, ...aroundRequest, ...aroundBody],
+    body: about('The new plant', wire.Plant),
+    response: { 200: { ...about('The stored plant', wire.Plant), headers: entityTag } },
+    failureStatuses: [412, ...aroundRequest, ...aroundBody],
   },
   removePlant: {
     method: 'DELETE',
@@ -97,7 +97,7 @@ export const operations = {
     params: plantPath,
     headers: conditionFields,
     response: { 204: about('The plant is removed', Type.Null()) },
-    failures: [404, 412, ...aroundRequest, ...aroundBody],
+    failureStatuses: [404, 412, ...aroundRequest, ...aroundBody],
   },
   createPlants: {
     method: 'POST',
@@ -116,7 +116,7 @@ export const operations = {
       content: { [linesMediaType]: { schema: wire.PlantLines } },
     },
     response: { 200: about('The outcome of the lines', wire.CreatedPlants) },
-    failures: [...aroundRequest, ...aroundBody],
+    failureStatuses: [...aroundRequest, ...aroundBody],
   },
 } as const satisfies Operations
 

@@ -1,7 +1,7 @@
 import { AccessError, type Gate, type Holder, type Scope } from '@plant-store/access'
 import type { FastifyRequest } from 'fastify'
-import { refusal, tokenName } from '../answered-request.ts'
 import { RequestError } from '../errors/failures.ts'
+import { accessError, tokenName } from '../request-context.ts'
 import type { Throttle } from './wrong-tokens.ts'
 
 /** Passes a request that the gate has admitted, and calls `done` with a failure in every other case. */
@@ -37,7 +37,7 @@ function nameOf(holder: Holder | undefined): string {
 function failureOf(thrown: unknown, request: FastifyRequest, throttle: Throttle): Error {
   if (!(thrown instanceof Error)) return new Error(`the gate failed with ${thrown}`)
   if (!(thrown instanceof AccessError)) return thrown
-  request[refusal] = thrown
+  request[accessError] = thrown
   const seconds = thrown.code === 'invalid-token' ? throttle(request.ip) : 0
   if (seconds === 0) return thrown
   const message = 'too many wrong access tokens from this address: try again later'

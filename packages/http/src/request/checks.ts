@@ -38,7 +38,7 @@ export function checkRequests(app: FastifyInstance, authenticate: Authenticate, 
     const { config } = request.routeOptions
     const failure = firstFailure(headerChecks, request, config)
     if (failure !== undefined) return done(failure)
-    // Where nothing is, any scope will do: the answer is 404.
+    // A path without a route has no scope. Its answer is 404 whatever the scope, so any will do.
     const { scope = scopes[0] as Scope } = config
     const afterAuthentication = (refusal?: Error) => {
       // A path or method that does not exist is 404 or 405, whatever the scope.

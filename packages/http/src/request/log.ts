@@ -3,15 +3,15 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import {
   type AnsweredRequest,
+  accessError,
   errorNumber,
   failureSuffix,
   logFields,
   type RequestTrace,
-  refusal,
   requestIdField,
   tokenName,
   trace,
-} from '../answered-request.ts'
+} from '../request-context.ts'
 
 /** A log line, apart from what {@link logFields} adds. Members that are `undefined` are left out. */
 interface LoggedRequest extends AnsweredRequest {
@@ -46,7 +46,7 @@ export function createRequestLog(
 
 /** Names, traces and logs every request. */
 export function logRequests(app: FastifyInstance, logRequest: RequestLog, begin?: RequestTracer): void {
-  for (const noted of [trace, tokenName, refusal, logFields, errorNumber, failureSuffix])
+  for (const noted of [trace, tokenName, accessError, logFields, errorNumber, failureSuffix])
     app.decorateRequest(noted, undefined)
   app.addHook('onRequest', (request, reply, done) => {
     request[trace] = begin?.(request)
@@ -79,9 +79,9 @@ export function logOnceAnswered(request: FastifyRequest, reply: FastifyReply, lo
       route,
       status,
       error: request[errorNumber],
-      token: request[tokenName] ?? request[refusal]?.holder,
+      token: request[tokenName] ?? request[accessError]?.holder,
       // A path that does not exist is answered before a missing scope.
-      reason: [401, 403, 429].includes(status) ? request[refusal]?.message : undefined,
+      reason: [401, 403, 429].includes(status) ? request[accessError]?.message : undefined,
       ...request[logFields],
       traceId: request[trace]?.traceId,
       ms,

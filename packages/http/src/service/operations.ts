@@ -13,7 +13,7 @@ const open = <Schema extends object>(url: string, summary: string, schema: Schem
     scope: null,
     summary,
     response: { 200: about(summary, schema) },
-    failures: [400, 408, 417, 431, 500, 503],
+    failureStatuses: [400, 408, 417, 431, 500, 503],
   }) as const satisfies Operation
 
 export const operations = {
@@ -32,7 +32,7 @@ export const operations = {
         content: { [metricsMediaType]: { schema: Type.String(), example: 'plant_store_ready 1\n' } },
       },
     },
-    failures: aroundRequest,
+    failureStatuses: aroundRequest,
   },
 } as const satisfies Operations
 

@@ -1,10 +1,10 @@
 import type { AccessError } from '@plant-store/access'
 
-/** What is known of a request, for its log line. Symbols avoid the names of Fastify's properties. */
+/** What hooks and handlers note on a request for its log line and its failure. Symbols are no names of Fastify's properties. */
 
 export const trace = Symbol('trace')
 export const tokenName = Symbol('tokenName')
-export const refusal = Symbol('refusal')
+export const accessError = Symbol('accessError')
 export const logFields = Symbol('logFields')
 export const errorNumber = Symbol('errorNumber')
 export const failureSuffix = Symbol('failureSuffix')
@@ -35,7 +35,7 @@ declare module 'fastify' {
     /** The name of the admitted holder. */
     [tokenName]?: string
     /** Why the gate refused. */
-    [refusal]?: AccessError
+    [accessError]?: AccessError
     /**
      * More members of the log line: the id of an entity, as a text, which programs that read logs do not round, or the
      * counts of a batch.
