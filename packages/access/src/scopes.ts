@@ -1,15 +1,15 @@
 /** Each has the scopes `…:read` and `…:write`. */
-const entities = ['plants'] as const
+const entityNames = ['plants'] as const
 
-type EntityScope<Access extends string> = `${(typeof entities)[number]}:${Access}`
+type EntityScope<Access extends string> = `${(typeof entityNames)[number]}:${Access}`
 
 /** What an operation requires, and a token grants. */
 export type Scope = EntityScope<'read' | 'write'> | 'metrics:read'
 
 /** What a token can grant together, for every entity. `write` includes `read`. */
 export const scopesByChoice: Readonly<Record<'read' | 'write' | 'metrics', readonly Scope[]>> = {
-  read: entities.map(entity => `${entity}:read` as const),
-  write: entities.flatMap(entity => [`${entity}:read`, `${entity}:write`] as const),
+  read: entityNames.map(entity => `${entity}:read` as const),
+  write: entityNames.flatMap(entity => [`${entity}:read`, `${entity}:write`] as const),
   metrics: ['metrics:read'],
 }
 

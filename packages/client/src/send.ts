@@ -46,7 +46,7 @@ export function createSend(
     for (let attempt = 1; ; attempt++) {
       signal?.throwIfAborted()
       try {
-        return understand(request, await exchange(request, options, mayHaveChanged), mayHaveChanged)
+        return understand(request, await sendOnce(request, options, mayHaveChanged), mayHaveChanged)
       } catch (error) {
         signal?.throwIfAborted()
         if (!(error instanceof RefusedError || error instanceof NoAnswerError)) throw error
@@ -86,7 +86,7 @@ function aborted(signal: AbortSignal): Promise<never> {
 }
 
 /** @param changedBefore whether an earlier attempt may have made the change */
-function exchange(
+function sendOnce(
   { method, url, headers: given, body, signal: caller }: OperationRequest<unknown>,
   { token, fetch = globalThis.fetch, timeoutMs = 10_000 }: ClientOptions,
   changedBefore: boolean,
@@ -116,7 +116,7 @@ function exchange(
 
 function understand<Result>(
   { method, read }: OperationRequest<Result>,
-  { status, headers, text }: Awaited<ReturnType<typeof exchange>>,
+  { status, headers, text }: Awaited<ReturnType<typeof sendOnce>>,
   changedBefore: boolean,
 ): Result {
   const retryAfterMs = readRetryAfter(headers.get('retry-after'))

@@ -38,8 +38,8 @@ export async function sendWebhook(post: Post, timeoutMs = courierLimits.delivery
   const signal = AbortSignal.any([post.signal, timeout])
   try {
     // A listener may close an idle connection at the moment of its reuse.
-    return await exchange(post, signal).catch(error => {
-      if (error.isStale && error.code === 'ECONNRESET') return exchange(post, signal)
+    return await sendOnce(post, signal).catch(error => {
+      if (error.isStale && error.code === 'ECONNRESET') return sendOnce(post, signal)
       throw error
     })
   } catch (cause) {
@@ -47,7 +47,7 @@ export async function sendWebhook(post: Post, timeoutMs = courierLimits.delivery
   }
 }
 
-function exchange({ url, allowsPrivate, headers, body }: Post, signal: AbortSignal): Promise<number> {
+function sendOnce({ url, allowsPrivate, headers, body }: Post, signal: AbortSignal): Promise<number> {
   return new Promise((resolve, reject) => {
     const protocol = new URL(url).protocol as Protocol
     const request = clients[protocol].request(url, {
