@@ -27,15 +27,17 @@ export function prepareAll(
   return prepare
 }
 
-/**
- * Prepares a statement that changes rows. Returns a function that runs it, and returns the rows that it affected and those
- * that were written before it.
- */
-export function prepareChange(connection: Database.Database, { sql, before }: ChangeStatement) {
+/** Makes a change. Returns the rows that it affected, and those that were written before it. */
+export type PreparedChange = (values: readonly Value[]) => { affected: number; before: number }
+
+export function prepareChange(
+  connection: Database.Database,
+  { sql, before }: ChangeStatement,
+): PreparedChange {
   const change = connection.prepare(sql)
   const ifAny = before && connection.prepare(before.ifAny)
   const first = before && connection.prepare(before.sql)
-  return (values: readonly Value[]) => {
+  return values => {
     const written = ifAny?.get() === undefined ? 0 : (first?.run(...values).changes ?? 0)
     return { affected: change.run(...values).changes, before: written }
   }

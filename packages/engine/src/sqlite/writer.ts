@@ -4,7 +4,7 @@ import type { Change, ChangeStatement } from '../statements/statement.ts'
 import type { Commit } from '../storage.ts'
 import { type ChangeKind, createArrivals, type Group } from './arrivals.ts'
 import { createCheckpointer } from './checkpointer.ts'
-import { detailedReasonOf, isBusy, prepareChange, sleep } from './connection.ts'
+import { detailedReasonOf, isBusy, type PreparedChange, prepareChange, sleep } from './connection.ts'
 import { guardFiles } from './guard.ts'
 
 export interface WriterOptions {
@@ -98,7 +98,7 @@ export function createWriter(
   /** Makes a change. Returns about how many bytes it has written. */
   const make = ([name, ...values]: Change, affectedRows: number[]) => {
     // The threads that send its name have the same statements.
-    const run = prepared.get(name) as ReturnType<typeof prepareChange>
+    const run = prepared.get(name) as PreparedChange
     const { affected, before } = run(values)
     affectedRows.push(affected)
     let bytes = rowBytes

@@ -28,6 +28,9 @@ export interface Dialect {
   /**
    * Defines a page, which ends with the row at which its texts reach a size.
    *
+   *     dialect.page({ id: 'bigint', name: 'text' }, (p: Parameters<PageGiven & { from: bigint }>, columns: PageColumns<Row>) =>
+   *       db.selectFrom('plants').select(columns).where('id', '>=', p.from).orderBy('id').limit(p.limit))
+   *
    * @param types the columns of a row, of which each text counts. The first is the key by which `build` orders the page
    * @param build selects its columns from those that it takes
    */

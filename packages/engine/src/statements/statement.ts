@@ -8,7 +8,12 @@ import {
 
 export type Value = bigint | number | string | null
 
-/** An expression for each parameter of a statement. In the SQL it becomes a placeholder. */
+/**
+ * An expression for each parameter of a statement. In the SQL it becomes a placeholder:
+ *
+ *     dialect.read((p: Parameters<{ id: bigint }>) => db.selectFrom('plants').selectAll().where('id', '=', p.id))
+ *     // select * from "plants" where "id" = ?, with the parameters ['id']
+ */
 export type Parameters<Given> = { readonly [Name in keyof Given]-?: RawBuilder<Given[Name]> }
 
 /** A statement of Kysely's builder, or of `sql` where the builder cannot say it. */
@@ -59,6 +64,9 @@ export interface ChangeStatement<Given = never> extends Statement {
  * What a change may be exchanged with, so that changes of all processes lock rows in one order. Changes of one table with
  * different values of `by` may be exchanged, and so may changes of different tables. A barrier stays where
  * it is, between all before and all after it.
+ *
+ *     dialect.change({ of: 'plants', by: 'id' }, …)  // changes of plants are sent in order of id, those of one id as they came
+ *     dialect.change('barrier', …)                   // deletes by name, whose ids nobody knows
  */
 export type Order<Name extends string> = { readonly of: string; readonly by: Name } | 'barrier'
 
