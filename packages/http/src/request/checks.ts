@@ -4,10 +4,10 @@ import { AccessError, type Scope, scopes } from '@plant-store/access'
 import { safeParse } from 'fast-content-type-parse'
 import type { FastifyContextConfig, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Budget } from '../budget.ts'
-import { endEarlyAnswers } from '../connection/early-answers.ts'
 import { RequestError } from '../errors/failures.ts'
 import type { Authenticate } from './authenticate.ts'
 import { bodyOf } from './body.ts'
+import { endEarlyAnswers } from './early-answers.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import type { FastifyInstance } from 'fastify'
 import { lingerTimeoutMs } from '../limits.ts'
-import { bodyOf } from '../request/body.ts'
+import { bodyOf } from './body.ts'
 
 /**
  * Makes an answer that is sent before the body has arrived the last of its connection. Its end waits for the client to
