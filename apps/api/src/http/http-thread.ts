@@ -30,8 +30,8 @@ const drainShare = 0.8
 /** The share for batches that are still arriving. */
 const batchShare = 0.4
 
-const main = parentPort
-if (main === null) throw new Error('http-thread.js must run as a worker thread')
+const parent = parentPort
+if (parent === null) throw new Error('http-thread.js must run as a worker thread')
 const { thread, config, shared, wrongTokenCounts } = workerData as HttpThreadData
 const { host, httpThreads, tracesEndpoint, baseUrl, serverLimits, shutdownTimeoutMs } = config
 const address = { host, reusePort: httpThreads > 1 }
@@ -52,8 +52,8 @@ const calls = {
 }
 export type HttpThread = typeof calls
 const mainThread = createBirpc<MainThread, HttpThread>(calls, {
-  post: main.postMessage.bind(main),
-  on: listener => void main.on('message', listener),
+  post: parent.postMessage.bind(parent),
+  on: listener => void parent.on('message', listener),
   timeout: -1,
 })
 const logger = gatherLog(config.logLevel, mainThread.writeLog.asEvent)
@@ -101,4 +101,4 @@ if (unanswered > 0) {
   logger.error({ connections: unanswered }, 'connections closed with a request unanswered')
   process.exitCode = 1
 }
-main.unref()
+parent.unref()

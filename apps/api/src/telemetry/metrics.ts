@@ -31,10 +31,14 @@ export const metrics = {
 
 export type Labels = Readonly<Record<string, string | number>>
 
-/** @param suffix of the metric's name */
-export const sample = (value: number, labels: Labels = {}, suffix = '') => ({ value, labels, suffix })
+export interface Sample {
+  readonly value: number
+  readonly labels: Labels
+  /** Of the metric's name. */
+  readonly suffix: string
+}
 
-export type Sample = ReturnType<typeof sample>
+export const sample = (value: number, labels: Labels = {}, suffix = ''): Sample => ({ value, labels, suffix })
 
 /** Plain data, which threads send to the main thread. */
 export type Samples = Partial<Record<keyof typeof metrics, readonly Sample[]>>

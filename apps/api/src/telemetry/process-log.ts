@@ -22,14 +22,25 @@ const lastWriteMs = 1_000
 /** Levels by their names, which searches and alerts use. */
 const lineFormat = { base: null, formatters: { level: (label: string) => ({ level: label }) } }
 
-export type ProcessLog = Awaited<ReturnType<typeof openLog>>
+export interface ProcessLog {
+  readonly logger: Logger
+  write(lines: string): void
+  lostLines(): number
+  /** Resolves to true once the log is written, or to false if that fails or takes a second. */
+  written(): Promise<boolean>
+  /** Ends the process once the log is written, or after a second. */
+  exit(code: number): void
+}
 
 /**
  * Opens the log. Lines are at most twice {@link gatherMs} late.
  *
  * @param fd the open file, by default standard output
  */
-export async function openLog({ logLevel, logFormat }: Pick<Config, 'logLevel' | 'logFormat'>, fd = 1) {
+export async function openLog(
+  { logLevel, logFormat }: Pick<Config, 'logLevel' | 'logFormat'>,
+  fd = 1,
+): Promise<ProcessLog> {
   const toText = await formats[logFormat]()
   const destination = new SonicBoom({
     fd,
@@ -44,7 +55,6 @@ export async function openLog({ logLevel, logFormat }: Pick<Config, 'logLevel' |
   // What could not be written waits for the next attempt.
   destination.on('error', () => {})
   const write = (lines: string) => void destination.write(toText(lines))
-  /** Resolves to true once the log is written, or to false if that fails or takes a second. */
   const written = () =>
     new Promise<boolean>(resolve => {
       destination.flush(error => resolve(!error))
@@ -55,7 +65,6 @@ export async function openLog({ logLevel, logFormat }: Pick<Config, 'logLevel' |
     write,
     lostLines: () => lostLines,
     written,
-    /** Ends the process once the log is written, or after a second. */
     exit: (code: number) => void written().then(() => process.exit(code)),
   }
 }
