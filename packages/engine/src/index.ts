@@ -2,7 +2,6 @@ export { defaultBatchLimits } from './batcher.ts'
 export { createStorage, type Executor } from './create-storage.ts'
 export { compileEntities, type Entities, type Entity, type Migration, type Runner } from './entity.ts'
 export { explain, fileReason, isDamage, NoStoreError, StoreError, StoreInUseError } from './errors.ts'
-export { bringUpToDate } from './migrations.ts'
 export { printable } from './printable.ts'
 export { readLastBackup } from './sqlite/last-backup.ts'
 export { replaceFile } from './sqlite/replace-file.ts'
@@ -30,7 +29,6 @@ export {
 } from './statements/statement.ts'
 export {
   type BackupReport,
-  type BatchLimits,
   type Commit,
   type CopyOptions,
   type MainStorage,
@@ -48,7 +46,6 @@ export {
   defaultStoreUrl,
   followLinks,
   parseStoreUrl,
-  type StoreLocation,
   storageName,
   storeFiles,
 } from './store-url.ts'

@@ -4,7 +4,6 @@ import { createStores } from '@plant-store/engine'
 import { entities } from './entities.ts'
 
 export {
-  type BatchLimits,
   type Commit,
   type CopyOptions,
   defaultStoreUrl,
@@ -18,10 +17,8 @@ export {
   readLastBackup,
   replaceFile,
   type StorageHandle,
-  type StorageObserver,
   type StorageOptions,
   StoreInUseError,
-  type StoreLocation,
   storageName,
   storeFiles,
   transferListOf,
