@@ -5,6 +5,7 @@ import type { Readable } from 'node:stream'
 import { json } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
 import { launch, type Program, startCommand, temporaryFolder, trace } from '@plant-store/harness'
+import { allocations } from './allocations.ts'
 import { contestants, ours, type Running, start, startAll, token } from './contestants.ts'
 import { type Load, type Measured, measure, peakMebibytes } from './load.ts'
 import { countPlants, writeLines } from './plants.ts'
@@ -30,6 +31,7 @@ export const parts: Readonly<Record<string, Part>> = {
   pages: async effort => ({ title: 'Pages of 100', text: await compared(effort, pages, storedPlants) }),
   fsyncs,
   profiles,
+  allocations,
   import: importFiles,
   batch,
 }
