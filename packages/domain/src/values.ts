@@ -55,7 +55,8 @@ export function member(input: object, name: string): unknown {
 
 /** Returns whether no field has a problem. Otherwise `refusal` returns the error. */
 export function isFaultless(problems: Problems): boolean {
-  return Object.values(problems).every(problem => problem === undefined)
+  for (const field in problems) if (problems[field] !== undefined) return false
+  return true
 }
 
 /** Returns the length of a value's texts in UTF-8, in bytes. Texts are its members that are strings. */

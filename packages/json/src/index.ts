@@ -100,7 +100,7 @@ function restoreLosses(text: string, value: unknown): EscapedName[] {
       }
       at = end
     } else if (code === openBrace || code === openBracket) {
-      enclosing.push(names)
+      if (depth > 0) enclosing.push(names)
       names = code === openBrace ? undefined : array
       nameExpected = code === openBrace
       depth++

@@ -93,9 +93,10 @@ export function createPlantUseCases({
   }
 
   return {
-    async create(plant) {
-      if ((await repository.insert(plant)) === 'id-taken') throw idTaken(plant.id)
-    },
+    create: plant =>
+      repository.insert(plant).then(outcome => {
+        if (outcome === 'id-taken') throw idTaken(plant.id)
+      }),
     async createAll(all, options) {
       const target = targetFor(options)
       const outcomes: CreateOutcome[] = [...(await target.insertAll(all))]
@@ -107,10 +108,11 @@ export function createPlantUseCases({
         await Promise.all(taken.slice(from, from + comparisonsMax).map(compare))
       return outcomes
     },
-    async find(id, condition = {}) {
-      const found = (await repository.find(id)) ?? notFound(id)
-      return isMet(condition, found.version) ? found : conditionFailed(id, condition, found.version)
-    },
+    find: (id, condition = {}) =>
+      repository.find(id).then(found => {
+        if (found === undefined) return notFound(id)
+        return isMet(condition, found.version) ? found : conditionFailed(id, condition, found.version)
+      }),
     async list({ name_contains, count = false, ...query }) {
       if (name_contains !== undefined)
         return repository.search({ ...query, name_contains, lookAtMax: searchedPlantsMax })

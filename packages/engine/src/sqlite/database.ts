@@ -5,7 +5,7 @@ import { schemaVersionOf } from '../migrations.ts'
 import type { ReadTransaction } from '../reader.ts'
 import { sqliteDialect } from '../statements/dialect.ts'
 import { type RowSource, readRows } from '../statements/read-rows.ts'
-import { valuesOf } from '../statements/statement.ts'
+import { type ReadStatement, valuesOf } from '../statements/statement.ts'
 import type { EngineOptions, MainStorage, SqliteHandle, Storage, StorageObserver } from '../storage.ts'
 import { inspectSqlite } from './backup.ts'
 import { closeOnError, detailedReasonOf, openConnection, prepareAll, withReason } from './connection.ts'
@@ -78,21 +78,22 @@ export function attachSqlite<Entered extends Entities>(
     const prepared = prepareAll(connection, compiled.names.keys())
     const single = connectToWriter(toWriter.single, observer)
     const bulk = connectToWriter(toWriter.bulk, observer)
-    const all: RowSource['all'] = (statement, given) =>
-      prepared(statement).all(valuesOf(statement, given)) as object[]
-    const iterate: RowSource['iterate'] = (statement, given) =>
-      prepared(statement).iterate(valuesOf(statement, given)) as Iterable<object>
+    const rows: RowSource = {
+      all: (statement, given) => prepared(statement).all(valuesOf(statement, given)) as object[],
+      iterate: (statement, given) =>
+        prepared(statement).iterate(valuesOf(statement, given)) as Iterable<object>,
+    }
     const executor: Executor<Entered> = {
       compiled,
       runGroup: single.send,
       runBulkGroup: bulk.send,
       groupsMax: Number.POSITIVE_INFINITY,
       reportTo: single.reportTo,
-      read: (statement, given) => reading(() => readRows(statement, given, { all, iterate })),
+      read: (statement, given) => readFrom(rows, statement, given),
       async check() {
         const reason = single.blocked()
         if (reason !== undefined) throw unavailable('the store cannot write', new Error(reason))
-        await reading(() => all(compiled.probeRead, {}))
+        await readFrom(rows, compiled.probeRead, {})
       },
       close() {
         single.close()
@@ -104,9 +105,13 @@ export function attachSqlite<Entered extends Entities>(
   })
 }
 
-async function reading<Result>(work: () => Result): Promise<Result> {
+async function readFrom(
+  rows: RowSource,
+  statement: ReadStatement,
+  given: object,
+): Promise<readonly object[]> {
   try {
-    return work()
+    return readRows(statement, given, rows)
   } catch (cause) {
     throw unavailable('the store could not be read', new Error(detailedReasonOf(cause)))
   }

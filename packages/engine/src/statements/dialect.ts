@@ -142,7 +142,9 @@ export const sqliteDialect: Dialect = createDialect(sqlite, {
     const texts = textsOf(types)
     const guarded = compile<Given>(p => {
       const unlessLong = (column: RawBuilder<unknown>, name: string) =>
-        texts.includes(name) ? sql`iif(octet_length(${column}) > ${p.textBytesMax}, 0, ${column})` : column
+        texts.includes(name)
+          ? sql`case when octet_length(${column}) > ${p.textBytesMax} then 0 else ${column} end`
+          : column
       return build(p, pageColumns(types, unlessLong))
     }, sqlite)
     const whole = compile<Given>(p => build(p, pageColumns(types)), sqlite)

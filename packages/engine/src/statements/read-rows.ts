@@ -20,8 +20,12 @@ export function readRows(
   // The compiler has compared it with the parameters of the page.
   const { limit, textBytesMax } = given as PageGiven
   const rows = all(guarded, { ...given, textBytesMax: Math.floor(textBytesMax / (limit * texts.length)) })
-  const isGap = (row: object) => texts.some(text => typeof textOf(row, text) === 'bigint')
-  return rows.some(isGap) ? within(textBytesMax, texts, iterate(statement, given)) : rows
+  return hasGap(rows, texts) ? within(textBytesMax, texts, iterate(statement, given)) : rows
+}
+
+function hasGap(rows: readonly object[], texts: readonly string[]): boolean {
+  for (const row of rows) for (const text of texts) if (typeof textOf(row, text) === 'bigint') return true
+  return false
 }
 
 const textOf = (row: object, text: string) => (row as Record<string, unknown>)[text]

@@ -10,7 +10,7 @@ import {
 import type { Runner } from '@plant-store/engine'
 import { fromVersion, newVersion, toVersion } from '../versions.ts'
 import type { PlantStatements } from './statements.ts'
-import { fromPlant, toPlant } from './tables.ts'
+import { fromPlant, plantOf, toPlant, type VersionedRow } from './tables.ts'
 
 /** The bytes of the names that a search looks at, unless a single one has more. */
 const searchedBytesMax = 256 * 1024
@@ -41,20 +41,15 @@ export function createPlantRepository(
   }
 
   return {
-    async insert(plant) {
-      return (await submit(insert, fromPlant(plant))) === 1 ? 'inserted' : 'id-taken'
-    },
+    insert: plant => submit(insert, fromPlant(plant)).then(outcomeOf),
     async insertAll(plants) {
       const affectedRows = await submitAll(plants.map(plant => bind(insert, fromPlant(plant))))
-      return affectedRows.map(rows => (rows === 1 ? 'inserted' : 'id-taken'))
+      return affectedRows.map(outcomeOf)
     },
-    async find(id) {
-      const [row] = await read(find, { id })
-      return row && { plant: toPlant(row), version: toVersion(row.version) }
-    },
+    find: id => read(find, { id }).then(versionedOf),
     async page(query) {
       if (query.after === int64Max) return []
-      return (await read(listOf(query).page, boundsOf(query))).map(toPlant)
+      return (await read(listOf(query).page, boundsOf(query))).map(plantOf)
     },
     async pageCounted(query) {
       const { counted } = listOf(query)
@@ -101,6 +96,11 @@ export function createPlantRepository(
     },
   }
 }
+
+const outcomeOf = (affectedRows: number) => (affectedRows === 1 ? 'inserted' : 'id-taken')
+
+const versionedOf = ([row]: readonly VersionedRow[]) =>
+  row && { plant: toPlant(row), version: toVersion(row.version) }
 
 /** What the statements of a page are given. */
 function boundsOf({ limit, after, tag, textBytesMax = Number.MAX_SAFE_INTEGER }: PlantPageQuery) {

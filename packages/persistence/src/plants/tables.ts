@@ -33,3 +33,8 @@ export function fromPlant({ id, name, tag }: Plant, version = newVersion()): Ver
 export function toPlant({ id, name, tag }: PlantRow): Plant {
   return (tag === null ? { id, name } : { id, name, tag }) as Plant
 }
+
+/** Returns the plant of a row that has no other columns, mostly the row itself: a page has up to 1,000. */
+export function plantOf(row: PlantRow): Plant {
+  return row.tag === null ? toPlant(row) : (row as Plant)
+}
