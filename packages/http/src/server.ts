@@ -68,12 +68,15 @@ export function createServer(options: ServerOptions): FastifyInstance {
   const serverUrl = baseUrl === undefined ? '/' : withoutLastSlash(baseUrl.href)
   const throttle = createThrottle(limits.wrongTokensMax, wrongTokenCounts)
   const logRequest = createRequestLog(logger, onAnswer)
-  const app = fastify({
-    // At this level Fastify logs only that it listens, once in each thread.
-    loggerInstance: Object.create(logger, { info: { value: () => {} } }),
+  const fastifyLogger: FastifyBaseLogger = Object.create(logger, {
+    // At this level Fastify logs that it listens, once in each thread, and that a client left an answer.
+    info: { value: () => {} },
     // `logRequests` writes one line a request. A child logger for each would cost more than the line.
+    child: { value: () => fastifyLogger },
+  })
+  const app = fastify({
+    loggerInstance: fastifyLogger,
     logController: new LogController({ disableRequestLogging: true }),
-    childLoggerFactory: () => logger,
     genReqId: requestId,
     bodyLimit: limits.bodyBytesMax,
     trustProxy: trustedProxies.length > 0 && trustNear(trustedProxies),
@@ -83,7 +86,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
     clientErrorHandler: () => {},
     // Requests sent before the shutdown are still answered.
     return503OnClosing: false,
-    routerOptions: { maxParamLength: limits.headerBytesMax, querystringParser: () => ({}) },
+    routerOptions: { maxParamLength: limits.headerBytesMax, querystringParser: () => noQuery },
     rewriteUrl: ({ url }) => originForm(url as string),
     // No hook has seen a target that cannot be routed.
     frameworkErrors: (error, request, reply) => {
@@ -124,6 +127,9 @@ export function createServer(options: ServerOptions): FastifyInstance {
   app.register(addAll, { prefix })
   return app
 }
+
+/** What Fastify parses: `readQuery` does it instead. */
+const noQuery = Object.freeze({})
 
 function failWith(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
   answerFailure(toFailure(error), error, request, reply)

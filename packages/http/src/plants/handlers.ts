@@ -64,6 +64,6 @@ export function handlers(useCases: PlantUseCases, pipeline: Pipeline): Handlers<
 
 function readId(request: FastifyRequest, text: string): PlantId {
   const id = parsePlantId(readInteger(text))
-  request[logFields] = { plantId: `${id}` }
+  request[logFields] = { plantId: text }
   return id
 }

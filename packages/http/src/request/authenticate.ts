@@ -9,20 +9,26 @@ export type Authenticate = (request: FastifyRequest, scope: Scope, done: (failur
 
 export function createAuthentication(gate: Gate, throttle: Throttle): Authenticate {
   return (request, scope, done) => {
-    const admit = (holder: Holder) => {
-      request[tokenName] = nameOf(holder)
-    }
-    const fail = (thrown: unknown) => done(failureOf(thrown, request, throttle))
+    const { headers } = request
+    let admission: ReturnType<Gate>
     try {
-      const { headers } = request
-      const admission = gate({ token: bearerToken(headers.authorization), headers }, scope)
-      if (admission instanceof Promise) return void admission.then(admit).then(() => done(), fail)
-      admit(admission)
+      admission = gate({ token: bearerToken(headers.authorization), headers }, scope)
+      if (!(admission instanceof Promise)) admit(request, admission)
     } catch (thrown) {
-      return fail(thrown)
+      return done(failureOf(thrown, request, throttle))
     }
-    done()
+    if (!(admission instanceof Promise)) return done()
+    admission
+      .then(holder => admit(request, holder))
+      .then(
+        () => done(),
+        thrown => done(failureOf(thrown, request, throttle)),
+      )
   }
+}
+
+function admit(request: FastifyRequest, holder: Holder): void {
+  request[tokenName] = nameOf(holder)
 }
 
 /** Fails closed, as a gate may break the promise of its type. Functions and errors have names too. */

@@ -195,11 +195,16 @@ class Bytes {
   }
 
   take(length: number): Buffer {
-    const taken = this.#buffer.subarray(0, length)
+    const taken = length === this.#buffer.length ? this.#buffer : this.#buffer.subarray(0, length)
+    if (length === this.length) {
+      this.length = 0
+      this.#buffer = nothing
+      return taken
+    }
     const rest = this.#buffer.subarray(length, this.length)
     this.length = rest.length
     // A copy: a slice would keep what was taken in memory.
-    this.#buffer = rest.length === 0 ? nothing : Buffer.from(rest)
+    this.#buffer = Buffer.from(rest)
     return taken
   }
 }

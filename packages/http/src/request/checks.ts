@@ -1,8 +1,7 @@
 import { isIPv6 } from 'node:net'
-import type { Readable } from 'node:stream'
 import { AccessError, type Scope, scopes } from '@plant-store/access'
 import { safeParse } from 'fast-content-type-parse'
-import type { FastifyContextConfig, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyContextConfig, FastifyInstance, FastifyRequest } from 'fastify'
 import type { Budget } from '../budget.ts'
 import { RequestError } from '../errors/failures.ts'
 import type { Authenticate } from './authenticate.ts'
@@ -34,8 +33,8 @@ const bodyChecks: readonly Check[] = [checkContentCoding, checkTransferCoding, c
  */
 export function checkRequests(app: FastifyInstance, authenticate: Authenticate, budget: Budget): void {
   endEarlyAnswers(app)
-  app.addHook('onRequest', (request, _reply, done) => {
-    const { config } = request.routeOptions
+  app.addHook('onRequest', (request, reply, done) => {
+    const { config, bodyLimit } = request.routeOptions
     const failure = firstFailure(headerChecks, request, config)
     if (failure !== undefined) return done(failure)
     // A path without a route has no scope. Its answer is 404 whatever the scope, so any will do.
@@ -44,23 +43,21 @@ export function checkRequests(app: FastifyInstance, authenticate: Authenticate, 
       // A path or method that does not exist is 404 or 405, whatever the scope.
       const isForScope = refusal instanceof AccessError && refusal.code === 'insufficient-scope'
       const mayContinue = refusal === undefined || isForScope
-      done((mayContinue ? firstFailure(routeChecks, request, config) : undefined) ?? refusal)
+      const failure = (mayContinue ? firstFailure(routeChecks, request, config) : undefined) ?? refusal
+      if (failure !== undefined) return done(failure)
+      if (hasBody(request, config)) {
+        const failure = firstFailure(bodyChecks, request, config)
+        if (failure !== undefined) return done(failure)
+        bodyOf(request.raw)?.countWith(bytes => budget.setHeld(reply.raw, bytes))
+      } else {
+        // Fastify needs a parser for every media type, even without a body.
+        delete request.raw.headers['content-type']
+      }
+      if (isContinued(request, config, bodyLimit)) reply.raw.writeContinue()
+      done()
     }
     if (scope === null) afterAuthentication()
     else authenticate(request, scope, afterAuthentication)
-  })
-  app.addHook('preParsing', (request, reply, payload, parse) => {
-    const { config } = request.routeOptions
-    if (hasBody(request, config)) {
-      const failure = firstFailure(bodyChecks, request, config)
-      if (failure !== undefined) return parse(failure)
-      bodyOf(payload as Readable)?.countWith(bytes => budget.setHeld(reply.raw, bytes))
-    } else {
-      // Fastify needs a parser for every media type, even without a body.
-      delete request.raw.headers['content-type']
-    }
-    sendContinue(request, reply)
-    parse(null, payload)
   })
 }
 
@@ -131,12 +128,11 @@ function checkExpectation(request: FastifyRequest): void {
   }
 }
 
-/** Sends 100 Continue, now that the request is admitted and its body is not too large. */
-function sendContinue(request: FastifyRequest, { raw }: FastifyReply): void {
-  if (expectation(request) === undefined) return
-  const { bodyLimit, config } = request.routeOptions
+/** Whether an admitted request waits for 100 Continue and its body is not too large. */
+function isContinued(request: FastifyRequest, config: FastifyContextConfig, bodyLimit: number): boolean {
+  if (expectation(request) === undefined) return false
   const isTooLarge = Number(request.headers['content-length'] ?? 0) > bodyLimit
-  if (!isTooLarge || config.streamedMediaType !== undefined) raw.writeContinue()
+  return !isTooLarge || config.streamedMediaType !== undefined
 }
 
 function checkPath({ is404 }: FastifyRequest): void {
@@ -194,6 +190,7 @@ function checkTransferCoding({ headers: { 'transfer-encoding': coding } }: Fasti
 
 function checkMediaType({ headers }: FastifyRequest, config: FastifyContextConfig): void {
   const { streamedMediaType: wanted = 'application/json' } = config
+  if (headers['content-type'] === wanted) return
   const { type, parameters } = safeParse(headers['content-type'] ?? '')
   const { charset = 'utf-8' } = parameters
   if (type !== wanted)
@@ -207,8 +204,8 @@ const hostForm = /^(?:\[([^\]]+)\]|(?:[\w.~!$&'()*+;=-]|%[\da-f]{2})+)(?::\d*)?$
 
 function isHost(value: string): boolean {
   if (value === '') return true
+  if (!value.startsWith('[')) return hostForm.test(value)
   const form = hostForm.exec(value)
-  if (form === null) return false
-  const [, address] = form
-  return address === undefined || (isIPv6(address) && !address.includes('%'))
+  const address = form?.[1] ?? ''
+  return isIPv6(address) && !address.includes('%')
 }

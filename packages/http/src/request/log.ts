@@ -39,7 +39,7 @@ export function createRequestLog(
   onAnswer: (answered: AnsweredRequest) => void,
 ): RequestLog {
   return answered => {
-    logger.info({ ...answered, ms: Math.round(answered.ms * 1000) / 1000 }, 'answered')
+    logger.info(answered, 'answered')
     onAnswer(answered)
   }
 }
@@ -69,7 +69,8 @@ export function logRequests(app: FastifyInstance, logRequest: RequestLog, begin?
 export function logOnceAnswered(request: FastifyRequest, reply: FastifyReply, logRequest: RequestLog): void {
   const log = () => {
     const { id, ip, method, routeOptions } = request
-    const { statusCode: status, elapsedTime: ms } = reply
+    const { statusCode: status, elapsedTime } = reply
+    const refused = request[accessError]
     const route = routeOptions.url
     request[trace]?.end({ method, route, status })
     logRequest({
@@ -79,12 +80,12 @@ export function logOnceAnswered(request: FastifyRequest, reply: FastifyReply, lo
       route,
       status,
       error: request[errorNumber],
-      token: request[tokenName] ?? request[accessError]?.holder,
+      token: request[tokenName] ?? refused?.holder,
       // A path that does not exist is answered before a missing scope.
-      reason: [401, 403, 429].includes(status) ? request[accessError]?.message : undefined,
+      reason: refused && [401, 403, 429].includes(status) ? refused.message : undefined,
       ...request[logFields],
       traceId: request[trace]?.traceId,
-      ms,
+      ms: Math.round(elapsedTime * 1000) / 1000,
     })
   }
   if (reply.raw.destroyed) log()

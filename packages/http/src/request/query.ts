@@ -12,9 +12,9 @@ export function readQuery<Name extends string>(
   url: string,
   names: readonly Name[],
 ): { [name in Name]?: string } {
-  const query: { [name in Name]?: string } = {}
   const start = url.indexOf('?')
-  if (start === -1) return query
+  if (start === -1) return none
+  const query: { [name in Name]?: string } = {}
   for (const parameter of url.slice(start + 1).split('&')) {
     if (parameter === '') continue
     const equals = parameter.indexOf('=')
@@ -26,6 +26,8 @@ export function readQuery<Name extends string>(
   }
   return query
 }
+
+const none = Object.freeze({})
 
 function unknownParameter(name: string, names: readonly string[]): RequestError {
   const known = names.length > 0 ? names.join(', ') : 'none'
