@@ -1,13 +1,8 @@
 import { mergeConfig } from 'vitest/config'
 import shared, { freshBuild } from '../../tooling/vitest.config.ts'
 
-// What the service promises, on either database.
-const onBoth = ['test/contract.test.ts', 'test/restart.test.ts']
-const onPostgres = [
-  'test/several-couriers.test.ts',
-  'test/several-processes.test.ts',
-  'test/postgres-ready.test.ts',
-]
+// That the program is wired to PostgreSQL. The repositories keep their contracts on it in packages/persistence.
+const onPostgres = ['test/several-couriers.test.ts', 'test/several-processes.test.ts']
 
 export default mergeConfig(shared, {
   test: {
@@ -27,7 +22,7 @@ export default mergeConfig(shared, {
         extends: true,
         test: {
           name: 'PostgreSQL',
-          include: [...onBoth, ...onPostgres],
+          include: onPostgres,
           globalSetup: '@plant-store/harness/postgres-setup',
         },
       },

@@ -7,9 +7,9 @@ import { expect, onTestFinished, test } from 'vitest'
 test('however few files it may open, it serves or ends with one line', {
   ...needs('ulimit', process.platform !== 'win32'),
 }, async () => {
-  const all = Array.from({ length: 45 }, (_, n) => 16 + n)
-  const first = Math.floor(Math.random() * 5)
-  const limits = all.filter((limit, n) => n % 5 === first || limit === 28 || limit === 60)
+  // Another few at each run.
+  const anywhere = Array.from({ length: 2 }, () => 22 + Math.floor(Math.random() * 38))
+  const limits = [...new Set([16, 28, ...anywhere, 60])]
   const outcomes = new Map<number, Outcome>()
   const startNext = async () => {
     for (let limit = limits.shift(); limit !== undefined; limit = limits.shift()) {

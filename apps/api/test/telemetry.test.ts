@@ -1,6 +1,5 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { temporaryFolder } from '@plant-store/harness/vitest'
 import { backUpStore } from '@plant-store/persistence'
 import { expect, test } from 'vitest'
 import { ask, connectRaw, rawPost, start, token } from './ask.ts'
@@ -94,23 +93,17 @@ test('the figures are those of all threads together', async () => {
   expect(samples.get('process_resident_memory_bytes')).toBeGreaterThan(10_000_000)
   expect(Math.abs(Date.now() / 1000 - (samples.get('process_start_time_seconds') ?? 0))).toBeLessThan(60)
 
+  const beforeBackup = Date.now() / 1000
+  await backUpStore(database.url, `${file}.backup`)
+  const lastBackup = samplesIn((await figures()).text).get('plant_store_last_backup_timestamp_seconds')
+  expect(lastBackup).toBeGreaterThanOrEqual(beforeBackup)
+  expect(lastBackup).toBeLessThanOrEqual(Date.now() / 1000)
+
   expect((await fetch(`${program.url}/metrics`)).status).toBe(401)
   for (const client of clients) client[Symbol.dispose]()
   const open = async () => samplesIn((await figures()).text).get('http_connections_open')
   await expect.poll(open).toBeLessThanOrEqual(4)
   expect(await program.end('SIGTERM')).toBe(0)
-})
-
-test('the time of the last backup is read at each scrape, wherever it was made', async () => {
-  const folder = temporaryFolder()
-  await using program = await start({}, { databaseUrl: `file:${folder}/plants.db` })
-  const lastBackup = async () =>
-    samplesIn((await ask(program, 'GET /metrics')).text).get('plant_store_last_backup_timestamp_seconds')
-  expect(await lastBackup()).toBe(0)
-  const before = Date.now() / 1000
-  await backUpStore(`file:${folder}/plants.db`, `${folder}/backup`)
-  expect(await lastBackup()).toBeGreaterThanOrEqual(before)
-  expect(await lastBackup()).toBeLessThanOrEqual(Date.now() / 1000)
 })
 
 test('the log has a line for each request, by the name in its answer, and never a token or a body', async () => {

@@ -1,4 +1,4 @@
-import { copyFileSync, mkdirSync, renameSync, unlinkSync } from 'node:fs'
+import { copyFileSync, mkdirSync, renameSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { explain, isDamage, StoreError } from '@plant-store/engine'
@@ -44,9 +44,6 @@ test('a store that another program locks is reported once, however many changes 
 })
 
 test.for([
-  ['is removed', 'removed, moved', (file: string) => unlinkSync(file)],
-  ['loses its WAL', 'removed, moved', (file: string) => unlinkSync(`${file}-wal`)],
-  ['is replaced', 'removed, moved', (file: string) => renameSync(copyOf(file), file)],
   [
     'is in a folder that moves away',
     'removed, moved',
@@ -114,11 +111,6 @@ const refusalOf = (notes: Notes) =>
     () => undefined,
     error => error.code,
   )
-
-function copyOf(file: string): string {
-  copyFileSync(file, `${file}-copy`)
-  return `${file}-copy`
-}
 
 test('what is asked of a store that is closed is refused, and not reported', async () => {
   const reasons: (string | undefined)[] = []

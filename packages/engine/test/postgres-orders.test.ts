@@ -38,15 +38,3 @@ test('two storages that change the same rows of two entities in opposite orders 
     select deadlocks::int from pg_stat_database where datname = current_database()`
   expect(await database.query(counted)).toEqual([{ deadlocks: 0 }])
 })
-
-test('an id that two storages insert at once has one winner', async () => {
-  await using database = await createTestDatabase()
-  await using first = await openStorage({ url: database.url })
-  await using second = await openStorage({ url: database.url })
-  const all = Array.from({ length: 200 }, (_, n) => note(n))
-  const outcomes = await Promise.all(
-    [first, second].map(({ notes }, n) => Promise.all((n ? all.toReversed() : all).map(notes.insert))),
-  )
-  const [ofFirst = [], ofSecond = []] = outcomes
-  expect(ofFirst.map((isInserted, n) => isInserted !== ofSecond.toReversed()[n])).toEqual(all.map(() => true))
-})

@@ -31,8 +31,9 @@ afterAll(async () => {
 for (const { clause, name, run } of contractCases) test(`${clause}: ${name}`, () => run(client), timeoutMs)
 
 describe('with little patience', () => {
+  // At once, as they wait.
   for (const { clause, name, run } of timeoutCases)
-    test(`${clause}: ${name}`, () => run(hurriedClient), timeoutMs)
+    test.concurrent(`${clause}: ${name}`, () => run(hurriedClient), timeoutMs)
 })
 
 const all = Object.values<Operation>(operations)

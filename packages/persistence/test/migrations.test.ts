@@ -17,7 +17,6 @@ import {
   SqliteQueryCompiler,
 } from 'kysely'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { startStoreProcess } from './processes.ts'
 import { plant, schemaVersion, temporaryFolder } from './store-folder.ts'
 import { type Subject, subjects } from './store-subjects.ts'
 
@@ -61,10 +60,10 @@ const next = storesWith((db, { int64 }) =>
   db.schema.alterTable('plants').addColumn('height', int64).execute(),
 )
 
-describe.each(Object.entries(subjects))('on %s', (_, make) => {
+describe.each(['SQLite', 'PostgreSQL'] as const)('on %s', name => {
   let store: Subject
   beforeEach(async () => {
-    store = await make()
+    store = await subjects[name]()
     await using storage = await openStorage({ url: store.url })
     await storage.plants.insertAll([plant(1), plant(2)])
   })
@@ -117,16 +116,6 @@ describe.each(Object.entries(subjects))('on %s, in an empty database,', (_, make
     store = await make()
   })
   afterEach(() => store[Symbol.asyncDispose]())
-
-  test('several processes may create a store at once, and open it again', async () => {
-    const processes = await Promise.all([1, 2].map(() => startStoreProcess(store.url)))
-    for (const each of processes) {
-      expect(await each.check()).toEqual(['ready'])
-      await each.close()
-    }
-    await using again = await openStorage({ url: store.url })
-    expect(again.versionBefore).toBe(schemaVersion)
-  })
 
   test.each([
     ['of its own', 'create table notes (line text)'],

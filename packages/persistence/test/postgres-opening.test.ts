@@ -1,4 +1,3 @@
-import { createGate, hashToken } from '@plant-store/access'
 import type { Entity } from '@plant-store/engine'
 import { createTestDatabase, createTestSchema } from '@plant-store/harness/vitest'
 import { entities, openStorage } from '@plant-store/persistence'
@@ -7,9 +6,9 @@ import { describe, expect, inject, test } from 'vitest'
 import { startStoreProcess } from './processes.ts'
 
 describe('several processes on one database', () => {
-  test('five that start together make the tables once, and each id has one winner', async () => {
+  test('three that start together make the tables once, and each id has one winner', async () => {
     await using database = await createTestSchema()
-    const processes = await Promise.all(Array.from({ length: 5 }, () => startStoreProcess(database.url)))
+    const processes = await Promise.all(Array.from({ length: 3 }, () => startStoreProcess(database.url)))
     const ids = Array.from({ length: 200 }, (_, id) => BigInt(id))
     const outcomes = await Promise.all(
       // Each in an order of its own, so that they lock the same rows in different orders.
@@ -65,19 +64,6 @@ describe('several processes on one database', () => {
     await storage.check()
     const [attempts] = await database.query('select last_value::int as count from attempts')
     expect(attempts?.['count']).toBeGreaterThan(1)
-  })
-
-  test('a token revoked in one stops working in another', async () => {
-    await using database = await createTestSchema()
-    await using here = await openStorage({ url: database.url })
-    await using there = await openStorage({ url: database.url })
-    const token = { name: 'gardener', scopes: ['plants:read'] as const, createdAt: new Date() }
-    await here.tokens.insert(token, hashToken('secret'))
-    // A gate that remembers nothing yet.
-    const admit = async () => createGate({ tokens: there.tokens })({ token: 'secret' }, 'plants:read')
-    expect(await admit()).toEqual(token)
-    await here.tokens.remove('gardener')
-    await expect(admit()).rejects.toMatchObject({ code: 'invalid-token' })
   })
 })
 

@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { hashToken } from '@plant-store/access'
@@ -134,11 +134,4 @@ test('the SQLite of this package is newer than the bug that skips committed page
   expect(await refusal(url)).toContain('3.9.9')
   for (version of ['3.51.3', '3.51.10', '3.60.0', '4.0.0'])
     await (await openStorage({ url }))[Symbol.asyncDispose]()
-})
-
-test('a path that the system does not follow is not taken for one without a store', async () => {
-  const link = join(temporaryFolder(), 'plants.db')
-  symlinkSync(link, link)
-  for (const open of [inspectStore, openReader])
-    await expect(open(`file:${link}`)).rejects.toThrow(/^the store .* cannot be opened: ELOOP/)
 })

@@ -12,13 +12,14 @@ export type Order =
   | { readonly list: true }
   /** Answers with the outcome of a check. */
   | { readonly check: true }
-  /** Inserts from 1 on, so many under way at a time, telling each id once it is inserted; until one is refused. */
+  /** Inserts from 1 on, so many under way at a time, telling each id once it is inserted; until all are refused. */
   | { readonly flood: number }
   | { readonly close: true }
 export type Answer =
   | { readonly outcomes: readonly string[] }
   | { readonly ids: readonly bigint[] }
   | { readonly inserted: bigint }
+  | { readonly refused: true }
   | { readonly ready: true }
   | { readonly closed: true }
 
@@ -39,6 +40,7 @@ async function flood(width: number): Promise<void> {
     }
   }
   await Promise.allSettled(Array.from({ length: width }, insertOn))
+  answer({ refused: true })
 }
 
 process.on('message', async (order: Order) => {
