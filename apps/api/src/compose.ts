@@ -13,7 +13,7 @@ import { startCourier } from './webhooks/start-courier.ts'
 /** The share of the shutdown timeout for deliveries in progress, while requests are answered. */
 const courierStopShare = 0.5
 
-/** Wires the service and starts it. Its disposal runs in reverse: stop listening, drain, close the store. */
+/** Wires the service and starts it. Its disposal runs in reverse: the courier, the HTTP threads, the store. */
 export async function startService(config: Config, log: ProcessLog) {
   const { logger, lostLines, write: writeLog } = log
   await using starting = new AsyncDisposableStack()

@@ -94,7 +94,7 @@ export function createGate({ tokens }: GateOptions): TokenGate {
     requireScope(token, scope)
     if (nowMs - known.markedAtMs >= markUsedEveryMs) {
       known.markedAtMs = nowMs
-      // No request waits for this or fails with it. A later request tries again.
+      // No request waits for this or fails with it. A request a minute later tries again.
       tokens.markUsed(known.hash, new Date()).catch(() => {})
     }
     return token

@@ -44,7 +44,7 @@ export interface Runner {
   submitAll(changes: readonly Change[]): Promise<readonly number[]>
 }
 
-/** The entities of a store, by name. The only place where they are listed is the caller's. */
+/** The entities of a store, by name. `persistence/src/entities.ts` lists them. */
 export type Entities = Readonly<Record<string, Entity>>
 
 /** The port of each entity, by its name. */

@@ -15,7 +15,7 @@ export interface BatchLimits {
   readonly queueChangesMax: number
   /** The text of all pending changes in UTF-16 code units. A single change may have more. */
   readonly queueTextCharsMax: number
-  /** Changes of a group, unless more were submitted together, and on SQLite of a transaction of several groups. */
+  /** Changes of a group, unless more were submitted together. On SQLite a transaction with as many takes no further group. */
   readonly transactionChangesMax: number
 }
 

@@ -4,7 +4,7 @@ export const defaultServerLimits = {
   headerBytesMax: 16 * 1024,
   /** UTF-8 bytes of the texts in one answer. A page ends there, with at least one entity. */
   pageTextBytesMax: 2 * 1024 * 1024,
-  /** Half for long bodies, half for long answers, from the first byte until the answer has left. Beyond it, 503. */
+  /** Half for long bodies, half for long answers, from admission until the answer has left. Beyond it, 503. */
   heldBytesMax: 48 * 1024 * 1024,
   /** From the first byte to the last. In a batch, for each line. */
   requestTimeoutMs: 30_000,

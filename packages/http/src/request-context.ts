@@ -1,6 +1,6 @@
 import type { AccessError } from '@plant-store/access'
 
-/** What hooks and handlers note on a request for its log line and its failure. Symbols are no names of Fastify's properties. */
+/** What hooks and handlers note on a request for its log line and its failure. Symbols do not collide with properties of Fastify. */
 
 export const trace = Symbol('trace')
 export const tokenName = Symbol('tokenName')

@@ -88,7 +88,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
     return503OnClosing: false,
     routerOptions: { maxParamLength: limits.headerBytesMax, querystringParser: () => noQuery },
     rewriteUrl: ({ url }) => originForm(url as string),
-    // No hook has seen a target that cannot be routed.
+    // Hooks do not run for a target that cannot be routed.
     frameworkErrors: (error, request, reply) => {
       logOnceAnswered(request, reply, logRequest)
       failWith(error, request, reply.header('connection', 'close'))
@@ -128,7 +128,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
   return app
 }
 
-/** What Fastify parses: `readQuery` does it instead. */
+/** Fastify parses no query: `readQuery` does. */
 const noQuery = Object.freeze({})
 
 function failWith(error: unknown, request: FastifyRequest, reply: FastifyReply): void {

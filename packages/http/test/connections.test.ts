@@ -137,6 +137,25 @@ describe('a connection', () => {
     await expect.poll(statuses).toEqual([200, 200, 400])
   })
 
+  test('that is refused for a late request ignores the rest of it', async () => {
+    const { plants, begun, letGo } = heldInserts()
+    const limits = { headersTimeoutMs: 200, requestTimeoutMs: 400 }
+    await using server = await startWithClient({ plants, limits })
+    const { client } = server
+    using wire = await client.open()
+    wire.send(plantRequest(client, plant))
+    await begun
+    const refused = refusedBy(server)
+    wire.send('POST /plants HTTP/1.1\r\nhost: h\r\n')
+    await refused
+    wire.send('content-length: 2\r\n\r\n{}')
+    await client.ask('GET', '/healthz')
+    letGo()
+    assertSuccess(await wire.answer(client.asked('POST /plants')), { name: 'n' })
+    assertFailure(await wire.answer(undefined), 40801)
+    expect(`${await wire.closed()}`).toBe('')
+  })
+
   test('that is cut in the middle of a body is no defect of the server', async () => {
     await using server = await startWithClient()
     const { client } = server

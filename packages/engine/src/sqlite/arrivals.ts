@@ -59,7 +59,7 @@ export function createArrivals(senders: ReadonlyMap<MessagePort, ChangeKind>, tr
 
   return {
     toGroup,
-    /** Returns the groups with which a transaction begins: these, and what waits. If it cannot begin, all share that outcome. */
+    /** Returns the groups with which a transaction begins: these, and what waits. If it cannot begin, all fail. */
     begin(waiting: readonly Group[]): Group[] {
       changes.single = 0
       changes.bulk = 0

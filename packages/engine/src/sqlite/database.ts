@@ -27,9 +27,9 @@ async function openSqlite<Entered extends Entities>(
 ): Promise<MainStorage<Entered>> {
   const versionBefore = await migrateSqlite(file, entities, lockTimeoutMs)
   await using opening = new AsyncDisposableStack()
-  // Closed last: to merge the WAL into the file takes a connection that may write.
   const { transactionChangesMax } = limits
   const { changeStatements } = compileEntities(entities, sqliteDialect)
+  // Closed last: to merge the WAL into the file takes a connection that may write.
   const writer = opening.use(
     await startWriter({ file, lockTimeoutMs, transactionChangesMax, changeStatements }),
   )

@@ -20,7 +20,7 @@ export type WriterAnswer =
   | { readonly affectedRows: readonly number[]; readonly commit?: Commit }
   /** A commit that completes no group. */
   | { readonly commit: Commit }
-  /** Why the transaction of the next group failed: all changes that it had of the group are stored, or none. */
+  /** Why the transaction of the next group failed: its part of the group is stored whole or not at all. Earlier parts are stored. */
   | { readonly reason: string }
   /** To every MessagePort: why the writer cannot write, or `undefined` once it can again. */
   | { readonly blocked: string | undefined }
@@ -174,7 +174,7 @@ export function createWriter(
     if (reason !== undefined) setBlocked(reason)
   }
 
-  /** Commits a change of `user_version`, which nothing reads, to overwrite the WAL. Returns whether that worked. */
+  /** Commits a change of `user_version`, whose value means nothing, to overwrite the WAL. Returns whether that worked. */
   const recover = () => {
     try {
       checkFiles(0)

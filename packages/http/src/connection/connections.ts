@@ -13,7 +13,7 @@ import { bodyOf, receiveBody } from '../request/body.ts'
  * | idle         | none      | none      | yes                                                |
  * | serving      | one       | none      | while the body has room                            |
  * | ahead        | one       | some      | no: one packet may hold 2,400 requests             |
- * | refused      | any       | any       | as above: what arrived before the refusal is answered |
+ * | refused      | any       | any       | as above: later requests are dropped               |
  *
  * A packet of tiny requests or chunks takes 30 ms to parse. After it a connection waits for its turn.
  * Never: an answer behind the refusal, bytes that are read and neither counted nor dropped, a turn of the event loop
@@ -103,6 +103,11 @@ export class Connection {
       if (!isRefused) this.#all.handle(response.req, response)
       return
     }
+    // The refusal is the last answer.
+    if (isRefused) {
+      this.#pause()
+      return
+    }
     this.#all.waiting++
     this.waiting.push(response)
     if (this.#all.waiting > waitingMax && this.waiting.length > waitingPerConnection) this.socket.destroy()
@@ -129,8 +134,12 @@ export class Connection {
   readOn(): void {
     const hasRoom = this.current === undefined || bodyOf(this.current.req)?.hasRoom !== false
     if (hasRoom && !this.isBehind && this.waiting.length === 0) this.socket.resume()
-    // Not now: Node reads on after each request and chunk that it has parsed.
-    else queueMicrotask(() => this.socket.pause())
+    else this.#pause()
+  }
+
+  /** Not now: Node reads on after each request and chunk that it has parsed. */
+  #pause(): void {
+    queueMicrotask(() => this.socket.pause())
   }
 
   /** Whether it is the server's turn: the client has neither bytes to send nor an answer to read. */

@@ -43,7 +43,7 @@ export function createNodeServer(
     connectionsCheckingInterval: Math.ceil(headersTimeout / 10),
     keepAliveTimeout: limits.keepAliveTimeoutMs,
     optimizeEmptyRequests: true,
-    // `checkHeaders` does.
+    // `checkFields` does.
     requireHostHeader: false,
   })
   server.timeout = limits.inactivityTimeoutMs

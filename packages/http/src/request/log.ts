@@ -65,7 +65,7 @@ export function logRequests(app: FastifyInstance, logRequest: RequestLog, begin?
   })
 }
 
-/** Logs a request once its answer was handed over or can no longer be. Fastify reports only the first. */
+/** Logs a request once its answer was handed over or can no longer be. Fastify's onResponse misses the second. */
 export function logOnceAnswered(request: FastifyRequest, reply: FastifyReply, logRequest: RequestLog): void {
   const log = () => {
     const { id, ip, method, routeOptions } = request

@@ -34,7 +34,7 @@ export const plants: Entity<StoredPlants, Plant> = {
 
 async function createTable(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
   const { int64, tableOptions } = dialect
-  // Of rows that are inserted behind the server's back. Random, so that it is the version of no other plant.
+  // Of rows that are inserted behind the server's back. Random, so that no plant that the server wrote has it.
   const version = sql.raw(`${crypto.getRandomValues(new BigInt64Array(1))[0]}`)
   await db.schema
     .createTable('plants')
