@@ -21,6 +21,7 @@ export interface Schema {
   readonly required?: readonly string[]
   readonly minimum?: bigint
   readonly maximum?: bigint
+  readonly minLength?: bigint
 }
 
 interface Document {

@@ -21,7 +21,7 @@ export const breaks: Readonly<Record<string, Break>> = {
   },
   'last-writer-wins': {
     does: 'the last writer wins',
-    place: /\b(submit\d*\(\s*)insert(?=,[^?;]+\?\s*["'`]inserted)/,
+    place: /\b(submit\d*\(\s*)insert(?=, \w+\(plant\)\)\.then)/,
     replacement: '$1save',
     part: 'model',
     noticed: /is: 'taken'|no order (of events )?explains/,
@@ -56,7 +56,7 @@ export const breaks: Readonly<Record<string, Break>> = {
   },
   'folder-not-synced': {
     does: 'does not fsync the folder of a new file',
-    place: /syncFile\d*\(dirname\d*\(file\)\)/,
+    place: /(?<=renameSync\d*\(partial, file\);\s*)syncFile\d*\(dirname\d*\(file\)\)/,
     replacement: 'void 0',
     part: 'power-cut-copies',
     noticed: /is lost/,

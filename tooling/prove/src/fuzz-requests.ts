@@ -31,7 +31,13 @@ export function drawRequest(
     Object.fromEntries(parameters.map(({ name, schema }) => [name, drawValue(schema).map(String)]))
   const valid: fc.Arbitrary<Parts> = fc.record({
     inPath: fc.record(texts(inPath)),
-    inQuery: fc.record(texts(inQuery), { requiredKeys: [] }),
+    // A schema cannot say that a search has no count.
+    inQuery: fc
+      .record(texts(inQuery), { requiredKeys: [] })
+      .map(({ name_contains, count, ...query }) => ({
+        ...query,
+        ...(name_contains ? { name_contains } : count && { count }),
+      })),
     // Unknown members are valid, as the schemas are open.
     body: body
       ? drawValue(body).map(value => toText({ ...(value as object), 'x-other': [1, { deep: null }] }))
@@ -138,7 +144,7 @@ const text = fc
 const wrongString = text.map(drawn => `${drawn}\0`)
 
 function drawValue({ type, properties = {}, required = [], ...bounds }: Schema): fc.Arbitrary<unknown> {
-  if (type === 'string') return text
+  if (type === 'string') return text.filter(drawn => drawn.length >= Number(bounds.minLength ?? 0))
   if (type === 'boolean') return fc.boolean()
   const { minimum, maximum } = { ...int64, ...bounds }
   if (type === 'integer') return fc.bigInt(minimum, maximum)

@@ -138,8 +138,8 @@ describe('on a fresh clone', () => {
 
   test("a package's tests see its sources", async () => {
     appendFileSync(join(folder, 'packages/domain/src/errors.ts'), "\nthrow new Error('from the source')\n")
-    const { code, stdout } = await testDomain()
-    expect(stdout).toContain('from the source')
+    const { code, stdout, stderr } = await testDomain()
+    expect(`${stdout}${stderr}`).toContain('from the source')
     expect(code).toBe(1)
   })
 })
