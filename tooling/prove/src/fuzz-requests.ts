@@ -32,12 +32,10 @@ export function drawRequest(
   const valid: fc.Arbitrary<Parts> = fc.record({
     inPath: fc.record(texts(inPath)),
     // A schema cannot say that a search has no count.
-    inQuery: fc
-      .record(texts(inQuery), { requiredKeys: [] })
-      .map(({ name_contains, count, ...query }) => ({
-        ...query,
-        ...(name_contains ? { name_contains } : count && { count }),
-      })),
+    inQuery: fc.record(texts(inQuery), { requiredKeys: [] }).map(({ name_contains, count, ...query }) => ({
+      ...query,
+      ...(name_contains ? { name_contains } : count && { count }),
+    })),
     // Unknown members are valid, as the schemas are open.
     body: body
       ? drawValue(body).map(value => toText({ ...(value as object), 'x-other': [1, { deep: null }] }))
