@@ -17,7 +17,7 @@ async function run(name: string, { skip }: TestContext, preload?: string) {
 }
 
 // Each starts several programs, and the machine may be busy.
-const timeout = 240_000
+const timeout = 600_000
 
 test.concurrent.for([
   ['kill', 3],
