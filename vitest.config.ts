@@ -5,11 +5,10 @@ const tooling = ['bench', 'boundaries', 'contract', 'harness', 'prove', 'release
   name => `tooling/${name}`,
 )
 
-/** Every package and program, or with `--mode tooling` the tooling. Several files at once, as they mostly wait. */
+/** Every package and program, or with `--mode tooling` the tooling. */
 export default defineConfig(({ mode }) => ({
   test: {
     projects: mode === 'tooling' ? tooling : ['packages/*', 'apps/*'],
-    maxWorkers: 6,
     silent: 'passed-only',
   },
 }))

@@ -12,6 +12,8 @@ export default {
   // Workers keep loaded modules for their next file, so tests must leave no state in a module.
   test: {
     isolate: false,
+    // More than processors, as tests mostly wait. Vitest reads it in the configuration of each project.
+    maxWorkers: 6,
     testTimeout: 60_000,
     hookTimeout: 60_000,
     // A busy machine is slow.
