@@ -1,17 +1,17 @@
-import { type BatcherOptions, createBatcher, defaultBatchLimits } from './batcher.ts'
 import type { CompiledEntities, Entities, Runner } from './entity.ts'
 import { StoreError, unavailable } from './errors.ts'
+import { createGroupQueue, defaultGroupLimits, type GroupQueueOptions } from './group-queue.ts'
 import { watchOutages } from './outage.ts'
 import type { Change, ChangeStatement, ReadStatement, Value } from './statements/statement.ts'
-import type { BatchLimits, Storage, StorageObserver } from './storage.ts'
+import type { GroupLimits, Storage, StorageObserver } from './storage.ts'
 
 /** What runs the statements of a storage on a database. Its rejections become StoreError `store-unavailable`. */
 export interface Executor<Entered extends Entities = Entities>
-  extends Pick<BatcherOptions, 'runGroup' | 'groupsMax'> {
+  extends Pick<GroupQueueOptions, 'runGroup' | 'groupsMax'> {
   readonly compiled: CompiledEntities<Entered>
   read(statement: ReadStatement, given: object): Promise<readonly object[]>
   /** Runs bulk changes, for which single ones need not wait. By default `runGroup`. */
-  readonly runBulkGroup?: BatcherOptions['runGroup']
+  readonly runBulkGroup?: GroupQueueOptions['runGroup']
   /** The longest that anything may take, with its time in the queue. What is late may still be stored. */
   readonly timeoutMs?: number
   /** Rejects while the database cannot be read or written. */
@@ -29,14 +29,14 @@ const bulkQueueChangesMax = 10_000
 export function createStorage<Entered extends Entities>(
   { compiled, runGroup, runBulkGroup = runGroup, groupsMax, timeoutMs, ...database }: Executor<Entered>,
   {
-    limits = defaultBatchLimits,
+    limits = defaultGroupLimits,
     onFailureChange,
     toError = error => error,
-  }: { readonly limits?: BatchLimits } & Omit<StorageObserver, 'onCommit'> = {},
+  }: { readonly limits?: GroupLimits } & Omit<StorageObserver, 'onCommit'> = {},
 ): Storage<Entered> {
   const { names } = compiled
-  const single = createBatcher({ runGroup, groupsMax, limits })
-  const bulk = createBatcher({
+  const single = createGroupQueue({ runGroup, groupsMax, limits })
+  const bulk = createGroupQueue({
     runGroup: runBulkGroup,
     groupsMax,
     limits: { ...limits, queueChangesMax: bulkQueueChangesMax },

@@ -5,12 +5,12 @@ import type { PoolMode } from './store-url.ts'
 
 // Without the drivers' types: importers of this package do not have them.
 
-export interface StorageOptions extends Partial<Omit<EngineOptions, 'limits' | 'toError'> & BatchLimits> {
+export interface StorageOptions extends Partial<Omit<EngineOptions, 'limits' | 'toError'> & GroupLimits> {
   /** In the form of `parseStoreUrl`. */
   readonly url: string
 }
 
-export interface BatchLimits {
+export interface GroupLimits {
   /** Pending changes. Beyond it, `store-busy`. */
   readonly queueChangesMax: number
   /** The text of all pending changes in UTF-16 code units. A single change may have more. */
@@ -20,7 +20,7 @@ export interface BatchLimits {
 }
 
 export interface EngineOptions extends StorageObserver {
-  readonly limits: BatchLimits
+  readonly limits: GroupLimits
   /** PostgreSQL: after this time any operation is `store-unavailable`. */
   readonly timeoutMs: number
   /** SQLite: how long an opening or a change waits for the lock of another process. Then it fails. */
@@ -78,7 +78,7 @@ export interface SqliteHandle {
   /** To the writer, for single changes and for bulk ones. */
   readonly single: MessagePort
   readonly bulk: MessagePort
-  readonly limits: BatchLimits
+  readonly limits: GroupLimits
 }
 
 export interface PostgresHandle {
@@ -86,7 +86,7 @@ export interface PostgresHandle {
   readonly server: PostgresOptions
   /** For each thread. */
   readonly readConnectionsMax: number
-  readonly limits: BatchLimits
+  readonly limits: GroupLimits
 }
 
 export interface PostgresOptions {

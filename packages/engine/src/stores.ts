@@ -1,8 +1,8 @@
 import { type Stats, statSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { defaultBatchLimits } from './batcher.ts'
 import type { Entities } from './entity.ts'
 import { fileReason, NoStoreError, type StoreError } from './errors.ts'
+import { defaultGroupLimits } from './group-queue.ts'
 import { createReader, type ReadTransaction } from './reader.ts'
 import type {
   BackupReport,
@@ -89,9 +89,9 @@ export function createStores<Entered extends Entities>(
       timeoutMs = timeoutMsDefault,
       lockTimeoutMs = 5_000,
       readConnectionsMax = 4,
-      queueChangesMax = defaultBatchLimits.queueChangesMax,
-      queueTextCharsMax = defaultBatchLimits.queueTextCharsMax,
-      transactionChangesMax = defaultBatchLimits.transactionChangesMax,
+      queueChangesMax = defaultGroupLimits.queueChangesMax,
+      queueTextCharsMax = defaultGroupLimits.queueTextCharsMax,
+      transactionChangesMax = defaultGroupLimits.transactionChangesMax,
       ...observer
     }: StorageOptions) {
       const limits = { queueChangesMax, queueTextCharsMax, transactionChangesMax }

@@ -1,4 +1,4 @@
-import { defaultBatchLimits } from '@plant-store/engine'
+import { defaultGroupLimits } from '@plant-store/engine'
 import type { TestDatabase } from '@plant-store/harness/postgres'
 import { createTestDatabase } from '@plant-store/harness/vitest'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
@@ -18,7 +18,7 @@ test('a server that is gone is an outage with its reason, and nothing looks for 
   const reasons: (string | undefined)[] = []
   const server = { hosts: ['postgres://127.0.0.1:1/a'], poolMode: 'session', timeoutMs: 10_000 } as const
   const gone = await attachStorage(
-    { kind: 'postgres', server, readConnectionsMax: 1, limits: defaultBatchLimits },
+    { kind: 'postgres', server, readConnectionsMax: 1, limits: defaultGroupLimits },
     { onFailureChange: reason => reasons.push(reason) },
   )
   const reason = 'connect ECONNREFUSED 127.0.0.1:1'

@@ -1,7 +1,7 @@
-import { createBatcher, defaultBatchLimits } from '../batcher.ts'
 import { createStorage } from '../create-storage.ts'
 import { compileEntities, type Entities } from '../entity.ts'
 import { NoStoreError } from '../errors.ts'
+import { createGroupQueue, defaultGroupLimits } from '../group-queue.ts'
 import { schemaVersionOf } from '../migrations.ts'
 import { countsIn, type ReadTransaction } from '../reader.ts'
 import { postgresDialect } from '../statements/dialect.ts'
@@ -12,7 +12,7 @@ import { findVersionOn, migratePostgres } from './migrate.ts'
 import { runGroup } from './steps.ts'
 
 /** Reads are spread over the connections. */
-const readLimits = { ...defaultBatchLimits, transactionChangesMax: 16 }
+const readLimits = { ...defaultGroupLimits, transactionChangesMax: 16 }
 
 /** @param bulk for reading and inspecting it */
 export function postgresStore<Entered extends Entities>(bulk: PostgresOptions, entities: Entered) {
@@ -75,7 +75,7 @@ export function attachPostgres<Entered extends Entities>(
   const changing = createPool(server, 1)
   const reading = createPool(server, readConnectionsMax)
   // Reads of one turn share a round trip. One query a packet would cost 2.5 times the processor time.
-  const reads = createBatcher<Ask, readonly object[]>({
+  const reads = createGroupQueue<Ask, readonly object[]>({
     async runGroup(group) {
       const queries = group.map(([statement, ...values]) => queryOf(statement, values))
       return (await retrying(timeoutMs, () => reading.run(queries, true))).map(({ rows }) => rows)

@@ -1,14 +1,14 @@
 import { StoreError, unavailable } from './errors.ts'
 import type { Change } from './statements/statement.ts'
-import type { BatchLimits } from './storage.ts'
+import type { GroupLimits } from './storage.ts'
 
-export const defaultBatchLimits: BatchLimits = {
+export const defaultGroupLimits: GroupLimits = {
   queueChangesMax: 10_000,
   queueTextCharsMax: 8 * 1024 * 1024,
   transactionChangesMax: 1_000,
 }
 
-export interface BatcherOptions<Item = Change, Outcome = number> {
+export interface GroupQueueOptions<Item = Change, Outcome = number> {
   /**
    * Makes the changes of a group in order in one transaction, which other groups may share. Resolves to the affected
    * rows of each once they are durable. If it rejects, either all are stored or none. Calls take effect in order.
@@ -16,7 +16,7 @@ export interface BatcherOptions<Item = Change, Outcome = number> {
   readonly runGroup: (group: readonly Item[]) => Promise<readonly Outcome[]>
   /** Groups under way, without an outcome. At the limit, new changes wait and share the next group. Infinite on SQLite. */
   readonly groupsMax: number
-  readonly limits: BatchLimits
+  readonly limits: GroupLimits
 }
 
 interface Submitted<Item, Outcome> {
@@ -36,11 +36,11 @@ const turnsAfterGroup = 2
  * Makes changes that arrive together, or while `groupsMax` groups are under way, share a transaction. PostgreSQL's reads
  * share transactions too. Their outcomes are rows.
  */
-export function createBatcher<Item extends readonly unknown[] = Change, Outcome = number>({
+export function createGroupQueue<Item extends readonly unknown[] = Change, Outcome = number>({
   runGroup,
   groupsMax,
   limits,
-}: BatcherOptions<Item, Outcome>) {
+}: GroupQueueOptions<Item, Outcome>) {
   const queue: Submitted<Item, Outcome>[] = []
   const underWay = new Set<Promise<void>>()
   let pendingChanges = 0

@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises'
 import type { Change } from '@plant-store/engine'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { createBatcher } from '../src/batcher.ts'
+import { createGroupQueue } from '../src/group-queue.ts'
 
 const transactionChangesMax = 3
 const fewChanges = { queueChangesMax: 4, queueTextCharsMax: 1_000, transactionChangesMax }
@@ -29,7 +29,7 @@ test('each change has the outcome of its transaction, once and no earlier, whate
       const broken: string[] = []
       let underWay = 0
       let ends: 'committed' | 'failed' = 'committed'
-      const batcher = createBatcher({
+      const queue = createGroupQueue({
         groupsMax,
         limits,
         async runGroup(group) {
@@ -65,7 +65,7 @@ test('each change has the outcome of its transaction, once and no earlier, whate
           if ((outcome === 'refused') === isTaken) broken.push(`${name} is ${outcome}`)
           outcomes.push({ name, outcome: outcome === expected(name) ? 'right' : outcome })
         }
-        batcher.submit([change]).then(
+        queue.submit([change]).then(
           ([rows]) => note(rows === Number(name) ? 'committed' : `of change ${rows}`),
           (error: Error & { code?: string }) => note(error.code === undefined ? 'failed' : 'refused'),
         )
@@ -73,7 +73,7 @@ test('each change has the outcome of its transaction, once and no earlier, whate
       for (const each of steps) {
         if (each === 'submit') submit()
         else if (each === 'turn') await setImmediate()
-        else if (each === 'drain') drains.push(batcher.drain().then(() => batcher.pending()))
+        else if (each === 'drain') drains.push(queue.drain().then(() => queue.pending()))
         else if (scheduler.count() > 0) {
           ends = each === 'commit' ? 'committed' : 'failed'
           await scheduler.waitOne()
@@ -92,8 +92,8 @@ test('each change has the outcome of its transaction, once and no earlier, whate
       expect(settled).toEqual(submitted.map(name => ({ name, outcome: 'right' })))
       expect(begun).toEqual(begun.toSorted((a, b) => Number(a) - Number(b)))
       expect(broken).toEqual([])
-      expect(batcher.pending()).toBe(0)
-      expect(await Promise.all([batcher.drain(), ...drains])).toEqual([undefined, ...drains.map(() => 0)])
+      expect(queue.pending()).toBe(0)
+      expect(await Promise.all([queue.drain(), ...drains])).toEqual([undefined, ...drains.map(() => 0)])
     },
   )
   await fc.assert(property, { numRuns: 2_000 })
@@ -102,7 +102,7 @@ test('each change has the outcome of its transaction, once and no earlier, whate
 test('changes of the two turns after a transaction share the next one, and a change that finds none under way begins at once', async () => {
   const ends: (() => void)[] = []
   const begun: string[][] = []
-  const batcher = createBatcher({
+  const queue = createGroupQueue({
     groupsMax: 1,
     limits: littleText,
     async runGroup(group) {
@@ -111,7 +111,7 @@ test('changes of the two turns after a transaction share the next one, and a cha
       return group.map(() => 1)
     },
   })
-  const submit = (name: string) => batcher.submit([['notes.insert', name]])
+  const submit = (name: string) => queue.submit([['notes.insert', name]])
   const first = submit('a')
   await setImmediate()
   const second = submit('b')
