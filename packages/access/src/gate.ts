@@ -74,14 +74,14 @@ export function createGate({ tokens }: GateOptions): TokenGate {
     const foundAtMs = performance.now()
     const hash = hashToken(presented)
     const token = await tokens.find(hash)
-    const before = remembered.get(presented)
+    const known = remembered.get(presented)
     if (token === undefined) {
       // For its name. It is looked up again each time.
-      if (before !== undefined) remembered.set(presented, { ...before, foundAtMs: Number.NEGATIVE_INFINITY })
+      if (known !== undefined) remembered.set(presented, { ...known, foundAtMs: Number.NEGATIVE_INFINITY })
       const message = 'the access token is unknown or was revoked'
-      throw new AccessError('invalid-token', message, undefined, before?.token.name)
+      throw new AccessError('invalid-token', message, undefined, known?.token.name)
     }
-    const markedAtMs = before?.markedAtMs ?? Number.NEGATIVE_INFINITY
+    const markedAtMs = known?.markedAtMs ?? Number.NEGATIVE_INFINITY
     const found = { hash, token, foundAtMs, markedAtMs }
     remembered.set(presented, found)
     return admit(found, foundAtMs, scope)

@@ -113,15 +113,15 @@ test('what precedes an insert has its parameters in their order, and is on SQLit
   const preceded = (dialect: Dialect, names: readonly (keyof Note)[]) =>
     statementsOf('notes', dialect, {
       sqlite: {
-        ifAny: sql`select 1 from gardens`,
-        before: p => sql`insert into gardens select ${sql.join(names.map(name => p[name]))}`,
+        onlyIf: sql`select 1 from gardens`,
+        statement: p => sql`insert into gardens select ${sql.join(names.map(name => p[name]))}`,
       },
       postgres: insert => sql`with inserted as (${insert} returning id) select id from inserted`,
     }).insert
-  const { before } = preceded(sqliteDialect, ['id', 'text', 'topic'])
-  expect(before).toEqual({ ifAny: 'select 1 from gardens', sql: 'insert into gardens select ?, ?, ?' })
+  const { precededBy } = preceded(sqliteDialect, ['id', 'text', 'topic'])
+  expect(precededBy).toEqual({ onlyIf: 'select 1 from gardens', sql: 'insert into gardens select ?, ?, ?' })
   expect(() => preceded(sqliteDialect, ['text', 'id', 'topic'])).toThrow(
     'it has not the parameters id,text,topic of what it precedes',
   )
-  expect(preceded(postgresDialect, [])).not.toHaveProperty('before')
+  expect(preceded(postgresDialect, [])).not.toHaveProperty('precededBy')
 })

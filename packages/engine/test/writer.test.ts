@@ -52,8 +52,8 @@ const insert = compiled.changeStatements.get('notes.insert') as ChangeStatement
 const copies = 20
 const insertCopied: ChangeStatement = {
   ...insert,
-  before: {
-    ifAny: 'select 1',
+  precededBy: {
+    onlyIf: 'select 1',
     sql: `with recursive copies (n) as (select 1 union all select n + 1 from copies where n < ${copies})
       insert into gardens (id, text, topic) select ? * ${copies} + n, ?, ? from copies`,
   },

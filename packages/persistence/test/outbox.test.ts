@@ -192,8 +192,8 @@ test('a webhook that has nothing left to deliver once it is leased is released, 
   const outcome = { delivered: 0n, failed: 0n, stops: 0n, claimInMs: 0n }
   const [, first] = submitted[0] as [Statement, { lease: string }]
   expect(submitted).toEqual([
-    [statements.lease, { id: 'gone', before: 'lease of gone', ...lease }],
+    [statements.lease, { id: 'gone', lastLease: 'lease of gone', ...lease }],
     [statements.release, { id: 'gone', lease: first.lease, ...outcome }],
-    [statements.lease, { id: 'next', before: 'lease of next', ...lease, lease: claim?.lease }],
+    [statements.lease, { id: 'next', lastLease: 'lease of next', ...lease, lease: claim?.lease }],
   ])
 })

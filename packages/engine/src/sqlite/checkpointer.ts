@@ -93,13 +93,13 @@ export function createCheckpointer({
     })
     return started
   }
-  const passInThread = (before: number) => {
+  const passInThread = (copied: number) => {
     isUnderWay = true
     thread ??= start()
     thread.once('message', (outcome: PassOutcome) => {
       isUnderWay = false
       settle(outcome)
-      if (walState().copied > before) onPass()
+      if (walState().copied > copied) onPass()
     })
     thread.postMessage('copy')
   }

@@ -27,19 +27,19 @@ export function prepareAll(
   return prepare
 }
 
-/** Makes a change. Returns the rows that it affected, and those that were written before it. */
-export type PreparedChange = (values: readonly Value[]) => { affected: number; before: number }
+/** Makes a change. Returns the rows that it affected, and those of the statement that precedes it. */
+export type PreparedChange = (values: readonly Value[]) => { rows: number; precedingRows: number }
 
 export function prepareChange(
   connection: Database.Database,
-  { sql, before }: ChangeStatement,
+  { sql, precededBy }: ChangeStatement,
 ): PreparedChange {
   const change = connection.prepare(sql)
-  const ifAny = before && connection.prepare(before.ifAny)
-  const first = before && connection.prepare(before.sql)
+  const onlyIf = precededBy && connection.prepare(precededBy.onlyIf)
+  const preceding = precededBy && connection.prepare(precededBy.sql)
   return values => {
-    const written = ifAny?.get() === undefined ? 0 : (first?.run(...values).changes ?? 0)
-    return { affected: change.run(...values).changes, before: written }
+    const precedingRows = onlyIf?.get() === undefined ? 0 : (preceding?.run(...values).changes ?? 0)
+    return { rows: change.run(...values).changes, precedingRows }
   }
 }
 

@@ -96,14 +96,14 @@ export function createWriter(
   let blocked: string | undefined
 
   /** Makes a change. Returns about how many bytes it has written. */
-  const make = ([name, ...values]: Change, affectedRows: number[]) => {
+  const makeChange = ([name, ...values]: Change, affectedRows: number[]) => {
     // The threads that send its name have the same statements.
     const run = prepared.get(name) as PreparedChange
-    const { affected, before } = run(values)
-    affectedRows.push(affected)
+    const { rows, precedingRows } = run(values)
+    affectedRows.push(rows)
     let bytes = rowBytes
     for (const value of values) if (typeof value === 'string') bytes += Buffer.byteLength(value)
-    return (affected + before) * bytes
+    return (rows + precedingRows) * bytes
   }
 
   // Immediate: a transaction that begins with a read may be refused its first write without waiting for the lock.
@@ -115,7 +115,7 @@ export function createWriter(
       const { changes, affectedRows } = groups[at] as Group
       const bytesMax = bytes + transactionBytesMax
       while (affectedRows.length < changes.length && bytes < bytesMax) {
-        bytes += make(changes[affectedRows.length] as Change, affectedRows)
+        bytes += makeChange(changes[affectedRows.length] as Change, affectedRows)
         count++
       }
     }

@@ -63,10 +63,10 @@ export interface Dialect {
 
 /** What an insert does besides, such as adding rows of another table. */
 export interface AlsoInserts<Row> {
-  /** A statement that runs before the insert and has its parameters, if the query without parameters returns a row. */
+  /** A statement that runs before the insert and has its parameters, if the query `onlyIf` returns a row. */
   readonly sqlite: {
-    readonly ifAny: Query<unknown>
-    readonly before: (p: Parameters<Row>) => Query<unknown>
+    readonly onlyIf: Query<unknown>
+    readonly statement: (p: Parameters<Row>) => Query<unknown>
   }
   /** Returns a statement that contains the insert, and returns the key of each row that it changed. */
   readonly postgres: (insert: Query<unknown>) => Query<unknown>
@@ -103,8 +103,8 @@ function createDialect(compiler: Compiler, { rows, takesArrays, ...others }: Dif
           on conflict ${onConflict(key, columns)}`
         return takesArrays ? returning(insert) : insert
       }, compiler)
-      const before = takesArrays || also === undefined ? {} : preceding(also.sqlite, compiled)
-      return { kind: 'change', order: { of: table, by: key }, takesArrays, ...compiled, ...before }
+      const preceding = takesArrays || also === undefined ? {} : precededBy(also.sqlite, compiled)
+      return { kind: 'change', order: { of: table, by: key }, takesArrays, ...compiled, ...preceding }
     }
   return {
     ...others,
@@ -152,14 +152,14 @@ export const sqliteDialect: Dialect = createDialect(sqlite, {
   },
 })
 
-function preceding<Row>(
-  { ifAny, before }: AlsoInserts<Row>['sqlite'],
+function precededBy<Row>(
+  { onlyIf, statement }: AlsoInserts<Row>['sqlite'],
   insert: Pick<ChangeStatement, 'parameters'>,
-): Pick<ChangeStatement, 'before'> {
-  const { sql: text, parameters } = compile(before, sqlite)
+): Pick<ChangeStatement, 'precededBy'> {
+  const { sql: text, parameters } = compile(statement, sqlite)
   if (`${parameters}` !== `${insert.parameters}`)
     throw new Error(`it has not the parameters ${insert.parameters} of what it precedes: ${text}`)
-  return { before: { ifAny: compile(() => ifAny, sqlite).sql, sql: text } }
+  return { precededBy: { onlyIf: compile(() => onlyIf, sqlite).sql, sql: text } }
 }
 
 const postgres: Compiler = new Kysely({ dialect: new PostgresDialect({ pool: () => Promise.reject() }) })

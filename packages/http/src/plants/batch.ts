@@ -161,9 +161,9 @@ function createSemaphore(sizeMax: number) {
   let admitted = Promise.resolve()
   return {
     async acquire(size: number): Promise<void> {
-      const before = admitted
+      const earlier = admitted
       const admit = async () => {
-        await before
+        await earlier
         while (taken > 0 && taken + size > sizeMax) await released.promise
         taken += size
       }

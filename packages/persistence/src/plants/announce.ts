@@ -15,8 +15,8 @@ export const announcing: AlsoInserts<VersionedRow> = {
   // writes meanwhile.
   sqlite: {
     // Without active webhooks, the statement would cost 4 % of the creates, and this query 0.5 %.
-    ifAny: sql`select 1 from webhooks where is_paused = 0`,
-    before: row => sql`
+    onlyIf: sql`select 1 from webhooks where is_paused = 0`,
+    statement: row => sql`
       with added (${columnList(versionedNames)}) as (values (${sql.join(versionedNames.map(name => row[name]))}))
       insert into outbox (${outboxColumns})
       select webhooks.id, ${eventOfAdded}, ${sqliteDialect.now} from webhooks, added

@@ -64,9 +64,9 @@ export function createOutbox(
   return {
     async claim({ leaseMs, rowsMax, textBytesMax }) {
       for (const row of await read(statements.due, {})) {
-        const { id, lease: before, secret, failing_for_ms } = row
+        const { id, lease: lastLease, secret, failing_for_ms } = row
         const lease = crypto.randomUUID()
-        if ((await submit(statements.lease, { id, before, lease, leaseMs: BigInt(leaseMs) })) === 0) continue
+        if ((await submit(statements.lease, { id, lastLease, lease, leaseMs: BigInt(leaseMs) })) === 0) continue
         const due = await read(statements.dueDeliveries, { id, rowsMax, textBytesMax })
         if (due.length === 0) {
           await submitAll([release({ id, lease }, { delivered: [] })])

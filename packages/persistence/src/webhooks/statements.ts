@@ -7,7 +7,7 @@ import type { DeliveryRow, WebhookRow } from './tables.ts'
 type OfWebhook<Others = unknown> = Parameters<{ id: WebhookId } & Others>
 type OfDelivery<Others = unknown> = Parameters<{ position: bigint; lease: string } & Others>
 type Due = OfWebhook<{ rowsMax: number; textBytesMax: number }>
-type Lease = OfWebhook<{ before: string; lease: string; leaseMs: bigint }>
+type Lease = OfWebhook<{ lastLease: string; lease: string; leaseMs: bigint }>
 /** Flags are 0 or 1. */
 type Flags = { delivered: bigint; failed: bigint; stops: bigint }
 type Release = OfWebhook<Flags & { lease: string; claimInMs: bigint }>
@@ -28,7 +28,7 @@ const [zero, one] = [sql.lit(0n), sql.lit(1n)]
  *     next_at null    given up, kept for operators   due again by a retry
  *
  * A courier leases a webhook, sends what is due, and releases it. Each lease has a name of its own, and a courier whose lease
- * has ended changes nothing: whoever leases the webhook next may be sending the same rows.
+ * has ended changes nothing: the courier with the next lease may be sending the same rows.
  */
 export function webhookStatements(dialect: Dialect) {
   const { name, now } = dialect
@@ -126,7 +126,7 @@ export function webhookStatements(dialect: Dialect) {
     lease: change((p: Lease) =>
       updateOf(p)
         .set({ lease: p.lease, leased_at: now, leased_until: sql<bigint>`${now} + ${p.leaseMs}` })
-        .where('lease', '=', p.before)
+        .where('lease', '=', p.lastLease)
         .where('is_paused', '=', zero)
         .where(sql<boolean>`leased_until <= ${now}`),
     ),
