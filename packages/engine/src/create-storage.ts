@@ -67,7 +67,7 @@ export function createStorage<Entered extends Entities>(
 
   const runner: Runner = {
     bind,
-    submit: (statement, given) => inTime(single.submit([bind(statement, given)])).then(first, fail),
+    submit: (statement, given) => inTime(single.submit([bind(statement, given)])).then(onlyOne, fail),
     submitAll: async changes => (changes.length === 0 ? [] : inTime(bulk.submit(changes)).catch(fail)),
     // The databases return rows as the statements declare them, which the contracts of the ports prove.
     read: (statement, given) => inTime(database.read(statement, given)).catch(fail) as Promise<never>,
@@ -85,8 +85,8 @@ export function createStorage<Entered extends Entities>(
   }
 }
 
-/** Of a single change. */
-const first = ([affectedRows]: readonly number[]) => affectedRows as number
+/** Returns the affected rows of a single change. */
+const onlyOne = ([affectedRows]: readonly number[]) => affectedRows as number
 
 function toStoreError(cause: unknown): StoreError {
   return cause instanceof StoreError ? cause : unavailable('the store is unavailable', cause as Error)

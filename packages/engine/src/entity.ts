@@ -80,14 +80,14 @@ export function compileEntities<Entered extends Entities>(
       () => sql`delete from ${sql.table(tables[0] as string)} where false`,
     ),
   }
-  const compiled = Object.entries(entities).map(([name, entity]) => ({ name, ...entity.compile(dialect) }))
+  const compiled = Object.entries(entities).map(([entity, each]) => ({ entity, ...each.compile(dialect) }))
   const names = new Map<Statement, string>()
   const changeStatements = new Map<string, ChangeStatement>()
-  for (const { name: entity, statements } of [...compiled, { name: 'store', statements: probes }])
+  for (const { entity, statements } of [...compiled, { entity: 'store', statements: probes }])
     for (const [each, statement] of Object.entries<ReadStatement | ChangeStatement>(statements)) {
-      const name = `${entity}.${each}`
-      names.set(statement, name)
-      if (statement.kind === 'change') changeStatements.set(name, statement)
+      const fullName = `${entity}.${each}`
+      names.set(statement, fullName)
+      if (statement.kind === 'change') changeStatements.set(fullName, statement)
     }
   checkOrders(changeStatements, entities)
   return {
@@ -97,23 +97,23 @@ export function compileEntities<Entered extends Entities>(
     changeStatements,
     // `Object.fromEntries` knows no names. `Ports` gives each port its type.
     ports: runner =>
-      Object.fromEntries(compiled.map(({ name, port }) => [name, port(runner)])) as Ports<Entered>,
+      Object.fromEntries(compiled.map(({ entity, port }) => [entity, port(runner)])) as Ports<Entered>,
   }
 }
 
 /** @throws Error if changes would not be in one order, which no type and no database notices */
 function checkOrders(statements: ReadonlyMap<string, ChangeStatement>, entities: Entities): void {
   const columns = new Map<string, string>()
-  for (const [name, { order, parameters }] of statements) {
+  for (const [fullName, { order, parameters }] of statements) {
     if (order === 'barrier') continue
     const { of: table, by } = order
     const column = columns.get(table) ?? by
     columns.set(table, column)
-    const [entity] = name.split('.') as [string]
+    const [entity] = fullName.split('.') as [string]
     if (!entities[entity]?.tables.includes(table))
-      throw new Error(`${name} is in the order of ${table}, which is no table of ${entity}`)
-    if (by !== column) throw new Error(`${name} is ordered by ${by}, and others of ${table} by ${column}`)
+      throw new Error(`${fullName} is in the order of ${table}, which is no table of ${entity}`)
+    if (by !== column) throw new Error(`${fullName} is ordered by ${by}, and others of ${table} by ${column}`)
     if (!parameters.includes(by))
-      throw new Error(`${name} is ordered by ${by}, which is no parameter of its SQL`)
+      throw new Error(`${fullName} is ordered by ${by}, which is no parameter of its SQL`)
   }
 }

@@ -19,7 +19,7 @@ export function watchOutages(
   let isEnded = false
   let checking: NodeJS.Timeout | undefined
 
-  const report = ({ message, cause }: StoreError) => {
+  const reportIfNew = ({ message, cause }: StoreError) => {
     const reason = cause instanceof Error ? cause.message : message
     if (reason !== reported) onFailureChange(reason)
     reported = reason
@@ -33,7 +33,7 @@ export function watchOutages(
       )
       if (isEnded) return
       // The first failure may have been a symptom. This one lasts.
-      if (failure?.code === 'store-unavailable') report(failure)
+      if (failure?.code === 'store-unavailable') reportIfNew(failure)
       if (hasFailed || failure !== undefined) return checkLater()
       reported = undefined
       checking = undefined
@@ -47,7 +47,7 @@ export function watchOutages(
       if (error.code !== 'store-unavailable' || isEnded) return
       hasFailed = true
       if (checking !== undefined) return
-      report(error)
+      reportIfNew(error)
       checkLater()
     },
     /** To be called before the store is closed: later failures are not an outage. */

@@ -66,7 +66,8 @@ export function createOutbox(
       for (const row of await read(statements.due, {})) {
         const { id, lease: lastLease, secret, failing_for_ms } = row
         const lease = crypto.randomUUID()
-        if ((await submit(statements.lease, { id, lastLease, lease, leaseMs: BigInt(leaseMs) })) === 0) continue
+        if ((await submit(statements.lease, { id, lastLease, lease, leaseMs: BigInt(leaseMs) })) === 0)
+          continue
         const due = await read(statements.dueDeliveries, { id, rowsMax, textBytesMax })
         if (due.length === 0) {
           await submitAll([release({ id, lease }, { delivered: [] })])
