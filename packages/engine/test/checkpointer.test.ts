@@ -41,7 +41,7 @@ function open(isFailing = () => false) {
     onFailureChange: reason => failures.push(reason),
     onLoss: reason => losses.push(reason),
   })
-  const advance = (bulk = false, single = true) => checkpointer.copy({ single, bulk })
+  const advance = (bulk = false, single = true) => checkpointer.copyIfLong({ single, bulk })
   const close = async () => {
     if (!connection.open) return
     await checkpointer.stop()
@@ -172,7 +172,7 @@ test('after a failed fsync of copied pages no process begins the WAL anew, and t
   write(1_000)
   await pass()
   endReading()
-  guard.keepWal('the disk fails')
+  guard.noteLostPages('the disk fails')
   expect(guard.findFault()).toMatchObject({ reason: expect.stringMatching(/^the disk fails: stop/) })
 
   const other = new Database(file, { timeout: 100 })

@@ -27,6 +27,9 @@ export interface CheckpointerOptions {
   readonly onLoss: (reason: string) => void
 }
 
+/** What SQLite reports of a WAL, always in one row. */
+type WalPages = { readonly log: number; readonly checkpointed: number }
+
 /** Pages of 4 KiB. With ids in any order a longer WAL holds the same page many times, and a checkpoint copies it once. */
 const checkpointPages = 8_000
 const mixedPages = 1_000
@@ -61,7 +64,7 @@ export function createCheckpointer({
   onLoss,
 }: CheckpointerOptions) {
   const { name: file } = connection
-  const noop = connection.prepare<[], { log: number; checkpointed: number }>('pragma wal_checkpoint(noop)')
+  const noop = connection.prepare<[], WalPages>('pragma wal_checkpoint(noop)')
   const passive = connection.prepare<[], { busy: number }>('pragma wal_checkpoint(passive)')
   for (const statement of [noop, passive]) statement.safeIntegers(false)
   const exited = Promise.withResolvers<void>()
@@ -71,7 +74,7 @@ export function createCheckpointer({
   let failure: string | undefined
 
   const walState = () => {
-    const { log: pages, checkpointed: copied } = noop.get() as NonNullable<ReturnType<typeof noop.get>>
+    const { log: pages, checkpointed: copied } = noop.get() as WalPages
     return { pages, copied, left: pages - copied }
   }
   const settle = (outcome: PassOutcome) => {
@@ -112,8 +115,8 @@ export function createCheckpointer({
   }
 
   return {
-    /** Copies what there is to copy. Returns why no transaction may begin, or `undefined`. */
-    copy({ single, bulk }: ChangesInUse): string | undefined {
+    /** Copies the WAL if it is long. Returns why no transaction may begin, or `undefined`. */
+    copyIfLong({ single, bulk }: ChangesInUse): string | undefined {
       const { pages, copied, left } = walState()
       if (pages < (single && bulk ? mixedPages : checkpointPages) || left === 0) return
       if (pages >= writerPages || hasExited || (!isUnderWay && (bulk || left <= lastPagesMax))) passHere()

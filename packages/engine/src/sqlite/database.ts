@@ -69,15 +69,15 @@ async function readSqlite<Entered extends Entities>(
 
 /** Attaches a thread: it reads on a connection of its own, and writes through the one writer. */
 export function attachSqlite<Entered extends Entities>(
-  { file, limits, ...toWriter }: SqliteHandle,
+  { file, limits, ...ports }: SqliteHandle,
   entities: Entered,
   observer: StorageObserver,
 ): Storage<Entered> {
   return closeOnError(openConnection(file, { readonly: true }), connection => {
     const compiled = compileEntities(entities, sqliteDialect)
     const prepared = prepareAll(connection, compiled.names.keys())
-    const single = connectToWriter(toWriter.single, observer)
-    const bulk = connectToWriter(toWriter.bulk, observer)
+    const single = connectToWriter(ports.single, observer)
+    const bulk = connectToWriter(ports.bulk, observer)
     const rows: RowSource = {
       all: (statement, given) => prepared(statement).all(valuesOf(statement, given)) as object[],
       iterate: (statement, given) =>

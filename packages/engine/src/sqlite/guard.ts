@@ -25,7 +25,7 @@ const headerBytes = 32
  * | the store was cut | it is shorter than before | it is as long again |
  * | the store was overwritten, as by `cp backup store` | its header is that of a backup, or of an earlier state | this process ends |
  * | the WAL was cut | its last frame is missing, or empty: SQLite writes behind the gap | it is whole again |
- * | pages copied from the WAL were lost (`keepWal`) | an fsync failed after them | every process ends |
+ * | pages copied from the WAL were lost (`noteLostPages`) | an fsync failed after them | every process ends |
  *
  * Other processes may write to the store, and copy its WAL. A copy of the store as it is now, put back before it changes
  * again, is not noticed.
@@ -129,10 +129,10 @@ export function guardFiles(connection: Database.Database) {
     /** Of the store, for its fsync. */
     descriptor: descriptors.file,
     /**
-     * From now on there is this fault. Pages that SQLite counts as copied from the WAL may be lost: no process restarts
-     * it while this one reads it, and the next that opens the store alone copies all of it.
+     * From now on there is this fault, and the WAL is kept. Pages that SQLite counts as copied from it may be lost: no process
+     * restarts it while this one reads it, and the next that opens the store alone copies all of it.
      */
-    keepWal(reason: string) {
+    noteLostPages(reason: string) {
       lasting ??= { reason: `${reason}: stop every program that uses the store`, isMergeable: false }
       if (!second.inTransaction) second.exec('begin').pragma('user_version')
     },

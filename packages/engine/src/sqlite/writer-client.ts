@@ -44,7 +44,7 @@ export async function startWriter(workerData: WriterData) {
 
 /** Returns the writer as other threads use it. */
 export function connectToWriter(
-  toWriter: MessagePort,
+  port: MessagePort,
   { onCommit = () => {}, onCheckpointFailure = () => {} }: StorageObserver = {},
 ) {
   let blocked: string | undefined
@@ -52,7 +52,7 @@ export function connectToWriter(
   const underWay: PromiseWithResolvers<readonly number[]>[] = []
 
   // One answer for each group, in their order.
-  toWriter.on('message', (answer: WriterAnswer) => {
+  port.on('message', (answer: WriterAnswer) => {
     if ('blocked' in answer) {
       blocked = answer.blocked
       if (blocked !== undefined) onBlocked(couldNotWrite(blocked))
@@ -72,7 +72,7 @@ export function connectToWriter(
       if (blocked !== undefined) return Promise.reject(couldNotWrite(blocked))
       const outcome = Promise.withResolvers<readonly number[]>()
       underWay.push(outcome)
-      toWriter.postMessage(group)
+      port.postMessage(group)
       return outcome.promise
     },
     /** Returns why nothing can be written, or `undefined`. */
@@ -80,7 +80,7 @@ export function connectToWriter(
     reportTo(report: typeof onBlocked) {
       onBlocked = report
     },
-    close: () => toWriter.close(),
+    close: () => port.close(),
   }
 }
 

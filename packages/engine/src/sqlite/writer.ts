@@ -76,34 +76,46 @@ export function createWriter(
   // Reading it also opens the WAL, while the store is still in its place.
   let userVersion = connection.pragma('user_version', { simple: true }) as bigint
   const guard = guardFiles(connection)
-  const checkpointer = createCheckpointer({
-    connection,
-    descriptor: guard.descriptor,
-    onPass: () => checkpoint(),
-    onFailureChange(reason) {
-      const [first] = senders.keys()
-      if (first !== undefined) answer(first, { checkpointFailure: reason })
-    },
-    onLoss(reason) {
-      guard.keepWal(reason)
-      filesSeenMs = Number.NEGATIVE_INFINITY
-    },
-  })
   let filesSeenMs = performance.now()
   let checkpointMs = filesSeenMs
   const senders = new Map<MessagePort, ChangeKind>()
   const arrivals = createArrivals(senders, transactionChangesMax)
   let blocked: string | undefined
 
-  /** Makes a change. Returns about how many bytes it has written. */
-  const makeChange = ([name, ...values]: Change, affectedRows: number[]) => {
-    // The threads that send its name have the same statements.
-    const run = prepared.get(name) as PreparedChange
-    const { rows, precedingRows } = run(values)
-    affectedRows.push(rows)
-    let bytes = rowBytes
-    for (const value of values) if (typeof value === 'string') bytes += Buffer.byteLength(value)
-    return (rows + precedingRows) * bytes
+  /** Commits a group, and all that arrive meanwhile. */
+  const write = (sender: MessagePort, changes: readonly Change[]) => {
+    let waiting = [arrivals.toGroup(sender, changes)]
+    while (waiting.length > 0) {
+      waiting = commitGroups(arrivals.begin(waiting))
+      if (blocked === undefined && performance.now() - checkpointMs > lookEveryMs) checkpoint()
+      const [next] = waiting
+      if (next !== undefined && next.affectedRows.length > 0) sleep(turnMs)
+    }
+  }
+
+  /** Commits groups in one transaction, and answers those that are complete. Returns the others. */
+  const commitGroups = (groups: Group[]): Group[] => {
+    try {
+      if (blocked !== undefined) throw new Error(blocked)
+      checkFiles()
+      const begun = performance.now()
+      const count = runTransaction(groups)
+      const commit = { changes: count, ms: performance.now() - begun }
+      checkFiles()
+      const isComplete = ({ changes, affectedRows }: Group) => affectedRows.length === changes.length
+      const end = groups.findIndex(group => !isComplete(group))
+      const complete = end === -1 ? groups : groups.slice(0, end)
+      // There is at least the group that began it.
+      if (complete.length === 0) post((groups[0] as Group).sender, { commit })
+      for (const [index, { sender, affectedRows }] of complete.entries())
+        post(sender, index === 0 ? { affectedRows, commit } : { affectedRows })
+      return groups.slice(complete.length)
+    } catch (error) {
+      const reason = detailedReasonOf(error)
+      if (blocked === undefined && !isBusy(error) && !recover()) setBlocked(reason)
+      for (const { sender } of groups) post(sender, { reason })
+      return []
+    }
   }
 
   // Immediate: a transaction that begins with a read may be refused its first write without waiting for the lock.
@@ -122,43 +134,18 @@ export function createWriter(
     return count
   }).immediate
 
-  const answer = (sender: MessagePort, message: WriterAnswer) => sender.postMessage(message)
-
-  /** Commits a group, and all that arrive meanwhile. */
-  const write = (sender: MessagePort, changes: readonly Change[]) => {
-    let waiting = [arrivals.toGroup(sender, changes)]
-    while (waiting.length > 0) {
-      waiting = commit(arrivals.begin(waiting))
-      if (blocked === undefined && performance.now() - checkpointMs > lookEveryMs) checkpoint()
-      const [next] = waiting
-      if (next !== undefined && next.affectedRows.length > 0) sleep(turnMs)
-    }
+  /** Makes a change, and adds its affected rows. Returns about how many bytes it has written. */
+  const makeChange = ([name, ...values]: Change, affectedRows: number[]) => {
+    // The threads that send its name have the same statements.
+    const run = prepared.get(name) as PreparedChange
+    const { rows, precedingRows } = run(values)
+    affectedRows.push(rows)
+    let bytes = rowBytes
+    for (const value of values) if (typeof value === 'string') bytes += Buffer.byteLength(value)
+    return (rows + precedingRows) * bytes
   }
 
-  /** Commits groups in one transaction, and answers those that are complete. Returns the others. */
-  const commit = (groups: Group[]): Group[] => {
-    try {
-      if (blocked !== undefined) throw new Error(blocked)
-      checkFiles()
-      const begun = performance.now()
-      const changes = runTransaction(groups)
-      const commit = { changes, ms: performance.now() - begun }
-      checkFiles()
-      const isComplete = ({ changes, affectedRows }: Group) => affectedRows.length === changes.length
-      const end = groups.findIndex(group => !isComplete(group))
-      const complete = end === -1 ? groups : groups.slice(0, end)
-      // There is at least the group that began it.
-      if (complete.length === 0) answer((groups[0] as Group).sender, { commit })
-      for (const [index, { sender, affectedRows }] of complete.entries())
-        answer(sender, index === 0 ? { affectedRows, commit } : { affectedRows })
-      return groups.slice(complete.length)
-    } catch (error) {
-      const reason = detailedReasonOf(error)
-      if (blocked === undefined && !isBusy(error) && !recover()) setBlocked(reason)
-      for (const { sender } of groups) answer(sender, { reason })
-      return []
-    }
-  }
+  const post = (sender: MessagePort, answer: WriterAnswer) => sender.postMessage(answer)
 
   /** @throws Error if something is wrong with the files */
   const checkFiles = (maxAgeMs = lookEveryMs) => {
@@ -167,9 +154,23 @@ export function createWriter(
     if (fault !== undefined) throw new Error(fault.reason)
     filesSeenMs = performance.now()
   }
+
+  const checkpointer = createCheckpointer({
+    connection,
+    descriptor: guard.descriptor,
+    onPass: () => checkpoint(),
+    onFailureChange(reason) {
+      const [oneSender] = senders.keys()
+      if (oneSender !== undefined) post(oneSender, { checkpointFailure: reason })
+    },
+    onLoss(reason) {
+      guard.noteLostPages(reason)
+      filesSeenMs = Number.NEGATIVE_INFINITY
+    },
+  })
   /** Copies the WAL if it is long, and blocks the writer if it stays too long. */
   const checkpoint = () => {
-    const reason = checkpointer.copy(arrivals.inUse())
+    const reason = checkpointer.copyIfLong(arrivals.inUse())
     checkpointMs = performance.now()
     if (reason !== undefined) setBlocked(reason)
   }
@@ -178,7 +179,7 @@ export function createWriter(
   const recover = () => {
     try {
       checkFiles(0)
-      if (checkpointer.copy(arrivals.inUse()) !== undefined) return false
+      if (checkpointer.copyIfLong(arrivals.inUse()) !== undefined) return false
       userVersion = (userVersion + 1n) % 2n ** 31n
       connection.pragma(`user_version = ${userVersion}`)
       checkFiles(0)
@@ -190,7 +191,7 @@ export function createWriter(
 
   const setBlocked = (reason: string | undefined) => {
     blocked = reason
-    for (const sender of senders.keys()) answer(sender, { blocked })
+    for (const sender of senders.keys()) post(sender, { blocked })
   }
 
   const timer = setInterval(() => {
