@@ -2,7 +2,13 @@ import { DomainError, type DomainErrorCode, idTaken } from '../errors.ts'
 import { readPage, totalMax } from '../page.ts'
 import { type Condition, isMet, type Version } from '../version.ts'
 import { isSamePlant, type Plant, type PlantId, type VersionedPlant } from './plant.ts'
-import { type PlantListQuery, type PlantPage, type PlantPageQuery, searchedPlantsMax } from './query.ts'
+import {
+  type PlantListQuery,
+  type PlantPage,
+  type PlantPageQuery,
+  searchedPlantsMax,
+  searchedPlantsOfTagMax,
+} from './query.ts'
 import type { PlantRepository } from './repository.ts'
 
 /** The use cases. A resolved change is durable. */
@@ -114,8 +120,10 @@ export function createPlantUseCases({
         return isMet(condition, found.version) ? found : conditionFailed(id, condition, found.version)
       }),
     async list({ name_contains, count = false, ...query }) {
-      if (name_contains !== undefined)
-        return repository.search({ ...query, name_contains, lookAtMax: searchedPlantsMax })
+      if (name_contains !== undefined) {
+        const lookAtMax = query.tag === undefined ? searchedPlantsMax : searchedPlantsOfTagMax
+        return repository.search({ ...query, name_contains, lookAtMax })
+      }
       if (count) return listCounted(query)
       const { items, ...next } = await readPage(query, repository.page)
       return { plants: items, ...next }
