@@ -5,7 +5,7 @@ import { expect, test, vi } from 'vitest'
 import { RequestError } from '../src/errors/failures.ts'
 import { readBody, receiveBody } from '../src/request/body.ts'
 
-const carrier = { isBehind: false, note() {}, readOn() {} }
+const carrier = { waitsForTurn: false, note() {}, resumeOrPause() {} }
 
 function begin(headers: object = {}, bodyLimit = 5) {
   const body = new PassThrough()
@@ -77,24 +77,24 @@ test.each([[[1, 100, 3, 20_000, 5, 16_383, 16_384, 70_000, 1]], [[40_000]], [[]]
 
 test('a body has room for 16 KiB and a packet until it is read, and for anything once it is dropped', () => {
   const stream = new PassThrough()
-  const readOn = vi.fn()
-  const body = receiveBody(stream, { ...carrier, readOn })
+  const resumeOrPause = vi.fn()
+  const body = receiveBody(stream, { ...carrier, resumeOrPause })
   stream.emit('data', Buffer.alloc(16 * 1024))
-  expect([body.hasRoom, readOn.mock.calls.length]).toEqual([true, 0])
+  expect([body.hasRoom, resumeOrPause.mock.calls.length]).toEqual([true, 0])
   stream.emit('data', Buffer.alloc(1))
-  expect([body.hasRoom, readOn.mock.calls.length]).toEqual([false, 1])
+  expect([body.hasRoom, resumeOrPause.mock.calls.length]).toEqual([false, 1])
   body.waitForMore(100_000, () => {})
-  expect([body.hasRoom, readOn.mock.calls.length]).toEqual([true, 2])
+  expect([body.hasRoom, resumeOrPause.mock.calls.length]).toEqual([true, 2])
   stream.emit('data', Buffer.alloc(100_000))
-  expect([body.hasRoom, readOn.mock.calls.length]).toEqual([false, 3])
+  expect([body.hasRoom, resumeOrPause.mock.calls.length]).toEqual([false, 3])
   body.drop()
-  expect([body.hasRoom, readOn.mock.calls.length]).toEqual([true, 4])
+  expect([body.hasRoom, resumeOrPause.mock.calls.length]).toEqual([true, 4])
 })
 
 test('what arrives over a connection that waits for its turn is told once, at its turn or at the end', () => {
   const stream = new PassThrough()
-  const behind = { ...carrier, isBehind: true }
-  const body = receiveBody(stream, behind)
+  const waiting = { ...carrier, waitsForTurn: true }
+  const body = receiveBody(stream, waiting)
   const onMore = vi.fn()
   body.waitForMore(100_000, onMore)
   for (let n = 0; n < 2; n++) stream.emit('data', Buffer.alloc(1))

@@ -11,7 +11,7 @@ function begin(limits: Partial<LineLimits> = {}) {
   const body = new PassThrough()
   const { signal: ending } = new AbortController()
   const all = { lineBytesMax: 5, lineTimeoutMs: 1_000, ending, ...limits }
-  const lines = readLines(receiveBody(body, { isBehind: false, note() {}, readOn() {} }), all)
+  const lines = readLines(receiveBody(body, { waitsForTurn: false, note() {}, resumeOrPause() {} }), all)
   const next = async () => {
     const { value } = await lines.next()
     return value && [...value].map(String)

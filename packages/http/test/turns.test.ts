@@ -26,7 +26,7 @@ test('of many connections that sent much two are read on in a turn', async () =>
   const connections = open(9)
   for (const connection of connections) {
     connection.note(20_000)
-    connection.readOn()
+    connection.resumeOrPause()
   }
   await Promise.resolve()
   const read = () => connections.filter(({ socket }) => !socket.isPaused()).length
@@ -55,8 +55,8 @@ test('a connection waits after 16 KiB, or as many chunks or requests as make it 
   ] as const) {
     const [connection] = open(1)
     for (let n = 0; n < count; n++) connection?.note(bytes)
-    expect(connection?.isBehind).toBe(false)
+    expect(connection?.waitsForTurn).toBe(false)
     connection?.note(0)
-    expect(connection?.isBehind).toBe(true)
+    expect(connection?.waitsForTurn).toBe(true)
   }
 })

@@ -23,10 +23,10 @@ export class Connections {
   readonly open = new Map<Socket, Connection>()
   readonly handle: RequestListener
   /** Requests that wait on all of them. */
-  waiting = 0
+  waitingCount = 0
   #longReads = 0
   #paused: Connection[] = []
-  readonly #behind: Connection[] = []
+  readonly #waitingForTurn: Connection[] = []
 
   constructor(handle: RequestListener) {
     this.handle = handle
@@ -37,26 +37,26 @@ export class Connections {
     this.open.set(socket, connection)
     socket.once('close', () => {
       this.open.delete(socket)
-      this.waiting -= connection.waiting.splice(0).length
+      this.waitingCount -= connection.waiting.splice(0).length
     })
     return connection
   }
 
   /** Lets a connection take its turn later. Beyond the limit no other is read in this turn of the event loop either. */
   takeTurnLater(connection: Connection): void {
-    if (this.#behind.push(connection) === 1) setImmediate(this.#nextTurn)
+    if (this.#waitingForTurn.push(connection) === 1) setImmediate(this.#nextTurn)
     if (++this.#longReads !== longReadsMax + 1) return
     this.#paused = [...this.open.values()].filter(({ socket }) => !socket.isPaused())
     for (const { socket } of this.#paused) socket.pause()
   }
 
   readonly #nextTurn = (): void => {
-    const [paused, turns] = [this.#paused, this.#behind.splice(0, longReadsMax)]
+    const [paused, turns] = [this.#paused, this.#waitingForTurn.splice(0, longReadsMax)]
     this.#longReads = 0
     this.#paused = []
     for (const connection of turns) connection.takeTurn()
-    for (const connection of paused) connection.readOn()
-    if (this.#behind.length > 0) setImmediate(this.#nextTurn)
+    for (const connection of paused) connection.resumeOrPause()
+    if (this.#waitingForTurn.length > 0) setImmediate(this.#nextTurn)
   }
 }
 
@@ -75,8 +75,7 @@ export class Connection {
   current: ServerResponse | undefined
   /** Of the requests behind it. */
   readonly waiting: ServerResponse[] = []
-  /** Whether it waits for its turn. */
-  isBehind = false
+  waitsForTurn = false
   readonly #all: Connections
   #readBytes = 0
   #end: (() => void) | undefined
@@ -108,32 +107,56 @@ export class Connection {
       this.#pause()
       return
     }
-    this.#all.waiting++
+    this.#all.waitingCount++
     this.waiting.push(response)
-    if (this.#all.waiting > waitingMax && this.waiting.length > waitingPerConnection) this.socket.destroy()
+    if (this.#all.waitingCount > waitingMax && this.waiting.length > waitingPerConnection)
+      this.socket.destroy()
     this.note(0)
-    if (this.waiting.length === 1) this.readOn()
+    if (this.waiting.length === 1) this.resumeOrPause()
+  }
+
+  #begin(response: ServerResponse): void {
+    this.current = response
+    response.on('close', this.#beginNext)
+  }
+
+  readonly #beginNext = (): void => {
+    this.current = undefined
+    if (this.socket.destroyed) return
+    const next = this.waiting.shift()
+    if (next === undefined) {
+      this.#end?.()
+      return
+    }
+    this.#all.waitingCount--
+    this.#begin(next)
+    // In a turn of its own, so that other connections have theirs.
+    setImmediate(() => {
+      if (!this.socket.writable) return
+      this.resumeOrPause()
+      this.#all.handle(next.req, next)
+    })
   }
 
   /** Notes that a request or a chunk was parsed. */
   note(bytes: number): void {
     this.#readBytes += bytes + pieceBytes
-    if (this.isBehind || this.#readBytes <= countedBytesMin) return
-    this.isBehind = true
+    if (this.waitsForTurn || this.#readBytes <= countedBytesMin) return
+    this.waitsForTurn = true
     this.#all.takeTurnLater(this)
   }
 
   takeTurn(): void {
-    this.isBehind = false
+    this.waitsForTurn = false
     this.#readBytes = 0
     if (this.current !== undefined) bodyOf(this.current.req)?.tell()
-    this.readOn()
+    this.resumeOrPause()
   }
 
-  /** Reads on, unless something that has arrived waits. */
-  readOn(): void {
+  /** Reads on, but pauses while something that has arrived waits. */
+  resumeOrPause(): void {
     const hasRoom = this.current === undefined || bodyOf(this.current.req)?.hasRoom !== false
-    if (hasRoom && !this.isBehind && this.waiting.length === 0) this.socket.resume()
+    if (hasRoom && !this.waitsForTurn && this.waiting.length === 0) this.socket.resume()
     else this.#pause()
   }
 
@@ -149,38 +172,15 @@ export class Connection {
     return current.req.complete || !bodyOf(current.req)?.waitsForClient
   }
 
-  /** Ends the connection with what `answer` returns, after the answers to what has arrived. */
-  refuse(error: RequestError, answer: () => string): void {
+  /** Ends the connection with what `write` returns, after the answers to what has arrived. */
+  refuse(error: RequestError, write: () => string): void {
     if (this.#end !== undefined) return
     const last = this.waiting.at(-1) ?? this.current
     // The answer is that of the request.
     const isInBody = last?.req.complete === false
-    this.#end = () => endSocket(this.socket, isInBody ? '' : answer())
+    this.#end = () => endSocket(this.socket, isInBody ? '' : write())
     if (isInBody) bodyOf(last.req)?.fail(error)
     if (this.current === undefined) this.#end()
-  }
-
-  #begin(response: ServerResponse): void {
-    this.current = response
-    response.on('close', this.#answerNext)
-  }
-
-  readonly #answerNext = (): void => {
-    this.current = undefined
-    if (this.socket.destroyed) return
-    const next = this.waiting.shift()
-    if (next === undefined) {
-      this.#end?.()
-      return
-    }
-    this.#all.waiting--
-    this.#begin(next)
-    // In a turn of its own, so that other connections have theirs.
-    setImmediate(() => {
-      if (!this.socket.writable) return
-      this.readOn()
-      this.#all.handle(next.req, next)
-    })
   }
 }
 

@@ -52,7 +52,7 @@ export function createNodeServer(
   connectionsOfServers.set(server, connections)
 
   const refuse = (connection: Connection, error: RequestError, request?: IncomingMessage) =>
-    connection.refuse(error, () => answerBelowRoutes(error, logRequest, connection.socket, request))
+    connection.refuse(error, () => writeRefusal(error, logRequest, connection.socket, request))
 
   server.on('connection', (socket: Socket) => {
     const connection = connections.add(socket)
@@ -89,7 +89,7 @@ export function createNodeServer(
 }
 
 /** Returns and logs a whole answer, the last on its connection. */
-function answerBelowRoutes(
+function writeRefusal(
   error: RequestError,
   logRequest: RequestLog,
   { remoteAddress: client }: Socket,

@@ -5,12 +5,11 @@ import { RequestError } from '../errors/failures.ts'
 
 /** What a body arrives over. */
 interface Carrier {
-  /** Whether it waits for its turn to be read. */
-  readonly isBehind: boolean
+  readonly waitsForTurn: boolean
   /** Notes that a chunk was parsed. */
   note(bytes: number): void
-  /** Reads on while {@link Body.hasRoom}. */
-  readOn(): void
+  /** Reads on while {@link Body.hasRoom}, and pauses otherwise. */
+  resumeOrPause(): void
 }
 
 /** A property, as a WeakMap with an entry for each request would cost the garbage collector a fifth of the time. */
@@ -36,6 +35,29 @@ function onEnd(this: Receiving): void {
 }
 function onError(this: Receiving, error: Error): void {
   this[arriving]?.fail(error)
+}
+
+/** Reads a whole body, as Fastify's parser. */
+export function readBody(
+  { headers, routeOptions: { bodyLimit } }: FastifyRequest,
+  stream: Readable,
+  done: (error: Error | null, body?: Buffer) => void,
+): void {
+  const body = bodyOf(stream) as Body
+  const readMore = () => {
+    try {
+      body.check()
+      if (body.length > bodyLimit || Number(headers['content-length']) > bodyLimit)
+        throw new RequestError('body-too-large', `the body is longer than ${bodyLimit} bytes`)
+    } catch (error) {
+      body.drop()
+      done(error as RequestError)
+      return
+    }
+    if (body.isEnded) done(null, body.take(body.length))
+    else body.waitForMore(Number.POSITIVE_INFINITY, readMore)
+  }
+  readMore()
 }
 
 /**
@@ -88,8 +110,8 @@ export class Body {
       this.#bytes.append(chunk)
       this.#count()
     }
-    if (!this.#carrier.isBehind) this.tell()
-    if (this.#carrier.isBehind || !this.hasRoom) this.#carrier.readOn()
+    if (!this.#carrier.waitsForTurn) this.tell()
+    if (this.#carrier.waitsForTurn || !this.hasRoom) this.#carrier.resumeOrPause()
   }
 
   end(): void {
@@ -111,7 +133,7 @@ export class Body {
     this.#bytes = new Bytes()
     this.#onMore = undefined
     this.#count()
-    this.#carrier.readOn()
+    this.#carrier.resumeOrPause()
   }
 
   /** @throws RequestError that ended the body */
@@ -129,7 +151,7 @@ export class Body {
   waitForMore(lengthMax: number, onMore: () => void): void {
     this.#lengthMax = lengthMax
     this.#onMore = onMore
-    this.#carrier.readOn()
+    this.#carrier.resumeOrPause()
   }
 
   /** Tells its reader that there is more. */
@@ -149,7 +171,7 @@ export class Body {
     const taken = this.#bytes.take(length)
     if (!this.isEnded) {
       this.#count()
-      this.#carrier.readOn()
+      this.#carrier.resumeOrPause()
     }
     return taken
   }
@@ -207,27 +229,4 @@ class Bytes {
     this.#buffer = Buffer.from(rest)
     return taken
   }
-}
-
-/** Reads a whole body, as Fastify's parser. */
-export function readBody(
-  { headers, routeOptions: { bodyLimit } }: FastifyRequest,
-  stream: Readable,
-  done: (error: Error | null, body?: Buffer) => void,
-): void {
-  const body = bodyOf(stream) as Body
-  const readMore = () => {
-    try {
-      body.check()
-      if (body.length > bodyLimit || Number(headers['content-length']) > bodyLimit)
-        throw new RequestError('body-too-large', `the body is longer than ${bodyLimit} bytes`)
-    } catch (error) {
-      body.drop()
-      done(error as RequestError)
-      return
-    }
-    if (body.isEnded) done(null, body.take(body.length))
-    else body.waitForMore(Number.POSITIVE_INFINITY, readMore)
-  }
-  readMore()
 }
