@@ -1,4 +1,4 @@
-import type { Gate } from '@plant-store/access'
+import type { Gate, Scope } from '@plant-store/access'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Static, TObject, TSchema } from 'typebox'
 import { answer } from './answer/answer.ts'
@@ -9,7 +9,8 @@ import type { Operation, Operations, Section } from './openapi/operation.ts'
 import { createPageTurns } from './page-turns.ts'
 import { type Authenticate, createAuthentication } from './request/authenticate.ts'
 import { readBody } from './request/body.ts'
-import { checkRequests, failOtherMethods } from './request/checks.ts'
+import { checkRequests } from './request/checks.ts'
+import { endEarlyAnswers } from './request/early-answers.ts'
 import { readQuery } from './request/query.ts'
 import type { Throttle } from './request/wrong-tokens.ts'
 
@@ -41,6 +42,7 @@ export function createPipeline(
   // Apart, so that slow uploads do not use up the memory for answers.
   const bodyBudget = createBudget(limits.heldBytesMax / 2)
   const answerBudget = createBudget(limits.heldBytesMax / 2)
+  endEarlyAnswers(app)
   checkRequests(app, authenticate, bodyBudget)
   // Bodies reach the routes as bytes.
   app.removeAllContentTypeParsers()
@@ -116,4 +118,29 @@ export function addRoutes(
     const methods = [first as Operation, ...others].map(({ method }) => method)
     failOtherMethods(app, url, methods, (first as Operation).scope)
   }
+}
+
+/**
+ * Answers 405 to the other methods of a path.
+ *
+ * @param methods of which GET brings HEAD
+ * @param scope of one of them: 405 is the answer whatever the scope
+ */
+export function failOtherMethods(
+  app: FastifyInstance,
+  url: string,
+  methods: readonly string[],
+  scope: Scope | null,
+): void {
+  const allowed = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE'].filter(method =>
+    methods.includes(method === 'HEAD' ? 'GET' : method),
+  )
+  app.route({
+    method: app.supportedMethods.filter(method => !allowed.includes(method)),
+    url,
+    config: { scope, allowedMethods: allowed.join(', ') },
+    handler: () => {
+      throw new Error('`checkMethod` must answer')
+    },
+  })
 }

@@ -3,7 +3,7 @@ import type { AccessError } from '@plant-store/access'
 /** What hooks and handlers note on a request for its log line and its failure. Symbols do not collide with properties of Fastify. */
 
 export const trace = Symbol('trace')
-export const tokenName = Symbol('tokenName')
+export const holderName = Symbol('holderName')
 export const accessError = Symbol('accessError')
 export const logFields = Symbol('logFields')
 export const errorNumber = Symbol('errorNumber')
@@ -33,7 +33,7 @@ declare module 'fastify' {
   interface FastifyRequest {
     [trace]?: RequestTrace | undefined
     /** The name of the admitted holder. */
-    [tokenName]?: string
+    [holderName]?: string
     /** Why the gate refused. */
     [accessError]?: AccessError
     /**

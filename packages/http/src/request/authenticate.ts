@@ -1,7 +1,7 @@
 import { AccessError, type Gate, type Holder, type Scope } from '@plant-store/access'
 import type { FastifyRequest } from 'fastify'
 import { RequestError } from '../errors/failures.ts'
-import { accessError, tokenName } from '../request-context.ts'
+import { accessError, holderName } from '../request-context.ts'
 import type { Throttle } from './wrong-tokens.ts'
 
 /** Passes a request that the gate has admitted, and calls `done` with a failure in every other case. */
@@ -28,7 +28,7 @@ export function createAuthentication(gate: Gate, throttle: Throttle): Authentica
 }
 
 function admit(request: FastifyRequest, holder: Holder): void {
-  request[tokenName] = nameOf(holder)
+  request[holderName] = nameOf(holder)
 }
 
 /** Fails closed, as a gate may break the promise of its type. Functions and errors have names too. */

@@ -6,7 +6,6 @@ import type { Budget } from '../budget.ts'
 import { RequestError } from '../errors/failures.ts'
 import type { Authenticate } from './authenticate.ts'
 import { bodyOf } from './body.ts'
-import { endEarlyAnswers } from './early-answers.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -32,7 +31,6 @@ const bodyChecks: readonly Check[] = [checkContentCoding, checkTransferCoding, c
  * @param budget counts the bodies
  */
 export function checkRequests(app: FastifyInstance, authenticate: Authenticate, budget: Budget): void {
-  endEarlyAnswers(app)
   app.addHook('onRequest', (request, reply, done) => {
     const { config, bodyLimit } = request.routeOptions
     const failure = firstFailure(headerChecks, request, config)
@@ -137,31 +135,6 @@ function isContinued(request: FastifyRequest, config: FastifyContextConfig, body
 
 function checkPath({ is404 }: FastifyRequest): void {
   if (is404) throw new RequestError('no-such-path', 'there is nothing at this path')
-}
-
-/**
- * Answers 405 to the other methods of a path.
- *
- * @param methods of which GET brings HEAD
- * @param scope of one of them: 405 is the answer whatever the scope
- */
-export function failOtherMethods(
-  app: FastifyInstance,
-  url: string,
-  methods: readonly string[],
-  scope: Scope | null,
-): void {
-  const allowed = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE'].filter(method =>
-    methods.includes(method === 'HEAD' ? 'GET' : method),
-  )
-  app.route({
-    method: app.supportedMethods.filter(method => !allowed.includes(method)),
-    url,
-    config: { scope, allowedMethods: allowed.join(', ') },
-    handler: () => {
-      throw new Error('`checkMethod` must answer')
-    },
-  })
 }
 
 function checkMethod(_request: FastifyRequest, { allowedMethods: allow }: FastifyContextConfig): void {

@@ -6,10 +6,10 @@ import {
   accessError,
   errorNumber,
   failureSuffix,
+  holderName,
   logFields,
   type RequestTrace,
   requestIdField,
-  tokenName,
   trace,
 } from '../request-context.ts'
 
@@ -46,7 +46,7 @@ export function createRequestLog(
 
 /** Names, traces and logs every request. */
 export function logRequests(app: FastifyInstance, logRequest: RequestLog, begin?: RequestTracer): void {
-  for (const noted of [trace, tokenName, accessError, logFields, errorNumber, failureSuffix])
+  for (const noted of [trace, holderName, accessError, logFields, errorNumber, failureSuffix])
     app.decorateRequest(noted, undefined)
   app.addHook('onRequest', (request, reply, done) => {
     request[trace] = begin?.(request)
@@ -80,7 +80,7 @@ export function logOnceAnswered(request: FastifyRequest, reply: FastifyReply, lo
       route,
       status,
       error: request[errorNumber],
-      token: request[tokenName] ?? refused?.holder,
+      token: request[holderName] ?? refused?.holder,
       // A path that does not exist is answered before a missing scope.
       reason: refused && [401, 403, 429].includes(status) ? refused.message : undefined,
       ...request[logFields],

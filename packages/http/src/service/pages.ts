@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { isMet, type Version } from '@plant-store/domain'
 import type { FastifyInstance } from 'fastify'
 import { answer } from '../answer/answer.ts'
-import { failOtherMethods } from '../request/checks.ts'
+import { failOtherMethods } from '../pipeline.ts'
 import { readCondition, toEntityTag } from '../request/conditions.ts'
 
 interface Page {
