@@ -5,7 +5,7 @@ import { commonFailures, type FailureRow } from './errors/error-numbers.ts'
 import { createToFailure } from './errors/failures.ts'
 import { addRoutes, type Pipeline } from './pipeline.ts'
 import { handlers } from './plants/handlers.ts'
-import { plants } from './plants/plants.ts'
+import { plants } from './plants/operations.ts'
 
 /** The use cases of every entity, by its name. */
 export interface UseCases {

@@ -17,7 +17,7 @@ import { addStoreRoutes, toFailure, type UseCases } from './entities.ts'
 import { defaultServerLimits, type ServerLimits } from './limits.ts'
 import { describeInterface } from './openapi/description.ts'
 import { createPipeline } from './pipeline.ts'
-import { plants } from './plants/plants.ts'
+import { plants } from './plants/operations.ts'
 import {
   createRequestLog,
   logOnceAnswered,

@@ -1,7 +1,7 @@
 import { type PlantErrorCode, pageLimitMax, searchedTextMax, totalMax } from '@plant-store/domain'
 import { Type } from 'typebox'
 import type { FailureRow } from '../errors/error-numbers.ts'
-import { aroundBody, aroundRequest, header, type Operations } from '../openapi/operation.ts'
+import { aroundBody, aroundRequest, header, type Operations, type Section } from '../openapi/operation.ts'
 import { about } from '../openapi/schemas.ts'
 import { conditionFields, entityTag, nextPageLink, pageParameters } from '../openapi/stored.ts'
 import * as wire from './schemas.ts'
@@ -135,7 +135,7 @@ const field = (name: string, description: string) => ({
   schema: { type: 'string' },
 })
 
-export const webhooks = {
+const webhooks = {
   '/plant/webhook': {
     post: {
       operationId: 'plantAdded',
@@ -160,3 +160,12 @@ export const webhooks = {
     },
   },
 }
+
+/** The section of the description. */
+export const plants = {
+  tag: { name: 'plants', description: 'The plants in the store' },
+  operations,
+  schemas: wire,
+  failures,
+  webhooks,
+} satisfies Section
