@@ -73,14 +73,14 @@ export async function startService(config: Config, log: ProcessLog) {
   // The courier's stop begins while requests are still answered.
   starting.defer(() => courier.stop())
 
-  const usesStoredTokens = config.accessTokens.length === 0
+  const hasGivenTokens = config.accessTokens.length > 0
   // Only a terminal shows it to nobody but the operator. Last, as nobody would see the token of a failed start.
-  const makesToken = versionBefore === undefined && usesStoredTokens && process.stderr.isTTY
+  const makesToken = versionBefore === undefined && !hasGivenTokens && process.stderr.isTTY
   const firstToken = makesToken ? mintToken() : undefined
   if (firstToken !== undefined)
     await storage.tokens.insert({ name: 'first', scopes, createdAt: new Date() }, hashToken(firstToken))
   const usesJwt = config.jwt.jwksUrl !== undefined
-  if (usesStoredTokens && !usesJwt && (await storage.tokens.list()).length === 0) {
+  if (!hasGivenTokens && !usesJwt && (await storage.tokens.list()).length === 0) {
     logger.warn(
       'there is no access token: create one with plant-store token create --name NAME --scope write',
     )

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import { type MainStorage, transferListOf } from '@plant-store/persistence'
-import { createBirpc } from 'birpc'
+import { type BirpcReturn, createBirpc } from 'birpc'
 import type { Config } from '../config.ts'
 import type { HttpThread, HttpThreadData, MainThread } from './http-thread.ts'
 
@@ -23,7 +23,7 @@ export async function startHttpThreads(
   mainThreadOf: (thread: number) => MainThread,
 ) {
   await using starting = new AsyncDisposableStack()
-  const started: Awaited<ReturnType<typeof startHttpThread>>[] = []
+  const started: StartedThread[] = []
   starting.defer(async () => {
     // All threads, before one closes a connection: its client reconnects, and a thread that closes would reset it.
     await Promise.all(started.map(({ calls }) => calls.stopListening()))
@@ -53,7 +53,12 @@ async function all(steps: readonly Promise<void>[]): Promise<void> {
   await Promise.all(steps)
 }
 
-async function startHttpThread(data: HttpThreadData, mainThread: MainThread) {
+interface StartedThread {
+  readonly calls: BirpcReturn<HttpThread, MainThread>
+  readonly ended: Promise<void>
+}
+
+async function startHttpThread(data: HttpThreadData, mainThread: MainThread): Promise<StartedThread> {
   const worker = new Worker(new URL('./http-thread.js', import.meta.url), {
     workerData: data,
     transferList: transferListOf(data.shared),
