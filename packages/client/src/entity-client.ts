@@ -16,9 +16,9 @@ export interface EntityClient<Item extends Identified, Query> {
   /** Resolves to the item with the version for `ifMatch`. */
   readVersioned(id: bigint, options?: CallOptions): Promise<Versioned<Item>>
   /** Resolves to one page, in ascending numeric order of id. It is the last one only if it has no `next`. */
-  list(query?: Query, options?: CallOptions): Promise<Page<Item>>
+  list(query?: Partial<Query>, options?: CallOptions): Promise<Page<Item>>
   /** Yields page after page. Requests the next page only when the caller wants it. */
-  pages(query?: Query, options?: CallOptions): AsyncGenerator<readonly Item[], void, void>
+  pages(query?: Partial<Query>, options?: CallOptions): AsyncGenerator<readonly Item[], void, void>
   /**
    * Creates or replaces. With a condition, repeated attempts overwrite nothing else. If one gets 412 after an attempt
    * without an answer, the item is read: the call resolves if the item is as requested.
@@ -43,7 +43,7 @@ export interface EntityOptions<Item extends Identified, Query> {
   readonly parse: (value: unknown, id?: Item['id']) => Item
   readonly parseId: (id: bigint) => Item['id']
   /** Returns the parameters of the list by name. */
-  readonly parseQuery: (query: Query) => object
+  readonly parseQuery: (query: Partial<Query>) => object
 }
 
 interface Identified {
@@ -100,7 +100,7 @@ export function createEntityClient<Item extends Identified, Query extends ListQu
     return send({ method: 'GET', url: itemUrl(id), signal, read: versioned(id) })
   }
 
-  async function list(query: Query = {} as Query, { signal }: CallOptions = {}): Promise<Page<Item>> {
+  async function list(query: Partial<Query> = {}, { signal }: CallOptions = {}): Promise<Page<Item>> {
     const url = new URL(listUrl)
     for (const [name, value] of Object.entries(parseQuery(query))) url.searchParams.set(name, `${value}`)
     const read = (body: unknown, headers: Headers) => {
@@ -141,7 +141,7 @@ export function createEntityClient<Item extends Identified, Query extends ListQu
       const id = parseId(input)
       return send({ method: 'GET', url: itemUrl(id), signal, read: body => parse(body, id) })
     },
-    async *pages(query = {} as Query, options) {
+    async *pages(query = {}, options) {
       let { after } = query
       do {
         const { items, next }: Page<Item> = await list({ ...query, after }, options)

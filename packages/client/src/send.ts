@@ -85,12 +85,14 @@ function aborted(signal: AbortSignal): Promise<never> {
   return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
 }
 
+type Answer = Pick<Response, 'status' | 'headers'> & { readonly text: string }
+
 /** @param changedBefore whether an earlier attempt may have made the change */
 function sendOnce(
   { method, url, headers: given, body, signal: caller }: OperationRequest<unknown>,
   { token, fetch = globalThis.fetch, timeoutMs = 10_000 }: ClientOptions,
   changedBefore: boolean,
-) {
+): Promise<Answer> {
   return within(timeoutMs, caller, async signal => {
     let isSent = false
     try {
@@ -116,7 +118,7 @@ function sendOnce(
 
 function understand<Result>(
   { method, read }: OperationRequest<Result>,
-  { status, headers, text }: Awaited<ReturnType<typeof sendOnce>>,
+  { status, headers, text }: Answer,
   changedBefore: boolean,
 ): Result {
   const retryAfterMs = readRetryAfter(headers.get('retry-after'))
