@@ -155,6 +155,9 @@ export function openRecord(opened: Stored | undefined, options: RecordOptions): 
     await make({ done: 'deleted', wanted: undefined, send })
   }
 
+  // Escape would drop what was edited.
+  form.oninput = () => dialog.setAttribute('closedby', 'none')
+  dialog.removeAttribute('closedby')
   dialog.replaceChildren(form)
   dialog.showModal()
 }

@@ -526,6 +526,14 @@ describe('the page', needs('chromium', hasBrowser), () => {
     await dialog(page).waitFor()
     await keyboard.press('Escape')
     await shows(rowsOf(page), '2 rows, no more')
+    await tabTo('7')
+    await keyboard.press('Enter')
+    await dialog(page).getByLabel('name').fill('Ficus lyrata')
+    // An edited form stays.
+    await keyboard.press('Escape')
+    expect(await dialog(page).getByLabel('name').inputValue()).toBe('Ficus lyrata')
+    await dialog(page).getByRole('button', { name: 'Save' }).click()
+    await shows(page.getByRole('status'), /Plant 7 is saved\./)
   })
 })
 
