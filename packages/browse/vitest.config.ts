@@ -1,1 +1,5 @@
-export { default } from '../../tooling/vitest.config.ts'
+import { mergeConfig } from 'vitest/config'
+import shared, { freshBuild } from '../../tooling/vitest.config.ts'
+
+// The build puts the page together, and the files of the API reference.
+export default mergeConfig(shared, { test: { globalSetup: freshBuild } })
