@@ -1,5 +1,5 @@
 import type { Int64, Page, Total, Version } from '@plant-store/domain'
-import { isVersion, totalMax } from '@plant-store/domain'
+import { isSame, isVersion, totalMax } from '@plant-store/domain'
 import { writeJsonRecord } from '@plant-store/json'
 import { errorNumbers, RefusedError } from './errors.ts'
 import { type ClientOptions, createSend } from './send.ts'
@@ -184,11 +184,6 @@ function isMissing(error: unknown): boolean {
   return (
     error instanceof RefusedError && error.status === 404 && error.number !== errorNumbers['no-such-path']
   )
-}
-
-function isSame(a: object, b: object): boolean {
-  const members = Object.keys({ ...a, ...b }) as (keyof typeof a)[]
-  return members.every(member => a[member] === b[member])
 }
 
 /** @throws TypeError for a text that is not a version, which could mean something else between quotation marks */

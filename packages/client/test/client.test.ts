@@ -156,7 +156,7 @@ test('what the domain refuses is not sent', async () => {
   const refused = (code: string) => expect.objectContaining({ name: 'DomainError', code })
   await expect(client.create({ id: 1n, name: '\ud800' })).rejects.toEqual(refused('invalid-plant'))
   await expect(client.replace({ id: 2n ** 63n, name: '' })).rejects.toEqual(refused('invalid-plant'))
-  await expect(client.read(1 as unknown as bigint)).rejects.toEqual(refused('invalid-plant-id'))
+  await expect(client.read(1 as unknown as bigint)).rejects.toEqual(refused('invalid-id'))
   await expect(client.remove(2n ** 63n)).rejects.toThrow(DomainError)
   for (const limit of [0, 1001, 1.5, Number.NaN]) {
     await expect(client.list({ limit })).rejects.toEqual(refused('invalid-plant-query'))

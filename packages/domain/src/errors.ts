@@ -1,8 +1,9 @@
-export type PlantErrorCode = 'invalid-plant' | 'invalid-plant-id' | 'invalid-plant-query' | 'plant-not-found'
+export type PlantErrorCode = 'invalid-plant' | 'invalid-plant-query' | 'plant-not-found'
 
 /** Every way in which a rule can fail. A new code compiles only once every adapter that reports it knows it. */
 export type DomainErrorCode =
   | PlantErrorCode
+  | 'invalid-id'
   | 'id-taken'
   /** The version does not meet the caller's condition. Nothing was changed. */
   | 'condition-failed'

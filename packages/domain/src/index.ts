@@ -18,7 +18,6 @@ export {
   totalMax,
 } from './page.ts'
 export {
-  isSamePlant,
   type Plant,
   type PlantAdded,
   type PlantId,
@@ -53,7 +52,9 @@ export {
   isFaultless,
   isInt64,
   isRecord,
+  isSame,
   member,
+  parseId,
   textBytes,
   textProblem,
   type UnicodeText,

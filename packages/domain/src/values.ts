@@ -1,4 +1,4 @@
-import type { Problems } from './errors.ts'
+import { type Problems, refusal } from './errors.ts'
 
 declare const int64: unique symbol
 declare const unicodeText: unique symbol
@@ -34,6 +34,18 @@ export function idProblem(value: unknown, expected?: Int64): string | undefined 
   return undefined
 }
 
+/**
+ * Returns the id in an unknown value.
+ *
+ * @param value a bigint from `int64Min` to `int64Max`; a JavaScript number is refused, as it may have been rounded
+ * @throws DomainError `invalid-id`
+ */
+export function parseId<Id extends Int64>(value: unknown): Id {
+  if (!isInt64(value)) throw refusal('invalid-id', { id: int64Problem })
+  // The entity whose id it is meant to be is the caller's choice.
+  return value as Id
+}
+
 /** Returns why the value is not {@link UnicodeText}, or `undefined` if it is. */
 export function textProblem(value: unknown): string | undefined {
   if (value === undefined) return 'is required'
@@ -57,6 +69,12 @@ export function member(input: object, name: string): unknown {
 export function isFaultless(problems: Problems): boolean {
   for (const field in problems) if (problems[field] !== undefined) return false
   return true
+}
+
+/** Returns whether two items have the same members. */
+export function isSame<Item extends object>(a: Item, b: Item): boolean {
+  const members = Object.keys({ ...a, ...b }) as (keyof Item)[]
+  return members.every(member => a[member] === b[member])
 }
 
 /** Returns the length of a value's texts in UTF-8, in bytes. Texts are its members that are strings. */

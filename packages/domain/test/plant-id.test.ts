@@ -13,7 +13,7 @@ test.each([1, 1.5, Number.NaN, '1', '', true, null, undefined, [1n], {}, Object(
   'refuses %s, which is no bigint, without converting it',
   value => {
     const problem = `must be an integer from ${int64Min} to ${int64Max}`
-    const refusal = { code: 'invalid-plant-id', message: `id ${problem}`, faults: [{ field: 'id', problem }] }
+    const refusal = { code: 'invalid-id', message: `id ${problem}`, faults: [{ field: 'id', problem }] }
     expect(() => parsePlantId(value)).toThrow(expect.objectContaining(refusal))
   },
 )

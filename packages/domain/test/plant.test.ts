@@ -1,11 +1,4 @@
-import {
-  DomainError,
-  int64Max,
-  isSamePlant,
-  parsePlant,
-  parsePlantId,
-  plantMembers,
-} from '@plant-store/domain'
+import { DomainError, int64Max, isSame, parsePlant, parsePlantId, plantMembers } from '@plant-store/domain'
 import { fullPlant } from '@plant-store/domain/testing'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
@@ -135,9 +128,9 @@ test('refuses an id that is not the one it is for, beside the other faults', () 
 test('two plants are the same when every member is', () => {
   const members = { id: 1n, name: 'Monstera', tag: 'climber' }
   const plant = parsePlant(members)
-  expect(isSamePlant(plant, parsePlant(members))).toBe(true)
+  expect(isSame(plant, parsePlant(members))).toBe(true)
   for (const other of [{ id: 2n }, { name: 'Ficus' }, { tag: '' }, { tag: undefined }]) {
-    expect(isSamePlant(plant, parsePlant({ ...members, ...other }))).toBe(false)
+    expect(isSame(plant, parsePlant({ ...members, ...other }))).toBe(false)
   }
 })
 

@@ -2,11 +2,10 @@ import { type Problems, refusal } from '../errors.ts'
 import {
   type Int64,
   idProblem,
-  int64Problem,
   isFaultless,
-  isInt64,
   isRecord,
   member,
+  parseId,
   textProblem,
   type UnicodeText,
 } from '../values.ts'
@@ -72,18 +71,5 @@ export function parsePlant(input: unknown, id?: PlantId): Plant {
   return (tag === undefined ? { id: plantId, name } : { id: plantId, name, tag }) as Plant
 }
 
-/**
- * Returns the plant id in an unknown value.
- *
- * @param value a bigint from `int64Min` to `int64Max`; a JavaScript number is refused, as it may have been rounded
- * @throws DomainError `invalid-plant-id`
- */
-export function parsePlantId(value: unknown): PlantId {
-  if (!isInt64(value)) throw refusal('invalid-plant-id', { id: int64Problem })
-  return value as PlantId
-}
-
-export function isSamePlant(a: Plant, b: Plant): boolean {
-  const members = Object.keys({ ...a, ...b }) as (keyof Plant)[]
-  return members.every(member => a[member] === b[member])
-}
+/** Returns the plant id in an unknown value, by {@link parseId}. */
+export const parsePlantId: (value: unknown) => PlantId = parseId
