@@ -3,8 +3,8 @@ import { createServer as createProxy, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 import { AccessError, createGate, hashToken, mintToken, scopesByChoice } from '@plant-store/access'
-import { createPlantUseCases, parsePlant } from '@plant-store/domain'
-import { createMemoryPlantRepository } from '@plant-store/domain/testing'
+import { parsePlant } from '@plant-store/domain'
+import { memoryUseCases } from '@plant-store/domain/testing'
 import { createServer } from '@plant-store/http/server'
 
 /** The real server with the page, over a repository in memory. */
@@ -18,11 +18,12 @@ export async function startStore() {
   // The gate itself remembers an accepted token for two seconds.
   const gate = createGate({ tokens: { find: async hash => stored.get(hash), markUsed: async () => {} } })
   const expired = new Set<string | undefined>()
-  const repository = createMemoryPlantRepository()
-  const plants = createPlantUseCases({ plants: repository })
+  const useCases = memoryUseCases()
+  const { plants } = useCases
   const logger = { level: 'silent', child: () => logger, ...silence }
   let isHeld = async () => {}
   const server = createServer({
+    ...useCases,
     plants: {
       ...plants,
       async list(query) {

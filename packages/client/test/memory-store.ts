@@ -1,6 +1,6 @@
 import { createGate, hashToken, mintToken, scopesByChoice } from '@plant-store/access'
 import { createPlantUseCases, type PlantRepository } from '@plant-store/domain'
-import { createMemoryPlantRepository } from '@plant-store/domain/testing'
+import { createMemoryPlantRepository, memoryUseCases } from '@plant-store/domain/testing'
 import { createServer } from '@plant-store/http/server'
 
 /** The real server, listening on a loopback port, over repositories that forget with the process. */
@@ -17,6 +17,7 @@ export async function startMemoryStore({
   ])
   const logger = { level: 'silent', child: () => logger, ...silence }
   const server = createServer({
+    ...memoryUseCases(),
     plants: createPlantUseCases({ plants: { ...createMemoryPlantRepository(), ...plants } }),
     gate: createGate({ tokens: { find: async hash => stored.get(hash), markUsed: async () => {} } }),
     check: async () => {},

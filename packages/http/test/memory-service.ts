@@ -10,7 +10,7 @@ import {
 } from '@plant-store/access'
 import { createClient, createRecorder } from '@plant-store/contract'
 import { createPlantUseCases, type PlantRepository } from '@plant-store/domain'
-import { createMemoryPlantRepository } from '@plant-store/domain/testing'
+import { createMemoryPlantRepository, memoryUseCases } from '@plant-store/domain/testing'
 import {
   type AnsweredRequest,
   createServer,
@@ -80,6 +80,7 @@ export async function startMemoryService(options: MemoryServiceOptions = {}) {
   const limits = { ...defaultServerLimits, wrongTokensMax: 1_000_000, ...options.limits }
   const plants = createPlants(options.plants)
   const server = createServer({
+    ...memoryUseCases(),
     plants: createPlantUseCases({ plants, unannounced: options.unannounced ?? plants }),
     gate:
       options.gate ??

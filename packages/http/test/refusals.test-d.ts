@@ -1,5 +1,5 @@
-import { createPlantUseCases, parsePlant } from '@plant-store/domain'
-import { createMemoryPlantRepository } from '@plant-store/domain/testing'
+import { parsePlant } from '@plant-store/domain'
+import { memoryUseCases } from '@plant-store/domain/testing'
 import type { UseCases } from '@plant-store/http/server'
 import type { Operation } from '../src/openapi/operation.ts'
 import type { Handlers } from '../src/pipeline.ts'
@@ -54,11 +54,11 @@ export const lists = ({ createPlant, ...others }: Plants): Plants[] => [
   { createPlant, ...others, waterPlant: createPlant },
 ]
 
-const plants = createPlantUseCases({ plants: createMemoryPlantRepository() })
+const useCases = memoryUseCases()
 export const passed: UseCases[] = [
-  { plants },
+  useCases,
   // @ts-expect-error an entity that is not passed
   {},
   // @ts-expect-error an entity that is missing from the list
-  { plants, notes: plants },
+  { ...useCases, notes: useCases.plants },
 ]

@@ -1,4 +1,3 @@
-export { type PlantRepositoryCase, plantRepositoryContract } from './contract.ts'
 export {
   type ItemCase,
   type ItemFilter,
@@ -7,5 +6,9 @@ export {
   itemRepositoryContract,
   pageOf,
 } from './items.ts'
-export { createMemoryPlantRepository } from './memory.ts'
-export { edgeIds, fullPlant, longPlant, plant, texts } from './samples.ts'
+export { createMemoryItems } from './memory.ts'
+export { type PlantRepositoryCase, plantRepositoryContract } from './plants/contract.ts'
+export { createMemoryPlantRepository } from './plants/memory.ts'
+export { fullPlant, longPlant, plant } from './plants/samples.ts'
+export { edgeIds, texts } from './samples.ts'
+export { memoryUseCases } from './use-cases.ts'

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { type Int64, int64Max, int64Min, textBytes } from '../values.ts'
+import { isVersion, type Version } from '../version.ts'
 import { edgeIds, texts } from './samples.ts'
 
-interface Identified {
+export interface Identified {
   readonly id: Int64
 }
 
@@ -12,11 +13,15 @@ interface Bounds<Item extends Identified> {
   readonly textBytesMax?: number
 }
 
-/** What every repository of things with an id promises, such as one of plants. */
+/** What every repository of things with an id and versions promises, such as one of plants. */
 export interface ItemRepository<Item extends Identified, Filter extends object> {
   insert(item: Item): Promise<'inserted' | 'id-taken'>
   page(query: Bounds<Item> & Filter): Promise<readonly Item[]>
   remove(id: Item['id']): Promise<boolean>
+  removeIf(id: Item['id'], expected: Version): Promise<boolean>
+  /** Absent, as `saveIf` is, if no item can be replaced. */
+  save?(item: Item): Promise<Version>
+  saveIf?(item: Item, expected: Version | undefined): Promise<Version | undefined>
 }
 
 /** What the contract must know of an entity. */
@@ -25,10 +30,15 @@ export interface ItemSamples<Item extends Identified, Filter extends object, Rep
   item(id: bigint, text?: string): Item
   /** Returns an item with every member, and this text in each text. */
   full(id: bigint, text: string): Item
-  find(repository: Repository, id: Item['id']): Promise<Item | undefined>
+  find(repository: Repository, id: Item['id']): Promise<VersionedItem<Item> | undefined>
   /** The filter of a list of all. */
   readonly all: Filter
   readonly filters: Readonly<Record<string, ItemFilter<Item, Filter>>>
+}
+
+interface VersionedItem<Item> {
+  readonly item: Item
+  readonly version: Version
 }
 
 export interface ItemFilter<Item, Filter> {
@@ -51,7 +61,24 @@ export function itemRepositoryContract<
 >(samples: ItemSamples<Item, Filter, Repository>): readonly ItemCase<Repository>[] {
   const { item, full, find, all, filters } = samples
   const idOf = (id: bigint) => item(id).id
-  const found = (repository: Repository, id: bigint) => find(repository, idOf(id))
+  const stored = (repository: Repository, id: bigint) => find(repository, idOf(id))
+  const found = async (repository: Repository, id: bigint) => (await stored(repository, id))?.item
+  const versionOf = async (repository: Repository, id: bigint) =>
+    (await stored(repository, id))?.version as Version
+  /** Returns `save` and `saveIf`, made of other changes where a repository lacks them. */
+  const savingTo = (repository: Repository) => {
+    const insert = async (item: Item) =>
+      (await repository.insert(item)) === 'inserted' ? versionOf(repository, item.id) : undefined
+    const isFree = async (id: Item['id'], expected: Version | undefined) =>
+      expected === undefined || repository.removeIf(id, expected)
+    return {
+      save: (item: Item) =>
+        repository.save?.(item) ?? repository.remove(item.id).then(() => insert(item) as Promise<Version>),
+      saveIf: (item: Item, expected: Version | undefined) =>
+        repository.saveIf?.(item, expected) ??
+        isFree(item.id, expected).then(isFree => (isFree ? insert(item) : undefined)),
+    }
+  }
   const everything = { limit: 1_000, ...all }
   const idsOf = (items: readonly Item[]) => items.map(({ id }) => id as bigint)
 
@@ -102,6 +129,125 @@ export function itemRepositoryContract<
       assert.equal(await repository.remove(idOf(1n)), false)
       assert.equal(await repository.insert(item(1n, 'again')), 'inserted')
       assert.deepEqual(await repository.page(everything), [item(1n, 'again')])
+    },
+    'shows a change to every reader once it has resolved': async repository => {
+      const { save } = savingTo(repository)
+      for (let n = 0n; n < 20n; n++) {
+        await save(item(1n, `version ${n}`))
+        assert.deepEqual(await found(repository, 1n), item(1n, `version ${n}`))
+      }
+      await repository.remove(idOf(1n))
+      assert.equal(await found(repository, 1n), undefined)
+    },
+    'saves by creating and by replacing, and saving twice is saving once': async repository => {
+      const { save } = savingTo(repository)
+      await save(item(1n, 'a'))
+      assert.deepEqual(await found(repository, 1n), item(1n, 'a'))
+      for (let n = 0; n < 2; n++) await save(item(1n, 'b'))
+      assert.deepEqual(await repository.page(everything), [item(1n, 'b')])
+      for (const { filter, found, others } of Object.values(filters))
+        for (const [make, page] of [
+          [found, [found(1n)]],
+          ...others.map(each => [each, []] as const),
+        ] as const) {
+          await save(make(1n))
+          assert.deepEqual(await repository.page({ limit: 10, ...filter }), page)
+        }
+      await save(full(1n, 'every field'))
+      assert.deepEqual(await found(repository, 1n), full(1n, 'every field'))
+    },
+    'names every state by a version that no other state of it has': async repository => {
+      const { save, saveIf } = savingTo(repository)
+      const seen: unknown[] = []
+      const change = async (made: Promise<unknown>) => {
+        await made
+        seen.push(await versionOf(repository, 1n))
+      }
+      await change(repository.insert(item(1n, 'a')))
+      await change(save(item(1n, 'a')))
+      await change(save(item(1n, 'b')))
+      await change(saveIf(item(1n, 'a'), await versionOf(repository, 1n)))
+      await repository.remove(idOf(1n))
+      await change(repository.insert(item(1n, 'a')))
+      await repository.removeIf(idOf(1n), await versionOf(repository, 1n))
+      await change(save(item(1n, 'a')))
+      await repository.remove(idOf(1n))
+      await change(saveIf(item(1n, 'a'), undefined))
+      assert.ok(seen.every(isVersion), `${seen}`)
+      assert.equal(new Set(seen).size, 7)
+    },
+    'resolves to the version of what was saved, which stays until the next change': async repository => {
+      const { save, saveIf } = savingTo(repository)
+      const saved = await save(item(1n, 'a'))
+      await save(item(2n))
+      assert.equal(await repository.insert(item(1n, 'b')), 'id-taken')
+      assert.deepEqual(await stored(repository, 1n), { item: item(1n, 'a'), version: saved })
+      const replaced = await saveIf(item(1n, 'b'), saved)
+      assert.deepEqual(await stored(repository, 1n), { item: item(1n, 'b'), version: replaced })
+      const created = await saveIf(item(3n), undefined)
+      assert.deepEqual(await stored(repository, 3n), { item: item(3n), version: created })
+    },
+    'saves over the expected version only, and nothing but that': async repository => {
+      const { save, saveIf } = savingTo(repository)
+      const versionBefore = await save(full(1n, 'a'))
+      const other = await save(item(2n, 'other'))
+      const version = (await saveIf(item(1n, 'b'), versionBefore)) as Version
+      assert.deepEqual(await found(repository, 1n), item(1n, 'b'))
+      const unknown = ['x', 'f'.repeat(16), `${version}0`, version.toUpperCase(), '~'.repeat(64)]
+      for (const wrong of [versionBefore, other, undefined, ...unknown.filter(each => each !== version)])
+        assert.equal(await saveIf(item(1n, 'c'), wrong as Version | undefined), undefined)
+      assert.deepEqual(await stored(repository, 1n), { item: item(1n, 'b'), version })
+      assert.equal(await saveIf(item(3n), other), undefined)
+      assert.ok(await saveIf(full(1n, 'c'), version))
+      assert.deepEqual(await repository.page(everything), [full(1n, 'c'), item(2n, 'other')])
+      assert.equal(await versionOf(repository, 2n), other)
+    },
+    'lets exactly one of twenty racing changes of a state win': async repository => {
+      const { save, saveIf } = savingTo(repository)
+      for (const [id, state] of [[1n, undefined] as const, [2n, await save(item(2n))] as const]) {
+        const racers = Array.from({ length: 20 }, (_, n) => item(id, `racer ${n}`))
+        const versions = await Promise.all(racers.map(racer => saveIf(racer, state)))
+        const winner = versions.findIndex(version => version !== undefined)
+        assert.deepEqual(await stored(repository, id), { item: racers[winner], version: versions[winner] })
+        assert.equal(versions.filter(version => version !== undefined).length, 1)
+      }
+    },
+    'returns the outcome of each of many concurrent conditional changes': async repository => {
+      const { save, saveIf } = savingTo(repository)
+      const ids = Array.from({ length: 100 }, (_, n) => BigInt(n))
+      const versions = await Promise.all(ids.map(id => save(item(id, 'old'))))
+      const expected = versions.map((version, n) =>
+        n % 3 === 0 ? (versions[(n + 1) % 100] as Version) : version,
+      )
+      const made = await Promise.all(
+        ids.map(async (id, n) =>
+          n % 2 === 0
+            ? (await saveIf(item(id, 'new'), expected[n])) !== undefined
+            : repository.removeIf(idOf(id), expected[n] as Version),
+        ),
+      )
+      assert.deepEqual(
+        made,
+        ids.map(id => id % 3n !== 0n),
+      )
+      const left = ids.filter(id => id % 2n === 0n || id % 3n === 0n)
+      assert.deepEqual(
+        await repository.page(everything),
+        left.map(id => item(id, id % 3n === 0n ? 'old' : 'new')),
+      )
+    },
+    'removes the expected version only, and nothing but that': async repository => {
+      const { save } = savingTo(repository)
+      const versionBefore = await save(item(1n, 'a'))
+      const version = await save(item(1n, 'a'))
+      const other = await save(item(2n))
+      for (const wrong of [versionBefore, other, 'x', `${version}0`])
+        assert.equal(await repository.removeIf(idOf(1n), wrong as Version), false)
+      assert.equal(await repository.removeIf(idOf(3n), version), false)
+      assert.equal(await versionOf(repository, 1n), version)
+      const racers = Array.from({ length: 20 }, () => repository.removeIf(idOf(1n), version))
+      assert.equal((await Promise.all(racers)).filter(Boolean).length, 1)
+      assert.deepEqual(await repository.page(everything), [item(2n)])
     },
     'pages by limit and after, with open and closed ends': async repository => {
       for (let n = -5n; n < 5n; n++) await repository.insert(item(n))
