@@ -11,7 +11,7 @@ import {
 } from './entity-client.ts'
 import { type ClientOptions, createSend } from './send.ts'
 
-/** Input that breaks a rule rejects with a DomainError: `invalid-plant`, `invalid-id`, `invalid-plant-query`. */
+/** Input that breaks a rule rejects with a DomainError: `invalid-plant`, `invalid-id`, `invalid-query`. */
 export interface PlantClient extends EntityClient<Plant, PlantListQuery> {
   /**
    * Creates any number of plants in few requests. A refused plant does not keep the others from being created. If it

@@ -159,7 +159,7 @@ test('what the domain refuses is not sent', async () => {
   await expect(client.read(1 as unknown as bigint)).rejects.toEqual(refused('invalid-id'))
   await expect(client.remove(2n ** 63n)).rejects.toThrow(DomainError)
   for (const limit of [0, 1001, 1.5, Number.NaN]) {
-    await expect(client.list({ limit })).rejects.toEqual(refused('invalid-plant-query'))
+    await expect(client.list({ limit })).rejects.toEqual(refused('invalid-query'))
   }
 })
 

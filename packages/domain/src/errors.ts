@@ -1,9 +1,10 @@
-export type PlantErrorCode = 'invalid-plant' | 'invalid-plant-query' | 'plant-not-found'
+export type PlantErrorCode = 'invalid-plant' | 'plant-not-found'
 
 /** Every way in which a rule can fail. A new code compiles only once every adapter that reports it knows it. */
 export type DomainErrorCode =
   | PlantErrorCode
   | 'invalid-id'
+  | 'invalid-query'
   | 'id-taken'
   /** The version does not meet the caller's condition. Nothing was changed. */
   | 'condition-failed'

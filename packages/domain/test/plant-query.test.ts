@@ -58,7 +58,5 @@ test.each([
   [{ limit: 0, after: '1', tag: '\0' }, ['limit', 'after', 'tag']] as const,
 ])('reports every fault of %o at once', (input, fields) => {
   const faults = fields.map(field => expect.objectContaining({ field }))
-  expect(() => parsePlantPageQuery(input)).toThrow(
-    expect.objectContaining({ code: 'invalid-plant-query', faults }),
-  )
+  expect(() => parsePlantPageQuery(input)).toThrow(expect.objectContaining({ code: 'invalid-query', faults }))
 })

@@ -36,24 +36,51 @@ export function casesForEach<Subject>(
   }))
 }
 
+/** The methods of each path. HEAD goes with GET. */
+export type Paths = Readonly<Record<string, readonly string[]>>
+
 /** What the cases of any entity must know of one. */
 export interface Entity {
   /** Of its list. */
   readonly path: string
-  /** The error numbers of a body that breaks a rule, of a path that does not end in an id, and of what is missing. */
-  readonly errors: { readonly invalid: number; readonly invalidId: number; readonly missing: number }
-  /** Returns members besides the id, of an item that only its own case knows by this text. */
+  /** Every path of its operations. An item has the id 1. */
+  readonly paths: Paths
+  /** The error numbers of a body that breaks a rule, and of what is missing. */
+  readonly errors: { readonly invalid: number; readonly missing: number }
+  /**
+   * Returns members besides the id, of an item that only its own case knows by this text: first those that are
+   * required, as in answers.
+   */
   members(text: string): Readonly<Record<string, unknown>>
+  /** Returns the required ones among these members. */
+  required(text: string): Readonly<Record<string, unknown>>
   /** Returns the query of a list of those with this text. */
   listOf(text: string): string
+  /** Invalid values of the filters of its list. */
+  readonly wrongFilters: Readonly<Record<string, readonly string[]>>
 }
 
 export const plants: Entity = {
   path: '/plants',
-  errors: { invalid: 40002, invalidId: 40004, missing: 40402 },
+  paths: {
+    '/plants': ['GET', 'POST'],
+    '/plants/1': ['DELETE', 'GET', 'PUT'],
+    '/plants/batch': ['POST'],
+  },
+  errors: { invalid: 40002, missing: 40402 },
   members: text => ({ name: `plant ${text}`, tag: text }),
+  required: text => ({ name: `plant ${text}` }),
   listOf: text => `tag=${encodeURIComponent(text)}`,
+  wrongFilters: {
+    tag: ['%00'],
+    name_contains: ['', 'a%00', 'x'.repeat(101)],
+    count: ['', ...'1 yes TRUE true&name_contains=n'.split(' ')],
+  },
 }
+
+/** Returns whether the entity has this operation on an item. */
+export const changes = ({ path, paths }: Entity, method: 'PUT' | 'DELETE') =>
+  paths[`${path}/1`]?.includes(method) === true
 
 /** An item of any entity. */
 export interface ItemSent {

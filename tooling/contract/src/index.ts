@@ -8,6 +8,7 @@ export {
 } from './client.ts'
 
 import { accessCases } from './cases/access.ts'
+import { aroundEntity } from './cases/around-operation.ts'
 import { aroundRequestCases } from './cases/around-request.ts'
 import { batchCases } from './cases/batch.ts'
 import { bodyCases } from './cases/bodies.ts'
@@ -15,15 +16,14 @@ import { conditionCases } from './cases/conditions.ts'
 import { idCases } from './cases/ids.ts'
 import { listCases } from './cases/list.ts'
 import { openPageCases } from './cases/open-pages.ts'
-import { operationCases, repeatedIdCases } from './cases/operations.ts'
+import { operationCases } from './cases/operations.ts'
 import { searchCases } from './cases/search.ts'
 import { syntaxCases } from './cases/syntax.ts'
+import { tagCases } from './cases/tags.ts'
 import { textCases } from './cases/texts.ts'
-import { type ContractCase, plants } from './contract-case.ts'
+import { type ContractCase, type Entity, plants } from './contract-case.ts'
 
-export { listCases } from './cases/list.ts'
 export { descriptionCases } from './cases/open-pages.ts'
-export { operationCases } from './cases/operations.ts'
 export { timeoutCases } from './cases/timeouts.ts'
 export {
   assertFailure,
@@ -42,15 +42,21 @@ export { readExactly } from './exact-json.ts'
 export { createRecorder, type Recorder } from './recorder.ts'
 export { type Answer, type Asked, openWire, type Wire } from './wire.ts'
 
+/** What every entity promises. */
+const entityCases = (entity: Entity): readonly ContractCase[] => [
+  ...idCases(entity),
+  ...operationCases(entity),
+  ...conditionCases(entity),
+  ...listCases(entity),
+  ...aroundEntity(entity),
+]
+
 /** Every clause of the contract, for any running store. */
 export const contractCases: readonly ContractCase[] = [
+  ...[plants].flatMap(entityCases),
   ...bodyCases,
   ...textCases,
-  ...idCases(plants),
-  ...repeatedIdCases,
-  ...operationCases,
-  ...conditionCases,
-  ...listCases,
+  ...tagCases,
   ...searchCases,
   ...batchCases,
   ...accessCases,

@@ -53,7 +53,7 @@ export const searchedTextMax = 100
  * @param input `limit`: a number from 1 to `pageLimitMax`, by default `pageLimitDefault`; `after`: a plant
  *   id; `tag`: text; `name_contains`: text of 1 to `searchedTextMax` characters; `count`: a boolean, not `true` with
  *   `name_contains`
- * @throws DomainError `invalid-plant-query` with every fault
+ * @throws DomainError `invalid-query` with every fault
  */
 export function parsePlantPageQuery(input: {
   limit?: unknown
@@ -70,7 +70,7 @@ export function parsePlantPageQuery(input: {
     name_contains: name_contains === undefined ? undefined : searchedTextProblem(name_contains),
     count: count === undefined ? undefined : countProblem(count, name_contains),
   }
-  if (!isFaultless(problems)) throw refusal('invalid-plant-query', problems)
+  if (!isFaultless(problems)) throw refusal('invalid-query', problems)
   const given = Object.entries({ after, tag, name_contains, count }).filter(
     ([, value]) => value !== undefined,
   )

@@ -11,6 +11,7 @@ export const commonFailures = {
   'bad-json': [40001, 'The body is not JSON in UTF-8, or repeats a member'],
   'id-taken': [40003, 'The id is already taken'],
   'invalid-id': [40004, 'The path does not end in an id'],
+  'invalid-query': [40005, 'A query parameter is invalid'],
   'bad-target': [40006, 'The request target is not correctly percent-encoded UTF-8'],
   'bad-host': [40007, 'The header field Host is missing, repeated or invalid'],
   'repeated-field': [40008, 'A header field that may occur only once is repeated'],

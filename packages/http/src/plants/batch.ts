@@ -40,8 +40,7 @@ export function createBatch(
 
   return async ({ request, query, answer }) => {
     const announce = readBoolean(query.announce) ?? true
-    if (typeof announce === 'string')
-      throw new DomainError('invalid-plant-query', 'announce must be true or false')
+    if (typeof announce === 'string') throw new DomainError('invalid-query', 'announce must be true or false')
     const counts = { created: 0, existing: 0, refused: 0 }
     const faults: LineFault[] = []
     const create = async (part: Part) => {

@@ -122,7 +122,6 @@ export const operations = {
 
 export const failures = {
   'invalid-plant': [40002, 'The body is not a valid plant'],
-  'invalid-plant-query': [40005, 'A query parameter is invalid'],
   'plant-not-found': [40402, 'There is no plant with this id'],
 } as const satisfies Record<PlantErrorCode, FailureRow>
 

@@ -115,7 +115,7 @@ export function idCases(entity: Entity): readonly ContractCase[] {
         assertSuccess(await client.ask('GET', `${path}/%3${digits[0]}${digits.slice(1)}`), item)
         for (const id of [...refusedInPaths, `${digits}%00`, `${digits}%20`])
           for (const method of ['GET', 'DELETE'])
-            assertFailure(await client.askBare(`${method} ${path}/${id}`), entity.errors.invalidId, 'id')
+            assertFailure(await client.askBare(`${method} ${path}/${id}`), 40004, 'id')
       },
     }),
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { type Client, plantRequest } from '../client.ts'
+import type { Client } from '../client.ts'
 import {
   assertAbsent,
   assertFailure,
@@ -7,12 +7,13 @@ import {
   assertSuccess,
   type ContractCase,
   casesOf,
+  changes,
   create,
+  type Entity,
   free,
   ownId,
   toJson,
 } from '../contract-case.ts'
-import type { Answer } from '../wire.ts'
 
 const racers = 50
 const rounds = 5
@@ -29,151 +30,146 @@ const fieldsWithoutBody: readonly (readonly string[])[] = [
   ['content-encoding: gzip'],
 ]
 
-export const repeatedIdCases = casesOf('a repeated id is refused', {
-  'even with the same body, and the plant stays as it was': async client => {
-    const plant = { id: ownId(), name: 'first', tag: 'kept' }
-    await create(client, plant)
-    for (const again of [plant, { ...plant, name: 'second' }, { id: plant.id, name: '' }]) {
-      assertFailure(await client.post(toJson(again)), 40003, `${plant.id}`)
-      await assertKept(client, plant)
-    }
-    assertFailure(await client.post(`{"id":${plant.id}.0e0,"name":"second"}`), 40003)
-  },
+/** Returns the cases of the operations of an entity. */
+export function operationCases(entity: Entity): readonly ContractCase[] {
+  const { path, errors, members, required } = entity
+  const creating = (client: Client, item: { readonly id: bigint }) => create(client, item, undefined, entity)
+  const post = (client: Client, item: object) => client.ask('POST', path, { body: toJson(item) })
+  const put = (
+    client: Client,
+    id: bigint | string,
+    body: string,
+    headers: Readonly<Record<string, string>> = {},
+  ) => client.ask('PUT', `${path}/${id}`, { body, headers })
 
-  [`of ${racers} clients racing for one id exactly one gets 200, and its plant is the one stored`]:
-    async client => {
-      const asked = client.asked('POST /plants')
-      for (let round = 0; round < rounds; round++) {
-        const id = ownId()
-        const names = Array.from({ length: racers }, (_, n) => `racer ${n} of round ${round}`)
-        const wires = await Promise.all(names.map(() => client.open()))
-        const answers = await Promise.all(
-          wires.map((wire, n) => {
-            wire.send(plantRequest(client, toJson({ id, name: names[n] })))
-            return wire.answer(asked)
-          }),
-        )
-        for (const wire of wires) wire[Symbol.dispose]()
-
-        const winners = names.filter((_, n) => answers[n]?.status === 200)
-        assert.equal(winners.length, 1)
-        for (const answer of answers) {
-          if (answer.status === 200) assertSuccess(answer, { name: winners[0] })
-          else assertFailure(answer, 40003)
-        }
-        await assertKept(client, { id, name: `${winners[0]}` })
-      }
-    },
-})
-
-export const operationCases: readonly ContractCase[] = [
-  ...casesOf('GET /plants/{id}', {
-    'answers 200 with id, name and tag, or 404': async client => {
-      const plant = { id: ownId(), name: 'Monstera', tag: 'climber' }
-      await create(client, plant)
-      const read = await client.ask('GET', `/plants/${plant.id}`)
-      assert.equal(`${read.body}`, `{"id":${plant.id},"name":"Monstera","tag":"climber"}`)
-      await assertAbsent(client, ownId())
-    },
-  }),
-
-  ...casesOf('PUT /plants/{id}', {
+  const replacing = casesOf(`PUT ${path}/{id}`, {
     'creates, replaces, and doing it twice is doing it once': async client => {
       const id = ownId()
-      const first = await put(client, id, '{"name":"first","tag":"t"}')
-      assert.equal(`${first.body}`, '{"name":"first","tag":"t"}')
-      await assertKept(client, { id, name: 'first', tag: 't' })
+      const first = await put(client, id, toJson(members('first')))
+      assert.equal(`${first.body}`, toJson(members('first')))
+      await assertKept(client, { id, ...members('first') }, entity)
       for (let n = 0; n < 2; n++) {
-        assertSuccess(await put(client, id, '{"name":"second"}'), { name: 'second' })
-        await assertKept(client, { id, name: 'second' })
+        assertSuccess(await put(client, id, toJson(required('second'))), required('second'))
+        await assertKept(client, { id, ...required('second') }, entity)
       }
-      assertFailure(await client.post(toJson({ id, name: 'third' })), 40003)
+      assertFailure(await post(client, { id, ...members('third') }), 40003)
     },
 
-    'refuses Content-Range: a part is not the plant (RFC 9110, 14.5)': async client => {
-      const plant = { id: ownId(), name: 'whole', tag: 't' }
-      await create(client, plant)
+    'refuses Content-Range: a part is not the whole (RFC 9110, 14.5)': async client => {
+      const item = { id: ownId(), ...members('whole') }
+      await creating(client, item)
       for (const range of ['bytes 0-4/9', 'bytes */9', 'plants 1-2/3', '']) {
-        const answer = await put(client, plant.id, '{"name":"part"}', { 'content-range': range })
+        const answer = await put(client, item.id, toJson(members('part')), { 'content-range': range })
         assertFailure(answer, 40010, 'Content-Range')
       }
-      await assertKept(client, plant)
+      await assertKept(client, item, entity)
     },
 
     'takes an id in the body only when it is the one in the path': async client => {
       for (const id of [ownId(), 2n ** 53n + 1n, -(2n ** 63n)]) {
-        const bodyOf = (given: string) => `{"id":${given},"name":"n"}`
+        const bodyOf = (given: string) => toJson(members('n')).replace('{', `{"id":${given},`)
         for (const other of [`${id + 1n}`, `"${id}"`, 'null', `${id}.5`])
-          assertFailure(await put(client, id, bodyOf(other)), 40002, 'id')
-        await assertAbsent(client, id)
+          assertFailure(await put(client, id, bodyOf(other)), errors.invalid, 'id')
+        await assertAbsent(client, id, entity)
         for (const same of [`${id}`, `${id}.0`])
-          assertSuccess(await put(client, id, bodyOf(same)), { name: 'n' })
-        await free(client, [id])
+          assertSuccess(await put(client, id, bodyOf(same)), members('n'))
+        await free(client, [id], entity)
       }
     },
 
-    'refuses what is no plant, and leaves the plant as it was': async client => {
-      const plant = { id: ownId(), name: 'kept', tag: 't' }
-      await create(client, plant)
-      for (const [body, error, ...names] of [
-        ['{}', 40002, 'name'],
-        ['{"name":5,"tag":null}', 40002, 'name', 'tag'],
-        ['[]', 40002],
-        ['{"name":"a","name":"a"}', 40001],
+    'refuses what breaks a rule, and leaves what was there': async client => {
+      const item = { id: ownId(), ...members('kept') }
+      await creating(client, item)
+      for (const [body, error] of [
+        ['{}', errors.invalid],
+        ['[]', errors.invalid],
+        ['{"a":1,"a":1}', 40001],
         ['', 40001],
       ] as const)
-        assertFailure(await put(client, plant.id, body), error, ...names)
-      assertFailure(await put(client, 'x', '{"name":"n"}'), 40004)
-      await assertKept(client, plant)
+        assertFailure(await put(client, item.id, body), error)
+      assertFailure(await put(client, 'x', toJson(members('n'))), 40004)
+      await assertKept(client, item, entity)
     },
-  }),
+  })
 
-  ...casesOf('DELETE /plants/{id}', {
-    'answers 204 without a body, then 404, and frees the id': async client => {
-      const id = ownId()
-      await create(client, { id, name: 'first', tag: 'freed' })
-      const removed = await client.ask('DELETE', `/plants/${id}`)
-      assert.deepEqual([removed.status, removed.body.length], [204, 0])
-      assert.equal(removed.headers.has('content-length'), false)
-      assertFailure(await client.ask('DELETE', `/plants/${id}`), 40402)
-      await assertAbsent(client, id)
-      assertSuccess(await client.ask('GET', '/plants?tag=freed'), [])
-      await create(client, { id, name: 'again' })
-      await assertKept(client, { id, name: 'again' })
-      assertFailure(await client.ask('DELETE', '/plants/1.5'), 40004)
-    },
+  return [
+    ...casesOf(`POST ${path}`, {
+      'refuses a repeated id, even with the same body, and what has it stays': async client => {
+        const item = { id: ownId(), ...members('first') }
+        await creating(client, item)
+        for (const again of [item, { id: item.id, ...members('second') }, { id: item.id, ...required('') }]) {
+          assertFailure(await post(client, again), 40003, `${item.id}`)
+          await assertKept(client, item, entity)
+        }
+      },
 
-    'needs no media type without a body, whatever is said of the body that is not there': async client => {
-      const id = ownId()
-      for (const fields of fieldsWithoutBody) {
-        await create(client, { id, name: 'n' })
-        const { status } = await client.askBare(`DELETE /plants/${id}`, fields)
-        assert.deepEqual([fields, status], [fields, 204])
-      }
-    },
-  }),
+      [`of ${racers} clients racing for one id gives exactly one 200, and stores what that one sent`]:
+        async client => {
+          for (let round = 0; round < rounds; round++) {
+            const id = ownId()
+            const texts = Array.from({ length: racers }, (_, n) => `racer ${n} of round ${round}`)
+            const answers = await Promise.all(texts.map(text => post(client, { id, ...members(text) })))
+            const winners = texts.filter((_, n) => answers[n]?.status === 200)
+            assert.equal(winners.length, 1)
+            const won = members(`${winners[0]}`)
+            for (const answer of answers) {
+              if (answer.status === 200) assertSuccess(answer, won)
+              else assertFailure(answer, 40003)
+            }
+            await assertKept(client, { id, ...won }, entity)
+          }
+        },
+    }),
 
-  ...casesOf('HEAD is GET without the body', {
-    'for a plant, a list, a page that is open, and failures': async client => {
-      const id = ownId()
-      await create(client, { id, name: 'n' })
-      const failing = [`/plants/${ownId()}`, '/plants?limit=0', '/x']
-      for (const path of [`/plants/${id}`, '/plants?limit=1', '/healthz', ...failing]) {
-        const [head, get] = [await client.ask('HEAD', path), await client.ask('GET', path)]
-        assert.equal(head.status, get.status)
-        assert.equal(head.body.length, 0)
-        for (const name of ['content-type', 'content-length', 'link'])
-          assert.equal(head.headers.get(name), get.headers.get(name))
-      }
-    },
-  }),
-]
+    ...casesOf(`GET ${path}/{id}`, {
+      'answers 200 with every member, or 404': async client => {
+        const item = { id: ownId(), ...members('read') }
+        await creating(client, item)
+        const read = await client.ask('GET', `${path}/${item.id}`)
+        assert.equal(`${read.body}`, toJson(item))
+        await assertAbsent(client, ownId(), entity)
+      },
+    }),
 
-function put(
-  client: Client,
-  id: bigint | string,
-  body: string,
-  headers: Readonly<Record<string, string>> = {},
-): Promise<Answer> {
-  return client.ask('PUT', `/plants/${id}`, { body, headers })
+    ...(changes(entity, 'PUT') ? replacing : []),
+
+    ...casesOf(`DELETE ${path}/{id}`, {
+      'answers 204 without a body, then 404, and frees the id': async client => {
+        const id = ownId()
+        await creating(client, { id, ...members('freed') })
+        const removed = await client.ask('DELETE', `${path}/${id}`)
+        assert.deepEqual([removed.status, removed.body.length], [204, 0])
+        assert.equal(removed.headers.has('content-length'), false)
+        assertFailure(await client.ask('DELETE', `${path}/${id}`), errors.missing)
+        await assertAbsent(client, id, entity)
+        assertSuccess(await client.ask('GET', `${path}?${entity.listOf('freed')}`), [])
+        await creating(client, { id, ...members('again') })
+        await assertKept(client, { id, ...members('again') }, entity)
+        assertFailure(await client.ask('DELETE', `${path}/1.5`), 40004)
+      },
+
+      'needs no media type without a body, whatever is said of the body that is not there': async client => {
+        const id = ownId()
+        for (const fields of fieldsWithoutBody) {
+          await creating(client, { id, ...members('n') })
+          const { status } = await client.askBare(`DELETE ${path}/${id}`, fields)
+          assert.deepEqual([fields, status], [fields, 204])
+        }
+      },
+    }),
+
+    ...casesOf(`HEAD of ${path} is GET without the body`, {
+      'for one, for a list, and for failures': async client => {
+        const id = ownId()
+        await creating(client, { id, ...members('n') })
+        for (const target of [`${path}/${id}`, `${path}?limit=1`, `${path}/${ownId()}`, `${path}?limit=0`]) {
+          const [head, get] = [await client.ask('HEAD', target), await client.ask('GET', target)]
+          assert.equal(head.status, get.status)
+          assert.equal(head.body.length, 0)
+          for (const name of ['content-type', 'content-length', 'link'])
+            assert.equal(head.headers.get(name), get.headers.get(name))
+        }
+      },
+    }),
+  ]
 }
