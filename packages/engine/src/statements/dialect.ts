@@ -46,7 +46,11 @@ export interface Dialect {
    * Defines the insert of a row, if its key is free. On PostgreSQL any number of them are one statement: one statement
    * for each would cost this process seven times the processor time.
    *
-   * @param db the builder that `tables` returns
+   *     dialect.insert(db, 'plants', 'id', { id: 'bigint', name: 'text' })
+   *     // insert into "plants" ("id", "name") values (?, ?) on conflict do nothing
+   *     // on PostgreSQL: … select * from unnest($1::bigint[], $2::text[]) on conflict do nothing returning "id"
+   *
+   * @param db the builder that `tables` returns, for the types of the table's columns
    * @param types the row's columns in the order of writing, and the type of each
    * @param also what it does besides, in the same transaction
    */
@@ -87,16 +91,10 @@ interface Differences extends Omit<Dialect, 'tables' | 'read' | 'change' | 'inse
 function createDialect(compiler: Compiler, { rows, takesArrays, ...others }: Differences): Dialect {
   const inserting =
     (onConflict: (key: string, columns: readonly string[]) => RawBuilder<unknown>): Dialect['insert'] =>
-    <Tables, Table extends keyof Tables & string>(
-      _: Kysely<Tables>,
-      table: Table,
-      key: string,
-      types: ColumnTypes<Tables[Table]>,
-      also?: AlsoInserts<Tables[Table]>,
-    ) => {
+    (_, table, key, types, also) => {
       const columns = Object.keys(types) as (keyof typeof types)[]
       const returning = also?.postgres ?? (insert => sql`${insert} returning ${sql.ref(key)}`)
-      const compiled = compile<Tables[Table]>(p => {
+      const compiled = compile<typeof types>(p => {
         const values = columns.map(name => [p[name], types[name]] as const)
         const insert = sql`
           insert into ${sql.table(table)} (${columnList(columns)}) ${rows(values)}
@@ -110,12 +108,7 @@ function createDialect(compiler: Compiler, { rows, takesArrays, ...others }: Dif
     ...others,
     tables: () => compiler,
     read: build => ({ kind: 'read', ...compile(build, compiler) }),
-    change: (order, build) => ({
-      kind: 'change',
-      order,
-      takesArrays: false,
-      ...compile(build, compiler),
-    }),
+    change: (order, build) => ({ kind: 'change', order, takesArrays: false, ...compile(build, compiler) }),
     insert: inserting(() => sql`do nothing`),
     save: inserting((key, columns) => {
       const others = columns.filter(name => name !== key)
