@@ -113,10 +113,9 @@ export function addRoutes(
         }),
     })
   }
-  const paths = Map.groupBy(Object.values(operations), ({ url }) => url)
-  for (const [url, [first, ...others]] of paths) {
-    const methods = [first as Operation, ...others].map(({ method }) => method)
-    failOtherMethods(app, url, methods, (first as Operation).scope)
+  for (const [url, ofPath] of Map.groupBy(Object.values(operations), ({ url }) => url)) {
+    const methods = ofPath.map(({ method }) => method)
+    failOtherMethods(app, url, methods, (ofPath[0] as Operation).scope)
   }
 }
 

@@ -53,10 +53,7 @@ async function all(steps: readonly Promise<void>[]): Promise<void> {
   await Promise.all(steps)
 }
 
-interface StartedThread {
-  readonly calls: BirpcReturn<HttpThread, MainThread>
-  readonly ended: Promise<void>
-}
+type StartedThread = { readonly calls: BirpcReturn<HttpThread, MainThread>; readonly ended: Promise<void> }
 
 async function startHttpThread(data: HttpThreadData, mainThread: MainThread): Promise<StartedThread> {
   const worker = new Worker(new URL('./http-thread.js', import.meta.url), {
