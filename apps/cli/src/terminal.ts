@@ -45,9 +45,11 @@ export function countedAll(counts: Readonly<Record<string, number | undefined>>)
   const each = Object.entries(counts).map(([plural, count]) =>
     count === undefined ? `an unknown number of ${plural}` : counted(count, plural.slice(0, -1)),
   )
-  const last = each.pop() ?? ''
-  return each.length === 0 ? last : `${each.join(', ')} and ${last}`
+  return listed(each)
 }
+
+/** Returns words such as `a, b and c`. */
+export const listed = (words: readonly string[]) => words.join(', ').replace(/, (?=[^,]*$)/, ' and ')
 
 /**
  * Returns a number such as `20,000`. The first `toLocaleString` of a process takes as long as loading most of this

@@ -10,7 +10,7 @@ import {
 import { unitMs } from '@plant-store/api/units'
 import { CommandError } from '../command-error.ts'
 import { changeStore, readStore } from '../store-in-environment.ts'
-import { jsonOption, minute, print, table } from '../terminal.ts'
+import { jsonOption, listed, minute, print, table } from '../terminal.ts'
 
 const createToken = new Command('create')
   .description('Create a token and print it, only this once: the store keeps its SHA-256.')
@@ -32,7 +32,7 @@ const createToken = new Command('create')
     print({ json }, { token: secret, ...toJson(token) }, secret)
     // On standard error, so that a script receives only the token.
     const until = expiresAt ? `expires at ${minute(expiresAt)}` : 'never expires'
-    if (!json) process.stderr.write(`The token of ${name} grants ${scopes.join(' and ')}, and ${until}.\n`)
+    if (!json) process.stderr.write(`The token of ${name} grants ${listed(scopes)}, and ${until}.\n`)
   })
 
 const listTokens = new Command('list')

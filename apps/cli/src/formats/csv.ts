@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { type Plant, parsePlant, plantMembers } from '@plant-store/domain'
 import { parse } from 'csv-parse/sync'
 import { stringify } from 'csv-stringify/sync'
-import { counted } from '../terminal.ts'
+import { counted, listed } from '../terminal.ts'
 import { type Entry, endOfLine, type Format, judge, wholeLines, withoutLineEnd } from './lines.ts'
 
 const allColumns = Object.keys(plantMembers) as readonly (keyof Plant)[]
@@ -11,7 +11,7 @@ type Columns = readonly (keyof Plant | undefined)[]
 const requiredColumns = allColumns.filter(column => plantMembers[column].isRequired)
 const optionalColumns = allColumns.filter(column => !plantMembers[column].isRequired)
 
-export const columnsInWords = `the columns ${requiredColumns.join(' and ')}, and perhaps ${optionalColumns.join(' and ')}`
+export const columnsInWords = `the columns ${listed(requiredColumns)}, and perhaps ${listed(optionalColumns)}`
 
 const quote = 0x22
 
