@@ -1,3 +1,4 @@
+import * as exported from '@plant-store/client'
 import {
   createPlantClient,
   errorNumbers,
@@ -69,6 +70,12 @@ test('the numbers that the client names are those that the server publishes', ()
   for (const [name, number] of Object.entries(errorNumbers)) {
     expect(failures[name as keyof typeof errorNumbers][0], name).toBe(number)
   }
+})
+
+test('every entity has a client', () => {
+  const entities = new Set(operations.flatMap(({ tags }) => tags).filter(tag => tag !== 'service'))
+  for (const [first = '', ...rest] of entities)
+    expect(exported).toHaveProperty(`create${first.toUpperCase()}${rest.join('').slice(0, -1)}Client`)
 })
 
 test('the client has a method for every operation on plants, and no other', () => {

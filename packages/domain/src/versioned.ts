@@ -2,11 +2,29 @@ import { DomainError, type DomainErrorCode, idTaken } from './errors.ts'
 import type { Int64 } from './values.ts'
 import { type Condition, isMet, type Version } from './version.ts'
 
-interface VersionedRepository<Item extends { readonly id: Int64 }, Found> {
+export interface Identified {
+  readonly id: Int64
+}
+
+/** What the repository of every entity with versions promises. */
+export interface VersionedRepository<Item extends Identified, Found> {
+  /** Never overwrites: of several inserts of one id, racing or not, exactly one is `'inserted'`. */
   insert(item: Item): Promise<'inserted' | 'id-taken'>
   find(id: Item['id']): Promise<Found | undefined>
+  /** Resolves to whether the item existed. */
   remove(id: Item['id']): Promise<boolean>
+  /** Removes the item if it has this version. Resolves to whether it did. */
   removeIf(id: Item['id'], expected: Version): Promise<boolean>
+}
+
+/** The use cases of every entity with versions. */
+export interface VersionedUseCases<Item extends Identified, Found> {
+  /** @throws DomainError `id-taken`; the item with this id stays unchanged */
+  create(item: Item): Promise<void>
+  /** @throws DomainError `…-not-found`, `condition-failed` */
+  find(id: Item['id'], condition?: Condition): Promise<Found>
+  /** @throws DomainError `condition-failed`, or `…-not-found` whatever the condition */
+  remove(id: Item['id'], condition?: Condition): Promise<void>
 }
 
 /** Each attempt fails only because another change of the same item succeeded. */
@@ -18,10 +36,11 @@ export const attemptsMax = 100
  * @param name of one item, in messages
  * @param missing the failure if there is no item with an id
  */
-export function createVersionedUseCases<
-  Item extends { readonly id: Int64 },
-  Found extends { readonly version: Version },
->(name: string, missing: DomainErrorCode, repository: VersionedRepository<Item, Found>) {
+export function createVersionedUseCases<Item extends Identified, Found extends { readonly version: Version }>(
+  name: string,
+  missing: DomainErrorCode,
+  repository: VersionedRepository<Item, Found>,
+) {
   const notFound = (id: Item['id'], code = missing): never => {
     throw new DomainError(code, `there is no ${name} with id ${id}`)
   }
@@ -58,17 +77,17 @@ export function createVersionedUseCases<
     return keepsChanging(id)
   }
 
-  const useCases = {
-    create: (item: Item): Promise<void> =>
+  const useCases: VersionedUseCases<Item, Found> = {
+    create: item =>
       repository.insert(item).then(outcome => {
         if (outcome === 'id-taken') throw idTaken(item.id)
       }),
-    find: (id: Item['id'], condition: Condition = {}): Promise<Found> =>
+    find: (id, condition = {}) =>
       repository.find(id).then(found => {
         if (found === undefined) return notFound(id)
         return isMet(condition, found.version) ? found : conditionFailed(id, condition, found.version)
       }),
-    async remove(id: Item['id'], condition?: Condition): Promise<void> {
+    async remove(id, condition) {
       if (condition !== undefined)
         await changeIf(id, condition, async expected => repository.removeIf(id, expected ?? notFound(id)))
       else if (!(await repository.remove(id))) notFound(id)

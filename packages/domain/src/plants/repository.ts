@@ -1,5 +1,6 @@
 import type { Version } from '../version.ts'
-import type { Plant, PlantId, VersionedPlant } from './plant.ts'
+import type { VersionedRepository } from '../versioned.ts'
+import type { Plant, VersionedPlant } from './plant.ts'
 import type { PlantCount, PlantPage, PlantPageQuery, PlantSearch } from './query.ts'
 
 /**
@@ -9,12 +10,9 @@ import type { PlantCount, PlantPage, PlantPageQuery, PlantSearch } from './query
  * DomainError `store-busy` (nothing was changed) or `store-unavailable`. Changes of one id take effect one after
  * another. `plantRepositoryContract` of `@plant-store/domain/testing` tests every promise made here.
  */
-export interface PlantRepository {
-  /** Never overwrites: of several inserts of one id, racing or not, exactly one is `'inserted'`. */
-  insert(plant: Plant): Promise<'inserted' | 'id-taken'>
+export interface PlantRepository extends VersionedRepository<Plant, VersionedPlant> {
   /** Does the same as one `insert` for each plant, in order. */
   insertAll(plants: readonly Plant[]): Promise<readonly ('inserted' | 'id-taken')[]>
-  find(id: PlantId): Promise<VersionedPlant | undefined>
   /**
    * Resolves to plants in ascending numeric order of id: `limit` of them if that many exist and `textBytesMax` allows.
    */
@@ -36,8 +34,4 @@ export interface PlantRepository {
    * most one is made.
    */
   saveIf(plant: Plant, expected: Version | undefined): Promise<Version | undefined>
-  /** Resolves to whether the plant existed. */
-  remove(id: PlantId): Promise<boolean>
-  /** Removes the plant if it has this version. Resolves to whether it did. */
-  removeIf(id: PlantId, expected: Version): Promise<boolean>
 }

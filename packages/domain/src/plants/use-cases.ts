@@ -1,22 +1,18 @@
 import { readPage, totalMax } from '../page.ts'
 import { isSame } from '../values.ts'
 import type { Condition, Version } from '../version.ts'
-import { attemptsMax, createVersionedUseCases } from '../versioned.ts'
-import type { Plant, PlantId, VersionedPlant } from './plant.ts'
+import { attemptsMax, createVersionedUseCases, type VersionedUseCases } from '../versioned.ts'
+import type { Plant, VersionedPlant } from './plant.ts'
 import { type PlantListQuery, type PlantPage, type PlantPageQuery, searchedPlantsMax } from './query.ts'
 import type { PlantRepository } from './repository.ts'
 
 /** The use cases. A resolved change is durable. */
-export interface PlantUseCases {
-  /** @throws DomainError `id-taken`; the plant with this id stays unchanged */
-  create(plant: Plant): Promise<void>
+export interface PlantUseCases extends VersionedUseCases<Plant, VersionedPlant> {
   /**
    * Creates each plant whose id is free. Resolves to the outcome of each, in order. If it rejects, some plants may have
    * been created, and it is safe to repeat.
    */
   createAll(all: readonly Plant[], options?: AddOptions): Promise<readonly CreateOutcome[]>
-  /** @throws DomainError `plant-not-found`, `condition-failed` */
-  find(id: PlantId, condition?: Condition): Promise<VersionedPlant>
   /**
    * Resolves to a page. Only a page without `next` is the last: one that `textBytesMax` cuts is shorter than its limit,
    * and one of a search may be empty.
@@ -30,8 +26,6 @@ export interface PlantUseCases {
   replace(plant: Plant, condition?: Condition): Promise<Version>
   /** Creates or replaces each plant, in order. Rejects like {@link createAll}. */
   replaceAll(all: readonly Plant[], options?: AddOptions): Promise<readonly ('inserted' | 'replaced')[]>
-  /** @throws DomainError `condition-failed`, or `plant-not-found` whatever the condition */
-  remove(id: PlantId, condition?: Condition): Promise<void>
 }
 
 /** How plants are added together. */

@@ -1,11 +1,8 @@
 import assert from 'node:assert/strict'
-import { type Int64, int64Max, int64Min, textBytes } from '../values.ts'
+import { int64Max, int64Min, textBytes } from '../values.ts'
 import { isVersion, type Version } from '../version.ts'
+import type { Identified, VersionedRepository } from '../versioned.ts'
 import { edgeIds, texts } from './samples.ts'
-
-export interface Identified {
-  readonly id: Int64
-}
 
 interface Bounds<Item extends Identified> {
   readonly limit: number
@@ -14,11 +11,9 @@ interface Bounds<Item extends Identified> {
 }
 
 /** What every repository of things with an id and versions promises, such as one of plants. */
-export interface ItemRepository<Item extends Identified, Filter extends object> {
-  insert(item: Item): Promise<'inserted' | 'id-taken'>
+export interface ItemRepository<Item extends Identified, Filter extends object>
+  extends VersionedRepository<Item, unknown> {
   page(query: Bounds<Item> & Filter): Promise<readonly Item[]>
-  remove(id: Item['id']): Promise<boolean>
-  removeIf(id: Item['id'], expected: Version): Promise<boolean>
   /** Absent, as `saveIf` is, if no item can be replaced. */
   save?(item: Item): Promise<Version>
   saveIf?(item: Item, expected: Version | undefined): Promise<Version | undefined>
@@ -69,20 +64,24 @@ export function itemRepositoryContract<
   const savingTo = (repository: Repository) => {
     const insert = async (item: Item) =>
       (await repository.insert(item)) === 'inserted' ? versionOf(repository, item.id) : undefined
-    const isFree = async (id: Item['id'], expected: Version | undefined) =>
-      expected === undefined || repository.removeIf(id, expected)
     return {
-      save: (item: Item) =>
-        repository.save?.(item) ?? repository.remove(item.id).then(() => insert(item) as Promise<Version>),
-      saveIf: (item: Item, expected: Version | undefined) =>
-        repository.saveIf?.(item, expected) ??
-        isFree(item.id, expected).then(isFree => (isFree ? insert(item) : undefined)),
+      async save(item: Item) {
+        if (repository.save) return repository.save(item)
+        await repository.remove(item.id)
+        return (await insert(item)) as Version
+      },
+      async saveIf(item: Item, expected: Version | undefined) {
+        if (repository.saveIf) return repository.saveIf(item, expected)
+        const isFree = expected === undefined || (await repository.removeIf(item.id, expected))
+        return isFree ? insert(item) : undefined
+      },
     }
   }
   const everything = { limit: 1_000, ...all }
   const idsOf = (items: readonly Item[]) => items.map(({ id }) => id as bigint)
 
-  const promises: Record<string, ItemCase<Repository>['run']> = {
+  type Run = (repository: Repository, saving: ReturnType<typeof savingTo>) => Promise<void>
+  const promises: Record<string, Run> = {
     'keeps the whole int64 range exactly and finds each id': async repository => {
       for (const id of edgeIds) assert.equal(await repository.insert(item(id)), 'inserted')
       for (const id of edgeIds) assert.deepEqual(await found(repository, id), item(id))
@@ -130,8 +129,7 @@ export function itemRepositoryContract<
       assert.equal(await repository.insert(item(1n, 'again')), 'inserted')
       assert.deepEqual(await repository.page(everything), [item(1n, 'again')])
     },
-    'shows a change to every reader once it has resolved': async repository => {
-      const { save } = savingTo(repository)
+    'shows a change to every reader once it has resolved': async (repository, { save }) => {
       for (let n = 0n; n < 20n; n++) {
         await save(item(1n, `version ${n}`))
         assert.deepEqual(await found(repository, 1n), item(1n, `version ${n}`))
@@ -139,8 +137,7 @@ export function itemRepositoryContract<
       await repository.remove(idOf(1n))
       assert.equal(await found(repository, 1n), undefined)
     },
-    'saves by creating and by replacing, and saving twice is saving once': async repository => {
-      const { save } = savingTo(repository)
+    'saves by creating and by replacing, and saving twice is saving once': async (repository, { save }) => {
       await save(item(1n, 'a'))
       assert.deepEqual(await found(repository, 1n), item(1n, 'a'))
       for (let n = 0; n < 2; n++) await save(item(1n, 'b'))
@@ -156,8 +153,7 @@ export function itemRepositoryContract<
       await save(full(1n, 'every field'))
       assert.deepEqual(await found(repository, 1n), full(1n, 'every field'))
     },
-    'names every state by a version that no other state of it has': async repository => {
-      const { save, saveIf } = savingTo(repository)
+    'names every state by a version that no other state of it has': async (repository, { save, saveIf }) => {
       const seen: unknown[] = []
       const change = async (made: Promise<unknown>) => {
         await made
@@ -176,8 +172,10 @@ export function itemRepositoryContract<
       assert.ok(seen.every(isVersion), `${seen}`)
       assert.equal(new Set(seen).size, 7)
     },
-    'resolves to the version of what was saved, which stays until the next change': async repository => {
-      const { save, saveIf } = savingTo(repository)
+    'resolves to the version of what was saved, which stays until the next change': async (
+      repository,
+      { save, saveIf },
+    ) => {
       const saved = await save(item(1n, 'a'))
       await save(item(2n))
       assert.equal(await repository.insert(item(1n, 'b')), 'id-taken')
@@ -187,8 +185,7 @@ export function itemRepositoryContract<
       const created = await saveIf(item(3n), undefined)
       assert.deepEqual(await stored(repository, 3n), { item: item(3n), version: created })
     },
-    'saves over the expected version only, and nothing but that': async repository => {
-      const { save, saveIf } = savingTo(repository)
+    'saves over the expected version only, and nothing but that': async (repository, { save, saveIf }) => {
       const versionBefore = await save(full(1n, 'a'))
       const other = await save(item(2n, 'other'))
       const version = (await saveIf(item(1n, 'b'), versionBefore)) as Version
@@ -202,8 +199,7 @@ export function itemRepositoryContract<
       assert.deepEqual(await repository.page(everything), [full(1n, 'c'), item(2n, 'other')])
       assert.equal(await versionOf(repository, 2n), other)
     },
-    'lets exactly one of twenty racing changes of a state win': async repository => {
-      const { save, saveIf } = savingTo(repository)
+    'lets exactly one of twenty racing changes of a state win': async (repository, { save, saveIf }) => {
       for (const [id, state] of [[1n, undefined] as const, [2n, await save(item(2n))] as const]) {
         const racers = Array.from({ length: 20 }, (_, n) => item(id, `racer ${n}`))
         const versions = await Promise.all(racers.map(racer => saveIf(racer, state)))
@@ -212,8 +208,10 @@ export function itemRepositoryContract<
         assert.equal(versions.filter(version => version !== undefined).length, 1)
       }
     },
-    'returns the outcome of each of many concurrent conditional changes': async repository => {
-      const { save, saveIf } = savingTo(repository)
+    'returns the outcome of each of many concurrent conditional changes': async (
+      repository,
+      { save, saveIf },
+    ) => {
       const ids = Array.from({ length: 100 }, (_, n) => BigInt(n))
       const versions = await Promise.all(ids.map(id => save(item(id, 'old'))))
       const expected = versions.map((version, n) =>
@@ -236,8 +234,7 @@ export function itemRepositoryContract<
         left.map(id => item(id, id % 3n === 0n ? 'old' : 'new')),
       )
     },
-    'removes the expected version only, and nothing but that': async repository => {
-      const { save } = savingTo(repository)
+    'removes the expected version only, and nothing but that': async (repository, { save }) => {
       const versionBefore = await save(item(1n, 'a'))
       const version = await save(item(1n, 'a'))
       const other = await save(item(2n))
@@ -300,7 +297,10 @@ export function itemRepositoryContract<
         assert.deepEqual(idsOf(await repository.page({ limit, ...filter })), ids.slice(0, limit))
     }
   }
-  return Object.entries(promises).map(([name, run]) => ({ name, run }))
+  return Object.entries(promises).map(([name, run]) => ({
+    name,
+    run: repository => run(repository, savingTo(repository)),
+  }))
 }
 
 /** About sizes at which an adapter might end a page or a list of parameters. */

@@ -1,5 +1,5 @@
 import type { Version } from '../version.ts'
-import type { Identified } from './items.ts'
+import type { Identified } from '../versioned.ts'
 
 /**
  * Returns items in memory, each with a version, of which a repository for tests is made.

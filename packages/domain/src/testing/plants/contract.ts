@@ -63,14 +63,6 @@ const promises: Record<string, PlantRepositoryCase['run']> = {
     for (const each of plants)
       assert.deepEqual(await repository.page(query({ tag: each.tag as string })), [each])
   },
-  'distinguishes no tag from an empty one': async repository => {
-    await repository.insert(plant(1n, 'none'))
-    await repository.insert(plant(2n, 'empty', ''))
-    assert.deepEqual(await found(repository, 1n), plant(1n, 'none'))
-    assert.equal(Object.hasOwn((await found(repository, 1n)) as Plant, 'tag'), false)
-    assert.deepEqual(await found(repository, 2n), plant(2n, 'empty', ''))
-    assert.deepEqual(idsOf(await repository.page(query({ tag: '' }))), [2n])
-  },
   'inserts many together as one after the other': async repository => {
     await repository.insert(plant(2n, 'was here'))
     const full = fullPlant(1n, 'full')
