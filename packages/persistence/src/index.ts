@@ -26,7 +26,7 @@ export {
 export { entities } from './entities.ts'
 
 type Entered = typeof entities
-/** An open store: `plants`, `tokens` and `webhooks` implement the ports. */
+/** An open store: each entity implements its port. */
 export interface Storage extends engine.Storage<Entered> {}
 export interface MainStorage extends engine.MainStorage<Entered> {}
 export interface StoreReader extends engine.StoreReader<Entered> {}
