@@ -1,7 +1,7 @@
 import type { Gate, Scope } from '@plant-store/access'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Static, TObject, TSchema } from 'typebox'
-import { answer } from './answer/answer.ts'
+import { type Answered, answer } from './answer/answer.ts'
 import { type Budget, countedBytesMin, createBudget } from './budget.ts'
 import { RequestError } from './errors/failures.ts'
 import type { ServerLimits } from './limits.ts'
@@ -43,10 +43,10 @@ export function createPipeline(
   const bodyBudget = createBudget(limits.heldBytesMax / 2)
   const answerBudget = createBudget(limits.heldBytesMax / 2)
   endEarlyAnswers(app)
-  checkRequests(app, authenticate, bodyBudget)
+  checkRequests(app, authenticate, limits.bodyBytesMax, bodyBudget)
   // Bodies reach the routes as bytes.
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser('application/json', readBody)
+  app.addContentTypeParser('application/json', readBody.bind(undefined, limits.bodyBytesMax))
   const atItsTurn = createPageTurns()
   const readPage: Pipeline['readPage'] = ({ raw }, read) =>
     atItsTurn(async () => {
@@ -73,13 +73,13 @@ export interface Exchange<Asked extends Operation> {
   answer<Status extends keyof Asked['response']>(
     status: Status,
     value: Value<Asked['response'][Status]>,
-  ): FastifyReply
+  ): Answered
 }
 
 /** One for each operation. As methods, those of one section also fit where any are taken. */
 export type Handlers<All extends Operations = Operations> = {
   readonly [Id in keyof All]: {
-    handle(exchange: Exchange<All[Id]>): FastifyReply | Promise<FastifyReply>
+    handle(exchange: Exchange<All[Id]>): Promise<Answered>
   }['handle']
 }
 
@@ -103,14 +103,16 @@ export function addRoutes(
       url,
       schema: { response },
       config: { scope, ...(streamedMediaType !== undefined && { streamedMediaType }) },
-      handler: (request, reply) =>
+      // Without a promise for Fastify, which would send what it resolves to.
+      handler(request, reply) {
         handle({
           request,
           reply,
           params: request.params as Exchange<Operation>['params'],
           query: readQuery(request.raw.url as string, names),
           answer: (status, value) => answer(reply, status, value, budget),
-        }),
+        }).catch(error => app.errorHandler(error, request, reply))
+      },
     })
   }
   for (const [url, ofPath] of Map.groupBy(Object.values(operations), ({ url }) => url)) {

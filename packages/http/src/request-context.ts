@@ -1,7 +1,10 @@
 import type { AccessError } from '@plant-store/access'
+import type { FastifyContextConfig } from 'fastify'
 
 /** What hooks and handlers note on a request for its log line and its failure. Symbols do not collide with properties of Fastify. */
 
+export const startedMs = Symbol('startedMs')
+export const routeConfig = Symbol('routeConfig')
 export const trace = Symbol('trace')
 export const holderName = Symbol('holderName')
 export const accessError = Symbol('accessError')
@@ -31,6 +34,10 @@ export interface RequestTrace {
 
 declare module 'fastify' {
   interface FastifyRequest {
+    /** When its header section had arrived, by `performance.now`. */
+    [startedMs]?: number
+    /** Read once, as Fastify makes an object of all options each time. It has no `url` if no route matches. */
+    [routeConfig]?: FastifyContextConfig & { readonly url?: string }
     [trace]?: RequestTrace | undefined
     /** The name of the admitted holder. */
     [holderName]?: string

@@ -7,7 +7,6 @@ import {
   type FastifyReply,
   type FastifyRequest,
   fastify,
-  LogController,
 } from 'fastify'
 import { answerFailure, serializerOf } from './answer/answer.ts'
 import { allowOrigins, answerPreflights } from './connection/cors.ts'
@@ -68,17 +67,17 @@ export function createServer(options: ServerOptions): FastifyInstance {
   const serverUrl = baseUrl === undefined ? '/' : withoutLastSlash(baseUrl.href)
   const throttle = createThrottle(limits.wrongTokensMax, wrongTokenCounts)
   const logRequest = createRequestLog(logger, onAnswer)
-  const fastifyLogger: FastifyBaseLogger = Object.create(logger, {
-    // At this level Fastify logs that it listens, once in each thread, and that a client left an answer.
-    info: { value: () => {} },
-    // `logRequests` writes one line a request. A child logger for each would cost more than the line.
-    child: { value: () => fastifyLogger },
-  })
+  const failWith = (cause: unknown, request: FastifyRequest, reply: FastifyReply) => {
+    const failure = toFailure(cause)
+    const details = { reqId: request.id, err: cause }
+    if (failure.isDefect) logger.error(details, 'failed to answer')
+    // Clients can cause any number of these. The main thread logs the reason once.
+    else if (failure.status === 503) logger.debug(details, 'could not serve')
+    answerFailure(failure, request, reply)
+  }
+  // Without a logger: Fastify would make one for each request, and listeners for how its answer ends.
   const app = fastify({
-    loggerInstance: fastifyLogger,
-    logController: new LogController({ disableRequestLogging: true }),
     genReqId: requestId,
-    bodyLimit: limits.bodyBytesMax,
     trustProxy: trustedProxies.length > 0 && trustNear(trustedProxies),
     // Otherwise Fastify opens a second server for localhost, without these options.
     serverFactory: handle => createNodeServer(limits, logRequest, allowOrigins(corsOrigins, handle)),
@@ -130,10 +129,6 @@ export function createServer(options: ServerOptions): FastifyInstance {
 
 /** Fastify parses no query: `readQuery` does. */
 const noQuery = Object.freeze({})
-
-function failWith(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
-  answerFailure(toFailure(error), error, request, reply)
-}
 
 /** Proxies in a row. Following a long list from a client would take milliseconds. */
 const proxyHopsMax = 16

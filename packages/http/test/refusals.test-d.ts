@@ -20,31 +20,31 @@ type Plants = Handlers<typeof operations>
 const plant = parsePlant({ id: 1n, name: 'g' })
 
 export const answers: Plants['readPlant'][] = [
-  ({ answer }) => answer(200, plant),
-  ({ answer }) => answer(304, null),
+  async ({ answer }) => answer(200, plant),
+  async ({ answer }) => answer(304, null),
   // @ts-expect-error without a member
-  ({ answer }) => answer(200, { id: 1n }),
+  async ({ answer }) => answer(200, { id: 1n }),
   // @ts-expect-error with a misspelt one
-  ({ answer }) => answer(200, { id: 1n, nam: 'g' }),
+  async ({ answer }) => answer(200, { id: 1n, nam: 'g' }),
   // @ts-expect-error with one too many
-  ({ answer }) => answer(200, { ...plant, colour: 'g' }),
+  async ({ answer }) => answer(200, { ...plant, colour: 'g' }),
   // @ts-expect-error with a member of another type
-  ({ answer }) => answer(200, { ...plant, id: 1 }),
+  async ({ answer }) => answer(200, { ...plant, id: 1 }),
   // @ts-expect-error a list where there is one
-  ({ answer }) => answer(200, [plant]),
+  async ({ answer }) => answer(200, [plant]),
   // @ts-expect-error a status that the operation does not have
-  ({ answer }) => answer(204, null),
+  async ({ answer }) => answer(204, null),
   // @ts-expect-error a failure, which is thrown
-  ({ answer }) => answer(404, plant),
+  async ({ answer }) => answer(404, plant),
   // @ts-expect-error no answer at all
-  () => {},
+  async () => {},
 ]
 
 export const names: Partial<Plants> = {
   // @ts-expect-error a misspelt query parameter
-  listPlants: ({ query, answer }) => answer(200, [{ ...plant, name: query.tags ?? '' }]),
+  listPlants: async ({ query, answer }) => answer(200, [{ ...plant, name: query.tags ?? '' }]),
   // @ts-expect-error a misspelt part of the path
-  readPlant: ({ params, answer }) => answer(200, { ...plant, name: params.idd }),
+  readPlant: async ({ params, answer }) => answer(200, { ...plant, name: params.idd }),
 }
 
 export const lists = ({ createPlant, ...others }: Plants): Plants[] => [

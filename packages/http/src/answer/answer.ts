@@ -6,6 +6,10 @@ import type { Failure } from '../errors/failures.ts'
 import { FailureBody } from '../openapi/schemas.ts'
 import { errorNumber, failureSuffix, requestIdField } from '../request-context.ts'
 
+/** What a handler returns. It is not the reply, which has a `then` that promises wait for. */
+export const answered = Symbol('answered')
+export type Answered = typeof answered
+
 const serializers = new Map<unknown, (value: unknown) => string>()
 
 /** Returns what writes values of a schema. Cached by title, as descriptions differ from route to route. */
@@ -22,10 +26,13 @@ export function serializerOf(schema: { readonly title?: string }): (value: unkno
  * @param budget counts the answer if it is long
  * @throws RequestError `too-many-bytes`
  */
-export function answer(reply: FastifyReply, status: number, value: unknown, budget?: Budget): FastifyReply {
+export function answer(reply: FastifyReply, status: number, value: unknown, budget?: Budget): Answered {
   reply.code(status)
   // With no body at all, Fastify's HEAD would announce a 304 of 0 bytes (RFC 9110, 8.6).
-  if (value === null) return reply.send(reply.request.method === 'HEAD' ? Readable.from([]) : undefined)
+  if (value === null) {
+    reply.send(reply.request.method === 'HEAD' ? Readable.from([]) : undefined)
+    return answered
+  }
   // `Operation` promises that it fits the schema.
   const text = reply.serializeInput(value as Record<string, unknown>, `${status}`) as string
   if (budget === undefined || text.length < countedBytesMin) {
@@ -35,31 +42,28 @@ export function answer(reply: FastifyReply, status: number, value: unknown, budg
   }
   const bytes = Buffer.from(text)
   budget.setHeld(reply.raw, bytes.length)
-  return reply.header('content-type', 'application/json').send(bytes)
+  reply.header('content-type', 'application/json').send(bytes)
+  return answered
 }
 
 /** Sends finished JSON. Without the serializer Fastify would add a charset, which JSON does not have (RFC 8259, 11). */
-export function answerText(reply: FastifyReply, text: string): FastifyReply {
-  return reply.header('content-type', 'application/json').serializer(unchanged).send(text)
+export function answerText(reply: FastifyReply, text: string): Answered {
+  reply.header('content-type', 'application/json').serializer(unchanged).send(text)
+  return answered
 }
 
 const unchanged = (text: string) => text
 
 export const writeFailure = serializerOf(FailureBody)
 
-/** Sends a failure, and logs its cause if the server is at fault. */
 export function answerFailure(
-  { status, headers, body, isDefect }: Failure,
-  cause: unknown,
+  { status, headers, body }: Failure,
   request: FastifyRequest,
   reply: FastifyReply,
-): FastifyReply {
-  if (isDefect) request.log.error({ reqId: request.id, err: cause }, 'failed to answer')
-  // Clients can cause any number of these. The main thread logs the reason once.
-  else if (status === 503) request.log.debug({ reqId: request.id, err: cause }, 'could not serve')
+): void {
   request[errorNumber] = body.error
   // A failure can come before the hook that sets it.
   reply.header(requestIdField, request.id)
   const message = `${body.message}${request[failureSuffix] ?? ''}`
-  return answerText(reply.code(status).headers(headers), writeFailure({ ...body, message }))
+  answerText(reply.code(status).headers(headers), writeFailure({ ...body, message }))
 }

@@ -62,7 +62,7 @@ export function createBatch(
     const stream = request.body as Readable | undefined
     const body = stream && bodyOf(stream)
     const lines = {
-      lineBytesMax: request.routeOptions.bodyLimit,
+      lineBytesMax: limits.bodyBytesMax,
       lineTimeoutMs: limits.requestTimeoutMs,
       ending,
     }
@@ -72,9 +72,8 @@ export function createBatch(
     try {
       for await (const part of readParts(pieces)) {
         // A token may expire or be revoked during the request.
-        await new Promise<void>((resolve, reject) =>
-          authenticate(request, scope, failure => (failure ? reject(failure) : resolve())),
-        )
+        const refusal = await authenticate(request, scope)
+        if (refusal !== undefined) throw refusal
         request[logFields] = counts
         request[failureSuffix] = '; plants of earlier lines may have been created'
         if (isFailed) break

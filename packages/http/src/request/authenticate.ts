@@ -4,30 +4,30 @@ import { RequestError } from '../errors/failures.ts'
 import { accessError, holderName } from '../request-context.ts'
 import type { Throttle } from './wrong-tokens.ts'
 
-/** Passes a request that the gate has admitted, and calls `done` with a failure in every other case. */
-export type Authenticate = (request: FastifyRequest, scope: Scope, done: (failure?: Error) => void) => void
+/** Returns `undefined` for a request that the gate has admitted, and a failure in every other case. */
+export type Authenticate = (request: FastifyRequest, scope: Scope) => Refusal | Promise<Refusal>
+type Refusal = Error | undefined
 
 export function createAuthentication(gate: Gate, throttle: Throttle): Authenticate {
-  return (request, scope, done) => {
-    const { headers } = request
-    let admission: ReturnType<Gate>
+  const admitLater = async (request: FastifyRequest, admission: Promise<Holder>) => {
     try {
-      admission = gate({ token: bearerToken(headers.authorization), headers }, scope)
-      if (!(admission instanceof Promise)) admit(request, admission)
+      return admit(request, await admission)
     } catch (thrown) {
-      return done(failureOf(thrown, request, throttle))
+      return failureOf(thrown, request, throttle)
     }
-    if (!(admission instanceof Promise)) return done()
-    admission
-      .then(holder => admit(request, holder))
-      .then(
-        () => done(),
-        thrown => done(failureOf(thrown, request, throttle)),
-      )
+  }
+  return (request, scope) => {
+    const { headers } = request
+    try {
+      const admission = gate({ token: bearerToken(headers.authorization), headers }, scope)
+      return admission instanceof Promise ? admitLater(request, admission) : admit(request, admission)
+    } catch (thrown) {
+      return failureOf(thrown, request, throttle)
+    }
   }
 }
 
-function admit(request: FastifyRequest, holder: Holder): void {
+function admit(request: FastifyRequest, holder: Holder): undefined {
   request[holderName] = nameOf(holder)
 }
 

@@ -39,7 +39,8 @@ function onError(this: Receiving, error: Error): void {
 
 /** Reads a whole body, as Fastify's parser. */
 export function readBody(
-  { headers, routeOptions: { bodyLimit } }: FastifyRequest,
+  bytesMax: number,
+  { headers }: Pick<FastifyRequest, 'headers'>,
   stream: Readable,
   done: (error: Error | null, body?: Buffer) => void,
 ): void {
@@ -47,8 +48,8 @@ export function readBody(
   const readMore = () => {
     try {
       body.check()
-      if (body.length > bodyLimit || Number(headers['content-length']) > bodyLimit)
-        throw new RequestError('body-too-large', `the body is longer than ${bodyLimit} bytes`)
+      if (body.length > bytesMax || Number(headers['content-length']) > bytesMax)
+        throw new RequestError('body-too-large', `the body is longer than ${bytesMax} bytes`)
     } catch (error) {
       body.drop()
       done(error as RequestError)

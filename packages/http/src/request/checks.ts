@@ -1,9 +1,10 @@
 import { isIPv6 } from 'node:net'
 import { AccessError, type Scope, scopes } from '@plant-store/access'
 import { safeParse } from 'fast-content-type-parse'
-import type { FastifyContextConfig, FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyContextConfig, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Budget } from '../budget.ts'
 import { RequestError } from '../errors/failures.ts'
+import { routeConfig } from '../request-context.ts'
 import type { Authenticate } from './authenticate.ts'
 import { bodyOf } from './body.ts'
 
@@ -30,32 +31,40 @@ const bodyChecks: readonly Check[] = [checkContentCoding, checkTransferCoding, c
  *
  * @param budget counts the bodies
  */
-export function checkRequests(app: FastifyInstance, authenticate: Authenticate, budget: Budget): void {
+export function checkRequests(
+  app: FastifyInstance,
+  authenticate: Authenticate,
+  bodyBytesMax: number,
+  budget: Budget,
+): void {
+  const failureAfterToken = (request: FastifyRequest, reply: FastifyReply, refusal: Error | undefined) => {
+    const { [routeConfig]: config = {} } = request
+    // A path or method that does not exist is 404 or 405, whatever the scope.
+    const isForScope = refusal instanceof AccessError && refusal.code === 'insufficient-scope'
+    const mayContinue = refusal === undefined || isForScope
+    const failure = (mayContinue ? firstFailure(routeChecks, request, config) : undefined) ?? refusal
+    if (failure !== undefined) return failure
+    if (hasBody(request, config)) {
+      const failure = firstFailure(bodyChecks, request, config)
+      if (failure !== undefined) return failure
+      const { raw } = reply
+      bodyOf(request.raw)?.countWith(bytes => budget.setHeld(raw, bytes))
+    } else {
+      // Fastify needs a parser for every media type, even without a body.
+      delete request.raw.headers['content-type']
+    }
+    if (isContinued(request, config, bodyBytesMax)) reply.raw.writeContinue()
+    return undefined
+  }
   app.addHook('onRequest', (request, reply, done) => {
-    const { config, bodyLimit } = request.routeOptions
+    const { [routeConfig]: config = {} } = request
     const failure = firstFailure(headerChecks, request, config)
     if (failure !== undefined) return done(failure)
     // A path without a route has no scope. Its answer is 404 whatever the scope, so any will do.
     const { scope = scopes[0] as Scope } = config
-    const afterAuthentication = (refusal?: Error) => {
-      // A path or method that does not exist is 404 or 405, whatever the scope.
-      const isForScope = refusal instanceof AccessError && refusal.code === 'insufficient-scope'
-      const mayContinue = refusal === undefined || isForScope
-      const failure = (mayContinue ? firstFailure(routeChecks, request, config) : undefined) ?? refusal
-      if (failure !== undefined) return done(failure)
-      if (hasBody(request, config)) {
-        const failure = firstFailure(bodyChecks, request, config)
-        if (failure !== undefined) return done(failure)
-        bodyOf(request.raw)?.countWith(bytes => budget.setHeld(reply.raw, bytes))
-      } else {
-        // Fastify needs a parser for every media type, even without a body.
-        delete request.raw.headers['content-type']
-      }
-      if (isContinued(request, config, bodyLimit)) reply.raw.writeContinue()
-      done()
-    }
-    if (scope === null) afterAuthentication()
-    else authenticate(request, scope, afterAuthentication)
+    const refusal = scope === null ? undefined : authenticate(request, scope)
+    if (refusal instanceof Promise) refusal.then(late => done(failureAfterToken(request, reply, late)))
+    else done(failureAfterToken(request, reply, refusal))
   })
 }
 
@@ -127,9 +136,9 @@ function checkExpectation(request: FastifyRequest): void {
 }
 
 /** Whether an admitted request waits for 100 Continue and its body is not too large. */
-function isContinued(request: FastifyRequest, config: FastifyContextConfig, bodyLimit: number): boolean {
+function isContinued(request: FastifyRequest, config: FastifyContextConfig, bodyBytesMax: number): boolean {
   if (expectation(request) === undefined) return false
-  const isTooLarge = Number(request.headers['content-length'] ?? 0) > bodyLimit
+  const isTooLarge = Number(request.headers['content-length'] ?? 0) > bodyBytesMax
   return !isTooLarge || config.streamedMediaType !== undefined
 }
 

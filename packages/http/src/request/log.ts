@@ -5,11 +5,12 @@ import {
   type AnsweredRequest,
   accessError,
   errorNumber,
-  failureSuffix,
   holderName,
   logFields,
   type RequestTrace,
   requestIdField,
+  routeConfig,
+  startedMs,
   trace,
 } from '../request-context.ts'
 
@@ -46,9 +47,9 @@ export function createRequestLog(
 
 /** Names, traces and logs every request. */
 export function logRequests(app: FastifyInstance, logRequest: RequestLog, begin?: RequestTracer): void {
-  for (const noted of [trace, holderName, accessError, logFields, errorNumber, failureSuffix])
-    app.decorateRequest(noted, undefined)
   app.addHook('onRequest', (request, reply, done) => {
+    request[startedMs] = performance.now()
+    request[routeConfig] = request.routeOptions.config
     request[trace] = begin?.(request)
     reply.header(requestIdField, request.id)
     // The socket caches the address on the first read, and has none after the client has left.
@@ -68,10 +69,11 @@ export function logRequests(app: FastifyInstance, logRequest: RequestLog, begin?
 /** Logs a request once its answer was handed over or can no longer be. Fastify's onResponse misses the second. */
 export function logOnceAnswered(request: FastifyRequest, reply: FastifyReply, logRequest: RequestLog): void {
   const log = () => {
-    const { id, ip, method, routeOptions } = request
-    const { statusCode: status, elapsedTime } = reply
+    const { id, ip, method } = request
+    const { statusCode: status } = reply
     const refused = request[accessError]
-    const route = routeOptions.url
+    const route = request[routeConfig]?.url
+    const endedMs = performance.now()
     request[trace]?.end({ method, route, status })
     logRequest({
       reqId: id,
@@ -85,7 +87,7 @@ export function logOnceAnswered(request: FastifyRequest, reply: FastifyReply, lo
       reason: refused && [401, 403, 429].includes(status) ? refused.message : undefined,
       ...request[logFields],
       traceId: request[trace]?.traceId,
-      ms: Math.round(elapsedTime * 1000) / 1000,
+      ms: Math.round((endedMs - (request[startedMs] ?? endedMs)) * 1000) / 1000,
     })
   }
   if (reply.raw.destroyed) log()

@@ -70,7 +70,7 @@ function addPage(app: FastifyInstance, { name, folder, files, policy }: Page): v
         etag: toEntityTag(version),
         vary: 'Accept-Encoding',
       })
-      if (!isMet({ differs: readCondition(request)?.differs }, version)) return answer(reply, 304, null)
+      if (!isMet({ differs: readCondition(request)?.differs }, version)) return void answer(reply, 304, null)
       if (isCompressed) reply.header('content-encoding', 'gzip')
       return reply.header('content-type', mediaType).send(content)
     })

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import { answerText } from '../answer/answer.ts'
+import { answered, answerText } from '../answer/answer.ts'
 import { RequestError } from '../errors/failures.ts'
 import { addRoutes, type Handlers, type Pipeline } from '../pipeline.ts'
 import { metricsMediaType, type operations, service } from './operations.ts'
@@ -28,14 +28,17 @@ export function addServiceRoutes(
   { check, metrics, isDraining, description, docsFolder, page }: ServiceRoutesOptions,
 ): void {
   const handlers: Handlers<typeof operations> = {
-    health: ({ answer }) => answer(200, { status: 'ok' }),
+    health: async ({ answer }) => answer(200, { status: 'ok' }),
     async readiness({ answer }) {
       if (isDraining()) throw new RequestError('draining', 'the server is shutting down')
       await check()
       return answer(200, { status: 'ready' })
     },
-    describe: ({ reply }) => answerText(reply, description()),
-    metrics: async ({ reply }) => reply.header('content-type', metricsMediaType).send(await metrics()),
+    describe: async ({ reply }) => answerText(reply, description()),
+    async metrics({ reply }) {
+      reply.header('content-type', metricsMediaType).send(await metrics())
+      return answered
+    },
   }
   addRoutes(app, service, handlers, pipeline)
 
