@@ -43,10 +43,10 @@ export function createPipeline(
   const bodyBudget = createBudget(limits.heldBytesMax / 2)
   const answerBudget = createBudget(limits.heldBytesMax / 2)
   endEarlyAnswers(app)
-  checkRequests(app, authenticate, limits.bodyBytesMax, bodyBudget)
+  checkRequests(app, authenticate, bodyBudget)
   // Bodies reach the routes as bytes.
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser('application/json', readBody.bind(undefined, limits.bodyBytesMax))
+  app.addContentTypeParser('application/json', readBody)
   const atItsTurn = createPageTurns()
   const readPage: Pipeline['readPage'] = ({ raw }, read) =>
     atItsTurn(async () => {

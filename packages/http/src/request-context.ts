@@ -14,13 +14,24 @@ export const failureSuffix = Symbol('failureSuffix')
 
 export const requestIdField = 'x-request-id'
 
-/** A request with an answer, failures included. */
+/**
+ * A request with an answer, failures included. These are the members of its log line, with what {@link logFields} adds.
+ * Those that are `undefined` are left out.
+ */
 export interface AnsweredRequest {
+  readonly reqId: string
+  readonly client: string | undefined
   /** `undefined` if the request could not be parsed. */
   readonly method: string | undefined
   /** The route's path pattern. `undefined` if no route matches. */
   readonly route: string | undefined
   readonly status: number
+  readonly error: number | undefined
+  /** The name of the token's holder, never the token. */
+  readonly token?: string | undefined
+  /** Why the token was refused. */
+  readonly reason?: string | undefined
+  readonly traceId?: string | undefined
   /** From the end of the header section until the answer is handed over. */
   readonly ms: number
 }
@@ -29,7 +40,7 @@ export interface RequestTrace {
   readonly traceId?: string
   /** Runs the handler within the trace. */
   run(handle: () => void): void
-  end(answered: Omit<AnsweredRequest, 'ms'>): void
+  end(answered: Pick<AnsweredRequest, 'method' | 'route' | 'status'>): void
 }
 
 declare module 'fastify' {

@@ -1,13 +1,7 @@
 import { METHODS } from 'node:http'
 import proxyAddr from '@fastify/proxy-addr'
 import type { Gate } from '@plant-store/access'
-import {
-  type FastifyBaseLogger,
-  type FastifyInstance,
-  type FastifyReply,
-  type FastifyRequest,
-  fastify,
-} from 'fastify'
+import { type FastifyBaseLogger, type FastifyInstance, fastify } from 'fastify'
 import { answerFailure, serializerOf } from './answer/answer.ts'
 import { allowOrigins, answerPreflights } from './connection/cors.ts'
 import { createNodeServer } from './connection/node-server.ts'
@@ -17,13 +11,7 @@ import { defaultServerLimits, type ServerLimits } from './limits.ts'
 import { describeInterface } from './openapi/description.ts'
 import { createPipeline } from './pipeline.ts'
 import { plants } from './plants/operations.ts'
-import {
-  createRequestLog,
-  logOnceAnswered,
-  logRequests,
-  type RequestTracer,
-  requestId,
-} from './request/log.ts'
+import { logOnceAnswered, logRequests, type RequestTracer, requestId } from './request/log.ts'
 import { createThrottle, withoutPort } from './request/wrong-tokens.ts'
 import type { AnsweredRequest } from './request-context.ts'
 import { service } from './service/operations.ts'
@@ -42,6 +30,7 @@ export interface ServerOptions extends UseCases, Probes {
   /** The origins whose pages may call the service from a browser. */
   readonly corsOrigins?: readonly string[]
   readonly traceRequest?: RequestTracer
+  /** Writes the log line of a request. */
   readonly onAnswer?: (answered: AnsweredRequest) => void
   /** The public URL: the description names it, and every route is under its path. */
   readonly baseUrl?: URL
@@ -66,8 +55,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
   const prefix = withoutLastSlash(baseUrl?.pathname ?? '')
   const serverUrl = baseUrl === undefined ? '/' : withoutLastSlash(baseUrl.href)
   const throttle = createThrottle(limits.wrongTokensMax, wrongTokenCounts)
-  const logRequest = createRequestLog(logger, onAnswer)
-  const failWith = (cause: unknown, request: FastifyRequest, reply: FastifyReply) => {
+  const failWith: FastifyInstance['errorHandler'] = (cause, request, reply) => {
     const failure = toFailure(cause)
     const details = { reqId: request.id, err: cause }
     if (failure.isDefect) logger.error(details, 'failed to answer')
@@ -78,9 +66,10 @@ export function createServer(options: ServerOptions): FastifyInstance {
   // Without a logger: Fastify would make one for each request, and listeners for how its answer ends.
   const app = fastify({
     genReqId: requestId,
+    bodyLimit: limits.bodyBytesMax,
     trustProxy: trustedProxies.length > 0 && trustNear(trustedProxies),
     // Otherwise Fastify opens a second server for localhost, without these options.
-    serverFactory: handle => createNodeServer(limits, logRequest, allowOrigins(corsOrigins, handle)),
+    serverFactory: handle => createNodeServer(limits, onAnswer, allowOrigins(corsOrigins, handle)),
     // `createNodeServer` handles them.
     clientErrorHandler: () => {},
     // Requests sent before the shutdown are still answered.
@@ -89,7 +78,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
     rewriteUrl: ({ url }) => originForm(url as string),
     // Hooks do not run for a target that cannot be routed.
     frameworkErrors: (error, request, reply) => {
-      logOnceAnswered(request, reply, logRequest)
+      logOnceAnswered(request, reply, onAnswer)
       failWith(error, request, reply.header('connection', 'close'))
     },
   })
@@ -107,7 +96,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
   app.setNotFoundHandler(() => {
     throw new Error('`checkRequests` must answer')
   })
-  logRequests(app, logRequest, traceRequest)
+  logRequests(app, onAnswer, traceRequest)
   if (corsOrigins.length > 0) answerPreflights(app)
 
   const pipeline = createPipeline(app, { gate, throttle, limits, ending: ending.signal })

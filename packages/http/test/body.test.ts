@@ -1,17 +1,17 @@
-import type { IncomingHttpHeaders } from 'node:http'
 import { PassThrough } from 'node:stream'
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { FastifyRequest } from 'fastify'
 import { expect, test, vi } from 'vitest'
 import { RequestError } from '../src/errors/failures.ts'
 import { readBody, receiveBody } from '../src/request/body.ts'
 
 const carrier = { waitsForTurn: false, note() {}, resumeOrPause() {} }
 
-function begin(headers: IncomingHttpHeaders = {}, bytesMax = 5) {
+function begin(headers: object = {}, bodyLimit = 5) {
   const body = new PassThrough()
   const done = vi.fn()
   receiveBody(body, carrier)
-  readBody(bytesMax, { headers }, body, done)
+  readBody({ headers, server: { initialConfig: { bodyLimit } } } as unknown as FastifyRequest, body, done)
   return { body, done }
 }
 

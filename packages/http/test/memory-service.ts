@@ -12,7 +12,6 @@ import { createClient, createRecorder } from '@plant-store/contract'
 import { createPlantUseCases, type PlantRepository } from '@plant-store/domain'
 import { createMemoryPlantRepository, memoryUseCases } from '@plant-store/domain/testing'
 import {
-  type AnsweredRequest,
   createServer,
   defaultServerLimits,
   type RequestTracer,
@@ -74,7 +73,6 @@ export async function startMemoryService(options: MemoryServiceOptions = {}) {
   }
   const logged: Logged[] = []
   const answered: LoggedRequest[] = []
-  const counted: AnsweredRequest[] = []
   const debugged: unknown[] = []
   // The cases send wrong tokens by the hundred.
   const limits = { ...defaultServerLimits, wrongTokensMax: 1_000_000, ...options.limits }
@@ -86,8 +84,8 @@ export async function startMemoryService(options: MemoryServiceOptions = {}) {
       options.gate ??
       createGate({ tokens: { find: async hash => stored.get(hash), markUsed: async () => {} } }),
     check: options.check ?? (async () => {}),
-    logger: createLogger(logged, answered, debugged),
-    onAnswer: each => void counted.push(each),
+    logger: createLogger(logged, debugged),
+    onAnswer: each => void answered.push(each as LoggedRequest),
     metrics: async () => '# HELP http_requests_total Requests\n',
     limits,
     ...(options.trustedProxies && { trustedProxies: options.trustedProxies }),
@@ -108,7 +106,6 @@ export async function startMemoryService(options: MemoryServiceOptions = {}) {
     logged: logged as readonly Logged[],
     /** The log's line of each request. */
     answered,
-    counted,
     /** The details of lines at the level `debug`. */
     debugged,
     server,
@@ -168,7 +165,7 @@ export function heldInserts(onInsert = () => {}) {
   return { plants: { ...memory, insert }, begun: begun.promise, letGo: letGo.resolve }
 }
 
-function createLogger(logged: Logged[], answered: LoggedRequest[], debugged: unknown[]) {
+function createLogger(logged: Logged[], debugged: unknown[]) {
   const keep =
     (level: Logged[0]) =>
     (details: unknown, message = '') => {
@@ -181,10 +178,7 @@ function createLogger(logged: Logged[], answered: LoggedRequest[], debugged: unk
     fatal: keep('fatal'),
     error: keep('error'),
     warn: keep('warn'),
-    info: (details: unknown, message?: string) => {
-      if (message === 'answered') answered.push(details as LoggedRequest)
-      else keep('info')(details, message)
-    },
+    info: keep('info'),
     debug: (details: unknown) => void debugged.push(details),
     trace: ignore,
     silent: ignore,

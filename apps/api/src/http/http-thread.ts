@@ -56,7 +56,7 @@ const mainThread = createBirpc<MainThread, HttpThread>(calls, {
   on: listener => void parent.on('message', listener),
   timeout: -1,
 })
-const logger = gatherLog(config.logLevel, mainThread.writeLog.asEvent)
+const { logger, logAnswered } = gatherLog(config.logLevel, mainThread.writeLog.asEvent)
 
 await using storage = await attachStorage(shared, {
   onCommit: counters.onCommit,
@@ -75,7 +75,10 @@ const server = createServer({
   logger,
   metrics: mainThread.metrics,
   corsOrigins: config.corsOrigins,
-  onAnswer: counters.onAnswer,
+  onAnswer(answered) {
+    logAnswered(answered)
+    counters.onAnswer(answered)
+  },
   ...(tracing && { traceRequest: tracing.traceRequest }),
   ...(baseUrl && { baseUrl: new URL(baseUrl) }),
   limits: {

@@ -18,7 +18,7 @@ const lagResolutionMs = 20
  */
 export function createCounters(thread: number) {
   /** Those with the same labels together. */
-  const answers = new Map<string, { readonly labels: Labels; readonly seconds: Distribution }>()
+  const answers: { readonly labels: Labels; readonly durations: Distribution }[] = []
   const changes = createDistribution(commitChanges)
   const seconds = createDistribution(commitSeconds)
   let connections = 0
@@ -27,13 +27,12 @@ export function createCounters(thread: number) {
 
   return {
     onAnswer({ method = '', route = '', status, ms }: AnsweredRequest) {
-      const key = `${method} ${route} ${status}`
-      const alike = answers.get(key) ?? {
-        labels: { method, route, status },
-        seconds: createDistribution(requestSeconds),
-      }
-      answers.set(key, alike)
-      alike.seconds.observe(ms / 1000)
+      for (const { labels, durations } of answers)
+        if (labels['method'] === method && labels['route'] === route && labels['status'] === status)
+          return durations.observe(ms / 1000)
+      const durations = createDistribution(requestSeconds)
+      durations.observe(ms / 1000)
+      answers.push({ labels: { method, route, status }, durations })
     },
     onCommit(commit: Commit) {
       changes.observe(commit.changes)
@@ -45,12 +44,11 @@ export function createCounters(thread: number) {
     },
     /** @param waitingChanges that are still pending */
     read(waitingChanges: number): Samples {
-      const alike = [...answers.values()]
       const late = (ns: number) => [sample(Math.max(0, (ns - lagResolutionMs * 1e6) / 1e9) || 0, { thread })]
       const samples = {
         http_connections_open: [sample(connections)],
-        http_requests_total: alike.map(each => sample(each.seconds.count(), each.labels)),
-        http_request_duration_seconds: alike.flatMap(each => each.seconds.samples(each.labels)),
+        http_requests_total: answers.map(each => sample(each.durations.count(), each.labels)),
+        http_request_duration_seconds: answers.flatMap(each => each.durations.samples(each.labels)),
         plant_store_waiting_changes: [sample(waitingChanges)],
         plant_store_commit_changes: changes.samples(),
         plant_store_commit_seconds: seconds.samples(),
@@ -73,8 +71,8 @@ function createDistribution(bounds: readonly number[]) {
   let sum = 0
   return {
     observe(value: number) {
-      const at = bounds.findIndex(bound => value <= bound)
-      const bucket = at === -1 ? bounds.length : at
+      let bucket = 0
+      while (bucket < bounds.length && value > (bounds[bucket] as number)) bucket++
       counts[bucket] = (counts[bucket] as number) + 1
       sum += value
     },

@@ -7,8 +7,7 @@ import { FailureBody } from '../openapi/schemas.ts'
 import { errorNumber, failureSuffix, requestIdField } from '../request-context.ts'
 
 /** What a handler returns. It is not the reply, which has a `then` that promises wait for. */
-export const answered = Symbol('answered')
-export type Answered = typeof answered
+export type Answered = FastifyReply['raw']
 
 const serializers = new Map<unknown, (value: unknown) => string>()
 
@@ -29,10 +28,7 @@ export function serializerOf(schema: { readonly title?: string }): (value: unkno
 export function answer(reply: FastifyReply, status: number, value: unknown, budget?: Budget): Answered {
   reply.code(status)
   // With no body at all, Fastify's HEAD would announce a 304 of 0 bytes (RFC 9110, 8.6).
-  if (value === null) {
-    reply.send(reply.request.method === 'HEAD' ? Readable.from([]) : undefined)
-    return answered
-  }
+  if (value === null) return reply.send(reply.request.method === 'HEAD' ? Readable.from([]) : undefined).raw
   // `Operation` promises that it fits the schema.
   const text = reply.serializeInput(value as Record<string, unknown>, `${status}`) as string
   if (budget === undefined || text.length < countedBytesMin) {
@@ -42,14 +38,12 @@ export function answer(reply: FastifyReply, status: number, value: unknown, budg
   }
   const bytes = Buffer.from(text)
   budget.setHeld(reply.raw, bytes.length)
-  reply.header('content-type', 'application/json').send(bytes)
-  return answered
+  return reply.header('content-type', 'application/json').send(bytes).raw
 }
 
 /** Sends finished JSON. Without the serializer Fastify would add a charset, which JSON does not have (RFC 8259, 11). */
 export function answerText(reply: FastifyReply, text: string): Answered {
-  reply.header('content-type', 'application/json').serializer(unchanged).send(text)
-  return answered
+  return reply.header('content-type', 'application/json').serializer(unchanged).send(text).raw
 }
 
 const unchanged = (text: string) => text

@@ -55,5 +55,6 @@ function failureOf(thrown: unknown, request: FastifyRequest, throttle: Throttle)
  * as `/^bearer +(.*?) *$/` does, would take quadratic time.
  */
 function bearerToken(authorization = ''): string | undefined {
-  return /^bearer +([^ ].*)/i.exec(authorization)?.[1]
+  const token = authorization.replace(/^bearer +(?=[^ ])/i, '')
+  return token === authorization ? undefined : token
 }

@@ -39,17 +39,17 @@ function onError(this: Receiving, error: Error): void {
 
 /** Reads a whole body, as Fastify's parser. */
 export function readBody(
-  bytesMax: number,
-  { headers }: Pick<FastifyRequest, 'headers'>,
+  { headers, server }: FastifyRequest,
   stream: Readable,
   done: (error: Error | null, body?: Buffer) => void,
 ): void {
   const body = bodyOf(stream) as Body
+  const { bodyLimit = 0 } = server.initialConfig
   const readMore = () => {
     try {
       body.check()
-      if (body.length > bytesMax || Number(headers['content-length']) > bytesMax)
-        throw new RequestError('body-too-large', `the body is longer than ${bytesMax} bytes`)
+      if (body.length > bodyLimit || Number(headers['content-length']) > bodyLimit)
+        throw new RequestError('body-too-large', `the body is longer than ${bodyLimit} bytes`)
     } catch (error) {
       body.drop()
       done(error as RequestError)

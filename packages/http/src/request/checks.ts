@@ -31,12 +31,7 @@ const bodyChecks: readonly Check[] = [checkContentCoding, checkTransferCoding, c
  *
  * @param budget counts the bodies
  */
-export function checkRequests(
-  app: FastifyInstance,
-  authenticate: Authenticate,
-  bodyBytesMax: number,
-  budget: Budget,
-): void {
+export function checkRequests(app: FastifyInstance, authenticate: Authenticate, budget: Budget): void {
   const failureAfterToken = (request: FastifyRequest, reply: FastifyReply, refusal: Error | undefined) => {
     const { [routeConfig]: config = {} } = request
     // A path or method that does not exist is 404 or 405, whatever the scope.
@@ -53,7 +48,7 @@ export function checkRequests(
       // Fastify needs a parser for every media type, even without a body.
       delete request.raw.headers['content-type']
     }
-    if (isContinued(request, config, bodyBytesMax)) reply.raw.writeContinue()
+    if (isContinued(request, config)) reply.raw.writeContinue()
     return undefined
   }
   app.addHook('onRequest', (request, reply, done) => {
@@ -136,9 +131,10 @@ function checkExpectation(request: FastifyRequest): void {
 }
 
 /** Whether an admitted request waits for 100 Continue and its body is not too large. */
-function isContinued(request: FastifyRequest, config: FastifyContextConfig, bodyBytesMax: number): boolean {
+function isContinued(request: FastifyRequest, config: FastifyContextConfig): boolean {
   if (expectation(request) === undefined) return false
-  const isTooLarge = Number(request.headers['content-length'] ?? 0) > bodyBytesMax
+  const { bodyLimit = 0 } = request.server.initialConfig
+  const isTooLarge = Number(request.headers['content-length'] ?? 0) > bodyLimit
   return !isTooLarge || config.streamedMediaType !== undefined
 }
 

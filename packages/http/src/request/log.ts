@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
-import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import {
   type AnsweredRequest,
   accessError,
@@ -14,36 +14,14 @@ import {
   trace,
 } from '../request-context.ts'
 
-/** A log line, apart from what {@link logFields} adds. Members that are `undefined` are left out. */
-interface LoggedRequest extends AnsweredRequest {
-  readonly reqId: string
-  readonly client: string | undefined
-  readonly error: number | undefined
-  /** The name of the token's holder, never the token. */
-  readonly token?: string | undefined
-  /** Why the token was refused. */
-  readonly reason?: string | undefined
-  readonly traceId?: string | undefined
-}
-
 /** Writes the log line of a request, and counts the request. */
-export type RequestLog = (answered: LoggedRequest) => void
+export type RequestLog = (answered: AnsweredRequest) => void
 
 /** Starts the trace of a request, once its header section has arrived. */
 export type RequestTracer = (request: {
   readonly method: string
   readonly headers: IncomingHttpHeaders
 }) => RequestTrace
-
-export function createRequestLog(
-  logger: FastifyBaseLogger,
-  onAnswer: (answered: AnsweredRequest) => void,
-): RequestLog {
-  return answered => {
-    logger.info(answered, 'answered')
-    onAnswer(answered)
-  }
-}
 
 /** Names, traces and logs every request. */
 export function logRequests(app: FastifyInstance, logRequest: RequestLog, begin?: RequestTracer): void {
@@ -70,7 +48,7 @@ export function logRequests(app: FastifyInstance, logRequest: RequestLog, begin?
 export function logOnceAnswered(request: FastifyRequest, reply: FastifyReply, logRequest: RequestLog): void {
   const log = () => {
     const { id, ip, method } = request
-    const { statusCode: status } = reply
+    const status = reply.statusCode
     const refused = request[accessError]
     const route = request[routeConfig]?.url
     const endedMs = performance.now()
@@ -94,7 +72,7 @@ export function logOnceAnswered(request: FastifyRequest, reply: FastifyReply, lo
   else reply.raw.on('close', log)
 }
 
-const prefix = randomBytes(8).toString('base64url')
+const prefix = `${randomBytes(8).toString('base64url')}-`
 let count = 0
 
 /**
@@ -105,5 +83,5 @@ export function requestId(request?: IncomingMessage): string {
   const given = request?.headers[requestIdField] as string | undefined
   if (given !== undefined && /^[\w.:/+=@-]{1,128}$/.test(given)) return given
   count += 1
-  return `${prefix}-${count.toString(36)}`
+  return prefix + count.toString(36)
 }

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import { answered, answerText } from '../answer/answer.ts'
+import { answerText } from '../answer/answer.ts'
 import { RequestError } from '../errors/failures.ts'
 import { addRoutes, type Handlers, type Pipeline } from '../pipeline.ts'
 import { metricsMediaType, type operations, service } from './operations.ts'
@@ -35,10 +35,7 @@ export function addServiceRoutes(
       return answer(200, { status: 'ready' })
     },
     describe: async ({ reply }) => answerText(reply, description()),
-    async metrics({ reply }) {
-      reply.header('content-type', metricsMediaType).send(await metrics())
-      return answered
-    },
+    metrics: async ({ reply }) => reply.header('content-type', metricsMediaType).send(await metrics()).raw,
   }
   addRoutes(app, service, handlers, pipeline)
 
