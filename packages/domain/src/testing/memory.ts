@@ -1,11 +1,7 @@
 import type { Version } from '../version.ts'
 import type { Identified } from '../versioned.ts'
 
-/**
- * Returns items in memory, each with a version, of which a repository for tests is made.
- *
- * @param toFound returns what `find` resolves to
- */
+/** Returns items in memory with versions, of which a repository for tests is made. `find` resolves to `toFound`. */
 export function createMemoryItems<Item extends Identified, Found>(
   toFound: (item: Item, version: Version) => Found,
 ) {

@@ -91,29 +91,23 @@ const promises: Record<string, PlantRepositoryCase['run']> = {
     assert.deepEqual(await found(repository, 4n), plant(4n))
   },
   'takes the changes that one caller makes in the order it makes them': async repository => {
-    const outcomes = await Promise.all([
-      repository.insert(plant(1n, 'a')),
-      repository.save(plant(1n, 'b')),
-      repository.remove(plant(1n).id),
-      repository.insert(plant(1n, 'c')),
-      repository.insert(plant(1n, 'd')),
-    ])
-    assert.deepEqual(outcomes.toSpliced(1, 1), ['inserted', true, 'inserted', 'id-taken'])
-    assert.deepEqual(await found(repository, 1n), plant(1n, 'c'))
-  },
-  'judges each conditional change of one caller on what those before it left': async repository => {
     const version = await repository.save(plant(1n, 'a'))
     const outcomes = await Promise.all([
-      repository.saveIf(plant(1n, 'b'), version),
+      repository.insert(plant(1n, 'b')),
       repository.saveIf(plant(1n, 'c'), version),
+      repository.saveIf(plant(1n, 'd'), version),
       repository.removeIf(plant(1n).id, version),
-      repository.saveIf(plant(1n, 'd'), undefined),
-      repository.remove(plant(1n).id),
-      repository.saveIf(plant(1n, 'e'), version),
+      repository.save(plant(1n, 'e')),
       repository.saveIf(plant(1n, 'f'), undefined),
+      repository.remove(plant(1n).id),
+      repository.saveIf(plant(1n, 'g'), version),
+      repository.saveIf(plant(1n, 'h'), undefined),
+      repository.insert(plant(1n, 'i')),
     ])
-    assert.deepEqual(outcomes.map(Boolean), [true, false, false, false, true, false, true])
-    assert.deepEqual(await repository.find(plant(1n).id), { plant: plant(1n, 'f'), version: outcomes[6] })
+    assert.deepEqual([outcomes[0], outcomes[9]], ['id-taken', 'id-taken'])
+    const made = [true, false, false, true, false, true, false, true]
+    assert.deepEqual(outcomes.slice(1, 9).map(Boolean), made)
+    assert.deepEqual(await repository.find(plant(1n).id), { plant: plant(1n, 'h'), version: outcomes[8] })
   },
   'finds a part of a name, with A to Z as a to z and all else exactly': async repository => {
     const names = parts.flatMap(([, ...names]) => names)
