@@ -86,7 +86,9 @@ export function textBytes(value: object): number {
 
 function utf8Bytes(text: string): number {
   let bytes = text.length
-  for (let at = 0; at < text.length; at++) {
+  // Most texts are ASCII, in which a search is faster than the loop.
+  const start = text.search(/[\x80-\uffff]/)
+  for (let at = start === -1 ? bytes : start; at < text.length; at++) {
     const unit = text.charCodeAt(at)
     // Each half of a surrogate pair counts two of its four bytes.
     if (unit > 0x7f) bytes += unit > 0x7ff && (unit < 0xd800 || unit > 0xdfff) ? 2 : 1
