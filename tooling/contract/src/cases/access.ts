@@ -19,10 +19,6 @@ const invalidToken = /^Bearer realm="plant-store", error="invalid_token"/
 type Request = readonly [method: string, path: string, options?: AskOptions]
 
 const requests = (text: string) => barred(text).map(each => each.split(' ') as [string, string])
-const operations = requests(
-  'POST /plants|GET /plants|GET /plants/1|PUT /plants/1|DELETE /plants/1|POST /plants/batch',
-)
-
 /** Requests that no scope would allow. */
 const undeclared = requests(
   'PATCH /plants|PATCH /plants/1|DELETE /plants|POST /plants/1|OPTIONS /plants|TRACE /plants/1|GET /plants/batch',
@@ -89,26 +85,19 @@ export const accessCases: readonly ContractCase[] = [
       assert.match(challengeOf(answer), invalidToken)
     },
 
-    'a token without the scope gets 403, and changes nothing': async client => {
+    'a token without the scope changes nothing, and one with it needs no other': async client => {
       const { readOnly, writeOnly } = client.store.tokens
       const plant = { id: ownId(), name: 'kept' }
+      const body = toJson({ ...plant, name: 'changed' })
       await create(client, plant)
-      for (const [method, path] of operations) {
-        const [token, scope] = method === 'GET' ? [writeOnly, 'plants:read'] : [readOnly, 'plants:write']
-        const hasBody = method === 'POST' || method === 'PUT'
-        const answer = await client.ask(method, path.replace(/1$/, `${plant.id}`), {
-          token,
-          ...(hasBody && { body: toJson({ id: plant.id, name: 'changed' }) }),
-        })
-        assertFailure(answer, 40301)
-        assert.match(challengeOf(answer), /^Bearer realm="plant-store", error="insufficient_scope"/)
-        assert.match(challengeOf(answer), new RegExp(`scope="${scope}"`))
-      }
-      assert.equal((await client.ask('HEAD', '/plants', { token: writeOnly })).status, 403)
+      for (const method of ['PUT', 'DELETE'])
+        assertFailure(await client.ask(method, `/plants/${plant.id}`, { token: readOnly, body }), 40301)
       assertSuccess(await client.ask('GET', `/plants/${plant.id}`, { token: readOnly }), plant)
+      assert.equal((await client.ask('HEAD', '/plants', { token: writeOnly })).status, 403)
       const own = ownId()
-      const body = toJson({ id: own, name: 'n' })
-      assert.equal((await client.ask('POST', '/plants', { token: writeOnly, body })).status, 200)
+      const sent = { token: writeOnly, body: toJson({ id: own, name: 'n' }) }
+      assertFailure(await client.ask('POST', '/plants', { ...sent, token: readOnly }), 40301)
+      assert.equal((await client.ask('POST', '/plants', sent)).status, 200)
       assert.equal((await client.ask('DELETE', `/plants/${own}`, { token: writeOnly })).status, 204)
     },
 
