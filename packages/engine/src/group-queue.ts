@@ -10,8 +10,9 @@ export const defaultGroupLimits: GroupLimits = {
 
 export interface GroupQueueOptions<Item = Change, Outcome = number> {
   /**
-   * Makes the changes of a group in order in one transaction, which other groups may share. Resolves to the affected
-   * rows of each once they are durable. If it rejects, either all are stored or none. Calls take effect in order.
+   * Makes the changes of a group in order, in one transaction, which other groups may share. Resolves to the affected rows
+   * of each once they are durable. If it rejects, all are stored or none, except that SQLite takes several transactions for
+   * more than 16 MiB: then the first ones may be stored without the others. Calls take effect in order.
    */
   readonly runGroup: (group: readonly Item[]) => Promise<readonly Outcome[]>
   /** Groups under way, without an outcome. At the limit, new changes wait and share the next group. Infinite on SQLite. */
@@ -34,7 +35,7 @@ const turnsAfterGroup = 2
 
 /**
  * Makes changes that arrive together, or while `groupsMax` groups are under way, share a transaction. PostgreSQL's reads
- * share transactions too. Their outcomes are rows.
+ * share transactions too. The outcome of a read is its rows.
  */
 export function createGroupQueue<Item extends readonly unknown[] = Change, Outcome = number>({
   runGroup,
@@ -98,7 +99,7 @@ export function createGroupQueue<Item extends readonly unknown[] = Change, Outco
   }
 
   return {
-    /** Makes changes in one transaction, as `runGroup` does. Rejects with `store-busy`, `store-unavailable`. */
+    /** Makes changes of one group, as `runGroup` does. Rejects with `store-busy`, `store-unavailable`. */
     submit(changes: readonly Item[]): Promise<readonly Outcome[]> {
       if (isClosed) return Promise.reject(unavailable('the store is closed'))
       const textChars = textCharsOf(changes)

@@ -76,7 +76,7 @@ export interface Exchange<Asked extends Operation> {
   ): Answered
 }
 
-/** One for each operation. As methods, those of one section also fit where any are taken. */
+/** A handler for each operation. Declared as methods, whose parameters TypeScript compares loosely: `addRoutes` takes those of any section. */
 export type Handlers<All extends Operations = Operations> = {
   readonly [Id in keyof All]: {
     handle(exchange: Exchange<All[Id]>): Promise<Answered>

@@ -14,9 +14,9 @@ export interface Group {
   readonly affectedRows: number[]
 }
 
-/** A transaction with this many bulk changes takes no further group of them: a page that many touch is written once. */
+/** A transaction with this many bulk changes takes no further group of them: it writes a page once for all its changes. */
 const bulkTransactionChangesMax = 8_000
-/** For this time after a single change, a transaction takes only one bulk group: others may wait for it. */
+/** For this time after a single change, a transaction takes only one bulk group, as other single changes may wait for it. */
 const inUseMs = 1_000
 
 /**

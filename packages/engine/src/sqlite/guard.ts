@@ -21,7 +21,7 @@ const headerBytes = 32
  * | what became of a file | how `findFault` sees it | over when |
  * | --- | --- | --- |
  * | removed, moved, replaced | its name leads to another inode, or to none | it is back |
- * | the shm was so | likewise. The next process makes another, and both write without a common lock | this process ends |
+ * | the shm was removed, moved, replaced | in the same way. The next process makes another, and both write without a common lock | this process ends |
  * | the store was cut | it is shorter than before | it is as long again |
  * | the store was overwritten, as by `cp backup store` | its header is that of a backup, or of an earlier state | this process ends |
  * | the WAL was cut | its last frame is missing, or empty: SQLite writes behind the gap | it is whole again |

@@ -27,11 +27,11 @@ export type WriterAnswer =
   /** To one MessagePort: why the WAL cannot be copied, or `undefined` once it can again. */
   | { readonly checkpointFailure: string | undefined }
 
-/** A transaction that has written rows of this size takes no further group: 16 MiB, about 4,500 pages of the WAL. */
+/** A transaction that has written as much takes no further group, which may write as much: 16 MiB, 4,500 pages of the WAL. */
 const transactionBytesMax = 16 * 1024 * 1024
 /** Of a row and its entries of indexes, besides its texts. */
 const rowBytes = 192
-/** Between two transactions of one group, for other processes. SQLite looks every 100 ms whether it gets the lock. */
+/** Between two transactions of one group, so that others may get the lock. A process that waits for it tries every 100 ms. */
 const turnMs = 30
 /** Between two looks at files or WAL under load. Looking at each commit costs 6 % of the creates. */
 const lookEveryMs = 10
@@ -47,8 +47,8 @@ const idleLookEveryMs = 1_000
  * | step | who waits |
  * | --- | --- |
  * | look at the files (`guard.ts`), unless seen within `lookEveryMs` | the groups |
- * | BEGIN IMMEDIATE, the changes up to `transactionBytesMax`, COMMIT with its fsync | the groups |
- * | look at the files again, likewise | the groups |
+ * | BEGIN IMMEDIATE, the changes up to twice `transactionBytesMax`, COMMIT with its fsync | the groups |
+ * | look at the files again, unless seen within `lookEveryMs` | the groups |
  * | answer the groups that are complete | |
  * | copy the WAL if it is long (`checkpointer.ts`) | the next transaction, never an answer |
  *
@@ -62,9 +62,12 @@ const idleLookEveryMs = 1_000
  *
  * After a failed transaction SQLite has rolled back its changes, but the WAL may still hold all of them, and a crash would
  * restore them. So `recover` commits a small transaction, which overwrites them. A lock of another process is no failure.
+ * If only the look after COMMIT fails, its changes get the same 503 (error 50302), and may be stored.
  *
- * Must never happen: an answer before the fsync, on files that were removed, cut or overwritten, or of a change that a
- * crash takes back. A refused change that a crash restores once the writer is open again.
+ * An error between transactions, such as one of the disk in `checkpoint`, ends the thread. The process logs it and ends.
+ *
+ * Must never happen: an answer before the fsync, of a change that a crash takes back, or on files that were removed, cut or
+ * overwritten more than `lookEveryMs` before. A crash that restores a failed transaction once the writer is open again.
  */
 export function createWriter(
   connection: Database.Database,

@@ -16,8 +16,8 @@ import { bodyOf, receiveBody } from '../request/body.ts'
  * | refused      | any       | any       | as above: later requests are dropped               |
  *
  * A packet of tiny requests or chunks takes 30 ms to parse. After it a connection waits for its turn.
- * Never: an answer behind the refusal, bytes that are read and neither counted nor dropped, a turn of the event loop
- * that parses the packets of all connections.
+ * Never: an answer behind the refusal, bytes that are read and neither counted nor dropped, or so many packets parsed in one
+ * turn of the event loop that other work waits for all connections.
  */
 export class Connections {
   readonly open = new Map<Socket, Connection>()

@@ -49,7 +49,7 @@ export function handlers(useCases: PlantUseCases, pipeline: Pipeline): Handlers<
       const sent = readJsonBody(request)
       const plant = parsePlant(sent, id)
       const version = await useCases.replace(plant, readCondition(request))
-      // Only if the plant was stored as it was sent (RFC 9110, 9.3.4).
+      // PUT may answer with an ETag only if all that was sent is stored, unchanged (RFC 9110, 9.3.4).
       if (Object.keys(sent as object).every(name => Object.hasOwn(StoredPlant.properties, name)))
         reply.header('etag', toEntityTag(version))
       return answer(200, plant)

@@ -34,7 +34,7 @@ export const plants: Entity<StoredPlants, Plant> = {
 
 async function createTable(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
   const { int64, tableOptions } = dialect
-  // Of rows that are inserted behind the server's back. Random, so that no plant that the server wrote has it.
+  // The default is for rows that other programs insert. It is random, so that no plant that the server wrote has it.
   const version = sql.raw(`${crypto.getRandomValues(new BigInt64Array(1))[0]}`)
   await db.schema
     .createTable('plants')
