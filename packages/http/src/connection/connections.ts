@@ -1,6 +1,5 @@
 import type { RequestListener, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { countedBytesMin } from '../budget.ts'
 import type { RequestError } from '../errors/failures.ts'
 import { lingerTimeoutMs } from '../limits.ts'
 import { bodyOf, receiveBody } from '../request/body.ts'
@@ -62,7 +61,8 @@ export class Connections {
 
 /** Packets that take long to parse, in one turn of the event loop. */
 const longReadsMax = 2
-/** The cost of a request or a chunk besides its bytes, for the same limit as those. */
+/** What a connection parses before it waits for its turn: bytes, and for each request or chunk `pieceBytes` besides. */
+const turnBytesMax = 16 * 1024
 const pieceBytes = 64
 /** Pipelined requests that may always wait. */
 const waitingPerConnection = 16
@@ -78,7 +78,7 @@ export class Connection {
   waitsForTurn = false
   readonly #all: Connections
   #readBytes = 0
-  #end: (() => void) | undefined
+  #sendRefusal: (() => void) | undefined
 
   constructor(socket: Socket, all: Connections) {
     this.socket = socket
@@ -88,7 +88,7 @@ export class Connection {
   /** Takes a request whose header section has arrived. */
   receive(response: ServerResponse): void {
     const { headers, httpVersion } = response.req
-    const isRefused = this.#end !== undefined
+    const isRefused = this.#sendRefusal !== undefined
     if (headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined) {
       const body = receiveBody(response.req, this)
       if (isRefused) body.drop()
@@ -125,7 +125,7 @@ export class Connection {
     if (this.socket.destroyed) return
     const next = this.waiting.shift()
     if (next === undefined) {
-      this.#end?.()
+      this.#sendRefusal?.()
       return
     }
     this.#all.waitingCount--
@@ -141,7 +141,7 @@ export class Connection {
   /** Notes that a request or a chunk was parsed. */
   note(bytes: number): void {
     this.#readBytes += bytes + pieceBytes
-    if (this.waitsForTurn || this.#readBytes <= countedBytesMin) return
+    if (this.waitsForTurn || this.#readBytes <= turnBytesMax) return
     this.waitsForTurn = true
     this.#all.takeTurnLater(this)
   }
@@ -174,13 +174,13 @@ export class Connection {
 
   /** Ends the connection with what `write` returns, after the answers to what has arrived. */
   refuse(error: RequestError, write: () => string): void {
-    if (this.#end !== undefined) return
+    if (this.#sendRefusal !== undefined) return
     const last = this.waiting.at(-1) ?? this.current
     // The answer is that of the request.
     const isInBody = last?.req.complete === false
-    this.#end = () => endSocket(this.socket, isInBody ? '' : write())
+    this.#sendRefusal = () => endSocket(this.socket, isInBody ? '' : write())
     if (isInBody) bodyOf(last.req)?.fail(error)
-    if (this.current === undefined) this.#end()
+    if (this.current === undefined) this.#sendRefusal()
   }
 }
 

@@ -1,4 +1,4 @@
-import type { Plant as DomainPlant } from '@plant-store/domain'
+import type { Plant } from '@plant-store/domain'
 import { writeJsonRecord } from '@plant-store/json'
 import { type TSchema, Type } from 'typebox'
 import { faultsMax } from '../limits.ts'
@@ -10,15 +10,15 @@ const fields = {
   id: int64('Identification number of the plant'),
   name: Type.String({ description: 'The name of the plant' }),
   tag: Type.Optional(Type.String({ description: 'Tag that specifies the type of the plant' })),
-} satisfies Record<keyof DomainPlant, TSchema>
+} satisfies Record<keyof Plant, TSchema>
 const { id, ...withoutId } = fields
 
 const plant = { name: 'Monstera deliciosa', tag: 'climber' }
 const newPlant = { id: 42n, ...plant }
 
-/** Without an id, as the published description has it. Answers with it leave out the id that they are given. */
-export const Plant = named('Plant', Type.Object(withoutId), plant)
-export const NewPlant = named('NewPlant', Type.Intersect([Plant, Type.Object({ id })]), newPlant)
+/** The published name is `Plant`. Answers with it leave out the id that they are given. */
+export const PlantWithoutId = named('Plant', Type.Object(withoutId), plant)
+export const NewPlant = named('NewPlant', Type.Intersect([PlantWithoutId, Type.Object({ id })]), newPlant)
 export const StoredPlant = named('StoredPlant', Type.Object(fields), newPlant)
 export const PlantId = named('PlantId', id, newPlant.id)
 export const PlantLines = named(

@@ -11,7 +11,7 @@ type Refusal = Error | undefined
 export function createAuthentication(gate: Gate, throttle: Throttle): Authenticate {
   const admitLater = async (request: FastifyRequest, admission: Promise<Holder>) => {
     try {
-      return admit(request, await admission)
+      return noteHolder(request, await admission)
     } catch (thrown) {
       return failureOf(thrown, request, throttle)
     }
@@ -20,14 +20,14 @@ export function createAuthentication(gate: Gate, throttle: Throttle): Authentica
     const { headers } = request
     try {
       const admission = gate({ token: bearerToken(headers.authorization), headers }, scope)
-      return admission instanceof Promise ? admitLater(request, admission) : admit(request, admission)
+      return admission instanceof Promise ? admitLater(request, admission) : noteHolder(request, admission)
     } catch (thrown) {
       return failureOf(thrown, request, throttle)
     }
   }
 }
 
-function admit(request: FastifyRequest, holder: Holder): undefined {
+function noteHolder(request: FastifyRequest, holder: Holder): undefined {
   request[holderName] = nameOf(holder)
 }
 

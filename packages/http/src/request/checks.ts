@@ -37,11 +37,11 @@ export function checkRequests(app: FastifyInstance, authenticate: Authenticate, 
     // A path or method that does not exist is 404 or 405, whatever the scope.
     const isForScope = refusal instanceof AccessError && refusal.code === 'insufficient-scope'
     const mayContinue = refusal === undefined || isForScope
-    const failure = (mayContinue ? firstFailure(routeChecks, request, config) : undefined) ?? refusal
-    if (failure !== undefined) return failure
+    const ofRoute = mayContinue ? firstFailure(routeChecks, request, config) : undefined
+    if ((ofRoute ?? refusal) !== undefined) return ofRoute ?? refusal
     if (hasBody(request, config)) {
-      const failure = firstFailure(bodyChecks, request, config)
-      if (failure !== undefined) return failure
+      const ofBody = firstFailure(bodyChecks, request, config)
+      if (ofBody !== undefined) return ofBody
       const { raw } = reply
       bodyOf(request.raw)?.countWith(bytes => budget.setHeld(raw, bytes))
     } else {
