@@ -6,7 +6,7 @@ import type { Change, ChangeStatement, ReadStatement, Value } from './statements
 import type { GroupLimits, Storage, StorageObserver } from './storage.ts'
 
 /** What runs the statements of a storage on a database. Its rejections become StoreError `store-unavailable`. */
-export interface Executor<Entered extends Entities = Entities>
+export interface DatabaseDriver<Entered extends Entities = Entities>
   extends Pick<GroupQueueOptions, 'runGroup' | 'groupsMax'> {
   readonly compiled: CompiledEntities<Entered>
   read(statement: ReadStatement, given: object): Promise<readonly object[]>
@@ -27,11 +27,11 @@ const bulkQueueChangesMax = 10_000
 
 /** Returns a storage on a database: concurrent changes share a commit, and outages are reported. */
 export function createStorage<Entered extends Entities>(
-  { compiled, runGroup, runBulkGroup = runGroup, groupsMax, timeoutMs, ...database }: Executor<Entered>,
+  { compiled, runGroup, runBulkGroup = runGroup, groupsMax, timeoutMs, ...database }: DatabaseDriver<Entered>,
   {
     limits = defaultGroupLimits,
     onFailureChange,
-    toError = error => error,
+    translateError = error => error,
   }: { readonly limits?: GroupLimits } & Omit<StorageObserver, 'onCommit'> = {},
 ): Storage<Entered> {
   const { names } = compiled
@@ -62,7 +62,7 @@ export function createStorage<Entered extends Entities>(
   const fail = (cause: unknown): never => {
     const error = toStoreError(cause)
     outages.report(error)
-    throw toError(error)
+    throw translateError(error)
   }
 
   const runner: Runner = {

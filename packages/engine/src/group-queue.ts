@@ -5,7 +5,7 @@ import type { GroupLimits } from './storage.ts'
 export const defaultGroupLimits: GroupLimits = {
   queueChangesMax: 10_000,
   queueTextCharsMax: 8 * 1024 * 1024,
-  transactionChangesMax: 1_000,
+  groupChangesMax: 1_000,
 }
 
 export interface GroupQueueOptions<Item = Change, Outcome = number> {
@@ -72,7 +72,7 @@ export function createGroupQueue<Item extends readonly unknown[] = Change, Outco
     const group: Item[] = []
     let count = 0
     for (const { changes } of queue) {
-      if (count > 0 && group.length + changes.length > limits.transactionChangesMax) break
+      if (count > 0 && group.length + changes.length > limits.groupChangesMax) break
       for (const change of changes) group.push(change)
       count++
     }
@@ -110,8 +110,7 @@ export function createGroupQueue<Item extends readonly unknown[] = Change, Outco
       pendingChanges += changes.length
       pendingTextChars += textChars
       return new Promise((resolve, reject) => {
-        const submitted = { changes, textChars, resolve, reject }
-        queue.push(submitted)
+        queue.push({ changes, textChars, resolve, reject })
         // Requests of the same turn share a transaction too.
         schedule(1)
       })

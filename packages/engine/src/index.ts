@@ -1,4 +1,4 @@
-export { createStorage, type Executor } from './create-storage.ts'
+export { createStorage, type DatabaseDriver } from './create-storage.ts'
 export { compileEntities, type Entities, type Entity, type Migration, type Runner } from './entity.ts'
 export { explain, fileReason, isDamage, NoStoreError, StoreError, StoreInUseError } from './errors.ts'
 export { defaultGroupLimits } from './group-queue.ts'

@@ -15,7 +15,7 @@ export interface ReadTransaction<Entered extends Entities = Entities> extends As
 export function createReader<Entered extends Entities>(
   entities: Entered,
   reading: ReadTransaction<Entered>,
-  toError: (error: StoreError) => Error,
+  translateError: (error: StoreError) => Error,
 ): StoreReader<Entered> {
   const { compiled, query, schemaVersion } = reading
   const refuse = () => {
@@ -31,7 +31,7 @@ export function createReader<Entered extends Entities>(
       statement.bound ? refuse() : (query(statement.sql, valuesOf(statement, given)) as Promise<never>),
   }
   const unreadable = (cause: Error): never => {
-    throw toError(unavailable(`the store cannot be read: ${cause.message}`, cause))
+    throw translateError(unavailable(`the store cannot be read: ${cause.message}`, cause))
   }
   return {
     ...compiled.ports(runner),

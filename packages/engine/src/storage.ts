@@ -5,7 +5,8 @@ import type { PoolMode } from './store-url.ts'
 
 // Without the drivers' types: importers of this package do not have them.
 
-export interface StorageOptions extends Partial<Omit<EngineOptions, 'limits' | 'toError'> & GroupLimits> {
+export interface StorageOptions
+  extends Partial<Omit<EngineOptions, 'limits' | 'translateError'> & GroupLimits> {
   /** In the form of `parseStoreUrl`. */
   readonly url: string
 }
@@ -16,7 +17,7 @@ export interface GroupLimits {
   /** The text of all pending changes in UTF-16 code units. A single change may have more. */
   readonly queueTextCharsMax: number
   /** Changes of a group, unless more were submitted together. On SQLite a transaction with as many takes no further group. */
-  readonly transactionChangesMax: number
+  readonly groupChangesMax: number
 }
 
 export interface EngineOptions extends StorageObserver {
@@ -47,7 +48,7 @@ export interface StorageObserver {
    */
   readonly onCheckpointFailure?: ((reason?: string) => void) | undefined
   /** Makes the errors of a storage the caller's. By default they are {@link StoreError}. */
-  readonly toError?: ((error: StoreError) => Error) | undefined
+  readonly translateError?: ((error: StoreError) => Error) | undefined
 }
 
 /** An open store, with the port of each entity. Disposal writes pending changes and closes it. */

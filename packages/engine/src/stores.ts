@@ -35,11 +35,11 @@ type Reserved = keyof MainStorage<Record<never, never>> | keyof StoreReader<Reco
 /**
  * Returns what can be done with stores of these entities.
  *
- * @param toError makes errors of stores those of the entities' ports. By default they are StoreError
+ * @param translateError makes errors of stores those of the entities' ports. By default they are StoreError
  */
 export function createStores<Entered extends Entities>(
   entities: Entered & { readonly [Name in Reserved]?: never },
-  toError: (error: StoreError) => Error = error => error,
+  translateError: (error: StoreError) => Error = error => error,
 ) {
   // An older Node ends with a segmentation fault in the writer thread.
   const { node } = process.versions
@@ -91,17 +91,17 @@ export function createStores<Entered extends Entities>(
       readConnectionsMax = 4,
       queueChangesMax = defaultGroupLimits.queueChangesMax,
       queueTextCharsMax = defaultGroupLimits.queueTextCharsMax,
-      transactionChangesMax = defaultGroupLimits.transactionChangesMax,
+      groupChangesMax = defaultGroupLimits.groupChangesMax,
       ...observer
     }: StorageOptions) {
-      const limits = { queueChangesMax, queueTextCharsMax, transactionChangesMax }
+      const limits = { queueChangesMax, queueTextCharsMax, groupChangesMax }
       return withStore(url, store =>
-        store.open({ limits, timeoutMs, lockTimeoutMs, readConnectionsMax, toError, ...observer }),
+        store.open({ limits, timeoutMs, lockTimeoutMs, readConnectionsMax, translateError, ...observer }),
       )
     },
     /** Attaches this thread to a storage of another thread. Disposal leaves the storage open there. */
     async attachStorage(shared: StorageHandle, given: StorageObserver = {}) {
-      const observer = { toError, ...given }
+      const observer = { translateError, ...given }
       switch (shared.kind) {
         case 'file':
           return (await import('./sqlite/database.ts')).attachSqlite<Entered>(shared, entities, observer)
@@ -111,7 +111,7 @@ export function createStores<Entered extends Entities>(
     },
     /** Opens a store to read what it has as of now. Changes nothing. @throws NoStoreError, or Error if it is unreadable */
     openReader: (url: string) =>
-      withExistingStore(url, async store => createReader<Entered>(entities, await store.read(), toError)),
+      withExistingStore(url, async store => createReader(entities, await store.read(), translateError)),
     // The next four return names of entities, which are strings to the engine.
     /** Opens a damaged file to read everything that is still readable. Changes nothing. @throws Error if nothing is readable */
     async openSalvage(url: string) {

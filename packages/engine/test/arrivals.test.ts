@@ -77,16 +77,16 @@ test('within a second of a single change a transaction takes one bulk group, and
     for (let sent = 0; sent < 100; sent++) bulk.send('bulk', 100)
     const groups = begin(port, groupOf('first', 100))
     run(groups)
-    return { rows: groups.flatMap(({ changes }) => changes).length, inUse: arrivals.inUse() }
+    return { rows: groups.flatMap(({ changes }) => changes).length, recent: arrivals.recent() }
   }
   const { near } = bulk
   const both = { single: true, bulk: true }
-  expect(takenWith(near)).toEqual({ rows: 8_000, inUse: { single: false, bulk: true } })
-  expect(takenWith(single.near)).toEqual({ rows: 200, inUse: both })
+  expect(takenWith(near)).toEqual({ rows: 8_000, recent: { single: false, bulk: true } })
+  expect(takenWith(single.near)).toEqual({ rows: 200, recent: both })
   now += 1_000
-  expect(takenWith(near)).toEqual({ rows: 100, inUse: both })
+  expect(takenWith(near)).toEqual({ rows: 100, recent: both })
   now += 1
-  expect(takenWith(near)).toEqual({ rows: 8_000, inUse: { single: false, bulk: true } })
+  expect(takenWith(near)).toEqual({ rows: 8_000, recent: { single: false, bulk: true } })
   now += 1_001
   expect(run(begin(single.near, []))).toEqual([undefined, 'bulk'])
 })

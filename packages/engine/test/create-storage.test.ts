@@ -1,9 +1,15 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { compileEntities, createStorage, type Executor, StoreError, sqliteDialect } from '@plant-store/engine'
+import {
+  compileEntities,
+  createStorage,
+  type DatabaseDriver,
+  StoreError,
+  sqliteDialect,
+} from '@plant-store/engine'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { type Entered, entities, note } from './notes.ts'
 
-const database: Executor<Entered> = {
+const database: DatabaseDriver<Entered> = {
   compiled: compileEntities(entities, sqliteDialect),
   runGroup: async group => group.map(() => 1),
   groupsMax: Number.POSITIVE_INFINITY,
@@ -117,10 +123,10 @@ test("an outage is told with every reason that lasts, also if the caller's error
   const check = async () => {
     if (reason) throw new Error(reason)
   }
-  const toError = ({ message }: StoreError) => new Error(`ours: ${message}`)
+  const translateError = ({ message }: StoreError) => new Error(`ours: ${message}`)
   await using storage = createStorage(
     { ...database, check },
-    { onFailureChange: reason => reasons.push(reason), toError },
+    { onFailureChange: reason => reasons.push(reason), translateError },
   )
   await expect(storage.check()).rejects.toThrow(/^ours: the store is unavailable$/)
   reason = 'the disk fails'

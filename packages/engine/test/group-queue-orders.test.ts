@@ -4,9 +4,9 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { createGroupQueue } from '../src/group-queue.ts'
 
-const transactionChangesMax = 3
-const fewChanges = { queueChangesMax: 4, queueTextCharsMax: 1_000, transactionChangesMax }
-const littleText = { queueChangesMax: 20, queueTextCharsMax: 75, transactionChangesMax }
+const groupChangesMax = 3
+const fewChanges = { queueChangesMax: 4, queueTextCharsMax: 1_000, groupChangesMax }
+const littleText = { queueChangesMax: 20, queueTextCharsMax: 75, groupChangesMax }
 /** More turns of the event loop than a change waits for that no transaction keeps. */
 const idleTurnsMax = 10
 
@@ -35,7 +35,7 @@ test('each change has the outcome of its transaction, once and no earlier, whate
         async runGroup(group) {
           underWay++
           if (underWay > groupsMax) broken.push(`${underWay} transactions at once`)
-          if (group.length > transactionChangesMax) broken.push(`${group.length} changes in one`)
+          if (group.length > groupChangesMax) broken.push(`${group.length} changes in one`)
           begun.push(...group.map(nameOf))
           await scheduler.schedule(Promise.resolve())
           underWay--

@@ -18,7 +18,7 @@ async function outcomes(attempts: readonly Promise<unknown>[]): Promise<unknown[
 
 describe('changes that come together', () => {
   test('in one call each have their own outcome, in their order, and of single ones beside them one wins', async () => {
-    await using storage = await openStorage({ url: onFile(), transactionChangesMax: 7 })
+    await using storage = await openStorage({ url: onFile(), groupChangesMax: 7 })
     const { notes } = storage
     const insertAll = (from: number) =>
       notes.insertAll(Array.from({ length: 20 }, (_, n) => note(from + n, `${from}`)))
@@ -57,7 +57,7 @@ describe('changes that come together', () => {
   })
 
   test('take effect in the order they came in, of any kind', async () => {
-    await using storage = await openStorage({ url: onFile(), transactionChangesMax: 2 })
+    await using storage = await openStorage({ url: onFile(), groupChangesMax: 2 })
     const { notes } = storage
     expect(
       await outcomes([

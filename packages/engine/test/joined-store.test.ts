@@ -9,8 +9,7 @@ import Database from 'better-sqlite3'
 import { expect, test } from 'vitest'
 import { attachStorage, type Entered, note, openStorage } from './notes.ts'
 
-const open = () =>
-  openStorage({ url: `file:${join(temporaryFolder(), 'notes.db')}`, transactionChangesMax: 3 })
+const open = () => openStorage({ url: `file:${join(temporaryFolder(), 'notes.db')}`, groupChangesMax: 3 })
 
 const joined = (storage: MainStorage<Entered>) => attachStorage(storage.share())
 

@@ -66,7 +66,7 @@ test.for([
     const failing = Promise.withResolvers<string | undefined>()
     await using store = await openStorage({
       url: `file:${file}`,
-      transactionChangesMax: 1,
+      groupChangesMax: 1,
       onFailureChange: failing.resolve,
     })
     expect(await store.notes.insert(note(1))).toBe(true)

@@ -118,10 +118,10 @@ test('what precedes an insert has its parameters in their order, and is on SQLit
       },
       postgres: insert => sql`with inserted as (${insert} returning id) select id from inserted`,
     }).insert
-  const { precededBy } = preceded(sqliteDialect, ['id', 'text', 'topic'])
-  expect(precededBy).toEqual({ onlyIf: 'select 1 from gardens', sql: 'insert into gardens select ?, ?, ?' })
+  const { alsoInserts } = preceded(sqliteDialect, ['id', 'text', 'topic'])
+  expect(alsoInserts).toEqual({ onlyIf: 'select 1 from gardens', sql: 'insert into gardens select ?, ?, ?' })
   expect(() => preceded(sqliteDialect, ['text', 'id', 'topic'])).toThrow(
     'it has not the parameters id,text,topic of what it precedes',
   )
-  expect(preceded(postgresDialect, [])).not.toHaveProperty('precededBy')
+  expect(preceded(postgresDialect, [])).not.toHaveProperty('alsoInserts')
 })

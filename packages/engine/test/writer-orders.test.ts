@@ -43,7 +43,7 @@ test('each group is settled once and with its own rows, whatever shares a transa
           await before
           await scheduler.schedule(Promise.resolve())
           ports[thread]?.emit('message', answer)
-          if ('blocked' in answer) outages[thread] = answer.blocked
+          if ('blockedBecause' in answer) outages[thread] = answer.blockedBecause
         }
         arrivals[thread] = arrive()
       }
@@ -56,12 +56,12 @@ test('each group is settled once and with its own rows, whatever shares a transa
       for (const each of steps) {
         if (each === 'outage' || each === 'recovery') {
           for (const thread of ports.keys())
-            tell(thread, { blocked: each === 'outage' ? 'the disk fails' : undefined })
+            tell(thread, { blockedBecause: each === 'outage' ? 'the disk fails' : undefined })
         } else if ('thread' in each) {
           const names = Array.from({ length: each.changes }, () => count++)
           const writer = writers[each.thread] as (typeof writers)[number]
           const outage = outages[each.thread]
-          expect(writer.blocked()).toBe(outage)
+          expect(writer.blockedBecause()).toBe(outage)
           if (outage !== undefined) for (const name of names) expected.set(name, outage)
           const reached = waiting.length + (outage === undefined ? 1 : 0)
           const group = names.map((name): Change => ['notes.insert', `${name}`])
@@ -104,7 +104,7 @@ test('each group is settled once and with its own rows, whatever shares a transa
 test('a change during an outage is refused with its reason, and closing ends the port, so that a thread can end', async () => {
   const { port1: port, port2: far } = new MessageChannel()
   const writer = connectToWriter(port)
-  far.postMessage({ blocked: 'the disk fails' } satisfies WriterAnswer)
+  far.postMessage({ blockedBecause: 'the disk fails' } satisfies WriterAnswer)
   await once(port, 'message')
   await expect(writer.send([])).rejects.toMatchObject({
     message: 'the store could not write the change',

@@ -52,7 +52,7 @@ const insert = compiled.changeStatements.get('notes.insert') as ChangeStatement
 const copies = 20
 const insertCopied: ChangeStatement = {
   ...insert,
-  precededBy: {
+  alsoInserts: {
     onlyIf: 'select 1',
     sql: `with recursive copies (n) as (select 1 union all select n + 1 from copies where n < ${copies})
       insert into gardens (id, text, topic) select ? * ${copies} + n, ?, ? from copies`,
@@ -86,16 +86,16 @@ test('after a failure that cannot be overwritten there is an outage for every th
   const [one, other] = threads
   connection.pragma('query_only = on')
   one.send(1)
-  const blocked = { blocked: expect.stringContaining('SQLITE_READONLY') }
+  const blocked = { blockedBecause: expect.stringContaining('SQLITE_READONLY') }
   expect(await Promise.all([one.answer(), other.answer()])).toEqual([blocked, blocked])
-  expect(await one.answer()).toEqual({ reason: blocked.blocked })
+  expect(await one.answer()).toEqual({ reason: blocked.blockedBecause })
 
   vi.advanceTimersByTime(1_000)
   connection.pragma('query_only = off')
   vi.advanceTimersByTime(1_000)
   expect(await Promise.all([one.answer(), other.answer()])).toEqual([
-    { blocked: undefined },
-    { blocked: undefined },
+    { blockedBecause: undefined },
+    { blockedBecause: undefined },
   ])
   one.send(1)
   expect(await one.answer()).toMatchObject({ affectedRows: [1] })
@@ -115,11 +115,11 @@ test('an outage begins a second after a move, and ends once all is back, each ti
     move()
     vi.advanceTimersByTime(1_000)
     expect(await threads[1].answer()).toEqual({
-      blocked: expect.stringContaining('removed, moved or replaced'),
+      blockedBecause: expect.stringContaining('removed, moved or replaced'),
     })
     moveBack()
     vi.advanceTimersByTime(10_000)
-    expect(await threads[1].answer()).toEqual({ blocked: undefined })
+    expect(await threads[1].answer()).toEqual({ blockedBecause: undefined })
     expect(connection.pragma('user_version', { simple: true })).toBe(recoveries)
   }
 })
@@ -159,12 +159,12 @@ test('a change that makes the WAL too long is answered as stored, and the next o
   one.send(1)
   expect(await one.answer()).toMatchObject({ affectedRows: [1] })
   const full = expect.stringMatching(/WAL is full/)
-  expect(await one.answer()).toEqual({ blocked: full })
+  expect(await one.answer()).toEqual({ blockedBecause: full })
   one.send(2)
   expect(await one.answer()).toEqual({ reason: full })
   reader.close()
   vi.advanceTimersByTime(1_000)
-  expect(await one.answer()).toEqual({ blocked: undefined })
+  expect(await one.answer()).toEqual({ blockedBecause: undefined })
 })
 
 test('a transaction is bounded by what it writes, copies too: a longer group has several', async () => {

@@ -12,7 +12,7 @@ import { findVersionOn, migratePostgres } from './migrate.ts'
 import { runGroup } from './steps.ts'
 
 /** Reads are spread over the connections. */
-const readLimits = { ...defaultGroupLimits, transactionChangesMax: 16 }
+const readLimits = { ...defaultGroupLimits, groupChangesMax: 16 }
 
 /** @param bulk for reading and inspecting it */
 export function postgresStore<Entered extends Entities>(bulk: PostgresOptions, entities: Entered) {

@@ -1,6 +1,6 @@
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
 import type { Change } from '../statements/statement.ts'
-import type { ChangesInUse } from './checkpointer.ts'
+import type { RecentChanges } from './checkpointer.ts'
 
 /** Each thread sends each kind by a MessagePort of its own. Single changes overtake bulk ones, and wait for few of them. */
 export type ChangeKind = 'single' | 'bulk'
@@ -17,7 +17,7 @@ export interface Group {
 /** A transaction with this many bulk changes takes no further group of them: it writes a page once for all its changes. */
 const bulkTransactionChangesMax = 8_000
 /** For this time after a single change, a transaction takes only one bulk group, as other single changes may wait for it. */
-const inUseMs = 1_000
+const recentMs = 1_000
 
 /**
  * Receives groups for one transaction after another: those that wait when it begins, and those that arrive while its
@@ -27,7 +27,7 @@ const inUseMs = 1_000
  */
 export function createArrivals(senders: ReadonlyMap<MessagePort, ChangeKind>, transactionChangesMax: number) {
   const lastMs = { single: Number.NEGATIVE_INFINITY, bulk: Number.NEGATIVE_INFINITY }
-  const isInUse = (kind: ChangeKind) => performance.now() - lastMs[kind] <= inUseMs
+  const isRecent = (kind: ChangeKind) => performance.now() - lastMs[kind] <= recentMs
   /** In the transaction. */
   const changes = { single: 0, bulk: 0 }
 
@@ -52,7 +52,7 @@ export function createArrivals(senders: ReadonlyMap<MessagePort, ChangeKind>, tr
   const receiveSingle = (groups: Group[]) =>
     changes.single < transactionChangesMax && receive(groups, 'single')
   const receiveBulk = (groups: Group[]) =>
-    (changes.bulk === 0 || (changes.bulk < bulkTransactionChangesMax && !isInUse('single'))) &&
+    (changes.bulk === 0 || (changes.bulk < bulkTransactionChangesMax && !isRecent('single'))) &&
     receive(groups, 'bulk')
   /** Adds a group that has arrived meanwhile, if the transaction takes another one. Returns whether it did. */
   const addNext = (groups: Group[]): boolean => receiveSingle(groups) || receiveBulk(groups)
@@ -71,6 +71,6 @@ export function createArrivals(senders: ReadonlyMap<MessagePort, ChangeKind>, tr
       return groups
     },
     addNext,
-    inUse: (): ChangesInUse => ({ single: isInUse('single'), bulk: isInUse('bulk') }),
+    recent: (): RecentChanges => ({ single: isRecent('single'), bulk: isRecent('bulk') }),
   }
 }

@@ -5,7 +5,7 @@ import { makePass, type PassOutcome } from './checkpoint-pass.ts'
 import { sleep } from './connection.ts'
 
 /** Of which kinds there were changes within the last second. */
-export interface ChangesInUse {
+export interface RecentChanges {
   readonly single: boolean
   readonly bulk: boolean
 }
@@ -116,7 +116,7 @@ export function createCheckpointer({
 
   return {
     /** Copies the WAL if it is long. Returns why no transaction may begin, or `undefined`. */
-    copyIfLong({ single, bulk }: ChangesInUse): string | undefined {
+    copyIfLong({ single, bulk }: RecentChanges): string | undefined {
       const { pages, copied, left } = walState()
       if (pages < (single && bulk ? mixedPages : checkpointPages) || left === 0) return
       if (pages >= writerPages || hasExited || (!isUnderWay && (bulk || left <= lastPagesMax))) passHere()

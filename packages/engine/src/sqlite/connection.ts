@@ -27,19 +27,19 @@ export function prepareAll(
   return prepare
 }
 
-/** Makes a change. Returns the rows that it affected, and those of the statement that precedes it. */
-export type PreparedChange = (values: readonly Value[]) => { rows: number; precedingRows: number }
+/** Makes a change. Returns the rows that it affected, and those that it also inserts. */
+export type PreparedChange = (values: readonly Value[]) => { rows: number; alsoInserted: number }
 
 export function prepareChange(
   connection: Database.Database,
-  { sql, precededBy }: ChangeStatement,
+  { sql, alsoInserts }: ChangeStatement,
 ): PreparedChange {
   const change = connection.prepare(sql)
-  const onlyIf = precededBy && connection.prepare(precededBy.onlyIf)
-  const preceding = precededBy && connection.prepare(precededBy.sql)
+  const onlyIf = alsoInserts && connection.prepare(alsoInserts.onlyIf)
+  const also = alsoInserts && connection.prepare(alsoInserts.sql)
   return values => {
-    const precedingRows = onlyIf?.get() === undefined ? 0 : (preceding?.run(...values).changes ?? 0)
-    return { rows: change.run(...values).changes, precedingRows }
+    const alsoInserted = onlyIf?.get() === undefined ? 0 : (also?.run(...values).changes ?? 0)
+    return { rows: change.run(...values).changes, alsoInserted }
   }
 }
 

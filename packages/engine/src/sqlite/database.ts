@@ -1,4 +1,4 @@
-import { createStorage, type Executor } from '../create-storage.ts'
+import { createStorage, type DatabaseDriver } from '../create-storage.ts'
 import { compileEntities, type Entities } from '../entity.ts'
 import { unavailable } from '../errors.ts'
 import { schemaVersionOf } from '../migrations.ts'
@@ -26,8 +26,8 @@ async function openSqlite<Entered extends Entities>(
   { limits, lockTimeoutMs, ...observer }: EngineOptions,
 ): Promise<MainStorage<Entered>> {
   const versionBefore = await migrateSqlite(file, entities, lockTimeoutMs)
+  const { groupChangesMax: transactionChangesMax } = limits
   await using opening = new AsyncDisposableStack()
-  const { transactionChangesMax } = limits
   const { changeStatements } = compileEntities(entities, sqliteDialect)
   // Closed last: to merge the WAL into the file takes a connection that may write.
   const writer = opening.use(
@@ -83,7 +83,7 @@ export function attachSqlite<Entered extends Entities>(
       iterate: (statement, given) =>
         prepared(statement).iterate(valuesOf(statement, given)) as Iterable<object>,
     }
-    const executor: Executor<Entered> = {
+    const driver: DatabaseDriver<Entered> = {
       compiled,
       runGroup: single.send,
       runBulkGroup: bulk.send,
@@ -91,7 +91,7 @@ export function attachSqlite<Entered extends Entities>(
       reportTo: single.reportTo,
       read: (statement, given) => readFrom(rows, statement, given),
       async check() {
-        const reason = single.blocked()
+        const reason = single.blockedBecause()
         if (reason !== undefined) throw unavailable('the store cannot write', new Error(reason))
         await readFrom(rows, compiled.probeRead, {})
       },
@@ -101,15 +101,11 @@ export function attachSqlite<Entered extends Entities>(
         connection.close()
       },
     }
-    return createStorage(executor, { limits, ...observer })
+    return createStorage(driver, { limits, ...observer })
   })
 }
 
-async function readFrom(
-  rows: RowSource,
-  statement: ReadStatement,
-  given: object,
-): Promise<readonly object[]> {
+async function readFrom(rows: RowSource, statement: ReadStatement, given: object) {
   try {
     return readRows(statement, given, rows)
   } catch (cause) {

@@ -39,8 +39,8 @@ export function guardFiles(connection: Database.Database) {
   const { name: file } = connection
   const [wal, shm] = [`${file}-wal`, `${file}-shm`]
   // While it is open, no other connection merges the WAL when it closes.
-  const second = openConnection(file, { readonly: true })
-  second.pragma('user_version')
+  const walKeeper = openConnection(file, { readonly: true })
+  walKeeper.pragma('user_version')
   const opened = new Map([file, wal, shm].map(path => [path, statOf(path)]))
   const descriptors = { file: openSync(file, 'r+'), wal: openSync(wal, 'r') }
   const header = Buffer.alloc(headerBytes)
@@ -52,7 +52,7 @@ export function guardFiles(connection: Database.Database) {
   let pagesSeen = 0
   let framesSeen = 0
   let wasShmMoved = false
-  let lasting: Fault | undefined
+  let permanentFault: Fault | undefined
 
   const isMoved = (path: string) => {
     const [before, now] = [opened.get(path), statOf(path)]
@@ -87,15 +87,13 @@ export function guardFiles(connection: Database.Database) {
   }
 
   const find = (): Fault | undefined => {
-    if (lasting !== undefined) return lasting
+    if (permanentFault !== undefined) return permanentFault
     const bytes = statOf(file)?.size ?? 0n
     if (isMoved(file)) return { reason: moved(file), isMergeable: false }
     if (bytes < bytesSeen) return { reason: cut(file), isMergeable: false }
     bytesSeen = bytes
-    if (isOverwritten()) {
-      lasting = { reason: overwritten, isMergeable: false }
-      return lasting
-    }
+    if (isOverwritten()) permanentFault = { reason: overwritten, isMergeable: false }
+    if (permanentFault !== undefined) return permanentFault
     wasShmMoved ||= isMoved(shm)
     const isMergeable = !wasShmMoved || statOf(shm) === undefined
     // What no name leads to any more is then safe in the file, whatever becomes of this process.
@@ -119,7 +117,7 @@ export function guardFiles(connection: Database.Database) {
 
   const fault = findFault()
   if (fault !== undefined) {
-    second.close()
+    walKeeper.close()
     connection.close()
     closeDescriptors()
     throw new Error(fault.reason)
@@ -133,17 +131,17 @@ export function guardFiles(connection: Database.Database) {
      * restarts it while this one reads it, and the next that opens the store alone copies all of it.
      */
     noteLostPages(reason: string) {
-      lasting ??= { reason: `${reason}: stop every program that uses the store`, isMergeable: false }
-      if (!second.inTransaction) second.exec('begin').pragma('user_version')
+      permanentFault ??= { reason: `${reason}: stop every program that uses the store`, isMergeable: false }
+      if (!walKeeper.inTransaction) walKeeper.exec('begin').pragma('user_version')
     },
     /** Closes the connection, and merges the WAL into the file unless that could do harm. */
     close() {
       if (findFault()?.isMergeable ?? true) {
-        second.close()
+        walKeeper.close()
         mergeWal(connection)
       }
       connection.close()
-      second.close()
+      walKeeper.close()
       closeDescriptors()
     },
   }

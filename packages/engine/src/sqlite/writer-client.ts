@@ -20,10 +20,8 @@ export async function startWriter(workerData: WriterData) {
   // Its garbage is short-lived. V8's default is as much memory as for a thread that serves.
   const resourceLimits = { maxYoungGenerationSizeMb: 8 }
   // `.ts` in tests, `.js` in a build.
-  const thread = new Worker(new URL(`./writer-thread${extname(import.meta.url)}`, import.meta.url), {
-    workerData,
-    resourceLimits,
-  })
+  const script = new URL(`./writer-thread${extname(import.meta.url)}`, import.meta.url)
+  const thread = new Worker(script, { workerData, resourceLimits })
   const tell = (command: WriterCommand, transfer: MessagePort[] = []) => thread.postMessage(command, transfer)
   // Rejects with the reason why the thread could not open the store.
   await once(thread, 'message')
@@ -47,15 +45,15 @@ export function connectToWriter(
   port: MessagePort,
   { onCommit = () => {}, onCheckpointFailure = () => {} }: StorageObserver = {},
 ) {
-  let blocked: string | undefined
+  let blockedBecause: string | undefined
   let onBlocked = (_error: StoreError) => {}
   const underWay: PromiseWithResolvers<readonly number[]>[] = []
 
   // One answer for each group, in their order.
   port.on('message', (answer: WriterAnswer) => {
-    if ('blocked' in answer) {
-      blocked = answer.blocked
-      if (blocked !== undefined) onBlocked(couldNotWrite(blocked))
+    if ('blockedBecause' in answer) {
+      blockedBecause = answer.blockedBecause
+      if (blockedBecause !== undefined) onBlocked(couldNotWrite(blockedBecause))
       return
     }
     if ('checkpointFailure' in answer) return onCheckpointFailure(answer.checkpointFailure)
@@ -69,14 +67,14 @@ export function connectToWriter(
   return {
     /** Makes the changes of a group, as `runGroup` does. */
     send(group: readonly Change[]): Promise<readonly number[]> {
-      if (blocked !== undefined) return Promise.reject(couldNotWrite(blocked))
+      if (blockedBecause !== undefined) return Promise.reject(couldNotWrite(blockedBecause))
       const outcome = Promise.withResolvers<readonly number[]>()
       underWay.push(outcome)
       port.postMessage(group)
       return outcome.promise
     },
     /** Returns why nothing can be written, or `undefined`. */
-    blocked: () => blocked,
+    blockedBecause: () => blockedBecause,
     reportTo(report: typeof onBlocked) {
       onBlocked = report
     },

@@ -23,7 +23,7 @@ export type WriterAnswer =
   /** Why the transaction of the next group failed: its part of the group is stored whole or not at all. Earlier parts are stored. */
   | { readonly reason: string }
   /** To every MessagePort: why the writer cannot write, or `undefined` once it can again. */
-  | { readonly blocked: string | undefined }
+  | { readonly blockedBecause: string | undefined }
   /** To one MessagePort: why the WAL cannot be copied, or `undefined` once it can again. */
   | { readonly checkpointFailure: string | undefined }
 
@@ -83,14 +83,14 @@ export function createWriter(
   let checkpointMs = filesSeenMs
   const senders = new Map<MessagePort, ChangeKind>()
   const arrivals = createArrivals(senders, transactionChangesMax)
-  let blocked: string | undefined
+  let blockedBecause: string | undefined
 
   /** Commits a group, and all that arrive meanwhile. */
-  const write = (sender: MessagePort, changes: readonly Change[]) => {
+  const commitAllWaiting = (sender: MessagePort, changes: readonly Change[]) => {
     let waiting = [arrivals.toGroup(sender, changes)]
     while (waiting.length > 0) {
       waiting = commitGroups(arrivals.begin(waiting))
-      if (blocked === undefined && performance.now() - checkpointMs > lookEveryMs) checkpoint()
+      if (blockedBecause === undefined && performance.now() - checkpointMs > lookEveryMs) checkpoint()
       const [next] = waiting
       if (next !== undefined && next.affectedRows.length > 0) sleep(turnMs)
     }
@@ -99,7 +99,7 @@ export function createWriter(
   /** Commits groups in one transaction, and answers those that are complete. Returns the others. */
   const commitGroups = (groups: Group[]): Group[] => {
     try {
-      if (blocked !== undefined) throw new Error(blocked)
+      if (blockedBecause !== undefined) throw new Error(blockedBecause)
       checkFiles()
       const begun = performance.now()
       const count = runTransaction(groups)
@@ -115,7 +115,7 @@ export function createWriter(
       return groups.slice(complete.length)
     } catch (error) {
       const reason = detailedReasonOf(error)
-      if (blocked === undefined && !isBusy(error) && !recover()) setBlocked(reason)
+      if (blockedBecause === undefined && !isBusy(error) && !recover()) setBlocked(reason)
       for (const { sender } of groups) post(sender, { reason })
       return []
     }
@@ -141,11 +141,11 @@ export function createWriter(
   const makeChange = ([name, ...values]: Change, affectedRows: number[]) => {
     // The threads that send its name have the same statements.
     const run = prepared.get(name) as PreparedChange
-    const { rows, precedingRows } = run(values)
+    const { rows, alsoInserted } = run(values)
     affectedRows.push(rows)
     let bytes = rowBytes
     for (const value of values) if (typeof value === 'string') bytes += Buffer.byteLength(value)
-    return (rows + precedingRows) * bytes
+    return (rows + alsoInserted) * bytes
   }
 
   const post = (sender: MessagePort, answer: WriterAnswer) => sender.postMessage(answer)
@@ -173,7 +173,7 @@ export function createWriter(
   })
   /** Copies the WAL if it is long, and blocks the writer if it stays too long. */
   const checkpoint = () => {
-    const reason = checkpointer.copyIfLong(arrivals.inUse())
+    const reason = checkpointer.copyIfLong(arrivals.recent())
     checkpointMs = performance.now()
     if (reason !== undefined) setBlocked(reason)
   }
@@ -182,7 +182,7 @@ export function createWriter(
   const recover = () => {
     try {
       checkFiles(0)
-      if (checkpointer.copyIfLong(arrivals.inUse()) !== undefined) return false
+      if (checkpointer.copyIfLong(arrivals.recent()) !== undefined) return false
       userVersion = (userVersion + 1n) % 2n ** 31n
       connection.pragma(`user_version = ${userVersion}`)
       checkFiles(0)
@@ -193,14 +193,14 @@ export function createWriter(
   }
 
   const setBlocked = (reason: string | undefined) => {
-    blocked = reason
-    for (const sender of senders.keys()) post(sender, { blocked })
+    blockedBecause = reason
+    for (const sender of senders.keys()) post(sender, { blockedBecause })
   }
 
   const timer = setInterval(() => {
     try {
       checkFiles(0)
-      if (blocked === undefined) checkpoint()
+      if (blockedBecause === undefined) checkpoint()
       else if (recover()) setBlocked(undefined)
     } catch (error) {
       setBlocked(detailedReasonOf(error))
@@ -211,7 +211,7 @@ export function createWriter(
     /** Takes groups of changes from a MessagePort, and answers there. */
     connect(sender: MessagePort, kind: ChangeKind) {
       senders.set(sender, kind)
-      sender.on('message', (changes: readonly Change[]) => write(sender, changes))
+      sender.on('message', (changes: readonly Change[]) => commitAllWaiting(sender, changes))
       sender.on('close', () => senders.delete(sender))
     },
     /** Closes the connection and all MessagePorts. */

@@ -101,8 +101,8 @@ function createDialect(compiler: Compiler, { rows, takesArrays, ...others }: Dif
           on conflict ${onConflict(key, columns)}`
         return takesArrays ? returning(insert) : insert
       }, compiler)
-      const preceding = takesArrays || also === undefined ? {} : precededBy(also.sqlite, compiled)
-      return { kind: 'change', order: { of: table, by: key }, takesArrays, ...compiled, ...preceding }
+      const others = takesArrays || also === undefined ? {} : compileAlso(also.sqlite, compiled)
+      return { kind: 'change', order: { of: table, by: key }, takesArrays, ...compiled, ...others }
     }
   return {
     ...others,
@@ -145,14 +145,14 @@ export const sqliteDialect: Dialect = createDialect(sqlite, {
   },
 })
 
-function precededBy<Row>(
+function compileAlso<Row>(
   { onlyIf, statement }: AlsoInserts<Row>['sqlite'],
   insert: Pick<ChangeStatement, 'parameters'>,
-): Pick<ChangeStatement, 'precededBy'> {
+): Pick<ChangeStatement, 'alsoInserts'> {
   const { sql: text, parameters } = compile(statement, sqlite)
   if (`${parameters}` !== `${insert.parameters}`)
     throw new Error(`it has not the parameters ${insert.parameters} of what it precedes: ${text}`)
-  return { precededBy: { onlyIf: compile(() => onlyIf, sqlite).sql, sql: text } }
+  return { alsoInserts: { onlyIf: compile(() => onlyIf, sqlite).sql, sql: text } }
 }
 
 const postgres: Compiler = new Kysely({ dialect: new PostgresDialect({ pool: () => Promise.reject() }) })

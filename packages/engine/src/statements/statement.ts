@@ -56,7 +56,7 @@ export interface ChangeStatement<Given = never> extends Statement {
   /** Each parameter is an array, so that several changes are one statement. It returns `order.by` of the rows that it changed. */
   readonly takesArrays: boolean
   /** A statement with the same parameters that runs before it in its transaction, if `onlyIf` returns a row. On SQLite. */
-  readonly precededBy?: { readonly onlyIf: string; readonly sql: string }
+  readonly alsoInserts?: { readonly onlyIf: string; readonly sql: string }
   readonly [parametersType]?: (values: Given) => void
 }
 

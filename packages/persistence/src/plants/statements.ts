@@ -45,6 +45,10 @@ export function plantStatements(dialect: Dialect) {
     countedOfTag: ofTag.counted,
     spanOfTag: ofTag.span,
     searchOfTag: ofTag.search,
+    // On SQLite, if a webhook is active, the first of these statements goes before the second:
+    //     with added (id, name, tag, version) as (values (?, ?, ?, ?)) insert into outbox (webhook, version, id, name, tag, added_at)
+    //       select … from webhooks, added where is_paused = 0 and not exists (select 1 from plants where plants.id = added.id)
+    //     insert into plants (id, name, tag, version) values (?, ?, ?, ?) on conflict do nothing
     insert: dialect.insert(db, 'plants', 'id', versionedColumns, announcing),
     insertUnannounced: dialect.insert(db, 'plants', 'id', versionedColumns),
     save: dialect.save(db, 'plants', 'id', versionedColumns, announcing),
