@@ -13,9 +13,8 @@ export const breaks: Readonly<Record<string, Break>> = {
   'answer-before-commit': {
     does: 'answers before the commit',
     // A change of a plant: reads share the queue on PostgreSQL.
-    place: /\bqueue\d*\.push\(submitted\)/,
-    replacement:
-      '/^plants[.]/.test(submitted.changes[0][0]) && submitted.resolve(submitted.changes.map(() => 1)); $&',
+    place: /\bqueue\d*\.push\(\{ changes, textChars\w*, resolve, reject \}\)/,
+    replacement: '/^plants[.]/.test(changes[0][0]) && resolve(changes.map(() => 1)); $&',
     part: 'kill',
     noticed: /no order of events explains/,
   },
