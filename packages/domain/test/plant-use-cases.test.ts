@@ -12,12 +12,12 @@ import {
   totalMax,
   type UnicodeText,
 } from '@plant-store/domain'
-import { createMemoryPlantRepository } from '@plant-store/domain/testing'
+import { createMemoryPlantRepository, memoryUseCases } from '@plant-store/domain/testing'
 import { describe, expect, test } from 'vitest'
 
 const plant = (id: bigint, name = `plant ${id}`, tag?: string) => parsePlant({ id, name, tag })
 const id = parsePlantId
-const open = () => createPlantUseCases({ plants: createMemoryPlantRepository() })
+const open = () => memoryUseCases().plants
 
 describe('the use cases', () => {
   test('creating a taken id is refused, and the plant that has it stays', async () => {
@@ -301,6 +301,13 @@ describe('listing', () => {
     expect(first).toEqual({ plants: [], next: 3_999n })
     const last = await store.list(parsePlantPageQuery({ name_contains: 'found', after: first.next }))
     expect(last).toEqual({ plants: [plant(4_000n, 'Found')] })
+  })
+
+  test('searches fewer plants of a tag, which are far apart on the disk', async () => {
+    const store = open()
+    await store.createAll(Array.from({ length: 1_001 }, (_, n) => plant(BigInt(n), 'n', 'tree')))
+    const page = await store.list(parsePlantPageQuery({ name_contains: 'found', tag: 'tree' }))
+    expect(page).toEqual({ plants: [], next: 999n })
   })
 
   test('reads at most one plant more than it was asked for', async () => {

@@ -44,6 +44,8 @@ export interface PlantPage {
 
 /** Takes SQLite up to 5 ms, in which it keeps a thread busy. */
 export const searchedPlantsMax = 4_000
+/** The plants of a tag are far apart on the disk. */
+export const searchedPlantsOfTagMax = 1_000
 /** The time that a search takes grows with it. */
 export const searchedTextMax = 100
 

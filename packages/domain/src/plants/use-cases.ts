@@ -3,7 +3,13 @@ import { isSame } from '../values.ts'
 import type { Condition, Version } from '../version.ts'
 import { attemptsMax, createVersionedUseCases, type VersionedUseCases } from '../versioned.ts'
 import type { Plant, VersionedPlant } from './plant.ts'
-import { type PlantListQuery, type PlantPage, type PlantPageQuery, searchedPlantsMax } from './query.ts'
+import {
+  type PlantListQuery,
+  type PlantPage,
+  type PlantPageQuery,
+  searchedPlantsMax,
+  searchedPlantsOfTagMax,
+} from './query.ts'
 import type { PlantRepository } from './repository.ts'
 
 /** The use cases. A resolved change is durable. */
@@ -84,8 +90,10 @@ export function createPlantUseCases({
       return outcomes
     },
     async list({ name_contains, count = false, ...query }) {
-      if (name_contains !== undefined)
-        return repository.search({ ...query, name_contains, lookAtMax: searchedPlantsMax })
+      if (name_contains !== undefined) {
+        const lookAtMax = query.tag === undefined ? searchedPlantsMax : searchedPlantsOfTagMax
+        return repository.search({ ...query, name_contains, lookAtMax })
+      }
       if (count) return listCounted(query)
       const { items, ...next } = await readPage(query, repository.page)
       return { plants: items, ...next }
