@@ -76,7 +76,7 @@ export interface Exchange<Asked extends Operation> {
   ): Answered
 }
 
-/** A handler for each operation. TypeScript compares parameters of methods loosely, so those of any section fit `Handlers`. */
+/** A handler for each operation, declared as a method: TypeScript then lets the handlers of any section pass as `Handlers`. */
 export type Handlers<All extends Operations = Operations> = {
   readonly [Id in keyof All]: {
     handle(exchange: Exchange<All[Id]>): Promise<Answered>

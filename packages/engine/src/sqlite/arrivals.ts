@@ -28,8 +28,8 @@ const recentMs = 1_000
 export function createArrivals(senders: ReadonlyMap<MessagePort, ChangeKind>, transactionChangesMax: number) {
   const lastMs = { single: Number.NEGATIVE_INFINITY, bulk: Number.NEGATIVE_INFINITY }
   const isRecent = (kind: ChangeKind) => performance.now() - lastMs[kind] <= recentMs
-  /** In the transaction. */
-  const changes = { single: 0, bulk: 0 }
+  /** The numbers of changes in the transaction. */
+  const counts = { single: 0, bulk: 0 }
 
   const toGroup = (sender: MessagePort, changes: readonly Change[]): Group => {
     const kind = senders.get(sender) as ChangeKind
@@ -37,7 +37,7 @@ export function createArrivals(senders: ReadonlyMap<MessagePort, ChangeKind>, tr
     return { sender, kind, changes, affectedRows: [] }
   }
   const add = (groups: Group[], group: Group) => {
-    changes[group.kind] += group.changes.length
+    counts[group.kind] += group.changes.length
     groups.push(group)
   }
   const receive = (groups: Group[], wanted: ChangeKind) => {
@@ -50,9 +50,9 @@ export function createArrivals(senders: ReadonlyMap<MessagePort, ChangeKind>, tr
     return false
   }
   const receiveSingle = (groups: Group[]) =>
-    changes.single < transactionChangesMax && receive(groups, 'single')
+    counts.single < transactionChangesMax && receive(groups, 'single')
   const receiveBulk = (groups: Group[]) =>
-    (changes.bulk === 0 || (changes.bulk < bulkTransactionChangesMax && !isRecent('single'))) &&
+    (counts.bulk === 0 || (counts.bulk < bulkTransactionChangesMax && !isRecent('single'))) &&
     receive(groups, 'bulk')
   /** Adds a group that has arrived meanwhile, if the transaction takes another one. Returns whether it did. */
   const addNext = (groups: Group[]): boolean => receiveSingle(groups) || receiveBulk(groups)
@@ -61,8 +61,8 @@ export function createArrivals(senders: ReadonlyMap<MessagePort, ChangeKind>, tr
     toGroup,
     /** Returns the groups with which a transaction begins: these, and what waits. If it cannot begin, all fail. */
     begin(waiting: readonly Group[]): Group[] {
-      changes.single = 0
-      changes.bulk = 0
+      counts.single = 0
+      counts.bulk = 0
       const groups: Group[] = []
       for (const group of waiting) if (group.kind === 'single') add(groups, group)
       while (receiveSingle(groups));

@@ -27,7 +27,7 @@ export function prepareAll(
   return prepare
 }
 
-/** Makes a change. Returns the rows that it affected, and those that it also inserts. */
+/** Makes a change. Returns the rows that it affected, and those that `alsoInserts` has inserted before it. */
 export type PreparedChange = (values: readonly Value[]) => { rows: number; alsoInserted: number }
 
 export function prepareChange(

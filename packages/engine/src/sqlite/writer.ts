@@ -20,7 +20,7 @@ export type WriterAnswer =
   | { readonly affectedRows: readonly number[]; readonly commit?: Commit }
   /** A commit that completes no group. */
   | { readonly commit: Commit }
-  /** Why the transaction of the next group failed: its part of the group is stored whole or not at all. Earlier parts are stored. */
+  /** Why a transaction with the next group failed. Of a group that earlier transactions have begun, their parts are stored. */
   | { readonly reason: string }
   /** To every MessagePort: why the writer cannot write, or `undefined` once it can again. */
   | { readonly blockedBecause: string | undefined }
@@ -31,7 +31,7 @@ export type WriterAnswer =
 const transactionBytesMax = 16 * 1024 * 1024
 /** Of a row and its entries of indexes, besides its texts. */
 const rowBytes = 192
-/** Between two transactions of one group, so that others may get the lock. A process that waits for it tries every 100 ms. */
+/** Between two transactions of one group. Another process tries to get the lock every 100 ms, and so gets it in one of a few pauses. */
 const turnMs = 30
 /** Between two looks at files or WAL under load. Looking at each commit costs 6 % of the creates. */
 const lookEveryMs = 10
@@ -53,7 +53,7 @@ const idleLookEveryMs = 1_000
  * | copy the WAL if it is long (`checkpointer.ts`) | the next transaction, never an answer |
  *
  * A group that alone writes more than `transactionBytesMax` is continued in the next transaction, after single changes
- * that arrive meanwhile. Copies for webhooks count.
+ * that arrive meanwhile, and `turnMs` later. The deliveries for webhooks count as written.
  *
  * | state | changes | ends |
  * | --- | --- | --- |
@@ -64,7 +64,8 @@ const idleLookEveryMs = 1_000
  * restore them. So `recover` commits a small transaction, which overwrites them. A lock of another process is no failure.
  * If only the look after COMMIT fails, its changes get the same 503 (error 50302), and may be stored.
  *
- * An error between transactions, such as one of the disk in `checkpoint`, ends the thread. The process logs it and ends.
+ * An error of the disk in `checkpoint` right after a commit ends the thread, and the process logs it and ends. One in the look
+ * of each second blocks the writer.
  *
  * Must never happen: an answer before the fsync, of a change that a crash takes back, or on files that were removed, cut or
  * overwritten more than `lookEveryMs` before. A crash that restores a failed transaction once the writer is open again.

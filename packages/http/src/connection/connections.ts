@@ -160,7 +160,7 @@ export class Connection {
     else this.#pause()
   }
 
-  /** Not now: Node reads on after each request and chunk that it has parsed. */
+  /** In a microtask, as Node resumes the socket after each request and chunk that it has parsed. */
   #pause(): void {
     queueMicrotask(() => this.socket.pause())
   }

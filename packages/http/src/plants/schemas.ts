@@ -16,7 +16,7 @@ const { id, ...withoutId } = fields
 const plant = { name: 'Monstera deliciosa', tag: 'climber' }
 const newPlant = { id: 42n, ...plant }
 
-/** The published name is `Plant`. Answers with it leave out the id that they are given. */
+/** The published name is `Plant`. An answer written by this schema has no id. */
 export const PlantWithoutId = named('Plant', Type.Object(withoutId), plant)
 export const NewPlant = named('NewPlant', Type.Intersect([PlantWithoutId, Type.Object({ id })]), newPlant)
 export const StoredPlant = named('StoredPlant', Type.Object(fields), newPlant)

@@ -67,7 +67,7 @@ export function readBody(
  * | a body   | from                | room                   | its bytes                             |
  * | -------- | ------------------- | ---------------------- | ------------------------------------- |
  * | arriving | `receiveBody`       | 16 KiB                 | are allowed to every connection       |
- * | admitted | `countWith`         | 16 KiB                 | are counted, twice as answers repeat them |
+ * | admitted | `countWith`         | 16 KiB                 | are counted twice, as an answer may repeat them |
  * | read     | `waitForMore`       | as its reader says     | are taken, in order, once             |
  * | dropped  | `drop`              | any                    | are forgotten                         |
  *
