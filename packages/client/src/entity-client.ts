@@ -1,4 +1,4 @@
-import type { Int64, Page, Total, Version } from '@plant-store/domain'
+import type { Identified, Page, Total, Version } from '@plant-store/domain'
 import { isSame, isVersion, totalMax } from '@plant-store/domain'
 import { writeJsonRecord } from '@plant-store/json'
 import { errorNumbers, RefusedError } from './errors.ts'
@@ -44,10 +44,6 @@ export interface EntityOptions<Item extends Identified, Query> {
   readonly parseId: (id: bigint) => Item['id']
   /** Returns the parameters of the list by name. */
   readonly parseQuery: (query: Partial<Query>) => object
-}
-
-interface Identified {
-  readonly id: Int64
 }
 
 /** An item in plain values. An optional member may be `undefined`. */

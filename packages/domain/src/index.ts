@@ -44,6 +44,7 @@ export {
   type PlantUseCasesOptions,
 } from './plants/use-cases.ts'
 export {
+  type Identified,
   type Int64,
   idProblem,
   int64Max,

@@ -1,4 +1,4 @@
-import { type Int64, textBytes } from './values.ts'
+import { type Identified, textBytes } from './values.ts'
 
 /** Of the entities on one page. */
 export const pageLimitMax = 1000
@@ -15,7 +15,7 @@ interface Bounds {
   readonly textBytesMax?: number
 }
 
-export interface Page<Item extends { readonly id: Int64 }> {
+export interface Page<Item extends Identified> {
   readonly items: readonly Item[]
   /** The `after` of the next page. Absent on the last page. */
   readonly next?: Item['id']
@@ -28,7 +28,7 @@ export type Total = number | `${typeof totalMax}+`
 export const totalMax = 10_000
 
 /** Reads a page, of which a repository may return less than `limit` only if there is no more or `textBytesMax` is reached. */
-export async function readPage<Item extends { readonly id: Int64 }, Query extends Bounds>(
+export async function readPage<Item extends Identified, Query extends Bounds>(
   query: Query,
   read: (query: Query) => Promise<readonly Item[]>,
 ): Promise<Page<Item>> {

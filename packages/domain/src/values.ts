@@ -6,6 +6,10 @@ declare const unicodeText: unique symbol
 /** A signed 64-bit integer. */
 export type Int64 = bigint & { readonly [int64]: true }
 
+export interface Identified {
+  readonly id: Int64
+}
+
 export const int64Min = -(2n ** 63n)
 export const int64Max = 2n ** 63n - 1n
 

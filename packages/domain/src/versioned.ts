@@ -1,10 +1,6 @@
 import { DomainError, type DomainErrorCode, idTaken } from './errors.ts'
-import type { Int64 } from './values.ts'
+import type { Identified } from './values.ts'
 import { type Condition, isMet, type Version } from './version.ts'
-
-export interface Identified {
-  readonly id: Int64
-}
 
 /** What the repository of every entity with versions promises. */
 export interface VersionedRepository<Item extends Identified, Found> {

@@ -30,7 +30,7 @@ export interface ServerOptions extends UseCases, Probes {
   /** The origins whose pages may call the service from a browser. */
   readonly corsOrigins?: readonly string[]
   readonly traceRequest?: RequestTracer
-  /** Writes the log line of a request. */
+  /** Called for each request once it is answered, with the members of its log line. */
   readonly onAnswer?: (answered: AnsweredRequest) => void
   /** The public URL: the description names it, and every route is under its path. */
   readonly baseUrl?: URL

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { int64Max, int64Min, textBytes } from '../values.ts'
+import { type Identified, int64Max, int64Min, textBytes } from '../values.ts'
 import { isVersion, type Version } from '../version.ts'
-import type { Identified, VersionedRepository } from '../versioned.ts'
+import type { VersionedRepository } from '../versioned.ts'
 import { edgeIds, texts } from './samples.ts'
 
 interface Bounds<Item extends Identified> {

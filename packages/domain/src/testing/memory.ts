@@ -1,5 +1,5 @@
+import type { Identified } from '../values.ts'
 import type { Version } from '../version.ts'
-import type { Identified } from '../versioned.ts'
 
 /** Returns items in memory with versions, of which a repository for tests is made. `find` resolves to `toFound`. */
 export function createMemoryItems<Item extends Identified, Found>(

@@ -20,7 +20,7 @@ export type WriterAnswer =
   | { readonly affectedRows: readonly number[]; readonly commit?: Commit }
   /** A commit that completes no group. */
   | { readonly commit: Commit }
-  /** Why a transaction with the next group failed. Of a group that earlier transactions have begun, their parts are stored. */
+  /** Why the transaction of the next group failed. What earlier transactions have made of this group is stored. */
   | { readonly reason: string }
   /** To every MessagePort: why the writer cannot write, or `undefined` once it can again. */
   | { readonly blockedBecause: string | undefined }
@@ -31,7 +31,7 @@ export type WriterAnswer =
 const transactionBytesMax = 16 * 1024 * 1024
 /** Of a row and its entries of indexes, besides its texts. */
 const rowBytes = 192
-/** Between two transactions of one group. Another process tries to get the lock every 100 ms, and so gets it in one of a few pauses. */
+/** The pause between two transactions of one group. Another process tries every 100 ms, so it gets the lock after a few pauses. */
 const turnMs = 30
 /** Between two looks at files or WAL under load. Looking at each commit costs 6 % of the creates. */
 const lookEveryMs = 10

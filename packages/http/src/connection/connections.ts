@@ -15,8 +15,8 @@ import { bodyOf, receiveBody } from '../request/body.ts'
  * | refused      | any       | any       | as above: later requests are dropped               |
  *
  * A packet of tiny requests or chunks takes 30 ms to parse. After it a connection waits for its turn.
- * Never: an answer behind the refusal, bytes that are read and neither counted nor dropped, or so many packets parsed in one
- * turn of the event loop that other work waits for all connections.
+ * Must never happen: an answer after the refusal. Bytes that are read, but are neither counted nor dropped. A turn of the
+ * event loop that is long because it parses packets of many connections.
  */
 export class Connections {
   readonly open = new Map<Socket, Connection>()

@@ -14,7 +14,7 @@ import {
   trace,
 } from '../request-context.ts'
 
-/** Writes the log line of a request, and counts the request. */
+/** Is told of each answered request, to write its log line and to count it. */
 export type RequestLog = (answered: AnsweredRequest) => void
 
 /** Starts the trace of a request, once its header section has arrived. */

@@ -101,6 +101,8 @@ export function operationCases(entity: Entity): readonly ContractCase[] {
           assertFailure(await post(client, again), 40003, `${item.id}`)
           await assertKept(client, item, entity)
         }
+        const written = toJson(item).replace(`${item.id}`, `${item.id}.0e0`)
+        assertFailure(await client.ask('POST', path, { body: written }), 40003)
       },
 
       [`of ${racers} clients racing for one id gives exactly one 200, and stores what that one sent`]:
