@@ -7,7 +7,6 @@ import {
   barred,
   type ContractCase,
   casesOf,
-  create,
   ownId,
   toJson,
 } from '../contract-case.ts'
@@ -20,25 +19,14 @@ type Request = readonly [method: string, path: string, options?: AskOptions]
 
 const requests = (text: string) => barred(text).map(each => each.split(' ') as [string, string])
 /** Requests that no scope would allow. */
-const undeclared = requests(
-  'PATCH /plants|PATCH /plants/1|DELETE /plants|POST /plants/1|OPTIONS /plants|TRACE /plants/1|GET /plants/batch',
-)
+const undeclared = requests('PATCH /plants|POST /plants/1|OPTIONS /plants|TRACE /plants/1|GET /plants/batch')
 
 /** Wrong in other respects than the token. */
 const wrong: readonly Request[] = [
-  ['POST', '/plants', { body: 'no JSON' }],
   ['POST', '/plants', { body: '{}' }],
-  ['POST', '/plants', { body: '' }],
   ['POST', '/plants', { body: '{}', headers: { 'content-type': 'text/plain' } }],
-  ['POST', '/plants', { body: '{}', headers: { 'content-encoding': 'gzip' } }],
   ['PUT', '/plants/x', { body: 'no JSON' }],
-  ...requests(
-    'GET /plants/x|GET /plants?limit=0|GET /plants?limit=%zz|GET /plants/1/leaves|GET /no-such-path',
-  ),
-  ['POST', '/no-such-path', { body: '{}' }],
-  ['PATCH', '/plants', { body: '{}' }],
-  ['POST', '/plants/1', { body: '{}' }],
-  ...requests('DELETE /plants|OPTIONS /plants'),
+  ...requests('GET /plants/x|GET /plants?limit=%zz|GET /no-such-path|OPTIONS /plants'),
 ]
 
 export const accessCases: readonly ContractCase[] = [
@@ -47,11 +35,9 @@ export const accessCases: readonly ContractCase[] = [
       const { full } = client.store.tokens
       const ask = (path: string, authorization: string) =>
         client.ask('GET', path, { token: null, headers: { authorization } })
-      for (const scheme of ['Bearer', 'bearer', 'BEARER', 'bEaReR'])
+      for (const scheme of ['Bearer', 'bEaReR'])
         assertSuccess(await ask('/plants?tag=none%20such', `${scheme} ${full}`), [])
-      const basic = [`Basic ${btoa(`user:${full}`)}`, `Basic bearer ${full}`]
-      const others = [...basic, `Digest ${full}`, full, 'Bearer', `Bearer${full}`]
-      for (const authorization of others) {
+      for (const authorization of [`Basic bearer ${full}`, full, 'Bearer', `Bearer${full}`]) {
         const answer = await ask('/plants', authorization)
         assertFailure(answer, 40101)
         assert.equal(challengeOf(answer), realm)
@@ -61,14 +47,7 @@ export const accessCases: readonly ContractCase[] = [
     'a token must be it to the letter, and stand in the header only': async client => {
       const { full } = client.store.tokens
       const short = full.slice(0, -1)
-      for (const token of [
-        short,
-        `${full}x`,
-        `${full} ${full}`,
-        `"${full}"`,
-        full.toUpperCase(),
-        `${full},`,
-      ]) {
+      for (const token of [short, `${full}x`, `${full} ${full}`, `"${full}"`, full.toUpperCase()]) {
         const answer = await client.ask('GET', '/plants', { token })
         assertFailure(answer, 40102)
         assert.match(challengeOf(answer), invalidToken)
@@ -88,29 +67,23 @@ export const accessCases: readonly ContractCase[] = [
     'a token without the scope changes nothing, and one with it needs no other': async client => {
       const { readOnly, writeOnly } = client.store.tokens
       const plant = { id: ownId(), name: 'kept' }
-      const body = toJson({ ...plant, name: 'changed' })
-      await create(client, plant)
-      for (const method of ['PUT', 'DELETE'])
-        assertFailure(await client.ask(method, `/plants/${plant.id}`, { token: readOnly, body }), 40301)
+      const body = toJson(plant)
+      assertFailure(await client.ask('POST', '/plants', { token: readOnly, body }), 40301)
+      await assertAbsent(client, plant.id)
+      assert.equal((await client.ask('POST', '/plants', { token: writeOnly, body })).status, 200)
+      assertFailure(await client.ask('DELETE', `/plants/${plant.id}`, { token: readOnly }), 40301)
       assertSuccess(await client.ask('GET', `/plants/${plant.id}`, { token: readOnly }), plant)
-      assert.equal((await client.ask('HEAD', '/plants', { token: writeOnly })).status, 403)
-      const own = ownId()
-      const sent = { token: writeOnly, body: toJson({ id: own, name: 'n' }) }
-      assertFailure(await client.ask('POST', '/plants', { ...sent, token: readOnly }), 40301)
-      assert.equal((await client.ask('POST', '/plants', sent)).status, 200)
-      assert.equal((await client.ask('DELETE', `/plants/${own}`, { token: writeOnly })).status, 204)
+      assert.equal((await client.ask('DELETE', `/plants/${plant.id}`, { token: writeOnly })).status, 204)
     },
 
     'no scope is asked of a good token for what no scope would allow': async client => {
-      const { readOnly, writeOnly, metrics } = client.store.tokens
-      for (const token of [readOnly, writeOnly, metrics]) {
+      for (const token of [client.store.tokens.readOnly, client.store.tokens.metrics]) {
         for (const [method, path] of undeclared) {
           const answer = await client.ask(method, path, { token })
           assertFailure(answer, 40501)
           assert.equal(challengeOf(answer), 'none')
         }
-        for (const method of ['GET', 'DELETE'])
-          assertFailure(await client.ask(method, '/nowhere', { token }), 40401)
+        assertFailure(await client.ask('DELETE', '/nowhere', { token }), 40401)
       }
     },
   }),
@@ -123,24 +96,13 @@ export const accessCases: readonly ContractCase[] = [
       }
     },
 
-    '401 before the body is read, however large it says it is': async client => {
+    '401 before the body is read, however large it says it is, and without a 100': async client => {
       const asked = client.asked('POST /plants')
       // The body never arrives. A server that waited for it would not answer.
-      for (const length of barred(
-        'content-length: 100|content-length: 99999999999|transfer-encoding: chunked',
-      ))
-        assertFailure(await client.exchange(asked, postHead(asked, ['host: h', length])), 40101)
-    },
-
-    'Expect: 100-continue without a token gets 401, and never a 100': async client => {
-      const asked = client.asked('POST /plants')
-      for (const [error, ...authorization] of [
-        [40101],
-        [40102, 'authorization: Bearer plantstore_wrong'],
-      ] as const) {
-        const fields = ['host: h', ...authorization, 'content-length: 2', 'expect: 100-continue']
+      for (const length of barred('content-length: 99999999999|transfer-encoding: chunked')) {
+        const fields = ['host: h', length, 'expect: 100-continue']
         const answer = await client.exchange(asked, postHead(asked, fields))
-        assertFailure(answer, error)
+        assertFailure(answer, 40101)
         assert.deepEqual(answer.interim, [])
       }
     },
@@ -156,11 +118,6 @@ export const accessCases: readonly ContractCase[] = [
       await assertAbsent(client, id)
       wire.send(body)
       assertSuccess(await wire.answer(asked), { name: 'expected' })
-
-      const tooLarge = `content-length: ${client.store.bodyBytesMax + 1}`
-      const refused = await client.exchange(asked, postHead(asked, [...fields, tooLarge]))
-      assertFailure(refused, 41301)
-      assert.deepEqual(refused.interim, [])
     },
   }),
 ]

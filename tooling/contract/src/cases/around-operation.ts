@@ -11,13 +11,15 @@ import {
   words,
 } from '../contract-case.ts'
 
+const clause = 'the request around the operation'
+
 const operationsOf = (paths: Paths) =>
   Object.entries(paths).flatMap(([path, methods]) => methods.map(method => `${method} ${path}`))
 
 /** What every operation refuses. */
 export const aroundPaths = (paths: Paths): readonly ContractCase[] => [
   ...casesForEach(
-    'the request around the operation',
+    clause,
     Object.keys(paths),
     path => `every method that ${path} does not have gets 405, with Allow`,
     async (client, path) => {
@@ -32,28 +34,25 @@ export const aroundPaths = (paths: Paths): readonly ContractCase[] => [
     },
   ),
 
-  ...aroundOperations(operationsOf(paths)),
-]
-
-const aroundOperations = (operations: readonly string[]): readonly ContractCase[] => [
   ...casesForEach(
-    'one shape for every failure',
-    operations,
-    operation => `${operation} without a Host, or with two, gets 400`,
+    clause,
+    operationsOf(paths),
+    operation => `${operation} refuses a wrong Host, parameter or expectation, and fields too large`,
     async (client, operation) => {
-      const asked = client.asked(operation)
-      const token = `authorization: Bearer ${client.store.tokens.full}`
-      for (const hosts of [[], ['host: a', 'host: a'], ['host: a', 'Host: b']])
-        assertFailure(await client.exchange(asked, bareRequest(asked, [token, ...hosts])), 40007, 'host')
-    },
-  ),
+      const { tokens, headerBytesMax } = client.store
+      const [method, path] = operation.split(' ') as [string, string]
+      const token = path === '/metrics' ? tokens.metrics : tokens.full
+      const bearer = `authorization: Bearer ${token}`
+      for (const hosts of [[], ['host: a', 'host: a']]) {
+        const request = bareRequest(client.asked(operation), [bearer, ...hosts])
+        assertFailure(await client.exchange(client.asked(operation), request), 40007, 'host')
+      }
+      assertFailure(await client.askBare(operation, ['expect: a miracle']), 41701)
 
-  ...casesForEach(
-    'the request around the operation',
-    operations,
-    operation => `${operation} with header fields too large gets 431`,
-    async (client, operation) => {
-      const { headerBytesMax } = client.store
+      const unknown = `${path}?unheard_of=1`
+      assertFailure(await client.ask(method, unknown, { token }), 40012, 'unheard_of', 'this operation has')
+      if (method === 'GET') assert.equal((await client.ask('HEAD', unknown, { token })).status, 400)
+
       const many = Array.from({ length: 40 }, (_, n) => `x-${n}: ${'y'.repeat(headerBytesMax / 40)}`)
       for (const fields of [[`x: ${'y'.repeat(headerBytesMax)}`], many]) {
         const answer = await client.askBare(operation, fields)
@@ -62,26 +61,6 @@ const aroundOperations = (operations: readonly string[]): readonly ContractCase[
       }
       assertFailure(await client.askBare(`${operation}?x=${'y'.repeat(headerBytesMax)}`), 43101)
     },
-  ),
-
-  ...casesForEach(
-    'the request around the operation',
-    operations,
-    operation => `${operation} with a query parameter that it does not have gets 400`,
-    async (client, operation) => {
-      const [method, path] = operation.split(' ') as [string, string]
-      const { full, metrics } = client.store.tokens
-      const asked = [`${path}?unheard_of=1`, { token: path === '/metrics' ? metrics : full }] as const
-      assertFailure(await client.ask(method, ...asked), 40012, 'unheard_of', 'this operation has')
-      if (method === 'GET') assert.equal((await client.ask('HEAD', ...asked)).status, 400)
-    },
-  ),
-
-  ...casesForEach(
-    'the request around the operation',
-    operations,
-    operation => `${operation} with an expectation that can't be met gets 417`,
-    async (client, operation) => assertFailure(await client.askBare(operation, ['expect: a miracle']), 41701),
   ),
 ]
 
@@ -104,25 +83,20 @@ export const aroundEntity = ({ path, paths }: Entity): readonly ContractCase[] =
       const [method, target] = operation.split(' ') as [string, string]
       const { readOnly, writeOnly } = client.store.tokens
       const [other, scope] = method === 'GET' ? [writeOnly, 'read'] : [readOnly, 'write']
-      const realm = 'Bearer realm="plant-store"'
-      for (const [token, error, challenge] of [
-        [null, 40101, /^Bearer realm="plant-store"$/],
-        ['plantstore_wrong', 40102, new RegExp(`^${realm}, error="invalid_token"`)],
-        [
-          other,
-          40301,
-          new RegExp(`^${realm}, error="insufficient_scope".*, scope="${path.slice(1)}:${scope}"$`),
-        ],
-      ] as const) {
+      const refused = async (token: string | null, error: number, rest: string) => {
         const answer = await client.ask(method, target, { token })
         assertFailure(answer, error)
+        const challenge = new RegExp(`^Bearer realm="plant-store"${rest}$`)
         assert.match(answer.headers.get('www-authenticate') ?? 'none', challenge)
       }
+      await refused(null, 40101, '')
+      await refused('plantstore_wrong', 40102, ', error="invalid_token".*')
+      await refused(other, 40301, `, error="insufficient_scope".*, scope="${path.slice(1)}:${scope}"`)
     },
   ),
 
   ...casesForEach(
-    'the request around the operation',
+    clause,
     operationsOf(paths).filter(operation => !/^GET|batch$/.test(operation)),
     operation => `${operation} with a body of another media type or too large gets 415 or 413`,
     async (client, operation) => {

@@ -7,7 +7,6 @@ import {
   assertSuccess,
   barred,
   type ContractCase,
-  casesForEach,
   casesOf,
   create,
   ownId,
@@ -16,52 +15,35 @@ import {
 } from '../contract-case.ts'
 import { aroundPaths } from './around-operation.ts'
 
-const keptMeaning = 'the request around the plant'
-
 const servicePaths = Object.fromEntries(
   words('/healthz /readyz /openapi.json /metrics').map(path => [path, ['GET']]),
 )
 
-const mediaTypes = [
-  ...words(
-    'text/plain text/json application/jsonx application/json5 application/problem+json application */*',
-  ),
-  ...barred(
-    'application/x-www-form-urlencoded|multipart/form-data; boundary=x|application/json garbage|' +
-      'application/json, text/plain|application/json; charset=iso-8859-1|application/json; charset=utf-16|' +
-      'application/json;charset="latin1"|application/json; x="a;b"; charset=utf-16|' +
-      'application/json; x="\\"; charset=utf-16',
-  ),
-]
+const mediaTypes = barred(
+  'text/plain|application/jsonx|application/problem+json|*/*|application/json garbage|' +
+    'application/json, text/plain|application/json; charset=iso-8859-1|application/json;charset="latin1"|' +
+    'application/json; x="a;b"; charset=utf-16|application/json; x="\\"; charset=utf-16',
+)
 
 /** All of them mean JSON in UTF-8. */
 const jsonTypes = barred(
-  'application/json|Application/JSON|application/json; charset=utf-8|application/json;charset=UTF-8|' +
-    'application/json ; charset="utf-8"|application/json; profile=x|application/json; x="; charset=utf-16"|' +
-    'application/json; x="\\"; charset=utf-16"; charset=utf-8|application/json; xcharset=utf-16|application/json;',
+  'Application/JSON|application/json;charset=UTF-8|application/json ; charset="utf-8"|' +
+    'application/json; x="; charset=utf-16"|application/json; x="\\"; charset=utf-16"; charset=utf-8|' +
+    'application/json; xcharset=utf-16|application/json;',
 )
 
 export const aroundRequestCases: readonly ContractCase[] = [
   ...aroundPaths(servicePaths),
 
-  ...casesForEach(
-    keptMeaning,
-    mediaTypes,
-    type => `the media type ${type} gets 415`,
-    async (client, type) => {
+  ...casesOf('the request around the plant', {
+    'another media type gets 415': async client => {
       const id = ownId()
-      const options = { body: toJson({ id, name: 'n' }), headers: { 'content-type': type } }
-      assertFailure(await client.ask('POST', '/plants', options), 41501)
-      assertFailure(await client.ask('PUT', `/plants/${id}`, options), 41501)
+      for (const type of mediaTypes) {
+        const options = { body: toJson({ id, name: 'n' }), headers: { 'content-type': type } }
+        assertFailure(await client.ask('POST', '/plants', options), 41501)
+        assertFailure(await client.ask('PUT', `/plants/${id}`, options), 41501)
+      }
       await assertAbsent(client, id)
-    },
-  ),
-
-  ...casesOf(keptMeaning, {
-    'a body too large gets 413, also when its length is not told before': async client => {
-      const body = `${'{"name":"'.padEnd(client.store.bodyBytesMax - 1, 'x')}"}`
-      const fields = ['content-type: application/json', 'transfer-encoding: chunked']
-      assertFailure(await client.askBare('PUT /plants/1', fields, `${chunk(body)}${chunk('')}`), 41301)
     },
 
     'a body without a media type gets 415': async client => {
@@ -87,10 +69,7 @@ export const aroundRequestCases: readonly ContractCase[] = [
         client.ask('POST', '/plants', { body, headers: { 'content-encoding': coding } })
       for (const [coding, body] of [
         ['gzip', zipped],
-        ['gzip', plain],
         ['GZIP', zipped],
-        ['br', plain],
-        ['deflate', plain],
         ['identity, gzip', zipped],
         ['made-up', plain],
       ] as const) {
@@ -108,22 +87,18 @@ export const aroundRequestCases: readonly ContractCase[] = [
       for (const [name, value] of [
         ['content-encoding', 'gzip'],
         ['content-type', 'application/json; charset=utf-16'],
-        ['content-type', 'text/plain'],
         ['content-type', ''],
         ['content-range', 'bytes 0-1/2'],
       ] as const) {
         const headers = { [name]: value }
         assertSuccess(await client.ask('GET', `/plants/${plant.id}`, { headers }), plant)
-        assertSuccess(await client.ask('GET', '/plants?tag=none%20such', { headers }), [])
-        assert.equal((await client.ask('HEAD', `/plants/${plant.id}`, { headers })).status, 200)
       }
     },
 
     'a transfer coding other than chunked gets 415': async client => {
       const id = ownId()
       const chunks = `${chunk(toJson({ id, name: 'n' }))}${chunk('')}`
-      for (const coding of ['gzip, chunked', 'deflate,chunked'])
-        assertFailure(await client.postBare(chunks, [`transfer-encoding: ${coding}`]), 41502)
+      assertFailure(await client.postBare(chunks, ['transfer-encoding: gzip, chunked']), 41502)
       await assertAbsent(client, id)
       assertSuccess(await client.postBare(chunks, ['Transfer-Encoding: Chunked']), { name: 'n' })
     },

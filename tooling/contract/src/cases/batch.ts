@@ -13,7 +13,6 @@ import {
   held,
   ownId,
   toJson,
-  words,
 } from '../contract-case.ts'
 import type { Answer } from '../wire.ts'
 
@@ -55,63 +54,21 @@ function assertCounts(answer: Answer, { faults = {}, ...counts }: Counted): read
 export const batchCases: readonly ContractCase[] = [
   ...casesOf('POST /plants/batch', {
     'counts what is new, what was there to the letter, and what is refused': async client => {
-      const [known, other, fresh] = [ownId(), ownId(), ownId()]
-      await create(client, { id: known, name: 'known', tag: 't' })
-      await create(client, { id: other, name: 'other' })
-      const body = linesOf([
-        { id: fresh, name: 'fresh' },
-        { tag: 't', id: known, name: 'known', ignored: 1 },
-        { id: other, name: 'another' },
-        { id: fresh, name: 5 },
-      ])
+      const [known, fresh] = [{ id: ownId(), name: 'known', tag: 't' }, ownId()]
+      const greatest = { id: 2n ** 63n - 1n, name: 'greatest' }
+      await free(client, [greatest.id])
+      await create(client, known)
+      const plants = [{ id: fresh, name: 'fresh' }, { ...known, ignored: 1 }, { ...known, tag: '' }, greatest]
+      const body = `${linesOf(plants)}${linesOf([{ id: 2n ** 63n, name: 5 }])}`
       const answer = await postLines(client, body)
-      const faults = { 3: 40003, 4: 40002 }
-      const messages = assertCounts(answer, { created: 1n, existing: 1n, refused: 2n, faults })
-      assert.deepEqual(messages, [`id ${other} is already taken`, 'name must be a string'])
+      const faults = { 3: 40003, 5: 40002 }
+      const messages = assertCounts(answer, { created: 2n, existing: 1n, refused: 2n, faults })
+      const problem = 'id must be an integer from -9223372036854775808 to 9223372036854775807'
+      assert.deepEqual(messages, [`id ${known.id} is already taken`, `${problem}; name must be a string`])
       assert.equal(answer.headers.get('content-type'), 'application/json')
-      await assertKept(client, { id: fresh, name: 'fresh' })
-      await assertKept(client, { id: other, name: 'other' })
-    },
-
-    'changes nothing when it is sent again': async client => {
-      const plants = named('plant 1', 'plant 2', 'plant 3')
-      assertCounts(await postLines(client, linesOf(plants)), { created: 3n })
-      assertCounts(await postLines(client, linesOf(plants)), { existing: 3n })
-      for (const plant of plants) await assertKept(client, plant)
-    },
-
-    'takes a plant for another one that differs in a letter, a space, an accent or an empty tag':
-      async client => {
-        const plant = { id: ownId(), name: 'caf\u00e9', tag: 't' }
-        await create(client, plant)
-        const others = [
-          { ...plant, name: 'Caf\u00e9' },
-          { ...plant, name: 'caf\u00e9 ' },
-          { ...plant, name: 'cafe\u0301' },
-          { ...plant, tag: '' },
-          { id: plant.id, name: plant.name },
-        ]
-        const faults = { 1: 40003, 2: 40003, 3: 40003, 4: 40003, 5: 40003 }
-        const answer = await postLines(client, linesOf([...others, plant]))
-        assertCounts(answer, { existing: 1n, refused: 5n, faults })
-        await assertKept(client, plant)
-        const bare = { id: ownId(), name: 'n' }
-        await create(client, bare)
-        const tagged = linesOf([{ ...bare, tag: '' }])
-        assertCounts(await postLines(client, tagged), { refused: 1n, faults: { 1: 40003 } })
-      },
-
-    'keeps every id exactly': async client => {
-      const ids = [-(2n ** 63n), -(2n ** 53n) - 1n, -1n, 0n, 2n ** 53n + 1n, 2n ** 63n - 1n]
-      await free(client, ids)
-      const plants = ids.map(id => ({ id, name: `plant ${id}` }))
-      assertCounts(await postLines(client, linesOf(plants)), { created: 6n })
-      for (const plant of plants) await assertKept(client, plant)
-      await free(client, ids)
-      const beyond = [`${2n ** 63n}`, `-${2n ** 63n + 1n}`, '1.5', '1e30', '"1"']
-      const body = beyond.map(id => `{"id":${id},"name":"n"}\n`).join('')
-      const faults = { 1: 40002, 2: 40002, 3: 40002, 4: 40002, 5: 40002 }
-      assertCounts(await postLines(client, body), { refused: 5n, faults })
+      for (const plant of [known, greatest, { id: fresh, name: 'fresh' }]) await assertKept(client, plant)
+      assertCounts(await postLines(client, body), { existing: 3n, refused: 2n, faults })
+      await free(client, [greatest.id])
     },
 
     'creates the first of several plants with one id, however far apart': async client => {
@@ -144,12 +101,6 @@ export const batchCases: readonly ContractCase[] = [
       assertCounts(await postLines(client, body), { created: 2n, refused: 1n, faults: { 7: 40002 } })
     },
 
-    'may lack the last newline': async client => {
-      const plants = named('a', 'b')
-      assertCounts(await postLines(client, linesOf(plants).trimEnd()), { created: 2n })
-      for (const plant of plants) await assertKept(client, plant)
-    },
-
     'are judged one by one': async client => {
       const id = ownId()
       const good = (n: number) => Buffer.from(`{"id":${ownId()},"name":"good ${n}"}`)
@@ -157,20 +108,16 @@ export const batchCases: readonly ContractCase[] = [
         '\ufeff{"id":1,"name":"n"}',
         ' ',
         'null',
-        `{"id":${id},"name":"n"`,
         `{"id":${id},"name":"n"}{"id":${id},"name":"n"}`,
-        `{"id":${id},"name":"n","name":"n"}`,
-        `{"id":${id},"name":"\\ud800"}`,
-        `{"id":${id},"name":"\\u0000"}`,
         Buffer.from(`{"id":${id},"name":"caf\xe9"}`, 'latin1'),
         `{"${'x'.repeat(10_000)}":1,"${'x'.repeat(10_000)}":2}`,
       ]
       const body = bad.flatMap((line, n) => [Buffer.from(line), good(n)])
       const bytes = Buffer.concat(body.flatMap(line => [line, Buffer.from('\n')]))
-      const errors = [40001, 40001, 40002, 40001, 40001, 40001, 40002, 40002, 40001, 40001]
+      const errors = [40001, 40001, 40002, 40001, 40001, 40001]
       const faults = Object.fromEntries(errors.map((error, n) => [2 * n + 1, error]))
-      const messages = assertCounts(await postLines(client, bytes), { created: 10n, refused: 10n, faults })
-      assert.match(messages[8] as string, /^the line .*UTF-8/)
+      const messages = assertCounts(await postLines(client, bytes), { created: 6n, refused: 6n, faults })
+      assert.match(messages[4] as string, /^the line .*UTF-8/)
       // A fault may quote its line, but not all of it.
       for (const message of messages) assert.ok(message.length <= 300)
       await assertAbsent(client, id)
@@ -209,32 +156,16 @@ export const batchCases: readonly ContractCase[] = [
 
   ...casesOf('a batch around its lines', {
     'must be application/x-ndjson in UTF-8': async client => {
-      const id = ownId()
-      const post = (type: string, body = toJson({ id, name: 'n' })) =>
-        postLines(client, body, { headers: { 'content-type': type } })
-      for (const type of words('application/json application/ndjson text/plain'))
-        assertFailure(await post(type), 41501, 'application/x-ndjson')
+      const post = (type: string) =>
+        postLines(client, linesOf(named('n')), { headers: { 'content-type': type } })
+      assertFailure(await post('application/json'), 41501, 'application/x-ndjson')
       assertFailure(await post('application/x-ndjson; charset=latin1'), 41501, 'UTF-8')
-      const fields = ['content-length: 2']
-      assertFailure(await client.askBare('POST /plants/batch', fields, '{}'), 41501)
-      assertFailure(
-        await postLines(client, '{}', { headers: { 'content-type': 'application/x-ndjson' }, token: null }),
-        40101,
-      )
-      await assertAbsent(client, id)
+      assertFailure(await client.askBare('POST /plants/batch', ['content-length: 2'], '{}'), 41501)
       for (const type of ['Application/X-NDJSON', 'application/x-ndjson; charset=UTF-8'])
-        assertCounts(await post(type, toJson({ id: ownId(), name: 'n' })), { created: 1n })
+        assertCounts(await post(type), { created: 1n })
       // Only here.
-      const plant = toJson({ id, name: 'n' })
       const headers = { 'content-type': 'application/x-ndjson' }
-      assertFailure(await client.ask('POST', '/plants', { body: plant, headers }), 41501)
-    },
-
-    'is only posted': async client => {
-      for (const method of ['GET', 'HEAD', 'PUT', 'DELETE']) {
-        const answer = await client.ask(method, '/plants/batch')
-        assert.deepEqual([answer.status, answer.headers.get('allow')], [405, 'POST'])
-      }
+      assertFailure(await client.ask('POST', '/plants', { body: linesOf(named('n')), headers }), 41501)
     },
 
     'must not be compressed': async client => {
@@ -242,14 +173,6 @@ export const batchCases: readonly ContractCase[] = [
       const answer = await postLines(client, body, { headers: { 'content-encoding': 'gzip' } })
       assertFailure(answer, 41502)
       assert.equal(answer.headers.get('accept-encoding'), 'identity')
-    },
-
-    'needs the scope to write, and no other': async client => {
-      const { readOnly, writeOnly } = client.store.tokens
-      const plant = { id: ownId(), name: 'n' }
-      assertFailure(await postLines(client, linesOf([plant]), { token: readOnly }), 40301)
-      await assertAbsent(client, plant.id)
-      assertCounts(await postLines(client, linesOf([plant]), { token: writeOnly }), { created: 1n })
     },
 
     'is asked for with 100 Continue, whatever its length': async client => {
@@ -271,7 +194,7 @@ export const batchCases: readonly ContractCase[] = [
           body: linesOf([plant]),
           headers: { 'content-type': 'application/x-ndjson' },
         })
-      for (const wish of ['', 'no', '0', 'False', 'true%20'])
+      for (const wish of ['', 'no', 'true%20'])
         assertFailure(await ask(`announce=${wish}`), 40005, 'announce')
       assertFailure(await ask('announce=true&announce=true'), 40009, 'announce')
       assertCounts(await ask('announce=false'), { created: 1n })

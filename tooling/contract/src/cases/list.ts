@@ -40,19 +40,15 @@ export function listCases(entity: Entity): readonly ContractCase[] {
       assertSuccess(whole, items)
       assert.equal(whole.headers.has('link'), false)
       assert.deepEqual(held(await follow(client, first, path)), items.slice(100))
-      for (const { headers } of [first, whole])
-        for (const name of headers.keys()) assert.doesNotMatch(name, /count|total/)
+      for (const name of first.headers.keys()) assert.doesNotMatch(name, /count|total/)
     },
 
-    'reaches each once by its links, with positive and negative ids and whatever the limit': async client => {
+    'reaches each once by its links, also across zero': async client => {
       const ids = [-7_000_003n, -7_000_002n, -7_000_001n, -7n, 7_000_001n, 7_000_002n, 7_000_003n]
       await free(client, ids, entity)
       await createAll(client, ids, 'each once')
-      for (const limit of [1, 2, 3, 6, 7, 8]) {
-        const pages = await allPages(client, `${path}?limit=${limit}&${listOf('each once')}`)
-        assert.deepEqual(idsOf(pages.flat()), ids)
-        assert.equal(pages.length, Math.ceil(ids.length / limit))
-      }
+      const pages = await allPages(client, `${path}?limit=2&${listOf('each once')}`)
+      assert.deepEqual(pages.map(idsOf), [ids.slice(0, 2), ids.slice(2, 4), ids.slice(4, 6), ids.slice(6)])
       // Without a filter the list has the items of other cases too, but only these between the two ids.
       const first = await client.ask('GET', `${path}?limit=2&after=-7000004`)
       assert.deepEqual(idsOf(held(first)), ids.slice(0, 2))
@@ -66,26 +62,6 @@ export function listCases(entity: Entity): readonly ContractCase[] {
           assertFailure(await client.ask('GET', `${path}?${name}=${value}`), 40005, name)
       const all = Object.entries(wrong).map(([name, [value]]) => `${name}=${value}`)
       assertFailure(await client.ask('GET', `${path}?${all.join('&')}`), 40005, ...Object.keys(wrong))
-      for (const limit of [1, 1000]) {
-        const answer = await client.ask('GET', `${path}?limit=${limit}&${listOf('none such')}`)
-        assert.equal(answer.status, 200)
-      }
-    },
-
-    'takes the ends of int64 for after': async client => {
-      const [min, max] = [-(2n ** 63n), 2n ** 63n - 1n]
-      assertSuccess(await client.ask('GET', `${path}?after=${max}`), [])
-      await free(client, [min, max], entity)
-      await createAll(client, [min, max], 'ends')
-      for (const [after, ids] of [
-        [min, [max]],
-        [max - 1n, [max]],
-        [max, []],
-      ] as const) {
-        const page = await client.ask('GET', `${path}?${listOf('ends')}&after=${after}`)
-        assert.deepEqual(idsOf(held(page)), ids)
-      }
-      await free(client, [min, max], entity)
     },
 
     'refuses a parameter that it does not have, with the names of its own': async client => {

@@ -16,15 +16,11 @@ import {
 } from '../contract-case.ts'
 
 const racers = 50
-const rounds = 5
 
 /** Header fields of a body that is missing. */
 const fieldsWithoutBody: readonly (readonly string[])[] = [
   [],
-  ['content-length: 0'],
-  ['content-type: text/plain'],
   ['content-type: text/plain', 'content-length: 0'],
-  ['content-type: application/json; charset=utf-16'],
   ['content-type:'],
   ['content-type: rubbish'],
   ['content-encoding: gzip'],
@@ -58,23 +54,20 @@ export function operationCases(entity: Entity): readonly ContractCase[] {
     'refuses Content-Range: a part is not the whole (RFC 9110, 14.5)': async client => {
       const item = { id: ownId(), ...members('whole') }
       await creating(client, item)
-      for (const range of ['bytes 0-4/9', 'bytes */9', 'plants 1-2/3', '']) {
-        const answer = await put(client, item.id, toJson(members('part')), { 'content-range': range })
-        assertFailure(answer, 40010, 'Content-Range')
-      }
+      const answer = await put(client, item.id, toJson(members('part')), { 'content-range': 'bytes 0-4/9' })
+      assertFailure(answer, 40010, 'Content-Range')
       await assertKept(client, item, entity)
     },
 
     'takes an id in the body only when it is the one in the path': async client => {
-      for (const id of [ownId(), 2n ** 53n + 1n, -(2n ** 63n)]) {
-        const bodyOf = (given: string) => toJson(members('n')).replace('{', `{"id":${given},`)
-        for (const other of [`${id + 1n}`, `"${id}"`, 'null', `${id}.5`])
-          assertFailure(await put(client, id, bodyOf(other)), errors.invalid, 'id')
-        await assertAbsent(client, id, entity)
-        for (const same of [`${id}`, `${id}.0`])
-          assertSuccess(await put(client, id, bodyOf(same)), members('n'))
-        await free(client, [id], entity)
-      }
+      const id = 2n ** 53n + 1n
+      const bodyOf = (given: string) => toJson(members('n')).replace('{', `{"id":${given},`)
+      await free(client, [id], entity)
+      for (const other of [`${id + 1n}`, `"${id}"`, 'null'])
+        assertFailure(await put(client, id, bodyOf(other)), errors.invalid, 'id')
+      await assertAbsent(client, id, entity)
+      assertSuccess(await put(client, id, bodyOf(`${id}.0`)), members('n'))
+      await free(client, [id], entity)
     },
 
     'refuses what breaks a rule, and leaves what was there': async client => {
@@ -94,43 +87,19 @@ export function operationCases(entity: Entity): readonly ContractCase[] {
 
   return [
     ...casesOf(`POST ${path}`, {
-      'refuses a repeated id, even with the same body, and what has it stays': async client => {
-        const item = { id: ownId(), ...members('first') }
-        await creating(client, item)
-        for (const again of [item, { id: item.id, ...members('second') }, { id: item.id, ...required('') }]) {
-          assertFailure(await post(client, again), 40003, `${item.id}`)
-          await assertKept(client, item, entity)
-        }
-        const written = toJson(item).replace(`${item.id}`, `${item.id}.0e0`)
-        assertFailure(await client.ask('POST', path, { body: written }), 40003)
-      },
-
       [`of ${racers} clients racing for one id gives exactly one 200, and stores what that one sent`]:
         async client => {
-          for (let round = 0; round < rounds; round++) {
-            const id = ownId()
-            const texts = Array.from({ length: racers }, (_, n) => `racer ${n} of round ${round}`)
-            const answers = await Promise.all(texts.map(text => post(client, { id, ...members(text) })))
-            const winners = texts.filter((_, n) => answers[n]?.status === 200)
-            assert.equal(winners.length, 1)
-            const won = members(`${winners[0]}`)
-            for (const answer of answers) {
-              if (answer.status === 200) assertSuccess(answer, won)
-              else assertFailure(answer, 40003)
-            }
-            await assertKept(client, { id, ...won }, entity)
+          const id = ownId()
+          const texts = Array.from({ length: racers }, (_, n) => `racer ${n}`)
+          const answers = await Promise.all(texts.map(text => post(client, { id, ...members(text) })))
+          const winner = answers.findIndex(({ status }) => status === 200)
+          const won = members(`${texts[winner]}`)
+          for (const [n, answer] of answers.entries()) {
+            if (n === winner) assertSuccess(answer, won)
+            else assertFailure(answer, 40003, `${id}`)
           }
+          await assertKept(client, { id, ...won }, entity)
         },
-    }),
-
-    ...casesOf(`GET ${path}/{id}`, {
-      'answers 200 with every member, or 404': async client => {
-        const item = { id: ownId(), ...members('read') }
-        await creating(client, item)
-        const read = await client.ask('GET', `${path}/${item.id}`)
-        assert.equal(`${read.body}`, toJson(item))
-        await assertAbsent(client, ownId(), entity)
-      },
     }),
 
     ...(changes(entity, 'PUT') ? replacing : []),

@@ -8,7 +8,6 @@ import {
   assertSuccess,
   barred,
   type ContractCase,
-  casesForEach,
   casesOf,
   create,
   ownId,
@@ -16,58 +15,37 @@ import {
   words,
 } from '../contract-case.ts'
 
-const failures = 'one shape for every failure'
-
 const notHttp = [
-  ...[
-    'nonsense\r\n\r\n',
-    '\u0016\u0003\u0001\u0002\u0000\u0001\u0000\u0001\u00fc\u0003\u0003',
-    'GET\r\n\r\n',
-  ],
+  ...barred('nonsense|GET|PRI * HTTP/2.0\r\n\r\nSM').map(line => `${line}\r\n\r\n`),
+  '\u0016\u0003\u0001\u0002\u0000\u0001\u0000\u0001\u00fc\u0003\u0003',
+  ...barred('/pl\u00e4nts HTTP/1.1|/healthz HTTP/9.9|/heal thz HTTP/1.1|/healthz\u0000 HTTP/1.1').map(
+    line => `GET ${line}\r\nhost: h\r\n\r\n`,
+  ),
   ...barred(
-    '/pl\u00e4nts HTTP/1.1|/healthz HTTP/9.9|/healthz HTTX/1.1|/heal thz HTTP/1.1|/healthz\u0000 HTTP/1.1',
-  ).map(line => `GET ${line}\r\nhost: h\r\n\r\n`),
-  ...barred(
-    'no colon|bad name: x|: no name|x: a\u0000b|content-length: x|content-length: -1|' +
-      'content-length: 1\r\ncontent-length: 2|content-length: 1\r\ntransfer-encoding: chunked|' +
-      'transfer-encoding: chunked, identity',
+    'no colon|bad name: x|x: a\u0000b|content-length: x|content-length: 1\r\ncontent-length: 2|' +
+      'content-length: 1\r\ntransfer-encoding: chunked|transfer-encoding: chunked, identity',
   ).map(fields => `GET /healthz HTTP/1.1\r\nhost: h\r\n${fields}\r\n\r\n`),
-  'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
 ]
 
-const wrongHosts = [
-  'a b',
-  ...words(`
-    a,b a/b a?b a#b u@a u:p@a a:b a:1:2 a:-1 :80 [::1 ::1 [] [::1]x [::g] [fe80::1%25eth0] [127.0.0.1]
-    a% a%4 a%zz a"b a<b> a\\b http://a \u00e4
-  `),
-]
-
+const wrongHosts = ['a b', ...words('a,b a/b u@a a:1:2 :80 [::1 ::1 [::g] [127.0.0.1] a%zz http://a \u00e4')]
 const hosts = [
   '',
-  ...words(`
-    a plants.example PLANTS.example.:8080 a_b-c~d a: a:80 127.0.0.1 127.0.0.1:3000
-    [::1] [::1]:3000 [2001:db8::ffff:192.0.2.1]: pl%c3%a4nts.example !$&'()*+;=
-  `),
+  ...words("PLANTS.example.:8080 a: 127.0.0.1:3000 [::1]:3000 pl%c3%a4nts.example !$&'()*+;="),
 ]
 
 export const syntaxCases: readonly ContractCase[] = [
-  ...casesForEach(
-    failures,
-    notHttp,
-    bytes =>
-      `bytes that are no HTTP get 400 and the end of the connection: ${JSON.stringify(bytes).slice(0, 70)}`,
-    async (client, bytes) => {
-      using wire = await client.open()
-      wire.send(Buffer.from(bytes, 'latin1'))
-      const answer = await wire.answer(undefined)
-      assertFailure(answer, 40000)
-      assert.equal(answer.headers.get('connection'), 'close')
-      assert.equal((await wire.closed()).length, 0)
+  ...casesOf('one shape for every failure', {
+    'bytes that are no HTTP get 400 and the end of the connection': async client => {
+      for (const bytes of notHttp) {
+        using wire = await client.open()
+        wire.send(Buffer.from(bytes, 'latin1'))
+        const answer = await wire.answer(undefined)
+        assertFailure(answer, 40000)
+        assert.equal(answer.headers.get('connection'), 'close')
+        assert.equal((await wire.closed()).length, 0)
+      }
     },
-  ),
 
-  ...casesOf(failures, {
     'a repeated field that identifies the sender or the body gets 400': async client => {
       const id = ownId()
       for (const field of [
@@ -82,13 +60,13 @@ export const syntaxCases: readonly ContractCase[] = [
     'a body in broken chunks gets 400': async client => {
       const id = ownId()
       const whole = chunk(toJson({ id, name: 'n' }))
-      for (const chunks of ['zz\r\n', `${whole}zz\r\n`, '-1\r\n', '2\r\n{}}}\r\n'])
+      for (const chunks of ['zz\r\n', `${whole}zz\r\n`, '2\r\n{}}}\r\n'])
         assertFailure(await client.postBare(chunks, ['transfer-encoding: chunked']), 40000)
       await assertAbsent(client, id)
     },
 
     'a path that is not correctly percent-encoded gets 400': async client => {
-      for (const path of words('/plants/% /plants/%4 /plants/%zz /plants/%ff /%ed%a0%80 /plants/%c0%af'))
+      for (const path of words('/plants/% /plants/%zz /plants/%ff /%ed%a0%80'))
         assertFailure(await client.ask('GET', path), 40006)
     },
   }),
@@ -96,14 +74,11 @@ export const syntaxCases: readonly ContractCase[] = [
   ...casesOf('RFC 9112, 3.2', {
     'a Host that is no host gets 400, also in HTTP/1.0': async client => {
       const asked = client.asked('GET /healthz')
-      for (const host of wrongHosts) {
+      for (const host of wrongHosts)
         for (const version of ['HTTP/1.1', 'HTTP/1.0']) {
           const request = Buffer.from(bareRequest(asked, [`host: ${host}`], version), 'latin1')
-          const answer = await client.exchange(asked, request)
-          assert.equal(answer.status, 400, `${host} in ${version}`)
-          assertFailure(answer, 40007, 'host')
+          assertFailure(await client.exchange(asked, request), 40007, 'host')
         }
-      }
     },
 
     'a Host is a name, an address or nothing, with a port or without': async client => {
@@ -136,10 +111,8 @@ export const syntaxCases: readonly ContractCase[] = [
         const asked = { method: 'GET', target: `${origin}${client.target(path)}` }
         return client.exchange(asked, bareRequest(asked, hostAndToken(client)))
       }
-      for (const origin of ['http://h', 'http://other.example:8080', 'HTTPS://h']) {
-        assertSuccess(await ask(origin, `/plants/${plant.id}`), plant)
-        assertSuccess(await ask(origin, '/plants?limit=1&tag=absolute%20form'), [plant])
-      }
+      assertSuccess(await ask('http://other.example:8080', `/plants/${plant.id}`), plant)
+      assertSuccess(await ask('HTTPS://h', '/plants?limit=1&tag=absolute%20form'), [plant])
       assertFailure(await ask('http://h', '/x'), 40401)
     },
 
@@ -187,8 +160,7 @@ export const syntaxCases: readonly ContractCase[] = [
     'a transfer coding that does not end with chunked gets 400 (6.3)': async client => {
       const id = ownId()
       const chunks = `${chunk(toJson({ id, name: 'n' }))}${chunk('')}`
-      for (const coding of ['xchunked', 'gzip, xchunked'])
-        assertFailure(await client.postBare(chunks, [`transfer-encoding: ${coding}`]), 40000)
+      assertFailure(await client.postBare(chunks, ['transfer-encoding: gzip, xchunked']), 40000)
       await assertAbsent(client, id)
     },
 
