@@ -80,7 +80,7 @@ function byFunction(head: HeapProfile, requests: number): Bytes {
   const nodes = [head]
   for (const { callFrame, selfSize, children } of nodes) {
     const { functionName, url, lineNumber } = callFrame
-    const name = `\`${functionName || 'anonymous'}\` (${basename(url) || 'V8'}:${lineNumber + 1})`
+    const name = `\`${functionName || 'anonymous'} (${basename(url) || 'V8'}:${lineNumber + 1})\``
     bytes.set(name, (bytes.get(name) ?? 0) + selfSize / requests)
     nodes.push(...children)
   }
