@@ -1,27 +1,18 @@
-import { defineConfig } from 'vitest/config'
-import { freshBuild } from '../vitest.config.ts'
+import { mergeConfig } from 'vitest/config'
+import shared, { freshBuild } from '../vitest.config.ts'
 
-const released = ['test/{folder,image,unit}.test.ts']
-const installed = ['test/{packages,program}.test.ts']
 // They pack, install and build.
-const patient = { testTimeout: 240_000, hookTimeout: 180_000 }
+const patient = mergeConfig(shared, { test: { testTimeout: 240_000, hookTimeout: 180_000 } })
+const project = (name: string, files: string, globalSetup: readonly string[]) =>
+  mergeConfig(patient, { test: { name, include: [`test/${files}.test.ts`], globalSetup: [...globalSetup] } })
 
-export default defineConfig({
+export default {
   test: {
     projects: [
-      {
-        test: { ...patient, name: 'released', include: released, globalSetup: [freshBuild, 'test/build.ts'] },
-      },
-      {
-        test: {
-          ...patient,
-          name: 'installed',
-          include: installed,
-          globalSetup: [freshBuild, 'test/install.ts'],
-        },
-      },
-      { test: { ...patient, name: 'browser', include: ['test/browser.test.ts'], globalSetup: freshBuild } },
-      { test: { ...patient, name: 'sources', include: ['test/{clone,generators}.test.ts'] } },
+      project('released', '{folder,image,unit}', [freshBuild, 'test/build.ts']),
+      project('installed', '{packages,program}', [freshBuild, 'test/install.ts']),
+      project('browser', 'browser', [freshBuild]),
+      project('sources', '{clone,generators}', []),
     ],
   },
-})
+}

@@ -50,7 +50,7 @@ export const breaks: Readonly<Record<string, Break>> = {
     does: 'goes on after a failed fsync of pages that were copied from the WAL',
     place: /if \(outcome\.loss !== (?:undefined|void 0)\)\s+onLoss\d*\(outcome\.loss\)/,
     replacement: 'void 0',
-    part: 'power-cut',
+    part: 'failed-copies',
     noticed: /is lost|is damaged|is not what was sent/,
   },
   'folder-not-synced': {

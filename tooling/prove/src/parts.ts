@@ -8,14 +8,15 @@ import { runKills } from './kill.ts'
 import { runModels } from './model.ts'
 import { overloadPart } from './overload/overload.ts'
 import type { Circumstances, Finding, Part } from './part.ts'
-import { cutCopies, cutServer } from './power-cut.ts'
+import { cutCopies, cutFailedCopies, cutServer } from './power-cut.ts'
 
 /** What `pnpm prove` does, in this order. Parts of fixed length come first. The others share the remaining time. */
 export const parts: readonly Part[] = [
   { name: 'fuzz', share: 0.07, run: runFuzz },
   overloadPart,
   { name: 'disk-faults', share: 0.08, run: runDiskFaults },
-  { name: 'power-cut', share: 0.12, run: cutServer },
+  { name: 'power-cut', share: 0.06, run: cutServer },
+  { name: 'failed-copies', share: 0.06, run: cutFailedCopies },
   { name: 'power-cut-copies', share: 0.05, run: cutCopies },
   { name: 'model', share: 0.06, run: runModels },
   { name: 'postgres', share: 0.1, run: runOnPostgres },

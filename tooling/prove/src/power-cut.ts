@@ -19,7 +19,7 @@ import Database from 'better-sqlite3'
 import { preloadOf } from '../breaks/breaks.ts'
 import { type Circumstances, type Finding, figure } from './part.ts'
 import { connect, token } from './program.ts'
-import { type CallEvent, type Image, parseCalls, RecordedDisk, recording } from './recorded-disk.ts'
+import { type Call, type Image, parseCalls, RecordedDisk, recording } from './recorded-disk.ts'
 
 const clients = 8
 const plantsOfAClient = 5
@@ -57,19 +57,23 @@ interface Tally {
 
 /** A server under load, from an empty folder to its stop. */
 export function cutServer({ preload, scale, ...rest }: Circumstances): Promise<Finding> {
-  return cutPower(rest, folder =>
-    Promise.resolve(
-      [undefined, ...failures].map(failure => {
-        const place = join(folder, `${failure}`)
-        mkdirSync(place)
-        return serving(place, preload, scale, failure)
-      }),
-    ),
-  )
+  return cutPower(rest, async folder => [serving(folder, preload, Math.ceil(plantsOfAClient * scale))])
 }
 
-/** Of the fsync after a pass that copies the WAL, which only these calls do: once, and for good. */
-const failures = ['fdatasync:error=EIO:when=2', 'fdatasync:error=EIO:when=2+']
+/** Of the fsync after a pass that copies the WAL, which only these calls do: for good, and once. */
+const faults = ['fdatasync:error=EIO:when=2+', 'fdatasync:error=EIO:when=2']
+
+/** The same server, whose fsync of copied pages fails. */
+export function cutFailedCopies({ preload, ...rest }: Circumstances): Promise<Finding> {
+  return cutPower(rest, async folder =>
+    faults.map(fault => {
+      const place = join(folder, fault)
+      mkdirSync(place)
+      // A fault takes some passes to come, and only a server that goes on after it does all of this.
+      return serving(place, preload, 4 * plantsOfAClient, fault)
+    }),
+  )
+}
 
 type CopyCommand = 'backup' | 'restore' | 'export'
 /** What is in the place of the copy. A damaged store has a log, which must not be applied to the new one. */
@@ -104,7 +108,8 @@ async function cutPower(
   const random = createRandom(seed)
   const tally: Tally = { boundaries: 0, images: 0, judged: 0, failures: [] }
   using folder = temporaryFolder()
-  for (const scene of await scenesIn(folder.path)) await cutScene(scene, random, tally)
+  for (const scene of await scenesIn(folder.path))
+    if (tally.failures.length === 0) await cutScene(scene, random, tally)
   return {
     tried: `the power cut at ${figure(tally.boundaries)} fsyncs; ${figure(tally.images)} images of the disk opened, ${figure(tally.judged)} times compared with what was answered`,
     times: tally.boundaries,
@@ -113,7 +118,7 @@ async function cutPower(
   }
 }
 
-function serving(folder: string, preload: string | undefined, scale: number, inject?: string): Scene {
+function serving(folder: string, preload: string | undefined, plants: number, inject?: string): Scene {
   const file = join(folder, 'plants.db')
   return {
     name: inject === undefined ? 'serve' : `serve with ${inject}`,
@@ -126,12 +131,10 @@ function serving(folder: string, preload: string | undefined, scale: number, inj
       const listening = /"url":"([^"]+)"/
       await until('it listens', () => listening.test(program.output()) || !program.isRunning())
       const url = listening.exec(program.output())?.[1] as string
-      // A fault takes some passes to come, and only a server that goes on after it does all of this.
-      const wanted = inject === undefined ? Math.ceil(plantsOfAClient * scale) : 4 * plantsOfAClient
       const { client, operations } = await connect(url)
       let hasFailed = false
       const work = async (first: number) => {
-        for (let id = first; id < first + wanted; id++) {
+        for (let id = first; id < first + plants; id++) {
           for (let version = 0; version < versions; version++) {
             const kind = version === 0 ? 'create' : 'replace'
             const { is } = await operations.act(kind, BigInt(id), { name: nameOf(id, version) })
@@ -235,18 +238,22 @@ function damage(file: string): void {
     writeFileSync(path, path === file ? content.fill('?', 0, 4096) : content)
 }
 
-/** Opens the store with the program: a server that starts, and `check`. */
+/** Opens the store with the program. A server starts where nothing can be read yet: it makes the tables. */
 async function readStore(file: string): Promise<string> {
   const url = `file:${file}`
-  const lines: string[] = []
-  {
-    await using _open = await openStorage({ url })
+  const read = async () => {
     await using reader = await openReader(url)
+    const lines: string[] = []
     for await (const plants of reader.all('plants'))
       lines.push(...plants.map(({ id, name }) => `${id} ${name}`))
+    return lines.join('\n')
   }
+  const content = await read().catch(async () => {
+    await (await openStorage({ url }))[Symbol.asyncDispose]()
+    return await read()
+  })
   await inspectStore(url)
-  return lines.join('\n')
+  return content
 }
 
 async function cutScene(scene: Scene, random: Random, tally: Tally): Promise<void> {
@@ -270,15 +277,15 @@ async function cutScene(scene: Scene, random: Random, tally: Tally): Promise<voi
   const disk = new RecordedDisk(scene.folder, found)
   const contents = new Map<string, Content | Error>()
   const events = parseCalls(readFileSync(calls, 'utf8').split('\n'))
-  if (scene.inject !== undefined && !events.some(isFailedSync))
-    tally.failures.push(`${scene.name}: no fsync failed`)
+  // Until the fault comes, everything is as without one.
+  let hasBegun = scene.inject === undefined
   let said = ''
   let boundaries = 0
   let hasFailed = false
   const cut = async () => {
-    boundaries++
     // What follows a failure only repeats it.
-    if (hasFailed) return
+    if (!hasBegun || hasFailed) return
+    boundaries++
     for (const image of imagesOf(disk, random)) {
       const content = await readOnce(scene, image, contents)
       tally.judged++
@@ -290,6 +297,7 @@ async function cutScene(scene: Scene, random: Random, tally: Tally): Promise<voi
   for (const event of events) {
     if ('begins' in event) said += disk.begin(event.begins) ?? ''
     else {
+      hasBegun ||= isFailedSync(event.ends)
       if (event.ends.name.endsWith('sync')) await cut()
       disk.end(event.ends)
     }
@@ -300,8 +308,7 @@ async function cutScene(scene: Scene, random: Random, tally: Tally): Promise<voi
   tally.images += contents.size
 }
 
-const isFailedSync = (event: CallEvent) =>
-  'ends' in event && event.ends.name === 'fdatasync' && event.ends.result < 0
+const isFailedSync = ({ name, result }: Call) => name === 'fdatasync' && result < 0
 
 function* imagesOf(disk: RecordedDisk, random: Random): Iterable<Image> {
   const pieces = disk.pending()

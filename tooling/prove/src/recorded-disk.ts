@@ -33,7 +33,7 @@ export interface Call {
 }
 
 /** A call begins and ends in separate lines, with other threads in between. */
-export type CallEvent = { readonly begins: Call } | { readonly ends: Call }
+type CallEvent = { readonly begins: Call } | { readonly ends: Call }
 
 export function parseCalls(lines: readonly string[]): CallEvent[] {
   const events: CallEvent[] = []
