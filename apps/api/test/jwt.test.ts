@@ -4,7 +4,9 @@ import type { AddressInfo } from 'node:net'
 import { type Server, startServer } from '@plant-store/harness'
 import { temporaryFolder } from '@plant-store/harness/vitest'
 import { exportJWK, generateKeyPair, SignJWT } from 'jose'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { readConfig } from '../src/config.ts'
+import { openGate } from '../src/http/open-gate.ts'
 import { alone, ask, create } from './ask.ts'
 
 const issuer = 'https://identity.example/'
@@ -99,22 +101,21 @@ test('JWTs of the provider are admitted beside opaque tokens, in every thread, a
   expect(server.errors()).toBe('')
 })
 
-test('while the provider is down, opaque tokens are as good as ever, and JWTs get "not now"', async () => {
-  const key = await makeKey('1')
+test('while the provider fails, opaque tokens are as good as ever, JWTs get "not now", and the log says why', async () => {
   const provider = await startProvider()
-  provider.keys = [key.jwk]
   provider.answer = (_request, response) => response.writeHead(500).end()
-  await using server = await startServer({
-    folder: temporaryFolder(),
-    environment: environment(provider.url),
-  })
-  const token = await key.sign()
-  expect(await get(server, token)).toBe(50306)
-  expect(await post(server, 'given')).toBe(200)
-  expect((await fetch(`${server.url}/readyz`)).status).toBe(200)
-  const line = await server.logged("the identity provider's keys cannot be fetched")
-  expect(line).toMatchObject({ level: 'error', jwksUrl: provider.url, reason: 'it answered 500' })
-  expect(await server.end()).toBe(0)
+  const logger = { error: vi.fn() }
+  const tokens = { find: async () => undefined }
+  const { signal } = new AbortController()
+  const config = readConfig(environment(provider.url))
+  const gate = await openGate(config, tokens as never, { logger: logger as never, signal })
+  const token = await (await makeKey('1')).sign()
+  const judge = async (token: string) => gate({ token, headers: {} }, 'plants:read')
+  await expect(judge(token)).rejects.toMatchObject({ code: 'access-unavailable' })
+  expect(await judge('given')).toMatchObject({ name: 'ACCESS_TOKENS[0]' })
+  const words = "the identity provider's keys cannot be fetched"
+  const about = { jwksUrl: provider.url, reason: 'it answered 500' }
+  expect(logger.error).toHaveBeenCalledExactlyOnceWith(about, words)
 })
 
 test('a provider that hangs holds up neither a start nor a stop', async () => {

@@ -1,8 +1,10 @@
 import { spawnSync } from 'node:child_process'
-import { needs } from '@plant-store/harness/vitest'
+import { symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { needs, temporaryFolder } from '@plant-store/harness/vitest'
 import { expect, test } from 'vitest'
 import { sample } from '../src/telemetry/metrics.ts'
-import { writeMetrics } from '../src/telemetry/scrape.ts'
+import { createScrape, writeMetrics } from '../src/telemetry/scrape.ts'
 
 const text = writeMetrics([
   {
@@ -31,4 +33,14 @@ test('samples of several threads with the same labels are added up, and labels a
 test('Prometheus can read it', needs('promtool', spawnSync('promtool', ['--version']).status === 0), () => {
   const { stderr } = spawnSync('promtool', ['check', 'metrics'], { input: text, encoding: 'utf8' })
   expect(stderr).not.toMatch(/pars/i)
+})
+
+test('the figures are told although the files of the store cannot be looked at, or a source fails', async () => {
+  // A link to itself: to look behind it is an error, and not the absence of a file.
+  const loop = join(temporaryFolder(), 'loop')
+  symlinkSync(loop, loop)
+  const fails = () => Promise.reject(new Error('on purpose'))
+  const figures = await createScrape(`file:${loop}/store.db`, () => 'it is gone', [fails])()
+  expect(figures).toMatch(/^plant_store_ready 0$/m)
+  expect(figures).not.toMatch(/^plant_store_size_bytes \d/m)
 })

@@ -23,7 +23,6 @@ import { tagCases } from './cases/tags.ts'
 import { textCases } from './cases/texts.ts'
 import { type ContractCase, type Entity, plants } from './contract-case.ts'
 
-export { descriptionCases } from './cases/open-pages.ts'
 export { timeoutCases } from './cases/timeouts.ts'
 export {
   assertFailure,

@@ -27,8 +27,6 @@ export interface ServerOptions {
   readonly preload?: string | undefined
   /** Whether it has a terminal, on which its log and its errors are one output. */
   readonly onTerminal?: boolean
-  /** How many files it may have open at once. */
-  readonly filesMax?: number
   /** Keeps only warnings and worse of its log: under load it writes millions of lines. */
   readonly keepsOnlyWarnings?: boolean
 }
@@ -61,12 +59,12 @@ const isWarning = ({ level }: LogLine) => ['warn', 'error', 'fatal'].includes(le
 
 /** Starts our server on a free port, and does not wait for it. */
 export function launchServer(options: ServerOptions = {}): LaunchedServer {
-  const { databaseUrl, environment, folder, preload, onTerminal, filesMax, keepsOnlyWarnings } = options
+  const { databaseUrl, environment, folder, preload, onTerminal, keepsOnlyWarnings } = options
   const { command: [file, ...args] = [process.execPath, serverProgram] } = options
   const command: Command = preload === undefined ? [file, ...args] : [file, '--import', preload, ...args]
   const { PATH } = process.env
   const temporary = folder === undefined && databaseUrl === undefined ? temporaryFolder() : undefined
-  const program = launch(within(command, onTerminal, filesMax), {
+  const program = launch(onTerminal ? onTerminalOf(command) : command, {
     folder: folder ?? temporary?.path,
     environment: {
       PORT: '0',
@@ -114,13 +112,8 @@ export async function startServer(options: ServerOptions = {}): Promise<Server> 
   return { ...server, url: url as string }
 }
 
-/** Returns the command, with a terminal or with a limit. */
-function within(command: Command, onTerminal = false, filesMax?: number): Command {
-  if (onTerminal) {
-    const quoted = command.map(each => `'${each}'`).join(' ')
-    return ['script', '-qec', `exec ${quoted}`, '/dev/null']
-  }
-  return filesMax === undefined
-    ? command
-    : ['/bin/sh', '-c', `ulimit -n ${filesMax} && exec "$0" "$@"`, ...command]
+/** Returns what runs the command on a terminal. */
+function onTerminalOf(command: Command): Command {
+  const quoted = command.map(each => `'${each}'`).join(' ')
+  return ['script', '-qec', `exec ${quoted}`, '/dev/null']
 }
