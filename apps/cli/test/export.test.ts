@@ -1,8 +1,5 @@
-import { execFile } from 'node:child_process'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
-import { type Plant, parsePlant, parsePlantId } from '@plant-store/domain'
+import { type Plant, parsePlant } from '@plant-store/domain'
 import { fullPlant } from '@plant-store/domain/testing'
 import { anySeed } from '@plant-store/harness/random'
 import { openStorage } from '@plant-store/persistence'
@@ -29,7 +26,7 @@ const seed = anySeed()
 
 describe(`what is exported (seed ${seed})`, () => {
   test('as CSV says the same to another reader', async () => {
-    const plants = anyPlants(seed, 3_000)
+    const plants = anyPlants(seed, 500)
     await load(plants)
     const { stdout } = await place.run('export --format csv')
     const rows = parse(stdout, {
@@ -45,7 +42,7 @@ describe(`what is exported (seed ${seed})`, () => {
   })
 
   test('is read from CSV that another writer wrote', async () => {
-    const plants = [...new Map(anyPlants(seed, 3_000).map(plant => [plant.id, plant])).values()]
+    const plants = [...new Map(anyPlants(seed, 500).map(plant => [plant.id, plant])).values()]
     const columns = [...fields.toReversed(), 'id'] as const
     const rows = plants.map(plant => columns.map(column => plant[column]))
     const options = { header: true, columns, quoted_string: true, record_delimiter: '\r\n' }
@@ -57,7 +54,7 @@ describe(`what is exported (seed ${seed})`, () => {
   })
 })
 
-const some = Array.from({ length: 5_000 }, (_, n) =>
+const some = Array.from({ length: 500 }, (_, n) =>
   parsePlant({ id: BigInt(n), name: `plant ${n}`, tag: 'x' }),
 )
 
@@ -85,9 +82,9 @@ test('the standard output has the plants and nothing else', async () => {
   await load(some)
   const { code, stdout, stderr } = await place.run('export --json')
   expect(code).toBe(0)
-  expect(stdout.split('\n')).toHaveLength(5_001)
+  expect(stdout.split('\n')).toHaveLength(501)
   const { exported, format, file, seconds, ...without } = JSON.parse(stderr)
-  expect({ exported, format, file }).toEqual({ exported: 5_000, format: 'ndjson', file: null })
+  expect({ exported, format, file }).toEqual({ exported: 500, format: 'ndjson', file: null })
   expect(seconds).toEqual(expect.any(Number))
   expect(without).toMatchObject({ withoutTokens: 0, withoutWebhooks: 0 })
   expect(Object.keys(without)).toHaveLength(Object.keys(await place.counts()).length - 1)
@@ -103,60 +100,26 @@ test('a store whose file has the name of the standard output is no obstacle', as
   await place.fails('export a', 1, /there is no store/)
 })
 
-test('a long one through a pipe says nothing of having waited', async () => {
-  await load(Array.from({ length: 15_000 }, (_, n) => parsePlant({ id: BigInt(n), name: 'x'.repeat(100) })))
-  const cli = fileURLToPath(new URL('../dist/main.js', import.meta.url))
-  // What a test starts itself has a socket for a pipe, which takes all that it is given.
-  const { stdout, stderr } = await promisify(execFile)(
-    'sh',
-    ['-c', '"$0" "$1" export | wc -l', process.execPath, cli],
-    { env: { ...process.env, DATABASE_URL: place.url } },
-  )
-  expect(stdout.trim()).toBe('15000')
-  expect(stderr).toMatch(/^15,000 plants exported in \d+s\n$/)
-})
-
-test('a reader that has enough ends it without a word', async () => {
-  await load(Array.from({ length: 20_000 }, (_, n) => parsePlant({ id: BigInt(n), name: 'x'.repeat(50) })))
+test('a reader that has enough of a long one ends it without a word, also of having waited', async () => {
+  await load(Array.from({ length: 20_000 }, (_, n) => parsePlant({ id: BigInt(n), name: 'x'.repeat(100) })))
   const { process: program, result } = place.start('export')
-  program.stdout?.once('data', () => program.stdout?.destroy())
+  let chunks = 0
+  program.stdout?.on('data', () => ++chunks === 20 && program.stdout?.destroy())
   expect(await result).toMatchObject({ code: 141, stderr: '' })
 })
 
-test('an export while others write is of one moment', async () => {
+test('an export that fails says so in one line, and nothing is lost', async () => {
   await load(some)
-  await using storage = await openStorage({ url: place.url })
-  const exporting = place.start('export').result
-  let ended = false
-  exporting.finally(() => {
-    ended = true
-  })
-  // Each plant only after the one before it: a moment holds the first few of them, without a gap.
-  for (let id = 10_000; !ended; id++) {
-    await storage.plants.insert(parsePlant({ id: BigInt(id), name: 'added meanwhile' }))
-    await storage.plants.remove(parsePlantId(BigInt(id - 10_000)))
-  }
-  const { stdout } = await exporting
-  const ids = stdout
-    .trimEnd()
-    .split('\n')
-    .map(line => Number(JSON.parse(line).id))
-  const added = ids.filter(id => id >= 10_000)
-  const removed = 5_000 - (ids.length - added.length)
-  expect(added).toEqual(added.map((_, n) => 10_000 + n))
-  expect(added.length - removed === 0 || added.length - removed === 1).toBe(true)
-})
-
-test.each([
-  ['export no/such/folder.csv', 1, /^plant-store: no\/such\/folder.csv: no such file or folder\n$/],
-  ['export data', 1, /data is a folder/],
-  ['export data/../data/store.db-wal --force', 1, /is the store itself/],
-  ['export --format xml', 2, /Allowed choices are ndjson, csv/],
-  ['export a b', 2, /too many arguments/],
-])('%s fails in one line, and nothing is lost', async (args, exitCode, message) => {
-  await load(some)
-  await place.fails(args, exitCode, message)
-  expect(await place.count()).toBe(5_000)
+  await place.fails(
+    'export no/such/folder.csv',
+    1,
+    /^plant-store: no\/such\/folder.csv: no such file or folder\n$/,
+  )
+  await place.fails('export data', 1, /data is a folder/)
+  await place.fails('export data/../data/store.db-wal --force', 1, /is the store itself/)
+  await place.fails('export --format xml', 2, /Allowed choices are ndjson, csv/)
+  await place.fails('export a b', 2, /too many arguments/)
+  expect(await place.count()).toBe(500)
   expect(readdirSync(place.folder)).toEqual(['data'])
 })
 

@@ -1,7 +1,6 @@
 import { existsSync, linkSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { PassThrough } from 'node:stream'
 import { gzipSync } from 'node:zlib'
-import { parsePlant } from '@plant-store/domain'
 import { until } from '@plant-store/harness'
 import { openStorage } from '@plant-store/persistence'
 import { mintSecret, type WebhookId } from '@plant-store/webhooks'
@@ -23,11 +22,6 @@ async function imported(content: string, ...options: string[]) {
 function rejects(name: string): { line: number; reason: string; raw?: string }[] {
   const lines = readFileSync(place.path(name), 'utf8').trimEnd().split('\n')
   return lines.map(line => JSON.parse(line))
-}
-/** Whether a process listens to SIGHUP, the lowest bit in what Linux says of its signals. */
-function catchesHangUp(pid: number | undefined): boolean {
-  const [, mask = ''] = /^SigCgt:\s*(\w+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? []
-  return (Number.parseInt(mask.slice(-1), 16) & 1) === 1
 }
 const lines = (count: number) =>
   Array.from({ length: count }, (_, n) => `{"id":${n},"name":"plant ${n}","tag":"${n % 7}"}\n`).join('')
@@ -77,12 +71,12 @@ describe('an import', () => {
     expect(existsSync(place.store)).toBe(false)
 
     const input = new PassThrough()
-    const { result } = place.start('import - --rejects late', input)
+    const running = place.run('import - --rejects late', input)
     input.write(lines(1_000))
     await until('the store', () => existsSync(place.store))
     symlinkSync('precious', place.path('late'))
     input.end('no json\n')
-    expect(await result).toMatchObject({ code: 3, stderr: '' })
+    expect(await running).toMatchObject({ code: 3, stderr: '' })
     expect(rejects('late')).toMatchObject([{ line: 1_001, raw: 'no json' }])
 
     linkSync(place.path('precious'), place.path('second-name'))
@@ -92,29 +86,26 @@ describe('an import', () => {
     expect(readFileSync(place.path('precious'), 'utf8')).toBe('kept')
   })
 
-  test('writes no rejects over the WAL or a journal of another store', async () => {
-    writeFileSync(place.path('other.db'), '')
-    writeFileSync(place.path('plants'), 'no json\n')
-    for (const rejected of ['other.db-wal', 'other.db-shm', 'other.db-journal'])
-      await place.fails(
-        `import plants --format ndjson --rejects ${rejected}`,
-        1,
-        /^plant-store: other.db-\w+ belongs to other.db: name another one with --rejects\n$/,
-      )
-    expect(existsSync(place.path('other.db-wal'))).toBe(false)
-  })
-
-  test('writes no rejects over another store', async () => {
+  test('writes no rejects over this store or another, nor the WAL or a journal of either', async () => {
     writeFileSync(place.path('plants'), 'no json\n')
     await place.load(0, 1)
     await place.run('backup other.db')
     const before = readFileSync(place.path('other.db'))
-    await place.fails(
-      'import plants --format ndjson --rejects other.db',
-      1,
-      /^plant-store: other.db is a SQLite database: name another file with --rejects\n$/,
-    )
+    const refusals = {
+      'data/store.db': 'is the store itself',
+      'data/store.db-wal': 'is the store itself',
+      'other.db': 'is a SQLite database: name another file with --rejects',
+      'other.db-wal': 'belongs to other.db: name another one with --rejects',
+      'other.db-shm': 'belongs to other.db: name another one with --rejects',
+      'other.db-journal': 'belongs to other.db: name another one with --rejects',
+    }
+    for (const [file, refusal] of Object.entries(refusals)) {
+      const message = new RegExp(`^plant-store: ${file} ${refusal}\n$`)
+      await place.fails(`import plants --format ndjson --rejects ${file}`, 1, message)
+    }
+    expect(existsSync(place.path('other.db-wal'))).toBe(false)
     expect(readFileSync(place.path('other.db'))).toEqual(before)
+    expect(await place.count()).toBe(1)
     // Earlier rejects may be as short.
     for (const earlier of ['', 'SQLite format 3']) {
       writeFileSync(place.path('other.db'), earlier)
@@ -132,65 +123,42 @@ describe('an import', () => {
   })
 
   test('that is dry judges every line, and stores nothing', async () => {
-    const content = `${lines(10_000)}{"id":1,"name":"another"}\nno json\n`
-    const counts = { read: 10_002, inserted: 0, rejected: 1 }
+    const content = `${lines(10)}{"id":1,"name":"another"}\nno json\n`
+    const counts = { read: 12, inserted: 0, rejected: 1 }
     expect(await imported(content, '--dry-run', '--rejects', 'r')).toMatchObject({ code: 3, ...counts })
-    expect(rejects('r')).toMatchObject([{ line: 10_002, raw: 'no json' }])
+    expect(rejects('r')).toMatchObject([{ line: 12, raw: 'no json' }])
     expect(existsSync(place.store)).toBe(false)
   })
 
   test('that is interrupted keeps what it counts, and can be run again', async () => {
     const input = new PassThrough()
-    const { process: program, result } = place.start('import - --json', input)
-    input.write(lines(30_000))
-    await until(
-      '10,000 plants',
-      async () => existsSync(place.store) && (await place.count().catch(() => 0)) >= 10_000,
-    )
-    program.kill('SIGINT')
-    const { code, stdout, stderr } = await result
-    input.destroy()
+    const running = place.run('import - --json', input)
+    input.write(lines(10_001))
+    await until('10,000 plants', async () => existsSync(place.store) && (await place.count()) === 10_000)
+    process.emit('SIGINT')
+    const { code, stdout, stderr } = await running
     expect(code).toBe(130)
     expect(stderr).toBe('{"error":"interrupted: the plants counted above are stored"}\n')
     const { inserted, interrupted } = JSON.parse(stdout)
     expect(interrupted).toBe(true)
     expect(await place.count()).toBe(inserted)
-    const rest = { inserted: 30_000 - inserted, alreadyThere: inserted, rejected: 0 }
-    expect(await imported(lines(30_000))).toMatchObject({ code: 0, ...rest })
-    expect(await place.count()).toBe(30_000)
+    const rest = { inserted: 10_001 - inserted, alreadyThere: inserted, rejected: 0 }
+    expect(await imported(lines(10_001))).toMatchObject({ code: 0, ...rest })
   })
 
   test('that is interrupted before anything came says so', async () => {
-    const input = new PassThrough()
-    const { process: program, result } = place.start('import -', input)
-    await until('the import to listen', () => catchesHangUp(program.pid))
-    program.kill('SIGHUP')
-    expect(await result).toEqual({ code: 130, stdout: '', stderr: 'plant-store: interrupted\n' })
-    input.destroy()
+    const listeners = process.listenerCount('SIGHUP')
+    const running = place.run('import -', new PassThrough())
+    await until('the import to listen', () => process.listenerCount('SIGHUP') > listeners)
+    process.emit('SIGHUP')
+    expect(await running).toEqual({ code: 130, stdout: '', stderr: 'plant-store: interrupted\n' })
     expect(existsSync(place.store)).toBe(false)
-  })
-
-  test('goes on while others write', async () => {
-    await using storage = await openStorage({ url: place.url })
-    const running = place.start('import - --json', lines(30_000))
-    let ended = false
-    running.result.finally(() => {
-      ended = true
-    })
-    let created = 0
-    while (!ended) {
-      const plant = parsePlant({ id: BigInt(1_000_000 + created), name: 'added meanwhile' })
-      expect(await storage.plants.insert(plant)).toBe('inserted')
-      created++
-    }
-    expect(JSON.parse((await running.result).stdout)).toMatchObject({ inserted: 30_000 })
-    expect(await place.count()).toBe(30_000 + created)
   })
 
   test('takes a limit of 1 KiB to 256 MiB for a line', async () => {
     const codes: Record<string, number | null> = {}
     for (const limit of ['1024', '268435456', '1023', '268435457', '2e3', '1024.5'])
-      codes[limit] = (await place.run(`import - --line-limit ${limit}`)).code
+      codes[limit] = (await place.run(`import - --dry-run --line-limit ${limit}`)).code
     expect(codes).toEqual({ 1024: 0, 268435456: 0, 1023: 2, 268435457: 2, '2e3': 2, '1024.5': 2 })
   })
 

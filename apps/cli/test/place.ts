@@ -40,14 +40,14 @@ export class Place implements AsyncDisposable {
   }
 
   /** Runs a command in this process, which takes a fraction of the time. One at a time: it has the folder to itself. */
-  async run(args: Args, input: string | Buffer = ''): Promise<Result> {
+  async run(args: Args, input: string | Buffer | Readable = '', isTTY = false): Promise<Result> {
     const folderBefore = process.cwd()
-    const stdout = new Output()
-    const stderr = new Output()
+    const [stdout, stderr] = [new Output(), Object.assign(new Output(), { isTTY })]
+    const stdin = input instanceof Readable ? input : Readable.from([Buffer.from(input)])
     const spies = [
       vi.spyOn(process, 'stdout', 'get').mockReturnValue(stdout as never),
       vi.spyOn(process, 'stderr', 'get').mockReturnValue(stderr as never),
-      vi.spyOn(process, 'stdin', 'get').mockReturnValue(Readable.from([Buffer.from(input)]) as never),
+      vi.spyOn(process, 'stdin', 'get').mockReturnValue(stdin as never),
     ]
     vi.stubEnv('DATABASE_URL', this.url)
     process.chdir(this.folder)

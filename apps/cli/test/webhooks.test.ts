@@ -72,21 +72,16 @@ test('a secret is printed once, alone, and is in no list', async () => {
   expect(await place.run('webhook list')).toMatchObject({ stdout: 'There are no webhooks.\n' })
 })
 
-test.each([
-  ['shop.example', /the URL must be an https URL/],
-  ['http://shop.example/', /the URL must be https without --allow-private/],
-  ['https://a:b@shop.example/', /must not contain credentials/],
-])('%s is refused, and nothing is added', async (url, message) => {
-  await place.fails(`webhook add ${url}`, 2, message)
+test('a URL that is no webhook is refused, and nothing is added', async () => {
+  await place.fails('webhook add shop.example', 2, /the URL must be an https URL/)
+  await place.fails('webhook add http://shop.example/', 2, /the URL must be https without --allow-private/)
   expect(await json('list')).toEqual([])
 })
 
-test.each(['remove', 'retry', 'rotate', 'log'])('%s knows no webhook by another name', async command => {
+test('no command knows a webhook by another name, and wrong usage is told in one line', async () => {
   await json('add', 'https://shop.example/')
-  await place.fails(`webhook ${command} wh_0`, 1, /there is no webhook wh_0: see plant-store webhook list/)
-})
-
-test('wrong usage is told in one line', async () => {
+  for (const command of ['remove', 'retry', 'rotate', 'log'])
+    await place.fails(`webhook ${command} wh_0`, 1, /there is no webhook wh_0: see plant-store webhook list/)
   for (const limit of ['0', '10000', 'x1', '1x'])
     await place.fails(`webhook log wh_0 --limit ${limit}`, 2, /must be a number from 1 to 9999/)
 })
