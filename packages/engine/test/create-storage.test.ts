@@ -48,6 +48,7 @@ test('changes of both queues are pending until they have an outcome, and the dat
   await closing
   expect(events).toEqual(['closed'])
   expect(storage.pending()).toBe(0)
+  await expect(storage.notes.insert(note(5))).rejects.toThrow(/^the store is closed$/)
 })
 
 test('what fails in the database is an outage with its cause, and an error of the store stays what it is', async () => {
@@ -88,54 +89,54 @@ test('what fails in the database is an outage with its cause, and an error of th
 test.each([
   ['checked', 'check'],
   ['written', 'runGroup'],
-] as const)('an outage lasts until the database can be %s', async (_, part) => {
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-  onTestFinished(() => void vi.useRealTimers())
-  const reasons: (string | undefined)[] = []
-  let isBroken = true
-  const failing = async (group: readonly unknown[] = []) => {
-    if (isBroken) throw new Error('the disk fails')
-    return group.map(() => 1)
-  }
-  const onFailureChange = (reason?: string) => void reasons.push(reason)
-  await using storage = createStorage({ ...database, [part]: failing }, { onFailureChange })
-  const ask = () => (part === 'check' ? storage.check() : storage.notes.remove(1n))
-  const pass = async (seconds: number) => {
-    for (let second = 0; second < seconds; second++) {
-      await vi.advanceTimersByTimeAsync(1_000)
-      // The probe is a change too, which waits for its turn of the event loop.
-      for (let turn = 0; turn < 3; turn++) await nextTurn()
+] as const)(
+  "an outage lasts until the database can be %s, with reasons that the caller's errors lack",
+  async (_, part) => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    onTestFinished(() => void vi.useRealTimers())
+    const reasons: (string | undefined)[] = []
+    let reason: string | undefined = 'the disk is full'
+    const failing = async (group: readonly unknown[] = []) => {
+      if (reason) throw new Error(reason)
+      return group.map(() => 1)
     }
-  }
-  await expect(ask()).rejects.toThrow()
-  await pass(10)
-  expect(reasons).toEqual(['the disk fails'])
-  isBroken = false
-  await pass(1)
-  expect(reasons).toEqual(['the disk fails', undefined])
-})
+    await using storage = createStorage(
+      { ...database, [part]: failing },
+      {
+        onFailureChange: reason => reasons.push(reason),
+        translateError: ({ message }) => new Error(`ours: ${message}`),
+      },
+    )
+    const pass = async (seconds: number) => {
+      for (let second = 0; second < seconds; second++) {
+        await vi.advanceTimersByTimeAsync(1_000)
+        // The probe is a change too, which waits for its turn of the event loop.
+        for (let turn = 0; turn < 3; turn++) await nextTurn()
+      }
+    }
+    const asked = part === 'check' ? storage.check() : storage.notes.remove(1n)
+    await expect(asked).rejects.toThrow(/^ours: the store is unavailable$/)
+    reason = 'the disk fails'
+    await pass(10)
+    expect(reasons).toEqual(['the disk is full', 'the disk fails'])
+    reason = undefined
+    await pass(1)
+    expect(reasons).toEqual(['the disk is full', 'the disk fails', undefined])
+  },
+)
 
-test("an outage is told with every reason that lasts, also if the caller's errors have none", async () => {
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-  onTestFinished(() => void vi.useRealTimers())
-  const reasons: (string | undefined)[] = []
-  let reason: string | undefined = 'the disk is full'
-  const check = async () => {
-    if (reason) throw new Error(reason)
+test('10,000 bulk changes may be pending, or more of one call, beside as many single ones as their own limit', async () => {
+  const limits = { queueChangesMax: 1, queueTextCharsMax: 1_000_000, groupChangesMax: 1_000 }
+  await using storage = createStorage(database, { limits })
+  const insertAll = async (count: number) => {
+    const outcomes = await storage.notes.insertAll(Array.from({ length: count }, (_, id) => note(id)))
+    return outcomes.length
   }
-  const translateError = ({ message }: StoreError) => new Error(`ours: ${message}`)
-  await using storage = createStorage(
-    { ...database, check },
-    { onFailureChange: reason => reasons.push(reason), translateError },
-  )
-  await expect(storage.check()).rejects.toThrow(/^ours: the store is unavailable$/)
-  reason = 'the disk fails'
-  const pass = async () => {
-    await vi.advanceTimersByTimeAsync(1_000)
-    for (let turn = 0; turn < 3; turn++) await nextTurn()
-  }
-  await pass()
-  reason = undefined
-  await pass()
-  expect(reasons).toEqual(['the disk is full', 'the disk fails', undefined])
+  const attempts = [insertAll(1), insertAll(10_000), insertAll(9_999), storage.notes.insert(note(1))]
+  const tooMany = { code: 'store-busy', message: 'too many changes are pending' }
+  await expect(storage.notes.insert(note(2))).rejects.toMatchObject(tooMany)
+  await expect(attempts[1]).rejects.toMatchObject(tooMany)
+  expect(await Promise.all(attempts.toSpliced(1, 1))).toEqual([1, 9_999, true])
+  expect(await insertAll(10_001)).toBe(10_001)
+  expect(await insertAll(0)).toBe(0)
 })

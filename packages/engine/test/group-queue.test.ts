@@ -1,93 +1,144 @@
-import { join } from 'node:path'
-import { StoreError } from '@plant-store/engine'
-import { temporaryFolder } from '@plant-store/harness/vitest'
-import { describe, expect, test } from 'vitest'
-import { note, openStorage } from './notes.ts'
+import { setImmediate } from 'node:timers/promises'
+import type { Change } from '@plant-store/engine'
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { createGroupQueue } from '../src/group-queue.ts'
 
-const onFile = () => `file:${join(temporaryFolder(), 'notes.db')}`
+const groupChangesMax = 3
+/** Of changes that are submitted together. */
+const submissionChangesMax = 4
+const fewChanges = { queueChangesMax: 3, queueTextCharsMax: 1_000, groupChangesMax }
+const littleText = { queueChangesMax: 20, queueTextCharsMax: 75, groupChangesMax }
+/** More turns of the event loop than a change waits for that no transaction keeps. */
+const idleTurnsMax = 10
 
-/** What became of attempts: what each resolved to, or the code of its error. */
-async function outcomes(attempts: readonly Promise<unknown>[]): Promise<unknown[]> {
-  const settled = await Promise.allSettled(attempts)
-  return settled.map(each => {
-    if (each.status === 'fulfilled') return each.value
-    if (each.reason instanceof StoreError) return each.reason.code
-    throw each.reason
-  })
-}
+const step = fc.oneof(
+  { weight: 20, arbitrary: fc.constantFrom('submit', 'submit', 'turn', 'commit', 'fail') },
+  { weight: 1, arbitrary: fc.constant('drain') },
+)
 
-describe('changes that come together', () => {
-  test('in one call each have their own outcome, in their order, and of single ones beside them one wins', async () => {
-    await using storage = await openStorage({ url: onFile(), groupChangesMax: 7 })
-    const { notes } = storage
-    const insertAll = (from: number) =>
-      notes.insertAll(Array.from({ length: 20 }, (_, n) => note(from + n, `${from}`)))
-    const [single, first, second] = await Promise.all([
-      notes.insert(note(5, 'single')),
-      insertAll(0),
-      insertAll(10),
-    ])
-    expect([single, first?.[5]].toSorted()).toEqual([false, true])
-    expect(first?.toSpliced(5, 1)).toEqual(Array(19).fill(true))
-    expect(second).toEqual(Array.from({ length: 20 }, (_, n) => n >= 10))
-    expect(await notes.insertAll([])).toEqual([])
-    expect(storage.pending()).toBe(0)
-  })
+test('each change has the outcome of its transaction, once and no earlier, whatever ends first', async () => {
+  const property = fc.asyncProperty(
+    fc.scheduler(),
+    fc.array(step, { maxLength: 80, size: 'max' }),
+    fc.constantFrom(1, 2, Number.POSITIVE_INFINITY),
+    fc.constantFrom(fewChanges, littleText),
+    async (scheduler, steps, groupsMax, limits) => {
+      const begun: string[] = []
+      const ended = new Map<string, 'committed' | 'failed'>()
+      const outcomes: { at: number; outcome: string }[] = []
+      const waiting = new Map<number, readonly Change[]>()
+      const broken: string[] = []
+      let underWay = 0
+      let ends: 'committed' | 'failed' = 'committed'
+      const queue = createGroupQueue({
+        groupsMax,
+        limits,
+        async runGroup(group) {
+          underWay++
+          if (underWay > groupsMax) broken.push(`${underWay} transactions at once`)
+          const submissions = new Set(group.map(change => submissionOf(nameOf(change))))
+          if (group.length > groupChangesMax && submissions.size > 1)
+            broken.push(`${group.length} changes in one`)
+          begun.push(...group.map(nameOf))
+          await scheduler.schedule(Promise.resolve())
+          underWay--
+          for (const change of group) ended.set(nameOf(change), ends)
+          if (ends === 'failed') throw new Error('failed')
+          return group.map(change => Number(nameOf(change)))
+        },
+      })
 
-  test('in one call are refused as one past 10,000, with nothing of them done, unless nothing else waits', async () => {
-    await using storage = await openStorage({ url: onFile() })
-    const insertAll = async (from: number, count: number) => {
-      const all = Array.from({ length: count }, (_, n) => note(from + n))
-      return new Set(await storage.notes.insertAll(all))
-    }
-    const attempts = [insertAll(0, 1), insertAll(1, 10_000), insertAll(1, 9_999)]
-    const inserted = new Set([true])
-    expect(await outcomes(attempts)).toEqual([inserted, 'store-busy', inserted])
-    expect(await insertAll(10_000, 10_001)).toEqual(inserted)
-  })
+      let submitted = 0
+      const drains: Promise<number>[] = []
+      const expected = (name: string) => (begun.includes(name) ? ended.get(name) : 'refused')
+      const isRoomFor = (changes: readonly Change[]) =>
+        waiting.size === 0 ||
+        (sum([...waiting.values()].map(each => each.length)) + changes.length <= limits.queueChangesMax &&
+          textOf([...waiting.values(), changes].flat()) <= limits.queueTextCharsMax)
+      const submit = () => {
+        const at = submitted++
+        // Some are longer than all that may wait together, and some have more changes than a group.
+        const text = 'x'.repeat(at % 9 === 0 ? 100 : (at * 5) % 13)
+        const names = from(at * submissionChangesMax, [1, 1, 2, 1, submissionChangesMax][at % 5] as number)
+        const changes = names.map((name): Change => ['notes.insert', `${name}`, text])
+        const isTaken = drains.length === 0 && isRoomFor(changes)
+        if (isTaken) waiting.set(at, changes)
+        const note = (outcome: string) => {
+          waiting.delete(at)
+          if ((outcome === 'refused') === isTaken) broken.push(`${at} is ${outcome}`)
+          outcomes.push({ at, outcome: outcome === expected(`${names[0]}`) ? 'right' : outcome })
+        }
+        queue.submit(changes).then(
+          rows => note(`${rows}` === `${names}` ? 'committed' : `of changes ${rows}`),
+          (error: Error & { code?: string }) => note(error.code === undefined ? 'failed' : 'refused'),
+        )
+      }
+      for (const each of steps) {
+        if (each === 'submit') submit()
+        else if (each === 'turn') await setImmediate()
+        else if (each === 'drain') drains.push(queue.drain().then(() => queue.pending()))
+        else if (scheduler.count() > 0) {
+          ends = each === 'commit' ? 'committed' : 'failed'
+          await scheduler.waitOne()
+        }
+        await new Promise(process.nextTick)
+      }
+      ends = 'committed'
+      for (let idle = 0; outcomes.length < submitted && idle < idleTurnsMax; idle++) {
+        await setImmediate()
+        if (scheduler.count() === 0) continue
+        await scheduler.waitOne()
+        idle = 0
+      }
 
-  test('in calls of many have a limit of their own: single ones and they do not refuse each other', async () => {
-    await using storage = await openStorage({ url: onFile(), queueChangesMax: 1 })
-    const { notes } = storage
-    const many = Array.from({ length: 50 }, (_, call) =>
-      notes.insertAll(Array.from({ length: 150 }, (_, n) => note(call * 150 + n))),
-    )
-    expect(await notes.insert(note(-1))).toBe(true)
-    expect((await Promise.all(many)).flat()).toEqual(Array(7_500).fill(true))
-  })
-
-  test('take effect in the order they came in, of any kind', async () => {
-    await using storage = await openStorage({ url: onFile(), groupChangesMax: 2 })
-    const { notes } = storage
-    expect(
-      await outcomes([
-        notes.insert(note(1, 'a')),
-        notes.remove(1n),
-        notes.insert(note(1, 'b')),
-        notes.save(note(1, 'c')),
-        notes.insert(note(1, 'd')),
-        notes.remove(2n),
-      ]),
-    ).toEqual([true, true, true, undefined, false, false])
-    expect(await notes.find(1n)).toEqual(note(1, 'c'))
-  })
-
-  test('are refused past the rows that may wait, with nothing of them done, and taken again later', async () => {
-    await using storage = await openStorage({ url: onFile(), queueChangesMax: 3 })
-    const ids = [1, 2, 3, 4, 5, 6]
-    const insertAll = () => outcomes(ids.map(id => storage.notes.insert(note(id))))
-    expect(await insertAll()).toEqual([...Array(3).fill(true), ...Array(3).fill('store-busy')])
-    expect((await storage.notes.page(10)).map(({ id }) => id)).toEqual([1n, 2n, 3n])
-    await storage.check()
-    const refused = (await Promise.allSettled(ids.map(id => storage.notes.insert(note(id))))).at(-1)
-    expect(refused).toMatchObject({ reason: { message: 'too many changes are pending' } })
-    expect(await insertAll()).toEqual([...Array(3).fill(false), ...Array(3).fill('store-busy')])
-    expect(await outcomes([storage.notes.insert(note(4))])).toEqual([true])
-  })
-
-  test('are refused once the store is closed', async () => {
-    const storage = await openStorage({ url: onFile() })
-    await storage[Symbol.asyncDispose]()
-    await expect(storage.notes.insert(note(1))).rejects.toThrow(/^the store is closed$/)
-  })
+      const settled = outcomes.toSorted((a, b) => a.at - b.at)
+      expect(settled).toEqual(from(0, submitted).map(at => ({ at, outcome: 'right' })))
+      expect(begun).toEqual(begun.toSorted((a, b) => Number(a) - Number(b)))
+      expect(broken).toEqual([])
+      expect(queue.pending()).toBe(0)
+      expect(await Promise.all([queue.drain(), ...drains])).toEqual([undefined, ...drains.map(() => 0)])
+    },
+  )
+  await fc.assert(property, { numRuns: 500 })
 })
+
+test('changes of the two turns after a transaction share the next one, and a change that finds none under way begins at once', async () => {
+  const ends: (() => void)[] = []
+  const begun: string[][] = []
+  const queue = createGroupQueue({
+    groupsMax: 1,
+    limits: littleText,
+    async runGroup(group) {
+      begun.push(group.map(nameOf))
+      await new Promise<void>(resolve => ends.push(resolve))
+      return group.map(() => 1)
+    },
+  })
+  const submit = (name: string) => queue.submit([['notes.insert', name]])
+  const first = submit('a')
+  await setImmediate()
+  const second = submit('b')
+  await setImmediate()
+  ends[0]?.()
+  await first
+  await new Promise(process.nextTick)
+  submit('c')
+  await setImmediate()
+  const third = submit('d')
+  expect(begun).toEqual([['a']])
+  await setImmediate()
+  expect(begun).toEqual([['a'], ['b', 'c', 'd']])
+  ends[1]?.()
+  await Promise.all([second, third])
+  await new Promise(process.nextTick)
+  submit('e')
+  await setImmediate()
+  expect(begun[2]).toEqual(['e'])
+})
+
+const from = (first: number, count: number) => Array.from({ length: count }, (_, n) => first + n)
+const sum = (numbers: readonly number[]) => numbers.reduce((total, each) => total + each, 0)
+const textOf = (changes: readonly Change[]) => sum(changes.flat().map(part => `${part}`.length))
+const submissionOf = (name: string) => Math.floor(Number(name) / submissionChangesMax)
+const nameOf = ([, name]: Change) => `${name}`

@@ -1,5 +1,5 @@
-import { copyFileSync, mkdirSync, renameSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { renameSync } from 'node:fs'
+import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { explain, isDamage, StoreError } from '@plant-store/engine'
 import { temporaryFolder } from '@plant-store/harness/vitest'
@@ -7,7 +7,7 @@ import Database from 'better-sqlite3'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { StoreDamagedError } from '../src/errors.ts'
 import { watchOutages } from '../src/outage.ts'
-import { backUpStore, type Notes, note, openStorage } from './notes.ts'
+import { note, openStorage } from './notes.ts'
 
 test('a store that another program locks is reported once, however many changes fail, and once when it works', async () => {
   const file = `${temporaryFolder()}/notes.db`
@@ -43,169 +43,81 @@ test('a store that another program locks is reported once, however many changes 
   expect(reasons).toEqual([failing, undefined])
 })
 
-test.for([
-  [
-    'is in a folder that moves away',
-    'removed, moved',
-    (file: string) => renameSync(dirname(file), `${dirname(file)}-moved`),
-  ],
-  ['is overwritten by a backup', 'overwritten', (file: string) => copyFileSync(`${file}-backup`, file)],
-  [
-    'is overwritten by its former state',
-    'overwritten',
-    (file: string) => copyFileSync(`${file}-before`, file),
-  ],
-] as const)(
-  'a store whose file %s answers no change, and says so without one',
-  async ([, reason, displace]) => {
-    const folder = join(temporaryFolder(), 'data')
-    mkdirSync(folder)
-    const file = join(folder, 'notes.db')
-    await (await openStorage({ url: `file:${file}` }))[Symbol.asyncDispose]()
-    copyFileSync(file, `${file}-before`)
-    const failing = Promise.withResolvers<string | undefined>()
-    await using store = await openStorage({
-      url: `file:${file}`,
-      groupChangesMax: 1,
-      onFailureChange: failing.resolve,
-    })
-    expect(await store.notes.insert(note(1))).toBe(true)
-    // Not smaller than the store, whose WAL was never copied.
-    await backUpStore(`file:${file}`, `${file}-backup`)
-    displace(file)
-    const seenUntilMs = performance.now() + filesSeenMaxAgeMs
-    while (performance.now() <= seenUntilMs) await nextTurn()
-    // The second one is under way before the store knows of its outage.
-    expect(await Promise.all([refusalOf(store.notes), refusalOf(store.notes)])).toEqual(
-      Array(2).fill('store-unavailable'),
-    )
-    expect(await failing.promise).toContain(reason)
-    await expect(store.check()).rejects.toMatchObject({
-      code: 'store-unavailable',
-      message: 'the store cannot write',
-      cause: { message: expect.stringContaining(reason) },
-    })
-  },
-)
-
-test('a store whose files are moved and put back is reported twice, without a change or a check', async () => {
+test('a store whose file is moved is reported without a change or a check', async () => {
   const file = join(temporaryFolder(), 'notes.db')
-  const changes = [Promise.withResolvers<string | undefined>(), Promise.withResolvers<string | undefined>()]
-  const [failed, works] = changes.map(({ promise }) => promise)
-  await using _store = await openStorage({
-    url: `file:${file}`,
-    onFailureChange: reason => changes.shift()?.resolve(reason),
-  })
+  const failed = Promise.withResolvers<string | undefined>()
+  await using _store = await openStorage({ url: `file:${file}`, onFailureChange: failed.resolve })
   renameSync(file, `${file}.moved`)
-  expect(await failed).toContain('removed, moved')
-  renameSync(`${file}.moved`, file)
-  expect(await works).toBeUndefined()
-  expect(changes).toEqual([])
+  expect(await failed.promise).toContain('removed, moved')
 })
 
-/** A change in these milliseconds may still be answered: looking at the files each time would cost too much. */
-const filesSeenMaxAgeMs = 10
-
-const refusalOf = (notes: Notes) =>
-  notes.save(note(3)).then(
-    () => undefined,
-    error => error.code,
-  )
-
-test('what is asked of a store that is closed is refused, and not reported', async () => {
-  const reasons: (string | undefined)[] = []
-  const storage = await openStorage({
-    url: `file:${join(temporaryFolder(), 'notes.db')}`,
-    onFailureChange: reason => reasons.push(reason),
-  })
+test('a read that fails has the reason for operators', async () => {
+  const storage = await openStorage({ url: `file:${join(temporaryFolder(), 'notes.db')}` })
   await storage[Symbol.asyncDispose]()
-  const closed = {
-    code: 'store-unavailable',
-    message: 'the store could not be read',
-    cause: { message: expect.stringContaining('not open') },
-  }
-  await expect(storage.check()).rejects.toMatchObject(closed)
-  await expect(storage.notes.page(1)).rejects.toMatchObject(closed)
-  expect(reasons).toEqual([])
+  const message = 'the store could not be read'
+  const cause = { message: expect.stringContaining('not open') }
+  await expect(storage.notes.page(1)).rejects.toMatchObject({ code: 'store-unavailable', message, cause })
 })
 
 const unavailable = (reason: string) =>
   new StoreError('store-unavailable', 'the store could not write the change', { cause: new Error(reason) })
 
-/** A watch over a store that fails as it is told to. */
+/** A watch over a store whose checks fail as it is told. */
 function watch() {
   vi.useFakeTimers()
   onTestFinished(() => void vi.useRealTimers())
   const reasons: string[] = []
-  const asked: string[] = []
-  const store: { check?: Error | undefined; change?: Error | undefined } = {}
-  const ask = async (part: 'check' | 'change') => {
-    asked.push(part)
-    if (store[part]) throw store[part]
-  }
-  const { report, end } = watchOutages(
-    async () => {
-      await ask('check')
-      await ask('change')
-    },
-    (reason = 'works') => reasons.push(reason),
-  )
-  return {
-    reasons,
-    asked,
-    store,
-    end,
-    fail: report,
-  }
+  const store: { failure?: StoreError | undefined } = {}
+  const check = vi.fn(async () => {
+    if (store.failure) throw store.failure
+  })
+  return { ...watchOutages(check, (reason = 'works') => reasons.push(reason)), reasons, store, check }
 }
 
 test('an outage is reported with each new reason that lasts, and ends after a second without a failure', async () => {
-  const { reasons, asked, store, fail } = watch()
-  fail(new StoreError('store-busy', 'too many'))
+  const { reasons, store, report, check } = watch()
+  report(new StoreError('store-busy', 'too many'))
   await vi.advanceTimersByTimeAsync(10_000)
-  expect([reasons, asked]).toEqual([[], []])
+  expect(reasons).toEqual([])
+  expect(check).not.toHaveBeenCalled()
 
-  fail(unavailable('the disk is full'))
-  fail(unavailable('the disk fails'))
+  report(unavailable('the disk is full'))
+  report(unavailable('the disk fails'))
+  store.failure = unavailable('the disk fails')
   await vi.advanceTimersByTimeAsync(999)
-  expect([reasons, asked]).toEqual([['the disk is full'], []])
-  store.change = unavailable('the disk fails')
+  expect(reasons).toEqual(['the disk is full'])
   await vi.advanceTimersByTimeAsync(1)
-  expect(asked.splice(0)).toEqual(['check', 'change'])
-  store.check = new StoreError('store-unavailable', 'it is gone')
+  store.failure = new StoreError('store-unavailable', 'it is gone')
   await vi.advanceTimersByTimeAsync(2_000)
-  expect(asked.splice(0)).toEqual(['check', 'check'])
-  store.check = new StoreError('store-busy', 'too many')
+  store.failure = new StoreError('store-busy', 'too many')
   await vi.advanceTimersByTimeAsync(1_000)
-  store.check = undefined
-  store.change = undefined
-  fail(unavailable('a last time'))
+  store.failure = undefined
+  report(unavailable('a last time'))
   await vi.advanceTimersByTimeAsync(1_000)
   expect(reasons).toEqual(['the disk is full', 'the disk fails', 'it is gone'])
   await vi.advanceTimersByTimeAsync(1_000)
   expect(reasons.splice(0)).toEqual(['the disk is full', 'the disk fails', 'it is gone', 'works'])
-  asked.splice(0)
+  check.mockClear()
   await vi.advanceTimersByTimeAsync(10_000)
-  expect([reasons, asked]).toEqual([[], []])
+  expect(check).not.toHaveBeenCalled()
 
-  fail(new StoreError('store-unavailable', 'it is gone'))
+  report(new StoreError('store-unavailable', 'it is gone'))
   expect(reasons).toEqual(['it is gone'])
-  await vi.advanceTimersByTimeAsync(1_000)
-  expect(reasons).toEqual(['it is gone', 'works'])
 })
 
 test('nothing is reported once the watch has ended, also of a check that is under way', async () => {
-  const { reasons, asked, store, end, fail } = watch()
-  fail(unavailable('the disk is full'))
-  store.check = unavailable('the disk fails')
+  const { reasons, store, end, report, check } = watch()
+  report(unavailable('the disk is full'))
+  store.failure = unavailable('the disk fails')
   vi.advanceTimersByTime(1_000)
   end()
-  fail(unavailable('the disk fails'))
+  report(unavailable('the disk fails'))
   await vi.advanceTimersByTimeAsync(10_000)
-  expect([reasons, asked]).toEqual([['the disk is full'], ['check']])
+  expect(reasons).toEqual(['the disk is full'])
+  expect(check).toHaveBeenCalledOnce()
 
   const another = watch()
-  another.fail(unavailable('the disk is full'))
+  another.report(unavailable('the disk is full'))
   another.end()
   expect(vi.getTimerCount()).toBe(0)
 })

@@ -1,5 +1,5 @@
 import { on } from 'node:events'
-import { fdatasyncSync, openSync, renameSync, statSync } from 'node:fs'
+import { fdatasyncSync, mkdirSync, openSync, renameSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads'
 import {
@@ -24,9 +24,15 @@ vi.mock('node:fs', async importOriginal => {
 })
 afterEach(() => void vi.useRealTimers())
 
-/** A writer in this thread, and the far ends of two threads that send to it. */
-async function open() {
+/**
+ * A writer in this thread, and the far ends of two threads that send to it.
+ *
+ * @param pageBytes small, as the limits of a WAL count pages
+ */
+async function open(pageBytes = 512) {
   const file = join(temporaryFolder(), 'data/notes.db')
+  mkdirSync(dirname(file))
+  new Database(file).exec(`pragma page_size = ${pageBytes}; vacuum`).close()
   await (await openStorage({ url: `file:${file}` }))[Symbol.asyncDispose]()
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
   const connection = openWriterConnection(file, 5_000)
@@ -81,6 +87,20 @@ test('groups that wait together share a commit, which one thread is told of', as
   expect(commit?.ms).toBeLessThan(performance.now() - begunMs)
 })
 
+test('groups that share a transaction that fails fail together, and the next one works', async () => {
+  const { connection, threads } = await open()
+  const [one, other] = threads
+  connection.exec(
+    "create trigger full before insert on notes when new.id = 4 begin select raise(abort, 'no more'); end",
+  )
+  one.send(1, 2)
+  other.send(3, 4)
+  const refusal = { reason: expect.stringContaining('no more') }
+  expect(await Promise.all([one.answer(), other.answer()])).toEqual([refusal, refusal])
+  one.send(1)
+  expect(await one.answer()).toMatchObject({ affectedRows: [1] })
+})
+
 test('after a failure that cannot be overwritten there is an outage for every thread, until it can', async () => {
   const { connection, threads } = await open()
   const [one, other] = threads
@@ -124,10 +144,10 @@ test('an outage begins a second after a move, and ends once all is back, each ti
   }
 })
 
-/** Makes the WAL longer by this many pages of 4 KiB. */
+/** Makes the WAL longer by this many pages. */
 function lengthenWal(connection: Database.Database, pages: number) {
   connection.exec('create table if not exists texts (text text)')
-  connection.prepare('insert into texts values (zeroblob(?))').run(pages * 4_092)
+  connection.prepare('insert into texts values (zeroblob(?))').run(pages * (512 - 4))
 }
 
 /** From now on whatever the writer has seen is out of date. */
@@ -168,7 +188,7 @@ test('a change that makes the WAL too long is answered as stored, and the next o
 })
 
 test('a transaction is bounded by what it writes, copies too: a longer group has several', async () => {
-  const { file, connect } = await open()
+  const { file, connect } = await open(4_096)
   const bulk = connect('bulk')
   const plants = 2_500
   const text = 'x'.repeat(1_500)
