@@ -4,7 +4,7 @@ import { createTestDatabase } from '@plant-store/harness/vitest'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { type ConnectionPool, createPool } from '../src/postgres/connection.ts'
 import type { PostgresOptions } from '../src/storage.ts'
-import { attachStorage, note, openStorage } from './notes.ts'
+import { attachStorage, note } from './notes.ts'
 
 let database: TestDatabase
 beforeAll(async () => {

@@ -10,6 +10,7 @@ import {
   openSync,
   readdirSync,
   readFileSync,
+  readlinkSync,
   renameSync,
   rmSync,
   statSync,
@@ -27,6 +28,7 @@ import { needs } from '@plant-store/harness/vitest'
 import {
   backUpStore,
   inspectStore,
+  isDamage,
   openReader,
   openSalvage,
   openStorage,
@@ -37,7 +39,15 @@ import {
 import { mintSecret, type WebhookId } from '@plant-store/webhooks'
 import Database from 'better-sqlite3'
 import { beforeAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
-import { addWebhook, plant, schemaVersion, snapshot, temporaryFolder } from './store-folder.ts'
+import {
+  addWebhook,
+  looks,
+  openFilesIn,
+  plant,
+  schemaVersion,
+  snapshot,
+  temporaryFolder,
+} from './store-folder.ts'
 
 let folder: string
 let file: string
@@ -192,7 +202,10 @@ test('a damaged copy is no backup', async () => {
 test('a damaged store is not backed up', async () => {
   load(0, 3_000)
   damage(file)
-  await expect(inspectStore(url)).rejects.toThrow(/ it is damaged: [^\n]+ page \d+[^\n]+ page \d+[^\n]+$/)
+  const error = await inspectStore(url).catch(error => error)
+  expect(error.message).toMatch(/ cannot be opened: it is damaged: [^\n]+ page \d+[^\n]+ page \d+[^\n]+$/)
+  expect(isDamage(error)).toBe(true)
+  expect(openFilesIn(file)).toEqual([])
   await expect(backUpStore(url, backup)).rejects.toThrow(/is damaged/)
   expect(readdirSync(folder)).toEqual(['store.db'])
 })
@@ -238,19 +251,16 @@ test('a store is restored where none is, without the WAL of one that was', async
   expect(await inspectStore(elsewhere)).toMatchObject({ counts: { plants: 1_000 } })
 })
 
-const holders: Record<string, () => Promise<AsyncDisposable>> = {
-  async 'an open store'() {
-    const storage = await openStorage({ url })
-    await storage.check()
-    return storage
-  },
-  'an open store that nothing was asked of': () => openStorage({ url }),
-  async 'a transaction in the old journal mode'() {
-    const database = new Database(file).exec('begin immediate')
-    return { [Symbol.asyncDispose]: async () => void database.close() }
-  },
-}
-test.each(Object.entries(holders))('%s is not replaced', async (_, hold) => {
+test.each<[string, () => Promise<AsyncDisposable>]>([
+  ['an open store', () => openStorage({ url })],
+  [
+    'a transaction in the old journal mode',
+    async () => {
+      const database = new Database(file).exec('begin immediate')
+      return { [Symbol.asyncDispose]: async () => void database.close() }
+    },
+  ],
+])('%s is not replaced', async (_, hold) => {
   load(0, 1_000)
   await backUpStore(url, backup)
   load(1_000, 1_000)
@@ -269,8 +279,6 @@ test.each(Object.entries(holders))('%s is not replaced', async (_, hold) => {
   await expect(restoreStore(url, backup)).rejects.toThrow(
     'already exists: use --force to replace it and lose the changes since the backup',
   )
-  await restoreStore(url, backup, { force: true })
-  expect(await count()).toBe(1_000)
 })
 
 test('a store that another process locks just before the copy is not replaced', async () => {
@@ -328,23 +336,6 @@ test.each([
     () => writeFileSync(backup, 'a text that is long enough to have a header of its own'.repeat(9)),
     /: file is not a database: try another backup$/,
   ],
-  [
-    'of a newer version',
-    () => {
-      const db = new Database(backup)
-      db.exec('update schema_version set version = 99')
-      db.close()
-    },
-    /schema version 99/,
-  ],
-  [
-    "another program's",
-    () => {
-      rmSync(backup)
-      new Database(backup).exec('create table t (a)').close()
-    },
-    /another program/,
-  ],
   ['missing', () => rmSync(backup), /no such file/],
 ])('a backup that is %s is refused, and the store left as it was', async (_, spoil, reason) => {
   load(0, 3_000)
@@ -366,45 +357,19 @@ test('a damaged file is replaced by a backup, also with a WAL beside it', async 
 })
 
 test.each([
-  ['is no database and has a WAL beside it', true, 'no database any more, for whatever reason'.repeat(100)],
-  ['is no database and has no WAL', false, 'no database any more, for whatever reason'.repeat(100)],
-  ['is cut off and has a WAL beside it', true, undefined],
-  ['is cut off and has no WAL', false, undefined],
-])('a store that %s is replaced with its WAL', async (_, hasWal, content) => {
+  ['is no database', () => writeFileSync(file, 'no database any more, for whatever reason'.repeat(100))],
+  ['is cut off', () => truncateSync(file, 4096)],
+])('a store that %s is replaced with its WAL', async (_, spoil) => {
   load(0, 100)
   await backUpStore(url, backup)
-  load(100, 100)
-  {
-    await using storage = await openStorage({ url })
-    await storage.plants.insert(plant(200))
-    for (const [name, suffix] of [
-      ['STORE', ''],
-      ['WAL', '-wal'],
-    ])
-      if (hasWal) copyFileSync(file + suffix, join(folder, `${name}`))
-  }
-  if (hasWal) renameSync(join(folder, 'STORE'), file)
-  if (content === undefined) truncateSync(file, 4096)
-  else writeFileSync(file, content)
-  if (hasWal) renameSync(join(folder, 'WAL'), `${file}-wal`)
-  const restored = await restoreStore(url, backup, { force: true })
-  expect(restored).toMatchObject({ changed: undefined })
+  const crashed = join(folder, 'crashed.db')
+  await crash(crashed)
+  renameSync(crashed, file)
+  spoil()
+  renameSync(`${crashed}-wal`, `${file}-wal`)
+  expect(await restoreStore(url, backup, { force: true })).toMatchObject({ changed: undefined })
   expect(readdirSync(folder).sort()).toEqual(['backup.db', 'store.db'])
   expect(await count()).toBe(100)
-})
-
-test('a store that a newer SQLite may write and this one may not is not replaced', async () => {
-  load(0, 100)
-  await backUpStore(url, backup)
-  const descriptor = openSync(file, 'r+')
-  // The version of its format that is needed to write it: 1 without a WAL, 2 with one.
-  writeSync(descriptor, Buffer.of(3), 0, 1, 18)
-  closeSync(descriptor)
-  const before = readFileSync(file)
-  await expect(restoreStore(url, backup, { force: true })).rejects.toThrow(
-    /could not be restored from .*: it may not be written$/,
-  )
-  expect(readFileSync(file)).toEqual(before)
 })
 
 test('a restore that is given up leaves the store as it was', async () => {
@@ -422,16 +387,6 @@ test('a restore that is given up leaves the store as it was', async () => {
   expect(await count()).toBe(21_000)
   expect(readdirSync(folder).sort()).toEqual(['backup.db', 'store.db', 'store.db.last-backup'])
   expect(await readLastBackup(url)).toEqual(lastBackup)
-})
-
-test('a store behind a symbolic link is replaced, not the link', async () => {
-  load(0, 100)
-  await backUpStore(url, backup)
-  load(100, 100)
-  const link = join(folder, 'link.db')
-  symlinkSync(file, link)
-  await restoreStore(`file:${link}`, backup, { force: true })
-  expect(await count()).toBe(100)
 })
 
 test('a backup is made in the place of nothing else than a file, and only where that is asked for', async () => {
@@ -510,7 +465,8 @@ test('the time of the last backup is beside the store, for whom the store is, an
   expect(await readLastBackup(url)).not.toEqual(first)
   expect(await readLastBackup(`file:${link}`)).toEqual(await readLastBackup(url))
 
-  await restoreStore(url, backup, { force: true })
+  await restoreStore(`file:${link}`, backup, { force: true })
+  expect(readlinkSync(link)).toBe(file)
   expect(await readLastBackup(url)).toBeNull()
   expect(await readLastBackup(`file:${backup}`)).toBeNull()
   await backUp()
@@ -605,27 +561,11 @@ test('the size of a store includes its WAL', async () => {
   expect((await backUpStore(url, backup)).bytes).toBe(statSync(backup).size)
 })
 
-const looks: Record<string, (url: string) => Promise<unknown>> = {
-  check: async url => (await inspectStore(url)).counts.plants,
-  async reader(url) {
-    await using reader = await openReader(url)
-    return (await reader.counts()).plants
-  },
-  async salvage(url) {
-    await using salvage = await openSalvage(url)
-    let plants = 0
-    for await (const some of salvage.of('plants').all()) plants += some.length
-    return plants
-  },
-  backup: async url => (await backUpStore(url, join(temporaryFolder(), 'backup'))).counts.plants,
-  restore: async url =>
-    (await restoreStore(`file:${temporaryFolder()}/other.db`, url.slice('file:'.length))).counts.plants,
-}
 /** But for the time of the last backup, which is beside a store. */
 const storesIn = (folder: string) =>
   Object.fromEntries(Object.entries(snapshot(folder)).filter(([name]) => !name.endsWith('.last-backup')))
 
-test.each(Object.entries(looks))('%s leaves what it looks at to the last byte', async (_, look) => {
+test('no look at a store changes a byte of it', async () => {
   load(0, 100)
   await backUpStore(url, backup)
   const crashed = join(folder, 'crashed.db')
@@ -633,41 +573,41 @@ test.each(Object.entries(looks))('%s leaves what it looks at to the last byte', 
   const withoutWal = join(folder, 'without-wal.db')
   copyFileSync(crashed, withoutWal)
   const before = storesIn(folder)
-  for (const path of [file, backup, crashed, withoutWal])
-    expect(await look(`file:${path}`)).toBe(path === backup || path === withoutWal ? 100 : 200)
-  // With it, SQLite finds pages in the WAL.
-  expect(storesIn(folder)).toEqual({ ...before, 'crashed.db-shm': expect.anything() })
+  for (const look of looks) {
+    for (const path of [file, backup, crashed, withoutWal])
+      expect(await look(`file:${path}`)).toBe(path === backup || path === withoutWal ? 100 : 200)
+    // With it, SQLite finds pages in the WAL.
+    expect(storesIn(folder)).toEqual({ ...before, 'crashed.db-shm': expect.anything() })
+  }
 
   await using storage = await openStorage({ url })
   await storage.plants.insert(plant(9_000))
   const running = storesIn(folder)
-  expect(await look(url)).toBe(201)
+  for (const look of looks) expect(await look(url)).toBe(201)
   expect({ ...storesIn(folder), 'store.db-shm': 0 }).toEqual({ ...running, 'store.db-shm': 0 })
 })
 
-test.each(Object.entries(looks))(
-  '%s refuses a change that was interrupted, and leaves it',
-  async (_, look) => {
-    load(0, 1_000)
-    const interrupted = new Database(file)
-    interrupted.exec('pragma cache_size = 1; begin; update plants set name = name || 1')
-    const copy = join(folder, 'copy.db')
-    for (const suffix of ['', '-journal']) copyFileSync(file + suffix, copy + suffix)
-    interrupted.close()
-    const before = snapshot(folder)
+test('each look refuses a change that was interrupted, and leaves it', async () => {
+  load(0, 1_000)
+  const interrupted = new Database(file)
+  interrupted.exec('pragma cache_size = 1; begin; update plants set name = name || 1')
+  const copy = join(folder, 'copy.db')
+  for (const suffix of ['', '-journal']) copyFileSync(file + suffix, copy + suffix)
+  interrupted.close()
+  const before = snapshot(folder)
+  for (const look of looks)
     await expect(look(`file:${copy}`)).rejects.toThrow(
       /: a change was interrupted: start the server, which takes it back/,
     )
-    expect(snapshot(folder)).toEqual(before)
-    await (await openStorage({ url: `file:${copy}` }))[Symbol.asyncDispose]()
-    expect(await look(`file:${copy}`)).toBe(1_000)
-  },
-)
+  expect(snapshot(folder)).toEqual(before)
+  await (await openStorage({ url: `file:${copy}` }))[Symbol.asyncDispose]()
+  expect(await inspectStore(`file:${copy}`)).toMatchObject({ counts: { plants: 1_000 } })
+})
 
 test('a look at a store that this process has open takes no lock back', async () => {
   await using storage = await openStorage({ url })
   await storage.plants.insert(plant(1))
-  for (const look of Object.values(looks)) expect(await look(url)).toBe(1)
+  for (const look of looks) expect(await look(url)).toBe(1)
   const restore = `
     const { restoreStore } = await import('@plant-store/persistence')
     await restoreStore('${url}', '${empty}', { force: true })`

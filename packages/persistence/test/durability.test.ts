@@ -3,22 +3,14 @@ import { int64Max } from '@plant-store/domain'
 import { noTracer, trace } from '@plant-store/harness'
 import { openStorage } from '@plant-store/persistence'
 import { expect, test } from 'vitest'
-import { countInjected, countSyncs, startStoreProcess } from './processes.ts'
+import { countInjected, countSyncs, flood, idsAt, idsFrom, startStoreProcess } from './processes.ts'
 import { plantId, temporaryFolder } from './store-folder.ts'
-import type { Answer } from './store-process.ts'
 
 const newUrl = () => `file:${join(temporaryFolder(), 'plants.db')}`
-const ids = (from: number, count: number) => Array.from({ length: count }, (_, n) => BigInt(from + n))
-
-async function idsAt(url: string): Promise<bigint[]> {
-  await using storage = await openStorage({ url })
-  return (await storage.plants.page({ limit: 1_000_000 })).map(({ id }) => id)
-}
-
 test('of several processes that race for an id exactly one wins, and everybody sees whose it is', async () => {
   const url = newUrl()
   const processes = await Promise.all([1, 2, 3].map(() => startStoreProcess(url)))
-  const raced = [...ids(1, 50), int64Max]
+  const raced = [...idsFrom(1, 50), int64Max]
   const outcomes = await Promise.all(processes.map((each, n) => each.insert(raced, `process ${n}`)))
   await using storage = await openStorage({ url })
   for (const [index, id] of raced.entries()) {
@@ -33,18 +25,11 @@ test('of several processes that race for an id exactly one wins, and everybody s
 test('what was answered is stored after a kill in the middle of writing', async () => {
   const url = newUrl()
   const store = await startStoreProcess(url)
-  const answered = new Set<bigint>()
-  const enough = new Promise<void>(resolve => {
-    store.process.on('message', (answer: Answer) => {
-      if ('inserted' in answer) answered.add(answer.inserted)
-      if (answered.size === 500) resolve()
-    })
-  })
-  store.process.send({ flood: 16 })
-  await enough
+  const { inserted } = flood(store)
+  await expect.poll(() => inserted.length).toBeGreaterThan(500)
   await store.kill()
   const kept = new Set(await idsAt(url))
-  expect([...answered].filter(id => !kept.has(id))).toEqual([])
+  expect(inserted.filter(id => !kept.has(id))).toEqual([])
 })
 
 test('every change that is made alone is fsynced before it is answered, and changes that come together share', async context => {
@@ -54,13 +39,13 @@ test('every change that is made alone is fsynced before it is answered, and chan
   const alone = await trace(pid)
   if (alone === undefined) return context.skip(noTracer)
   const count = 50
-  for (const id of ids(1, count)) expect(await store.insert([id])).toEqual(['inserted'])
+  for (const id of idsFrom(1, count)) expect(await store.insert([id])).toEqual(['inserted'])
   expect(countSyncs(await alone.detach())).toBeGreaterThanOrEqual(count)
 
   const shared = await trace(pid)
   const waves = 4
   for (let wave = 1; wave <= waves; wave++) {
-    expect(await store.insert(ids(1000 * wave, 64))).toEqual(Array(64).fill('inserted'))
+    expect(await store.insert(idsFrom(1000 * wave, 64))).toEqual(Array(64).fill('inserted'))
   }
   const syncs = countSyncs((await shared?.detach()) ?? [])
   expect(syncs).toBeGreaterThanOrEqual(waves)
@@ -85,18 +70,18 @@ test.for([
   async ([, inject], context) => {
     const url = newUrl()
     const store = await startStoreProcess(url)
-    expect(await store.insert(ids(1, 3))).toEqual(Array(3).fill('inserted'))
+    expect(await store.insert(idsFrom(1, 3))).toEqual(Array(3).fill('inserted'))
 
     const tracer = await trace(store.process.pid as number, inject)
     if (tracer === undefined) return context.skip(noTracer)
-    expect(await store.insert(ids(4, 3))).toEqual(Array(3).fill('store-unavailable'))
-    expect(await store.insert(ids(7, 3))).toEqual(Array(3).fill('inserted'))
+    expect(await store.insert(idsFrom(4, 3))).toEqual(Array(3).fill('store-unavailable'))
+    expect(await store.insert(idsFrom(7, 3))).toEqual(Array(3).fill('inserted'))
     expect(countInjected(await tracer.detach())).toBe(1)
 
-    expect(await store.list()).toEqual([...ids(1, 3), ...ids(7, 3)])
+    expect(await store.list()).toEqual([...idsFrom(1, 3), ...idsFrom(7, 3)])
     // Not closed in order: what is in the WAL is all that there is of it.
     await store.kill()
-    expect(await idsAt(url)).toEqual([...ids(1, 3), ...ids(7, 3)])
+    expect(await idsAt(url)).toEqual([...idsFrom(1, 3), ...idsFrom(7, 3)])
   },
 )
 
@@ -107,7 +92,7 @@ test('as long as the disk fails the store is unavailable, and it recovers', asyn
 
   const tracer = await trace(store.process.pid as number, 'fsync,fdatasync:error=EIO')
   if (tracer === undefined) return context.skip(noTracer)
-  for (const id of ids(2, 5)) expect(await store.insert([id])).toEqual(['store-unavailable'])
+  for (const id of idsFrom(2, 5)) expect(await store.insert([id])).toEqual(['store-unavailable'])
   expect(await store.check()).toEqual(['store-unavailable'])
   expect(await store.list()).toEqual([1n])
   await tracer.detach()

@@ -18,96 +18,78 @@ import {
   backUpStore,
   inspectStore,
   openReader,
-  openSalvage,
   openStorage,
   restoreStore,
   storeFiles,
 } from '@plant-store/persistence'
-import { describe, expect, test } from 'vitest'
-import { type StoreProcess, startStoreProcess } from './processes.ts'
-import { plant, snapshot, temporaryFolder } from './store-folder.ts'
-import type { Answer } from './store-process.ts'
+import Database from 'better-sqlite3'
+import { expect, test } from 'vitest'
+import { flood, idsAt, idsFrom, startStoreProcess } from './processes.ts'
+import { looks, plant, snapshot, temporaryFolder } from './store-folder.ts'
 
 const ways = {
   removed: (path: string) => rmSync(path),
-  moved: (path: string) => renameSync(path, `${path}.moved`),
   replaced(path: string) {
     copyFileSync(path, `${path}.copy`)
     renameSync(`${path}.copy`, path)
   },
-  'cut off': (path: string) => truncateSync(path),
-  'cut short': (path: string) => truncateSync(path, statSync(path).size / 2),
+  cut: (path: string) => truncateSync(path, statSync(path).size / 2),
+  'overwritten by its former state': (path: string) => copyFileSync(`${path}.before`, path),
+  'overwritten by a backup'(path: string) {
+    const backup = new Database(`${path}.backup`)
+    // Counts more changes than the store.
+    for (let n = 0; n < 20; n++) backup.pragma(`user_version = ${n}`)
+    backup.close()
+    copyFileSync(`${path}.backup`, path)
+  },
 }
 type Way = keyof typeof ways
 
-const cases = ['', '-wal', '-shm'].flatMap(suffix =>
-  (Object.keys(ways) as Way[])
-    // Whoever then looks into the shm is killed by the system (SIGBUS).
-    .filter(way => suffix !== '-shm' || !way.startsWith('cut'))
-    .map(way => [suffix, way] as const),
-)
-/** Those after which the next start finds every change, without a hand. */
-const isWhole = (suffix: string, way: Way) => suffix !== '' && !way.startsWith('cut')
-
+/** After a change in these milliseconds the files are not looked at again. */
+const pastLook = () => sleep(20)
 const unavailable = { code: 'store-unavailable' }
-const ids = (from: number, count: number) => Array.from({ length: count }, (_, n) => BigInt(from + n))
 
-async function start() {
-  const file = join(temporaryFolder(), 'plants.db')
-  const url = `file:${file}`
-  return { file, url, store: await startStoreProcess(url) }
-}
-
-async function idsAt(url: string): Promise<bigint[]> {
-  await using storage = await openStorage({ url })
-  return (await storage.plants.page({ limit: 1_000_000 })).map(({ id }) => id)
-}
-
-/** Returns the ids that the store says it has inserted, from now on, and when it has refused all that were under way. */
-function flood(store: StoreProcess) {
-  const inserted: bigint[] = []
-  const refused = Promise.withResolvers<void>()
-  store.process.on('message', (answer: Answer) => {
-    if ('inserted' in answer) inserted.push(answer.inserted)
-    if ('refused' in answer) refused.resolve()
-  })
-  store.process.send({ flood: 16 })
-  return { inserted, refused: refused.promise }
-}
-
-test('without a change too, a store is not ready soon after its file is removed', async () => {
-  const file = join(temporaryFolder(), 'plants.db')
-  await using storage = await openStorage({ url: `file:${file}` })
-  rmSync(file)
-  await expect
-    .poll(() =>
-      storage.check().then(
-        () => 'ready',
-        ({ code }) => code,
-      ),
-    )
-    .toBe('store-unavailable')
-})
-
-test.each(cases)('if plants.db%s is %s, a store refuses the next change', async (suffix, way) => {
+test.each<[suffix: string, way: Way, isWhole?: 'whole']>([
+  ['', 'removed'],
+  ['', 'replaced'],
+  ['', 'cut'],
+  ['', 'overwritten by its former state'],
+  ['', 'overwritten by a backup'],
+  ['-wal', 'removed', 'whole'],
+  ['-wal', 'replaced', 'whole'],
+  ['-wal', 'cut'],
+  // Whoever looks into a shm that was cut is killed by the system (SIGBUS).
+  ['-shm', 'removed', 'whole'],
+  ['-shm', 'replaced', 'whole'],
+])('if plants.db%s is %s, a store refuses the next change and says why', async (suffix, way, isWhole) => {
   const file = join(temporaryFolder(), 'plants.db')
   const url = `file:${file}`
   {
     await using storage = await openStorage({ url })
-    await Promise.all(ids(1, 50).map(id => storage.plants.insert(plant(id))))
-    await sleep(20)
-    ways[way](file + suffix)
-    await expect(storage.plants.insert(plant(100))).rejects.toMatchObject(unavailable)
-    await expect(storage.check()).rejects.toMatchObject(unavailable)
+    copyFileSync(file, `${file}.before`)
+    await storage.plants.insert(plant(1))
   }
-  if (isWhole(suffix, way)) expect(await idsAt(url)).toEqual(ids(1, 50))
+  await backUpStore(url, `${file}.backup`)
+  {
+    const failing = Promise.withResolvers<string | undefined>()
+    await using storage = await openStorage({ url, onFailureChange: failing.resolve })
+    await Promise.all(idsFrom(2, 49).map(id => storage.plants.insert(plant(id))))
+    await pastLook()
+    ways[way](file + suffix)
+    // The second one is under way before the store knows of its outage.
+    const refused = [100, 101].map(id => storage.plants.insert(plant(id)))
+    for (const each of refused) await expect(each).rejects.toMatchObject(unavailable)
+    const words = ['removed', 'replaced'].includes(way) ? 'removed, moved or replaced' : way.split(' ')[0]
+    const reason = expect.stringContaining(`plants.db${suffix} was ${words}`)
+    expect(await failing.promise).toEqual(reason)
+    await expect(storage.check()).rejects.toMatchObject({ ...unavailable, cause: { message: reason } })
+  }
+  // The next start then finds every change, without a hand.
+  if (isWhole) expect(await idsAt(url)).toEqual(idsFrom(1, 50))
 })
 
-// While each file is looked at beside the writes. The ways differ in nothing else.
 test.each<[string, Way]>([
-  ['', 'removed'],
-  ['-wal', 'moved'],
-  ['-wal', 'cut off'],
+  ['-wal', 'removed'],
   ['-shm', 'replaced'],
 ])(
   'a store that writes without a pause loses nothing that it answered if plants.db%s is %s',
@@ -119,38 +101,33 @@ test.each<[string, Way]>([
     await refused
     expect(await store.check()).toEqual(['store-unavailable'])
     await store.kill()
-    if (!isWhole(suffix, way)) return
     const kept = new Set(await idsAt(url))
     expect(inserted.filter(id => !kept.has(id))).toEqual([])
   },
 )
 
-test('a shm that was cut kills the process, and nothing that it answered is lost', async () => {
-  const { file, url, store } = await start()
-  const { inserted } = flood(store)
-  await expect.poll(() => inserted.length).toBeGreaterThan(500)
-  truncateSync(`${file}-shm`)
-  await expect.poll(() => store.process.signalCode).toBe('SIGBUS')
-  const kept = new Set(await idsAt(url))
-  expect(inserted.filter(id => !kept.has(id))).toEqual([])
-})
+async function start() {
+  const file = join(temporaryFolder(), 'plants.db')
+  const url = `file:${file}`
+  return { file, url, store: await startStoreProcess(url) }
+}
 
 test('once the shm is gone no change of another process is overwritten, however the store is stopped', async () => {
   const { file, url, store } = await start()
-  expect(await store.insert(ids(1, 50))).toEqual(Array(50).fill('inserted'))
-  await sleep(20)
+  expect(await store.insert(idsFrom(1, 50))).toEqual(Array(50).fill('inserted'))
+  await pastLook()
   rmSync(`${file}-shm`)
   const other = await startStoreProcess(url)
-  expect(await other.insert(ids(200, 50))).toEqual(Array(50).fill('inserted'))
+  expect(await other.insert(idsFrom(200, 50))).toEqual(Array(50).fill('inserted'))
   await other.close()
   expect(await store.insert([100n])).toEqual(['store-unavailable'])
   await store.close()
-  expect(await idsAt(url)).toEqual([...ids(1, 50), ...ids(200, 50)])
+  expect(await idsAt(url)).toEqual([...idsFrom(1, 50), ...idsFrom(200, 50)])
 })
 
 test('a process that finds a WAL cut under a running store changes nothing', async () => {
   const { file, url, store } = await start()
-  expect(await store.insert(ids(1, 50))).toEqual(Array(50).fill('inserted'))
+  expect(await store.insert(idsFrom(1, 50))).toEqual(Array(50).fill('inserted'))
   for (const displace of [() => truncateSync(`${file}-wal`), () => rmSync(`${file}-wal`)]) {
     displace()
     await expect(openStorage({ url })).rejects.toThrow(/cannot be opened: /)
@@ -160,46 +137,42 @@ test('a process that finds a WAL cut under a running store changes nothing', asy
 
 const links: Record<string, (link: string, file: string) => void> = {
   'a relative link to a link'(link, file) {
+    mkdirSync(dirname(link))
     symlinkSync(file, `${link}.second`)
     symlinkSync('link.db.second', link)
   },
   'a link in a folder that is a link'(link, file) {
-    rmSync(dirname(link), { recursive: true })
     mkdirSync(join(dirname(file), 'links'), { recursive: true })
     symlinkSync(join(dirname(file), 'links'), dirname(link))
     symlinkSync('../plants.db', link)
   },
 }
-describe.each(Object.entries(links))('a store behind %s', (_, make) => {
-  test.each(['exists', 'is made'])('that %s is guarded where it is', async how => {
-    const folder = temporaryFolder()
-    const file = join(folder, 'real', 'plants.db')
-    const link = join(folder, 'named', 'link.db')
-    mkdirSync(dirname(link))
-    make(link, file)
-    if (how === 'exists') await (await openStorage({ url: `file:${file}` }))[Symbol.asyncDispose]()
-    const url = `file:${link}`
-    expect(storeFiles(url).slice(0, 2)).toEqual([file, `${file}-wal`])
-    {
-      await using storage = await openStorage({ url })
-      await storage.plants.insert(plant(1))
-      await sleep(20)
-      rmSync(`${file}-wal`)
-      await expect(storage.plants.insert(plant(2))).rejects.toMatchObject({ code: 'store-unavailable' })
-    }
-    expect(await idsAt(`file:${file}`)).toEqual([1n])
-  })
+test.each(Object.entries(links))('a store behind %s is guarded where it is', async (_, make) => {
+  const folder = temporaryFolder()
+  const file = join(folder, 'real', 'plants.db')
+  const link = join(folder, 'named', 'link.db')
+  make(link, file)
+  const url = `file:${link}`
+  const files = [file, `${file}-wal`]
+  expect(storeFiles(url).slice(0, 2)).toEqual(files)
+  {
+    await using storage = await openStorage({ url })
+    expect(storeFiles(url).slice(0, 2)).toEqual(files)
+    await storage.plants.insert(plant(1))
+    await pastLook()
+    rmSync(`${file}-wal`)
+    await expect(storage.plants.insert(plant(2))).rejects.toMatchObject(unavailable)
+  }
+  expect(await idsAt(`file:${file}`)).toEqual([1n])
 })
 
 test('a link to itself is named as it is, and not opened', async () => {
   const link = join(temporaryFolder(), 'link.db')
   symlinkSync(link, link)
-  expect(storeFiles(`file:${link}`)[0]).toBe(link)
+  const url = `file:${link}`
+  expect(storeFiles(url)[0]).toBe(link)
   // Nor is it taken for a path without a store.
-  for (const open of [
-    () => openStorage({ url: `file:${link}` }),
-    ...[inspectStore, openReader].map(read => () => read(`file:${link}`)),
-  ])
+  for (const open of [() => openStorage({ url }), () => inspectStore(url), () => openReader(url)])
     await expect(open()).rejects.toThrow(/cannot be opened: ELOOP/)
 })
 
@@ -231,26 +204,16 @@ test('a store with a second name, beside which there would be a second WAL, is n
   expect(snapshot(folder)).toEqual(before)
 })
 
-const reads: Readonly<Record<string, (url: string) => Promise<unknown>>> = {
-  check: inspectStore,
-  export: openReader,
-  salvage: openSalvage,
-  backup: url => backUpStore(url, join(temporaryFolder(), 'backup')),
-  restore: url => restoreStore(`file:${temporaryFolder()}/other.db`, url.slice('file:'.length)),
-}
-
-test.each(Object.entries(reads))(
-  '%s of a store with changes in its WAL refuses another name of it',
-  async (_, read) => {
-    const folder = temporaryFolder()
-    const [file, second] = [join(folder, 'plants.db'), join(folder, 'second.db')]
-    await using storage = await openStorage({ url: `file:${file}` })
-    await storage.plants.insert(plant(1))
-    linkSync(file, second)
-    await expect(read(`file:${second}`)).rejects.toThrow(': it has another name, a hard link: ')
-    expect(readdirSync(folder).filter(name => name.startsWith('second'))).toEqual(['second.db'])
-  },
-)
+test('nobody reads a store with changes in its WAL by another name of it', async () => {
+  const folder = temporaryFolder()
+  const [file, second] = [join(folder, 'plants.db'), join(folder, 'second.db')]
+  await using storage = await openStorage({ url: `file:${file}` })
+  await storage.plants.insert(plant(1))
+  linkSync(file, second)
+  for (const look of looks)
+    await expect(look(`file:${second}`)).rejects.toThrow(': it has another name, a hard link: ')
+  expect(readdirSync(folder).filter(name => name.startsWith('second'))).toEqual(['second.db'])
+})
 
 test('a store that is mounted alone is not opened, nor read while its changes are in its WAL', async context => {
   const folder = temporaryFolder()
@@ -265,7 +228,7 @@ test('a store that is mounted alone is not opened, nor read while its changes ar
     expect(await inspectStore(`file:${mounted}`)).toMatchObject({ counts: { plants: 0 } })
     await using storage = await openStorage({ url: `file:${file}` })
     await storage.plants.insert(plant(1))
-    for (const read of Object.values(reads)) await expect(read(`file:${mounted}`)).rejects.toThrow(refusal)
+    for (const look of looks) await expect(look(`file:${mounted}`)).rejects.toThrow(refusal)
   } finally {
     // A process that has read by it keeps it open.
     spawnSync('umount', ['--lazy', mounted])

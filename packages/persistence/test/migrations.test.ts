@@ -7,7 +7,7 @@ import {
   postgresDialect,
   sqliteDialect,
 } from '@plant-store/engine'
-import { entities, inspectStore, openReader, openStorage } from '@plant-store/persistence'
+import { entities, inspectStore, openReader, openStorage, storageName } from '@plant-store/persistence'
 import {
   DummyDriver,
   Kysely,
@@ -65,6 +65,7 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('on %s', name => {
   beforeEach(async () => {
     store = await subjects[name]()
     await using storage = await openStorage({ url: store.url })
+    expect(storage).toMatchObject({ versionBefore: undefined, schemaVersion })
     await storage.plants.insertAll([plant(1), plant(2)])
   })
   afterEach(() => store[Symbol.asyncDispose]())
@@ -73,7 +74,11 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('on %s', name => {
 
   test('a next version leaves a store as it is for a reader, brings it up to date once opened, and keeps its plants', async () => {
     const before = await store.fingerprint()
-    expect(await next.inspectStore(store.url)).toMatchObject({ schemaVersion, counts: { plants: 2 } })
+    expect(await next.inspectStore(store.url)).toMatchObject({
+      store: storageName(store.url),
+      schemaVersion,
+      counts: { plants: 2 },
+    })
     expect(await store.fingerprint()).toBe(before)
     for (const versionBefore of [schemaVersion, nextVersion]) {
       await using storage = await next.openStorage({ url: store.url })

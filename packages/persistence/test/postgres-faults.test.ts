@@ -48,10 +48,6 @@ describe('under a load of creates', () => {
       await server.kill()
       await server.start()
     },
-    'a server that is restarted': async () => {
-      await server.stop()
-      await server.start()
-    },
     'connections that are cut': async () => {
       for (let round = 0; round < 5; round++) {
         await cutConnections()

@@ -96,14 +96,10 @@ describe('a user', () => {
     await expect(openStorage({ url })).rejects.toThrow(message)
   })
 
-  const lacking = (right: string) => `it lacks the right to ${right}`
   test.each([
-    ['insert', 'plants', lacking('insert on plants')],
-    ['update', 'plants', lacking('update on plants')],
+    ['insert', 'plants', 'it lacks the right to insert on plants'],
     ['delete', 'plants', 'permission denied for table plants'],
-    ['update', 'access_tokens', lacking('update on access_tokens')],
-    ['update', 'webhooks', lacking('update on webhooks')],
-    ['insert, select', 'outbox', lacking('select on outbox, insert on outbox')],
+    ['insert, select', 'outbox', 'it lacks the right to select on outbox, insert on outbox'],
   ])('who may not %s %s finds the store not ready', async (right, table, message) => {
     await using database = await createTestSchema()
     await (await openStorage({ url: database.url }))[Symbol.asyncDispose]()

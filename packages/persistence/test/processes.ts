@@ -1,6 +1,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
+import { openStorage } from '@plant-store/persistence'
 import { onTestFinished } from 'vitest'
 import type { Answer, Order } from './store-process.ts'
 
@@ -51,6 +52,27 @@ export async function startStoreProcess(url: string): Promise<StoreProcess> {
       await exited
     },
   }
+}
+
+export const idsFrom = (first: number, count: number) =>
+  Array.from({ length: count }, (_, n) => BigInt(first + n))
+
+/** Opens a store, and returns the ids of its plants. */
+export async function idsAt(url: string): Promise<bigint[]> {
+  await using storage = await openStorage({ url })
+  return (await storage.plants.page({ limit: 1_000_000 })).map(({ id }) => id)
+}
+
+/** Makes a store insert until it refuses. Returns the ids that it says it has inserted so far, and when it has refused. */
+export function flood(store: StoreProcess) {
+  const inserted: bigint[] = []
+  const refused = Promise.withResolvers<void>()
+  store.process.on('message', (answer: Answer) => {
+    if ('inserted' in answer) inserted.push(answer.inserted)
+    if ('refused' in answer) refused.resolve()
+  })
+  store.process.send({ flood: 16 })
+  return { inserted, refused: refused.promise }
 }
 
 /** A call that another thread interrupts is two lines; the second one says `resumed`. */

@@ -1,9 +1,9 @@
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { hashToken } from '@plant-store/access'
 import { int64Max, int64Min, type Plant } from '@plant-store/domain'
 import { edgeIds, fullPlant, texts } from '@plant-store/domain/testing'
-import { createTestDatabase, createTestSchema } from '@plant-store/harness/vitest'
+import { createTestDatabase } from '@plant-store/harness/vitest'
 import { inspectStore, openReader, openStorage, type StoreReader } from '@plant-store/persistence'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { startProxy } from './proxy.ts'
@@ -31,6 +31,14 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('a reader of a store on %s', na
   }
 
   test('has every id and text exactly, in numeric order', async () => {
+    await fill([])
+    {
+      await using reader = await openReader(store.url)
+      expect([await reader.counts(), await plantsIn(reader)]).toEqual([
+        { plants: 0, tokens: 0, webhooks: 0 },
+        [],
+      ])
+    }
     const plants = edgeIds.map((id, n) => {
       const text = texts[n % texts.length] as string
       return n % 3 === 0 ? plant(id, text) : fullPlant(id, text)
@@ -40,15 +48,6 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('a reader of a store on %s', na
     expect(await plantsIn(reader)).toEqual(plants)
     expect(reader.schemaVersion).toBe(schemaVersion)
     expect(await reader.counts()).toMatchObject({ plants: plants.length, tokens: 0, webhooks: 0 })
-  })
-
-  test('of an empty store has no plant', async () => {
-    await fill([])
-    await using reader = await openReader(store.url)
-    expect([await reader.counts(), await plantsIn(reader)]).toMatchObject([
-      { plants: 0, tokens: 0, webhooks: 0 },
-      [],
-    ])
   })
 
   test('reaches from the least id to the greatest, where pages begin and end with them, and lets others act', async () => {
@@ -93,17 +92,6 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('a reader of a store on %s', na
   })
 })
 
-test('one file remains when a storage and a reader of it are closed', async () => {
-  const folder = temporaryFolder()
-  const url = `file:${folder}/store.db`
-  {
-    await using storage = await openStorage({ url })
-    await storage.plants.insertAll(many(10))
-    await using _reader = await openReader(url)
-  }
-  expect(readdirSync(folder)).toEqual(['store.db'])
-})
-
 test('a reader that meets damage says so', async () => {
   const file = join(temporaryFolder(), 'store.db')
   const url = `file:${file}`
@@ -137,16 +125,4 @@ test('a reader of a server that is gone says so, and leaves no connection', asyn
   await expect(openReader(proxy.url)).rejects.toThrow(/^the store .* cannot be opened: .*ECONNREFUSED/)
   const others = `select pid from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`
   await expect.poll(() => database.query(others)).toEqual([])
-})
-
-test('an inspection of a database counts what it has, as of one moment', async () => {
-  await using database = await createTestSchema()
-  await using storage = await openStorage({ url: database.url })
-  await storage.plants.insert(plant(1))
-  const { username, host, pathname } = new URL(database.url)
-  expect(await inspectStore(database.url)).toMatchObject({
-    store: `postgres://${username}@${host}${pathname}`,
-    schemaVersion,
-    counts: { plants: 1, tokens: 0, webhooks: 0 },
-  })
 })

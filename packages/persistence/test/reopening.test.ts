@@ -1,10 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { inspectStore, openStorage } from '@plant-store/persistence'
+import { inspectStore, openReader, openStorage } from '@plant-store/persistence'
 import Database from 'better-sqlite3'
 import { expect, test } from 'vitest'
-import { plant, schemaVersion, temporaryFolder } from './store-folder.ts'
-import { subjects } from './store-subjects.ts'
+import { plant, temporaryFolder } from './store-folder.ts'
 
 test('opens a store several times at the same moment, also one that is not there yet', async () => {
   const url = `file:${join(temporaryFolder(), 'plants.db')}`
@@ -25,6 +24,7 @@ test('a closed store has no WAL, so that it can be read where nothing can be wri
     await using storage = await openStorage({ url: `file:${file}` })
     expect(journalOf(file)).toEqual([2, 2])
     await storage.plants.insert(plant(opening))
+    await (await openReader(`file:${file}`))[Symbol.asyncDispose]()
     expect(readdirSync(dirname(file)).sort()).toEqual(['plants.db', 'plants.db-shm', 'plants.db-wal'])
     await storage[Symbol.asyncDispose]()
     expect(journalOf(file)).toEqual([1, 1])
@@ -44,12 +44,4 @@ test('a store that another process has open keeps its WAL', async () => {
   expect(journalOf(file)).toEqual([2, 2])
   expect(count.get()).toBe(1)
   other.close()
-})
-
-test.each(Object.entries(subjects))('a store on %s knows whether opening it created it', async (_, make) => {
-  await using created = await make()
-  for (const versionBefore of [undefined, schemaVersion]) {
-    await using storage = await openStorage({ url: created.url })
-    expect(storage).toMatchObject({ versionBefore, schemaVersion })
-  }
 })

@@ -1,4 +1,4 @@
-import { copyFileSync } from 'node:fs'
+import { copyFileSync, existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { hashToken } from '@plant-store/access'
 import {
@@ -11,7 +11,7 @@ import {
 } from '@plant-store/persistence'
 import Database from 'better-sqlite3'
 import { expect, test } from 'vitest'
-import { plant, snapshot, temporaryFolder } from './store-folder.ts'
+import { openFilesIn, plant, snapshot, temporaryFolder } from './store-folder.ts'
 
 /** Returns a store with a plant and a token, changed by SQL. */
 async function changedStore(statements: string): Promise<string> {
@@ -59,14 +59,11 @@ test.each([
   const url = `file:${file}`
   for (const open of [() => openStorage({ url }), () => openReader(url), () => inspectStore(url)])
     await expect(open()).rejects.toThrow(`the store ${storageName(url)} cannot be opened: ${reason}`)
+  expect(openFilesIn(file)).toEqual([])
   await expect(backUpStore(url, `${file}.backup`)).rejects.toThrow(reason)
-  const target = `file:${join(temporaryFolder(), 'plants.db')}`
-  {
-    await using storage = await openStorage({ url: target })
-    await storage.plants.insert(plant(7))
-  }
-  await expect(restoreStore(target, file, { force: true })).rejects.toThrow(reason)
-  expect(await inspectStore(target)).toMatchObject({ counts: { plants: 1, tokens: 0 } })
+  const target = join(temporaryFolder(), 'plants.db')
+  await expect(restoreStore(`file:${target}`, file)).rejects.toThrow(reason)
+  expect(existsSync(target)).toBe(false)
   expect(snapshot(join(file, '..'))).toEqual(before)
 })
 

@@ -12,18 +12,6 @@ import { expect, test } from 'vitest'
 import { temporaryFolder } from './store-folder.ts'
 
 test.each([sqliteDialect, postgresDialect])(
-  'on $name the columns of a plant may have any name, as each is quoted',
-  dialect => {
-    const { names } = compileEntities(entities, dialect)
-    const ofPlants = [...names.keys()]
-      .map(({ sql }) => sql)
-      .filter(sql => /\b(plants|outbox)\b/.test(sql) && /\bname\b/.test(sql))
-    expect(ofPlants.length).toBeGreaterThan(6)
-    for (const sql of ofPlants) expect(sql).not.toMatch(/(?<!")\bname\b/)
-  },
-)
-
-test.each([sqliteDialect, postgresDialect])(
   'on $name every text of a page or claim counts for its size',
   dialect => {
     // A claim is of plants.

@@ -3,10 +3,19 @@ import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Plant, type PlantId, parsePlant, parsePlantId } from '@plant-store/domain'
 import type { Entity } from '@plant-store/engine'
-import { entities, type Storage } from '@plant-store/persistence'
+import { temporaryFolder } from '@plant-store/harness/vitest'
+import {
+  backUpStore,
+  entities,
+  inspectStore,
+  openReader,
+  openSalvage,
+  restoreStore,
+  type Storage,
+} from '@plant-store/persistence'
 import { mintSecret, type WebhookId } from '@plant-store/webhooks'
 
-export { temporaryFolder } from '@plant-store/harness/vitest'
+export { temporaryFolder }
 
 /** The newest. */
 export const schemaVersion = Math.max(
@@ -48,3 +57,21 @@ export function openFilesIn(folder: string): string[] {
     }
   })
 }
+
+/** All that reads a store on a file without changing it. Each resolves to the number of its plants. */
+export const looks: readonly ((url: string) => Promise<number>)[] = [
+  async url => (await inspectStore(url)).counts.plants,
+  async url => {
+    await using reader = await openReader(url)
+    return (await reader.counts()).plants
+  },
+  async url => {
+    await using salvage = await openSalvage(url)
+    let plants = 0
+    for await (const some of salvage.of('plants').all()) plants += some.length
+    return plants
+  },
+  async url => (await backUpStore(url, join(temporaryFolder(), 'backup'))).counts.plants,
+  async url =>
+    (await restoreStore(`file:${temporaryFolder()}/other.db`, url.slice('file:'.length))).counts.plants,
+]

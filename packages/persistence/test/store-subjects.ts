@@ -18,11 +18,10 @@ export interface Subject extends AsyncDisposable {
 
 export const subjects = {
   SQLite: async () => inFile(),
-  'SQLite with a WAL': async () => inFile('pragma journal_mode = wal'),
   PostgreSQL: inSchema,
 } satisfies Record<string, () => Promise<Subject>>
 
-function inFile(...first: string[]): Subject {
+function inFile(): Subject {
   const folder = mkdtempSync(join(tmpdir(), 'plant-store-'))
   const file = join(folder, 'store.db')
   const withFile = <Result>(act: (db: Database.Database) => Result): Result => {
@@ -36,7 +35,7 @@ function inFile(...first: string[]): Subject {
   return {
     url: `file:${file}`,
     async run(...statements) {
-      withFile(db => db.exec([...first, ...statements].join(';')))
+      withFile(db => db.exec(statements.join(';')))
     },
     ask: async question => withFile(db => db.prepare(question).raw().all() as unknown[][]),
     fingerprint: async () => createHash('sha256').update(readFileSync(file)).digest('hex'),
