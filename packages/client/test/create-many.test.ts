@@ -1,7 +1,7 @@
 import { createPlantClient } from '@plant-store/client'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { startMemoryStore } from './memory-store.ts'
-import { answer, busy, die, type Step, scripted, unavailable } from './scripted-store.ts'
+import { answer, busy, die, scripted, unavailable } from './scripted-store.ts'
 
 // No random part of a wait is waited for.
 beforeEach(() => void vi.spyOn(Math, 'random').mockReturnValue(0))
@@ -29,14 +29,12 @@ test('any number of plants are created in a few requests, and again they are the
   }
   const client = createPlantClient({ ...store, fetch: counting })
   async function* stream() {
-    yield* plants(12_000)
+    yield* plants(5_001)
   }
-  expect(await client.createMany(stream())).toEqual({ ...counts(12_000), faults: [] })
-  expect(requests).toBe(3)
-  expect(await client.createMany(plants(12_001))).toEqual({ ...counts(1, 12_000), faults: [] })
-  requests = 0
+  expect(await client.createMany(stream())).toEqual({ ...counts(5_001), faults: [] })
+  expect(await client.createMany(plants(5_002))).toEqual({ ...counts(1, 5_001), faults: [] })
   expect(await client.createMany([])).toEqual({ ...counts(0), faults: [] })
-  expect(requests).toBe(0)
+  expect(requests).toBe(4)
 })
 
 test('plants are announced unless told otherwise', async () => {
@@ -54,26 +52,20 @@ test('plants that the rules or the store refuse have their place in the whole, a
   await using store = await startMemoryStore()
   const client = createPlantClient(store)
   await client.createMany([0, 3, 5_001].map(n => plant(n, 'another')))
-  const all = plants(6_000).map(each => (each.id === 1n ? { ...each, name: '\0' } : each))
-  expect(await client.createMany(all)).toEqual({
-    ...counts(5_996, 0, 4),
-    faults: [
-      taken(0),
-      { index: 1, error: 40002, message: 'name must not contain U+0000' },
-      taken(3),
-      taken(5_001),
-    ],
-  })
+  const all = plants(5_003).map(each => (each.id === 1n ? { ...each, name: '\0' } : each))
+  const ofRules = { index: 1, error: 40002, message: 'name must not contain U+0000' }
+  const faults = [taken(0), ofRules, taken(3), taken(5_001)]
+  expect(await client.createMany(all)).toEqual({ ...counts(4_999, 0, 4), faults })
   await expect(client.read(1n)).rejects.toMatchObject({ status: 404 })
 })
 
 test('the first hundred faults are told, whoever refuses, and all are counted', async () => {
   await using store = await startMemoryStore()
   const client = createPlantClient(store)
-  await client.createMany(plants(150))
-  const all = plants(6_000).map((each, n) => ({ ...each, name: n % 2 === 0 ? 'another' : '\0' }))
+  await client.createMany(plants(120))
+  const all = plants(240).map((each, n) => ({ ...each, name: n % 2 === 0 ? 'another' : '\0' }))
   const { faults, ...counted } = await client.createMany(all)
-  expect(counted).toEqual(counts(2_925, 0, 3_075))
+  expect(counted).toEqual(counts(60, 0, 180))
   expect(faults.map(({ index }) => index)).toEqual(Array.from({ length: 100 }, (_, n) => n))
   expect(faults.slice(0, 2)).toMatchObject([taken(0), { error: 40002 }])
 })
@@ -109,18 +101,14 @@ test('a request is sent again after a failure that leaves it unknown what was cr
   expect(bodies).toEqual(Array(4).fill(['/plants/batch', '{"id":1,"name":"plant 1"}']))
 })
 
-test.each<[string, Step, object]>([
-  ['a token that is not valid', answer(401, { error: 40102, message: 'no' }), { status: 401, number: 40102 }],
-  [
-    'an answer without a count',
-    answer(200, { created: 1, existing: 0, faults: [] }),
-    { reason: 'unreadable-answer' },
-  ],
-])('it rejects with %s, and says that plants may have been created', async (_name, fault, error) => {
-  await using store = await scripted([done, fault])
+test('a failure says that plants may have been created', async () => {
+  const withoutCount = answer(200, { created: 1, existing: 0, faults: [] })
+  await using store = await scripted([done, answer(401, { error: 40102, message: 'no' }), withoutCount])
   const failing = store.client.createMany(plants(5_001))
-  await expect(failing).rejects.toMatchObject({ ...error, mayHaveChanged: true })
-  expect(store.requests).toHaveLength(2)
+  await expect(failing).rejects.toMatchObject({ number: 40102, mayHaveChanged: true })
+  const unreadable = { reason: 'unreadable-answer', mayHaveChanged: true }
+  await expect(store.client.createMany([plant(1)])).rejects.toMatchObject(unreadable)
+  expect(store.requests).toHaveLength(3)
 })
 
 test('what the plants come from fails it, and so does its signal', async () => {
@@ -134,11 +122,10 @@ test('what the plants come from fails it, and so does its signal', async () => {
   const signal = AbortSignal.abort(new Error('stop'))
   await expect(store.client.createMany([plant(1)], { signal })).rejects.toThrow('stop')
   // Something else than a plant is not refused, but a mistake of the program.
-  const mistake = Object.defineProperty({}, 'id', {
-    enumerable: true,
-    get: () => {
+  const mistake = {
+    get id() {
       throw broken
     },
-  })
+  }
   await expect(store.client.createMany([mistake as never])).rejects.toBe(broken)
 })

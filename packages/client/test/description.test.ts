@@ -89,9 +89,8 @@ test('the client has a method for every operation on plants, and no other', () =
 })
 
 test.each(plantOperations)('$operationId sends what is described', async operation => {
-  for (const method of methodOf(operation) === 'list'
-    ? (['list', 'pages'] as const)
-    : [methodOf(operation)]) {
+  const name = methodOf(operation)
+  for (const method of name === 'list' ? (['list', 'pages'] as const) : [name]) {
     const { request } = await call(method, 599, '')
     const { pathname, searchParams } = new URL(request.url)
     expect(request.method).toBe(operation.method)
@@ -103,12 +102,13 @@ test.each(plantOperations)('$operationId sends what is described', async operati
     expect(described('header').map(name => name.toLowerCase())).toEqual(expect.arrayContaining(conditions))
     expect(conditions).toHaveLength({ replace: 2, remove: 1 }[method as string] ?? 0)
     expect(request.headers.get('authorization')).toBe('Bearer t')
+    expect(request.headers.get('accept')).toBe('application/json')
     const [[mediaType, { schema }] = ['', {}]] = Object.entries<{ schema?: object }>(
       operation.requestBody?.content ?? {},
     )
+    expect(request.headers.get('content-type') ?? '').toBe(mediaType)
     if (schema === undefined) expect(request.body).toBeNull()
     else {
-      expect(request.headers.get('content-type')).toBe(mediaType)
       const isJson = mediaType === 'application/json'
       expect(await (isJson ? request.json() : request.text())).toSatisfy(validator(schema))
     }
@@ -130,7 +130,8 @@ test.each(
   if (isGood) expect(outcome).not.toBeInstanceOf(Error)
   else {
     expect(outcome).toBeInstanceOf(RefusedError)
-    expect(outcome).toMatchObject({ status: operation.status, number: 49999, message: 'no' })
+    const { status } = operation
+    expect(outcome).toMatchObject({ name: 'RefusedError', status, number: 49999, message: 'no' })
   }
   const others = isGood ? [200, 201, 202, 204].filter(status => !(status in operation.responses)) : []
   for (const status of others) {

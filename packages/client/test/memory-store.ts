@@ -1,16 +1,9 @@
 import { createGate, hashToken, mintToken, scopesByChoice } from '@plant-store/access'
-import { createPlantUseCases, type PlantRepository } from '@plant-store/domain'
-import { createMemoryPlantRepository, memoryUseCases } from '@plant-store/domain/testing'
+import { memoryUseCases } from '@plant-store/domain/testing'
 import { createServer } from '@plant-store/http/server'
 
 /** The real server, listening on a loopback port, over repositories that forget with the process. */
-export async function startMemoryStore({
-  path = '',
-  plants = {},
-}: {
-  path?: string
-  plants?: Partial<PlantRepository>
-} = {}) {
+export async function startMemoryStore({ path = '' } = {}) {
   const token = mintToken()
   const stored = new Map([
     [hashToken(token), { name: 'client', scopes: scopesByChoice.write, createdAt: new Date() }],
@@ -18,7 +11,6 @@ export async function startMemoryStore({
   const logger = { level: 'silent', child: () => logger, ...silence }
   const server = createServer({
     ...memoryUseCases(),
-    plants: createPlantUseCases({ plants: { ...createMemoryPlantRepository(), ...plants } }),
     gate: createGate({ tokens: { find: async hash => stored.get(hash), markUsed: async () => {} } }),
     check: async () => {},
     metrics: async () => '',
@@ -26,7 +18,14 @@ export async function startMemoryStore({
     ...(path !== '' && { baseUrl: new URL(path, 'http://localhost') }),
   })
   const origin = await server.listen({ host: '127.0.0.1', port: 0 })
-  return { baseUrl: `${origin}${path}`, token, [Symbol.asyncDispose]: () => server.close() }
+  return {
+    ...{ baseUrl: `${origin}${path}`, token },
+    async [Symbol.asyncDispose]() {
+      // Otherwise each test waits for clients to learn of the stop.
+      server.server.closeAllConnections()
+      await server.close()
+    },
+  }
 }
 
 const levels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const

@@ -58,5 +58,4 @@ export const breakOff: Step = (response, request) => {
 
 export const busy = (headers: Record<string, string> = {}) =>
   answer(503, { error: 50301, message: 'too many changes are waiting' }, headers)
-export const draining = answer(503, { error: 50303, message: 'the server is shutting down' })
 export const unavailable = answer(503, { error: 50302, message: 'the store cannot be used' })

@@ -14,6 +14,7 @@ import {
   textBytes,
   textProblem,
 } from '@plant-store/domain'
+import { longPlant } from '@plant-store/domain/testing'
 import { describe, expect, test } from 'vitest'
 
 describe('an integer of 64 bits', () => {
@@ -24,13 +25,16 @@ describe('an integer of 64 bits', () => {
   })
 
   test.each([0n, -1n, 2n ** 53n + 1n, int64Max, int64Min])('may be %s', value => {
-    expect([isInt64(value), idProblem(value)]).toEqual([true, undefined])
+    expect([isInt64(value), idProblem(value), parsePlantId(value)]).toEqual([true, undefined, value])
   })
 
-  test.each([int64Max + 1n, int64Min - 1n, 1, Number.NaN, '1', true, null, Object(1n)])(
+  test.each([int64Max + 1n, int64Min - 1n, 1, Number.NaN, '1', true, null, [1n], Object(1n)])(
     'is not %s',
     value => {
       expect([isInt64(value), idProblem(value)]).toEqual([false, int64Problem])
+      const faults = [{ field: 'id', problem: int64Problem }]
+      const refused = { code: 'invalid-id', message: `id ${int64Problem}`, faults }
+      expect(() => parsePlantId(value)).toThrow(expect.objectContaining(refused))
     },
   )
 })
@@ -108,4 +112,5 @@ const edges = ['\x7f', '\x80', '\u07ff', '\u0800', '\ud7ff', '\ue000', '\uffff',
 test.each(['', 'a', 'é', ...edges, '🌱', 'aé日🌱'])('the length of texts is that in UTF-8: %j', text => {
   expect(textBytes({ id: 1n, name: text })).toBe(Buffer.byteLength(text))
   expect(textBytes({ id: 1n, name: text, size: 5, tag: text })).toBe(2 * Buffer.byteLength(text))
+  expect(textBytes(longPlant(1n, 10))).toBe('long'.length + 10)
 })

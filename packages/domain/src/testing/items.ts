@@ -121,7 +121,7 @@ export function itemRepositoryContract<
     'reports whether it removed, and frees the id': async repository => {
       await repository.insert(item(1n, 'a'))
       assert.equal(await repository.remove(idOf(1n)), true)
-      assert.equal(await found(repository, 1n), undefined)
+      assert.equal(await stored(repository, 1n), undefined)
       assert.equal(await repository.remove(idOf(1n)), false)
       assert.equal(await repository.insert(item(1n, 'again')), 'inserted')
       assert.deepEqual(await repository.page(everything), [item(1n, 'again')])

@@ -198,7 +198,7 @@ const promises: Record<string, PlantRepositoryCase['run']> = {
 
 const tagged = (tag?: string) => (id: bigint) => plant(id, 'p', tag)
 
-const samples: ItemSamples<Plant, Pick<PlantPageQuery, 'tag'>, PlantRepository> = {
+export const plantSamples: ItemSamples<Plant, Pick<PlantPageQuery, 'tag'>, PlantRepository> = {
   item: plant,
   full: fullPlant,
   async find(repository, id) {
@@ -222,6 +222,6 @@ const samples: ItemSamples<Plant, Pick<PlantPageQuery, 'tag'>, PlantRepository> 
 
 /** What every repository promises, and what only one of plants does. */
 export const plantRepositoryContract: readonly PlantRepositoryCase[] = [
-  ...itemRepositoryContract(samples),
+  ...itemRepositoryContract(plantSamples),
   ...Object.entries(promises).map(([name, run]) => ({ name, run })),
 ]
