@@ -7,23 +7,13 @@ import { type Operations, recorded } from './operations.ts'
 import { type Circumstances, type Finding, figure } from './part.ts'
 import { withProgram } from './program.ts'
 
-interface Checked {
-  readonly runs: number
-  /** The smallest counterexample with its seed, or `undefined`. */
-  readonly failure: string | undefined
-}
-
-interface ModelFinding extends Checked {
-  readonly operations: number
-}
-
-interface ModelOptions {
+interface Extent {
   readonly seed: number
   readonly runs: number
-  /** The first id that may be used; the ids above it are free. */
-  readonly firstId?: bigint
-  readonly endAtMs?: number
 }
+
+/** The smallest counterexample, or `undefined`. */
+type Failure = string | undefined
 
 /** Few, so that operations meet. */
 const idsOfRun = 6
@@ -55,34 +45,26 @@ const list: fc.Arbitrary<List> = fc.record(
 )
 
 /** Does both below with a running program, by default on a new SQLite file. */
-export function runModels(
-  { seed, scale, endAtMs, preload }: Circumstances,
-  databaseUrl?: string,
-): Promise<Finding> {
+export function runModels({ seed, scale, preload }: Circumstances, databaseUrl?: string): Promise<Finding> {
   const options =
     databaseUrl === undefined ? { preload: preload ?? preloadOf('short-log') } : { databaseUrl, preload }
-  return withProgram(options, async program => {
+  return withProgram(options, async ({ operations }) => {
     const [sequences, races] = [Math.ceil(1_000 * scale), Math.ceil(3_000 * scale)]
-    const { operations } = program
-    const halfTime = (performance.now() + endAtMs) / 2
-    const sequential = await runSequentialModel(operations, { seed, runs: sequences, endAtMs: halfTime })
-    const racing = await runRacingModel(operations, { seed, runs: races, firstId: 10n ** 12n, endAtMs })
+    const failures = [
+      await runSequentialModel(operations, { seed, runs: sequences }),
+      await runRacingModel(operations, { seed, runs: races }),
+    ]
     return {
-      tried: `${figure(sequential.runs)} of ${figure(sequences)} sequences against a Map and ${figure(racing.runs)} of ${figure(races)} races; ${figure(sequential.operations + racing.operations)} operations`,
-      times: sequential.runs + racing.runs,
-      failures: [sequential, racing].flatMap(({ failure }) => failure ?? []),
-      lost: 0,
+      tried: `${figure(sequences)} sequences against a Map and ${figure(races)} races`,
+      times: sequences + races,
+      failures: failures.flatMap(failure => failure ?? []),
     }
   })
 }
 
 /** Runs operations one after another, each compared with a Map. */
-export async function runSequentialModel(
-  store: Operations,
-  { firstId = 0n, ...options }: ModelOptions,
-): Promise<ModelFinding> {
-  let base = firstId
-  let operations = 0
+export function runSequentialModel(store: Operations, extent: Extent): Promise<Failure> {
+  let base = 0n
   const steps = fc.array(fc.oneof({ weight: 9, arbitrary: change }, { weight: 1, arbitrary: list }), {
     maxLength: 40,
   })
@@ -93,7 +75,6 @@ export async function runSequentialModel(
     const history = new History()
     const act = recorded(store, history)
     for (const step of steps) {
-      operations++
       if (step.kind === 'list') {
         const { limit, tag } = step
         const after = base + BigInt(step.after)
@@ -127,16 +108,13 @@ export async function runSequentialModel(
       }
     }
   })
-  return { ...(await checkProperty(property, options)), operations }
+  return checkProperty(property, extent)
 }
 
 /** Runs several clients at once on the same few ids. For each id, some order must explain what all of them observed. */
-export async function runRacingModel(
-  store: Operations,
-  { firstId = 0n, ...options }: ModelOptions,
-): Promise<ModelFinding> {
-  let base = firstId
-  let operations = 0
+export function runRacingModel(store: Operations, extent: Extent): Promise<Failure> {
+  // Above the ids of sequences.
+  let base = 10n ** 12n
   const client = fc.array(fc.oneof({ weight: 9, arbitrary: change }, { weight: 1, arbitrary: list }), {
     minLength: 1,
     maxLength: 8,
@@ -157,7 +135,6 @@ export async function runRacingModel(
       await Promise.all(
         clients.map(async steps => {
           for (const step of steps) {
-            operations++
             if (step.kind === 'list') await history.readAll(ids, listAll)
             // Each write has a unique name, so that a read identifies its write.
             else
@@ -172,26 +149,16 @@ export async function runRacingModel(
       assert.equal(unexplained.length, 0, `no order explains what clients saw of ${unexplained.join(', ')}`)
     },
   )
-  return { ...(await checkProperty(property, options)), operations }
+  return checkProperty(property, extent)
 }
 
-/** @param endAtMs the time (of performance.now()) from which no run begins; at least one second is allowed */
 export async function checkProperty<Values>(
   property: fc.IAsyncProperty<Values>,
-  { seed, runs, endAtMs }: Pick<ModelOptions, 'seed' | 'runs' | 'endAtMs'>,
-): Promise<Checked> {
+  { seed, runs }: Extent,
+): Promise<Failure> {
   // Lets work that is already scheduled run first, so that a failure shows its own cause.
   await setImmediate()
-  const found = await fc.check(property, {
-    seed,
-    numRuns: runs,
-    ...(endAtMs !== undefined && {
-      interruptAfterTimeLimit: Math.max(1_000, endAtMs - performance.now()),
-      markInterruptAsFailure: false,
-    }),
-  })
-  const { numRuns, failed, errorInstance } = found
-  const message = () =>
-    `seed ${seed}: ${(errorInstance as Error | null)?.message}\n${fc.defaultReportMessage(found)}`
-  return { runs: numRuns, failure: failed ? message() : undefined }
+  const found = await fc.check(property, { seed, numRuns: runs })
+  const { message } = (found.errorInstance ?? {}) as Error
+  return found.failed ? `${message}\n${fc.defaultReportMessage(found)}` : undefined
 }

@@ -114,7 +114,6 @@ async function cutPower(
     tried: `the power cut at ${figure(tally.boundaries)} fsyncs; ${figure(tally.images)} images of the disk opened, ${figure(tally.judged)} times compared with what was answered`,
     times: tally.boundaries,
     failures: tally.failures,
-    lost: tally.failures.filter(failure => failure.includes('is lost')).length,
   }
 }
 

@@ -3,6 +3,7 @@ import { mayStartTraced, noTracer } from '@plant-store/harness'
 import { anySeed } from '@plant-store/harness/random'
 import { expect, type TestContext, test } from 'vitest'
 import { breaks, preloadOf } from '../breaks/breaks.ts'
+import type { Part } from '../src/part.ts'
 import { parts } from '../src/parts.ts'
 
 const seed = anySeed()
@@ -11,9 +12,7 @@ console.log(`seed ${seed}`)
 /** Runs a part with a little of everything that it tries. */
 async function run(name: string, { skip }: TestContext, preload?: string) {
   if (name.startsWith('power-cut') && !mayStartTraced()) return skip(noTracer)
-  const part = parts.find(each => each.name === name)
-  if (part === undefined) throw new Error(`there is no part ${name}`)
-  return await part.run({ seed, scale: 0.025, endAtMs: performance.now() + 40_000, preload })
+  return await (parts[name] as Part)({ seed, scale: 0.025, preload })
 }
 
 // Each starts several programs, and the machine may be busy.
@@ -25,8 +24,8 @@ test.concurrent.for([
   ['fuzz', 500],
   ['power-cut-copies', 10],
 ] as const)('%s finds nothing wrong', { timeout }, async ([name, leastTimes], context) => {
-  const { failures, lost = 0, times } = await run(name, context)
-  expect([failures, lost]).toEqual([[], 0])
+  const { failures, times } = await run(name, context)
+  expect(failures).toEqual([])
   expect(times).toBeGreaterThanOrEqual(leastTimes)
 })
 
@@ -53,7 +52,7 @@ test('the page on proofs lists every part, and every break with the part that no
     rows('part')
       .map(([name]) => name.slice(1, -1))
       .sort(),
-  ).toEqual(parts.map(({ name }) => name).sort())
+  ).toEqual(Object.keys(parts).sort())
   expect(
     rows('break')
       .map(([does]) => does)

@@ -1,4 +1,3 @@
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -147,11 +146,16 @@ export async function spacesInAuthorization({ program }: Target): Promise<string
   return `${connections}`
 }
 
-export function slowhttptest(path: string, mode: string): Attack {
-  return async ({ program, scale }) => {
-    const seconds = Math.max(5, Math.ceil(15 * scale))
-    const args = `${mode} -c 500 -r 250 -l ${seconds} -p 3 -u ${program.url}${path}`.split(' ')
-    await once(spawn('slowhttptest', args, { stdio: 'ignore', timeout: (seconds + 20) * 1_000 }), 'exit')
-    return `500 connections for ${seconds} s`
+/** Sends a byte a second of a request that does not end in its time. */
+export function sendSlowly(head: string): Attack {
+  return async ({ program }) => {
+    using connections = await Connections.open(program.url, 500)
+    connections.write(head)
+    for (let seconds = 0; seconds < 12; seconds++) {
+      await sleep(1_000)
+      connections.write('x')
+    }
+    connections.assertOnly(408)
+    return `${connections}`
   }
 }
