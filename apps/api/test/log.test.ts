@@ -46,7 +46,7 @@ test('a log that was closed holds up neither a request nor a stop', async () => 
 
 test('a log whose reader stalls holds up neither a request nor a stop', async () => {
   await using server = await serveUnread('')
-  await ask(server.url, 3_000)
+  await ask(server.url, 600)
   const exited = once(server.process, 'exit')
   server.process.kill('SIGTERM')
   expect(await exited).toEqual([0, null])

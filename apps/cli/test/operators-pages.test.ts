@@ -207,10 +207,10 @@ describe.each(Object.entries(proxies))('behind %s', (_, { start, replaced, langu
     )
     await using proxy = start(folder, blocks)
 
-    const ask = async (path: string, method = 'GET', body?: string, localAddress = '127.0.0.9') => {
+    const ask = async (path: string, method = 'GET', body?: string) => {
       const asked = request({
         ...{ host: '127.0.0.1', port, servername: 'plants.example', ca: readFileSync(certificate) },
-        ...{ path, method, localAddress },
+        ...{ path, method, localAddress: '127.0.0.9' },
         headers: {
           host: 'plants.example',
           authorization: 'Bearer token',
@@ -228,29 +228,24 @@ describe.each(Object.entries(proxies))('behind %s', (_, { start, replaced, langu
       proxy.assertRunning()
       return (await ask('/garden/healthz')).status === 200
     })
-    for (const id of [1, 2])
-      expect(await ask('/garden/plants', 'POST', `{"id":${id},"name":"a"}`)).toMatchObject({ status: 200 })
-    expect(await ask('/garden/plants?limit=1')).toMatchObject({
-      status: 200,
-      link: '</garden/plants?limit=1&after=1>; rel="next"',
-    })
     // A list is compressed, and a plant keeps its ETag, however long it is.
-    const long = 'x'.repeat(10_000)
-    const { etag } = await ask('/garden/plants/3', 'PUT', `{"name":"${long}"}`)
-    const plant = { encoding: undefined, etag, body: `{"id":3,"name":"${long}"}` }
-    expect(await ask('/garden/plants/3')).toMatchObject({ ...plant, etag: expect.stringMatching(/^"\w+"$/) })
-    const list = {
-      status: 200,
-      encoding: 'gzip',
-      body: `[{"id":1,"name":"a"},{"id":2,"name":"a"},${plant.body}]`,
-    }
-    expect(await ask('/garden/plants')).toMatchObject(list)
+    const plant = { id: 1, name: 'x'.repeat(10_000) }
+    const { etag } = await ask('/garden/plants/1', 'PUT', JSON.stringify(plant))
+    expect(etag).toMatch(/^"\w+"$/)
+    expect(await ask('/garden/plants/1')).toMatchObject({
+      encoding: undefined,
+      etag,
+      body: JSON.stringify(plant),
+    })
+    expect(await ask('/garden/plants')).toMatchObject({ encoding: 'gzip', body: JSON.stringify([plant]) })
+    await ask('/garden/plants', 'POST', '{"id":2,"name":"a"}')
+    const link = '</garden/plants?limit=1&after=1>; rel="next"'
+    expect(await ask('/garden/plants?limit=1')).toMatchObject({ status: 200, link })
     // Its own answer, and not one of the proxy.
     expect(await ask('/garden/plants', 'POST', `"${'x'.repeat(2 ** 20)}"`)).toMatchObject({
       status: 413,
       body: expect.stringMatching(/^\{"error":41301,/),
     })
-    expect((await ask('/garden/readyz')).status).toBe(200)
     // No empty 200, as Caddy has where no block matches.
     expect((await ask('/garden')).status).not.toBe(200)
     const ofClients = () => server.log.filter(({ msg }) => msg === 'answered')
