@@ -1,9 +1,9 @@
 import type { CompiledEntities, Entities, Runner } from './entity.ts'
 import { StoreError, unavailable } from './errors.ts'
-import { createGroupQueue, defaultGroupLimits, type GroupQueueOptions } from './group-queue.ts'
+import { createGroupQueue, type GroupQueueOptions } from './group-queue.ts'
 import { watchOutages } from './outage.ts'
 import type { Change, ChangeStatement, ReadStatement, Value } from './statements/statement.ts'
-import type { GroupLimits, Storage, StorageObserver } from './storage.ts'
+import type { SqliteHandle, Storage, StorageObserver } from './storage.ts'
 
 /** What runs the statements of a storage on a database. Its rejections become StoreError `store-unavailable`. */
 export interface DatabaseDriver<Entered extends Entities = Entities>
@@ -22,25 +22,18 @@ export interface DatabaseDriver<Entered extends Entities = Entities>
   close(): void | Promise<void>
 }
 
-/** Pending bulk changes. One list may have more. */
-const bulkQueueChangesMax = 10_000
-
 /** Returns a storage on a database: concurrent changes share a commit, and outages are reported. */
 export function createStorage<Entered extends Entities>(
   { compiled, runGroup, runBulkGroup = runGroup, groupsMax, timeoutMs, ...database }: DatabaseDriver<Entered>,
   {
-    limits = defaultGroupLimits,
+    queueChangesMax,
     onFailureChange,
     translateError = error => error,
-  }: { readonly limits?: GroupLimits } & Omit<StorageObserver, 'onCommit'> = {},
+  }: Partial<Pick<SqliteHandle, 'queueChangesMax'>> & StorageObserver = {},
 ): Storage<Entered> {
   const { names } = compiled
-  const single = createGroupQueue({ runGroup, groupsMax, limits })
-  const bulk = createGroupQueue({
-    runGroup: runBulkGroup,
-    groupsMax,
-    limits: { ...limits, queueChangesMax: bulkQueueChangesMax },
-  })
+  const single = createGroupQueue({ runGroup, groupsMax, queueChangesMax })
+  const bulk = createGroupQueue({ runGroup: runBulkGroup, groupsMax })
   const bind = (statement: ChangeStatement<never>, given: object): Change => {
     const change: [string, ...Value[]] = [names.get(statement) as string]
     // The compiler has compared the members with the statement's parameters.

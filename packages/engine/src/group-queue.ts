@@ -1,12 +1,5 @@
 import { StoreError, unavailable } from './errors.ts'
 import type { Change } from './statements/statement.ts'
-import type { GroupLimits } from './storage.ts'
-
-export const defaultGroupLimits: GroupLimits = {
-  queueChangesMax: 10_000,
-  queueTextCharsMax: 8 * 1024 * 1024,
-  groupChangesMax: 1_000,
-}
 
 export interface GroupQueueOptions<Item = Change, Outcome = number> {
   /**
@@ -17,7 +10,12 @@ export interface GroupQueueOptions<Item = Change, Outcome = number> {
   readonly runGroup: (group: readonly Item[]) => Promise<readonly Outcome[]>
   /** Groups under way, without an outcome. At the limit, new changes wait and share the next group. Infinite on SQLite. */
   readonly groupsMax: number
-  readonly limits: GroupLimits
+  /** Pending changes. Beyond it, `store-busy`. One submission may have more. */
+  readonly queueChangesMax?: number | undefined
+  /** The text of all pending changes in UTF-16 code units. One submission may have more. */
+  readonly queueTextCharsMax?: number
+  /** Changes of a group, unless more were submitted together. */
+  readonly groupChangesMax?: number
 }
 
 interface Submitted<Item, Outcome> {
@@ -40,7 +38,9 @@ const turnsAfterGroup = 2
 export function createGroupQueue<Item extends readonly unknown[] = Change, Outcome = number>({
   runGroup,
   groupsMax,
-  limits,
+  queueChangesMax = 10_000,
+  queueTextCharsMax = 8 * 1024 * 1024,
+  groupChangesMax = 1_000,
 }: GroupQueueOptions<Item, Outcome>) {
   const queue: Submitted<Item, Outcome>[] = []
   const underWay = new Set<Promise<void>>()
@@ -72,7 +72,7 @@ export function createGroupQueue<Item extends readonly unknown[] = Change, Outco
     const group: Item[] = []
     let count = 0
     for (const { changes } of queue) {
-      if (count > 0 && group.length + changes.length > limits.groupChangesMax) break
+      if (count > 0 && group.length + changes.length > groupChangesMax) break
       for (const change of changes) group.push(change)
       count++
     }
@@ -104,8 +104,8 @@ export function createGroupQueue<Item extends readonly unknown[] = Change, Outco
       if (isClosed) return Promise.reject(unavailable('the store is closed'))
       const textChars = textCharsOf(changes)
       const isTooMuch =
-        (pendingChanges > 0 && pendingChanges + changes.length > limits.queueChangesMax) ||
-        (pendingTextChars > 0 && pendingTextChars + textChars > limits.queueTextCharsMax)
+        (pendingChanges > 0 && pendingChanges + changes.length > queueChangesMax) ||
+        (pendingTextChars > 0 && pendingTextChars + textChars > queueTextCharsMax)
       if (isTooMuch) return Promise.reject(new StoreError('store-busy', 'too many changes are pending'))
       pendingChanges += changes.length
       pendingTextChars += textChars

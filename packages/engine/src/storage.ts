@@ -5,29 +5,20 @@ import type { PoolMode } from './store-url.ts'
 
 // Without the drivers' types: importers of this package do not have them.
 
-export interface StorageOptions
-  extends Partial<Omit<EngineOptions, 'limits' | 'translateError'> & GroupLimits> {
+export interface StorageOptions extends EngineOptions {
   /** In the form of `parseStoreUrl`. */
   readonly url: string
 }
 
-export interface GroupLimits {
-  /** Pending changes. Beyond it, `store-busy`. */
-  readonly queueChangesMax: number
-  /** The text of all pending changes in UTF-16 code units. A single change may have more. */
-  readonly queueTextCharsMax: number
-  /** Changes of a group, unless more were submitted together. On SQLite a transaction with as many takes no further group. */
-  readonly groupChangesMax: number
-}
-
 export interface EngineOptions extends StorageObserver {
-  readonly limits: GroupLimits
-  /** PostgreSQL: after this time any operation is `store-unavailable`. */
-  readonly timeoutMs: number
-  /** SQLite: how long an opening or a change waits for the lock of another process. Then it fails. */
-  readonly lockTimeoutMs: number
-  /** PostgreSQL: connections for reading. Changes use one more. */
-  readonly readConnectionsMax: number
+  /** Pending changes, by default 10,000. Beyond it, `store-busy`. */
+  readonly queueChangesMax?: number
+  /** PostgreSQL: after this time, by default 5 s, any operation is `store-unavailable`. */
+  readonly timeoutMs?: number
+  /** SQLite: how long an opening or a change waits for the lock of another process, by default 5 s. Then it fails. */
+  readonly lockTimeoutMs?: number
+  /** PostgreSQL: connections for reading, by default 4. Changes use one more. */
+  readonly readConnectionsMax?: number
 }
 
 export interface Commit {
@@ -79,15 +70,15 @@ export interface SqliteHandle {
   /** To the writer, for single changes and for bulk ones. */
   readonly single: MessagePort
   readonly bulk: MessagePort
-  readonly limits: GroupLimits
+  readonly queueChangesMax: number | undefined
 }
 
 export interface PostgresHandle {
   readonly kind: 'postgres'
   readonly server: PostgresOptions
   /** For each thread. */
-  readonly readConnectionsMax: number
-  readonly limits: GroupLimits
+  readonly readConnectionsMax: number | undefined
+  readonly queueChangesMax: number | undefined
 }
 
 export interface PostgresOptions {

@@ -2,7 +2,6 @@ import { type Stats, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Entities } from './entity.ts'
 import { fileReason, NoStoreError, type StoreError } from './errors.ts'
-import { defaultGroupLimits } from './group-queue.ts'
 import { createReader, type ReadTransaction } from './reader.ts'
 import type {
   BackupReport,
@@ -26,8 +25,6 @@ interface Store<Entered extends Entities> {
   read(): Promise<ReadTransaction<Entered>>
   inspect(): Promise<Omit<StoreReport, 'store'>>
 }
-
-const timeoutMsDefault = 5_000
 
 /** Names that every storage or reader has. */
 type Reserved = keyof MainStorage<Record<never, never>> | keyof StoreReader<Record<never, never>>
@@ -53,10 +50,8 @@ export function createStores<Entered extends Entities>(
           followLinks(location.file),
           entities,
         )
-      case 'postgres': {
-        const { postgresStore } = await import('./postgres/database.ts')
-        return postgresStore<Entered>({ ...location, timeoutMs: timeoutMsDefault }, entities)
-      }
+      case 'postgres':
+        return (await import('./postgres/database.ts')).postgresStore<Entered>(location, entities)
     }
   }
 
@@ -84,21 +79,8 @@ export function createStores<Entered extends Entities>(
      *
      * @throws Error in one line if the store is unavailable; it is then unchanged
      */
-    openStorage({
-      url,
-      timeoutMs = timeoutMsDefault,
-      lockTimeoutMs = 5_000,
-      readConnectionsMax = 4,
-      queueChangesMax = defaultGroupLimits.queueChangesMax,
-      queueTextCharsMax = defaultGroupLimits.queueTextCharsMax,
-      groupChangesMax = defaultGroupLimits.groupChangesMax,
-      ...observer
-    }: StorageOptions) {
-      const limits = { queueChangesMax, queueTextCharsMax, groupChangesMax }
-      return withStore(url, store =>
-        store.open({ limits, timeoutMs, lockTimeoutMs, readConnectionsMax, translateError, ...observer }),
-      )
-    },
+    openStorage: ({ url, ...options }: StorageOptions) =>
+      withStore(url, store => store.open({ translateError, ...options })),
     /** Attaches this thread to a storage of another thread. Disposal leaves the storage open there. */
     async attachStorage(shared: StorageHandle, given: StorageObserver = {}) {
       const observer = { translateError, ...given }

@@ -3,8 +3,6 @@ import type { Change } from '@plant-store/engine'
 import { onTestFinished, test, vi } from 'vitest'
 import { type ChangeKind, createArrivals, type Group } from '../src/sqlite/arrivals.ts'
 
-const transactionChangesMax = 10
-
 /** Returns the arrivals from both senders of one thread. */
 function openSenders() {
   const senders = new Map<MessagePort, ChangeKind>()
@@ -15,7 +13,7 @@ function openSenders() {
     return { near, send: (name: string, changes = 1) => far.postMessage(groupOf(name, changes)) }
   }
   const [bulk, single] = [open('bulk'), open('single')]
-  const arrivals = createArrivals(senders, transactionChangesMax)
+  const arrivals = createArrivals(senders)
   const begin = (sender: MessagePort, changes: readonly Change[]) =>
     arrivals.begin([arrivals.toGroup(sender, changes)])
   /** Goes through the groups as a transaction does, and returns their names. */
@@ -62,7 +60,7 @@ test('a full transaction takes no further single changes, and still bulk ones', 
   single.send('last')
   single.send('too late')
   bulk.send('bulk')
-  const groups = begin(single.near, groupOf('first', transactionChangesMax - 1))
+  const groups = begin(single.near, groupOf('first', 999))
   expect(run(groups)).toEqual(['first', 'last', 'bulk'])
 })
 

@@ -126,8 +126,7 @@ test.each([
 )
 
 test('10,000 bulk changes may be pending, or more of one call, beside as many single ones as their own limit', async () => {
-  const limits = { queueChangesMax: 1, queueTextCharsMax: 1_000_000, groupChangesMax: 1_000 }
-  await using storage = createStorage(database, { limits })
+  await using storage = createStorage(database, { queueChangesMax: 1 })
   const insertAll = async (count: number) => {
     const outcomes = await storage.notes.insertAll(Array.from({ length: count }, (_, id) => note(id)))
     return outcomes.length

@@ -33,7 +33,7 @@ test('each change has the outcome of its transaction, once and no earlier, whate
       let ends: 'committed' | 'failed' = 'committed'
       const queue = createGroupQueue({
         groupsMax,
-        limits,
+        ...limits,
         async runGroup(group) {
           underWay++
           if (underWay > groupsMax) broken.push(`${underWay} transactions at once`)
@@ -108,7 +108,7 @@ test('changes of the two turns after a transaction share the next one, and a cha
   const begun: string[][] = []
   const queue = createGroupQueue({
     groupsMax: 1,
-    limits: littleText,
+    ...littleText,
     async runGroup(group) {
       begun.push(group.map(nameOf))
       await new Promise<void>(resolve => ends.push(resolve))

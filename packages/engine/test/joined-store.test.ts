@@ -9,7 +9,7 @@ import { attachStorage, note, openStorage } from './notes.ts'
 const newFile = () => join(temporaryFolder(), 'notes.db')
 
 test('leaving a store writes what still waits, and leaves no port and the store open for others', async () => {
-  await using storage = await openStorage({ url: `file:${newFile()}`, groupChangesMax: 3 })
+  await using storage = await openStorage({ url: `file:${newFile()}` })
   await using other = await attachStorage(storage.share())
   const ports = () => process.getActiveResourcesInfo().filter(each => each === 'MessagePort').length
   const before = ports()

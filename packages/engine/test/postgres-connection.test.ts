@@ -1,10 +1,9 @@
-import { defaultGroupLimits } from '@plant-store/engine'
 import type { TestDatabase } from '@plant-store/harness/postgres'
 import { createTestDatabase } from '@plant-store/harness/vitest'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { type ConnectionPool, createPool } from '../src/postgres/connection.ts'
 import type { PostgresOptions } from '../src/storage.ts'
-import { attachStorage, note } from './notes.ts'
+import { attachStorage } from './notes.ts'
 
 let database: TestDatabase
 beforeAll(async () => {
@@ -15,7 +14,7 @@ afterAll(() => database[Symbol.asyncDispose]())
 /** A store on a server that is gone. */
 const attachToNone = (onFailureChange?: (reason?: string) => void) => {
   const server = { hosts: ['postgres://127.0.0.1:1/a'], poolMode: 'session', timeoutMs: 10_000 } as const
-  const shared = { kind: 'postgres', server, readConnectionsMax: 1, limits: defaultGroupLimits } as const
+  const shared = { kind: 'postgres', server, readConnectionsMax: 1, queueChangesMax: undefined } as const
   return attachStorage(shared, { onFailureChange })
 }
 

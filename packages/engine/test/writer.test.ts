@@ -36,7 +36,7 @@ async function open(pageBytes = 512) {
   await (await openStorage({ url: `file:${file}` }))[Symbol.asyncDispose]()
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
   const connection = openWriterConnection(file, 5_000)
-  const writer = createWriter(connection, { transactionChangesMax: 10, changeStatements })
+  const writer = createWriter(connection, changeStatements)
   onTestFinished(() => writer.close())
   const connect = (kind: ChangeKind) => {
     const { port1: port, port2 } = new MessageChannel()

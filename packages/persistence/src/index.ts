@@ -30,10 +30,7 @@ type Entered = typeof entities
 export interface Storage extends engine.Storage<Entered> {}
 export interface MainStorage extends engine.MainStorage<Entered> {}
 export interface StoreReader extends engine.StoreReader<Entered> {}
-export interface Salvage extends engine.Salvage<Entered> {}
 export interface StoreReport extends engine.StoreReport<Entered> {}
-export interface BackupReport extends engine.BackupReport<Entered> {}
-export interface RestoreReport extends engine.RestoreReport<Entered> {}
 
 /** See `createStores` of `@plant-store/engine`. The ports reject with DomainError `store-busy` or `store-unavailable`. */
 export const {

@@ -1,7 +1,7 @@
 import { createStorage } from '../create-storage.ts'
 import { compileEntities, type Entities } from '../entity.ts'
 import { NoStoreError } from '../errors.ts'
-import { createGroupQueue, defaultGroupLimits } from '../group-queue.ts'
+import { createGroupQueue } from '../group-queue.ts'
 import { schemaVersionOf } from '../migrations.ts'
 import { countsIn, type ReadTransaction } from '../reader.ts'
 import { postgresDialect } from '../statements/dialect.ts'
@@ -11,15 +11,24 @@ import { createPool, retrying } from './connection.ts'
 import { findVersionOn, migratePostgres } from './migrate.ts'
 import { runGroup } from './steps.ts'
 
-/** Reads are spread over the connections. */
-const readLimits = { ...defaultGroupLimits, groupChangesMax: 16 }
+/** Reads of a group, which are few, so that they are spread over the connections. */
+const readsMax = 16
+const defaultTimeoutMs = 5_000
 
-/** @param bulk for reading and inspecting it */
-export function postgresStore<Entered extends Entities>(bulk: PostgresOptions, entities: Entered) {
+export function postgresStore<Entered extends Entities>(
+  location: Pick<PostgresOptions, 'hosts' | 'poolMode'>,
+  entities: Entered,
+) {
+  const bulk = { ...location, timeoutMs: defaultTimeoutMs }
   return {
-    async open({ limits, timeoutMs, readConnectionsMax, ...observer }: EngineOptions) {
-      const server = { ...bulk, timeoutMs }
-      const shared: PostgresHandle = { kind: 'postgres', server, readConnectionsMax, limits }
+    async open({
+      timeoutMs = defaultTimeoutMs,
+      readConnectionsMax,
+      queueChangesMax,
+      ...observer
+    }: EngineOptions) {
+      const server = { ...location, timeoutMs }
+      const shared: PostgresHandle = { kind: 'postgres', server, readConnectionsMax, queueChangesMax }
       const versionBefore = await migratePostgres(server, entities)
       const storage = attachPostgres(shared, entities, observer)
       return { ...storage, versionBefore, schemaVersion: schemaVersionOf(entities), share: () => shared }
@@ -60,7 +69,7 @@ type Ask = readonly [statement: Statement, ...values: Value[]]
  * overtake one that the server rolled back and that is retried.
  */
 export function attachPostgres<Entered extends Entities>(
-  { server, readConnectionsMax, limits }: PostgresHandle,
+  { server, readConnectionsMax = 4, queueChangesMax }: PostgresHandle,
   entities: Entered,
   { onCommit = () => {}, ...observer }: StorageObserver,
 ): Storage<Entered> {
@@ -81,7 +90,7 @@ export function attachPostgres<Entered extends Entities>(
       return (await retrying(timeoutMs, () => reading.run(queries, true))).map(({ rows }) => rows)
     },
     groupsMax: readConnectionsMax,
-    limits: readLimits,
+    groupChangesMax: readsMax,
   })
   const read = async (statement: Statement, given: object) => {
     const [rows] = await reads.submit([[statement, ...valuesOf(statement, given)]])
@@ -111,7 +120,7 @@ export function attachPostgres<Entered extends Entities>(
         await Promise.all([changing, reading].map(pool => pool[Symbol.asyncDispose]()))
       },
     },
-    { limits, ...observer },
+    { queueChangesMax, ...observer },
   )
 }
 

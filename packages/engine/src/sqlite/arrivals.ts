@@ -14,7 +14,9 @@ export interface Group {
   readonly affectedRows: number[]
 }
 
-/** A transaction with this many bulk changes takes no further group of them: it writes a page once for all its changes. */
+/** A transaction with this many single changes takes no further group of them. */
+const transactionChangesMax = 1_000
+/** The same for bulk changes, of which there are more: it writes a page once for all its changes. */
 const bulkTransactionChangesMax = 8_000
 /** For this time after a single change, a transaction takes only one bulk group, as other single changes may wait for it. */
 const recentMs = 1_000
@@ -22,10 +24,8 @@ const recentMs = 1_000
 /**
  * Receives groups for one transaction after another: those that wait when it begins, and those that arrive while its
  * statements run. What arrives during COMMIT waits for the next one.
- *
- * @param transactionChangesMax a transaction with this many single changes takes no further group of them
  */
-export function createArrivals(senders: ReadonlyMap<MessagePort, ChangeKind>, transactionChangesMax: number) {
+export function createArrivals(senders: ReadonlyMap<MessagePort, ChangeKind>) {
   const lastMs = { single: Number.NEGATIVE_INFINITY, bulk: Number.NEGATIVE_INFINITY }
   const isRecent = (kind: ChangeKind) => performance.now() - lastMs[kind] <= recentMs
   /** The numbers of changes in the transaction. */

@@ -1,6 +1,5 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
-import { makePass } from './checkpoint-pass.ts'
-import type { CheckpointerData } from './checkpointer.ts'
+import { type CheckpointerData, makePass } from './checkpointer.ts'
 import { openConnection } from './connection.ts'
 
 const owner = parentPort as MessagePort

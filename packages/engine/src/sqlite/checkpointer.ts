@@ -1,8 +1,8 @@
+import { fdatasyncSync } from 'node:fs'
 import { extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import type Database from 'better-sqlite3'
-import { makePass, type PassOutcome } from './checkpoint-pass.ts'
-import { sleep } from './connection.ts'
+import { detailedReasonOf, sleep } from './connection.ts'
 
 /** Of which kinds there were changes within the last second. */
 export interface RecentChanges {
@@ -131,5 +131,26 @@ export function createCheckpointer({
       thread?.postMessage('close')
       if (thread !== undefined) await exited.promise
     },
+  }
+}
+
+export interface PassOutcome {
+  /** Why pages could not be copied. None of them is counted as copied. */
+  readonly failure: string | undefined
+  /** Why pages that are counted as copied may not be on disk. */
+  readonly loss: string | undefined
+}
+
+/** Copies pages of the WAL, and fsyncs the database. */
+export function makePass(copy: () => void, descriptor: number): PassOutcome {
+  return { failure: failureOf(copy), loss: failureOf(() => fdatasyncSync(descriptor)) }
+}
+
+function failureOf(work: () => void): string | undefined {
+  try {
+    work()
+    return
+  } catch (error) {
+    return detailedReasonOf(error)
   }
 }

@@ -23,22 +23,19 @@ export function sqliteStore<Entered extends Entities>(file: string, entities: En
 async function openSqlite<Entered extends Entities>(
   file: string,
   entities: Entered,
-  { limits, lockTimeoutMs, ...observer }: EngineOptions,
+  { queueChangesMax, lockTimeoutMs = 5_000, ...observer }: EngineOptions,
 ): Promise<MainStorage<Entered>> {
   const versionBefore = await migrateSqlite(file, entities, lockTimeoutMs)
-  const { groupChangesMax: transactionChangesMax } = limits
   await using opening = new AsyncDisposableStack()
   const { changeStatements } = compileEntities(entities, sqliteDialect)
   // Closed last: to merge the WAL into the file takes a connection that may write.
-  const writer = opening.use(
-    await startWriter({ file, lockTimeoutMs, transactionChangesMax, changeStatements }),
-  )
+  const writer = opening.use(await startWriter({ file, lockTimeoutMs, changeStatements }))
   const share = (): SqliteHandle => ({
     kind: 'file',
     file,
     single: writer.connect('single'),
     bulk: writer.connect('bulk'),
-    limits,
+    queueChangesMax,
   })
   const storage = opening.use(attachSqlite(share(), entities, observer))
   const open = opening.move()
@@ -69,7 +66,7 @@ async function readSqlite<Entered extends Entities>(
 
 /** Attaches a thread: it reads on a connection of its own, and writes through the one writer. */
 export function attachSqlite<Entered extends Entities>(
-  { file, limits, ...ports }: SqliteHandle,
+  { file, queueChangesMax, ...ports }: SqliteHandle,
   entities: Entered,
   observer: StorageObserver,
 ): Storage<Entered> {
@@ -101,7 +98,7 @@ export function attachSqlite<Entered extends Entities>(
         connection.close()
       },
     }
-    return createStorage(driver, { limits, ...observer })
+    return createStorage(driver, { queueChangesMax, ...observer })
   })
 }
 

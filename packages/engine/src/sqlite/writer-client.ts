@@ -2,14 +2,16 @@ import { once } from 'node:events'
 import { extname } from 'node:path'
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
 import { type StoreError, unavailable } from '../errors.ts'
-import type { Change } from '../statements/statement.ts'
+import type { Change, ChangeStatement } from '../statements/statement.ts'
 import type { StorageObserver } from '../storage.ts'
 import type { ChangeKind } from './arrivals.ts'
-import type { WriterAnswer, WriterOptions } from './writer.ts'
+import type { WriterAnswer } from './writer.ts'
 
-export interface WriterData extends WriterOptions {
+export interface WriterData {
   readonly file: string
   readonly lockTimeoutMs: number
+  /** Compiled by the thread that has loaded Kysely, so that the writer need not. */
+  readonly changeStatements: ReadonlyMap<string, ChangeStatement>
 }
 
 /** Sent by the thread that started the writer. */

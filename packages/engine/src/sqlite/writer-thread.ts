@@ -4,9 +4,9 @@ import { createWriter } from './writer.ts'
 import type { WriterCommand, WriterData } from './writer-client.ts'
 
 const owner = parentPort as MessagePort
-const { file, lockTimeoutMs, ...options } = workerData as WriterData
+const { file, lockTimeoutMs, changeStatements } = workerData as WriterData
 const writer = closeOnError(openWriterConnection(file, lockTimeoutMs), connection =>
-  createWriter(connection, options),
+  createWriter(connection, changeStatements),
 )
 
 owner.on('message', async (command: WriterCommand) => {

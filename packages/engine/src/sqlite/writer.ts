@@ -7,13 +7,6 @@ import { createCheckpointer } from './checkpointer.ts'
 import { detailedReasonOf, isBusy, type PreparedChange, prepareChange, sleep } from './connection.ts'
 import { guardFiles } from './guard.ts'
 
-export interface WriterOptions {
-  /** A transaction with this many single changes takes no further group of them. */
-  readonly transactionChangesMax: number
-  /** Compiled by the thread that has loaded Kysely, so that the writer need not. */
-  readonly changeStatements: ReadonlyMap<string, ChangeStatement>
-}
-
 /** Sent to a MessagePort, group by group in order of arrival. */
 export type WriterAnswer =
   /** The affected rows of the next group. Only one MessagePort gets the commit. */
@@ -72,7 +65,7 @@ const idleLookEveryMs = 1_000
  */
 export function createWriter(
   connection: Database.Database,
-  { transactionChangesMax, changeStatements }: WriterOptions,
+  changeStatements: ReadonlyMap<string, ChangeStatement>,
 ) {
   const prepared = new Map(
     [...changeStatements].map(([name, statement]) => [name, prepareChange(connection, statement)]),
@@ -83,22 +76,23 @@ export function createWriter(
   let filesSeenMs = performance.now()
   let checkpointMs = filesSeenMs
   const senders = new Map<MessagePort, ChangeKind>()
-  const arrivals = createArrivals(senders, transactionChangesMax)
+  const arrivals = createArrivals(senders)
   let blockedBecause: string | undefined
 
   /** Commits a group, and all that arrive meanwhile. */
   const commitAllWaiting = (sender: MessagePort, changes: readonly Change[]) => {
     let waiting = [arrivals.toGroup(sender, changes)]
     while (waiting.length > 0) {
-      waiting = commitGroups(arrivals.begin(waiting))
+      waiting = commitOnce(waiting)
       if (blockedBecause === undefined && performance.now() - checkpointMs > lookEveryMs) checkpoint()
       const [next] = waiting
       if (next !== undefined && next.affectedRows.length > 0) sleep(turnMs)
     }
   }
 
-  /** Commits groups in one transaction, and answers those that are complete. Returns the others. */
-  const commitGroups = (groups: Group[]): Group[] => {
+  /** Commits groups and what arrives meanwhile in one transaction, and answers those that are complete. Returns the others. */
+  const commitOnce = (waiting: readonly Group[]): Group[] => {
+    const groups = arrivals.begin(waiting)
     try {
       if (blockedBecause !== undefined) throw new Error(blockedBecause)
       checkFiles()
@@ -122,7 +116,10 @@ export function createWriter(
     }
   }
 
-  // Immediate: a transaction that begins with a read may be refused its first write without waiting for the lock.
+  /**
+   * Makes the changes of these groups, and adds groups that arrive meanwhile. Returns the number of changes. Immediate: a
+   * transaction that begins with a read may be refused its first write without waiting for the lock.
+   */
   const runTransaction = connection.transaction((groups: Group[]) => {
     let count = 0
     let bytes = 0
