@@ -1,6 +1,6 @@
 import { toJson } from '@plant-store/contract'
 import { afterAll, expect, test } from 'vitest'
-import { startWithClient } from './memory-service.ts'
+import { startService } from './memory-service.ts'
 
 /**
  * Requests from conformance suites of HTTP/1.1 (RFC 9110, 9112). A server and a proxy in front of it must agree where a
@@ -8,7 +8,7 @@ import { startWithClient } from './memory-service.ts'
  * done.
  */
 
-const service = await startWithClient()
+const service = await startService()
 const { client } = service
 afterAll(async () => {
   await service[Symbol.asyncDispose]()
@@ -17,7 +17,7 @@ afterAll(async () => {
 
 /** A POST with these header fields and this body. */
 const post = (fields: string, body: string) =>
-  `POST /plants HTTP/1.1\r\nhost: h\r\nauthorization: Bearer ${client.store.tokens.full}\r\ncontent-type: application/json\r\n${fields}\r\n\r\n${body}`
+  `POST /plants HTTP/1.1\r\nhost: h\r\nauthorization: Bearer ${service.tokens.full}\r\ncontent-type: application/json\r\n${fields}\r\n\r\n${body}`
 
 const chunked = 'transfer-encoding: chunked'
 

@@ -10,14 +10,14 @@ import { afterAll, describe, expect, test } from 'vitest'
 import type { Operation } from '../src/openapi/operation.ts'
 import { example } from '../src/openapi/schemas.ts'
 import { operations } from '../src/plants/operations.ts'
-import { startMemoryService, startWithClient } from './memory-service.ts'
+import { startService } from './memory-service.ts'
 
-const service = await startMemoryService()
-const hurried = await startMemoryService({ limits: { headersTimeoutMs: 300, requestTimeoutMs: 600 } })
+const service = await startService()
+const hurried = await startService({ limits: { headersTimeoutMs: 300, requestTimeoutMs: 600 } })
 /** Generous: a machine that tests everything at once is slow. */
 const timeoutMs = 30_000
 
-const recorder = createRecorder(await service.description())
+const recorder = createRecorder(await (await fetch(`${service.url}/openapi.json`)).text())
 const client = createClient(service, recorder)
 const hurriedClient = createClient(hurried, recorder)
 
@@ -39,7 +39,7 @@ describe('with little patience', () => {
 const all = Object.values<Operation>(operations)
 const lists = all.filter(({ response }) => response[200]?.type === 'array')
 test.each(lists)('a page of $url ends where its texts reach a size', async ({ url }) => {
-  await using store = await startWithClient({ limits: { pageTextBytesMax: 1 } })
+  await using store = await startService({ limits: { pageTextBytesMax: 1 } })
   const { body } = all.find(each => each.method === 'POST' && each.url === url) as Operation
   const { [example]: one } = body as { [example]?: object }
   for (const id of [1n, 2n]) await store.client.ask('POST', url, { body: toJson({ ...one, id }) })

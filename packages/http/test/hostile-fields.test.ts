@@ -1,16 +1,14 @@
 import { Agent, request } from 'node:http'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { startMemoryService } from './memory-service.ts'
+import { afterAll, expect, test } from 'vitest'
+import { startService } from './memory-service.ts'
 
 /**
  * Before a request is admitted, and often before it is refused, expressions look at what anybody may send. Each must do
  * so in linear time: the slow ones took hundreds of times as long as a whole request for one header section of 16 KiB.
  */
-let service: Awaited<ReturnType<typeof startMemoryService>>
 const agent = new Agent({ keepAlive: true })
-beforeAll(async () => {
-  service = await startMemoryService({ trustedProxies: ['127.0.0.1'] })
-})
+const limits = { headerBytesMax: 2 ** 20 }
+const service = await startService({ trustedProxies: ['127.0.0.1'], corsOrigins: ['http://a'], limits })
 afterAll(async () => {
   agent.destroy()
   await service[Symbol.asyncDispose]()
@@ -47,14 +45,18 @@ const places: Readonly<Record<string, (text: string) => Sent>> = {
   'a limit': query => ({ path: `/plants?limit=${encodeSpaces(query)}` }),
   'a tag': query => ({ path: `/plants?tag=${encodeSpaces(query)}` }),
   'a whole URL': path => ({ path: `http://${encodeSpaces(path)}` }),
-  ...Object.fromEntries(
-    [
-      'host x-request-id x-forwarded-for x-forwarded-host x-forwarded-proto forwarded accept accept-encoding',
-      'origin access-control-request-method if-match if-none-match range cookie traceparent tracestate te via',
-    ]
-      .flatMap(names => names.split(' '))
-      .map(name => [name, (text: string) => ({ headers: { [name]: text } })]),
-  ),
+  host: text => ({ headers: { host: text } }),
+  'every other field, at once': text => ({
+    path: '/plants/1',
+    headers: Object.fromEntries(
+      [
+        'x-request-id x-forwarded-for x-forwarded-host x-forwarded-proto forwarded accept accept-encoding origin',
+        'access-control-request-method if-match range cookie traceparent tracestate te via',
+      ]
+        .flatMap(names => names.split(' '))
+        .map(name => [name, text]),
+    ),
+  }),
 }
 
 const post = (headers: Readonly<Record<string, string>>): Sent => ({ method: 'POST', headers })
@@ -72,7 +74,7 @@ test.each(Object.keys(places))(
     const plain = Math.min(...(await timesOf({}, 20)))
     const slow: string[] = []
     for (const piece of pieces) {
-      for (const end of ['', 'b', '"', '/']) {
+      for (const end of ['', 'b', '"/']) {
         const text = piece.repeat(Math.floor(length / (name.includes('path') ? 3 : 1) / piece.length)) + end
         const sent = places[name]?.(text) as Sent
         const ratio = () => Math.min(...times) / plain

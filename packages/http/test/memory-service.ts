@@ -1,8 +1,8 @@
-import { connect, type Socket } from 'node:net'
+import { once } from 'node:events'
+import { connect as openSocket, type Socket } from 'node:net'
 import {
   type AccessToken,
   createGate,
-  type Gate,
   hashToken,
   mintToken,
   type Scope,
@@ -11,136 +11,110 @@ import {
 import { createClient, createRecorder } from '@plant-store/contract'
 import { createPlantUseCases, type PlantRepository } from '@plant-store/domain'
 import { createMemoryPlantRepository, memoryUseCases } from '@plant-store/domain/testing'
-import {
-  createServer,
-  defaultServerLimits,
-  type RequestTracer,
-  type ServerLimits,
-} from '@plant-store/http/server'
+import { type AnsweredRequest, createServer, type ServerOptions } from '@plant-store/http/server'
+import { describeInterface } from '../src/openapi/description.ts'
+import { plants as plantSection } from '../src/plants/operations.ts'
+import { service as serviceSection } from '../src/service/operations.ts'
 
-export interface MemoryServiceOptions {
+export interface ServiceOptions extends Partial<Omit<ServerOptions, 'plants'>> {
   /** Operations that behave otherwise than those of the repository in memory. */
   readonly plants?: Partial<PlantRepository>
   /** For plants that are not to be announced. By default `plants`. */
   readonly unannounced?: PlantRepository
-  readonly check?: () => Promise<void>
-  /** Instead of one that knows the tokens. */
-  readonly gate?: Gate
-  readonly baseUrl?: URL
-  readonly limits?: Partial<ServerLimits>
   readonly host?: string
-  readonly trustedProxies?: readonly string[]
-  readonly wrongTokenCounts?: SharedArrayBuffer
-  readonly traceRequest?: RequestTracer
-  readonly corsOrigins?: readonly string[]
-  readonly page?: URL
 }
 
 /** What the server logged beside its requests, from the level `info` on. */
-export type Logged = readonly [level: 'info' | 'warn' | 'error' | 'fatal', message: string]
+type Logged = readonly [level: 'info' | 'warn' | 'error' | 'fatal', message: string]
 
-/** The log's line of a request. */
-interface LoggedRequest {
-  readonly reqId: string
-  readonly method?: string
-  readonly route?: string
-  readonly status: number
-  readonly ms: number
-  readonly error?: number
-  readonly plantId?: string
-  readonly traceId?: string
-}
+/** The log's line of a request, with the members that handlers add. */
+type LoggedRequest = AnsweredRequest & { readonly plantId?: string; readonly created?: number }
 
-/** The HTTP adapter on real sockets, over repositories that forget with the process. */
-export async function startMemoryService(options: MemoryServiceOptions = {}) {
+export type Service = Awaited<ReturnType<typeof startService>>
+
+const recorder = createRecorder(describeInterface([plantSection, serviceSection], '/'))
+
+/**
+ * Starts the HTTP adapter on real sockets, over repositories that forget with the process, and a client whose answers are
+ * compared with the description.
+ */
+export async function startService(options: ServiceOptions = {}) {
   const stored = new Map<string, AccessToken>()
   const token = (name: string, scopes: readonly Scope[], expiresAt?: Date) => {
     const minted = mintToken()
-    const kept = { name, scopes, createdAt: new Date(), ...(expiresAt && { expiresAt }) }
-    stored.set(hashToken(minted), kept)
+    stored.set(hashToken(minted), { name, scopes, createdAt: new Date(), ...(expiresAt && { expiresAt }) })
     return minted
   }
   const { write: all, read } = scopesByChoice
   const tokens = {
     full: token('full', all),
     readOnly: token('read only', read),
-    writeOnly: token(
-      'write only',
-      all.filter(scope => scope.endsWith(':write')),
-    ),
+    writeOnly: token('write only', ['plants:write']),
     expired: token('expired', all, new Date(Date.now() - 1)),
     metrics: token('metrics', ['metrics:read']),
   }
   const logged: Logged[] = []
   const answered: LoggedRequest[] = []
   const debugged: unknown[] = []
-  // The cases send wrong tokens by the hundred.
-  const limits = { ...defaultServerLimits, wrongTokensMax: 1_000_000, ...options.limits }
-  const plants = createPlants(options.plants)
-  const server = createServer({
+  const { plants: others, host = '127.0.0.1', ...given } = options
+  const plants = createPlants(others)
+  const app = createServer({
     ...memoryUseCases(),
     plants: createPlantUseCases({ plants, unannounced: options.unannounced ?? plants }),
-    gate:
-      options.gate ??
-      createGate({ tokens: { find: async hash => stored.get(hash), markUsed: async () => {} } }),
-    check: options.check ?? (async () => {}),
+    gate: createGate({ tokens: { find: async hash => stored.get(hash), markUsed: async () => {} } }),
+    check: async () => {},
     logger: createLogger(logged, debugged),
     onAnswer: each => void answered.push(each as LoggedRequest),
     metrics: async () => '# HELP http_requests_total Requests\n',
-    limits,
-    ...(options.trustedProxies && { trustedProxies: options.trustedProxies }),
-    ...(options.corsOrigins && { corsOrigins: options.corsOrigins }),
-    ...(options.wrongTokenCounts && { wrongTokenCounts: options.wrongTokenCounts }),
-    ...(options.traceRequest && { traceRequest: options.traceRequest }),
-    ...(options.baseUrl && { baseUrl: options.baseUrl }),
-    ...(options.page && { page: options.page }),
+    ...given,
+    // The cases send wrong tokens by the hundred.
+    limits: { wrongTokensMax: 1_000_000, ...options.limits },
   })
-  const origin = await server.listen({ host: options.host ?? '127.0.0.1', port: 0 })
+  const sockets: Socket[] = []
+  app.server.on('connection', socket => sockets.push(socket))
+  const { origin, hostname, port } = new URL(await app.listen({ host, port: 0 }))
+  const { bodyBytesMax = 2 ** 20 } = options.limits ?? {}
   const url = `${origin}${options.baseUrl?.pathname ?? ''}`.replace(/\/$/, '')
+  const open = ({ allowHalfOpen = false } = {}) =>
+    openSocket({ host: hostname, port: Number(port), allowHalfOpen }).on('error', () => {})
+  /** Opens a connection that the client does not end after the server. Returns the server's end too. */
+  const connect = async () => {
+    const accepted = once(app.server, 'connection')
+    const socket = open({ allowHalfOpen: true })
+    const [served] = (await accepted) as [Socket]
+    return { socket, served, [Symbol.dispose]: () => void socket.destroy() }
+  }
+  const client = createClient({ url, tokens, bodyBytesMax }, recorder)
   return {
+    app,
     url,
     tokens,
-    bodyBytesMax: limits.bodyBytesMax,
-    headerBytesMax: limits.headerBytesMax,
-    description: async () => (await fetch(`${url}/openapi.json`)).text(),
+    bodyBytesMax,
+    plants,
+    client,
     logged: logged as readonly Logged[],
     /** The log's line of each request. */
-    answered,
+    answered: answered as readonly LoggedRequest[],
     /** The details of lines at the level `debug`. */
     debugged,
-    server,
-    async [Symbol.asyncDispose]() {
-      // Otherwise each test waits for clients to learn of the stop.
-      server.server.closeAllConnections()
-      await server.close()
-    },
-  }
-}
-
-/** The service, and a client whose answers are held against the description. */
-export async function startWithClient(options: MemoryServiceOptions = {}) {
-  const service = await startMemoryService(options)
-  const client = createClient(service, createRecorder(await service.description()))
-  const { hostname, port } = new URL(service.url)
-  const sockets: Socket[] = []
-  service.server.server.on('connection', (socket: Socket) => sockets.push(socket))
-  return {
-    ...service,
-    client,
-    /** The server's ends of the connections that were opened since. */
+    /** The server's ends of all connections. */
     sockets: sockets as readonly Socket[],
-    connect({ allowHalfOpen = false } = {}): Socket & Disposable {
-      const socket = connect({ host: hostname, port: Number(port), allowHalfOpen }).on('error', () => {})
-      return Object.assign(socket, { [Symbol.dispose]: () => void socket.destroy() })
+    open,
+    connect,
+    /** One after the other, so that both ends belong together. */
+    async connectMany(count: number) {
+      const all: Awaited<ReturnType<typeof connect>>[] = []
+      while (all.length < count) all.push(await connect())
+      return all
     },
     async [Symbol.asyncDispose]() {
       client.close()
-      await service[Symbol.asyncDispose]()
+      // Otherwise each test waits for clients to learn of the stop.
+      app.server.closeAllConnections()
+      await app.close()
     },
   }
 }
-
-export type ServiceWithClient = Awaited<ReturnType<typeof startWithClient>>
 
 /** A repository in memory with other operations. Who replaces `insert` replaces it for many plants too. */
 export function createPlants(others: Partial<PlantRepository> = {}): PlantRepository {
@@ -152,17 +126,16 @@ export function createPlants(others: Partial<PlantRepository> = {}): PlantReposi
   return plants
 }
 
-/** A repository whose inserts wait until they are let go. */
+/** Inserts that wait until they are let go, which disposal does at the latest. */
 export function heldInserts(onInsert = () => {}) {
-  const memory = createMemoryPlantRepository()
   const [begun, letGo] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
-  const insert: PlantRepository['insert'] = async plant => {
+  const insert: PlantRepository['insert'] = async () => {
     onInsert()
     begun.resolve()
     await letGo.promise
-    return memory.insert(plant)
+    return 'inserted'
   }
-  return { plants: { ...memory, insert }, begun: begun.promise, letGo: letGo.resolve }
+  return { plants: { insert }, begun: begun.promise, letGo: letGo.resolve, [Symbol.dispose]: letGo.resolve }
 }
 
 function createLogger(logged: Logged[], debugged: unknown[]) {

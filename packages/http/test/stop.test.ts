@@ -5,24 +5,16 @@ import { longPlant } from '@plant-store/domain/testing'
 import { stopListening, stopServer } from '@plant-store/http/server'
 import { expect, test } from 'vitest'
 import { connectionsOf } from '../src/connection/node-server.ts'
-import { heldInserts, type ServiceWithClient, startWithClient } from './memory-service.ts'
+import { heldInserts, startService } from './memory-service.ts'
 
 const request = 'GET /healthz HTTP/1.1\r\nhost: h\r\n\r\n'
 const asked = { method: 'GET', target: '/healthz' }
 const mib = 2 ** 20
 
-/** A client that has asked for a long plant, and read the beginning of the answer. */
-async function beginReading(server: ServiceWithClient) {
-  const socket = server.connect()
-  socket.write(`GET /plants/1 HTTP/1.1\r\nhost: h\r\nauthorization: Bearer ${server.tokens.full}\r\n\r\n`)
-  await once(socket, 'readable')
-  return socket
-}
-
 test('a connection without a request stays open for a while, for a request on its way', async () => {
   const { plants, begun, letGo } = heldInserts()
-  await using server = await startWithClient({ plants })
-  const { client } = server
+  await using service = await startService({ plants })
+  const { client } = service
   using busy = await client.open()
   busy.send(plantRequest(client, '{"id":1,"name":"n"}'))
   await begun
@@ -34,7 +26,7 @@ test('a connection without a request stays open for a while, for a request on it
     assertSuccess(await wire.answer(asked), { status: 'ok' })
   }
   const beganAt = performance.now()
-  const stopped = stopServer(server.server, 60_000)
+  const stopped = stopServer(service.app, 60_000)
   late.send(request)
   expect((await late.answer(asked)).headers.get('connection')).toBe('close')
   for (const wire of [silent, idle]) expect(await wire.closed()).toHaveLength(0)
@@ -46,46 +38,43 @@ test('a connection without a request stays open for a while, for a request on it
 })
 
 test('connections that wait to be accepted are served after it listens no more', async () => {
-  await using server = await startWithClient()
-  const sockets = Array.from({ length: 50 }, () => server.connect())
+  await using service = await startService()
+  const sockets = Array.from({ length: 50 }, () => service.open())
   await Promise.all(sockets.map(socket => once(socket, 'connect')))
   // Node accepts one in each turn of its loop.
-  expect(connectionsOf(server.server.server).size).toBeLessThan(sockets.length)
-  await stopListening(server.server.server)
+  expect(connectionsOf(service.app.server).size).toBeLessThan(sockets.length)
+  await stopListening(service.app.server)
   for (const socket of sockets) socket.write(request)
   for (const [answer] of await Promise.all(sockets.map(socket => once(socket, 'data'))))
     expect(`${answer}`).toMatch(/^HTTP\/1\.1 200 /)
 })
 
-test('a client that reads slowly gets its whole answer', async () => {
+test('a client that reads slowly gets its whole answer, and one that reads nothing delays the stop by a second or two, uncounted', async () => {
   const find = async () => ({ plant: longPlant(1n, 8 * mib), version: '1' as Version })
-  await using server = await startWithClient({ plants: { find } })
-  const socket = await beginReading(server)
-  const stopped = stopServer(server.server, 60_000)
+  await using service = await startService({ plants: { find } })
+  const [slow, silent] = [service.open(), service.open()]
+  for (const socket of [slow, silent]) {
+    socket.write(`GET /plants/1 HTTP/1.1\r\nhost: h\r\nauthorization: Bearer ${service.tokens.full}\r\n\r\n`)
+    await once(socket, 'readable')
+  }
+  const beganAt = performance.now()
+  const stopped = stopServer(service.app, 60_000)
   let bytes = 0
-  for await (const chunk of socket) {
+  for await (const chunk of slow) {
     bytes += chunk.length
     await new Promise(resolve => setTimeout(resolve, 1))
   }
   expect(bytes).toBeGreaterThan(8 * mib)
   expect(await stopped).toBe(0)
-})
-
-test('a client that reads nothing delays the stop by a second or two, and is not counted', async () => {
-  const find = async () => ({ plant: longPlant(1n, 8 * mib), version: '1' as Version })
-  await using server = await startWithClient({ plants: { find } })
-  const socket = await beginReading(server)
-  const beganAt = performance.now()
-  expect(await stopServer(server.server, 60_000)).toBe(0)
   expect(performance.now() - beganAt).toBeLessThan(10_000)
-  socket.destroy()
+  silent.destroy()
 })
 
 test('after its time it cuts the rest, and counts the requests that had arrived whole', async () => {
   const { plants, begun, letGo } = heldInserts()
-  await using server = await startWithClient({ plants })
-  const { client } = server
-  const connections = connectionsOf(server.server.server)
+  await using service = await startService({ plants })
+  const { client } = service
+  const connections = connectionsOf(service.app.server)
   const post = plantRequest(client, '{"id":1,"name":"n"}')
   using whole = await client.open()
   whole.send(post)
@@ -94,7 +83,7 @@ test('after its time it cuts the rest, and counts the requests that had arrived 
   half.send(post.subarray(0, -1))
   const received = () => [...connections.values()].filter(({ current }) => current !== undefined)
   await expect.poll(received).toHaveLength(2)
-  expect(await stopServer(server.server, 700)).toBe(1)
+  expect(await stopServer(service.app, 700)).toBe(1)
   for (const wire of [whole, half]) expect(await wire.closed()).toHaveLength(0)
   letGo()
 })

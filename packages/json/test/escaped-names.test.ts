@@ -23,24 +23,21 @@ test.each(pairs)('after %s reads %s as it is', (before, text, expected) => {
   expect(parseJsonRecord(text)).toEqual(expected)
 })
 
-test('makes an escaped __proto__ an own member and no prototype, at any depth', () => {
-  const record = parseJsonRecord(raw`{"\u005f_proto__":{"id":7},"a":{"_\u005fproto__":8}}`) as {
-    a: object
-    id?: unknown
-  }
-  expect(Object.getPrototypeOf(record)).toBe(Object.prototype)
-  expect(record.id).toBeUndefined()
-  expect(Object.getOwnPropertyDescriptor(record, '__proto__')).toEqual({
-    value: { id: 7 },
-    writable: true,
-    enumerable: true,
-    configurable: true,
-  })
-  expect(Object.getOwnPropertyDescriptor(record.a, '__proto__')?.value).toBe(8)
-  expect(
-    Object.getOwnPropertyDescriptor(parseJsonRecord(raw`{"\u005f_proto__":8}`), '__proto__')?.value,
-  ).toBe(8n)
-})
+test.each(['__proto__', raw`_\u005fproto__`])(
+  'makes %s an own member and no prototype, at any depth',
+  name => {
+    const record = parseJsonRecord(`{"${name}":{"id":7},"a":{"${name}":8}}`) as { a: object; id?: unknown }
+    expect(Object.getPrototypeOf(record)).toBe(Object.prototype)
+    expect(record.id).toBeUndefined()
+    expect(Object.getOwnPropertyDescriptor(record, '__proto__')).toEqual({
+      value: { id: 7 },
+      writable: true,
+      enumerable: true,
+      configurable: true,
+    })
+    expect(Object.getOwnPropertyDescriptor(record.a, '__proto__')?.value).toBe(8)
+  },
+)
 
 test('a name that looks like a stand-in stays what it is', () => {
   const random = vi.spyOn(Math, 'random').mockReturnValueOnce(0.5)

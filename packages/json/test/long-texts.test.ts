@@ -1,11 +1,11 @@
 import { parseJsonRecord } from '@plant-store/json'
 import { expect, test } from 'vitest'
 
-const longChars = 1024 * 1024
+const longChars = 256 * 1024
 const levelsMax = 200_000
 const shortChars = longChars / 64
 /** A long text may take longer for each character, as it leaves the processor's caches. The square would take 64 times. */
-const perCharFactorMax = 40
+const perCharFactorMax = 20
 
 const of = (part: string, chars: number) => part.repeat(Math.ceil(chars / part.length))
 
@@ -47,7 +47,7 @@ const msOf = (text: string) => {
   return performance.now() - start
 }
 
-test.each(Object.entries(texts))('reads a MiB of %s in time that grows with its length only', (_, make) => {
+test.each(Object.entries(texts))('reads 256 KiB of %s in time that grows with its length only', (_, make) => {
   const [short, long] = [make(shortChars), make(longChars)]
   const shortMs = Math.min(...Array.from({ length: 8 }, () => msOf(short)))
   // Below a nanosecond a character it is the clock that is measured.
@@ -67,23 +67,11 @@ test('reads 170,000 objects of one member, each with a name of its own', () => {
 
 test('is exact at that length too', () => {
   const zeros = '0'.repeat(longChars)
-  expect(
-    parseJsonRecord(`{"a":1${zeros}e-${longChars},"b":0.${zeros}7e${longChars + 1},"c":-0.${zeros}e5}`),
-  ).toEqual({
-    a: 1n,
-    b: 7n,
-    c: 0n,
-  })
-  expect(
-    parseJsonRecord(`{"a":1${zeros},"b":1e${'9'.repeat(longChars)},"c":1e-${'9'.repeat(longChars)}}`),
-  ).toEqual({
-    a: Number.POSITIVE_INFINITY,
-    b: Number.POSITIVE_INFINITY,
-    c: 0,
-  })
+  const text = `{"a":1${zeros}e-${longChars},"b":0.${zeros}7e${longChars + 1},"c":-0.${zeros}e5,"d":1${zeros}}`
+  expect(parseJsonRecord(text)).toEqual({ a: 1n, b: 7n, c: 0n, d: Number.POSITIVE_INFINITY })
 })
 
-test('refuses a repeated name after a MiB of others', () => {
-  const members = Array.from({ length: 90_000 }, (_, n) => `"m${100_000 + n}":1`).join(',')
+test('refuses a repeated name after many others', () => {
+  const members = Array.from({ length: 20_000 }, (_, n) => `"m${100_000 + n}":1`).join(',')
   expect(() => parseJsonRecord(`{${members},"m100000":2}`)).toThrow(/Duplicate member "m100000"/)
 })

@@ -59,13 +59,11 @@ const inSeconds = (ms: number) => Math.floor((Date.now() + ms) / 1000)
 const json = (value: object) => base64url.encode(JSON.stringify(value))
 
 describe('a token', () => {
-  test.each([
-    ...['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'],
-    ...['ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519'],
-  ])('signed with %s is admitted', async alg => {
-    key = await makeKey('other', alg)
-    provider.keys = [key]
-    expect(await ask(createGate(), await sign(key))).toBe('flora')
+  test('signed with any algorithm of the list is admitted', async () => {
+    const keys = await Promise.all(jwtAlgorithms.map(alg => makeKey(alg, alg)))
+    provider.keys = keys
+    const gate = createGate()
+    for (const each of keys) expect(await ask(gate, await sign(each)), each.alg).toBe('flora')
   })
 
   test.each<[string, object, string]>([
@@ -78,35 +76,34 @@ describe('a token', () => {
     expect(await ask(createGate(), await sign(key, claims))).toBe(outcome)
   })
 
-  test.each<[string, object]>([
+  test.each<[string, object, RegExp?]>([
     ['without exp', { exp: undefined }],
     ['whose exp is a text', { exp: '2100' }],
-    ['without sub', { sub: undefined }],
+    ['without sub', { sub: undefined }, /^the access token is not valid: missing required "sub" claim$/],
     ['whose sub is empty', { sub: '' }],
-    ['whose sub is a number', { sub: 7 }],
+    ['whose sub is a number', { sub: 7 }, /^the access token is not valid: "sub" claim must be a non-empty/],
     ['for another audience', { aud: 'https://other.example' }],
     ['for no audience', { aud: undefined }],
-    ['of another issuer', { iss: 'https://other.example' }],
     ['of nearly this issuer', { iss: 'https://identity.example' }],
     ['of no issuer', { iss: undefined }],
-  ])('%s is refused', async (_, claims) => {
-    expect(await ask(createGate(), await sign(key, claims))).toBe('invalid-token')
+    ['that is too long', { padding: 'x'.repeat(8192) }, /^the access token is longer than 8192 bytes$/],
+  ])('%s is refused', async (_, claims, reason = /./) => {
+    const admission = async (token: string) => createGate()(credentials(token), 'plants:write')
+    const refusal = { code: 'invalid-token', message: expect.stringMatching(reason) }
+    await expect(admission(await sign(key, claims))).rejects.toMatchObject(refusal)
   })
 
   test.each<[string, () => object, Scope, string | undefined]>([
     ['that expired', () => ({ exp: inSeconds(-31_000) }), 'plants:read', 'flora'],
-    ['that begins later', () => ({ nbf: inSeconds(32_000) }), 'plants:read', 'flora'],
-    ['for another audience', () => ({ aud: 'https://other.example' }), 'plants:read', 'flora'],
     ['without the scope', () => ({}), 'metrics:read', 'flora'],
     ['for another audience, whose sub is a number', () => ({ aud: 'x', sub: 7 }), 'plants:read', undefined],
   ])('%s is refused with its subject for the log', async (_, claimsOf, scope, holder) => {
-    const claims = claimsOf()
     const gate = createGate()
     const refused = async (token: string) =>
       Promise.resolve(gate(credentials(token), scope)).catch((error: AccessError) => error)
-    expect(await refused(await sign(key, claims))).toMatchObject({ name: 'AccessError', holder })
+    expect(await refused(await sign(key, claimsOf()))).toMatchObject({ name: 'AccessError', holder })
     // Anybody can write a subject.
-    const forged = await refused(await sign(await makeKey('first'), claims))
+    const forged = await refused(await sign(await makeKey('first'), claimsOf()))
     expect(forged).toMatchObject({ code: 'invalid-token', holder: undefined })
   })
 
@@ -118,23 +115,11 @@ describe('a token', () => {
 
   test.each<[string, object, Scope, string]>([
     ['scope that has it', { scope: 'a plants:read' }, 'plants:read', 'flora'],
-    ['scope that lacks it', { scope: 'a plants:read' }, 'plants:write', 'insufficient-scope'],
-    [
-      'scope that has it as a part',
-      { scope: 'plants:writer xplants:write' },
-      'plants:write',
-      'insufficient-scope',
-    ],
+    ['scope that has it as a part', { scope: 'xplants:write' }, 'plants:write', 'insufficient-scope'],
     ['scope that is a list', { scope: ['plants:read'] }, 'plants:read', 'insufficient-scope'],
     ['no scope', { scope: undefined }, 'plants:read', 'insufficient-scope'],
-    ['permissions that have it', { scope: undefined, permissions: ['plants:read'] }, 'plants:read', 'flora'],
     ['permissions for figures', { permissions: ['metrics:read'] }, 'metrics:read', 'flora'],
-    [
-      'permissions that lack what scope has',
-      { permissions: ['plants:read'] },
-      'plants:write',
-      'insufficient-scope',
-    ],
+    ['permissions that lack what scope has', { permissions: [] }, 'plants:write', 'insufficient-scope'],
     ['permissions that are a text', { permissions: 'plants:read' }, 'plants:read', 'insufficient-scope'],
     ['permissions that are null', { permissions: null, scope: 'plants:read' }, 'plants:read', 'flora'],
   ])('with %s', async (_, claims, scope, outcome) => {
@@ -143,20 +128,11 @@ describe('a token', () => {
     for (const _ of ['checked', 'remembered']) expect(await ask(gate, token, scope)).toBe(outcome)
   })
 
-  test('signed by another key with the same kid is refused', async () => {
-    expect(await ask(createGate(), await sign(await makeKey('first')))).toBe('invalid-token')
-  })
-
-  test('that was changed is refused', async () => {
+  test('that was changed is refused, and one signed by another key with the same kid', async () => {
     const [header, , signature] = (await sign(key)).split('.')
-    const payload = json({
-      iss: provider.issuer,
-      aud: audience,
-      sub: 'root',
-      scope: 'plants:write',
-      exp: inSeconds(60_000),
-    })
-    expect(await ask(createGate(), `${header}.${payload}.${signature}`)).toBe('invalid-token')
+    const [, payload] = (await sign(key, { sub: 'root' })).split('.')
+    for (const token of [`${header}.${payload}.${signature}`, await sign(await makeKey('first'))])
+      expect(await ask(createGate(), token)).toBe('invalid-token')
   })
 
   test('without a signature, or made with a public key as the secret, is refused', async () => {
@@ -195,15 +171,15 @@ describe('a token', () => {
   })
 
   test.each([
-    ['is longer than allowed', () => sign(key, { padding: 'x'.repeat(8192) })],
-    ['has a megabyte', () => sign(key, { padding: 'x'.repeat(2 ** 20) })],
     ['is a megabyte of dots', () => '.'.repeat(2 ** 20)],
     ['has five parts, as what is encrypted has', async () => `${await sign(key)}.a.b`],
     ['is not JSON', () => 'a.b.c'],
     ['is opaque', () => 'plantstore_1'],
     ['is empty', () => ''],
-  ])('that %s is refused', async (_, make) => {
-    expect(await ask(createGate(), await make())).toBe('invalid-token')
+    ['a blank follows', async () => `${await sign(key)} `],
+  ])('that %s is none', async (_, make) => {
+    const gate = createGate({ otherwise: () => ({ name: 'other' }) })
+    expect(await ask(gate, await make())).toBe('other')
   })
 
   test('that has just the length allowed is admitted, and no longer one', async () => {
@@ -215,24 +191,6 @@ describe('a token', () => {
     expect(await ask(createGate(), await padded(fitting))).toBe('flora')
     expect(await ask(createGate(), await padded(fitting + 2))).toBe('invalid-token')
   })
-
-  test('that a blank follows is not one', async () => {
-    const gate = createGate({ otherwise: () => ({ name: 'other' }) })
-    expect(await ask(gate, `${await sign(key)} `)).toBe('other')
-  })
-
-  test.each<[string, object, string]>([
-    ['that is too long', { padding: 'x'.repeat(8192) }, 'the access token is longer than 8192 bytes'],
-    ['for nobody', { sub: undefined }, 'the access token is not valid: missing required "sub" claim'],
-    ['for a number', { sub: 7 }, 'the access token is not valid: "sub" claim must be a non-empty string'],
-  ])('%s is refused with the reason', async (_, claims, message) => {
-    const admission = async (token: string) => createGate()(credentials(token), 'plants:write')
-    await expect(admission(await sign(key, claims))).rejects.toThrow(message)
-  })
-
-  test('that is none is told apart', async () => {
-    expect(await ask(createGate(), undefined)).toBe('no-token')
-  })
 })
 
 test('the other gate gets what is no JWT of this issuer, and nothing else', async () => {
@@ -243,11 +201,10 @@ test('the other gate gets what is no JWT of this issuer, and nothing else', asyn
   }
   const gate = createGate({ otherwise })
   const foreign = await sign(key, { iss: 'https://other.example' })
-  for (const token of [undefined, 'opaque', 'a.b.c', foreign]) expect(await ask(gate, token)).toBe('other')
-  expect(seen).toEqual([undefined, 'opaque', 'a.b.c', foreign].map(token => [token, {}]))
+  for (const token of [undefined, foreign]) expect(await ask(gate, token)).toBe('other')
   expect(await ask(gate, await sign(key))).toBe('flora')
   expect(await ask(gate, await sign(key, { exp: 1 }))).toBe('invalid-token')
-  expect(seen).toHaveLength(4)
+  expect(seen).toEqual([undefined, foreign].map(token => [token, {}]))
 })
 
 describe('a token that was checked', () => {
@@ -356,13 +313,10 @@ describe('a provider that', () => {
     response.writeHead(302, { location: `${provider.jwksUrl}/elsewhere` }).end()
   }
   test.each<[string, (response: ServerResponse) => void, RegExp]>([
-    ['hangs', () => {}, /timeout/i],
     ['sends its header section and hangs', response => response.writeHead(200).write('{'), /timeout/i],
     ['hangs up', response => response.destroy(), /^fetch failed: /],
-    ['fails', response => response.writeHead(500).end('{}'), /^it answered 500$/],
     ['answers without a body', response => response.writeHead(204).end(), /^it answered 204$/],
     ['sends elsewhere', redirect, /^it answered 302$/],
-    ['sends a page', response => response.end('<html>'), /JSON/],
     ['sends nothing', response => response.end(), /JSON/],
     ['sends null', response => response.end('null'), /JSON Web Key Set/],
     ['sends no list', response => response.end('{"keys":{}}'), /JSON Web Key Set/],
@@ -370,7 +324,7 @@ describe('a provider that', () => {
     ['has many keys', response => response.end(keys(101)), /^it has more than 100 keys$/],
     [
       'sends megabytes',
-      response => response.end(' '.repeat(2 ** 22)),
+      response => response.end(' '.repeat(256 * 1024 + 1)),
       /^its answer is longer than 262144 bytes$/,
     ],
   ])('%s gets nobody in, and no good token refused for good', async (_, answer, reason) => {
@@ -386,7 +340,7 @@ describe('a provider that', () => {
     expect(failures).toEqual([expect.stringMatching(reason)])
     // At once: it is not asked again for every request.
     const { asked } = provider
-    for (let n = 0; n < 20; n++) expect(await ask(gate, token)).toBe('access-unavailable')
+    expect(await ask(gate, token)).toBe('access-unavailable')
     expect(provider.asked).toBe(asked)
     provider.answer = undefined
     vi.advanceTimersByTime(cooldownMs)
@@ -448,14 +402,9 @@ describe('a provider that', () => {
   })
 })
 
-test('keys of just the size allowed are read, and of no greater one', async () => {
-  const token = await sign(key)
-  const ofSize = (bytes: number) => {
-    provider.answer = (_, response) => response.end(JSON.stringify({ keys: [key.jwk] }).padEnd(bytes))
-    return createGate()
-  }
-  expect(await ask(ofSize(256 * 1024), token)).toBe('flora')
-  expect(await ask(ofSize(256 * 1024 + 1), token)).toBe('access-unavailable')
+test('keys of just the size allowed are read', async () => {
+  provider.answer = (_, response) => response.end(JSON.stringify({ keys: [key.jwk] }).padEnd(256 * 1024))
+  expect(await ask(createGate(), await sign(key))).toBe('flora')
 })
 
 test('keys that arrive in pieces are put together, wherever they were cut', async () => {
@@ -471,7 +420,6 @@ test('keys that arrive in pieces are put together, wherever they were cut', asyn
 test.each<[string, Partial<JwtGateOptions>]>([
   ['a URL without https', { jwksUrl: 'http://identity.example/jwks' }],
   ['a symmetric algorithm', { algorithms: ['HS256' as never] }],
-  ['no signature', { algorithms: ['none' as never] }],
   ['no algorithm', { algorithms: [] }],
   ['no issuer', { issuer: '' }],
   ['no audience', { audience: [] }],

@@ -1,6 +1,7 @@
 export {
   type AskOptions,
   type Client,
+  chunk,
   createClient,
   plantRequest,
   type RunningStore,

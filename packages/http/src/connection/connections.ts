@@ -178,15 +178,18 @@ export class Connection {
     const last = this.waiting.at(-1) ?? this.current
     // The answer is that of the request.
     const isInBody = last?.req.complete === false
-    this.#sendRefusal = () => endSocket(this.socket, isInBody ? '' : write())
+    this.#sendRefusal = () => {
+      if (!isInBody) this.socket.write(write())
+      endSocket(this.socket)
+    }
     if (isInBody) bodyOf(last.req)?.fail(error)
     if (this.current === undefined) this.#sendRefusal()
   }
 }
 
 /** Ends a connection whose client may still send: closing with unread bytes at once could lose the answer. */
-function endSocket(socket: Socket, lastBytes: string): void {
-  socket.end(lastBytes)
+function endSocket(socket: Socket): void {
+  socket.end()
   socket.resume()
   const cut = setTimeout(() => socket.destroy(), lingerTimeoutMs)
   socket.once('close', () => clearTimeout(cut))
