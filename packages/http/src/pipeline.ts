@@ -8,7 +8,7 @@ import type { ServerLimits } from './limits.ts'
 import type { Operation, Operations, Section } from './openapi/operation.ts'
 import { createPageTurns } from './page-turns.ts'
 import { type Authenticate, createAuthentication } from './request/authenticate.ts'
-import { readBody } from './request/body.ts'
+import { createBodyReader } from './request/body.ts'
 import { checkRequests } from './request/checks.ts'
 import { endEarlyAnswers } from './request/early-answers.ts'
 import { readQuery } from './request/query.ts'
@@ -43,10 +43,10 @@ export function createPipeline(
   const bodyBudget = createBudget(limits.heldBytesMax / 2)
   const answerBudget = createBudget(limits.heldBytesMax / 2)
   endEarlyAnswers(app)
-  checkRequests(app, authenticate, bodyBudget)
+  checkRequests(app, authenticate, bodyBudget, limits.bodyBytesMax)
   // Bodies reach the routes as bytes.
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser('application/json', readBody)
+  app.addContentTypeParser('application/json', createBodyReader(limits.bodyBytesMax))
   const atItsTurn = createPageTurns()
   const readPage: Pipeline['readPage'] = ({ raw }, read) =>
     atItsTurn(async () => {

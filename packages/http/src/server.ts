@@ -66,7 +66,6 @@ export function createServer(options: ServerOptions): FastifyInstance {
   // Without a logger: Fastify would make one for each request, and listeners for how its answer ends.
   const app = fastify({
     genReqId: requestId,
-    bodyLimit: limits.bodyBytesMax,
     trustProxy: trustedProxies.length > 0 && trustNear(trustedProxies),
     // Otherwise Fastify opens a second server for localhost, without these options.
     serverFactory: handle => createNodeServer(limits, onAnswer, allowOrigins(corsOrigins, handle)),

@@ -1,18 +1,17 @@
 import { PassThrough } from 'node:stream'
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { FastifyRequest } from 'fastify'
 import { expect, test, vi } from 'vitest'
 import { RequestError } from '../src/errors/failures.ts'
-import { readBody, receiveBody } from '../src/request/body.ts'
+import { Body, createBodyReader } from '../src/request/body.ts'
 
-const carrier = { waitsForTurn: false, note() {}, resumeOrPause() {} }
+const carrier = { note() {}, resumeOrPause() {} }
 
-function begin(headers: object = {}, bodyLimit = 5) {
-  const body = new PassThrough()
+function begin(headers: object = {}) {
+  const stream = new PassThrough()
   const done = vi.fn()
-  receiveBody(body, carrier)
-  readBody({ headers, server: { initialConfig: { bodyLimit } } } as unknown as FastifyRequest, body, done)
-  return { body, done }
+  const body = new Body(stream, carrier)
+  createBodyReader(5)({ headers } as FastifyRequest, stream, done)
+  return { stream, body, done }
 }
 
 test.each([
@@ -20,49 +19,39 @@ test.each([
   [['1', 'é', '45'], '1é45'],
   [[], ''],
 ])('the body in the pieces %j is read whole', (pieces, whole) => {
-  const { body, done } = begin({ 'content-length': '5' })
-  for (const piece of pieces) body.emit('data', Buffer.from(piece))
-  body.emit('end')
+  const { stream, done } = begin({ 'content-length': '5' })
+  for (const piece of pieces) stream.emit('data', Buffer.from(piece))
+  stream.emit('end')
   expect(done.mock.calls).toEqual([[null, Buffer.from(whole)]])
 })
 
-test('a long body is told once, also if its end comes in the same turn', async () => {
-  const { body, done } = begin({}, 100_000)
-  for (let n = 0; n < 2; n++) body.emit('data', Buffer.alloc(20_000))
-  body.emit('end')
-  await nextTurn()
-  expect(done).toHaveBeenCalledTimes(1)
-  expect(done.mock.calls[0]?.[1]).toHaveLength(40_000)
-})
-
-test('a body that exceeds the limit is refused once, and then ignored', () => {
-  const { body, done } = begin()
-  for (const piece of ['12345', '6', '7']) body.emit('data', Buffer.from(piece))
-  body.emit('end')
-  expect(done.mock.calls).toEqual([[expect.objectContaining({ code: 'body-too-large' })]])
-})
-
-test('a body whose length exceeds the limit is refused before it arrives', () => {
-  const { done } = begin({ 'content-length': '6' })
-  expect(done.mock.calls).toEqual([[expect.objectContaining({ code: 'body-too-large' })]])
-})
-
 test.each([
-  ['a reset connection', new Error('aborted'), 'bad-request'],
-  ['a refusal', new RequestError('too-many-bytes', 'full'), 'too-many-bytes'],
-])('%s ends a body with its reason', (_, error, code) => {
-  const { body, done } = begin()
-  body.emit('data', Buffer.from('123'))
-  body.emit('error', error)
-  body.emit('error', error)
-  expect(done.mock.calls).toEqual([[expect.objectContaining({ code })]])
+  [{}, ['12345', '6', '7']],
+  // Before it arrives.
+  [{ 'content-length': '6' }, []],
+])('a body that exceeds the limit is refused once, and then ignored: %j', (headers, pieces) => {
+  const { stream, body, done } = begin(headers)
+  for (const piece of pieces) stream.emit('data', Buffer.from(piece))
+  expect(done.mock.calls).toEqual([[expect.objectContaining({ code: 'body-too-large' })]])
+  stream.emit('data', Buffer.alloc(100_000))
+  stream.emit('end')
+  expect(done).toHaveBeenCalledTimes(1)
+  expect([body.length, body.hasRoom]).toEqual([0, true])
 })
 
-test.each([[[1, 100, 3, 20_000, 5, 16_383, 16_384, 70_000, 1]], [[40_000]], [[]], [[10, 10]]])(
+test('a body ends with its first error', () => {
+  const { stream, body, done } = begin()
+  stream.emit('data', Buffer.from('123'))
+  stream.emit('error', new Error('aborted'))
+  body.fail(new RequestError('too-many-bytes', 'full'))
+  expect(done.mock.calls).toEqual([[expect.objectContaining({ code: 'bad-request' })]])
+})
+
+test.each([[[1, 100, 3, 20_000, 5, 16_383, 16_384, 70_000, 1]], [[40_000]], [[]]])(
   'pieces of %j bytes make one whole, whatever was taken before',
   lengths => {
     const stream = new PassThrough()
-    const body = receiveBody(stream, carrier)
+    const body = new Body(stream, carrier)
     const given = lengths.map((length, n) => Buffer.alloc(length, n))
     const whole = Buffer.concat(given)
     for (const taken of [0, 1, whole.length]) {
@@ -75,60 +64,39 @@ test.each([[[1, 100, 3, 20_000, 5, 16_383, 16_384, 70_000, 1]], [[40_000]], [[]]
   },
 )
 
-test('a body has room for 16 KiB and a packet until it is read, and for anything once it is dropped', () => {
+test('a body has room for 16 KiB and a packet until it is read', () => {
   const stream = new PassThrough()
-  const resumeOrPause = vi.fn()
-  const body = receiveBody(stream, { ...carrier, resumeOrPause })
+  const body = new Body(stream, carrier)
   stream.emit('data', Buffer.alloc(16 * 1024))
-  expect([body.hasRoom, resumeOrPause.mock.calls.length]).toEqual([true, 0])
+  expect(body.hasRoom).toBe(true)
   stream.emit('data', Buffer.alloc(1))
-  expect([body.hasRoom, resumeOrPause.mock.calls.length]).toEqual([false, 1])
+  expect(body.hasRoom).toBe(false)
   body.waitForMore(100_000, () => {})
-  expect([body.hasRoom, resumeOrPause.mock.calls.length]).toEqual([true, 2])
+  expect(body.hasRoom).toBe(true)
   stream.emit('data', Buffer.alloc(100_000))
-  expect([body.hasRoom, resumeOrPause.mock.calls.length]).toEqual([false, 3])
-  body.drop()
-  expect([body.hasRoom, resumeOrPause.mock.calls.length]).toEqual([true, 4])
+  expect(body.hasRoom).toBe(false)
 })
 
-test('what arrives over a connection that waits for its turn is told once, at its turn or at the end', () => {
+test('memory above 16 KiB is counted twice, also what came before the request was admitted, until it is discarded', () => {
   const stream = new PassThrough()
-  const waiting = { ...carrier, waitsForTurn: true }
-  const body = receiveBody(stream, waiting)
-  const onMore = vi.fn()
-  body.waitForMore(100_000, onMore)
-  for (let n = 0; n < 2; n++) stream.emit('data', Buffer.alloc(1))
-  expect(onMore).not.toHaveBeenCalled()
-  body.tell()
-  body.tell()
-  expect(onMore).toHaveBeenCalledTimes(1)
-  body.waitForMore(100_000, onMore)
-  stream.emit('end')
-  expect(onMore).toHaveBeenCalledTimes(2)
-})
-
-test('bodies that are discarded are counted no longer', () => {
-  const stream = new PassThrough()
-  const body = receiveBody(stream, carrier)
+  const body = new Body(stream, carrier)
   const hold = vi.fn()
+  stream.emit('data', Buffer.alloc(16 * 1024))
   body.countWith(hold)
-  stream.emit('data', Buffer.alloc(20_000))
+  expect(hold).toHaveBeenLastCalledWith(0)
+  stream.emit('data', Buffer.alloc(1))
+  expect(hold).toHaveBeenLastCalledWith(2 * (16 * 1024 + 1))
   body.drop()
   expect(hold).toHaveBeenLastCalledWith(0)
 })
 
-test('memory is counted twice, in steps of 16 KiB, also what came before the request was admitted', () => {
+test('a whole body is counted until its answer has left', () => {
   const stream = new PassThrough()
-  const body = receiveBody(stream, carrier)
+  const body = new Body(stream, carrier)
   const hold = vi.fn()
-  stream.emit('data', Buffer.alloc(16 * 1024))
   body.countWith(hold)
-  expect(hold).not.toHaveBeenCalled()
-  stream.emit('data', Buffer.alloc(1))
-  expect(hold.mock.calls).toEqual([[4 * 16 * 1024]])
-  const late = new PassThrough()
-  const lateBody = receiveBody(late, carrier)
-  late.emit('data', Buffer.alloc(20_000))
-  lateBody.countWith(hold)
-  expect(hold).toHaveBeenLastCalledWith(4 * 16 * 1024)
+  stream.emit('data', Buffer.alloc(20_000))
+  stream.emit('end')
+  body.take(20_000)
+  expect(hold).toHaveBeenLastCalledWith(40_000)
 })

@@ -93,3 +93,14 @@ test('a body of all that is allowed is asked for, and one byte more is not', asy
     expect([answer.status, answer.interim]).toEqual([status, interim])
   }
 })
+
+test('a host is a name or an address, with an optional port', async () => {
+  const ask = (host: string) =>
+    client.exchange(client.asked('GET /healthz'), `GET /healthz HTTP/1.1\r\nhost: ${host}\r\n\r\n`)
+  for (const host of ['', 'A', 'a:1', "a.b-c_d~!$&'()*+;=:", '%41', '[::1]', '[::1]:80'])
+    expect((await ask(host)).status, host).toBe(200)
+  const error = { error: 40007, message: 'the header field host must be a host with an optional port' }
+  const wrong = ['a,b', 'a b', 'a/b', 'a@b', '%4', '%4g', 'a:b', 'a:1:2']
+  for (const host of [...wrong, '[::1', '[::1]x', '[fe80::1%eth0]', '[1.2.3.4]', '[]'])
+    expect(JSON.parse(`${(await ask(host)).body}`), host).toEqual(error)
+})

@@ -43,52 +43,44 @@ test('localhost is one server, however many addresses it has', async () => {
   }
 })
 
-describe('a store that fails', () => {
-  const askAll = async ({ client }: Service) => [
-    await client.ask('POST', '/plants', { body: plant }),
-    await client.ask('PUT', '/plants/1', { body: plant }),
-    await client.ask('DELETE', '/plants/1'),
-    await client.ask('GET', '/plants/1'),
-    await client.ask('GET', '/plants'),
-    await client.ask('GET', '/readyz', { token: null }),
-  ]
-  const allThat = (fail: () => Promise<never>) => ({
-    plants: { insert: fail, save: fail, remove: fail, find: fail, page: fail },
-    check: fail,
-  })
-
-  test('is told as 503 with Retry-After, whatever the operation', async () => {
-    const unavailable = async () => {
-      throw new DomainError('store-unavailable', 'the store could not be read', {
-        cause: new Error('disk on fire'),
-      })
-    }
-    await using service = await startService(allThat(unavailable))
-    const answers = await askAll(service)
-    for (const answer of answers) {
-      assertFailure(answer, 50302)
-      expect(answer.headers.get('retry-after')).toBe('1')
-      expect(`${answer.body}`).not.toContain('fire')
-    }
-    assertSuccess(await service.client.ask('GET', '/healthz', { token: null }), { status: 'ok' })
+test.each<[string, () => Promise<never>, number, object]>([
+  [
+    'is told as 503, and the reason only at the level debug',
+    async () => {
+      const cause = new Error('the secret disk is on fire')
+      throw new DomainError('store-unavailable', 'the store could not be read', { cause })
+    },
+    50302,
     // As often as clients ask: above the level debug, the line of the request is all.
-    expect(service.logged).toEqual([])
-    const reasons = answers.map(({ headers }) => headers.get('x-request-id'))
-    expect(service.debugged).toEqual(reasons.map(reqId => ({ reqId, err: expect.any(DomainError) })))
-  })
-
-  test('is told as 500 when it is a defect, with the reason in the log only', async () => {
-    const broken = async () => {
+    { logged: [], debugged: Array(6).fill({ reqId: expect.any(String), err: expect.any(DomainError) }) },
+  ],
+  [
+    'is told as 500 when it is a defect, with the reason in the log only',
+    async () => {
       throw new TypeError('undefined is not a function, at /secret/path')
-    }
-    await using service = await startService(allThat(broken))
-    for (const answer of await askAll(service)) {
-      assertFailure(answer, 50001)
-      expect(`${answer.body}`).not.toMatch(/undefined|secret/)
-    }
-    const line = ['error', expect.stringContaining('/secret/path')]
-    expect(service.logged).toEqual(Array(6).fill(line))
-  })
+    },
+    50001,
+    { logged: Array(6).fill(['error', expect.stringContaining('/secret/path')]), debugged: [] },
+  ],
+])('a store that fails %s, whatever the operation', async (_, fail, error, log) => {
+  const plants = { insert: fail, save: fail, remove: fail, find: fail, page: fail }
+  await using service = await startService({ plants, check: fail })
+  const { client } = service
+  for (const request of [
+    client.ask('POST', '/plants', { body: plant }),
+    client.ask('PUT', '/plants/1', { body: plant }),
+    client.ask('DELETE', '/plants/1'),
+    client.ask('GET', '/plants/1'),
+    client.ask('GET', '/plants'),
+    client.ask('GET', '/readyz', { token: null }),
+  ]) {
+    const answer = await request
+    assertFailure(answer, error)
+    if (error === 50302) expect(answer.headers.get('retry-after')).toBe('1')
+    expect(`${answer.body}`).not.toMatch(/undefined|secret/)
+  }
+  expect(service).toMatchObject(log)
+  assertSuccess(await client.ask('GET', '/healthz', { token: null }), { status: 'ok' })
 })
 
 describe('a connection', () => {
@@ -220,20 +212,6 @@ describe('a connection', () => {
     const sockets = Array.from({ length: 12 }, () => service.open({ allowHalfOpen: true }))
     expect(await dropped).toBe(6)
     for (const socket of sockets) socket.destroy()
-  })
-
-  test('with a request under way is answered when the server stops, and told that it is not ready any more', async () => {
-    const { plants, begun, letGo } = heldInserts()
-    await using service = await startService({ plants })
-    const { client } = service
-    using wire = await client.open()
-    wire.send(plantRequest(client, plant))
-    await begun
-    const closed = service.app.close()
-    assertFailure(await client.ask('GET', '/readyz', { token: null }), 50303)
-    letGo()
-    assertSuccess(await wire.answer(post), { name: 'n' })
-    await closed
   })
 })
 

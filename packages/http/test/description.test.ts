@@ -26,11 +26,12 @@ test('docs/openapi.json is what the server serves', async () => {
   await expect(lines).toMatchFileSnapshot('../../../docs/openapi.json')
 })
 
-test('docs/http.md ends with every error number', async () => {
+test('docs/http.md ends with every error number, each with one meaning', async () => {
   const page = '../../../docs/http.md'
   const written = readFileSync(new URL(page, import.meta.url), 'utf8')
   const [text = ''] = written.split(/(?<=^\| error .*\n.*\n)/m)
   const rows = Object.values(failures).map(([number, meaning]) => `| ${number} | ${meaning} |\n`)
+  expect(new Set(Object.values(failures).map(([number]) => number)).size).toBe(rows.length)
   await expect(text + rows.sort().join('')).toMatchFileSnapshot(page)
 })
 

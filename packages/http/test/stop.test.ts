@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { assertSuccess, plantRequest } from '@plant-store/contract'
+import { assertFailure, assertSuccess, plantRequest } from '@plant-store/contract'
 import type { Version } from '@plant-store/domain'
 import { longPlant } from '@plant-store/domain/testing'
 import { stopListening, stopServer } from '@plant-store/http/server'
@@ -27,6 +27,7 @@ test('a connection without a request stays open for a while, for a request on it
   }
   const beganAt = performance.now()
   const stopped = stopServer(service.app, 60_000)
+  assertFailure(await client.ask('GET', '/readyz', { token: null }), 50303)
   late.send(request)
   expect((await late.answer(asked)).headers.get('connection')).toBe('close')
   for (const wire of [silent, idle]) expect(await wire.closed()).toHaveLength(0)

@@ -1,4 +1,4 @@
-import { EventEmitter, once } from 'node:events'
+import { once } from 'node:events'
 import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { exportJWK, generateKeyPair, SignJWT } from 'jose'
@@ -40,47 +40,29 @@ export function sign(
 }
 
 /** An identity provider on this machine, whose keys change and which fails as a test likes. */
-export class Provider implements AsyncDisposable {
-  readonly issuer = 'https://identity.example/'
-  keys: readonly SigningKey[] = []
+export const provider = {
+  issuer: 'https://identity.example/',
+  jwksUrl: '',
+  keys: [] as readonly SigningKey[],
   /** How often it was asked for its keys. */
-  asked = 0
+  asked: 0,
   /** Instead of giving the keys. */
-  answer: RequestListener | undefined
-  #server: Server | undefined
-  #port = 0
-  #events = new EventEmitter()
-
-  get jwksUrl(): string {
-    return `http://127.0.0.1:${this.#port}/jwks`
-  }
-
+  answer: undefined as RequestListener | undefined,
   /** @param port the one it had, where it comes back */
-  async start(port = this.#port): Promise<void> {
-    this.#server = createServer((request, response) => {
-      this.asked++
-      this.#events.emit('asked')
-      if (this.answer !== undefined) return this.answer(request, response)
-      response.end(JSON.stringify({ keys: this.keys.map(({ jwk }) => jwk) }))
+  async start(port = Number(new URL(provider.jwksUrl).port)): Promise<void> {
+    server = createServer((request, response) => {
+      provider.asked++
+      if (provider.answer !== undefined) return provider.answer(request, response)
+      response.end(JSON.stringify({ keys: provider.keys.map(({ jwk }) => jwk) }))
     })
-    this.#server.listen(port, '127.0.0.1')
-    await once(this.#server, 'listening')
-    this.#port = (this.#server.address() as AddressInfo).port
-  }
-
-  /** Resolves when it is asked for its keys once more. */
-  async nextAsked(): Promise<void> {
-    await once(this.#events, 'asked')
-  }
-
+    server.listen(port, '127.0.0.1')
+    await once(server, 'listening')
+    provider.jwksUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/jwks`
+  },
   /** Nobody answers at its port until it starts again. */
   async stop(): Promise<void> {
-    this.#server?.closeAllConnections()
-    this.#server?.close()
-    if (this.#server !== undefined) await once(this.#server, 'close')
-  }
-
-  [Symbol.asyncDispose] = () => this.stop()
+    server.closeAllConnections()
+    await new Promise(resolve => server.close(resolve))
+  },
 }
-
-export const provider = new Provider()
+let server: Server

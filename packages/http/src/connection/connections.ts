@@ -2,7 +2,7 @@ import type { RequestListener, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { RequestError } from '../errors/failures.ts'
 import { lingerTimeoutMs } from '../limits.ts'
-import { bodyOf, receiveBody } from '../request/body.ts'
+import { Body, bodyOf } from '../request/body.ts'
 
 /**
  * The connections of a server. Fastify has one request of each at a time, whatever its client sends ahead.
@@ -14,7 +14,7 @@ import { bodyOf, receiveBody } from '../request/body.ts'
  * | ahead        | one       | some      | no: one packet may hold 2,400 requests             |
  * | refused      | any       | any       | as above: later requests are dropped               |
  *
- * A packet of tiny requests or chunks takes 30 ms to parse. After it a connection waits for its turn.
+ * A packet of tiny requests or chunks takes 30 ms to parse. After it a connection rests until its turn.
  * Must never happen: an answer after the refusal. Bytes that are read, but are neither counted nor dropped. A turn of the
  * event loop that is long because it parses packets of many connections.
  */
@@ -24,11 +24,15 @@ export class Connections {
   /** Requests that wait on all of them. */
   waitingCount = 0
   #longReads = 0
-  #paused: Connection[] = []
-  readonly #waitingForTurn: Connection[] = []
+  readonly #resting: Connection[] = []
 
   constructor(handle: RequestListener) {
     this.handle = handle
+  }
+
+  /** Whether no connection is read in this turn of the event loop any more. */
+  get isFull(): boolean {
+    return this.#longReads > longReadsMax
   }
 
   add(socket: Socket): Connection {
@@ -41,28 +45,25 @@ export class Connections {
     return connection
   }
 
-  /** Lets a connection take its turn later. Beyond the limit no other is read in this turn of the event loop either. */
-  takeTurnLater(connection: Connection): void {
-    if (this.#waitingForTurn.push(connection) === 1) setImmediate(this.#nextTurn)
-    if (++this.#longReads !== longReadsMax + 1) return
-    this.#paused = [...this.open.values()].filter(({ socket }) => !socket.isPaused())
-    for (const { socket } of this.#paused) socket.pause()
+  /** Has a connection read on at its turn. */
+  rest(connection: Connection): void {
+    if (this.#resting.push(connection) === 1) setImmediate(this.#nextTurn)
+    this.#longReads++
+    if (this.isFull) for (const each of this.open.values()) each.resumeOrPause()
   }
 
   readonly #nextTurn = (): void => {
-    const [paused, turns] = [this.#paused, this.#waitingForTurn.splice(0, longReadsMax)]
     this.#longReads = 0
-    this.#paused = []
-    for (const connection of turns) connection.takeTurn()
-    for (const connection of paused) connection.resumeOrPause()
-    if (this.#waitingForTurn.length > 0) setImmediate(this.#nextTurn)
+    for (const connection of this.#resting.splice(0, longReadsMax)) connection.readBytes = 0
+    for (const connection of this.open.values()) connection.resumeOrPause()
+    if (this.#resting.length > 0) setImmediate(this.#nextTurn)
   }
 }
 
 /** Packets that take long to parse, in one turn of the event loop. */
 const longReadsMax = 2
-/** What a connection parses before it waits for its turn: bytes, and for each request or chunk `pieceBytes` besides. */
-const turnBytesMax = 16 * 1024
+/** What a connection parses before it rests: bytes, and for each request or chunk `pieceBytes` besides. */
+const restAfterBytes = 16 * 1024
 const pieceBytes = 64
 /** Pipelined requests that may always wait. */
 const waitingPerConnection = 16
@@ -75,10 +76,10 @@ export class Connection {
   current: ServerResponse | undefined
   /** Of the requests behind it. */
   readonly waiting: ServerResponse[] = []
-  waitsForTurn = false
+  readBytes = 0
   readonly #all: Connections
-  #readBytes = 0
   #sendRefusal: (() => void) | undefined
+  #isOver = false
 
   constructor(socket: Socket, all: Connections) {
     this.socket = socket
@@ -88,31 +89,28 @@ export class Connection {
   /** Takes a request whose header section has arrived. */
   receive(response: ServerResponse): void {
     const { headers, httpVersion } = response.req
-    const isRefused = this.#sendRefusal !== undefined
-    if (headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined) {
-      const body = receiveBody(response.req, this)
-      if (isRefused) body.drop()
-    }
+    const hasBody = headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined
+    const body = hasBody ? new Body(response.req, this) : undefined
     // What follows may be of another protocol, or be read as one request by a proxy and as two by Node (RFC 9112, 6.1).
     if (headers.upgrade !== undefined || (headers['transfer-encoding'] && httpVersion === '1.0'))
       response.setHeader('connection', 'close')
-    if (this.current === undefined) {
-      this.#readBytes = 0
+    if (this.#sendRefusal !== undefined) {
+      // The refusal is the last answer. After it the body of one request is read, which may be on its way already.
+      body?.drop()
+      this.#isOver = this.current !== undefined
+      this.current ??= response
+    } else if (this.current === undefined) {
+      this.readBytes = 0
       this.#begin(response)
-      if (!isRefused) this.#all.handle(response.req, response)
-      return
+      this.#all.handle(response.req, response)
+    } else {
+      this.#all.waitingCount++
+      this.waiting.push(response)
+      if (this.#all.waitingCount > waitingMax && this.waiting.length > waitingPerConnection)
+        this.socket.destroy()
+      this.note(0)
     }
-    // The refusal is the last answer.
-    if (isRefused) {
-      this.#pause()
-      return
-    }
-    this.#all.waitingCount++
-    this.waiting.push(response)
-    if (this.#all.waitingCount > waitingMax && this.waiting.length > waitingPerConnection)
-      this.socket.destroy()
-    this.note(0)
-    if (this.waiting.length === 1) this.resumeOrPause()
+    this.resumeOrPause()
   }
 
   #begin(response: ServerResponse): void {
@@ -140,29 +138,25 @@ export class Connection {
 
   /** Notes that a request or a chunk was parsed. */
   note(bytes: number): void {
-    this.#readBytes += bytes + pieceBytes
-    if (this.waitsForTurn || this.#readBytes <= turnBytesMax) return
-    this.waitsForTurn = true
-    this.#all.takeTurnLater(this)
+    const wasResting = this.#isResting
+    this.readBytes += bytes + pieceBytes
+    if (this.#isResting && !wasResting) this.#all.rest(this)
   }
 
-  takeTurn(): void {
-    this.waitsForTurn = false
-    this.#readBytes = 0
-    if (this.current !== undefined) bodyOf(this.current.req)?.tell()
-    this.resumeOrPause()
+  get #isResting(): boolean {
+    return this.readBytes > restAfterBytes
   }
 
   /** Reads on, but pauses while something that has arrived waits. */
   resumeOrPause(): void {
-    const hasRoom = this.current === undefined || bodyOf(this.current.req)?.hasRoom !== false
-    if (hasRoom && !this.waitsForTurn && this.waiting.length === 0) this.socket.resume()
-    else this.#pause()
+    if (this.#mayRead) this.socket.resume()
+    // In a microtask, as Node resumes the socket after each request and chunk that it has parsed.
+    else queueMicrotask(() => this.#mayRead || this.socket.pause())
   }
 
-  /** In a microtask, as Node resumes the socket after each request and chunk that it has parsed. */
-  #pause(): void {
-    queueMicrotask(() => this.socket.pause())
+  get #mayRead(): boolean {
+    if (this.#isResting || this.#isOver || this.#all.isFull || this.waiting.length > 0) return false
+    return this.current === undefined || bodyOf(this.current.req)?.hasRoom !== false
   }
 
   /** Whether it is the server's turn: the client has neither bytes to send nor an answer to read. */
@@ -180,17 +174,17 @@ export class Connection {
     const isInBody = last?.req.complete === false
     this.#sendRefusal = () => {
       if (!isInBody) this.socket.write(write())
-      endSocket(this.socket)
+      this.#end()
     }
     if (isInBody) bodyOf(last.req)?.fail(error)
     if (this.current === undefined) this.#sendRefusal()
   }
-}
 
-/** Ends a connection whose client may still send: closing with unread bytes at once could lose the answer. */
-function endSocket(socket: Socket): void {
-  socket.end()
-  socket.resume()
-  const cut = setTimeout(() => socket.destroy(), lingerTimeoutMs)
-  socket.once('close', () => clearTimeout(cut))
+  /** Ends what the client may still send to: closing with unread bytes at once could lose the answer. */
+  #end(): void {
+    this.socket.end()
+    this.socket.resume()
+    const cut = setTimeout(() => this.socket.destroy(), lingerTimeoutMs)
+    this.socket.once('close', () => clearTimeout(cut))
+  }
 }

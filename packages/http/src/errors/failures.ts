@@ -73,5 +73,4 @@ function quoted(text: string): string {
 const fastifyFailures: ReadonlyMap<unknown, RequestErrorCode> = new Map([
   ['FST_ERR_CTP_INVALID_MEDIA_TYPE', 'unsupported-media-type'],
   ['FST_ERR_BAD_URL', 'bad-target'],
-  ['FST_ERR_MAX_PARAM_LENGTH', 'bad-target'],
 ])

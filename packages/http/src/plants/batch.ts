@@ -1,4 +1,3 @@
-import type { Readable } from 'node:stream'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import {
   type CreateOutcome,
@@ -58,15 +57,9 @@ export function createBatch(
       faults.push(...refused.slice(0, faultsMax - faults.length))
     }
 
-    // As the parser of this media type has left it.
-    const stream = request.body as Readable | undefined
-    const body = stream && bodyOf(stream)
-    const lines = {
-      lineBytesMax: limits.bodyBytesMax,
-      lineTimeoutMs: limits.requestTimeoutMs,
-      ending,
-    }
-    const pieces = body === undefined ? [] : readLines(body, lines)
+    const { bodyBytesMax: lineBytesMax, requestTimeoutMs: lineTimeoutMs } = limits
+    const body = bodyOf(request.raw)
+    const pieces = body === undefined ? [] : readLines(body, { lineBytesMax, lineTimeoutMs, ending })
     let counted = Promise.resolve()
     let isFailed = false
     try {
@@ -158,15 +151,12 @@ function createSemaphore(sizeMax: number) {
   let released = Promise.withResolvers<void>()
   let admitted = Promise.resolve()
   return {
-    async acquire(size: number): Promise<void> {
-      const earlier = admitted
-      const admit = async () => {
-        await earlier
+    acquire(size: number): Promise<void> {
+      admitted = admitted.then(async () => {
         while (taken > 0 && taken + size > sizeMax) await released.promise
         taken += size
-      }
-      admitted = admit()
-      await admitted
+      })
+      return admitted
     },
     release(size: number): void {
       taken -= size

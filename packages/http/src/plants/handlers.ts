@@ -33,7 +33,8 @@ export function handlers(useCases: PlantUseCases, pipeline: Pipeline): Handlers<
         count: readBoolean(query.count),
       })
       const page = await pipeline.readPage(reply, textBytesMax => useCases.list({ ...asked, textBytesMax }))
-      if (page.next !== undefined) reply.header('link', nextPage(request, page.next, asked))
+      const { headerBytesMax } = pipeline.limits
+      if (page.next !== undefined) reply.header('link', nextPage(request, page.next, asked, headerBytesMax))
       if (page.total !== undefined) reply.header('total-count', page.total)
       return answer(200, page.plants)
     },

@@ -9,20 +9,15 @@ export type Authenticate = (request: FastifyRequest, scope: Scope) => Refusal | 
 type Refusal = Error | undefined
 
 export function createAuthentication(gate: Gate, throttle: Throttle): Authenticate {
-  const admitLater = async (request: FastifyRequest, admission: Promise<Holder>) => {
-    try {
-      return noteHolder(request, await admission)
-    } catch (thrown) {
-      return failureOf(thrown, request, throttle)
-    }
-  }
   return (request, scope) => {
     const { headers } = request
+    const fail = (thrown: unknown) => failureOf(thrown, request, throttle)
     try {
       const admission = gate({ token: bearerToken(headers.authorization), headers }, scope)
-      return admission instanceof Promise ? admitLater(request, admission) : noteHolder(request, admission)
+      if (!(admission instanceof Promise)) return noteHolder(request, admission)
+      return admission.then(holder => noteHolder(request, holder)).catch(fail)
     } catch (thrown) {
-      return failureOf(thrown, request, throttle)
+      return fail(thrown)
     }
   }
 }

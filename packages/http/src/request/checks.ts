@@ -1,7 +1,7 @@
 import { isIPv6 } from 'node:net'
 import { AccessError, type Scope, scopes } from '@plant-store/access'
 import { safeParse } from 'fast-content-type-parse'
-import type { FastifyContextConfig, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyContextConfig, FastifyInstance, FastifyRequest } from 'fastify'
 import type { Budget } from '../budget.ts'
 import { RequestError } from '../errors/failures.ts'
 import { routeConfig } from '../request-context.ts'
@@ -18,62 +18,93 @@ declare module 'fastify' {
   }
 }
 
-/** Throws a RequestError if the request must be refused. */
-type Check = (request: FastifyRequest, config: FastifyContextConfig) => void
-
-/** The checks in their order, with that of the token before those of the route. The first failure is the answer. */
-const headerChecks: readonly Check[] = [checkVersion, checkFields, checkFraming, checkExpectation]
-const routeChecks: readonly Check[] = [checkPath, checkMethod, checkRange]
-const bodyChecks: readonly Check[] = [checkContentCoding, checkTransferCoding, checkMediaType]
-
 /**
- * Checks the header section, the token and everything else before the body, of every request.
+ * Checks the header section, the token and everything else before the body, of every request, in one order. The first
+ * failure is the answer.
  *
  * @param budget counts the bodies
  */
-export function checkRequests(app: FastifyInstance, authenticate: Authenticate, budget: Budget): void {
-  const failureAfterToken = (request: FastifyRequest, reply: FastifyReply, refusal: Error | undefined) => {
-    const { [routeConfig]: config = {} } = request
-    // A path or method that does not exist is 404 or 405, whatever the scope.
-    const isForScope = refusal instanceof AccessError && refusal.code === 'insufficient-scope'
-    const mayContinue = refusal === undefined || isForScope
-    const ofRoute = mayContinue ? firstFailure(routeChecks, request, config) : undefined
-    if ((ofRoute ?? refusal) !== undefined) return ofRoute ?? refusal
-    if (hasBody(request, config)) {
-      const ofBody = firstFailure(bodyChecks, request, config)
-      if (ofBody !== undefined) return ofBody
-      const { raw } = reply
-      bodyOf(request.raw)?.countWith(bytes => budget.setHeld(raw, bytes))
-    } else {
-      // Fastify needs a parser for every media type, even without a body.
-      delete request.raw.headers['content-type']
-    }
-    if (isContinued(request, config)) reply.raw.writeContinue()
-    return undefined
-  }
+export function checkRequests(
+  app: FastifyInstance,
+  authenticate: Authenticate,
+  budget: Budget,
+  bodyBytesMax: number,
+): void {
   app.addHook('onRequest', (request, reply, done) => {
     const { [routeConfig]: config = {} } = request
-    const failure = firstFailure(headerChecks, request, config)
-    if (failure !== undefined) return done(failure)
+    const checkRest = (refusal: Error | undefined) => {
+      try {
+        checkRoute(request, config, refusal)
+        if (hasBody(request, config)) {
+          checkBody(request, config)
+          bodyOf(request.raw)?.countWith(bytes => budget.setHeld(reply.raw, bytes))
+        } else {
+          // Fastify needs a parser for every media type, even without a body.
+          delete request.raw.headers['content-type']
+        }
+        if (isContinued(request, config, bodyBytesMax)) reply.raw.writeContinue()
+      } catch (failure) {
+        return done(failure as Error)
+      }
+      done()
+    }
+    try {
+      checkHeaders(request)
+    } catch (failure) {
+      return done(failure as Error)
+    }
     // A path without a route has no scope. Its answer is 404 whatever the scope, so any will do.
     const { scope = scopes[0] as Scope } = config
     const refusal = scope === null ? undefined : authenticate(request, scope)
-    if (refusal instanceof Promise) refusal.then(late => done(failureAfterToken(request, reply, late)))
-    else done(failureAfterToken(request, reply, refusal))
+    if (refusal instanceof Promise) refusal.then(checkRest)
+    else checkRest(refusal)
   })
 }
 
-function firstFailure(
-  checks: readonly Check[],
-  request: FastifyRequest,
-  config: FastifyContextConfig,
-): Error | undefined {
-  try {
-    for (const check of checks) check(request, config)
-  } catch (failure) {
-    return failure as Error
-  }
-  return undefined
+/** @throws RequestError */
+function checkHeaders(request: FastifyRequest): void {
+  checkVersion(request)
+  checkFields(request)
+  checkFraming(request)
+  checkExpectation(request)
+}
+
+/** @throws RequestError, or the refusal of the token */
+function checkRoute(
+  { is404, method, headers }: FastifyRequest,
+  { allowedMethods: allow }: FastifyContextConfig,
+  refusal: Error | undefined,
+): void {
+  // A path or method that does not exist is 404 or 405, whatever the scope.
+  const isForScope = refusal instanceof AccessError && refusal.code === 'insufficient-scope'
+  if (refusal !== undefined && !isForScope) throw refusal
+  if (is404) throw new RequestError('no-such-path', 'there is nothing at this path')
+  if (allow !== undefined)
+    throw new RequestError('method-not-allowed', `the methods of this path are ${allow}`, { allow })
+  // A PUT of a part would be taken for the whole (RFC 9110, 14.5).
+  if (method === 'PUT' && headers['content-range'] !== undefined)
+    throw new RequestError('partial-put', 'PUT replaces the whole resource: remove Content-Range')
+  if (refusal !== undefined) throw refusal
+}
+
+/** @throws RequestError */
+function checkBody({ headers }: FastifyRequest, config: FastifyContextConfig): void {
+  const { 'content-encoding': contentCoding, 'transfer-encoding': transferCoding } = headers
+  if (contentCoding !== undefined && contentCoding.toLowerCase() !== 'identity')
+    throw new RequestError('unsupported-coding', 'the body must be sent without Content-Encoding', {
+      'accept-encoding': 'identity',
+    })
+  // Node decodes no other.
+  if (transferCoding !== undefined && transferCoding.toLowerCase() !== 'chunked')
+    throw new RequestError('unsupported-coding', 'chunked is the only transfer coding accepted')
+  const { streamedMediaType: wanted = 'application/json' } = config
+  if (headers['content-type'] === wanted) return
+  const { type, parameters } = safeParse(headers['content-type'] ?? '')
+  const { charset = 'utf-8' } = parameters
+  if (type !== wanted)
+    throw new RequestError('unsupported-media-type', `the media type of the body must be ${wanted}`)
+  if (charset.toLowerCase() !== 'utf-8')
+    throw new RequestError('unsupported-media-type', 'the body must be in UTF-8')
 }
 
 function hasBody({ method, headers }: FastifyRequest, { streamedMediaType }: FastifyContextConfig): boolean {
@@ -131,50 +162,13 @@ function checkExpectation(request: FastifyRequest): void {
 }
 
 /** Whether an admitted request waits for 100 Continue and its body is not too large. */
-function isContinued(request: FastifyRequest, config: FastifyContextConfig): boolean {
+function isContinued(
+  request: FastifyRequest,
+  { streamedMediaType }: FastifyContextConfig,
+  bodyBytesMax: number,
+): boolean {
   if (expectation(request) === undefined) return false
-  const { bodyLimit = 0 } = request.server.initialConfig
-  const isTooLarge = Number(request.headers['content-length'] ?? 0) > bodyLimit
-  return !isTooLarge || config.streamedMediaType !== undefined
-}
-
-function checkPath({ is404 }: FastifyRequest): void {
-  if (is404) throw new RequestError('no-such-path', 'there is nothing at this path')
-}
-
-function checkMethod(_request: FastifyRequest, { allowedMethods: allow }: FastifyContextConfig): void {
-  if (allow !== undefined)
-    throw new RequestError('method-not-allowed', `the methods of this path are ${allow}`, { allow })
-}
-
-/** A PUT of a part would be taken for the whole (RFC 9110, 14.5). */
-function checkRange({ method, headers }: FastifyRequest): void {
-  if (method === 'PUT' && headers['content-range'] !== undefined)
-    throw new RequestError('partial-put', 'PUT replaces the whole resource: remove Content-Range')
-}
-
-function checkContentCoding({ headers: { 'content-encoding': coding } }: FastifyRequest): void {
-  if (coding === undefined || coding.toLowerCase() === 'identity') return
-  throw new RequestError('unsupported-coding', 'the body must be sent without Content-Encoding', {
-    'accept-encoding': 'identity',
-  })
-}
-
-/** Node decodes no other. */
-function checkTransferCoding({ headers: { 'transfer-encoding': coding } }: FastifyRequest): void {
-  if (coding === undefined || coding.toLowerCase() === 'chunked') return
-  throw new RequestError('unsupported-coding', 'chunked is the only transfer coding accepted')
-}
-
-function checkMediaType({ headers }: FastifyRequest, config: FastifyContextConfig): void {
-  const { streamedMediaType: wanted = 'application/json' } = config
-  if (headers['content-type'] === wanted) return
-  const { type, parameters } = safeParse(headers['content-type'] ?? '')
-  const { charset = 'utf-8' } = parameters
-  if (type !== wanted)
-    throw new RequestError('unsupported-media-type', `the media type of the body must be ${wanted}`)
-  if (charset.toLowerCase() !== 'utf-8')
-    throw new RequestError('unsupported-media-type', 'the body must be in UTF-8')
+  return streamedMediaType !== undefined || Number(request.headers['content-length'] ?? 0) <= bodyBytesMax
 }
 
 /** RFC 3986, 3.2.2, without the comma, which joins the values of repeated fields. */

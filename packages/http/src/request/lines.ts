@@ -36,7 +36,7 @@ export async function* readLines(
       const { promise: change, resolve: changed } = Promise.withResolvers<void>()
       const length = body.isEnded ? body.length : body.lengthThrough(newline)
       body.waitForMore(body.length - length + readAheadBytes, changed)
-      body.check()
+      if (body.error !== undefined) throw body.error
       if (length > 0) {
         clearTimeout(timer)
         yield linesIn(body.take(length), lineBytesMax)

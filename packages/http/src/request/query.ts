@@ -1,4 +1,3 @@
-import { maxHeaderSize } from 'node:http'
 import type { FastifyRequest } from 'fastify'
 import { RequestError } from '../errors/failures.ts'
 
@@ -75,16 +74,15 @@ const answerFieldsBytesMax = 1024
  *   header section
  */
 export function nextPage(
-  { raw, server }: FastifyRequest,
+  { raw }: FastifyRequest,
   after: bigint,
   query: { readonly limit: number },
+  headerBytesMax: number,
 ): string {
   const [, path = ''] = /^(?:https?:\/\/[^/]*)?\/*(\/[^?#]*)/i.exec(raw.url as string) ?? []
   let target = `${path.replace(/[<>]/g, encodeURIComponent)}?limit=${query.limit}&after=${after}`
   const filters = Object.entries(query).filter(([name]) => name !== 'limit' && name !== 'after')
   for (const [name, value] of filters) target += `&${name}=${encodeURIComponent(`${value}`)}`
-  // Undocumented, but present on Node's servers.
-  const { maxHeaderSize: headerBytesMax = maxHeaderSize } = server.server as { maxHeaderSize?: number }
   const fieldsBytes = raw.rawHeaders.reduce((bytes, text) => bytes + text.length, 0)
   if (target.length + Math.max(fieldsBytes, answerFieldsBytesMax) < headerBytesMax)
     return `<${target}>; rel="next"`

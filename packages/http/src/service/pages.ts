@@ -78,22 +78,15 @@ function addPage(app: FastifyInstance, { name, folder, files, policy }: Page): v
   }
 }
 
-/** One form of a file. */
-interface Representation {
-  readonly content: Buffer
-  /** Of the content. */
-  readonly version: Version
-}
-
-/** Returns one copy for all requests, however slowly clients read it. */
-function readOnce(file: URL): () => Representation {
-  let representation: Representation | undefined
+/** Reads a file once, for all requests, however slowly clients take it. */
+function readOnce(file: URL) {
+  let representation: ReturnType<typeof read> | undefined
+  const read = () => {
+    const content = readFileSync(file)
+    return { content, version: createHash('sha256').update(content).digest('base64url') as Version }
+  }
   return () => {
-    if (representation === undefined) {
-      const content = readFileSync(file)
-      const version = createHash('sha256').update(content).digest('base64url') as Version
-      representation = { content, version }
-    }
+    representation ??= read()
     return representation
   }
 }
