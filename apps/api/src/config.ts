@@ -84,8 +84,7 @@ export function readConfig(environment: Environment): Config {
     faults.push(`${missing.join(' and ')} must be set too: ${jwtTogether.join(', ')} belong together`)
   else if (useless.length > 0) faults.push(`${useless.join(' and ')} must not be set without JWT_ISSUER`)
   if (faults.length > 0) throw new Error(faults.join('\n'))
-  // Each thread accepts at least one connection.
-  return { ...config, httpThreads: Math.min(config.httpThreads, config.serverLimits.connectionsMax) }
+  return config
 }
 
 const jwtTogether = ['JWT_ISSUER', 'JWT_AUDIENCE', 'JWT_JWKS_URL']

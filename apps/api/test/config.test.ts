@@ -188,11 +188,6 @@ test('a variable that resembles a setting is named with it, and no other', () =>
   ])
 })
 
-test('there are not more threads than connections', () => {
-  expect(readConfig({ MAX_CONNECTIONS: '3', HTTP_THREADS: '8' }).httpThreads).toBe(3)
-  expect(readConfig({ MAX_CONNECTIONS: '8', HTTP_THREADS: '3' }).httpThreads).toBe(3)
-})
-
 test('every wrong variable is named at once, a line each, with what it should be', () => {
   const wrong = Object.entries(wrongValues).map(([name, values]) => [name, values.split('|')[0] as string])
   const lines = faultsOf(Object.fromEntries(wrong))

@@ -98,25 +98,21 @@ test('the log has a line for each request, by the name in its answer, and never 
   const id = '9223372036854775807'
   await using program = await start({ LOG_LEVEL: 'trace' }, { databaseUrl: database.url })
   const answers: { status: number; headers: { get(name: string): unknown } }[] = []
-  const send = async (target: string, bearer: string, body: string | null = null, more: object = {}) => {
-    const headers = { cookie: 'session=secret-cookie', 'x-forwarded-for': '203.0.113.7', ...more }
+  const headers = { cookie: 'session=secret-cookie', 'x-forwarded-for': '203.0.113.7' }
+  const send = async (target: string, bearer: string, body: string | null = null) => {
     answers.push(await ask(program, target, { token: bearer, headers, body }))
   }
   await send('POST /plants', full, `{"id": ${id}, "name": "secret-of-a-plant", "tag": "secret-tag"}`)
   await send('POST /plants', token, `{"id": ${id}, "name": "secret-of-a-plant"}`)
   await send('POST /plants', full, '{"id": "secret-of-a-plant", "name": 5}')
-  await send('POST /plants', full, 'secret-in-broken-json')
   await send('POST /plants', full, '{"id": 2, "secret-twice": 1, "secret-twice": 2, "name": "n"}')
   await send('PUT /plants/-1', full, '{"name": "secret-of-a-plant", "secret-extra": "secret-extra"}')
-  await send('DELETE /plants/0', full)
   await send('DELETE /plants/secret-of-a-plant', full)
-  await send('GET /plants?tag=secret-query', full)
   await send(`GET /plants?access_token=${full}`, full)
   await send('GET /plants', bad)
   await send('GET /plants', expired)
   await send('POST /plants', readOnly, '{"id": 9, "name": "secret-of-a-plant"}')
   await send('POST /plants', `${full} ${full}`, '{"id": 9, "name": "secret-of-a-plant"}')
-  await send('POST /plants', full, 'secret-of-a-plant', { 'content-type': 'text/plain' })
   await send(`GET /${full}`, full)
   using broken = await connectRaw(program.url)
   broken.send(
@@ -131,17 +127,13 @@ test('the log has a line for each request, by the name in its answer, and never 
     [400, 40003, id],
     [400, 40002, undefined],
     [400, 40001, undefined],
-    [400, 40001, undefined],
     [200, undefined, '-1'],
-    [404, 40402, '0'],
     [400, 40004, undefined],
-    [200, undefined, undefined],
     [400, 40012, undefined],
     [401, 40102, undefined],
     [401, 40102, undefined],
     [403, 40301, undefined],
     [401, 40102, undefined],
-    [415, 41501, undefined],
     [404, 40401, undefined],
     [400, 40000, undefined],
   ])

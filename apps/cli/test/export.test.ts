@@ -1,12 +1,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { type Plant, parsePlant } from '@plant-store/domain'
-import { fullPlant } from '@plant-store/domain/testing'
-import { anySeed } from '@plant-store/harness/random'
 import { openStorage } from '@plant-store/persistence'
-import { parse } from 'csv-parse/sync'
-import { stringify } from 'csv-stringify/sync'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { anyPlants } from './any-plants.ts'
+import { afterEach, beforeEach, expect, test } from 'vitest'
 import { Place } from './place.ts'
 
 let place: Place
@@ -19,40 +14,6 @@ async function load(plants: readonly Plant[]) {
   await using storage = await openStorage({ url: place.url })
   await storage.plants.saveAll(plants)
 }
-
-const fields = (Object.keys(fullPlant(1n, '')) as (keyof Plant)[]).filter(name => name !== 'id')
-
-const seed = anySeed()
-
-describe(`what is exported (seed ${seed})`, () => {
-  test('as CSV says the same to another reader', async () => {
-    const plants = anyPlants(seed, 500)
-    await load(plants)
-    const { stdout } = await place.run('export --format csv')
-    const rows = parse(stdout, {
-      record_delimiter: ['\n'],
-      cast: (value, { quoting }) => (value === '' && !quoting ? null : value),
-    })
-    const byId = new Map(plants.map(plant => [plant.id, plant]))
-    const sorted = [...byId.values()].sort((a, b) => (a.id < b.id ? -1 : 1))
-    expect(rows).toEqual([
-      ['id', ...fields],
-      ...sorted.map(plant => [`${plant.id}`, ...fields.map(field => plant[field]?.toString() ?? null)]),
-    ])
-  })
-
-  test('is read from CSV that another writer wrote', async () => {
-    const plants = [...new Map(anyPlants(seed, 500).map(plant => [plant.id, plant])).values()]
-    const columns = [...fields.toReversed(), 'id'] as const
-    const rows = plants.map(plant => columns.map(column => plant[column]))
-    const options = { header: true, columns, quoted_string: true, record_delimiter: '\r\n' }
-    await load(plants)
-    const { stdout } = await place.run('export')
-    await using other = new Place()
-    expect((await other.run('import -', stringify(rows, options))).stderr).toBe('')
-    expect((await other.run('export')).stdout).toBe(stdout)
-  })
-})
 
 const some = Array.from({ length: 500 }, (_, n) =>
   parsePlant({ id: BigInt(n), name: `plant ${n}`, tag: 'x' }),

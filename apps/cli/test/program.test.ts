@@ -1,6 +1,5 @@
 import { readdirSync } from 'node:fs'
-import { startServer } from '@plant-store/harness'
-import { commandProgram, startCommand } from '@plant-store/harness/command'
+import { startCommand } from '@plant-store/harness/command'
 import { createTestSchema, portTakenForTest } from '@plant-store/harness/vitest'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import manifest from '../package.json' with { type: 'json' }
@@ -47,28 +46,6 @@ test('commands end on PostgreSQL', async () => {
   await using database = await createTestSchema()
   await using inDatabase = new Place(database.url)
   await runAll(onBoth, inDatabase)
-})
-
-const command = [process.execPath, commandProgram, 'serve'] as const
-
-test('serve answers requests on the store that the other commands work on, until a signal', async () => {
-  const { folder } = place
-  await using server = await startServer({ command, folder })
-  const { code, stdout } = await startCommand(['token', 'create', '--name', 'shop'], { folder }).result
-  expect(code).toBe(0)
-  const authorization = `Bearer ${stdout.trim()}`
-  const answer = await fetch(`${server.url}/plants`, {
-    method: 'POST',
-    headers: { authorization, 'content-type': 'application/json' },
-    body: '{"id": 9007199254740993, "name": "Monstera"}',
-  })
-  expect([answer.status, await answer.text()]).toEqual([200, '{"name":"Monstera"}'])
-  expect((await fetch(`${server.url}/docs/swagger-ui.css`)).status).toBe(200)
-  expect((await startCommand(['export'], { folder }).result).stdout).toBe(
-    '{"id":9007199254740993,"name":"Monstera"}\n',
-  )
-  expect(await server.end()).toBe(0)
-  expect(server.errors()).toBe('')
 })
 
 test('serve --check says what a start would, with options that win over the environment, and changes nothing', async () => {

@@ -32,7 +32,8 @@ test.each([
   ['docs/http.md', 'plant-store'],
 ])('the session of %s (%s …) goes as it says', curl, async (page, program) => {
   await using place = new Place()
-  await using server = await startServer({ databaseUrl: place.url })
+  const command = [process.execPath, commandProgram, 'serve'] as const
+  await using server = await startServer({ command, databaseUrl: place.url })
   const session = sessionOf(page)
   expect(session.length).toBeGreaterThan(3)
   // One shell, as a command sets variables for those after it. On a pipe, curl would show its progress.
@@ -49,6 +50,8 @@ test.each([
   })
   const printed = stdout.split('\0').slice(0, -1)
   expect(session.map(({ command }, n) => ({ command, printed: printed[n]?.trimEnd() }))).toEqual(session)
+  expect(await server.end()).toBe(0)
+  expect(server.errors()).toBe('')
 })
 
 test('the other commands of the README work in another test', () => {
