@@ -5,9 +5,11 @@ import type { Readable } from 'node:stream'
 import { json } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
 import { launch, type Program, startCommand, temporaryFolder, trace } from '@plant-store/harness'
+import { allocations } from './allocations.ts'
 import { contestants, ours, type Running, start, startAll, token } from './contestants.ts'
 import { type Load, type Measured, measure, peakMebibytes } from './load.ts'
 import { countPlants, writeLines } from './plants.ts'
+import { profiles } from './profile.ts'
 import { formatDecimal, formatInteger, formatRatio, median, medianRatio, table } from './table.ts'
 
 /** The time for the measurements. */
@@ -28,6 +30,8 @@ export const parts: Readonly<Record<string, Part>> = {
   reads: async effort => ({ title: 'Reads by id', text: await compared(effort, reads, storedPlants) }),
   pages: async effort => ({ title: 'Pages of 100', text: await compared(effort, pages, storedPlants) }),
   fsyncs,
+  profiles,
+  allocations,
   import: importFiles,
   batch,
 }

@@ -1,6 +1,8 @@
 import { createDatabase, startPostgres } from '@plant-store/harness/postgres'
 import { runAnnouncements } from './announcements.ts'
+import { runBatches } from './batches.ts'
 import { runDiskFaults } from './disk-faults.ts'
+import { runFailover } from './failover.ts'
 import { runFuzz } from './fuzz.ts'
 import { runKills } from './kill.ts'
 import { runModels } from './model.ts'
@@ -18,11 +20,13 @@ export const parts: Readonly<Record<string, Part>> = {
   'power-cut-copies': cutCopies,
   model: runModels,
   postgres: runOnPostgres,
+  failover: runFailover,
+  batches: runBatches,
   announcements: runAnnouncements,
   kill: runKills,
 }
 
-/** The model, and kills of the program. */
+/** The model, and kills of the program. The failover kills the database. */
 async function runOnPostgres(circumstances: Circumstances): Promise<Finding> {
   await using server = await startPostgres()
   const model = await runModels(circumstances, server.url)

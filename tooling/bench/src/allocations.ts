@@ -1,0 +1,95 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import { temporaryFolder } from '@plant-store/harness'
+import { type Contestant, contestants, ours, start } from './contestants.ts'
+import { type Load, measure } from './load.ts'
+import { formatInteger, formatRatio, table } from './table.ts'
+
+/** As V8 writes it: the sampled bytes by the stack that allocated them. */
+interface HeapProfile {
+  readonly callFrame: {
+    readonly functionName: string
+    readonly url: string
+    readonly lineNumber: number
+  }
+  readonly selfSize: number
+  readonly children: readonly HeapProfile[]
+}
+
+/** What a thread allocates for a request, by function. */
+type Bytes = ReadonlyMap<string, number>
+
+const requests: readonly (readonly [title: string, Load['request'], plants: number])[] = [
+  ['a create', 'create', 0],
+  ['a read by id', '/plants/%s', 100_000],
+  ['a page of 100', '/plants?limit=100&after=%s', 100_000],
+]
+const sampledSeconds = 4
+const largestMax = 10
+
+/** Returns what the thread that answers allocates for a request, and the functions that allocate most of it. */
+export async function allocations({ warmUpSeconds }: { readonly warmUpSeconds: number }) {
+  const oneThread = { ...ours, environment: { ...ours.environment, HTTP_THREADS: '1' } }
+  // Durable or not, it allocates the same, and so it answers more.
+  const peer = contestants[3] as Contestant
+  const rows: string[][] = []
+  const lists: string[] = []
+  for (const [title, request, plants] of requests) {
+    const sampled = { load: { request, connections: 64 }, plants, warmUpSeconds }
+    const mine = await bytesOf(oneThread, sampled)
+    const theirs = await bytesOf(peer, sampled)
+    const [total, others] = [sum(mine), sum(theirs)]
+    rows.push([title, formatInteger(total), formatInteger(others), formatRatio(total / others)])
+    lists.push(`Of ${title}: ${largest(mine)}.`, `Of Fastify's: ${largest(theirs)}.`)
+    console.error(`${title}: ${formatInteger(total)} bytes`)
+  }
+  const words =
+    "Bytes that the thread that answers allocates for a request, with 64 connections, by V8's sampling heap profiler. What was collected meanwhile is included. Garbage collection follows them, and they vary by 2 %."
+  const text = [words, table(['', 'ours', peer.title, 'ours / theirs'], rows), ...lists]
+  return { title: 'Allocations', text: text.join('\n\n') }
+}
+
+interface Sampled {
+  readonly load: Load
+  readonly plants: number
+  readonly warmUpSeconds: number
+}
+
+/** Returns what the thread that allocates most, which is the one that answers, allocates for a request. */
+export async function bytesOf(
+  contestant: Contestant,
+  { load, plants, warmUpSeconds }: Sampled,
+): Promise<Bytes> {
+  using folder = temporaryFolder()
+  const NODE_OPTIONS = `--import ${join(import.meta.dirname, 'sample-heap.ts')}`
+  const environment = { ...contestant.environment, NODE_OPTIONS, HEAP_PROFILES: folder.path }
+  await using running = await start({ ...contestant, environment }, plants)
+  await measure(running, load, warmUpSeconds)
+  running.server.process.kill('SIGUSR2')
+  const { requests } = await measure(running, load, sampledSeconds)
+  await running.server.end()
+  const threads = readdirSync(folder.path).map(name => {
+    const { head } = JSON.parse(readFileSync(join(folder.path, name), 'utf8')) as { head: HeapProfile }
+    return byFunction(head, requests)
+  })
+  return threads.reduce((most, each) => (sum(each) > sum(most) ? each : most))
+}
+
+function byFunction(head: HeapProfile, requests: number): Bytes {
+  const bytes = new Map<string, number>()
+  const nodes = [head]
+  for (const { callFrame, selfSize, children } of nodes) {
+    const { functionName, url, lineNumber } = callFrame
+    const name = `\`${functionName || 'anonymous'} (${basename(url) || 'V8'}:${lineNumber + 1})\``
+    bytes.set(name, (bytes.get(name) ?? 0) + selfSize / requests)
+    nodes.push(...children)
+  }
+  return bytes
+}
+
+const sum = (bytes: Bytes) => [...bytes.values()].reduce((total, each) => total + each, 0)
+
+function largest(bytes: Bytes): string {
+  const sorted = [...bytes].sort(([, a], [, b]) => b - a).slice(0, largestMax)
+  return sorted.map(([name, each]) => `${name} ${formatInteger(each)}`).join(', ')
+}

@@ -1,0 +1,151 @@
+import { execFileSync } from 'node:child_process'
+import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { freePort, launch, type Program, until } from '@plant-store/harness'
+import { query } from '@plant-store/harness/postgres'
+
+/** The seconds until Patroni takes a silent primary for dead, its least. */
+export const ttl = 20
+export const startTimeoutMs = 120_000
+export const password = 'drill'
+const postgresFolder = '/usr/lib/postgresql'
+const owner = ownerOfPostgres()
+
+/** The missing Debian packages. */
+export function missingPackages(): string[] {
+  const needed = { postgresql: postgresFolder, 'etcd-server': '/usr/bin/etcd', patroni: '/usr/bin/patroni' }
+  return Object.entries(needed).flatMap(([name, file]) => (existsSync(file) ? [] : [name]))
+}
+
+/** A machine with Patroni and its PostgreSQL. */
+export interface Node {
+  readonly port: number
+  readonly url: string
+  /** Kills Patroni, PostgreSQL and all their children at once, like a power cut. Resolves to their number. */
+  kill(): Promise<number>
+}
+
+export async function startNode(folder: string, name: string, etcdPort: number): Promise<Node> {
+  const [port, restPort] = [await freePort(), await freePort()]
+  const place = ownedFolder(join(folder, name))
+  const [newest = ''] = readdirSync(postgresFolder).sort((a, b) => Number(b) - Number(a))
+  const address = `127.0.0.1:${port}`
+  const restAddress = `127.0.0.1:${restPort}`
+  const configuration = {
+    scope: 'plants',
+    name,
+    restapi: { listen: restAddress, connect_address: restAddress },
+    etcd3: { host: `127.0.0.1:${etcdPort}` },
+    bootstrap: {
+      dcs: {
+        ttl,
+        loop_wait: Math.floor(ttl / 4),
+        retry_timeout: Math.floor(ttl / 4),
+        synchronous_mode: true,
+        postgresql: { use_pg_rewind: true, parameters: { max_connections: 50 } },
+      },
+      initdb: [{ encoding: 'UTF8' }, { locale: 'C.UTF-8' }, 'data-checksums'],
+    },
+    postgresql: {
+      listen: address,
+      connect_address: address,
+      data_dir: join(place, 'data'),
+      bin_dir: join(postgresFolder, newest, 'bin'),
+      pgpass: join(place, 'pgpass'),
+      authentication: {
+        superuser: { username: 'postgres', password },
+        replication: { username: 'replicator', password },
+      },
+      parameters: { unix_socket_directories: place },
+      pg_hba: [
+        'local all all trust',
+        'host all all 127.0.0.1/32 md5',
+        'host replication all 127.0.0.1/32 md5',
+      ],
+    },
+  }
+  // JSON is YAML.
+  const file = join(place, 'patroni.yml')
+  writeFileSync(file, JSON.stringify(configuration, null, 2))
+  const patroni = startOwned(folder, name, ['/usr/bin/patroni', file])
+  const postmaster = () => {
+    const pidFile = join(place, 'data', 'postmaster.pid')
+    return existsSync(pidFile) ? [Number(readFileSync(pidFile, 'utf8').split('\n')[0])] : []
+  }
+  const kill = async () => {
+    const pids = new Set(descendants([...(patroni.isRunning() ? [patroni.pid] : []), ...postmaster()]))
+    for (const pid of pids) {
+      try {
+        process.kill(pid, 'SIGKILL')
+      } catch {
+        // It ended with another.
+      }
+    }
+    await patroni.ended
+    return pids.size
+  }
+  const url = `postgres://postgres:${password}@${address}/postgres`
+  const answers = async () => {
+    patroni.assertRunning()
+    return (await query(url, 'select 1')).length === 1
+  }
+  await until(`PostgreSQL of ${name}`, answers, startTimeoutMs).catch(async error => {
+    await kill()
+    throw error
+  })
+  return { port, url, kill }
+}
+
+export async function startEtcd(folder: string, port: number): Promise<Program> {
+  const place = ownedFolder(join(folder, 'etcd'))
+  const [client, peer] = [`http://127.0.0.1:${port}`, `http://127.0.0.1:${await freePort()}`]
+  const etcd = startOwned(folder, 'etcd', [
+    '/usr/bin/etcd',
+    ...['--data-dir', join(place, 'data'), '--listen-client-urls', client],
+    ...['--advertise-client-urls', client, '--listen-peer-urls', peer],
+    ...['--initial-advertise-peer-urls', peer, '--initial-cluster', `default=${peer}`],
+  ])
+  await until('etcd', async () => (await fetch(`${client}/health`)).ok, startTimeoutMs)
+  return etcd
+}
+
+function startOwned(folder: string, name: string, command: readonly [string, ...string[]]): Program {
+  const { PATH } = process.env
+  const environment = { PATH, HOME: folder, LC_ALL: 'C.UTF-8' }
+  return launch(command, { folder, environment, owner, logFile: join(folder, name, 'log') })
+}
+
+export async function primaryOf(nodes: readonly Node[]): Promise<Node> {
+  for (const node of nodes) {
+    const [{ standby } = {}] = await query(node.url, 'select pg_is_in_recovery() as standby')
+    if (standby === false) return node
+  }
+  throw new Error('no node is the primary')
+}
+
+export async function synchronousStandbys(nodes: readonly Node[]): Promise<number> {
+  const sql = `select 1 from pg_stat_replication where sync_state = 'sync' and state = 'streaming'`
+  return (await query((await primaryOf(nodes)).url, sql)).length
+}
+
+function descendants(roots: readonly number[]): number[] {
+  const lines = execFileSync('ps', ['-eo', 'pid=,ppid='], { encoding: 'utf8' }).trim().split('\n')
+  const processes = lines.map(line => line.trim().split(/ +/).map(Number))
+  const found = [...roots]
+  for (const root of found)
+    found.push(...processes.flatMap(([pid = 0, parent]) => (parent === root ? [pid] : [])))
+  return found
+}
+
+/** PostgreSQL does not run as root. */
+function ownerOfPostgres(): { readonly uid: number; readonly gid: number } | undefined {
+  if (process.getuid?.() !== 0) return undefined
+  const [, uid, gid] = /^postgres:[^:]*:(\d+):(\d+):/m.exec(readFileSync('/etc/passwd', 'utf8')) ?? []
+  return uid === undefined ? undefined : { uid: Number(uid), gid: Number(gid) }
+}
+
+function ownedFolder(path: string): string {
+  mkdirSync(path, { mode: 0o700 })
+  if (owner) chownSync(path, owner.uid, owner.gid)
+  return path
+}
