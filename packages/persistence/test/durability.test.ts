@@ -4,23 +4,37 @@ import { noTracer, trace } from '@plant-store/harness'
 import { openStorage } from '@plant-store/persistence'
 import { expect, test } from 'vitest'
 import { countInjected, countSyncs, flood, idsAt, idsFrom, startStoreProcess } from './processes.ts'
-import { plantId, temporaryFolder } from './store-folder.ts'
+import { plant, temporaryFolder } from './store-folder.ts'
+import { subjects } from './store-subjects.ts'
 
 const newUrl = () => `file:${join(temporaryFolder(), 'plants.db')}`
-test('of several processes that race for an id exactly one wins, and everybody sees whose it is', async () => {
-  const url = newUrl()
-  const processes = await Promise.all([1, 2, 3].map(() => startStoreProcess(url)))
-  const raced = [...idsFrom(1, 50), int64Max]
-  const outcomes = await Promise.all(processes.map((each, n) => each.insert(raced, `process ${n}`)))
-  await using storage = await openStorage({ url })
-  for (const [index, id] of raced.entries()) {
-    const each = outcomes.map(ofProcess => ofProcess[index])
-    expect(each.toSorted()).toEqual(['id-taken', 'id-taken', 'inserted'])
-    expect((await storage.plants.find(plantId(id)))?.plant.name).toBe(`process ${each.indexOf('inserted')}`)
-  }
-  for (const each of processes) expect(await each.list()).toEqual(raced)
-  for (const each of processes) await each.close()
-})
+test.each(Object.entries(subjects))(
+  'of several processes on %s that start together and race for an id exactly one wins, and everybody sees whose it is',
+  async (_, make) => {
+    await using store = await make()
+    const processes = await Promise.all([0, 1, 2].map(() => startStoreProcess(store.url)))
+    const raced = [...idsFrom(1, 100), int64Max]
+    const inserted = await Promise.all(
+      // Each in an order of its own, so that they lock the same rows in different orders.
+      processes.map(async (each, n) => {
+        const ids = n % 2 === 0 ? raced : raced.toReversed()
+        const outcomes = await each.insert(ids, `process ${n}`)
+        return ids.filter((_, at) => outcomes[at] === 'inserted').map(id => plant(id, `process ${n}`))
+      }),
+    )
+    const winners = inserted.flat().sort((a, b) => (a.id < b.id ? -1 : 1))
+    expect(winners.map(({ id }) => id)).toEqual(raced)
+    {
+      await using storage = await openStorage({ url: store.url })
+      expect(await storage.plants.page({ limit: 1_000 })).toEqual(winners)
+    }
+    expect(await store.ask('select version from schema_version')).toHaveLength(1)
+    for (const each of processes) {
+      expect(await each.list()).toEqual(raced)
+      await each.close()
+    }
+  },
+)
 
 test('what was answered is stored after a kill in the middle of writing', async () => {
   const url = newUrl()

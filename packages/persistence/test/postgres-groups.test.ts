@@ -64,13 +64,7 @@ describe.each([
         if (count++ === faultAt) return fault === 'fails' ? 'spoil' : 'cut'
         return fault.includes('begin') && message.startsWith('begin') ? 'spoil' : undefined
       })
-      const changes = [
-        plants.save(plant(3)),
-        plants.remove(plantId(1)),
-        plants.insert(plant(4)),
-        plants.save(plant(2, 'replaced')),
-        plants.save(plant(5)),
-      ]
+      const changes = [plants.save(plant(3)), plants.remove(plantId(1)), plants.save(plant(2, 'replaced'))]
       const succeeded = await Promise.all(changes).then(
         () => true,
         () => false,
@@ -79,7 +73,7 @@ describe.each([
       isOver = count <= faultAt
       await settled()
       const [stored, heard] = [`${await idsIn('plants')}`, `${await idsIn('outbox')}`]
-      const isWhole = stored === '2,3,4,5' && heard === '3,4,5'
+      const isWhole = stored === '2,3' && heard === '3'
       if (!isWhole && (succeeded || stored !== '1,2' || heard !== ''))
         wrong.push({ faultAt, succeeded, stored, heard })
     }

@@ -3,30 +3,8 @@ import { createTestDatabase, createTestSchema } from '@plant-store/harness/vites
 import { entities, openStorage } from '@plant-store/persistence'
 import pg from 'pg'
 import { describe, expect, inject, test } from 'vitest'
-import { startStoreProcess } from './processes.ts'
 
 describe('several processes on one database', () => {
-  test('three that start together make the tables once, and each id has one winner', async () => {
-    await using database = await createTestSchema()
-    const processes = await Promise.all(Array.from({ length: 3 }, () => startStoreProcess(database.url)))
-    const ids = Array.from({ length: 200 }, (_, id) => BigInt(id))
-    const outcomes = await Promise.all(
-      // Each in an order of its own, so that they lock the same rows in different orders.
-      processes.map(async (each, n) => {
-        const order = n % 2 === 0 ? ids : ids.toReversed()
-        const ofProcess = await each.insert(order, `process ${n}`)
-        return order
-          .filter((_, index) => ofProcess[index] === 'inserted')
-          .map(id => ({ id: `${id}`, name: `process ${n}` }))
-      }),
-    )
-    const winners = outcomes.flat().sort((a, b) => Number(a.id) - Number(b.id))
-    expect(winners.map(({ id }) => BigInt(id))).toEqual(ids)
-    expect(await database.query('select id, name from plants order by id')).toEqual(winners)
-    expect(await database.query('select count(*)::int as count from schema_version')).toEqual([{ count: 1 }])
-    await Promise.all(processes.map(each => each.close()))
-  })
-
   test('of two that wait for their turn to migrate one does, and later ones do not wait', async () => {
     await using database = await createTestDatabase()
     const other = new pg.Client({ connectionString: database.url })

@@ -1,4 +1,3 @@
-import { hashToken } from '@plant-store/access'
 import {
   type Plant,
   type PlantRepository,
@@ -21,7 +20,7 @@ beforeAll(async () => {
   storage = await openStorage({ url: database.url })
 })
 beforeEach(async () => {
-  await database.query('truncate plants, access_tokens')
+  await database.query('truncate plants')
 })
 afterAll(async () => {
   await storage[Symbol.asyncDispose]()
@@ -105,11 +104,4 @@ test('finds the plants of a tag by an index', async () => {
   const counted = `select idx_tup_read::int as count from pg_stat_user_indexes
     where indexrelname = 'plants_by_tag' and schemaname = current_schema()`
   await expect.poll(() => own.query(counted)).toEqual([{ count: 500 }])
-})
-
-test('lists tokens in the order of their names, which is not that of a language', async () => {
-  for (const name of ['b', 'B', 'a', 'Z', 'ä']) {
-    await storage.tokens.insert({ name, scopes: [], createdAt: new Date(0) }, hashToken(name))
-  }
-  expect((await storage.tokens.list()).map(({ name }) => name)).toEqual(['B', 'Z', 'a', 'b', 'ä'])
 })

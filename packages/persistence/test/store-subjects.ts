@@ -51,21 +51,12 @@ async function inSchema(): Promise<Subject> {
   const pool = new pg.Pool({ connectionString: database.url, max: 1 })
   const ask = async (question: string) =>
     (await pool.query<unknown[]>({ text: question, rowMode: 'array' })).rows
-  const schema = async () => {
-    const definitions = [
-      await ask(`
-        select table_name, column_name, ordinal_position, data_type, is_nullable, column_default
-        from information_schema.columns where table_schema = current_schema() order by table_name, ordinal_position`),
-      await ask(`select indexdef from pg_indexes where schemaname = current_schema() order by indexname`),
-      await ask(`
-        select pg_get_triggerdef(pg_trigger.oid) from pg_trigger join pg_class on pg_class.oid = tgrelid
-        where relnamespace = current_schema()::regnamespace and not tgisinternal order by tgname`),
-      await ask(`
-        select prosrc, proconfig from pg_proc
-        where pronamespace = current_schema()::regnamespace order by proname`),
-    ]
-    return definitions
-  }
+  const schema = async () => [
+    await ask(`
+      select table_name, column_name, ordinal_position, data_type, is_nullable, column_default
+      from information_schema.columns where table_schema = current_schema() order by table_name, ordinal_position`),
+    await ask(`select indexdef from pg_indexes where schemaname = current_schema() order by indexname`),
+  ]
   const rows = async () => {
     const tables = await ask(`
       select table_name from information_schema.tables where table_schema = current_schema() order by table_name`)
