@@ -2,7 +2,7 @@ import { hashToken, mintToken, scopes } from '@plant-store/access'
 import { openStorage, readLastBackup, storageName } from '@plant-store/persistence'
 import type { Config } from './config.ts'
 import { startHttpThreads } from './http/http-threads.ts'
-import { findPort, listeningUrl, lockStart } from './http/listening.ts'
+import { findPort, listeningUrl } from './http/listening.ts'
 import { createCounters } from './telemetry/counters.ts'
 import { sample } from './telemetry/metrics.ts'
 import type { ProcessLog } from './telemetry/process-log.ts'
@@ -17,7 +17,6 @@ const courierStopShare = 0.5
 export async function startService(config: Config, log: ProcessLog) {
   const { logger, lostLines, write: writeLog } = log
   await using starting = new AsyncDisposableStack()
-  await using _lock = await lockStart(config)
   // Before the store: a start that fails here creates none, and the next one still makes the first token.
   await findPort(config)
 

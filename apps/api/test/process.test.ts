@@ -7,7 +7,6 @@ import { DatabaseSync } from 'node:sqlite'
 import { promisify, stripVTControlCharacters } from 'node:util'
 import {
   temporaryFolder as disposableFolder,
-  freePort,
   launchServer,
   type Program,
   type Server,
@@ -156,25 +155,6 @@ test('a signal ends a start that waits for its database', async () => {
   onTestFinished(() => void socket.destroy())
   expect(await program.end()).toBe(1)
   expect(program.output()).toContain('"msg":"did not stop in time"')
-})
-
-test('of two programs that start on one port at the same moment one listens, and the other says why not', async () => {
-  const port = await freePort()
-  const environment = { ACCESS_TOKENS: 'secret', HTTP_THREADS: '2', PORT: `${port}` }
-  await using one = launchServer({ folder: temporaryFolder(), environment })
-  await using other = launchServer({ folder: temporaryFolder(), environment })
-  const outcomes = await Promise.all(
-    [one, other].map(program =>
-      program.logged('listening').then(
-        () => 'listens',
-        () => program.ended,
-      ),
-    ),
-  )
-  expect(outcomes.toSorted()).toEqual([1, 'listens'])
-  const [listening, refused] = outcomes[0] === 1 ? [other, one] : [one, other]
-  expect(refused.errors()).toMatch(/^plant-store: cannot listen on PORT: [^\n]+\n$/)
-  expect(await listening.end()).toBe(0)
 })
 
 test('a server ends with 1 when it cannot stop in time', async () => {

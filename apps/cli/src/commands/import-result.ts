@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import { closeSync, existsSync, lstatSync, openSync, readSync, rmSync, writeFileSync } from 'node:fs'
+import { closeSync, lstatSync, openSync, rmSync, writeFileSync } from 'node:fs'
 import { type CreateOutcome, idTaken } from '@plant-store/domain'
 import { CommandError, withFile } from '../command-error.ts'
 import type { Entry, Rejected } from '../formats/lines.ts'
@@ -19,12 +19,6 @@ export class ImportResult implements Disposable {
     const found = withFile(rejectsPath, () => lstatSync(rejectsPath, { throwIfNoEntry: false }))
     if (found && !found.isFile())
       throw new CommandError(`${rejectsPath} is not a file: name another one with --rejects`)
-    if (found && isDatabase(rejectsPath))
-      throw new CommandError(`${rejectsPath} is a SQLite database: name another file with --rejects`)
-    // SQLite would take it for the WAL or the journal of that file.
-    const other = rejectsPath.replace(/-(wal|shm|journal)$/, '')
-    if (other !== rejectsPath && existsSync(other))
-      throw new CommandError(`${rejectsPath} belongs to ${other}: name another one with --rejects`)
   }
 
   /** @param outcomes of the plants of the part, or nothing if they were not stored */
@@ -79,20 +73,4 @@ export class ImportResult implements Disposable {
       rejects,
     ].join('')
   }
-}
-
-/** The first bytes of every SQLite database. */
-const databaseMark = Buffer.from('SQLite format 3\0')
-
-function isDatabase(file: string): boolean {
-  return withFile(file, () => {
-    const descriptor = openSync(file, 'r')
-    try {
-      const start = Buffer.alloc(databaseMark.length)
-      const bytes = readSync(descriptor, start)
-      return start.subarray(0, bytes).equals(databaseMark)
-    } finally {
-      closeSync(descriptor)
-    }
-  })
 }
