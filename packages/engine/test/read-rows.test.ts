@@ -1,4 +1,4 @@
-import { readRows, sqliteDialect, valuesOf } from '@plant-store/engine'
+import { readRows, sqliteDialect } from '@plant-store/engine'
 import { createTestSchema, temporaryFolder } from '@plant-store/harness/vitest'
 import Database from 'better-sqlite3'
 import { Kysely, SqliteDialect } from 'kysely'
@@ -61,20 +61,18 @@ describe('a page on SQLite', () => {
     const insert = database.prepare('insert into notes values (?, ?, ?)')
     for (const { id, text, topic } of notes) insert.run(id, text, topic)
     let rowsOneByOne = 0
-    const rows = readRows(
-      page,
-      { ...given, from: int64Min },
-      {
-        all: (statement, given) =>
-          database.prepare(statement.sql).all(valuesOf(statement, given)) as object[],
-        *iterate(statement, given) {
-          for (const row of database.prepare(statement.sql).iterate(valuesOf(statement, given))) {
+    const rows = readRows(page, { ...given, from: int64Min }, ({ sql }) => {
+      const statement = database.prepare<[readonly unknown[]]>(sql)
+      return {
+        all: values => statement.all(values),
+        *iterate(values) {
+          for (const row of statement.iterate(values)) {
             rowsOneByOne++
-            yield row as object
+            yield row
           }
         },
-      },
-    )
+      }
+    })
     return { rows, rowsOneByOne }
   }
 

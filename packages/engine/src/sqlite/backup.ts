@@ -15,9 +15,9 @@ import { refuseForeignWal, refuseSecondPath } from './store-path.ts'
 
 /** Checks a store and counts its rows as of one moment, while others change it. */
 export async function inspectSqlite(file: string, entities: Entities): Promise<Omit<StoreReport, 'store'>> {
-  using source = await openSource(file, entities)
+  await using source = await openReadOnly(file, entities)
   checkPages(source.connection)
-  return { bytes: sizeOf(file), ...source.contents }
+  return { bytes: sizeOf(file), ...(await contentsOf(source, entities)) }
 }
 
 export async function backUpSqlite(
@@ -28,9 +28,11 @@ export async function backUpSqlite(
 ): Promise<BackupReport> {
   const at = new Date()
   try {
-    using source = await openSource(file, entities)
-    await replaceFile(target, options, partial => copyTo(partial, target, source, options))
-    const report = { store: target, bytes: sizeOf(target), ...source.contents }
+    await using source = await openReadOnly(file, entities)
+    const contents = await contentsOf(source, entities)
+    const copyTo = copierOf(source, entities, options)
+    await replaceFile(target, options, partial => copyTo(partial, target))
+    const report = { store: target, bytes: sizeOf(target), ...contents }
     try {
       recordBackup(file, at)
       return report
@@ -61,19 +63,19 @@ export async function restoreSqlite(
     }
     // Before the long check, so that a store in use is refused at once.
     const old = isNew ? undefined : openExclusively(store)
-    using stack = new DisposableStack()
-    stack.defer(() => old?.close())
+    await using stack = new AsyncDisposableStack()
+    stack.defer(() => void old?.close())
     if (!isNew && !options.force)
       throw new Error(
         `${store} already exists: use --force to replace it and lose the changes since the backup`,
       )
     const source = stack.use(await openBackup(backup, entities))
+    const contents = await contentsOf(source, entities)
     const changed = changesBetween(entities, source.connection, isNew ? 'none' : old)
+    const copyTo = copierOf(source, entities, options)
     if (old === undefined || !(await copyInto(old, source, options)))
-      await replaceFile(store, options, partial =>
-        copyTo(partial, isNew ? dirname(store) : store, source, options),
-      )
-    report = { store, bytes: sizeOf(store), ...source.contents, isNew, changed }
+      await replaceFile(store, options, partial => copyTo(partial, isNew ? dirname(store) : store))
+    report = { store, bytes: sizeOf(store), ...contents, isNew, changed }
   } catch (cause) {
     throw failure(`the store ${store} could not be restored from ${named}`, cause)
   }
@@ -128,16 +130,17 @@ async function copyInto(old: Database.Database, source: Source, options: CopyOpt
   return true
 }
 
-/** Copies a database into a new file, checked and without a WAL, like another file or folder. */
-async function copyTo(file: string, other: string, source: Source, options: CopyOptions): Promise<void> {
-  createFileLike(file, other)
-  await copyPages(file, source, options)
-  options.signal?.throwIfAborted()
-  const copy = new Database(file)
-  copy.pragma('journal_mode = delete')
-  copy.close()
-  await source.checkCopy(file)
-}
+/** Returns a function that copies a database into a new file, checked and without a WAL, like another file or folder. */
+const copierOf =
+  (source: Source, entities: Entities, options: CopyOptions) => async (file: string, other: string) => {
+    createFileLike(file, other)
+    await copyPages(file, source, options)
+    options.signal?.throwIfAborted()
+    const copy = new Database(file)
+    copy.pragma('journal_mode = delete')
+    copy.close()
+    await inspectSqlite(file, entities)
+  }
 
 /** Pages in one turn of the event loop: a few milliseconds. */
 const turnPages = 1_000
@@ -155,28 +158,19 @@ async function copyPages(target: string, source: Source, options: CopyOptions): 
   if (copied === 0) throw new StoreInUseError(target)
 }
 
-/** A store or backup as of one moment, whatever others change. */
-interface Source extends Disposable {
-  readonly connection: Database.Database
-  readonly contents: Pick<StoreReport, 'schemaVersion' | 'counts'>
-  /** Rejects if a copy is damaged. */
-  checkCopy(file: string): Promise<unknown>
-}
+/**
+ * A store or backup as of one moment, whatever others change. Its transaction is held until a copy is complete: otherwise
+ * every change by others would restart the copy.
+ */
+type Source = Awaited<ReturnType<typeof openReadOnly>>
 
-/** Its transaction is held until a copy is complete: otherwise every change by others would restart the copy. */
-async function openSource(file: string, entities: Entities): Promise<Source> {
-  const { connection, schemaVersion } = await openReadOnly(file, entities)
-  return closeOnError(connection, async () => {
-    const query = async (sql: string) => connection.prepare<[], object>(sql).all()
-    const contents = { schemaVersion, counts: await countsIn(entities, { schemaVersion, query }) }
-    const checkCopy = (copy: string) => inspectSqlite(copy, entities)
-    return { connection, contents, checkCopy, [Symbol.dispose]: () => connection.close() }
-  })
+async function contentsOf(source: Source, entities: Entities) {
+  return { schemaVersion: source.schemaVersion, counts: await countsIn(entities, source) }
 }
 
 async function openBackup(file: string, entities: Entities): Promise<Source> {
   try {
-    const backup = await openSource(file, entities)
+    const backup = await openReadOnly(file, entities)
     closeOnError(backup.connection, checkPages)
     return backup
   } catch (cause) {

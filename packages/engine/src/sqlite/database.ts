@@ -2,10 +2,9 @@ import { createStorage, type DatabaseDriver } from '../create-storage.ts'
 import { compileEntities, type Entities } from '../entity.ts'
 import { unavailable } from '../errors.ts'
 import { schemaVersionOf } from '../migrations.ts'
-import type { ReadTransaction } from '../reader.ts'
 import { sqliteDialect } from '../statements/dialect.ts'
-import { type RowSource, readRows } from '../statements/read-rows.ts'
-import { type ReadStatement, valuesOf } from '../statements/statement.ts'
+import { readRows } from '../statements/read-rows.ts'
+import type { ReadStatement } from '../statements/statement.ts'
 import type { EngineOptions, MainStorage, SqliteHandle, Storage, StorageObserver } from '../storage.ts'
 import { inspectSqlite } from './backup.ts'
 import { closeOnError, detailedReasonOf, openConnection, prepareAll, withReason } from './connection.ts'
@@ -15,7 +14,7 @@ import { connectToWriter, startWriter } from './writer-client.ts'
 export function sqliteStore<Entered extends Entities>(file: string, entities: Entered) {
   return {
     open: (options: EngineOptions) => withReason(() => openSqlite(file, entities, options)),
-    read: () => withReason(() => readSqlite(file, entities)),
+    read: () => withReason(() => openReadOnly(file, entities)),
     inspect: () => withReason(() => inspectSqlite(file, entities)),
   }
 }
@@ -48,22 +47,6 @@ async function openSqlite<Entered extends Entities>(
   }
 }
 
-async function readSqlite<Entered extends Entities>(
-  file: string,
-  entities: Entered,
-): Promise<ReadTransaction<Entered>> {
-  const { connection, schemaVersion } = await openReadOnly(file, entities)
-  return {
-    schemaVersion,
-    compiled: compileEntities(entities, sqliteDialect),
-    query: (sql, parameters = []) =>
-      withReason(() => connection.prepare<unknown[], object>(sql).all(...parameters)),
-    async [Symbol.asyncDispose]() {
-      connection.close()
-    },
-  }
-}
-
 /** Attaches a thread: it reads on a connection of its own, and writes through the one writer. */
 export function attachSqlite<Entered extends Entities>(
   { file, queueChangesMax, ...ports }: SqliteHandle,
@@ -75,10 +58,12 @@ export function attachSqlite<Entered extends Entities>(
     const prepared = prepareAll(connection, compiled.names.keys())
     const single = connectToWriter(ports.single, observer)
     const bulk = connectToWriter(ports.bulk, observer)
-    const rows: RowSource = {
-      all: (statement, given) => prepared(statement).all(valuesOf(statement, given)) as object[],
-      iterate: (statement, given) =>
-        prepared(statement).iterate(valuesOf(statement, given)) as Iterable<object>,
+    const read = async (statement: ReadStatement, given: object) => {
+      try {
+        return readRows(statement, given, prepared)
+      } catch (cause) {
+        throw unavailable('the store could not be read', new Error(detailedReasonOf(cause)))
+      }
     }
     const driver: DatabaseDriver<Entered> = {
       compiled,
@@ -86,11 +71,11 @@ export function attachSqlite<Entered extends Entities>(
       runBulkGroup: bulk.send,
       groupsMax: Number.POSITIVE_INFINITY,
       reportTo: single.reportTo,
-      read: (statement, given) => readFrom(rows, statement, given),
+      read,
       async check() {
         const reason = single.blockedBecause()
         if (reason !== undefined) throw unavailable('the store cannot write', new Error(reason))
-        await readFrom(rows, compiled.probeRead, {})
+        await read(compiled.probeRead, {})
       },
       close() {
         single.close()
@@ -100,12 +85,4 @@ export function attachSqlite<Entered extends Entities>(
     }
     return createStorage(driver, { queueChangesMax, ...observer })
   })
-}
-
-async function readFrom(rows: RowSource, statement: ReadStatement, given: object) {
-  try {
-    return readRows(statement, given, rows)
-  } catch (cause) {
-    throw unavailable('the store could not be read', new Error(detailedReasonOf(cause)))
-  }
 }

@@ -5,8 +5,16 @@ import { Kysely, SqliteDialect } from 'kysely'
 import { compileEntities, type Entities } from '../entity.ts'
 import { isDamage, NoStoreError } from '../errors.ts'
 import { bringUpToDate, findVersion, schemaVersionOf } from '../migrations.ts'
+import type { ReadTransaction } from '../reader.ts'
 import { sqliteDialect } from '../statements/dialect.ts'
-import { closeOnError, openConnection, prepareAll, prepareChange, reasonOf } from './connection.ts'
+import {
+  closeOnError,
+  openConnection,
+  prepareAll,
+  prepareChange,
+  reasonOf,
+  withReason,
+} from './connection.ts'
 import { forgetBackup } from './last-backup.ts'
 import { createFileLike, createFolder, hideFromOthers, isCreatedBy, privateMode } from './private-file.ts'
 import { refuseForeignWal, refuseSecondPath, refuseWalElsewhere } from './store-path.ts'
@@ -92,14 +100,23 @@ export function openToRead(file: string): Database.Database {
  *
  * @throws NoStoreError, or Error if the file is not a store, or a newer one
  */
-export function openReadOnly(
+export function openReadOnly<Entered extends Entities>(
   file: string,
-  entities: Entities,
-): Promise<{ readonly connection: Database.Database; readonly schemaVersion: number }> {
+  entities: Entered,
+): Promise<ReadTransaction<Entered> & { readonly connection: Database.Database }> {
   return closeOnError(openToRead(file), async connection => {
     const schemaVersion = await checkedVersion(entities, connection)
     if (schemaVersion === undefined) throw new NoStoreError('it is empty')
-    return { connection, schemaVersion }
+    return {
+      connection,
+      schemaVersion,
+      compiled: compileEntities(entities, sqliteDialect),
+      query: (sql: string, parameters: readonly unknown[] = []) =>
+        withReason(() => connection.prepare<unknown[], object>(sql).all(...parameters)),
+      async [Symbol.asyncDispose]() {
+        connection.close()
+      },
+    }
   })
 }
 

@@ -1,26 +1,27 @@
-import type { PageGiven, ReadStatement, Statement } from './statement.ts'
+import { type PageGiven, type ReadStatement, type Statement, valuesOf } from './statement.ts'
 
-/** How a database runs any statement. */
-export interface RowSource {
-  all(statement: Statement, given: object): readonly object[]
-  iterate(statement: Statement, given: object): Iterable<object>
+/** Returns a statement as SQLite has prepared it. */
+type Prepare = (statement: Statement) => {
+  all(values: readonly unknown[]): unknown[]
+  iterate(values: readonly unknown[]): Iterable<unknown>
 }
 
 /**
  * Returns the rows of a statement, and those of a page up to the one at which their texts reach `textBytesMax`. Row by row
  * takes twice as long, so only if a text is longer than its share.
  */
-export function readRows(
-  statement: ReadStatement,
-  given: object,
-  { all, iterate }: RowSource,
-): readonly object[] {
+export function readRows(statement: ReadStatement, given: object, prepare: Prepare): readonly object[] {
+  // A statement that reads returns rows.
+  const all = (statement: Statement, given: object) =>
+    prepare(statement).all(valuesOf(statement, given)) as object[]
   if (statement.bound === undefined) return all(statement, given)
   const { texts, guarded } = statement.bound
   // The compiler has compared it with the parameters of the page.
   const { limit, textBytesMax } = given as PageGiven
   const rows = all(guarded, { ...given, textBytesMax: Math.floor(textBytesMax / (limit * texts.length)) })
-  return hasGap(rows, texts) ? within(textBytesMax, texts, iterate(statement, given)) : rows
+  if (!hasGap(rows, texts)) return rows
+  const page = prepare(statement).iterate(valuesOf(statement, given)) as Iterable<object>
+  return within(textBytesMax, texts, page)
 }
 
 function hasGap(rows: readonly object[], texts: readonly string[]): boolean {
