@@ -1,20 +1,7 @@
 import type { IntegerBounds } from './values.ts'
 
 /** What the interface description says of one kind of record. */
-export interface Entity {
-  /** Such as `plants`. */
-  readonly name: string
-  readonly path: string
-  readonly members: readonly Member[]
-  readonly filters: readonly Member[]
-  /** Whether the list has pages, by `after`. */
-  readonly hasPages: boolean
-  readonly canCount: boolean
-  /** With PUT a repeated attempt is recognised, with POST it is not. */
-  readonly creation: 'PUT' | 'POST' | undefined
-  readonly canSave: boolean
-  readonly canDelete: boolean
-}
+export type Entity = ReturnType<typeof readEntities>[number]
 
 /** A member of a record, or a parameter of its list. */
 export interface Member {
@@ -48,33 +35,28 @@ interface Parameter {
 interface Operation {
   readonly tags?: readonly string[]
   readonly parameters?: readonly Parameter[]
-  readonly responses: Readonly<
-    Record<string, { readonly content?: Readonly<Record<string, { schema?: Schema }>> }>
-  >
+  readonly responses: Readonly<Record<string, { readonly content?: Readonly<Record<string, Content>> }>>
 }
 
-interface Path {
-  readonly get?: Operation
-  readonly post?: Operation
-  readonly put?: Operation
-  readonly delete?: Operation
+interface Content {
+  readonly schema?: Schema
 }
 
 interface Description {
-  readonly paths: Readonly<Record<string, Path>>
+  readonly paths: Readonly<Record<string, Partial<Record<'get' | 'post' | 'put' | 'delete', Operation>>>>
   readonly components: { readonly schemas: Readonly<Record<string, Schema>> }
 }
 
 /** Returns the entities of an OpenAPI description: a path whose GET answers an array is one. */
-export function readEntities(text: string): readonly Entity[] {
+export function readEntities(text: string) {
   const { paths, components } = JSON.parse(text, exactInteger) as Description
 
   const resolve = ({ $ref, allOf = [], ...schema }: Schema): Schema => {
-    const named = $ref === undefined ? undefined : components.schemas[$ref.slice($ref.lastIndexOf('/') + 1)]
-    const parts = [...(named ? [named] : []), ...allOf].map(resolve)
-    const properties = Object.assign({}, ...parts.map(part => part.properties), schema.properties)
-    const required = [...parts.flatMap(part => part.required ?? []), ...(schema.required ?? [])]
-    return Object.assign({}, ...parts, schema, { properties, required })
+    const named = components.schemas[$ref?.split('/').at(-1) ?? '']
+    const parts = [...(named ? [named] : []), ...allOf].map(resolve).concat(schema)
+    const properties = Object.assign({}, ...parts.map(part => part.properties))
+    const required = parts.flatMap(part => part.required ?? [])
+    return Object.assign({}, ...parts, { properties, required })
   }
   const toMember = (name: string, given: Schema, isRequired: boolean, hint?: string): Member => {
     const { type, description = '', minimum = -(2n ** 63n), maximum = 2n ** 63n - 1n } = resolve(given)
@@ -89,7 +71,8 @@ export function readEntities(text: string): readonly Entity[] {
     const parameters = (get.parameters ?? []).filter(each => each.in === 'query')
     const isAsked = (name: string) => parameters.some(each => each.name === name)
     const { put, delete: remove } = paths[`${path}/{id}`] ?? {}
-    const entity: Entity = {
+    const entity = {
+      /** Such as `plants`. */
       name: get.tags?.[0] ?? path.slice(1),
       path,
       members: Object.entries(properties).map(([name, schema]) =>
@@ -98,8 +81,10 @@ export function readEntities(text: string): readonly Entity[] {
       filters: parameters
         .filter(({ name }) => !['limit', 'after', 'count'].includes(name))
         .map(({ name, schema, description }) => toMember(name, schema, false, description)),
+      /** Whether the list has pages, by `after`. */
       hasPages: isAsked('after'),
       canCount: isAsked('count'),
+      /** With PUT a repeated attempt is recognised, with POST it is not. */
       creation: takesHeader(put, 'If-None-Match') ? 'PUT' : post && 'POST',
       canSave: takesHeader(put, 'If-Match'),
       canDelete: takesHeader(remove, 'If-Match'),

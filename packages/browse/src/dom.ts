@@ -15,3 +15,11 @@ export function byId<Type extends HTMLElement>(id: string, type: new () => Type)
   if (!(found instanceof type)) throw new Error(`the page has no ${id}`)
   return found
 }
+
+/** Opens a dialog. Resolves to the value of the button that closed it, or to `''`. */
+export async function answerOf(dialog: HTMLDialogElement): Promise<string> {
+  dialog.returnValue = ''
+  dialog.showModal()
+  await new Promise(resolve => dialog.addEventListener('close', resolve, { once: true }))
+  return dialog.returnValue
+}

@@ -3,20 +3,11 @@ import { element } from './dom.ts'
 import type { Item } from './records.ts'
 import { integerProblem, readInteger } from './values.ts'
 
-/** A field of a record's form. */
-export interface Field {
-  readonly name: string
-  readonly element: HTMLElement
-  /** Returns the value, without one `undefined`. If it is not valid the field says what it must be, and this is `null`. */
-  read(): unknown
-  focus(): void
-}
-
 /**
  * Returns the field of a member. One that nobody edits keeps its value, which a control may not be able to hold: a
  * `<textarea>` has no CR.
  */
-export function createField(member: Member, item: Item | undefined, canEdit: boolean): Field {
+export function createField(member: Member, item: Item | undefined, canEdit: boolean) {
   const { name, description, bounds, isText, isRequired } = member
   const original = item?.[name]
   const id = `field-${name}`
@@ -52,7 +43,8 @@ export function createField(member: Member, item: Item | undefined, canEdit: boo
     name,
     element: element('div', { className: 'field' }, label, ...choice, control, problem),
     focus: () => control.focus(),
-    read() {
+    /** Returns the value, without one `undefined`. If it is not valid the field says what it must be, and this is `null`. */
+    read(): unknown {
       if (!isRequired && !present.checked) return undefined
       if (isUnedited() || !(isText || bounds)) return original
       if (bounds === undefined) return control.value

@@ -16,18 +16,8 @@ const progress = byId('progress', HTMLElement)
 const button = (id: string) => byId(id, HTMLButtonElement)
 const [stop, first, back, next] = [button('stop'), button('first'), button('back'), button('next')]
 
-/** Only such a filter lets the store answer with an empty page that has a next one. */
-const isSearch = ({ name }: Member) => name.endsWith('_contains')
-
-/** A field above the table, for a parameter of the list. */
-interface PlaceField {
-  readonly parameter: Member
-  readonly label: string
-  readonly input: HTMLInputElement
-}
-
 let fieldsOf: string | undefined
-let fields: readonly PlaceField[] = []
+let fields: readonly ReturnType<typeof toField>[] = []
 
 /** Shows the fields of the place: from which id, and the filters. */
 export function showFilters(entity: Entity, place: Place, onShow: (place: Place) => void): void {
@@ -47,17 +37,19 @@ export function showFilters(entity: Entity, place: Place, onShow: (place: Place)
 
 function makeFields({ members, filters, hasPages }: Entity): void {
   const from = members.filter(({ name }) => hasPages && name === 'id')
-  const toField = (parameter: Member, label: string): PlaceField => {
-    const { description: title, bounds } = parameter
-    const input = element('input', { title, spellcheck: false, className: bounds ? 'integer' : '' })
-    return { parameter, label, input }
-  }
   fields = [
     ...from.map(id => toField({ ...id, name: 'after' }, 'From id')),
     ...filters.map(filter => toField(filter, filter.name.replaceAll('_', ' '))),
   ]
   const labels = fields.map(({ label, input }) => element('label', {}, `${label} `, input))
   form.replaceChildren(...labels, element('button', {}, 'Show'), newButton)
+}
+
+/** Returns a field above the table, for a parameter of the list. */
+function toField(parameter: Member, label: string) {
+  const { description: title, bounds } = parameter
+  const input = element('input', { title, spellcheck: false, className: bounds ? 'integer' : '' })
+  return { parameter, label, input }
 }
 
 /** Returns the parameters of the list, or says which field is wrong. */
@@ -93,7 +85,10 @@ export async function showRows(
   signal: AbortSignal,
 ): Promise<void> {
   const { after: start, ...filters } = Object.fromEntries(place.parameters)
-  const searches = entity.filters.some(filter => isSearch(filter) && filters[filter.name] !== undefined)
+  // Only such a filter lets the store answer with an empty page that has a next one.
+  const searches = entity.filters.some(
+    ({ name }) => name.endsWith('_contains') && filters[name] !== undefined,
+  )
   const counts = entity.canCount && !searches
   const stopping = new AbortController()
   const reading = AbortSignal.any([signal, stopping.signal])
@@ -128,8 +123,7 @@ export async function showRows(
   }
   rows.textContent = `${count} rows, ${hasMore ? 'more follow' : 'no more'}`
   const toList = (parameters: object) => () => {
-    const list = { ...place, record: undefined, parameters: new Map(Object.entries(parameters)) }
-    location.hash = toFragment(list)
+    location.hash = toFragment({ ...place, parameters: new Map(Object.entries(parameters)) })
   }
   first.disabled = start === undefined
   first.onclick = toList(filters)

@@ -59,11 +59,8 @@ async function showPlace(entity: Entity, place: Place, signal: AbortSignal): Pro
 
 function showEntities(shown: Entity): void {
   const links = entities.map(({ name }) => {
-    const link = element(
-      'a',
-      { href: toFragment({ entity: name, record: undefined, parameters: new Map() }) },
-      name,
-    )
+    const href = toFragment({ entity: name, record: undefined, parameters: new Map() })
+    const link = element('a', { href }, name)
     if (name === shown.name) link.setAttribute('aria-current', 'page')
     return link
   })

@@ -1,4 +1,4 @@
-import { byId, element } from './dom.ts'
+import { answerOf, byId, element } from './dom.ts'
 import type { Item } from './records.ts'
 import { toCell } from './values.ts'
 
@@ -13,18 +13,16 @@ export async function ask<Answer extends string>(
   const buttons = answers.map(value => element('button', { value }, value))
   const form = element('form', { method: 'dialog' }, ...content, element('footer', {}, ...buttons))
   dialog.replaceChildren(element('h2', { id: 'question-title' }, question), form)
-  dialog.returnValue = ''
-  dialog.showModal()
-  await new Promise(resolve => dialog.addEventListener('close', resolve, { once: true }))
-  const [answer = answers.at(-1) as Answer] = answers.filter(each => each === dialog.returnValue)
-  return answer
+  const given = await answerOf(dialog)
+  return answers.find(each => each === given) ?? (answers.at(-1) as Answer)
 }
 
 /** Returns a table of the states of a record, with a column for each. */
 export function compare(states: Readonly<Record<string, Item | undefined>>): HTMLElement {
   const names = new Set(Object.values(states).flatMap(item => Object.keys(item ?? {})))
   names.delete('id')
-  const head = element('tr', {}, element('td'), ...Object.keys(states).map(column))
+  const heads = Object.keys(states).map(state => element('th', { scope: 'col' }, state))
+  const head = element('tr', {}, element('td'), ...heads)
   const rows = [...names].map(name => {
     const cells = Object.values(states).map(item =>
       element('td', {}, element('bdi', {}, toCell(item?.[name]))),
@@ -33,5 +31,3 @@ export function compare(states: Readonly<Record<string, Item | undefined>>): HTM
   })
   return element('table', {}, element('thead', {}, head), element('tbody', {}, ...rows))
 }
-
-const column = (name: string) => element('th', { scope: 'col' }, name)

@@ -45,20 +45,14 @@ export function openRecord(opened: Stored | undefined, options: RecordOptions): 
   const refusal = element('p', { role: 'alert' })
   const fields = entity.members.map(member => createField(member, opened?.item, canSave))
   const save = element('button', { hidden: !canSave }, 'Save')
-  const remove = element(
-    'button',
-    { type: 'button', hidden: !(canChange && opened && entity.canDelete) },
-    'Delete',
-  )
+  const canDelete = canChange && opened !== undefined && entity.canDelete
+  const remove = element('button', { type: 'button', hidden: !canDelete }, 'Delete')
   const close = element('button', { type: 'button' }, 'Close')
   const title = opened ? capitalized(`${kind} ${opened.item.id}`) : `New ${kind}`
+  const heading = element('h2', { id: 'record-title' }, title)
+  const footer = element('footer', {}, save, remove, close)
   const form = element('form', { autocomplete: 'off', noValidate: true })
-  form.append(
-    element('h2', { id: 'record-title' }, title),
-    refusal,
-    ...fields.map(field => field.element),
-    element('footer', {}, save, remove, close),
-  )
+  form.append(heading, refusal, ...fields.map(field => field.element), footer)
   let happened: string | undefined
 
   const finish = (text?: string) => {

@@ -1,5 +1,5 @@
-import { NoAnswerError, RefusedError } from '@plant-store/client'
-import { byId } from './dom.ts'
+import { RefusedError } from '@plant-store/client'
+import { answerOf, byId } from './dom.ts'
 
 /** The access token, for as long as the tab is open. The API reference keeps it under the same name. */
 const key = `${new URL('.', location.href).pathname} token`
@@ -16,17 +16,15 @@ export const isRefused = (error: unknown, status: number): error is RefusedError
 /** Returns what went wrong: as the store words it, with its number. */
 export function toWords(error: unknown): string {
   if (error instanceof RefusedError) return `${error.message} (${error.number})`
-  return error instanceof NoAnswerError || error instanceof NotSignedInError ? error.message : `${error}`
+  return error instanceof Error ? error.message : `${error}`
 }
-
-class NotSignedInError extends Error {}
 
 /** Runs a call, and asks for a token for as long as the store accepts none. The call must be repeatable after a 401. */
 export async function signedIn<Result>(call: () => Promise<Result>): Promise<Result> {
   let refusal: unknown
   for (;;) {
     if (token() === '' && !(await askToken(refusal === undefined ? '' : toWords(refusal))))
-      throw refusal ?? new NotSignedInError('Sign in to see what is in the store.')
+      throw refusal ?? new Error('Sign in to see what is in the store.')
     try {
       return await call()
     } catch (error) {
@@ -44,15 +42,12 @@ const field = byId('token', HTMLInputElement)
 async function askToken(refusal: string): Promise<boolean> {
   byId('sign-in-refusal', HTMLElement).textContent = refusal
   field.value = ''
-  dialog.returnValue = ''
-  dialog.showModal()
-  await new Promise(resolve => dialog.addEventListener('close', resolve, { once: true }))
-  return dialog.returnValue !== ''
+  await answerOf(dialog)
+  return token() !== ''
 }
 
-dialog.addEventListener('submit', event => {
-  event.preventDefault()
+// Before the dialog is closed, which others hear of later.
+dialog.addEventListener('submit', () => {
   sessionStorage.setItem(key, field.value.trim())
   field.value = ''
-  dialog.close('given')
 })

@@ -8,7 +8,8 @@ export function toCell(value: unknown): string {
   if (value === '') return '“”'
   if (typeof value !== 'string') return typeof value === 'bigint' ? String(value) : JSON.stringify(value)
   const start = [...value.slice(0, 2 * shownMax)].slice(0, shownMax).join('')
-  const more = characters(value.slice(start.length))
+  const rest = value.slice(start.length)
+  const more = rest.length - (rest.match(/[\ud800-\udbff]/g)?.length ?? 0)
   const shown = start
     .replaceAll(/\r\n|[\n\r]/g, ' ↵ ')
     .replaceAll('\t', ' ⇥ ')
@@ -18,10 +19,6 @@ export function toCell(value: unknown): string {
 
 const toCode = (character: string) =>
   `U+${character.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}`
-
-function characters(text: string): number {
-  return text.length - (text.match(/[\ud800-\udbff]/g)?.length ?? 0)
-}
 
 /** An integer that the interface takes. */
 export interface IntegerBounds {
