@@ -10,8 +10,13 @@ export function pageLimitProblem(value: unknown): string | undefined {
   return isLimit ? undefined : `must be an integer from 1 to ${pageLimitMax}`
 }
 
-interface Bounds {
+/** The part of a list that is asked for. */
+export interface PageQuery<Item extends Identified> {
+  /** At least 1. */
   readonly limit: number
+  /** Only greater ids (keyset pagination). */
+  readonly after?: Item['id']
+  /** The page ends with the item at which its texts reach this size in UTF-8. At least 1. */
   readonly textBytesMax?: number
 }
 
@@ -28,7 +33,7 @@ export type Total = number | `${typeof totalMax}+`
 export const totalMax = 10_000
 
 /** Reads a page, of which a repository may return less than `limit` only if there is no more or `textBytesMax` is reached. */
-export async function readPage<Item extends Identified, Query extends Bounds>(
+export async function readPage<Item extends Identified, Query extends PageQuery<Item>>(
   query: Query,
   read: (query: Query) => Promise<readonly Item[]>,
 ): Promise<Page<Item>> {

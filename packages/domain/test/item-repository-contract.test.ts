@@ -1,10 +1,5 @@
 import { type Int64, parseId } from '@plant-store/domain'
-import {
-  createMemoryItems,
-  type ItemSamples,
-  itemRepositoryContract,
-  pageOf,
-} from '@plant-store/domain/testing'
+import { createMemoryItems, type ItemSamples, itemRepositoryContract } from '@plant-store/domain/testing'
 import { brokenItems, testContract } from './broken-items.ts'
 
 /** An entity whose items nobody replaces. */
@@ -20,16 +15,11 @@ const bed = (id: bigint, name = `bed ${id}`, soil?: string): Bed => ({
 })
 
 function createBeds() {
-  const { all, insert, find, remove, removeIf } = createMemoryItems((item: Bed, version) => ({
-    item,
-    version,
-  }))
-  const page = async ({ soil, ...bounds }: { limit: number; soil?: string }) =>
-    pageOf(
-      all().filter(each => soil === undefined || each.soil === soil),
-      bounds,
-    )
-  return { insert, find, remove, removeIf, page }
+  const { save, saveIf, ...beds } = createMemoryItems(
+    (item: Bed, version) => ({ item, version }),
+    (each, { soil }: { soil?: string }) => soil === undefined || each.soil === soil,
+  )
+  return beds
 }
 
 const samples: ItemSamples<Bed, { soil?: string }, ReturnType<typeof createBeds>> = {

@@ -1,17 +1,11 @@
 import { refusal } from '../errors.ts'
-import { pageLimitDefault, pageLimitProblem, type Total } from '../page.ts'
+import { type PageQuery, pageLimitDefault, pageLimitProblem, type Total } from '../page.ts'
 import { int64Problem, isFaultless, isInt64, textProblem, type UnicodeText } from '../values.ts'
 import type { Plant, PlantId } from './plant.ts'
 
-export interface PlantPageQuery {
-  /** At least 1. */
-  readonly limit: number
-  /** Only greater ids (keyset pagination). */
-  readonly after?: PlantId
+export interface PlantPageQuery extends PageQuery<Plant> {
   /** Only plants with exactly this tag. */
   readonly tag?: UnicodeText
-  /** The page ends with the plant at which its texts reach this size in UTF-8. At least 1. */
-  readonly textBytesMax?: number
 }
 
 /** Looks for a part of a name, without an index: at a bounded number of plants a page. */

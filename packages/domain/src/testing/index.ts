@@ -4,7 +4,6 @@ export {
   type ItemRepository,
   type ItemSamples,
   itemRepositoryContract,
-  pageOf,
 } from './items.ts'
 export { createMemoryItems } from './memory.ts'
 export { type PlantRepositoryCase, plantRepositoryContract } from './plants/contract.ts'

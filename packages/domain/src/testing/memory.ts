@@ -1,9 +1,16 @@
-import type { Identified } from '../values.ts'
+import type { PageQuery } from '../page.ts'
+import { type Identified, textBytes } from '../values.ts'
 import type { Version } from '../version.ts'
 
-/** Returns items in memory with versions, of which a repository for tests is made. `find` resolves to `toFound`. */
-export function createMemoryItems<Item extends Identified, Found>(
+/**
+ * Returns a repository in memory, for tests.
+ *
+ * @param toFound returns what `find` resolves to
+ * @param matches returns whether a list with these filters has the item
+ */
+export function createMemoryItems<Item extends Identified, Found, Filter extends object>(
   toFound: (item: Item, version: Version) => Found,
+  matches: (item: Item, filter: Filter) => boolean,
 ) {
   const items = new Map<Item['id'], readonly [Item, Version]>()
   let changes = 0
@@ -13,8 +20,15 @@ export function createMemoryItems<Item extends Identified, Found>(
     return version
   }
   const isExpected = (id: Item['id'], expected: Version | undefined) => items.get(id)?.[1] === expected
+  const listOf = (filter: Filter) =>
+    [...items.values()]
+      .map(([item]) => item)
+      .filter(item => matches(item, filter))
+      .sort((a, b) => (a.id < b.id ? -1 : 1))
   return {
-    all: () => [...items.values()].map(([item]) => item),
+    /** Returns a whole list. */
+    listOf,
+    page: async (query: PageQuery<Item> & Filter) => pageOf(listOf(query), query),
     async insert(item: Item) {
       if (items.has(item.id)) return 'id-taken'
       save(item)
@@ -30,4 +44,18 @@ export function createMemoryItems<Item extends Identified, Found>(
     remove: async (id: Item['id']) => items.delete(id),
     removeIf: async (id: Item['id'], expected: Version) => isExpected(id, expected) && items.delete(id),
   }
+}
+
+/** Returns a page of a list. */
+export function pageOf<Item extends Identified>(
+  list: readonly Item[],
+  { limit, after, textBytesMax = Number.POSITIVE_INFINITY }: PageQuery<Item>,
+): readonly Item[] {
+  const page = list.filter(({ id }) => after === undefined || id > after).slice(0, limit)
+  let bytes = 0
+  const end = page.findIndex(item => {
+    bytes += textBytes(item)
+    return bytes >= textBytesMax
+  })
+  return end === -1 ? page : page.slice(0, end + 1)
 }

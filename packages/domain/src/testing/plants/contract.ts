@@ -78,12 +78,15 @@ const promises: Record<string, PlantRepositoryCase['run']> = {
     const all = [plant(3n, 'first', 'a'), fullPlant(2n, 'replaced'), plant(1n), plant(3n, 'last')]
     const [firstOf3, of2, of1, lastOf3] = (await repository.saveAll(all)) as Version[]
     const stored = await Promise.all([1n, 2n, 3n].map(id => repository.find(plant(id).id)))
-    const expected = [
-      { plant: plant(1n), version: of1 },
-      { plant: fullPlant(2n, 'replaced'), version: of2 },
-      { plant: plant(3n, 'last'), version: lastOf3 },
-    ]
-    assert.deepEqual(stored, expected)
+    const plants = [plant(1n), fullPlant(2n, 'replaced'), plant(3n, 'last')]
+    assert.deepEqual(
+      stored.map(each => each?.plant),
+      plants,
+    )
+    assert.deepEqual(
+      stored.map(each => each?.version),
+      [of1, of2, lastOf3],
+    )
     assert.equal(new Set([before, firstOf3, of2, of1, lastOf3]).size, 5)
     assert.deepEqual(await repository.saveAll([]), [])
     assert.equal((await repository.saveAll([plant(1n, 'again'), plant(4n)])).length, 2)
@@ -134,17 +137,8 @@ const promises: Record<string, PlantRepositoryCase['run']> = {
   },
   'ends a page of a search at its limit and at the size of its texts': async repository => {
     for (let id = -2n; id < 6n; id++) await repository.insert(plant(id, id % 2n === 0n ? 'even' : 'odd'))
-    const limited = await searched(repository, search('e', { limit: 2 }))
-    assert.deepEqual(limited, [
-      [-2n, 0n],
-      [2n, 4n],
-    ])
-    const short = await searched(repository, search('e', { textBytesMax: 5 }))
-    assert.deepEqual(short.flat(), [-2n, 0n, 2n, 4n])
-    assert.deepEqual(short.slice(0, 2), [
-      [-2n, 0n],
-      [2n, 4n],
-    ])
+    for (const bounds of [{ limit: 2 }, { textBytesMax: 5 }])
+      assert.deepEqual((await searched(repository, search('e', bounds))).map(String), ['-2,0', '2,4'])
   },
   'searches the plants of a tag': async repository => {
     for (let id = 0n; id < 12n; id++)
@@ -158,12 +152,8 @@ const promises: Record<string, PlantRepositoryCase['run']> = {
     const long = 'x'.repeat(70_000)
     for (let id = 0n; id < 4n; id++) await repository.insert(plant(id, `${long}${id}${long}`))
     for (let id = 4n; id < 8n; id++) await repository.insert(plant(id, `${id}`, long))
-    for (const [text, ids] of [
-      ['x2X', [2n]],
-      ['5', [5n]],
-      ['x', [0n, 1n, 2n, 3n]],
-    ] as const)
-      assert.deepEqual((await searched(repository, search(text, { textBytesMax: 10_000 }))).flat(), ids)
+    for (const [text, ids] of Object.entries({ x2X: '2', 5: '5', x: '0,1,2,3' }))
+      assert.equal(`${(await searched(repository, search(text, { textBytesMax: 10_000 }))).flat()}`, ids)
   },
   'goes on with a search whatever was removed and created in between': async repository => {
     for (let id = 0n; id < 8n; id++) await repository.insert(plant(id))
