@@ -31,17 +31,10 @@ async function changedStore(statements: string): Promise<string> {
 const tokensBack =
   'create trigger back after delete on access_tokens begin insert into access_tokens values (old.name, old.hash, old.scopes, 0, null, null); end'
 
-const notOfAStore = (what: string) => `it contains ${what}, and a store has only tables and indexes`
 const notOfThisRelease = (reason: string) => `its schema is not of this release: ${reason}`
 
 test.each([
-  ['a trigger', tokensBack, notOfAStore('trigger back')],
-  [
-    'a view in the place of a table',
-    'drop table outbox; create view outbox as select 1 as id',
-    notOfAStore('view outbox'),
-  ],
-  ['no table of webhooks', 'drop table webhooks', notOfThisRelease('no such table: webhooks')],
+  ['a trigger', tokensBack, 'it contains trigger back, and a store has only tables and indexes'],
   [
     'a column with a quote in its name',
     'drop index plants_by_tag; alter table plants rename name to "na""me"',

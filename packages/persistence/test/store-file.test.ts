@@ -1,10 +1,10 @@
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
 import { inspectStore, NoStoreError, openReader, openStorage } from '@plant-store/persistence'
 import Database from 'better-sqlite3'
-import { describe, expect, onTestFinished, test, vi } from 'vitest'
-import { snapshot, temporaryFolder } from './store-folder.ts'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { plant, snapshot, temporaryFolder } from './store-folder.ts'
 
 async function refusal(url: string, lockTimeoutMs?: number): Promise<string> {
   const { message } = await openStorage({ url, ...(lockTimeoutMs && { lockTimeoutMs }) }).then(
@@ -20,43 +20,34 @@ test.runIf(process.platform === 'linux')('a store is not made where no folder ca
   )
 })
 
-describe('what is no store of ours is refused in one line, and left as it was:', () => {
-  test.each([
-    ['a text', 'Water the plants.\n'.repeat(1000)],
-    // SQLite itself takes it for an empty one.
-    ['one byte', 'x'],
-    ['the start of a header', 'SQLite format 3\0'],
-  ])('%s', async (_, content) => {
-    const folder = temporaryFolder()
-    writeFileSync(join(folder, 'plants.db'), content)
-    const before = snapshot(folder)
-    const reason = /^the store .*plants\.db cannot be opened: .*not a database$/
-    expect(await refusal(`file:${join(folder, 'plants.db')}`)).toMatch(reason)
-    expect(snapshot(folder)).toEqual(before)
-  })
+test.each([
+  ['a text', 'Water the plants.\n'.repeat(1000)],
+  // SQLite itself takes it for an empty one.
+  ['one byte', 'x'],
+  ['the start of a header', 'SQLite format 3\0'],
+])('%s is refused in one line, and left as it was', async (_, content) => {
+  const folder = temporaryFolder()
+  writeFileSync(join(folder, 'plants.db'), content)
+  const before = snapshot(folder)
+  const reason = /^the store .*plants\.db cannot be opened: .*not a database$/
+  expect(await refusal(`file:${join(folder, 'plants.db')}`)).toMatch(reason)
+  expect(snapshot(folder)).toEqual(before)
+})
 
-  test('a folder', async () => {
-    const folder = temporaryFolder()
-    mkdirSync(join(folder, 'plants.db'))
-    expect(await refusal(`file:${join(folder, 'plants.db')}`)).toMatch(
-      /^the store .* cannot be opened: [^\n]+$/,
-    )
-    await expect(inspectStore(`file:${join(folder, 'plants.db')}`)).rejects.toThrow(
-      /^\/.*\/plants\.db is a folder$/,
-    )
-    expect(readdirSync(join(folder, 'plants.db'))).toEqual([])
-  })
+test('a folder is no store, nor is a path below a file', async () => {
+  const folder = temporaryFolder()
+  const refused = `file:${folder}`
+  expect(await refusal(refused)).toMatch(/^the store .* cannot be opened: [^\n]+$/)
+  await expect(inspectStore(refused)).rejects.toThrow(/^\/.* is a folder$/)
+  expect(readdirSync(folder)).toEqual([])
 
-  test('a file in the place of a folder', async () => {
-    const folder = temporaryFolder()
-    writeFileSync(join(folder, 'notes.txt'), 'x')
-    const before = snapshot(folder)
-    const url = `file:${join(folder, 'notes.txt', 'plants.db')}`
-    expect(await refusal(url)).toMatch(/^the store .* cannot be opened: [^\n]+$/)
-    await expect(inspectStore(url)).rejects.toThrow(/^there is no store at /)
-    await expect(openReader(url)).rejects.toBeInstanceOf(NoStoreError)
-    expect(snapshot(folder)).toEqual(before)
-  })
+  writeFileSync(join(folder, 'notes.txt'), 'x')
+  const before = snapshot(folder)
+  const below = `file:${join(folder, 'notes.txt', 'plants.db')}`
+  expect(await refusal(below)).toMatch(/^the store .* cannot be opened: [^\n]+$/)
+  await expect(inspectStore(below)).rejects.toThrow(/^there is no store at /)
+  await expect(openReader(below)).rejects.toBeInstanceOf(NoStoreError)
+  expect(snapshot(folder)).toEqual(before)
 })
 
 test.each(['pipe', '/dev/null'])('%s is no store, and opening it does not wait', async name => {
@@ -96,4 +87,45 @@ test('the SQLite of this package is newer than the bug that skips committed page
   expect(await refusal(url)).toContain('3.9.9')
   version = '3.51.10'
   await (await openStorage({ url }))[Symbol.asyncDispose]()
+})
+
+test('opens a store several times at the same moment, also one that is not there yet', async () => {
+  const url = `file:${join(temporaryFolder(), 'plants.db')}`
+  const opened = await Promise.allSettled(Array.from({ length: 4 }, () => openStorage({ url })))
+  await using stack = new AsyncDisposableStack()
+  const stores = opened.filter(each => each.status === 'fulfilled').map(({ value }) => stack.use(value))
+  expect(opened.filter(({ status }) => status === 'rejected')).toEqual([])
+  await Promise.all(stores.map((store, n) => store.plants.insert(plant(n))))
+  for (const store of stores) expect((await store.plants.page({ limit: 10 })).length).toBe(stores.length)
+})
+
+/** What the header says of the journal, when it is read and when it is written: 2 is a WAL. */
+const journalOf = (file: string) => [...readFileSync(file).subarray(18, 20)]
+
+test('a closed store has no WAL, so that it can be read where nothing can be written', async () => {
+  const file = join(temporaryFolder(), 'plants.db')
+  for (const opening of [1, 2]) {
+    await using storage = await openStorage({ url: `file:${file}` })
+    expect(journalOf(file)).toEqual([2, 2])
+    await storage.plants.insert(plant(opening))
+    await (await openReader(`file:${file}`))[Symbol.asyncDispose]()
+    expect(readdirSync(dirname(file)).sort()).toEqual(['plants.db', 'plants.db-shm', 'plants.db-wal'])
+    await storage[Symbol.asyncDispose]()
+    expect(journalOf(file)).toEqual([1, 1])
+    expect(readdirSync(dirname(file))).toEqual(['plants.db'])
+  }
+  expect((await inspectStore(`file:${file}`)).counts.plants).toBe(2)
+})
+
+test('a store that another process has open keeps its WAL', async () => {
+  const file = join(temporaryFolder(), 'plants.db')
+  await using storage = await openStorage({ url: `file:${file}` })
+  await storage.plants.insert(plant(1))
+  const other = new Database(file)
+  const count = other.prepare('select count(*) from plants').pluck()
+  expect(count.get()).toBe(1)
+  await storage[Symbol.asyncDispose]()
+  expect(journalOf(file)).toEqual([2, 2])
+  expect(count.get()).toBe(1)
+  other.close()
 })
