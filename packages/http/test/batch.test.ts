@@ -5,7 +5,7 @@ import { DomainError, int64Min, type Plant, parsePlant } from '@plant-store/doma
 import { stopServer } from '@plant-store/http/server'
 import { expect, test } from 'vitest'
 import { readParts } from '../src/plants/batch.ts'
-import { createPlants, type ServiceOptions, startService } from './memory-service.ts'
+import { createPlants, heldInserts, type ServiceOptions, startService } from './memory-service.ts'
 
 /** What a batch meets that no single request does: long lives, slow or broken senders, and others beside it. */
 
@@ -111,37 +111,33 @@ test('a token that is revoked meanwhile ends it with 401, and what it had create
 })
 
 test('a body that breaks is told once the plants under way are created, and the log counts them', async () => {
-  const [begun, letGo] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
-  const insert = async () => {
-    begun.resolve()
-    await letGo.promise
-    return 'inserted' as const
-  }
-  await using service = await start({ plants: { insert } })
+  using inserts = heldInserts()
+  await using service = await start({ plants: inserts.plants })
   // One part, and the beginning of another.
   using batch = await service.begin(...lines(200))
-  await begun.promise
+  await inserts.begun
   const broken = once(service.app.server, 'clientError')
   batch.sendRaw('no size\r\n')
   await broken
   for (let n = 0; n < 10; n++) await service.client.ask('GET', '/healthz')
-  letGo.resolve()
+  inserts.letGo()
   assertFailure(await batch.answer(), 40000, mayHaveCreated)
   const logged = () => service.answered.find(({ method }) => method === 'POST')
   await expect.poll(logged).toMatchObject({ status: 400, created: expect.toSatisfy(count => count > 0) })
 })
 
-test('a store that fails meanwhile ends it with its failure', async () => {
-  const insert = async (plant: Plant) => {
-    if (plant.id === 700n) throw new DomainError('store-busy', 'too many changes are pending')
-    return 'inserted' as const
-  }
+test('a store that fails ends it with its failure, and the connection too unless the batch has arrived', async () => {
+  const insert = () => Promise.reject(new DomainError('store-busy', 'too many changes are pending'))
   await using service = await start({ plants: { insert } })
   using batch = await service.begin(...lines(3 * manyLines))
   const answer = await batch.answer()
   assertFailure(answer, 50301, mayHaveCreated)
   expect([answer.headers.get('connection'), answer.headers.get('retry-after')]).toEqual(['close', '1'])
   expect((await batch.closed()).length).toBe(0)
+  const headers = { 'content-type': 'application/x-ndjson' }
+  const whole = await service.client.ask('POST', '/plants/batch', { body: line(1), headers })
+  assertFailure(whole, 50301, mayHaveCreated)
+  expect(whole.headers.get('connection')).not.toBe('close')
 })
 
 test('however many batches there are, a bounded part of them is under way, and no more is read meanwhile', async () => {
@@ -224,16 +220,6 @@ test('a batch holds only what it has not created yet', async () => {
   for (const batch of [first, second]) batch.end()
   expect(held(await first.answer())).toMatchObject({ created: BigInt(count) })
   expect(held(await second.answer())).toMatchObject({ created: 1n, refused: 1n })
-})
-
-test('a batch that fails once it has arrived leaves its connection open', async () => {
-  const insert = () => Promise.reject(new DomainError('store-busy', 'too many changes are pending'))
-  await using service = await start({ plants: { insert } })
-  const body = line(1)
-  const headers = { 'content-type': 'application/x-ndjson' }
-  const answer = await service.client.ask('POST', '/plants/batch', { body, headers })
-  assertFailure(answer, 50301, mayHaveCreated)
-  expect(answer.headers.get('connection')).not.toBe('close')
 })
 
 test('the store is told whether to announce the plants of each part', async () => {
