@@ -8,7 +8,7 @@ import {
   scopes,
   type TokenHash,
 } from '@plant-store/access'
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 
 /** The gate reads a monotonic clock for what it remembers, and the time of day for what has expired. */
 beforeEach(() => {
@@ -18,33 +18,42 @@ beforeEach(() => {
 })
 afterEach(() => void vi.useRealTimers())
 
-async function setUp(given: Partial<AccessToken> = {}) {
-  const stored = new Map<TokenHash, AccessToken>()
-  const find = vi.fn(async (hash: TokenHash) => stored.get(hash))
+/** A gate before a repository with one token. */
+function setUp(given: Partial<AccessToken> = {}) {
   const token = mintToken()
   const holder: AccessToken = { name: 'holder', scopes, createdAt: new Date(), ...given }
-  stored.set(hashToken(token), holder)
-  return { stored, tokens: { find, markUsed: vi.fn(async () => {}) }, find, token, holder }
-}
-/** Whether it throws or rejects. */
-async function refusal(attempt: () => unknown): Promise<unknown> {
-  try {
-    await attempt()
-  } catch (error) {
-    return error
+  const stored = new Map([[hashToken(token), holder]])
+  const find = vi.fn(async (hash: TokenHash) => stored.get(hash))
+  const markUsed = vi.fn(async () => {})
+  const gate = createGate({ tokens: { find, markUsed } })
+  /** Resolves to the holder, or to the refusal, whether it was thrown or rejected. */
+  const ask = async (presented: string | undefined, scope: Scope = 'plants:read') => {
+    try {
+      return await gate({ token: presented }, scope)
+    } catch (error) {
+      return error
+    }
   }
-  throw new Error('it was admitted')
+  return { stored, find, markUsed, token, holder, gate, ask }
 }
 
-test('admits a token with the scope and returns its holder', async () => {
-  const { tokens, token } = await setUp()
-  const gate = createGate({ tokens })
-  for (const scope of scopes) expect(await gate({ token }, scope)).toMatchObject({ name: 'holder', scopes })
+const admitted = { name: 'holder' }
+const invalid = { code: 'invalid-token' }
+
+test('admits a token with the scope, and refuses it without, each time, with the name of the scope', async () => {
+  const { token, ask } = setUp({ scopes: ['plants:read'] })
+  expect(await ask(token)).toMatchObject({ name: 'holder', scopes: ['plants:read'] })
+  for (const scope of ['plants:write', 'metrics:read', 'plants:write'] satisfies Scope[]) {
+    const message = `the access token lacks the scope ${scope}`
+    const refusal = { code: 'insufficient-scope', message, scope, holder: 'holder' }
+    expect(await ask(token, scope)).toMatchObject(refusal)
+  }
+  expect(await ask(token)).toMatchObject(admitted)
 })
 
 test('refuses who presents none, without asking the repository', async () => {
-  const { tokens, find } = await setUp()
-  const error = await refusal(() => createGate({ tokens })({ token: undefined }, 'plants:read'))
+  const { ask, find } = setUp()
+  const error = await ask(undefined)
   expect(error).toBeInstanceOf(AccessError)
   expect(error).toMatchObject({ code: 'no-token', scope: undefined })
   expect(`${error}`).toBe('AccessError: an access token is required')
@@ -52,162 +61,115 @@ test('refuses who presents none, without asking the repository', async () => {
 })
 
 test('refuses what nobody was given, also what is nearly a token', async () => {
-  const { tokens, token } = await setUp()
-  const gate = createGate({ tokens })
-  await gate({ token }, 'plants:read')
+  const { token, ask } = setUp()
+  await ask(token)
   const near = [`${token} `, token.slice(0, -1), token.toUpperCase(), `${token}a`, hashToken(token)]
+  const refusal = { code: 'invalid-token', message: 'the access token is unknown or was revoked' }
   for (const presented of ['', 'unknown', mintToken(), ...near])
-    expect(await refusal(() => gate({ token: presented }, 'plants:read'))).toMatchObject({
-      code: 'invalid-token',
-      message: 'the access token is unknown or was revoked',
-    })
-})
-
-test('refuses a token without the scope and names the scope, each time', async () => {
-  const { tokens, token } = await setUp({ scopes: ['plants:read'] })
-  const gate = createGate({ tokens })
-  for (const scope of ['plants:write', 'metrics:read', 'plants:write'] satisfies Scope[]) {
-    const message = `the access token lacks the scope ${scope}`
-    expect(await refusal(() => gate({ token }, scope))).toMatchObject({
-      code: 'insufficient-scope',
-      message,
-      scope,
-      holder: 'holder',
-    })
-  }
-  await gate({ token }, 'plants:read')
+    expect(await ask(presented)).toMatchObject(refusal)
 })
 
 test('a token is valid up to the moment it expires, also when it is remembered', async () => {
   const expiresAt = new Date(Date.now() + 1000)
-  const { tokens, token, find } = await setUp({ expiresAt })
-  const gate = createGate({ tokens })
-  await gate({ token }, 'plants:read')
-  vi.advanceTimersByTime(999)
-  await gate({ token }, 'plants:read')
+  const { token, ask, find } = setUp({ expiresAt, scopes: ['plants:read'] })
+  for (const ms of [0, 999]) {
+    vi.advanceTimersByTime(ms)
+    expect(await ask(token)).toMatchObject(admitted)
+  }
   vi.advanceTimersByTime(1)
-  expect(await refusal(() => gate({ token }, 'plants:read'))).toMatchObject({
-    code: 'invalid-token',
-    message: 'the access token has expired',
-    holder: 'holder',
-  })
-  expect(find).toHaveBeenCalledTimes(1)
+  const refusal = { code: 'invalid-token', message: 'the access token has expired', holder: 'holder' }
   // Before it is told to lack a scope.
-  const other = await setUp({ scopes: [], expiresAt })
-  const fresh = createGate({ tokens: other.tokens })
-  expect(await refusal(() => fresh({ token: other.token }, 'plants:read'))).toMatchObject({
-    code: 'invalid-token',
-  })
+  for (const scope of ['plants:read', 'plants:write'] as const)
+    expect(await ask(token, scope)).toMatchObject(refusal)
+  expect(find).toHaveBeenCalledTimes(1)
 })
 
 test('answers at once for a token it remembers, and asks the repository again after the time given', async () => {
-  const { tokens, token, find } = await setUp()
-  const gate = createGate({ tokens })
-  expect(gate({ token }, 'plants:read')).toBeInstanceOf(Promise)
-  await gate({ token }, 'plants:read')
-  find.mockClear()
-
+  const { token, gate, ask, find } = setUp()
+  await ask(token)
   vi.advanceTimersByTime(1999)
   for (let n = 0; n < 100; n++) expect(gate({ token }, 'plants:read')).not.toBeInstanceOf(Promise)
-  expect(find).not.toHaveBeenCalled()
-
-  vi.advanceTimersByTime(1)
-  await gate({ token }, 'plants:read')
   expect(find).toHaveBeenCalledTimes(1)
+  vi.advanceTimersByTime(1)
+  await ask(token)
+  expect(find).toHaveBeenCalledTimes(2)
 })
 
 test('a revoked token works no longer than the time given, also if the time of day is set back', async () => {
-  const { stored, tokens, token } = await setUp()
-  const gate = createGate({ tokens })
-  await gate({ token }, 'plants:read')
+  const { stored, token, ask } = setUp()
+  await ask(token)
   stored.clear()
   vi.advanceTimersByTime(1999)
-  await gate({ token }, 'plants:read')
+  expect(await ask(token)).toMatchObject(admitted)
   vi.advanceTimersByTime(1)
   vi.setSystemTime(0)
-  for (let n = 0; n < 3; n++) {
-    // A gate that has admitted it knows whose it was.
-    const refused = { code: 'invalid-token', holder: 'holder' }
-    expect(await refusal(() => gate({ token }, 'plants:read'))).toMatchObject(refused)
-  }
-  expect(await refusal(() => createGate({ tokens })({ token }, 'plants:read'))).toMatchObject({
-    holder: undefined,
-  })
+  // A gate that has admitted it knows whose it was.
+  for (let n = 0; n < 3; n++) expect(await ask(token)).toMatchObject({ ...invalid, holder: 'holder' })
+  expect(await setUp().ask(token)).toMatchObject({ ...invalid, holder: undefined })
 })
 
 test('the time counts from when the look-up began, however long it took', async () => {
-  const { stored, tokens, token, find } = await setUp()
-  const gate = createGate({ tokens })
+  const { stored, token, holder, ask, find } = setUp()
   const slow = Promise.withResolvers<AccessToken | undefined>()
   find.mockImplementationOnce(() => slow.promise)
-  const first = gate({ token }, 'plants:read')
+  const first = ask(token)
   stored.clear()
   vi.advanceTimersByTime(2000)
-  slow.resolve({ name: 'holder', scopes, createdAt: new Date() })
-  await first
-  expect(await refusal(() => gate({ token }, 'plants:read'))).toMatchObject({ code: 'invalid-token' })
+  slow.resolve(holder)
+  expect(await first).toMatchObject(admitted)
+  expect(await ask(token)).toMatchObject(invalid)
 })
 
 test('a token that is given scopes or loses them has them after the time given', async () => {
-  const { stored, tokens, token, holder } = await setUp({ scopes: ['plants:read'] })
-  const gate = createGate({ tokens })
-  await gate({ token }, 'plants:read')
+  const { stored, token, holder, ask } = setUp({ scopes: ['plants:read'] })
+  await ask(token)
   stored.set(hashToken(token), { ...holder, scopes: ['plants:write'] })
   vi.advanceTimersByTime(2000)
-  await gate({ token }, 'plants:write')
-  expect(await refusal(() => gate({ token }, 'plants:read'))).toMatchObject({ code: 'insufficient-scope' })
+  expect(await ask(token, 'plants:write')).toMatchObject(admitted)
+  expect(await ask(token)).toMatchObject({ code: 'insufficient-scope' })
 })
 
 test('an unknown token is not remembered: once it is given to somebody it works', async () => {
-  const { stored, tokens, holder } = await setUp()
-  const gate = createGate({ tokens })
+  const { stored, holder, ask } = setUp()
   const token = mintToken()
-  expect(await refusal(() => gate({ token }, 'plants:read'))).toMatchObject({ code: 'invalid-token' })
+  expect(await ask(token)).toMatchObject(invalid)
   stored.set(hashToken(token), { ...holder, name: 'late' })
-  expect(await gate({ token }, 'plants:read')).toMatchObject({ name: 'late' })
+  expect(await ask(token)).toMatchObject({ name: 'late' })
 })
 
 test('what the repository fails with comes through, and a remembered token is not held against it', async () => {
-  const { tokens, token, find } = await setUp()
-  const gate = createGate({ tokens })
-  await gate({ token }, 'plants:read')
+  const { token, ask, find } = setUp()
+  await ask(token)
   const failure = new Error('no store')
   vi.advanceTimersByTime(2000)
   find.mockRejectedValueOnce(failure)
-  expect(await refusal(() => gate({ token }, 'plants:read'))).toBe(failure)
-  await gate({ token }, 'plants:read')
+  expect(await ask(token)).toBe(failure)
+  expect(await ask(token)).toMatchObject(admitted)
 })
 
-describe('the moment of a last use', () => {
-  test('is written down once a minute, not with every request', async () => {
-    const { tokens, token } = await setUp()
-    const gate = createGate({ tokens })
-    const useTwice = async () => {
-      for (const _ of [1, 2]) await gate({ token }, 'plants:read')
-    }
-    const before = Date.now()
-    await useTwice()
-    vi.advanceTimersByTime(59_999)
-    await useTwice()
-    expect(tokens.markUsed.mock.calls).toEqual([[hashToken(token), new Date(before)]])
-    vi.advanceTimersByTime(1)
-    await useTwice()
-    expect(tokens.markUsed.mock.calls.slice(1)).toEqual([[hashToken(token), new Date()]])
-  })
+test('the last use is written down once a minute, not with every request', async () => {
+  const { token, ask, markUsed } = setUp()
+  const before = new Date()
+  for (const ms of [0, 0, 59_999, 0]) {
+    vi.advanceTimersByTime(ms)
+    await ask(token)
+  }
+  expect(markUsed.mock.calls).toEqual([[hashToken(token), before]])
+  vi.advanceTimersByTime(1)
+  for (const _ of [1, 2]) await ask(token)
+  expect(markUsed.mock.calls.slice(1)).toEqual([[hashToken(token), new Date()]])
+})
 
-  test('is not written down for who is refused', async () => {
-    const { tokens, token } = await setUp({ scopes: ['plants:read'] })
-    const gate = createGate({ tokens })
-    for (const presented of [token, 'guess']) await refusal(() => gate({ token: presented }, 'plants:write'))
-    expect(tokens.markUsed).not.toHaveBeenCalled()
-  })
+test('the last use is not written down for who is refused', async () => {
+  const { token, ask, markUsed } = setUp({ scopes: ['plants:read'] })
+  for (const presented of [token, 'guess']) await ask(presented, 'plants:write')
+  expect(markUsed).not.toHaveBeenCalled()
+})
 
-  test('neither delays nor fails a request', async () => {
-    const { tokens, token } = await setUp()
-    const failing = [() => new Promise<void>(() => {}), () => Promise.reject(new Error('the disk is full'))]
-    for (const markUsed of failing) {
-      const gate = createGate({ tokens: { ...tokens, markUsed } })
-      for (const _ of [1, 2]) expect(await gate({ token }, 'plants:read')).toMatchObject({ name: 'holder' })
-    }
-  })
+test('writing down the last use neither delays nor fails a request', async () => {
+  for (const written of [() => new Promise<void>(() => {}), () => Promise.reject(new Error('full'))]) {
+    const { token, ask, markUsed } = setUp()
+    markUsed.mockImplementation(written)
+    for (const _ of [1, 2]) expect(await ask(token)).toMatchObject(admitted)
+  }
 })
