@@ -99,14 +99,10 @@ export function createServer(options: ServerOptions): FastifyInstance {
   if (corsOrigins.length > 0) answerPreflights(app)
 
   const pipeline = createPipeline(app, { gate, throttle, limits, ending: ending.signal })
-  let description: string | undefined
-  const describe = () => {
-    description ??= describeInterface([plants, service], serverUrl)
-    return description
-  }
+  const description = describeInterface([plants, service], serverUrl)
   // Written by the build. The path is right for the sources and for a bundle.
   const docsFolder = new URL('../dist/docs/', import.meta.url)
-  const probes = { check, metrics, isDraining: () => isDraining, description: describe, docsFolder, page }
+  const probes = { check, metrics, isDraining: () => isDraining, description, docsFolder, page }
   const addAll = async (prefixed: FastifyInstance) => {
     addServiceRoutes(prefixed, pipeline, probes)
     addStoreRoutes(prefixed, options, pipeline)

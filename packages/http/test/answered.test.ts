@@ -20,7 +20,12 @@ test('a client that leaves right after its request leaves a line in the log for 
   const leave = ['end', 'destroy', 'resetAndDestroy'] as const
   const gone = clients.map(({ socket, served }, n) => {
     socket[leave[n] as (typeof leave)[number]]()
-    return new Promise(resolve => served.on('error', () => {}).once('end', resolve).once('close', resolve))
+    return new Promise(resolve =>
+      served
+        .on('error', () => {})
+        .once('end', resolve)
+        .once('close', resolve),
+    )
   })
   await Promise.all(gone)
   held.letGo()

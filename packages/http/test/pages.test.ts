@@ -13,12 +13,10 @@ function writePage(): URL {
     'browse.html': '<html>',
     'page.js': 'run()',
     'page.css': 'p {}',
-  }))
-    for (const [name, content] of [
-      [file, text],
-      [`${file}.gz`, gzipSync(text)],
-    ] as const)
-      writeFileSync(join(folder, name), content)
+  })) {
+    writeFileSync(join(folder, file), text)
+    writeFileSync(join(folder, `${file}.gz`), gzipSync(text))
+  }
   return pathToFileURL(`${folder}/`)
 }
 

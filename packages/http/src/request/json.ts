@@ -5,7 +5,7 @@ import { RequestError } from '../errors/failures.ts'
 
 /** @throws RequestError `bad-json` */
 export function readJsonBody({ body }: FastifyRequest): unknown {
-  // As `readBody` has left it.
+  // As its parser has left it.
   const bytes = body as Buffer | undefined
   if (bytes === undefined || bytes.length === 0) throw new RequestError('bad-json', 'the request has no body')
   return readJson(bytes, 'body')

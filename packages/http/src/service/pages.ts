@@ -6,18 +6,10 @@ import { answer } from '../answer/answer.ts'
 import { failOtherMethods } from '../pipeline.ts'
 import { readCondition, toEntityTag } from '../request/conditions.ts'
 
-interface Page {
-  readonly name: 'docs' | 'browse'
-  /** With a slash at the end. The build has written the gzip of each file beside it, as `.gz`. */
-  readonly folder: URL
-  readonly files: readonly string[]
-  readonly policy: string
-}
-
 /** Adds the API reference, the page at `/browse` if there is one, and the way from the root to the first of them. */
 export function addPages(app: FastifyInstance, docsFolder: URL, browseFolder?: URL): void {
-  addPage(app, { ...docs, folder: docsFolder })
-  if (browseFolder !== undefined) addPage(app, { ...browse, folder: browseFolder })
+  addPage(app, 'docs', docs, docsFolder)
+  if (browseFolder !== undefined) addPage(app, 'browse', browse, browseFolder)
   const first = browseFolder === undefined ? 'docs' : 'browse'
   // Relative, as in `docs.html`: only the client knows the whole path.
   app.get('/', open, ({ url }, reply) => {
@@ -34,16 +26,14 @@ const policy =
   "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 const docs = {
-  name: 'docs',
   files: ['docs.html', 'page.js', 'page.css', 'swagger-ui-bundle.js', 'swagger-ui.css'],
   policy: `${policy}; img-src 'self' data:`,
-} as const
+}
 
 const browse = {
-  name: 'browse',
   files: ['browse.html', 'page.js', 'page.css'],
   policy: `${policy}; img-src data:; require-trusted-types-for 'script'; trusted-types 'none'`,
-} as const
+}
 
 const mediaTypes: Readonly<Record<string, string>> = {
   html: 'text/html; charset=utf-8',
@@ -51,7 +41,13 @@ const mediaTypes: Readonly<Record<string, string>> = {
   css: 'text/css; charset=utf-8',
 }
 
-function addPage(app: FastifyInstance, { name, folder, files, policy }: Page): void {
+/** @param folder with a slash at the end. The build has written the gzip of each file beside it, as `.gz` */
+function addPage(
+  app: FastifyInstance,
+  name: string,
+  { files, policy }: { readonly files: readonly string[]; readonly policy: string },
+  folder: URL,
+): void {
   app.get(`/${name}/`, open, (_request, reply) => reply.redirect(`../${name}`))
   failOtherMethods(app, `/${name}/`, ['GET'], null)
   for (const file of files) {

@@ -14,7 +14,7 @@ export interface Probes {
 
 interface ServiceRoutesOptions extends Probes {
   readonly isDraining: () => boolean
-  readonly description: () => string
+  readonly description: string
   /** Of the API reference, with a slash at the end. */
   readonly docsFolder: URL
   /** The folder of the page at `/browse`, with a slash at the end. Without it there is none. */
@@ -34,7 +34,7 @@ export function addServiceRoutes(
       await check()
       return answer(200, { status: 'ready' })
     },
-    describe: async ({ reply }) => answerText(reply, description()),
+    describe: async ({ reply }) => answerText(reply, description),
     metrics: async ({ reply }) => reply.header('content-type', metricsMediaType).send(await metrics()).raw,
   }
   addRoutes(app, service, handlers, pipeline)
