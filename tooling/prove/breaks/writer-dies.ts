@@ -4,7 +4,7 @@ import { isMainThread, workerData } from 'node:worker_threads'
 const defect = new BroadcastChannel('defect')
 defect.unref()
 if (isMainThread) process.on('SIGUSR2', () => defect.postMessage(''))
-else if ('transactionChangesMax' in workerData)
+else if ('changeStatements' in workerData)
   defect.onmessage = () => {
     throw new Error('a defect on purpose')
   }

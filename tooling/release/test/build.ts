@@ -1,10 +1,10 @@
 import { spawnSync } from 'node:child_process'
-import { globSync, mkdirSync } from 'node:fs'
+import { globSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { temporaryFolder } from '@plant-store/harness'
 import type { TestProject } from 'vitest/node'
 import { platform } from '../src/folder.ts'
-import { run } from '../src/run.ts'
+import { start } from '../src/run.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -15,19 +15,25 @@ declare module 'vitest' {
 
 const isInstalled = (program: string) => spawnSync(program, ['--version']).status === 0
 
-/** For `globalSetup`: makes a release. */
-export default function setUp(project: TestProject): (() => void) | undefined {
+/** For `globalSetup`: makes a release while other tests run. */
+export default function setUp(project: TestProject): (() => Promise<void>) | undefined {
   if (`${process.platform}-${process.arch}` !== platform || !isInstalled('dpkg-query')) {
     project.provide('out', undefined)
     return
   }
   const folder = temporaryFolder()
-  const program = join(import.meta.dirname, '../src/main.ts')
-  run(process.execPath, program, '--out', folder.path, ...(isInstalled('umoci') ? ['--image'] : []))
-  const unpacked = join(folder.path, 'unpacked')
-  mkdirSync(unpacked)
-  const [archive = ''] = globSync('*.tar.gz', { cwd: folder.path })
-  run('tar', '-xzf', join(folder.path, archive), '-C', unpacked, '--strip-components=1')
   project.provide('out', folder.path)
-  return () => folder[Symbol.dispose]()
+  const making = make(folder.path)
+  making.catch(() => {})
+  return () => making.finally(() => folder.remove())
+}
+
+async function make(out: string): Promise<void> {
+  const program = join(import.meta.dirname, '../src/main.ts')
+  await start(process.execPath, [program, '--out', out, ...(isInstalled('umoci') ? ['--image'] : [])])
+  const unpacked = join(out, 'unpacked')
+  mkdirSync(unpacked)
+  const [archive = ''] = globSync('*.tar.gz', { cwd: out })
+  await start('tar', ['-xzf', join(out, archive), '-C', unpacked, '--strip-components=1'])
+  writeFileSync(join(out, 'made'), '')
 }

@@ -34,8 +34,8 @@ const dependencies = join(import.meta.dirname, '../node_modules')
 const versionOf = (name: string): string =>
   JSON.parse(readFileSync(join(dependencies, name, 'package.json'), 'utf8')).version
 
-/** For `globalSetup`: packs what would be published, and installs it with npm into empty folders. */
-export default async function setUp(project: TestProject): Promise<() => void> {
+/** For `globalSetup`: packs what would be published, and while other tests run installs it with npm into empty folders. */
+export default function setUp(project: TestProject): () => Promise<void> {
   const temporary = temporaryFolder()
   const [folder = '', programFolder = ''] = ['service', 'program'].map(name => {
     const path = join(temporary.path, name)
@@ -50,14 +50,15 @@ export default async function setUp(project: TestProject): Promise<() => void> {
   cpSync(typesOldest, join(folder, 'types-oldest/node'), { recursive: true, dereference: true })
   // CI tests everything.
   const versions = process.env['CI'] ? [tooOld, ...packed.map(({ source }) => oldestNode(source))] : []
-  await Promise.all([
+  const installing = Promise.all([
     ...[...new Set(versions)].map(fetchNode),
     ...(process.env['CI'] ? [fetchBun()] : []),
     install(folder, packed, versionsOf('@types/node', 'openapi-fetch')),
     install(programFolder, [program]),
-  ])
+  ]).then(() => writeFileSync(join(folder, 'made'), ''))
+  installing.catch(() => {})
   project.provide('installed', { folder, programFolder, packages, program })
-  return () => temporary.remove()
+  return () => installing.finally(() => temporary.remove())
 }
 
 /** A Node that the program does not run on. */

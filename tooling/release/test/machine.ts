@@ -1,11 +1,16 @@
 import { spawnSync } from 'node:child_process'
-import { copyFileSync, globSync, mkdirSync } from 'node:fs'
+import { copyFileSync, existsSync, globSync, mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { launch } from '@plant-store/harness'
+import { launch, until } from '@plant-store/harness'
 import { expect, inject } from 'vitest'
 import { run } from '../src/run.ts'
 
+/** Waits for what a global setup makes. */
+export const made = (folder: string): Promise<void> =>
+  until('the global setup', () => existsSync(join(folder, 'made')), 180_000)
+
 const out = inject('out')
+if (out !== undefined) await made(out)
 
 /** What a release is made with: it is made on Debian, and on what is made of it. */
 export const canRelease = out !== undefined

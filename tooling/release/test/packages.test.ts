@@ -11,8 +11,10 @@ import { formatMessage } from 'publint/utils'
 import { describe, expect, inject, test } from 'vitest'
 import { runIn } from '../src/run.ts'
 import { compiled, oldestNode } from './install.ts'
+import { made } from './machine.ts'
 
 const { folder, packages, program } = inject('installed')
+await made(folder)
 const require = createRequire(import.meta.url)
 const requireOfAttw = createRequire(require.resolve('@arethetypeswrong/cli/package.json'))
 /** What the program of Are the types wrong calls. The program itself takes 30 times the time. */

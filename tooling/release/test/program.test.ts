@@ -6,10 +6,11 @@ import { needs, temporaryFolder } from '@plant-store/harness/vitest'
 import { expect, inject, test } from 'vitest'
 import { run, runIn } from '../src/run.ts'
 import { oldestNode, tooOld } from './install.ts'
-import { assertCreates, assertReads } from './machine.ts'
+import { assertCreates, assertReads, made } from './machine.ts'
 
 /** The packed program, as npm installed it. */
-const { program, programFolder: folder } = inject('installed')
+const { program, programFolder: folder, folder: service } = inject('installed')
+await made(service)
 const main = join(folder, 'node_modules/plant-store/dist/main.js')
 
 test('npm installs three packages, and runs none of their scripts', () => {
