@@ -10,6 +10,9 @@ const ofParts = [
   'command-error',
   'store-in-environment',
   'terminal',
+  'import',
+  'tokens',
+  'written-files',
 ].map(name => `test/${name}.test.ts`)
 
 export default mergeConfig(shared, {
@@ -22,7 +25,7 @@ export default mergeConfig(shared, {
           name: 'program',
           include: ['test/*.test.ts'],
           exclude: ofParts,
-          // Every test starts programs, some of them several times; that takes its time on a busy machine.
+          // Most start programs; that takes its time on a busy machine.
           testTimeout: 180_000,
           globalSetup: [freshBuild, '@plant-store/harness/postgres-setup'],
         },

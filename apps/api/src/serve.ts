@@ -11,21 +11,15 @@ import { openLog, type ProcessLog } from './telemetry/process-log.ts'
  * start would fail with, and the variables that resemble a setting.
  */
 export async function checkService() {
-  const faults: string[] = []
-  const noting = async <Result>(check: () => Result) => {
-    try {
-      return await check()
-    } catch (error) {
-      faults.push(...explain(error as Error).split('\n'))
-      return undefined
-    }
+  const misspelt = misspeltSettings(process.env)
+  try {
+    const config = readConfig(process.env)
+    const checks = await Promise.allSettled([findPort(config), checkStore(config)])
+    const failed = checks.filter(check => check.status === 'rejected')
+    return { faults: failed.map(({ reason }) => explain(reason)), misspelt }
+  } catch (error) {
+    return { faults: (error as Error).message.split('\n'), misspelt }
   }
-  const config = await noting(() => readConfig(process.env))
-  if (config !== undefined) {
-    await noting(() => findPort(config))
-    await noting(() => checkStore(config))
-  }
-  return { faults, misspelt: misspeltSettings(process.env) }
 }
 
 async function checkStore({ databaseUrl }: Config): Promise<void> {

@@ -29,13 +29,11 @@ test('under load from 32 clients every request is answered whole, and what was a
         expect(answer.status).toBe(200)
         expect(JSON.parse(`${answer.body}`)).toEqual({ name: `plant ${id}` })
         created.push(id)
-        if (created.length === 500) {
-          ended = program.end('SIGINT')
-          // As a package manager passes it on.
-          program.process.kill('SIGTERM')
-        }
+        if (created.length === 500) ended = program.end('SIGINT')
         if (answer.headers.get('connection') === 'close') {
-          lastAnswers++
+          // Those of a terminal, and of a package manager that passes it on.
+          if (++lastAnswers === 1)
+            for (const signal of ['SIGINT', 'SIGTERM'] as const) void program.end(signal)
           expect(await client.closed()).toHaveLength(0)
           return
         }
