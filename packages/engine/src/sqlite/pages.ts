@@ -46,7 +46,8 @@ function addIds(page: Buffer, add: (id: bigint) => void): void {
   for (let at = 8; at < Math.min(8 + 2 * cells, page.length - 1); at += 2) {
     const [, idAt] = integerAt(page, page.readUInt16BE(at))
     const [id] = integerAt(page, idAt)
-    add(BigInt.asIntN(64, id))
+    // The array takes 64 bits as a signed integer.
+    add(id)
   }
 }
 
