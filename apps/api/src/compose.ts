@@ -10,9 +10,6 @@ import { createScrape } from './telemetry/scrape.ts'
 import { createStoreLog } from './telemetry/store-log.ts'
 import { startCourier } from './webhooks/start-courier.ts'
 
-/** The share of the shutdown timeout for deliveries in progress, while requests are answered. */
-const courierStopShare = 0.5
-
 /** Wires the service and starts it. Its disposal runs in reverse: the courier, the HTTP threads, the store. */
 export async function startService(config: Config, log: ProcessLog) {
   const { logger, lostLines, write: writeLog } = log
@@ -40,7 +37,7 @@ export async function startService(config: Config, log: ProcessLog) {
   const { versionBefore, schemaVersion } = storage
   if (versionBefore !== undefined && versionBefore !== schemaVersion)
     logger.warn({ from: versionBefore, to: schemaVersion }, 'the store was migrated to a new schema version')
-  const courier = starting.use(startCourier(storage, logger, config.shutdownTimeoutMs * courierStopShare))
+  const courier = starting.use(startCourier(storage, logger, config.shutdownTimeoutMs))
 
   // The threads that answer requests. This one only supervises, so it reacts to a signal at once.
   const threads = starting.use(

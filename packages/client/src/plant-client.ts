@@ -1,4 +1,4 @@
-import type { AddOptions, Plant } from '@plant-store/domain'
+import type { Plant } from '@plant-store/domain'
 import { parsePlant, parsePlantId, parsePlantPageQuery } from '@plant-store/domain'
 import { createMany, type ManyCreated } from './create-many.ts'
 import {
@@ -15,11 +15,12 @@ import { type ClientOptions, createSend } from './send.ts'
 export interface PlantClient extends EntityClient<Plant, PlantListQuery> {
   /**
    * Creates any number of plants in few requests. A refused plant does not keep the others from being created. If it
-   * rejects, some plants may have been created, and it is safe to call again with the same plants.
+   * rejects, some plants may have been created, and it is safe to call again with the same plants. With `announce: false`
+   * they are not announced to webhooks.
    */
   createMany(
     plants: AsyncIterable<PlantInput> | Iterable<PlantInput>,
-    options?: CallOptions & AddOptions,
+    options?: CallOptions & { readonly announce?: boolean },
   ): Promise<ManyCreated>
 }
 

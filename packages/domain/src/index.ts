@@ -37,7 +37,6 @@ export {
 } from './plants/query.ts'
 export type { PlantRepository } from './plants/repository.ts'
 export {
-  type AddOptions,
   type CreateOutcome,
   createPlantUseCases,
   type PlantUseCases,

@@ -66,23 +66,21 @@ describe('the use cases', () => {
   })
 })
 
-/** A store of two repositories for the same plants, and the changes that each is asked for, with the ids. */
-function openRecorded(wrong: Partial<PlantRepository> = {}) {
-  const plants = { ...createMemoryPlantRepository(), ...wrong }
+/** A store, and the changes of many that its repository is asked for, with the ids. */
+function openRecorded() {
+  const plants = createMemoryPlantRepository()
   const asked: string[] = []
-  const recorded = (whose: string): PlantRepository => {
-    const noted = <Given extends Plant | readonly Plant[]>(kind: string, given: Given) => {
-      asked.push(`${whose} ${kind} ${[given].flat().map(each => each.id)}`)
-      return given
-    }
-    return {
+  const noted = (kind: string, all: readonly Plant[]) => {
+    asked.push(`${kind} ${all.map(each => each.id)}`)
+    return all
+  }
+  const store = createPlantUseCases({
+    plants: {
       ...plants,
-      insert: each => plants.insert(noted('insert', each)),
       insertAll: all => plants.insertAll(noted('insertAll', all)),
       saveAll: all => plants.saveAll(noted('saveAll', all)),
-    }
-  }
-  const store = createPlantUseCases({ plants: recorded('plants'), unannounced: recorded('unannounced') })
+    },
+  })
   return { store, asked }
 }
 
@@ -122,22 +120,10 @@ describe('creating many', () => {
     expect(asked).toBe(100)
   })
 
-  test('goes to the repository that announces, or to the other one, also where a plant makes room', async () => {
-    const taken: PlantRepository['insertAll'] = async all => all.map(() => 'id-taken')
-    const { store, asked } = openRecorded({ insertAll: taken })
-    await store.createAll([plant(1n), plant(2n)], { announce: false })
-    await store.createAll([plant(3n)], { announce: true })
-    await store.createAll([plant(4n)])
-    // All at once, so that they can share a transaction.
-    expect(asked).toEqual([
-      'unannounced insertAll 1,2',
-      'unannounced insert 1',
-      'unannounced insert 2',
-      'plants insertAll 3',
-      'plants insert 3',
-      'plants insertAll 4',
-      'plants insert 4',
-    ])
+  test('asks for all of them at once, so that they can share a transaction', async () => {
+    const { store, asked } = openRecorded()
+    await store.createAll([plant(1n), plant(2n)])
+    expect(asked).toEqual(['insertAll 1,2'])
   })
 
   test('compares at most a thousand at the same time', async () => {
@@ -172,26 +158,12 @@ describe('replacing many', () => {
     expect(await store.replaceAll([])).toEqual([])
   })
 
-  test('goes to the repository that announces, or to the other one, and saves only those that were there', async () => {
+  test('saves only those that were there', async () => {
     const { store, asked } = openRecorded()
     await store.replaceAll([plant(1n), plant(2n)])
-    await store.replaceAll([plant(1n), plant(3n), plant(2n)], { announce: false })
-    await store.replaceAll([plant(3n)], { announce: true })
-    expect(asked).toEqual([
-      'plants insertAll 1,2',
-      'unannounced insertAll 1,3,2',
-      'unannounced saveAll 1,2',
-      'plants insertAll 3',
-      'plants saveAll 3',
-    ])
+    await store.replaceAll([plant(1n), plant(3n), plant(2n)])
+    expect(asked).toEqual(['insertAll 1,2', 'insertAll 1,3,2', 'saveAll 1,2'])
   })
-})
-
-test('a store of one repository adds there, whether or not plants are to be announced', async () => {
-  const store = open()
-  expect(await store.createAll([plant(1n)], { announce: false })).toEqual(['inserted'])
-  expect(await store.replaceAll([plant(1n, 'new')], { announce: false })).toEqual(['replaced'])
-  expect(await store.list({ limit: 10 })).toStrictEqual({ plants: [plant(1n, 'new')] })
 })
 
 describe('listing', () => {

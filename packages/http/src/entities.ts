@@ -1,20 +1,19 @@
 import type { AccessErrorCode } from '@plant-store/access'
-import type { DomainErrorCode, PlantUseCases } from '@plant-store/domain'
+import type { DomainErrorCode } from '@plant-store/domain'
 import type { FastifyInstance } from 'fastify'
 import { commonFailures, type FailureRow } from './errors/error-numbers.ts'
 import { createToFailure } from './errors/failures.ts'
 import { addRoutes, type Pipeline } from './pipeline.ts'
+import type { Announcing } from './plants/announce.ts'
 import { handlers } from './plants/handlers.ts'
 import { plants } from './plants/operations.ts'
 
 /** The use cases of every entity, by its name. */
-export interface UseCases {
-  readonly plants: PlantUseCases
-}
+export interface UseCases extends Announcing {}
 
 /** Adds the routes of every entity. */
 export function addStoreRoutes(app: FastifyInstance, useCases: UseCases, pipeline: Pipeline): void {
-  addRoutes(app, plants, handlers(useCases.plants, pipeline), pipeline)
+  addRoutes(app, plants, handlers(useCases, pipeline), pipeline)
 }
 
 /** The published error numbers. A code without one does not compile. */

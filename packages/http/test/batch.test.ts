@@ -5,7 +5,7 @@ import { DomainError, int64Min, type Plant, parsePlant } from '@plant-store/doma
 import { stopServer } from '@plant-store/http/server'
 import { expect, test } from 'vitest'
 import { readParts } from '../src/plants/batch.ts'
-import { createPlants, heldInserts, type ServiceOptions, startService } from './memory-service.ts'
+import { heldInserts, type ServiceOptions, startService } from './memory-service.ts'
 
 /** What a batch meets that no single request does: long lives, slow or broken senders, and others beside it. */
 
@@ -220,23 +220,6 @@ test('a batch holds only what it has not created yet', async () => {
   for (const batch of [first, second]) batch.end()
   expect(held(await first.answer())).toMatchObject({ created: BigInt(count) })
   expect(held(await second.answer())).toMatchObject({ created: 1n, refused: 1n })
-})
-
-test('the store is told whether to announce the plants of each part', async () => {
-  const given: unknown[] = []
-  const plantsThat = (announce: boolean) =>
-    createPlants({
-      async insertAll(all) {
-        given.push(announce)
-        return all.map(() => 'inserted')
-      },
-    })
-  await using service = await start({ plants: plantsThat(true), unannounced: plantsThat(false) })
-  for (const query of ['', '?announce=true', '?announce=false', '?announce=no']) {
-    const headers = { 'content-type': 'application/x-ndjson' }
-    await service.client.ask('POST', `/plants/batch${query}`, { body: '{"id":1,"name":"n"}', headers })
-  }
-  expect(given).toEqual([true, true, false])
 })
 
 test('a server that stops answers batches that are still arriving, once their time is over', async () => {

@@ -19,8 +19,6 @@ import { service as serviceSection } from '../src/service/operations.ts'
 export interface ServiceOptions extends Partial<Omit<ServerOptions, 'plants'>> {
   /** Operations that behave otherwise than those of the repository in memory. */
   readonly plants?: Partial<PlantRepository>
-  /** For plants that are not to be announced. By default `plants`. */
-  readonly unannounced?: PlantRepository
   readonly host?: string
 }
 
@@ -60,7 +58,7 @@ export async function startService(options: ServiceOptions = {}) {
   const plants = createPlants(others)
   const app = createServer({
     ...memoryUseCases(),
-    plants: createPlantUseCases({ plants, unannounced: options.unannounced ?? plants }),
+    plants: createPlantUseCases({ plants }),
     gate: createGate({ tokens: { find: async hash => stored.get(hash), markUsed: async () => {} } }),
     check: async () => {},
     logger: createLogger(logged, debugged),
@@ -117,7 +115,7 @@ export async function startService(options: ServiceOptions = {}) {
 }
 
 /** A repository in memory with other operations. Who replaces `insert` replaces it for many plants too. */
-export function createPlants(others: Partial<PlantRepository> = {}): PlantRepository {
+function createPlants(others: Partial<PlantRepository> = {}): PlantRepository {
   const plants: PlantRepository = {
     ...createMemoryPlantRepository(),
     insertAll: all => Promise.all(all.map(plant => plants.insert(plant))),

@@ -9,6 +9,7 @@ export {
 } from './client.ts'
 
 import { accessCases } from './cases/access.ts'
+import { announceCases } from './cases/announce.ts'
 import { aroundEntity } from './cases/around-operation.ts'
 import { aroundRequestCases } from './cases/around-request.ts'
 import { batchCases } from './cases/batch.ts'
@@ -59,6 +60,7 @@ export const contractCases: readonly ContractCase[] = [
   ...tagCases,
   ...searchCases,
   ...batchCases,
+  ...announceCases,
   ...accessCases,
   ...aroundRequestCases,
   ...syntaxCases,

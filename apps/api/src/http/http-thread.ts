@@ -65,11 +65,10 @@ await using storage = await attachStorage(shared, {
 await using tracing =
   tracesEndpoint === undefined ? undefined : (await import('../telemetry/traces.ts')).startTracing()
 const stopping = new AbortController()
-const useCases: UseCases = {
-  plants: createPlantUseCases({ plants: storage.plants, unannounced: storage.plants.unannounced }),
-}
+const traced = (useCases: UseCases) => tracing?.traced(useCases) ?? useCases
 const server = createServer({
-  ...(tracing?.traced(useCases) ?? useCases),
+  ...traced({ plants: createPlantUseCases(storage) }),
+  unannounced: traced({ plants: createPlantUseCases({ plants: storage.plants.unannounced }) }).plants,
   gate: await openGate(config, storage.tokens, { logger, signal: stopping.signal }),
   check: storage.check,
   logger,

@@ -4,16 +4,16 @@ import { type CourierReport, createCourier, type Post, type WebhookFigures } fro
 import type { Logger } from 'pino'
 import { type Samples, sample } from '../telemetry/metrics.ts'
 
+/** The share of the shutdown timeout for deliveries in progress, while requests are answered. */
+const stopShare = 0.5
 /** After a defect. */
 const restartDelayMs = 1_000
 
 /**
  * Starts to deliver to the webhooks, on this thread. Its disposal resolves once deliveries in progress have ended and
  * every lease is returned.
- *
- * @param stopTimeoutMs for deliveries in progress during the stop
  */
-export function startCourier({ webhooks }: Storage, logger: Logger, stopTimeoutMs: number) {
+export function startCourier({ webhooks }: Storage, logger: Logger, shutdownTimeoutMs: number) {
   const stopping = new AbortController()
   const aborting = new AbortController()
   const signals = { stop: stopping.signal, abort: aborting.signal }
@@ -41,7 +41,7 @@ export function startCourier({ webhooks }: Storage, logger: Logger, stopTimeoutM
 
   const stop = () => {
     stopping.abort()
-    setTimeout(stopTimeoutMs, undefined, { ref: false }).then(() => aborting.abort())
+    setTimeout(shutdownTimeoutMs * stopShare, undefined, { ref: false }).then(() => aborting.abort())
   }
   return {
     stop,

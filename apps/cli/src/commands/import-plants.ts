@@ -65,9 +65,9 @@ async function runImport(from: string, options: ReturnType<typeof importPlants.o
   // PostgreSQL may wait for another program's lock.
   await using storage = dryRun ? undefined : await openStore({ timeoutMs: 30_000 })
   const useCases =
-    storage && createPlantUseCases({ plants: storage.plants, unannounced: storage.plants.unannounced })
+    storage && createPlantUseCases({ plants: announce ? storage.plants : storage.plants.unannounced })
   const add = (plants: readonly Plant[]) =>
-    replace ? useCases?.replaceAll(plants, { announce }) : useCases?.createAll(plants, { announce })
+    replace ? useCases?.replaceAll(plants) : useCases?.createAll(plants)
   const startedMs = performance.now()
   {
     using progress = await showProgress('plant', !json)

@@ -18,7 +18,7 @@ export interface PlantUseCases extends VersionedUseCases<Plant, VersionedPlant> 
    * Creates each plant whose id is free. Resolves to the outcome of each, in order. If it rejects, some plants may have
    * been created, and it is safe to repeat.
    */
-  createAll(all: readonly Plant[], options?: AddOptions): Promise<readonly CreateOutcome[]>
+  createAll(all: readonly Plant[]): Promise<readonly CreateOutcome[]>
   /**
    * Resolves to a page. Only a page without `next` is the last: one that `textBytesMax` cuts is shorter than its limit,
    * and one of a search may be empty.
@@ -31,13 +31,7 @@ export interface PlantUseCases extends VersionedUseCases<Plant, VersionedPlant> 
    */
   replace(plant: Plant, condition?: Condition): Promise<Version>
   /** Creates or replaces each plant, in order. Rejects like {@link createAll}. */
-  replaceAll(all: readonly Plant[], options?: AddOptions): Promise<readonly ('inserted' | 'replaced')[]>
-}
-
-/** How plants are added together. */
-export interface AddOptions {
-  /** Whether a store that announces added plants announces these: true by default. */
-  readonly announce?: boolean
+  replaceAll(all: readonly Plant[]): Promise<readonly ('inserted' | 'replaced')[]>
 }
 
 /** `existing` if the plant with this id equals the new one exactly. */
@@ -45,23 +39,17 @@ export type CreateOutcome = 'inserted' | 'existing' | 'id-taken'
 
 export interface PlantUseCasesOptions {
   readonly plants: PlantRepository
-  /** The same plants, but those that are added through it are not announced. By default `plants`. */
-  readonly unannounced?: PlantRepository
 }
 
-export function createPlantUseCases({
-  plants: repository,
-  unannounced = repository,
-}: PlantUseCasesOptions): PlantUseCases {
+export function createPlantUseCases({ plants: repository }: PlantUseCasesOptions): PlantUseCases {
   const common = createVersionedUseCases('plant', 'plant-not-found', repository)
-  const targetFor = ({ announce = true }: AddOptions = {}) => (announce ? repository : unannounced)
 
-  const compareWithTaken = async (plant: Plant, target: PlantRepository): Promise<CreateOutcome> => {
+  const compareWithTaken = async (plant: Plant): Promise<CreateOutcome> => {
     for (let attempt = 1; attempt <= attemptsMax; attempt++) {
       const taken = await repository.find(plant.id)
       if (taken !== undefined) return isSame(taken.plant, plant) ? 'existing' : 'id-taken'
       // It was removed in between.
-      if ((await target.insert(plant)) === 'inserted') return 'inserted'
+      if ((await repository.insert(plant)) === 'inserted') return 'inserted'
     }
     return common.keepsChanging(plant.id)
   }
@@ -78,11 +66,10 @@ export function createPlantUseCases({
 
   return {
     ...common.useCases,
-    async createAll(all, options) {
-      const target = targetFor(options)
-      const outcomes: CreateOutcome[] = [...(await target.insertAll(all))]
+    async createAll(all) {
+      const outcomes: CreateOutcome[] = [...(await repository.insertAll(all))]
       const compare = async (index: number) => {
-        outcomes[index] = await compareWithTaken(all[index] as Plant, target)
+        outcomes[index] = await compareWithTaken(all[index] as Plant)
       }
       const taken = [...all.keys()].filter(index => outcomes[index] === 'id-taken')
       for (let from = 0; from < taken.length; from += comparisonsMax)
@@ -103,12 +90,11 @@ export function createPlantUseCases({
       const save = (expected: Version | undefined) => repository.saveIf(plant, expected)
       return common.changeIf(plant.id, condition, save, 'condition-failed')
     },
-    async replaceAll(all, options) {
+    async replaceAll(all) {
       // Saving does not tell a new plant from a replaced one.
-      const target = targetFor(options)
-      const outcomes = await target.insertAll(all)
+      const outcomes = await repository.insertAll(all)
       const taken = all.filter((_, index) => outcomes[index] === 'id-taken')
-      if (taken.length > 0) await target.saveAll(taken)
+      if (taken.length > 0) await repository.saveAll(taken)
       return outcomes.map(outcome => (outcome === 'id-taken' ? 'replaced' : outcome))
     },
   }

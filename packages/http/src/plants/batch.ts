@@ -1,12 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import {
-  type CreateOutcome,
-  DomainError,
-  idTaken,
-  type Plant,
-  type PlantUseCases,
-  parsePlant,
-} from '@plant-store/domain'
+import { type CreateOutcome, idTaken, type Plant, parsePlant } from '@plant-store/domain'
 import { commonFailures } from '../errors/error-numbers.ts'
 import { createToFailure } from '../errors/failures.ts'
 import { faultsMax } from '../limits.ts'
@@ -14,8 +7,8 @@ import type { Handlers, Pipeline } from '../pipeline.ts'
 import { bodyOf } from '../request/body.ts'
 import { readJson } from '../request/json.ts'
 import { isEmptyLine, readLines } from '../request/lines.ts'
-import { readBoolean } from '../request/query.ts'
 import { failureSuffix, logFields } from '../request-context.ts'
+import { type Announcing, useCasesFor } from './announce.ts'
 import { failures, operations } from './operations.ts'
 
 /** The bytes of plants created together. Others wait a few milliseconds for them: in this thread, and at the store. */
@@ -31,20 +24,19 @@ const toFailure = createToFailure({ ...commonFailures, ...failures })
 
 /** Returns the handler of POST /plants/batch: any number of plants in one request, in constant memory. */
 export function createBatch(
-  useCases: PlantUseCases,
+  announcing: Announcing,
   { authenticate, limits, ending }: Pipeline,
 ): Handlers<typeof operations>['createPlants'] {
   const underWay = createSemaphore(underWaySizeMax)
   const { scope } = operations.createPlants
 
   return async ({ request, query, answer }) => {
-    const announce = readBoolean(query.announce) ?? true
-    if (typeof announce === 'string') throw new DomainError('invalid-query', 'announce must be true or false')
+    const useCases = useCasesFor(query, announcing)
     const counts = { created: 0, existing: 0, refused: 0 }
     const faults: LineFault[] = []
     const create = async (part: Part) => {
       try {
-        return await useCases.createAll(part.plants, { announce })
+        return await useCases.createAll(part.plants)
       } finally {
         underWay.release(part.size)
       }

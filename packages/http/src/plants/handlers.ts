@@ -1,22 +1,17 @@
-import {
-  isMet,
-  type PlantId,
-  type PlantUseCases,
-  parsePlant,
-  parsePlantId,
-  parsePlantPageQuery,
-} from '@plant-store/domain'
+import { isMet, type PlantId, parsePlant, parsePlantId, parsePlantPageQuery } from '@plant-store/domain'
 import type { FastifyRequest } from 'fastify'
 import type { Handlers, Pipeline } from '../pipeline.ts'
 import { readCondition, toEntityTag } from '../request/conditions.ts'
 import { readJsonBody } from '../request/json.ts'
 import { nextPage, readBoolean, readInteger, readLimit } from '../request/query.ts'
 import { logFields } from '../request-context.ts'
+import type { Announcing } from './announce.ts'
 import { createBatch } from './batch.ts'
 import type { operations } from './operations.ts'
 import { StoredPlant } from './schemas.ts'
 
-export function handlers(useCases: PlantUseCases, pipeline: Pipeline): Handlers<typeof operations> {
+export function handlers(announcing: Announcing, pipeline: Pipeline): Handlers<typeof operations> {
+  const { plants: useCases } = announcing
   return {
     async createPlant({ request, answer }) {
       const plant = parsePlant(readJsonBody(request))
@@ -59,7 +54,7 @@ export function handlers(useCases: PlantUseCases, pipeline: Pipeline): Handlers<
       await useCases.remove(readId(request, params.id), readCondition(request))
       return answer(204, null)
     },
-    createPlants: createBatch(useCases, pipeline),
+    createPlants: createBatch(announcing, pipeline),
   }
 }
 

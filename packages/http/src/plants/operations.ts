@@ -4,6 +4,7 @@ import type { FailureRow } from '../errors/error-numbers.ts'
 import { aroundBody, aroundRequest, header, type Operations, type Section } from '../openapi/operation.ts'
 import { about } from '../openapi/schemas.ts'
 import { conditionFields, entityTag, nextPageLink, pageParameters } from '../openapi/stored.ts'
+import { announceParameter, plantAdded } from './announce.ts'
 import * as wire from './schemas.ts'
 
 const linesMediaType = 'application/x-ndjson'
@@ -106,11 +107,7 @@ export const operations = {
     summary: 'Add many plants',
     description:
       'Creates the plant of each line, or lists why not. Counted plants are on disk. Sending the same lines again changes nothing, also after a request that failed as a whole.',
-    querystring: Type.Object({
-      announce: Type.Optional(
-        Type.Boolean({ description: 'Whether the plants are announced to webhooks', default: true }),
-      ),
-    }),
+    querystring: Type.Object(announceParameter),
     body: {
       description: 'One NewPlant a line, any number of lines. Empty lines are ignored',
       content: { [linesMediaType]: { schema: wire.PlantLines } },
@@ -125,45 +122,11 @@ export const failures = {
   'plant-not-found': [40402, 'There is no plant with this id'],
 } as const satisfies Record<PlantErrorCode, FailureRow>
 
-const field = (name: string, description: string) => ({
-  name,
-  in: 'header',
-  required: true,
-  description,
-  schema: { type: 'string' },
-})
-
-const webhooks = {
-  '/plant/webhook': {
-    post: {
-      operationId: 'plantAdded',
-      tags: ['plants'],
-      summary: 'A plant was added',
-      description: 'Information about a new plant added to the store',
-      security: [],
-      parameters: [
-        field('webhook-id', 'The same at every attempt to deliver this plant (Standard Webhooks)'),
-        field('webhook-timestamp', 'When the attempt was made, in seconds since 1970'),
-        field('webhook-signature', 'v1, and the HMAC-SHA256 of id, timestamp and body; one for each secret'),
-      ],
-      requestBody: {
-        description: 'Plant added to the store',
-        required: true,
-        content: { 'application/json': { schema: wire.NewPlant } },
-      },
-      responses: {
-        200: { description: 'Return a 200 status to indicate that the data was received successfully' },
-        410: { description: 'Removes the webhook. After any other status but 2xx, it is tried again' },
-      },
-    },
-  },
-}
-
 /** The section of the description. */
 export const plants = {
   tag: { name: 'plants', description: 'The plants in the store' },
   operations,
   schemas: wire,
   failures,
-  webhooks,
+  webhooks: plantAdded,
 } satisfies Section

@@ -5,12 +5,7 @@ import { createPlantRepository } from './repository.ts'
 import { plantStatements, tagIndex } from './statements.ts'
 import { type PlantRow, plantColumns, toPlant } from './tables.ts'
 
-/** The plants, and the same plants without announcing those that are added. */
-export interface StoredPlants extends PlantRepository {
-  readonly unannounced: PlantRepository
-}
-
-export const plants: Entity<StoredPlants, Plant> = {
+export const plants: Entity<PlantRepository, Plant> = {
   tables: ['plants'],
   migrations: { 6: createTable },
   rows: {
@@ -21,14 +16,7 @@ export const plants: Entity<StoredPlants, Plant> = {
   },
   compile(dialect) {
     const statements = plantStatements(dialect)
-    const { insertUnannounced: insert, saveUnannounced: save } = statements
-    return {
-      statements,
-      port: runner => ({
-        ...createPlantRepository(runner, statements),
-        unannounced: createPlantRepository(runner, { ...statements, insert, save }),
-      }),
-    }
+    return { statements, port: runner => createPlantRepository(runner, statements) }
   },
 }
 

@@ -21,7 +21,6 @@ interface Stop {
   readonly isEnd: boolean
 }
 
-/** @param statements of which `insert` and `save` add plants, announced or not */
 export function createPlantRepository(
   { bind, submit, submitAll, read }: Runner,
   statements: PlantStatements,

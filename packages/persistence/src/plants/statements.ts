@@ -1,4 +1,5 @@
 import {
+  type AlsoInserts,
   type ColumnTypes,
   type Dialect,
   type PageColumns,
@@ -7,7 +8,6 @@ import {
   pick,
 } from '@plant-store/engine'
 import { type RawBuilder, type SelectQueryBuilder, sql } from 'kysely'
-import { announcing } from './announce.ts'
 import { type PlantRow, plantColumns, type VersionedRow, versionedColumns, versionedNames } from './tables.ts'
 
 const assigned = versionedNames.filter(name => name !== 'id')
@@ -26,7 +26,8 @@ const countedColumns = { ...plantColumns, total: 'bigint' } as const satisfies C
 /** Changes of one plant keep their order. */
 const order = { of: 'plants', by: 'id' } as const
 
-export function plantStatements(dialect: Dialect) {
+/** @param also what adding plants does besides */
+export function plantStatements(dialect: Dialect, also?: AlsoInserts<VersionedRow>) {
   const db = dialect.tables<Tables>()
   const plants = db.selectFrom('plants')
   const all = listStatements(dialect, () => plants)
@@ -45,14 +46,9 @@ export function plantStatements(dialect: Dialect) {
     countedOfTag: ofTag.counted,
     spanOfTag: ofTag.span,
     searchOfTag: ofTag.search,
-    // On SQLite, if a webhook is active, the first of these statements goes before the second:
-    //     with added (id, name, tag, version) as (values (?, ?, ?, ?)) insert into outbox (webhook, version, id, name, tag, added_at)
-    //       select … from webhooks, added where is_paused = 0 and not exists (select 1 from plants where plants.id = added.id)
-    //     insert into plants (id, name, tag, version) values (?, ?, ?, ?) on conflict do nothing
-    insert: dialect.insert(db, 'plants', 'id', versionedColumns, announcing),
-    insertUnannounced: dialect.insert(db, 'plants', 'id', versionedColumns),
-    save: dialect.save(db, 'plants', 'id', versionedColumns, announcing),
-    saveUnannounced: dialect.save(db, 'plants', 'id', versionedColumns),
+    // insert into plants (id, name, tag, version) values (?, ?, ?, ?) on conflict do nothing
+    insert: dialect.insert(db, 'plants', 'id', versionedColumns, also),
+    save: dialect.save(db, 'plants', 'id', versionedColumns, also),
     saveIf: dialect.change(order, (p: Parameters<VersionedRow & Expected>) =>
       db
         .updateTable('plants')

@@ -18,7 +18,6 @@ export const plantColumns = {
   name: 'text',
   tag: 'text',
 } as const satisfies ColumnTypes<PlantRow>
-export const plantNames = Object.keys(plantColumns) as readonly (keyof PlantRow)[]
 export const versionedColumns = {
   ...plantColumns,
   version: 'bigint',

@@ -1,8 +1,8 @@
 import { bytesOf, type Dialect, type Parameters, pick, type Query } from '@plant-store/engine'
 import type { WebhookId, WebhookSecret } from '@plant-store/webhooks'
 import { type Expression, type RawBuilder, sql } from 'kysely'
-import { plantColumns, plantNames } from '../plants/tables.ts'
-import type { DeliveryRow, WebhookRow } from './tables.ts'
+import { plantColumns } from '../plants/tables.ts'
+import { type DeliveryRow, plantNames, type WebhookRow } from './tables.ts'
 
 type OfWebhook<Others = unknown> = Parameters<{ id: WebhookId } & Others>
 type OfDelivery<Others = unknown> = Parameters<{ position: bigint; lease: string } & Others>

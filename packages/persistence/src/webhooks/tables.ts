@@ -1,6 +1,8 @@
 import type { WebhookId, WebhookSecret } from '@plant-store/webhooks'
 import type { Generated } from 'kysely'
-import type { PlantRow } from '../plants/tables.ts'
+import { type PlantRow, plantColumns } from '../plants/tables.ts'
+
+export const plantNames = Object.keys(plantColumns) as readonly (keyof PlantRow)[]
 
 export interface WebhookRow {
   id: WebhookId

@@ -40,7 +40,7 @@ interface Counted {
 }
 
 /** Returns the messages of the faults. */
-function assertCounts(answer: Answer, { faults = {}, ...counts }: Counted): readonly string[] {
+export function assertCounts(answer: Answer, { faults = {}, ...counts }: Counted): readonly string[] {
   assert.equal(answer.status, 200, `${answer.body}`)
   const { faults: given, ...counted } = held(answer) as Record<string, bigint> & {
     faults: { line: bigint; error: bigint; message: string }[]
@@ -185,20 +185,6 @@ export const batchCases: readonly ContractCase[] = [
       assert.equal(await wire.interim(), 100)
       wire.send(`${plant}${'\n'.repeat(length - plant.length)}`)
       assertCounts(await wire.answer(asked), { created: 1n })
-    },
-
-    'can be made without an announcement, and any other wish is refused': async client => {
-      const plant = { id: ownId(), name: 'n' }
-      const ask = (query: string) =>
-        client.ask('POST', `/plants/batch?${query}`, {
-          body: linesOf([plant]),
-          headers: { 'content-type': 'application/x-ndjson' },
-        })
-      for (const wish of ['', 'no', 'true%20'])
-        assertFailure(await ask(`announce=${wish}`), 40005, 'announce')
-      assertFailure(await ask('announce=true&announce=true'), 40009, 'announce')
-      assertCounts(await ask('announce=false'), { created: 1n })
-      assertCounts(await ask('announce=true'), { existing: 1n })
     },
 
     'that ends in the middle of a line creates nothing of that line': async client => {

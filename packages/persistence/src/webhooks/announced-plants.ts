@@ -1,6 +1,17 @@
-import { type AlsoInserts, columnList, postgresDialect, sqliteDialect } from '@plant-store/engine'
+import type { Plant, PlantRepository } from '@plant-store/domain'
+import {
+  type AlsoInserts,
+  columnList,
+  type Entity,
+  postgresDialect,
+  sqliteDialect,
+} from '@plant-store/engine'
 import { sql } from 'kysely'
-import { plantNames, type VersionedRow, versionedNames } from './tables.ts'
+import { plants } from '../plants/entity.ts'
+import { createPlantRepository } from '../plants/repository.ts'
+import { plantStatements } from '../plants/statements.ts'
+import { type VersionedRow, versionedNames } from '../plants/tables.ts'
+import { plantNames } from './tables.ts'
 
 const eventColumns = ['version', ...plantNames]
 const outboxColumns = columnList(['webhook', ...eventColumns, 'added_at'])
@@ -10,7 +21,7 @@ const eventOfAdded = columnList(eventColumns.map(each => `added.${each}`))
  * An insert or upsert of plants also adds a delivery of each added plant for each active webhook. An upsert that replaces a
  * plant adds none.
  */
-export const announcing: AlsoInserts<VersionedRow> = {
+const announcing: AlsoInserts<VersionedRow> = {
   // A statement of SQLite changes one table, so another goes before it. It sees whether the plant exists, as nobody else
   // writes meanwhile.
   sqlite: {
@@ -36,4 +47,20 @@ export const announcing: AlsoInserts<VersionedRow> = {
       select webhook.id, ${eventOfAdded}, ${postgresDialect.now} from added cross join webhook
     )
     select id from changed`,
+}
+
+/** The plants, and the same plants without announcing those that are added. */
+export const announcedPlants: Entity<PlantRepository & { readonly unannounced: PlantRepository }, Plant> = {
+  ...plants,
+  compile(dialect) {
+    const { insert, save } = plantStatements(dialect)
+    const statements = plantStatements(dialect, announcing)
+    return {
+      statements: { ...statements, insertUnannounced: insert, saveUnannounced: save },
+      port: runner => ({
+        ...createPlantRepository(runner, statements),
+        unannounced: createPlantRepository(runner, { ...statements, insert, save }),
+      }),
+    }
+  },
 }
