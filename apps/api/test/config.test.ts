@@ -123,13 +123,9 @@ test('what is for an identity provider alone is refused without one', () => {
 
 test.each([
   ['JWT_JWKS_URL', 'http://identity.example/jwks'],
-  ['JWT_JWKS_URL', 'identity.example'],
-  ['JWT_JWKS_URL', 'https://a:b@identity.example/'],
   ['JWT_AUDIENCE', 'a,,b'],
-  ['JWT_ALGORITHMS', 'HS256'],
   ['JWT_ALGORITHMS', 'RS256,none'],
   ['JWT_CLOCK_SKEW', '301s'],
-  ['JWT_CLOCK_SKEW', 'long'],
 ])('%s=%s is refused, with the variable named', (name, value) => {
   expect(wrongVariables({ ...identityProvider, [name]: value })).toEqual([name])
 })
