@@ -13,7 +13,7 @@ const signOutButton = byId('sign-out', HTMLButtonElement)
 
 let entities: readonly Entity[] = []
 /** The entities that the token may not change, as the store has said. */
-let forbidden = new Set<string>()
+const forbidden = new Set<string>()
 let showing = new AbortController()
 /** The fragment of the list in the table, and what is to be said once it is shown. */
 let [listed, news] = ['', '']
@@ -79,11 +79,7 @@ async function showRecord(
   if (bounds && id === undefined && record !== 'new') throw new Error(`The id ${integerProblem(bounds)}.`)
   const stored = id === undefined ? undefined : await signedIn(() => records.readVersioned(id, { signal }))
   openRecord(stored, {
-    ...{ entity, records, place, canChange: !forbidden.has(entity.name) },
-    onForbidden() {
-      forbidden.add(entity.name)
-      newButton.hidden = true
-    },
+    ...{ entity, records, place, forbidden },
     onClose(text = '') {
       news = text
       if (text !== '') listed = ''
@@ -94,7 +90,7 @@ async function showRecord(
 
 signOutButton.addEventListener('click', () => {
   signOut()
-  forbidden = new Set()
+  forbidden.clear()
   listed = ''
   clearRows()
   show()

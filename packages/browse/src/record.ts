@@ -22,12 +22,10 @@ export interface RecordOptions {
   readonly entity: Entity
   readonly records: Records
   readonly place: Place
-  /** Whether the token may change records, as far as is known. */
-  readonly canChange: boolean
+  /** The entities that the token may not change, as the store has said. */
+  readonly forbidden: Set<string>
   /** Called once with what has happened, if anything. */
   readonly onClose: (happened?: string) => void
-  /** Called when the store refuses a change because of the token. */
-  readonly onForbidden: () => void
 }
 
 const dialog = byId('record', HTMLDialogElement)
@@ -39,8 +37,9 @@ export function closeRecord(): void {
 
 /** Opens the form of a record, or of a new one. */
 export function openRecord(opened: Stored | undefined, options: RecordOptions): void {
-  const { entity, records, place, canChange, onClose, onForbidden } = options
+  const { entity, records, place, forbidden, onClose } = options
   const kind = entity.name.replace(/s$/, '')
+  const canChange = !forbidden.has(entity.name)
   const canSave = canChange && (opened ? entity.canSave : entity.creation !== undefined)
   const refusal = element('p', { role: 'alert' })
   const fields = entity.members.map(member => createField(member, opened?.item, canSave))
@@ -77,7 +76,7 @@ export function openRecord(opened: Stored | undefined, options: RecordOptions): 
       if (failure === made) return finish(done(change))
       if (isRefused(failure, 403)) {
         save.hidden = remove.hidden = true
-        onForbidden()
+        forbidden.add(entity.name)
       }
       const isUnknown = mayHaveChanged(failure)
       if (!isUnknown && !isRefused(failure, 412) && !isRefused(failure, 404)) return refuse(toWords(failure))
