@@ -187,20 +187,6 @@ export const batchCases: readonly ContractCase[] = [
       assertCounts(await wire.answer(asked), { created: 1n })
     },
 
-    'that ends in the middle of a line creates nothing of that line': async client => {
-      const [whole, broken] = [ownId(), ownId()]
-      const asked = client.asked('POST /plants/batch')
-      const body = `{"id":${whole},"name":"n"}\n{"id":${broken},"name":"n"}`
-      using wire = await client.open()
-      const fields = [...hostAndToken(client), ndjson, `content-length: ${body.length + 1}`]
-      wire.send(bareRequest(asked, fields), body)
-      wire[Symbol.dispose]()
-      // Sent again, the result is that of a single complete batch.
-      const answer = await postLines(client, body)
-      const { created, existing, refused } = held(answer) as Record<string, bigint>
-      assert.deepEqual([Number(created) + Number(existing), refused], [2, 0n])
-    },
-
     'is one request of a connection, and the next one is answered': async client => {
       const plants = named('plant 1', 'plant 2')
       const asked = client.asked('POST /plants/batch')
