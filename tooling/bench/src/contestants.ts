@@ -11,7 +11,7 @@ import {
   temporaryFolder,
   until,
 } from '@plant-store/harness'
-import { fetchBun } from '@plant-store/harness/npm-program'
+import { bun } from '@plant-store/harness/npm-program'
 import { fill, idOf } from './plants.ts'
 
 export interface Contestant {
@@ -33,7 +33,7 @@ export const token = 'benchmark-token-benchmark-token-benchmark'
 
 const peer = (file: string) => join(import.meta.dirname, 'peers', file)
 const fastify = { command: () => [process.execPath, peer('fastify.ts')] as const }
-const bun = { command: async () => [await fetchBun(), peer('bun-sqlite.js')] as const }
+const bunSqlite = { command: async () => [await bun.fetch(), peer('bun-sqlite.js')] as const }
 const durable = { environment: { SYNCHRONOUS: 'FULL' } }
 const notDurable = { environment: { SYNCHRONOUS: 'NORMAL' } }
 
@@ -46,13 +46,13 @@ export const ours: Contestant = {
 export const contestants: readonly Contestant[] = [
   ours,
   { title: 'Fastify + better-sqlite3 (durable)', ...fastify, ...durable },
-  { title: 'Bun + bun:sqlite (durable)', ...bun, ...durable },
+  { title: 'Bun + bun:sqlite (durable)', ...bunSqlite, ...durable },
   { title: 'Fastify + better-sqlite3 (not durable)', ...fastify, ...notDurable },
-  { title: 'Bun + bun:sqlite (not durable)', ...bun, ...notDurable },
+  { title: 'Bun + bun:sqlite (not durable)', ...bunSqlite, ...notDurable },
 ]
 
 export const bunVersion = async () =>
-  execFileSync(await fetchBun(), ['--version'], { encoding: 'utf8' }).trim()
+  execFileSync(await bun.fetch(), ['--version'], { encoding: 'utf8' }).trim()
 
 /** Starts contestants, each on a file with this many plants, and tries them out. */
 export async function startAll(contestants: readonly Contestant[], plants = 0) {

@@ -1,54 +1,12 @@
-import { spawnSync } from 'node:child_process'
-import {
-  globSync,
-  mkdirSync,
-  mkdtempDisposableSync,
-  readFileSync,
-  realpathSync,
-  writeFileSync,
-} from 'node:fs'
-import { tmpdir } from 'node:os'
+import { globSync, readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { expect, test } from 'vitest'
 
 const root = join(import.meta.dirname, '../../..')
-const markdownlint = join(root, 'node_modules/markdownlint-cli2/markdownlint-cli2-bin.mjs')
 
 const exclude = (path: string) => /(^|\/)(node_modules|dist)$/.test(path)
 const files = globSync('{*,{apps,packages,tooling,docs,deploy,.changeset}/**/*}', { cwd: root, exclude })
 const documents = files.filter(path => path.endsWith('.md'))
-
-/** Documents with one fault each, and the rule that finds it. */
-const faults: Readonly<Record<string, readonly [text: string, rule: string]>> = {
-  'a level is skipped': ['# A\n\n### B\n', 'MD001'],
-  'siblings have one name': ['# A\n\n## B\n\n## B\n', 'MD024'],
-  'a block names no language': ['```\ntext\n```\n', 'MD040'],
-  'a name is misspelt': ['It runs on Sqlite.\n', 'MD044'],
-  'a fragment leads nowhere': ['# A\n\n[a](#b)\n', 'MD051'],
-  'a link leads nowhere': ['[a](none.md)\n', 'relative-links'],
-  'a fragment of another page leads nowhere': ['[a](other.md#none)\n', 'relative-links'],
-}
-
-test('the rules of pnpm check find each fault, and none in a sound document', () => {
-  using temporary = mkdtempDisposableSync(join(tmpdir(), 'plant-store-documents-'))
-  const folder = realpathSync(temporary.path)
-  mkdirSync(join(folder, '.changeset'))
-  for (const [name, [text]] of Object.entries(faults))
-    writeFileSync(join(folder, `.changeset/${name}.md`), text)
-  writeFileSync(join(folder, '.changeset/other.md'), '# Title\n')
-  writeFileSync(join(folder, 'sound.md'), '# A\n\n[A link](.changeset/other.md#title).\n')
-
-  const config = join(root, '.markdownlint-cli2.jsonc')
-  const args = [markdownlint, '--config', config]
-  const { stderr } = spawnSync(process.execPath, args, { cwd: folder, encoding: 'utf8' })
-  const found = [...stderr.matchAll(/^\.changeset\/(.*)\.md:\d+(?::\d+)? error ([\w-]+)/gm)]
-  expect(found.map(([, name, rule]) => [name, rule]).sort()).toEqual(
-    Object.entries(faults)
-      .map(([name, [, rule]]) => [name, rule])
-      .sort(),
-  )
-  expect(stderr.trim().split('\n')).toHaveLength(found.length)
-})
 
 test('documents name files that exist, and what is in them', () => {
   const texts = documents.map(path => readFileSync(join(root, path), 'utf8'))

@@ -37,7 +37,7 @@ export async function startPostgres(
   const port = await freePort()
   const temporary = temporaryFolder()
   const folder = temporary.path
-  const user = process.getuid?.() === 0 ? nobody() : undefined
+  const user = userOf('nobody')
   const programs = programsFor(folder, user)
   const data = join(folder, 'data')
   const password = join(folder, 'password')
@@ -103,12 +103,13 @@ export async function startPostgres(
   }
 }
 
-/** The user whom systems have for what needs no rights. */
-function nobody(): { uid: number; gid: number } {
-  const [uid, gid] = ['-u', '-g'].map(which =>
-    Number(execFileSync('id', [which, 'nobody'], { encoding: 'utf8' })),
+/** Returns the user whom root becomes, as PostgreSQL does not run as root. */
+export function userOf(name: string): { readonly uid: number; readonly gid: number } | undefined {
+  if (process.getuid?.() !== 0) return undefined
+  const [uid = 0, gid = 0] = ['-u', '-g'].map(which =>
+    Number(execFileSync('id', [which, name], { encoding: 'utf8' })),
   )
-  return { uid: uid as number, gid: gid as number }
+  return { uid, gid }
 }
 
 /**

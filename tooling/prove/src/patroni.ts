@@ -2,14 +2,14 @@ import { execFileSync } from 'node:child_process'
 import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { freePort, launch, type Program, until } from '@plant-store/harness'
-import { query } from '@plant-store/harness/postgres'
+import { query, userOf } from '@plant-store/harness/postgres'
 
 /** The seconds until Patroni takes a silent primary for dead, its least. */
 export const ttl = 20
 export const startTimeoutMs = 120_000
 export const password = 'drill'
 const postgresFolder = '/usr/lib/postgresql'
-const owner = ownerOfPostgres()
+const owner = () => userOf('postgres')
 
 /** The missing Debian packages. */
 export function missingPackages(): string[] {
@@ -112,7 +112,7 @@ export async function startEtcd(folder: string, port: number): Promise<Program> 
 function startOwned(folder: string, name: string, command: readonly [string, ...string[]]): Program {
   const { PATH } = process.env
   const environment = { PATH, HOME: folder, LC_ALL: 'C.UTF-8' }
-  return launch(command, { folder, environment, owner, logFile: join(folder, name, 'log') })
+  return launch(command, { folder, environment, owner: owner(), logFile: join(folder, name, 'log') })
 }
 
 export async function primaryOf(nodes: readonly Node[]): Promise<Node> {
@@ -137,15 +137,9 @@ function descendants(roots: readonly number[]): number[] {
   return found
 }
 
-/** PostgreSQL does not run as root. */
-function ownerOfPostgres(): { readonly uid: number; readonly gid: number } | undefined {
-  if (process.getuid?.() !== 0) return undefined
-  const [, uid, gid] = /^postgres:[^:]*:(\d+):(\d+):/m.exec(readFileSync('/etc/passwd', 'utf8')) ?? []
-  return uid === undefined ? undefined : { uid: Number(uid), gid: Number(gid) }
-}
-
 function ownedFolder(path: string): string {
   mkdirSync(path, { mode: 0o700 })
-  if (owner) chownSync(path, owner.uid, owner.gid)
+  const user = owner()
+  if (user) chownSync(path, user.uid, user.gid)
   return path
 }

@@ -1,7 +1,7 @@
 import { cpSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { temporaryFolder } from '@plant-store/harness'
-import { fetchBun, fetchNode } from '@plant-store/harness/npm-program'
+import { bun, nodeOf } from '@plant-store/harness/npm-program'
 import type { TestProject } from 'vitest/node'
 import { pnpmCommand, run, start } from '../src/run.ts'
 
@@ -51,8 +51,8 @@ export default function setUp(project: TestProject): () => Promise<void> {
   // CI tests everything.
   const versions = process.env['CI'] ? [tooOld, ...packed.map(({ source }) => oldestNode(source))] : []
   const installing = Promise.all([
-    ...[...new Set(versions)].map(fetchNode),
-    ...(process.env['CI'] ? [fetchBun()] : []),
+    ...[...new Set(versions)].map(version => nodeOf(version).fetch()),
+    ...(process.env['CI'] ? [bun.fetch()] : []),
     install(folder, packed, versionsOf('@types/node', 'openapi-fetch')),
     install(programFolder, [program]),
   ]).then(() => writeFileSync(join(folder, 'made'), ''))

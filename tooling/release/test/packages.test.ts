@@ -3,7 +3,7 @@ import { existsSync, globSync, readFileSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { hasBrowser, launchBrowser } from '@plant-store/harness/browser'
-import { bunProgram, nodeProgram } from '@plant-store/harness/npm-program'
+import { bun, nodeOf } from '@plant-store/harness/npm-program'
 import { needs } from '@plant-store/harness/vitest'
 import { build } from 'esbuild'
 import { publint } from 'publint'
@@ -63,10 +63,11 @@ describe.each(packages)('$name', ({ name, source, tarball }) => {
   })
 
   const oldest = oldestNode(source)
-  const fetched = needs('older versions of Node (CI fetches them)', existsSync(nodeProgram(oldest)))
+  const { path } = nodeOf(oldest)
+  const fetched = needs('older versions of Node (CI fetches them)', existsSync(path))
   test(`loads on Node ${oldest}, the oldest that it names`, fetched, () => {
     const script = `await import('${name}'); console.log(process.version)`
-    expect(runIn(folder, nodeProgram(oldest), '--input-type=module', '-e', script)).toBe(`v${oldest}\n`)
+    expect(runIn(folder, path, '--input-type=module', '-e', script)).toBe(`v${oldest}\n`)
   })
 })
 
@@ -154,10 +155,9 @@ export async function tryOut() {
 `
 const outcome = '9223372036854775807,9007199254740993'
 
-const bun = needs('Bun (`pnpm bench` fetches it)', existsSync(bunProgram))
-test('domain and client run on Bun', bun, () => {
+test('domain and client run on Bun', needs('Bun (`pnpm bench` fetches it)', existsSync(bun.path)), () => {
   writeFileSync(join(folder, 'bun.ts'), `${trial}console.log(await tryOut())\n`)
-  expect(runIn(folder, bunProgram, 'bun.ts')).toBe(`${outcome}\n`)
+  expect(runIn(folder, bun.path, 'bun.ts')).toBe(`${outcome}\n`)
 })
 
 test('domain and client run in a browser', needs('chromium', hasBrowser), async () => {

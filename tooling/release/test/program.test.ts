@@ -1,7 +1,7 @@
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { launch, startServer } from '@plant-store/harness'
-import { nodeProgram } from '@plant-store/harness/npm-program'
+import { nodeOf } from '@plant-store/harness/npm-program'
 import { needs, temporaryFolder } from '@plant-store/harness/vitest'
 import { expect, inject, test } from 'vitest'
 import { run, runIn } from '../src/run.ts'
@@ -48,10 +48,10 @@ test('the program ships with its libraries, their terms, and nothing to install 
 
 const oldest = oldestNode(program.source)
 const fetched = (version: string) =>
-  needs('older versions of Node (CI fetches them)', existsSync(nodeProgram(version)))
+  needs('older versions of Node (CI fetches them)', existsSync(nodeOf(version).path))
 
 test('a Node that is too old gets one line that says which one is needed', fetched(tooOld), async () => {
-  await using started = launch([nodeProgram(tooOld), main, 'serve'])
+  await using started = launch([nodeOf(tooOld).path, main, 'serve'])
   expect(await started.ended).toBe(1)
   const stderr = `plant-store: Node ${tooOld} is too old; install Node 24 or later\n`
   expect([started.output(), started.errors()]).toEqual(['', stderr])
@@ -59,7 +59,7 @@ test('a Node that is too old gets one line that says which one is needed', fetch
 
 test.for([
   [process.versions.node, process.execPath],
-  [oldest, nodeProgram(oldest)],
+  [oldest, nodeOf(oldest).path],
 ] as const)('it serves on Node %s', async ([, node], { skip }) => {
   skip(!existsSync(node), 'older versions of Node are missing (CI fetches them)')
   const place = temporaryFolder()

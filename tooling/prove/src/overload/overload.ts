@@ -3,7 +3,7 @@ import { toJson } from '@plant-store/contract'
 import { type Server, until } from '@plant-store/harness'
 import { type Circumstances, type Finding, figure } from '../part.ts'
 import { memoryMib, startProgram, token } from '../program.ts'
-import { listLongNames, longListRequest, neverRead, pipelineBehindHeld, readSlowly } from './reading.ts'
+import { listLongNames, longListRequest, neverRead } from './reading.ts'
 import {
   flood,
   idleConnections,
@@ -12,24 +12,25 @@ import {
   spacesInAuthorization,
   tenTimesTheRate,
 } from './sending.ts'
-import { type Attack, authorized, openFiles, type Target } from './target.ts'
+import { type Attack, authorized, healthRequest, openFiles, type Target } from './target.ts'
 import {
+  answered,
   batchesOf,
-  bodiesOnManyConnections,
   chunks,
   endlessBodies,
-  idleAfterManyFields,
+  longPage,
   longRefusedLines,
-  pipelinedDescriptions,
-  tinyChunksBehindUnread,
-  tinyRequests,
+  manyFields,
+  post,
   unfinishedLines,
+  unread,
 } from './unread.ts'
 
 const attacks: Readonly<Record<string, Attack>> = {
   '10 times the sustainable rate': tenTimesTheRate,
   'idle connections': idleConnections,
-  'idle connections after many fields': idleAfterManyFields,
+  // Opening all of them takes longer than a header section may.
+  'idle connections after many fields': answered(9_900, manyFields, 200, 408, 503),
   'huge headers': flood({
     head: `GET /plants HTTP/1.1\r\n${authorized}`,
     piece: Array.from({ length: 100 }, (_, n) => `x-${n}: ${'y'.repeat(150)}\r\n`).join(''),
@@ -43,25 +44,22 @@ const attacks: Readonly<Record<string, Attack>> = {
     otherwise: 503,
   }),
   pipelining: pipeline,
-  'requests behind one whose answer is not read': pipelineBehindHeld,
   'clients that never read': neverRead,
   'a list of long names': listLongNames,
-  'slow readers of long lists': readSlowly(150, longListRequest),
-  'slow readers of the API reference': readSlowly(
-    2_000,
-    'GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nhost: h\r\n\r\n',
-  ),
+  'requests behind one whose answer is not read': unread(1, longListRequest, healthRequest.repeat(100_000)),
+  'slow readers of long lists': unread(150, longListRequest),
+  'slow readers of the API reference': unread(2_000, longPage),
   'spaces in Authorization': spacesInAuthorization,
-  'tiny chunks behind answers that are not read': tinyChunksBehindUnread,
-  'tiny requests on many connections': tinyRequests,
-  'bodies on many connections': bodiesOnManyConnections,
+  'tiny chunks behind answers that are not read': unread(100, longPage.repeat(6), post + chunks('x', 30_000)),
+  'tiny requests on many connections': unread(800, healthRequest.repeat(5_000)),
+  'bodies on many connections': unread(6_000, longPage.repeat(6), post + chunks('x'.repeat(1_000), 60)),
   'batches of tiny chunks': batchesOf(60, chunks('x', 120_000)),
   'batches of long refused lines': batchesOf(12, longRefusedLines),
   'batches of brackets': batchesOf(40, chunks('['.repeat(2 ** 20 - 1)) + chunks('\n')),
   'unfinished lines beside readers': unfinishedLines,
   'endless bodies after a refusal': endlessBodies(chunks('x', 30_000)),
   'endless bodies beyond the connection limit': endlessBodies(chunks(' '.repeat(60_000), 4), 1_000),
-  'pipelined descriptions': pipelinedDescriptions,
+  'pipelined descriptions': answered(50, 'GET /openapi.json HTTP/1.1\r\nhost: h\r\n\r\n'.repeat(5_000), 200),
   'slow headers': sendSlowly(`GET /plants HTTP/1.1\r\n${authorized}x: `),
   'slow bodies': sendSlowly(
     `POST /plants HTTP/1.1\r\n${authorized}content-type: application/json\r\ncontent-length: 99\r\n\r\n`,

@@ -1,10 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { toJson } from '@plant-store/contract'
 import { until } from '@plant-store/harness'
-import { figure } from '../part.ts'
 import { type TestedProgram, token } from '../program.ts'
 import { Connections } from './connections.ts'
-import { type Attack, authorized, healthRequest, openFiles, type Target } from './target.ts'
+import { authorized, openFiles, type Target } from './target.ts'
 
 /** Attacks that request much and read it slowly, late or never. */
 
@@ -14,17 +13,6 @@ import { type Attack, authorized, healthRequest, openFiles, type Target } from '
 const longNames = { count: 130, after: 10n ** 15n, name: `🌱${'x'.repeat(2 ** 20 - 100)}` }
 const longListPath = `/plants?limit=1000&after=${longNames.after}`
 export const longListRequest = `GET ${longListPath} HTTP/1.1\r\n${authorized}\r\n`
-
-export async function pipelineBehindHeld({ program }: Target): Promise<string> {
-  await storeLongNames(program)
-  const count = 100_000
-  using connections = (await Connections.open(program.url, 1)).pause()
-  if (connections.sockets.length === 0) throw new Error('no connection could be made')
-  connections.write(longListRequest)
-  connections.write(healthRequest.repeat(count))
-  await sleep(3_000)
-  return `${figure(count)} requests`
-}
 
 export async function neverRead({ program }: Target): Promise<string> {
   const before = openFiles(program)
@@ -68,14 +56,4 @@ export async function listLongNames({ program }: Target): Promise<string> {
   }
   await Promise.all([listAll(), listAll(), listAll(), listAll()])
   return `${longNames.count} names of 1 MiB, listed 4 times at once in ${pages} pages`
-}
-
-/** Sends requests on many connections and reads no answers for a while. */
-export function readSlowly(count: number, request: string): Attack {
-  return async ({ program }) => {
-    using connections = (await Connections.open(program.url, count)).pause()
-    connections.write(request)
-    await sleep(4_000)
-    return `${figure(connections.sockets.length)} connections`
-  }
 }
