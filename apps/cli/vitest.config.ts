@@ -12,6 +12,7 @@ const ofParts = [
   'terminal',
   'import',
   'tokens',
+  'webhooks',
   'written-files',
 ].map(name => `test/${name}.test.ts`)
 
