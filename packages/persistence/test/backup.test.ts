@@ -93,6 +93,21 @@ function damage(path: string) {
   closeSync(descriptor)
 }
 
+/** Acts before SQLite copies pages into a file, and after. */
+function aroundCopy(before: () => void, after: (target: string) => void = () => {}) {
+  const copy = Database.prototype.backup
+  const copying = vi.spyOn(Database.prototype, 'backup').mockImplementation(async function (
+    this: Database.Database,
+    target,
+  ) {
+    before()
+    const copied = await copy.call(this, target)
+    after(target)
+    return copied
+  })
+  onTestFinished(() => copying.mockRestore())
+}
+
 test('a backup is one file that holds the store as it was when it began, under changes', async () => {
   load(0, 20_000)
   await using storage = await openStorage({ url })
@@ -185,16 +200,7 @@ test('what comes to the target while the copy is made is not replaced', async ()
 
 test('a damaged copy is no backup', async () => {
   load(0, 3_000)
-  const copy = Database.prototype.backup
-  const copying = vi.spyOn(Database.prototype, 'backup').mockImplementation(async function (
-    this: Database.Database,
-    to,
-  ) {
-    const copied = await copy.call(this, to)
-    damage(to)
-    return copied
-  })
-  onTestFinished(() => copying.mockRestore())
+  aroundCopy(() => {}, damage)
   await expect(backUpStore(url, backup)).rejects.toThrow(/is damaged/)
   expect(readdirSync(folder)).toEqual(['store.db'])
 })
@@ -285,17 +291,10 @@ test('a store that another process locks just before the copy is not replaced', 
   load(0, 100)
   await backUpStore(url, backup)
   load(100, 100)
-  const copy = Database.prototype.backup
   let other: Database.Database | undefined
-  const copying = vi.spyOn(Database.prototype, 'backup').mockImplementation(function (
-    this: Database.Database,
-    to,
-  ) {
-    other = new Database(file)
-    other.exec('begin immediate')
-    return copy.call(this, to)
+  aroundCopy(() => {
+    other = new Database(file).exec('begin immediate')
   })
-  onTestFinished(() => copying.mockRestore())
   await expect(restoreStore(url, backup, { force: true })).rejects.toThrow(StoreInUseError)
   other?.close()
   expect(await count()).toBe(200)
