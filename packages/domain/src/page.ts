@@ -33,7 +33,7 @@ export type Total = number | `${typeof totalMax}+`
 export const totalMax = 10_000
 
 /** Reads a page, of which a repository may return less than `limit` only if there is no more or `textBytesMax` is reached. */
-export async function readPage<Item extends Identified, Query extends PageQuery<Item>>(
+export async function readPage<Item extends Identified, Query extends Omit<PageQuery<Item>, 'after'>>(
   query: Query,
   read: (query: Query) => Promise<readonly Item[]>,
 ): Promise<Page<Item>> {

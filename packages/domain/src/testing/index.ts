@@ -5,7 +5,7 @@ export {
   type ItemSamples,
   itemRepositoryContract,
 } from './items.ts'
-export { createMemoryItems } from './memory.ts'
+export { createMemoryItems, pageOf } from './memory.ts'
 export { type PlantRepositoryCase, plantRepositoryContract } from './plants/contract.ts'
 export { createMemoryPlantRepository } from './plants/memory.ts'
 export { fullPlant, longPlant, plant } from './plants/samples.ts'

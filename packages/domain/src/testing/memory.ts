@@ -21,12 +21,9 @@ export function createMemoryItems<Item extends Identified, Found, Filter extends
   }
   const isExpected = (id: Item['id'], expected: Version | undefined) => items.get(id)?.[1] === expected
   const listOf = (filter: Filter) =>
-    [...items.values()]
-      .map(([item]) => item)
-      .filter(item => matches(item, filter))
-      .sort((a, b) => (a.id < b.id ? -1 : 1))
+    [...items.values()].map(([item]) => item).filter(item => matches(item, filter))
   return {
-    /** Returns a whole list. */
+    /** Returns a whole list, in any order. */
     listOf,
     page: async (query: PageQuery<Item> & Filter) => pageOf(listOf(query), query),
     async insert(item: Item) {
@@ -46,12 +43,15 @@ export function createMemoryItems<Item extends Identified, Found, Filter extends
   }
 }
 
-/** Returns a page of a list. */
+/** Returns a page of items in memory, in order of id. */
 export function pageOf<Item extends Identified>(
-  list: readonly Item[],
+  items: Iterable<Item>,
   { limit, after, textBytesMax = Number.POSITIVE_INFINITY }: PageQuery<Item>,
 ): readonly Item[] {
-  const page = list.filter(({ id }) => after === undefined || id > after).slice(0, limit)
+  const page = [...items]
+    .filter(({ id }) => after === undefined || id > after)
+    .sort((a, b) => (a.id < b.id ? -1 : 1))
+    .slice(0, limit)
   let bytes = 0
   const end = page.findIndex(item => {
     bytes += textBytes(item)

@@ -21,7 +21,8 @@ export function createMemoryPlantRepository(): PlantRepository {
       total: listOf(query).slice(0, query.countMax).length,
     }),
     async search(query) {
-      const rest = listOf(query).filter(({ id }) => query.after === undefined || id > query.after)
+      const { textBytesMax: _, ...list } = query
+      const rest = pageOf(listOf(query), { ...list, limit: Number.POSITIVE_INFINITY })
       const looked = rest.slice(0, query.lookAtMax)
       const matches = looked.filter(({ name }) => lower(name).includes(lower(query.name_contains)))
       const plants = pageOf(matches, query)
