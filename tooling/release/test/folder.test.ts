@@ -9,8 +9,7 @@ import { writeTar } from '../src/archive.ts'
 import { makeFolder, platform } from '../src/folder.ts'
 import { librariesOf } from '../src/libraries.ts'
 import {
-  assertCreates,
-  assertReads,
+  assertServes,
   canRelease,
   copyInto,
   ended,
@@ -111,16 +110,7 @@ describe('the released folder', needs('Debian (dpkg-query)', canRelease), () => 
     const run = (...args: readonly string[]) => ended(command(...args), environment)
 
     await using server = await startServer({ command: command('serve'), environment })
-    const created = await run('token', 'create', '--name', 'test', '--scope', 'write')
-    expect(created).toMatchObject({ code: 0, stdout: expect.stringMatching(/^plantstore_\S+\n$/) })
-    const token = created.stdout.trim()
-    await assertCreates(server.url, token)
-    await assertReads(server.url, token)
-    expect(await run('backup', '/data/plants.backup')).toMatchObject({ code: 0 })
-    expect(await server.end('SIGTERM')).toBe(0)
-    expect(server.warnings().map(({ msg }) => msg)).toEqual([
-      expect.stringMatching(/^there is no access token/),
-    ])
+    await assertServes(server, run)
     expect(await run('check')).toMatchObject({ code: 0 })
     expect(statSync(join(root, 'data/plants.backup')).size).toBeGreaterThan(0)
   })

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { copyFileSync, existsSync, globSync, mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { launch, until } from '@plant-store/harness'
+import { launch, type Server, until } from '@plant-store/harness'
 import { expect, inject } from 'vitest'
 import { run } from '../src/run.ts'
 
@@ -64,4 +64,21 @@ export async function assertCreates(url: string, token: string): Promise<void> {
 export async function assertReads(url: string, token: string): Promise<void> {
   const response = await fetch(`${url}/plants/1`, { headers: { authorization: `Bearer ${token}` } })
   expect([response.status, await response.text()]).toEqual([200, monstera])
+}
+
+/** Takes a server without tokens, beside its command line, through a token, a plant and a backup to its end. */
+export async function assertServes(
+  server: Server,
+  plantStore: (...args: readonly string[]) => ReturnType<typeof ended>,
+): Promise<void> {
+  const created = await plantStore('token', 'create', '--name', 'test', '--scope', 'write')
+  expect(created).toMatchObject({ code: 0, stdout: expect.stringMatching(/^plantstore_\S+\n$/) })
+  const token = created.stdout.trim()
+  await assertCreates(server.url, token)
+  await assertReads(server.url, token)
+  expect(await plantStore('backup', '/data/plants.backup')).toMatchObject({ code: 0 })
+  expect(await server.end('SIGTERM')).toBe(0)
+  expect(server.warnings().map(({ msg }) => msg)).toEqual([
+    expect.stringMatching(/^there is no access token/),
+  ])
 }
