@@ -40,7 +40,7 @@ export function counted(count: number, what: string): string {
   return `${grouped(count)} ${what}${count === 1 ? '' : 's'}`
 }
 
-/** Returns the counts of entities such as `3 plants, 0 webhooks and 1 token`. */
+/** Returns the counts of entities such as `3 plants and 1 token`. */
 export function countedAll(counts: Readonly<Record<string, number | undefined>>): string {
   const each = Object.entries(counts).map(([plural, count]) =>
     count === undefined ? `an unknown number of ${plural}` : counted(count, plural.slice(0, -1)),

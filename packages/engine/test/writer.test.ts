@@ -54,7 +54,7 @@ async function open(pageBytes = 512) {
 
 const compiled = compileEntities(entities, sqliteDialect)
 const insert = compiled.changeStatements.get('notes.insert') as ChangeStatement
-/** Copies of each note go to another table first, as each webhook has one of each plant. */
+/** Copies of each note go to another table first. */
 const copies = 20
 const insertCopied: ChangeStatement = {
   ...insert,

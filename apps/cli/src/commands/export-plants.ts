@@ -16,8 +16,8 @@ export const exportPlants = new Command('export')
   .addHelpText(
     'after',
     `
-Changes during the export are not included, and neither is anything but plants, such as tokens and webhooks: a backup has
-them. Importing the file into an empty store restores the same plants, and exporting that store writes the same bytes, on
+Changes during the export are not included, and neither is anything but plants, such as tokens: a backup has them.
+Importing the file into an empty store restores the same plants, and exporting that store writes the same bytes, on
 SQLite and PostgreSQL alike. While an export runs, the WAL of a file cannot shrink and PostgreSQL cannot vacuum: do not
 leave it waiting.
 

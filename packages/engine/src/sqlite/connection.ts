@@ -7,7 +7,7 @@ const busyTimeoutMs = 5_000
 
 export function openConnection(file: string, options: Database.Options = {}): Database.Database {
   const connection = new Database(file, { timeout: busyTimeoutMs, ...options })
-  // Overwrites what is deleted: the secret of a webhook would stay in free space, and in every later backup.
+  // Overwrites what is deleted: what was removed would stay in free space, and in every later backup.
   connection.pragma('secure_delete = on')
   return connection.defaultSafeIntegers(true)
 }

@@ -46,7 +46,7 @@ const idleLookEveryMs = 1_000
  * | copy the WAL if it is long (`checkpointer.ts`) | the next transaction, never an answer |
  *
  * A group that alone writes more than `transactionBytesMax` is continued in the next transaction, after single changes
- * that arrive meanwhile, and `turnMs` later. The deliveries for webhooks count as written.
+ * that arrive meanwhile, and `turnMs` later. Rows of `alsoInserts` count as written.
  *
  * | state | changes | ends |
  * | --- | --- | --- |
