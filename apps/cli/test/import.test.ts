@@ -2,8 +2,6 @@ import { existsSync, linkSync, readFileSync, symlinkSync, writeFileSync } from '
 import { PassThrough } from 'node:stream'
 import { gzipSync } from 'node:zlib'
 import { until } from '@plant-store/harness'
-import { openStorage } from '@plant-store/persistence'
-import { mintSecret, type WebhookId } from '@plant-store/webhooks'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { Place } from './place.ts'
 
@@ -50,16 +48,6 @@ describe('an import', () => {
       },
       { line: 7, reason: expect.stringMatching(/^Unterminated string/), raw: '{"id":10,"name":"cut' },
     ])
-  })
-
-  test('announces what it imports, unless it is told not to', async () => {
-    await using storage = await openStorage({ url: place.url })
-    const webhook = { id: 'w' as WebhookId, url: 'https://a.example/', allowsPrivate: false }
-    await storage.webhooks.add({ ...webhook, createdAt: new Date() }, mintSecret())
-    await imported('{"id":1,"name":"n"}\n')
-    await imported('{"id":2,"name":"n"}\n', '--no-announce')
-    const deliveries = await storage.webhooks.outbox.deliveriesOf(webhook.id, 10)
-    expect(deliveries.map(({ added }) => added.plant.id)).toEqual([1n])
   })
 
   test('writes no rejects through a link, which another user may have put there', async () => {

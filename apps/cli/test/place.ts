@@ -8,7 +8,7 @@ import {
   startServer,
   temporaryFolder,
 } from '@plant-store/harness'
-import { openReader, openStorage } from '@plant-store/persistence'
+import { entities, openReader, openStorage } from '@plant-store/persistence'
 import { expect, vi } from 'vitest'
 import { run } from '../src/program.ts'
 
@@ -131,9 +131,14 @@ export class Place implements AsyncDisposable {
   }
 }
 
-/** Returns the source of an expression for counts such as `3 plants, 0 webhooks and 1 token`, and any entities after them. */
-export const countsInWords = (...counts: readonly string[]) =>
-  `${counts.join('(?:,| and) ')}(?:(?:,| and) \\d+ [a-z]+)*`
+/** Returns the counts of all entities in words, such as `3 plants, 0 webhooks and 1 token`. Those that are not given are 0. */
+export function countsInWords(counts: Partial<Record<keyof typeof entities, number | string>>): string {
+  const words = (Object.keys(entities) as (keyof typeof entities)[]).map(plural => {
+    const count = counts[plural] ?? 0
+    return `${count} ${count === 1 ? plural.slice(0, -1) : plural}`
+  })
+  return new Intl.ListFormat('en-GB').format(words)
+}
 
 const listOf = (args: Args) => (typeof args === 'string' ? args.split(' ') : args)
 

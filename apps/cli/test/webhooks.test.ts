@@ -1,3 +1,4 @@
+import { readdirSync } from 'node:fs'
 import { openStorage } from '@plant-store/persistence'
 import {
   type Claim,
@@ -111,6 +112,20 @@ test('what was given up, what waits and what was missed is listed, and then retr
   expect(await claim()).toMatchObject({ secret: rotated.secret })
   expect((await place.run(`webhook remove ${id}`)).stdout).toBe(`${id} is removed.\n`)
   expect(await json('list')).toEqual([])
+})
+
+test('an import is announced, unless it is told not to', async () => {
+  const { id } = await json('add', 'https://shop.example/')
+  await place.run('import -', '{"id":1,"name":"n"}\n')
+  await place.run('import - --no-announce', '{"id":2,"name":"n"}\n')
+  expect(await json('log', id)).toMatchObject([{ plant: '1' }])
+})
+
+test('where there is no store, none is made', async () => {
+  await using none = new Place()
+  for (const command of ['add https://shop.example/', 'list', 'log x', 'remove x', 'retry x', 'rotate x'])
+    await none.fails(`webhook ${command}`, 1, /^plant-store: there is no store at /)
+  expect(readdirSync(none.folder)).toEqual([])
 })
 
 test('there may be 100 webhooks', async () => {

@@ -37,17 +37,6 @@ test('any number of plants are created in a few requests, and again they are the
   expect(requests).toBe(4)
 })
 
-test('plants are announced unless told otherwise', async () => {
-  await using store = await scripted([done, done, done])
-  for (const announce of [undefined, true, false])
-    await store.client.createMany([plant(1)], announce === undefined ? {} : { announce })
-  expect(store.requests.map(({ url }) => url)).toEqual([
-    '/plants/batch',
-    '/plants/batch',
-    '/plants/batch?announce=false',
-  ])
-})
-
 test('plants that the rules or the store refuse have their place in the whole, and the others are created', async () => {
   await using store = await startMemoryStore()
   const client = createPlantClient(store)

@@ -36,14 +36,13 @@ import {
   restoreStore,
   StoreInUseError,
 } from '@plant-store/persistence'
-import { mintSecret, type WebhookId } from '@plant-store/webhooks'
 import Database from 'better-sqlite3'
 import { beforeAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import {
-  addWebhook,
   looks,
   openFilesIn,
   plant,
+  plantId,
   schemaVersion,
   snapshot,
   temporaryFolder,
@@ -640,26 +639,23 @@ test('a restore reports which tokens it brought back, and which it lost', async 
   })
 })
 
-test('a secret that was replaced or removed is not in a later backup, nor in the file of a closed store', async () => {
-  const secrets = Array.from({ length: 100 }, () => mintSecret())
-  const secretsIn = (path: string) => {
+test('what was replaced or removed is not in a later backup, nor in the file of a closed store', async () => {
+  const names = Array.from({ length: 100 }, () => crypto.randomUUID())
+  const namesIn = (path: string) => {
     const bytes = readFileSync(path)
-    return secrets.filter(secret => bytes.includes(secret)).length
+    return names.filter(name => bytes.includes(name)).length
   }
   {
     await using storage = await openStorage({ url })
-    for (const [n, secret] of secrets.entries()) {
-      await addWebhook(storage, `webhook ${n >> 1}`)
-      await storage.webhooks.rotate(`webhook ${n >> 1}` as WebhookId, secret)
-    }
+    for (const [n, name] of names.entries()) await storage.plants.save(plant(n >> 1, name))
     await backUpStore(url, backup)
     // All that replace others.
-    expect(secretsIn(backup)).toBe(50)
-    for (let n = 0; n < 50; n++) await storage.webhooks.remove(`webhook ${n}` as WebhookId)
+    expect(namesIn(backup)).toBe(50)
+    for (let n = 0; n < 50; n++) await storage.plants.remove(plantId(n))
     await backUpStore(url, backup, { force: true })
-    expect(secretsIn(backup)).toBe(0)
+    expect(namesIn(backup)).toBe(0)
   }
-  expect(secretsIn(file)).toBe(0)
+  expect(namesIn(file)).toBe(0)
 })
 
 test('what is no file is not backed up or restored', async () => {

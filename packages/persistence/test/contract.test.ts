@@ -2,27 +2,29 @@ import { plantRepositoryContract } from '@plant-store/domain/testing'
 import type { Entity } from '@plant-store/engine'
 import { attachStorage, entities, openStorage, type Storage } from '@plant-store/persistence'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { outboxContract } from './outbox-contract.ts'
 import { plant, plantId } from './store-folder.ts'
 import { type Subject, subjects } from './store-subjects.ts'
 import { tokenRepositoryContract } from './token-repository-contract.ts'
 
 interface Case<Port> {
   readonly name: string
-  run(port: Port): Promise<void>
+  run(port: Port, storage: Storage): Promise<void>
 }
 
-/** Of each entity. `outbox.test.ts` has that of webhooks. */
+/** Of each entity. */
 const contracts: {
-  readonly [Name in Exclude<keyof typeof entities, 'webhooks'>]: readonly Case<Storage[Name]>[]
+  readonly [Name in keyof typeof entities]: readonly Case<Storage[Name]>[]
 } = {
   plants: plantRepositoryContract,
   tokens: tokenRepositoryContract,
+  webhooks: outboxContract,
 }
 const cases = Object.entries(contracts).flatMap(([entity, all]) =>
   all.map(({ name, run }) => ({
     name: `${entity}: ${name}`,
     // Its own port, by `contracts`.
-    run: (storage: Storage) => run(storage[entity as keyof typeof entities] as never),
+    run: (storage: Storage) => run(storage[entity as keyof typeof entities] as never, storage),
   })),
 )
 const tables = Object.values<Entity>(entities).map(({ tables: [table] }) => table)

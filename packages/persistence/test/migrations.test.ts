@@ -106,7 +106,7 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('on %s', name => {
   })
 
   test('a store from before the first version is refused and left untouched', async () => {
-    await store.run(`update schema_version set version = ${firstVersion - 1}; drop table outbox`)
+    await store.run(`update schema_version set version = ${firstVersion - 1}; drop table access_tokens`)
     const before = await store.fingerprint()
     const refusal = `it has schema version ${firstVersion - 1}, but this release knows only versions from ${firstVersion}: export`
     await expect(openStorage({ url: store.url })).rejects.toThrow(refusal)

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import type { Plant } from '@plant-store/domain'
 import { edgeIds, fullPlant, plant, texts } from '@plant-store/domain/testing'
+import type { Storage } from '@plant-store/persistence'
 import {
   type Claim,
   type ClaimOutcome,
@@ -11,16 +12,10 @@ import {
 } from '@plant-store/webhooks'
 
 /** An outbox, its webhooks, and a way to add plants to the same store. */
-export interface AnnouncingStore {
+interface AnnouncingStore {
   readonly webhooks: WebhookRepository
   readonly outbox: Outbox
   add(plant: Plant): Promise<unknown>
-}
-
-/** One promise of the ports. `run` takes an empty store and rejects if it breaks the promise. */
-export interface OutboxCase {
-  readonly name: string
-  run(store: AnnouncingStore): Promise<void>
 }
 
 const hourMs = 3_600_000
@@ -57,7 +52,13 @@ async function fail(
 const plantsOf = ({ deliveries }: Claim) => deliveries.map(({ added }) => added.plant)
 const idsOf = (claim: Claim) => plantsOf(claim).map(({ id }) => id as bigint)
 
-const promises: Record<string, OutboxCase['run']> = {
+export const addWebhook = ({ webhooks }: Pick<Storage, 'webhooks'>, name = 'webhook') =>
+  webhooks.add(
+    { id: name as WebhookId, url: 'https://a.example/', allowsPrivate: false, createdAt: new Date(0) },
+    mintSecret(),
+  )
+
+const promises: Record<string, (store: AnnouncingStore) => Promise<void>> = {
   'keeps webhooks as they were added, in that order': async store => {
     assert.deepEqual(await store.webhooks.list(), [])
     await addWebhooks(store, b, a)
@@ -310,8 +311,9 @@ const promises: Record<string, OutboxCase['run']> = {
   },
 }
 
-/** The promises of both ports, as cases for any adapter. */
-export const outboxContract: readonly OutboxCase[] = Object.entries(promises).map(([name, run]) => ({
+/** The promises of both ports. `run` takes an empty store and rejects if it breaks the promise. */
+export const outboxContract = Object.entries(promises).map(([name, run]) => ({
   name,
-  run,
+  run: (webhooks: Storage['webhooks'], { plants }: Storage) =>
+    run({ webhooks, outbox: webhooks.outbox, add: plants.insert }),
 }))

@@ -6,7 +6,7 @@ import { openStorage } from '@plant-store/persistence'
 import pg from 'pg'
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from 'vitest'
 import { startProxy } from './proxy.ts'
-import { addWebhook, plant, plantId } from './store-folder.ts'
+import { plant, plantId } from './store-folder.ts'
 
 const stack = new AsyncDisposableStack()
 let database: TestDatabase
@@ -28,11 +28,10 @@ beforeAll(async () => {
   stack.defer(() => admin.end())
   await (await open(database.url))[Symbol.asyncDispose]()
 })
-beforeEach(() => ask('truncate plants, outbox, webhooks'))
+beforeEach(() => ask('truncate plants'))
 afterAll(() => stack.disposeAsync())
 
 const open = (url: string) => openStorage({ url, timeoutMs: 5_000 })
-const idsIn = (table: 'plants' | 'outbox') => ask(`select id::int from ${table} order by id`)
 
 /** Waits until the server has ended what it had got on connections that were cut. */
 async function settled(): Promise<void> {
@@ -51,13 +50,12 @@ describe.each([
   test(`a group is stored as a whole or not at all if any of its messages ${fault}`, options, async () => {
     await using proxy = await startProxy(urls[way])
     await using far = await open(proxy.url)
-    await addWebhook(far)
     const { plants } = far
     const wrong: unknown[] = []
     for (let faultAt = 0, isOver = false; !isOver; faultAt++) {
-      await ask('truncate plants, outbox')
+      await ask('truncate plants')
       // Opens a connection, if the last one was cut.
-      const before = () => plants.unannounced.saveAll([plant(1), plant(2)])
+      const before = () => plants.saveAll([plant(1), plant(2)])
       await before().catch(before)
       let count = 0
       proxy.tamper(message => {
@@ -72,35 +70,9 @@ describe.each([
       proxy.tamper()
       isOver = count <= faultAt
       await settled()
-      const [stored, heard] = [`${await idsIn('plants')}`, `${await idsIn('outbox')}`]
-      const isWhole = stored === '2,3' && heard === '3'
-      if (!isWhole && (succeeded || stored !== '1,2' || heard !== ''))
-        wrong.push({ faultAt, succeeded, stored, heard })
+      const stored = `${await ask('select id from plants order by id')}`
+      if (stored !== '2,3' && (succeeded || stored !== '1,2')) wrong.push({ faultAt, succeeded, stored })
     }
     expect(wrong).toEqual([])
   })
-})
-
-test('a webhook is not answered for before every plant is there that will not be announced to it', async () => {
-  await using first = await open(database.url)
-  await using second = await open(database.url)
-  // Changes are made in order of id.
-  await first.plants.insert(plant(9))
-  await ask('begin')
-  await ask('select from plants where id = 9 for update')
-  const adding = Promise.all([first.plants.insert(plant(2)), first.plants.remove(plantId(9))])
-  // On another connection: a transaction sees the same activity as at first.
-  const waits = `select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`
-  const waiting = (count: number) => expect.poll(() => database.query(waits)).toHaveLength(count)
-  try {
-    await waiting(1)
-    const thereOnceAnswered = addWebhook(second).then(() => database.query('select id::int from plants'))
-    await Promise.race([thereOnceAnswered, waiting(2)])
-    await ask('commit')
-    expect(await thereOnceAnswered).toEqual([{ id: 2 }])
-    await adding
-  } finally {
-    await ask('rollback')
-  }
-  expect(await idsIn('outbox')).toEqual([])
 })

@@ -77,7 +77,11 @@ describe('a user', () => {
   test.each([
     ['insert', 'plants', 'it lacks the right to insert on plants'],
     ['delete', 'plants', 'permission denied for table plants'],
-    ['insert, select', 'outbox', 'it lacks the right to select on outbox, insert on outbox'],
+    [
+      'insert, select',
+      'access_tokens',
+      'it lacks the right to select on access_tokens, insert on access_tokens',
+    ],
   ])('who may not %s %s finds the store not ready', async (right, table, message) => {
     await using database = await createTestSchema()
     await (await openStorage({ url: database.url }))[Symbol.asyncDispose]()

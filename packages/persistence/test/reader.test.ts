@@ -34,10 +34,8 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('a reader of a store on %s', na
     await fill([])
     {
       await using reader = await openReader(store.url)
-      expect([await reader.counts(), await plantsIn(reader)]).toEqual([
-        { plants: 0, tokens: 0, webhooks: 0 },
-        [],
-      ])
+      expect(new Set(Object.values(await reader.counts()))).toEqual(new Set([0]))
+      expect(await plantsIn(reader)).toEqual([])
     }
     const plants = edgeIds.map((id, n) => {
       const text = texts[n % texts.length] as string
@@ -47,7 +45,7 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('a reader of a store on %s', na
     await using reader = await openReader(store.url)
     expect(await plantsIn(reader)).toEqual(plants)
     expect(reader.schemaVersion).toBe(schemaVersion)
-    expect(await reader.counts()).toMatchObject({ plants: plants.length, tokens: 0, webhooks: 0 })
+    expect(await reader.counts()).toMatchObject({ plants: plants.length, tokens: 0 })
   })
 
   test('reaches from the least id to the greatest, where pages begin and end with them, and lets others act', async () => {
@@ -78,7 +76,7 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('a reader of a store on %s', na
       read.push(...some)
     }
     expect(read).toEqual(many(5_000))
-    expect(await reader.counts()).toMatchObject({ plants: 5_000, tokens: 1, webhooks: 0 })
+    expect(await reader.counts()).toMatchObject({ plants: 5_000, tokens: 1 })
     await using later = await openReader(store.url)
     expect((await plantsIn(later)).slice(-2)).toEqual([plant(4_999, 'after'), plant(10_000, 'after')])
   })

@@ -11,9 +11,7 @@ import {
   openReader,
   openSalvage,
   restoreStore,
-  type Storage,
 } from '@plant-store/persistence'
-import { mintSecret, type WebhookId } from '@plant-store/webhooks'
 
 export { temporaryFolder }
 
@@ -25,12 +23,6 @@ export const schemaVersion = Math.max(
 export const plant = (id: number | bigint, name = `plant ${id}`, tag?: string): Plant =>
   parsePlant({ id: BigInt(id), name, tag })
 export const plantId = (id: number | bigint): PlantId => parsePlantId(BigInt(id))
-
-export const addWebhook = ({ webhooks }: Pick<Storage, 'webhooks'>, name = 'webhook') =>
-  webhooks.add(
-    { id: name as WebhookId, url: 'https://a.example/', allowsPrivate: false, createdAt: new Date(0) },
-    mintSecret(),
-  )
 
 /** The files in a folder, each with the hash of its content. */
 export function snapshot(folder: string): Record<string, string> {

@@ -20,6 +20,8 @@ const modulesOfNode: Readonly<Record<string, RegExp>> = {
 }
 
 test('sources import what their package declares, and no testing of others', () => {
+  const packages = globSync('packages/*', { cwd: root }).map(folder => basename(folder))
+  expect(packages).toEqual(expect.arrayContaining(Object.keys(modulesOfNode)))
   const forbidden = globSync('{apps,packages}/*/', { cwd: root }).flatMap(folder => {
     const { dependencies, devDependencies } = JSON.parse(
       readFileSync(join(root, folder, 'package.json'), 'utf8'),
