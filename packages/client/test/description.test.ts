@@ -32,9 +32,7 @@ interface Description {
 await using store = await startMemoryStore()
 const description = (await (await fetch(`${store.baseUrl}/openapi.json`)).json()) as Description
 const operations = Object.entries(description.paths).flatMap(([path, item]) =>
-  Object.entries(item)
-    .filter(([method]) => method !== 'parameters')
-    .map(([method, operation]) => ({ path, method: method.toUpperCase(), ...operation })),
+  Object.entries(item).map(([method, operation]) => ({ path, method: method.toUpperCase(), ...operation })),
 )
 const plantOperations = operations.filter(({ tags }) => tags.includes('plants'))
 

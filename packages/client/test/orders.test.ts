@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { createPlantClient, NoAnswerError, RefusedError, type Version } from '@plant-store/client'
 import fc from 'fast-check'
 import { expect, onTestFinished, test, vi } from 'vitest'
@@ -80,12 +79,7 @@ test('each call has one outcome that is true, and sends nothing once it has it, 
         return Promise.race([exchange(), aborted])
       }
 
-      const client = createPlantClient({
-        baseUrl: 'http://store',
-        token: 't',
-        fetch,
-        attemptsMax,
-      })
+      const client = createPlantClient({ baseUrl: 'http://store', token: 't', fetch, attemptsMax })
       const outcomes = calls.map(({ kind }, id) => {
         const options = { signal: callers[id]?.signal as AbortSignal }
         const plant = { id: BigInt(id), name: 'n' }
@@ -111,7 +105,7 @@ test('each call has one outcome that is true, and sends nothing once it has it, 
       })
       while (settled.size < calls.length) {
         if (scheduler.count() > 0) await scheduler.waitOne()
-        else await sleep(1)
+        else await new Promise(setImmediate)
       }
       await Promise.all(outcomes)
       await scheduler.waitAll()
