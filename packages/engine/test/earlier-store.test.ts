@@ -64,7 +64,7 @@ async function storeOf(store: typeof first, ...ids: number[]): Promise<string> {
   return url
 }
 
-test('what a salvage reads of an entity that a store does not have is nothing, and none is left out', async () => {
+test('a salvage reads nothing of an entity that the store does not have, and counts what it leaves out', async () => {
   const url = await storeOf(first, 1, 2)
   {
     await using salvage = await second.openSalvage(url)
@@ -73,21 +73,15 @@ test('what a salvage reads of an entity that a store does not have is nothing, a
     expect(await itemsOf(salvage.of('notes').all())).toEqual([note(1), note(2)])
     expect(salvage.counts).toEqual({ notes: 2, gardens: 0 })
   }
-  await using salvage = await unread.openSalvage(url)
-  expect(salvage.counts).toEqual({ notes: 2, gardens: 0 })
-  expect(() => salvage.of('gardens')).toThrow('gardens cannot be salvaged')
-})
-
-test('a salvage counts what it leaves out, and reads an entity as often as it is asked', async () => {
-  const url = await storeOf(second as unknown as typeof first, 1)
   {
     await using storage = await second.openStorage({ url })
     for (const id of [1, 2, 3]) await storage.gardens.insert(note(id))
   }
   await using leaving = await unread.openSalvage(url)
-  expect(leaving.counts).toEqual({ notes: 1, gardens: 3 })
+  expect(leaving.counts).toEqual({ notes: 2, gardens: 3 })
+  expect(() => leaving.of('gardens')).toThrow('gardens cannot be salvaged')
   await using salvage = await second.openSalvage(url)
-  expect(salvage.counts).toEqual({ notes: 1, gardens: 3 })
+  // As often as it is asked.
   for (const _ of [1, 2]) {
     expect(await itemsOf(salvage.of('gardens').all())).toEqual([1, 2, 3].map(id => note(id)))
     // Without an index nothing says how many there were, and nothing was wrong.

@@ -11,7 +11,6 @@ export type Tamper = (message: string) => Fault
 export async function startProxy(databaseUrl: string) {
   const port = Number(new URL(databaseUrl).port)
   const sockets = new Set<Socket>()
-  let isSwallowing = false
   let answersMax = Number.POSITIVE_INFINITY
   let tamper: Tamper = () => undefined
   const listener = createServer(near => {
@@ -35,7 +34,7 @@ export async function startProxy(databaseUrl: string) {
       .on('close', () => far.end())
     far
       .on('data', chunk => {
-        if (!isSwallowing && answersMax-- > 0) near.write(chunk)
+        if (answersMax-- > 0) near.write(chunk)
       })
       .on('close', () => near.destroy())
   }).listen(0, '127.0.0.1')
@@ -51,16 +50,12 @@ export async function startProxy(databaseUrl: string) {
     tamper(by: Tamper = () => undefined) {
       tamper = by
     },
-    swallowAnswers() {
-      isSwallowing = true
-    },
     /** Lets so many more pieces of answers through. */
     swallowAnswersAfter(pieces: number) {
       answersMax = pieces
     },
     /** Ends all connections; new ones are good again. */
     cut() {
-      isSwallowing = false
       answersMax = Number.POSITIVE_INFINITY
       cut()
     },
