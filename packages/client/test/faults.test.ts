@@ -124,7 +124,7 @@ test.each<[string, script: readonly Step[], sent: string, outcome: object]>([
   ['was made: there is none to have a version', [die, inAnotherState, missing], 'DELETE DELETE GET', {}],
   ['is refused: others have changed it', [die, inAnotherState, others], 'DELETE DELETE GET', refused(true)],
   ['is refused for another reason', [die, forbidden], 'DELETE DELETE', { number: 40301 }],
-])('a conditional change %s: %#', async (_, script, sent, outcome) => {
+])('a change of one version %s: %#', async (_, script, sent, outcome) => {
   const conditions = [{ ifMatch: v1 }, ...(sent.startsWith('PUT') ? [{ ifNoneMatch: '*' } as const] : [])]
   for (const condition of conditions) {
     await using store = await scripted(script)
