@@ -56,21 +56,6 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('on %s', name => {
     ])
   })
 
-  test('the first webhook hears of plants that a store which was open before adds', async () => {
-    await using own = await subjects[name]()
-    await using storage = await openStorage({ url: own.url })
-    const { plants } = storage
-    await plants.insert(plant(1, 'before'))
-    {
-      await using other = await openStorage({ url: own.url })
-      await addWebhook(other)
-    }
-    await plants.insert(plant(2, 'insert'))
-    await plants.insertAll([plant(3, 'insertAll')])
-    await plants.save(plant(4, 'save'))
-    expect(await announced(storage)).toEqual(['2 insert', '3 insertAll', '4 save'])
-  })
-
   test('the event has the version of the plant as it was added', async () => {
     await addWebhook(storage)
     const before = Date.now()
