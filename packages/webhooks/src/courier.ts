@@ -60,13 +60,18 @@ export interface CourierOptions {
   /** Resolves to the status of the answer. Rejects with an Error that says why there is none. */
   readonly post: (post: Post) => Promise<number>
   readonly report: (report: CourierReport) => void
-  readonly limits?: Partial<CourierLimits>
-  /** The time of day, for signatures. */
-  readonly now?: () => number
+}
+
+export interface CourierClock {
   /** Milliseconds of a clock that nobody sets. */
-  readonly elapsed?: () => number
+  readonly elapsed: () => number
   /** Resolves after this time, or once the signal is aborted. */
-  readonly wait?: (ms: number, signal: AbortSignal) => Promise<void>
+  readonly wait: (ms: number, signal: AbortSignal) => Promise<void>
+}
+
+export const systemClock: CourierClock = {
+  elapsed: () => performance.now(),
+  wait: (ms, signal) => setTimeout(ms, undefined, { signal }).catch(() => {}),
 }
 
 export interface CourierSignals {
@@ -81,17 +86,15 @@ export interface CourierSignals {
  * one after another in order of creation. One that fails waits while the others continue. Webhooks do not wait for each
  * other.
  */
-export function createCourier({
-  outbox,
-  webhooks,
-  post,
-  report,
-  now = Date.now,
-  elapsed = () => performance.now(),
-  wait = (ms, signal) => setTimeout(ms, undefined, { signal }).catch(() => {}),
-  ...given
-}: CourierOptions): (signals: CourierSignals) => Promise<void> {
-  const limits = { ...courierLimits, ...given.limits }
+export const createCourier = (options: CourierOptions) =>
+  createCourierWith(courierLimits, systemClock, options)
+
+/** Does the same by other limits and another clock, for tests. */
+export function createCourierWith(
+  limits: CourierLimits,
+  { elapsed, wait }: CourierClock,
+  { outbox, webhooks, post, report }: CourierOptions,
+): (signals: CourierSignals) => Promise<void> {
   const claimLimits = {
     leaseMs: 2 * (limits.claimTimeMs + limits.deliveryTimeoutMs),
     rowsMax: limits.claimRowsMax,
@@ -129,7 +132,7 @@ export function createCourier({
   const attempt = async ({ webhook, secret }: Claim, { added }: Delivery, signal: AbortSignal) => {
     const { url, allowsPrivate } = webhook
     const body = writeJsonRecord(added.plant)
-    const headers = signedHeaders({ id: `added_${added.version}`, sentAtMs: now(), body }, secret)
+    const headers = signedHeaders({ id: `added_${added.version}`, sentAtMs: Date.now(), body }, secret)
     try {
       const status = await post({ url, allowsPrivate, headers, body, signal })
       if (status >= 200 && status < 300) return 'received'

@@ -1,5 +1,4 @@
 export {
-  type CourierLimits,
   type CourierOptions,
   type CourierReport,
   type CourierSignals,

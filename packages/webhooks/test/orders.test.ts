@@ -1,7 +1,8 @@
 import { setImmediate as turn } from 'node:timers/promises'
-import { createCourier, mintSecret, type Outbox, type WebhookId } from '@plant-store/webhooks'
+import { courierLimits, mintSecret, type Outbox, type WebhookId } from '@plant-store/webhooks'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { type CourierClock, createCourierWith } from '../src/courier.ts'
 import { createMemoryOutbox } from './memory-outbox.ts'
 import { added, minuteMs, outage } from './virtual.ts'
 
@@ -56,20 +57,23 @@ test('every plant is delivered to every webhook, by one courier at a time, whate
       ),
     })
 
+    const clockOf = (courier: number): CourierClock => ({
+      elapsed: () => clock.ms,
+      async wait(ms) {
+        await scheduler.schedule(Promise.resolve())
+        if (dead.has(courier)) return never
+        const figures = await memory.figures()
+        if (announced === events.length && figures.every(({ waiting }) => waiting === 0)) stop.abort()
+        // Time passes only while nothing is under way: each attempt has ended within its time.
+        if (underWay.size === 0) clock.ms += ms
+      },
+    })
+
     const run = (courier: number) =>
-      createCourier({
+      createCourierWith({ ...courierLimits, pollMs: minuteMs, claimRowsMax: 3 }, clockOf(courier), {
         outbox: outboxOf(courier),
         webhooks: memory.webhooks,
         report: () => {},
-        elapsed: () => clock.ms,
-        async wait(ms) {
-          await scheduler.schedule(Promise.resolve())
-          if (dead.has(courier)) return never
-          const figures = await memory.figures()
-          if (announced === events.length && figures.every(({ waiting }) => waiting === 0)) stop.abort()
-          // Time passes only while nothing is under way: each attempt has ended within its time.
-          if (underWay.size === 0) clock.ms += ms
-        },
         async post({ url, body }) {
           const key = `${url} ${body}`
           const fate = each.fates[attempts] ?? 'received'
@@ -84,7 +88,6 @@ test('every plant is delivered to every webhook, by one courier at a time, whate
           if (fate === 'answer lost') throw new Error('lost')
           return fate === 'failed' ? 500 : 200
         },
-        limits: { pollMs: minuteMs, claimRowsMax: 3 },
       })({ stop: stop.signal, abort: new AbortController().signal })
 
     let announced = 0

@@ -1,15 +1,14 @@
 import { DomainError, type PlantAdded, parsePlant } from '@plant-store/domain'
 import {
-  type CourierLimits,
   type CourierReport,
   courierLimits,
-  createCourier,
   mintSecret,
   type Outbox,
   type Post,
   type Webhook,
   type WebhookId,
 } from '@plant-store/webhooks'
+import { type CourierLimits, createCourierWith } from '../src/courier.ts'
 import { createMemoryOutbox } from './memory-outbox.ts'
 
 export const minuteMs = 60_000
@@ -36,8 +35,7 @@ export function createVirtualWorld(
   limits: Partial<CourierLimits> = {},
   outboxOf: (right: Outbox) => Outbox = right => right,
 ) {
-  /** The store's clock, and how far the courier's is ahead of it. */
-  const clock = { ms: 0, aheadMs: 0 }
+  const clock = { ms: 0 }
   const memory = createMemoryOutbox(() => clock.ms)
   const attempts: Attempt[] = []
   const posts: Post[] = []
@@ -45,19 +43,19 @@ export function createVirtualWorld(
   const stop = new AbortController()
   const abort = new AbortController()
   let until = (): boolean => false
-  const run = createCourier({
-    outbox: outboxOf(memory),
-    webhooks: memory.webhooks,
-    report: report => reports.push(report),
-    limits,
-    now: () => clock.ms + clock.aheadMs,
+  const courierClock = {
     elapsed: () => clock.ms,
-    async wait(ms) {
+    async wait(ms: number) {
       await new Promise(setImmediate)
       if (until()) stop.abort()
       clock.ms += ms
       if (!(clock.ms < 30 * dayMs)) throw new Error('the courier never stops')
     },
+  }
+  const run = createCourierWith({ ...courierLimits, ...limits }, courierClock, {
+    outbox: outboxOf(memory),
+    webhooks: memory.webhooks,
+    report: report => reports.push(report),
     async post(post) {
       const [, digits] = /"id":(-?\d+)/.exec(post.body) as RegExpExecArray
       const plant = BigInt(digits as string)
@@ -78,7 +76,6 @@ export function createVirtualWorld(
     reports,
     stop,
     abort,
-    limits: { ...courierLimits, ...limits },
     async addWebhook(name: string, secret = mintSecret()): Promise<WebhookId> {
       const id = name as WebhookId
       const webhook = { id, url: `https://${name}.example/`, allowsPrivate: false, createdAt: new Date(0) }
