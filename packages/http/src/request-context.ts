@@ -1,21 +1,10 @@
 import type { AccessError } from '@plant-store/access'
-import type { FastifyContextConfig } from 'fastify'
-
-/** What hooks and handlers note on a request for its log line and its failure. Symbols do not collide with properties of Fastify. */
-
-export const startedMs = Symbol('startedMs')
-export const routeConfig = Symbol('routeConfig')
-export const trace = Symbol('trace')
-export const holderName = Symbol('holderName')
-export const accessError = Symbol('accessError')
-export const logFields = Symbol('logFields')
-export const errorNumber = Symbol('errorNumber')
-export const failureSuffix = Symbol('failureSuffix')
+import type { FastifyContextConfig, FastifyRequest } from 'fastify'
 
 export const requestIdField = 'x-request-id'
 
 /**
- * A request with an answer, failures included. These are the members of its log line, with what {@link logFields} adds.
+ * A request with an answer, failures included. These are the members of its log line, with what {@link Notes.logFields} adds.
  * Those that are `undefined` are left out.
  */
 export interface AnsweredRequest {
@@ -43,24 +32,31 @@ export interface RequestTrace {
   end(answered: Pick<AnsweredRequest, 'method' | 'route' | 'status'>): void
 }
 
-declare module 'fastify' {
-  interface FastifyRequest {
-    /** When its header section had arrived, by `performance.now`. */
-    [startedMs]?: number
-    /** Read once, as Fastify makes an object of all options each time. It has no `url` if no route matches. */
-    [routeConfig]?: FastifyContextConfig & { readonly url?: string }
-    [trace]?: RequestTrace | undefined
-    /** The name of the admitted holder. */
-    [holderName]?: string
-    /** Why the gate refused. */
-    [accessError]?: AccessError
-    /**
-     * More members of the log line: the id of an entity, as a text, which programs that read logs do not round, or the
-     * counts of a batch.
-     */
-    [logFields]?: Readonly<Record<string, string | number>>
-    [errorNumber]?: number
-    /** What a failure must add to its message, as changes may have been made. */
-    [failureSuffix]?: string
-  }
+/** What hooks and handlers note on a request for its log line and its failure. */
+interface Notes {
+  /** When its header section had arrived, by `performance.now`. */
+  startedMs?: number
+  /** Read once, as Fastify makes an object of all options each time. It has no `url` if no route matches. */
+  config?: FastifyContextConfig & { readonly url?: string }
+  trace?: RequestTrace | undefined
+  /** The name of the admitted holder. */
+  holderName?: string
+  /** Why the gate refused. */
+  refusal?: AccessError
+  /**
+   * More members of the log line: the id of an entity, as a text, which programs that read logs do not round, or the
+   * counts of a batch.
+   */
+  logFields?: Readonly<Record<string, string | number>>
+  errorNumber?: number
+  /** What a failure must add to its message, as changes may have been made. */
+  failureSuffix?: string
+}
+
+/** A symbol does not collide with properties of Fastify. */
+const noted = Symbol('notes')
+
+export function notesOf(request: FastifyRequest & { [noted]?: Notes }): Notes {
+  request[noted] ??= {}
+  return request[noted]
 }

@@ -4,7 +4,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type Budget, countedBytesMin } from '../budget.ts'
 import type { Failure } from '../errors/failures.ts'
 import { FailureBody } from '../openapi/schemas.ts'
-import { errorNumber, failureSuffix, requestIdField } from '../request-context.ts'
+import { notesOf, requestIdField } from '../request-context.ts'
 
 /** What a handler returns. It is not the reply, which has a `then` that promises wait for. */
 export type Answered = FastifyReply['raw']
@@ -55,9 +55,10 @@ export function answerFailure(
   request: FastifyRequest,
   reply: FastifyReply,
 ): void {
-  request[errorNumber] = body.error
+  const notes = notesOf(request)
+  notes.errorNumber = body.error
   // A failure can come before the hook that sets it.
   reply.header(requestIdField, request.id)
-  const message = `${body.message}${request[failureSuffix] ?? ''}`
+  const message = `${body.message}${notes.failureSuffix ?? ''}`
   answerText(reply.code(status).headers(headers), writeFailure({ ...body, message }))
 }

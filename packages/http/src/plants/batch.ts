@@ -7,7 +7,7 @@ import type { Handlers, Pipeline } from '../pipeline.ts'
 import { bodyOf } from '../request/body.ts'
 import { readJson } from '../request/json.ts'
 import { isEmptyLine, readLines } from '../request/lines.ts'
-import { failureSuffix, logFields } from '../request-context.ts'
+import { notesOf } from '../request-context.ts'
 import { type Announcing, useCasesFor } from './announce.ts'
 import { failures, operations } from './operations.ts'
 
@@ -59,8 +59,8 @@ export function createBatch(
         // A token may expire or be revoked during the request.
         const refusal = await authenticate(request, scope)
         if (refusal !== undefined) throw refusal
-        request[logFields] = counts
-        request[failureSuffix] = '; plants of earlier lines may have been created'
+        notesOf(request).logFields = counts
+        notesOf(request).failureSuffix = '; plants of earlier lines may have been created'
         if (isFailed) break
         await underWay.acquire(part.size)
         counted = Promise.all([create(part), counted]).then(([outcomes]) => count(part, outcomes))

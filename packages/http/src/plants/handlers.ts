@@ -4,7 +4,7 @@ import type { Handlers, Pipeline } from '../pipeline.ts'
 import { readCondition, toEntityTag } from '../request/conditions.ts'
 import { readJsonBody } from '../request/json.ts'
 import { nextPage, readBoolean, readInteger, readLimit } from '../request/query.ts'
-import { logFields } from '../request-context.ts'
+import { notesOf } from '../request-context.ts'
 import type { Announcing } from './announce.ts'
 import { createBatch } from './batch.ts'
 import type { operations } from './operations.ts'
@@ -15,7 +15,7 @@ export function handlers(announcing: Announcing, pipeline: Pipeline): Handlers<t
   return {
     async createPlant({ request, answer }) {
       const plant = parsePlant(readJsonBody(request))
-      request[logFields] = { plantId: `${plant.id}` }
+      notesOf(request).logFields = { plantId: `${plant.id}` }
       await useCases.create(plant)
       return answer(200, plant)
     },
@@ -60,6 +60,6 @@ export function handlers(announcing: Announcing, pipeline: Pipeline): Handlers<t
 
 function readId(request: FastifyRequest, text: string): PlantId {
   const id = parsePlantId(readInteger(text))
-  request[logFields] = { plantId: text }
+  notesOf(request).logFields = { plantId: text }
   return id
 }

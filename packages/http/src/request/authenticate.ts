@@ -1,7 +1,7 @@
 import { AccessError, type Gate, type Holder, type Scope } from '@plant-store/access'
 import type { FastifyRequest } from 'fastify'
 import { RequestError } from '../errors/failures.ts'
-import { accessError, holderName } from '../request-context.ts'
+import { notesOf } from '../request-context.ts'
 import type { Throttle } from './wrong-tokens.ts'
 
 /** Returns `undefined` for a request that the gate has admitted, and a failure in every other case. */
@@ -23,7 +23,7 @@ export function createAuthentication(gate: Gate, throttle: Throttle): Authentica
 }
 
 function noteHolder(request: FastifyRequest, holder: Holder): undefined {
-  request[holderName] = nameOf(holder)
+  notesOf(request).holderName = nameOf(holder)
 }
 
 /** Fails closed, as a gate may break the promise of its type. Functions and errors have names too. */
@@ -38,7 +38,7 @@ function nameOf(holder: Holder | undefined): string {
 function failureOf(thrown: unknown, request: FastifyRequest, throttle: Throttle): Error {
   if (!(thrown instanceof Error)) return new Error(`the gate failed with ${thrown}`)
   if (!(thrown instanceof AccessError)) return thrown
-  request[accessError] = thrown
+  notesOf(request).refusal = thrown
   const seconds = thrown.code === 'invalid-token' ? throttle(request.ip) : 0
   if (seconds === 0) return thrown
   const message = 'too many wrong access tokens from this address: try again later'

@@ -4,7 +4,7 @@ import { safeParse } from 'fast-content-type-parse'
 import type { FastifyContextConfig, FastifyInstance, FastifyRequest } from 'fastify'
 import type { Budget } from '../budget.ts'
 import { RequestError } from '../errors/failures.ts'
-import { routeConfig } from '../request-context.ts'
+import { notesOf } from '../request-context.ts'
 import type { Authenticate } from './authenticate.ts'
 import { bodyOf } from './body.ts'
 
@@ -31,7 +31,7 @@ export function checkRequests(
   bodyBytesMax: number,
 ): void {
   app.addHook('onRequest', (request, reply, done) => {
-    const { [routeConfig]: config = {} } = request
+    const { config = {} } = notesOf(request)
     const checkRest = (refusal: Error | undefined) => {
       try {
         checkRoute(request, config, refusal)

@@ -1,18 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import {
-  type AnsweredRequest,
-  accessError,
-  errorNumber,
-  holderName,
-  logFields,
-  type RequestTrace,
-  requestIdField,
-  routeConfig,
-  startedMs,
-  trace,
-} from '../request-context.ts'
+import { type AnsweredRequest, notesOf, type RequestTrace, requestIdField } from '../request-context.ts'
 
 /** Is told of each answered request, to write its log line and to count it. */
 export type RequestLog = (answered: AnsweredRequest) => void
@@ -26,9 +15,10 @@ export type RequestTracer = (request: {
 /** Names, traces and logs every request. */
 export function logRequests(app: FastifyInstance, logRequest: RequestLog, begin?: RequestTracer): void {
   app.addHook('onRequest', (request, reply, done) => {
-    request[startedMs] = performance.now()
-    request[routeConfig] = request.routeOptions.config
-    request[trace] = begin?.(request)
+    const notes = notesOf(request)
+    notes.startedMs = performance.now()
+    notes.config = request.routeOptions.config
+    notes.trace = begin?.(request)
     reply.header(requestIdField, request.id)
     // The socket caches the address on the first read, and has none after the client has left.
     void request.ip
@@ -36,7 +26,7 @@ export function logRequests(app: FastifyInstance, logRequest: RequestLog, begin?
   })
   if (begin !== undefined) {
     // Not earlier: reading the body loses the async context.
-    app.addHook('preHandler', (request, _reply, done) => (request[trace] as RequestTrace).run(done))
+    app.addHook('preHandler', (request, _reply, done) => (notesOf(request).trace as RequestTrace).run(done))
   }
   app.addHook('onSend', (request, reply, _payload, done) => {
     logOnceAnswered(request, reply, logRequest)
@@ -49,23 +39,24 @@ export function logOnceAnswered(request: FastifyRequest, reply: FastifyReply, lo
   const log = () => {
     const { id, ip, method } = request
     const status = reply.statusCode
-    const refused = request[accessError]
-    const route = request[routeConfig]?.url
     const endedMs = performance.now()
-    request[trace]?.end({ method, route, status })
+    const notes = notesOf(request)
+    const { startedMs = endedMs, config, trace, refusal } = notes
+    const route = config?.url
+    trace?.end({ method, route, status })
     logRequest({
       reqId: id,
       client: ip,
       method,
       route,
       status,
-      error: request[errorNumber],
-      token: request[holderName] ?? refused?.holder,
+      error: notes.errorNumber,
+      token: notes.holderName ?? refusal?.holder,
       // A path that does not exist is answered before a missing scope.
-      reason: refused && [401, 403, 429].includes(status) ? refused.message : undefined,
-      ...request[logFields],
-      traceId: request[trace]?.traceId,
-      ms: Math.round((endedMs - (request[startedMs] ?? endedMs)) * 1000) / 1000,
+      reason: refusal && [401, 403, 429].includes(status) ? refusal.message : undefined,
+      ...notes.logFields,
+      traceId: trace?.traceId,
+      ms: Math.round((endedMs - startedMs) * 1000) / 1000,
     })
   }
   if (reply.raw.destroyed) log()
