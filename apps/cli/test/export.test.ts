@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { type Plant, parsePlant } from '@plant-store/domain'
 import { openStorage } from '@plant-store/persistence'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -29,6 +29,7 @@ test('a file is exact, is told of, and is not replaced by chance', async () => {
   expect(readFileSync(place.path('plants.ndjson'), 'utf8')).toBe(
     '{"id":-5,"name":"a \\"b\\""}\n{"id":9223372036854775807,"name":"c","tag":""}\n',
   )
+  expect(statSync(place.path('plants.ndjson')).mode & 0o777).toBe(0o666 & ~process.umask())
   const exists = /^plant-store: plants.ndjson already exists: use --force to replace it\n$/
   await place.fails('export plants.ndjson', 1, exists)
   const { stdout } = await place.run('export plants.ndjson --format csv --force --json')

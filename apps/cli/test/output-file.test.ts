@@ -1,27 +1,11 @@
-import { existsSync, readdirSync, readFileSync, statSync, symlinkSync } from 'node:fs'
+import { existsSync, symlinkSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { Readable } from 'node:stream'
 import { temporaryFolder } from '@plant-store/harness/vitest'
 import { describe, expect, test } from 'vitest'
 import { refuseStore, writeOutput } from '../src/files/output-file.ts'
 
 describe('a file that is written', () => {
-  test('is complete, and not replaced unless forced', async () => {
-    const folder = temporaryFolder()
-    const file = join(folder, 'file')
-    await writeOutput(file, false, Readable.from(['a', 'b']))
-    expect(readFileSync(file, 'utf8')).toBe('ab')
-    expect(statSync(file).mode & 0o777).toBe(0o666 & ~process.umask())
-    await expect(writeOutput(file, false, Readable.from(['c']))).rejects.toThrow(
-      `${file} already exists: use --force`,
-    )
-    expect(readFileSync(file, 'utf8')).toBe('ab')
-    await writeOutput(file, true, Readable.from(['c']))
-    expect(readFileSync(file, 'utf8')).toBe('c')
-    expect(readdirSync(folder)).toEqual(['file'])
-  })
-
   test('is not there if its content fails, and the error is that of the content', async () => {
     const folder = temporaryFolder()
     const broken = new Error('broken')

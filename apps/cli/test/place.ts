@@ -32,9 +32,8 @@ export class Place implements AsyncDisposable {
   }
 
   /** Starts the program in a process, as its users do. */
-  start(args: Args, input?: string | Readable, environment = {}): StartedCommand {
-    const options = { folder: this.folder, databaseUrl: this.url, input, environment }
-    const command = startCommand(listOf(args), options)
+  start(args: Args, input = ''): StartedCommand {
+    const command = startCommand(listOf(args), { folder: this.folder, databaseUrl: this.url, input })
     this.#started.push(command)
     return command
   }
