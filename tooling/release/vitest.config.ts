@@ -8,11 +8,12 @@ const project = (name: string, files: string, globalSetup: readonly string[]) =>
 
 export default {
   test: {
+    // Vitest begins with the first names. The last two projects wait for what their set-up makes.
     projects: [
-      project('released', '{folder,image,unit}', [freshBuild, 'test/build.ts']),
-      project('installed', '{packages,program}', [freshBuild, 'test/install.ts']),
       project('browser', 'browser', [freshBuild]),
-      project('sources', '{clone,generators}', []),
+      project('clone', '{clone,generators}', []),
+      project('installed', '{packages,program}', [freshBuild, 'test/install.ts']),
+      project('released', '{folder,image,unit}', [freshBuild, 'test/build.ts']),
     ],
   },
 }

@@ -58,8 +58,9 @@ describe('behind pgbouncer that pools by transaction', pgbouncer, () => {
   })
 
   test('no request of several stores fails for want of a connection', async () => {
-    await using first = await openStorage({ url })
-    await using second = await openStorage({ url })
+    // All of them wait for two connections, on a machine that may be busy.
+    await using first = await openStorage({ url, timeoutMs: 30_000 })
+    await using second = await openStorage({ url, timeoutMs: 30_000 })
     const stores = [first, second]
     let next = 0
     const visitor = async () => {
