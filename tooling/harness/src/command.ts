@@ -1,4 +1,3 @@
-import { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { launch, type Program } from './program.ts'
 
@@ -10,7 +9,7 @@ export interface CommandOptions {
   readonly environment?: Readonly<Record<string, string>>
   readonly folder?: string
   /** Its standard input, by default empty. */
-  readonly input?: string | Buffer | Readable | undefined
+  readonly input?: string | undefined
 }
 
 export interface Result {
@@ -30,18 +29,11 @@ export function startCommand(args: readonly string[], options: CommandOptions = 
     folder,
     environment: { ...(databaseUrl !== undefined && { DATABASE_URL: databaseUrl }), ...environment },
   })
-  const { stdin } = program.process
-  if (input instanceof Readable) input.pipe(stdin)
-  else stdin.end(input)
+  program.process.stdin.end(input)
   const result = program.ended.then(ending => ({
     code: typeof ending === 'number' ? ending : null,
     stdout: program.output(),
     stderr: program.errors(),
   }))
   return { ...program, result }
-}
-
-/** Runs the command line to its end. */
-export function runCommand(args: readonly string[], options: CommandOptions = {}): Promise<Result> {
-  return startCommand(args, options).result
 }

@@ -7,8 +7,8 @@ import {
   mayStartTraced,
   noTracer,
   type Program,
-  runCommand,
   serverProgram,
+  startCommand,
   temporaryFolder,
   until,
 } from '@plant-store/harness'
@@ -182,7 +182,7 @@ async function copying(
   const read = command === 'export' ? (path: string) => readFileSync(path, 'utf8') : readStore
   const written =
     command === 'export'
-      ? (await runCommand(['export'], { databaseUrl: `file:${store}` })).stdout
+      ? (await startCommand(['export'], { databaseUrl: `file:${store}` }).result).stdout
       : await readStore(store)
   let before: Content
   if (old !== 'nothing') {
