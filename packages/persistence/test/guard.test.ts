@@ -45,7 +45,7 @@ const ways = {
 }
 type Way = keyof typeof ways
 
-/** After a change in these milliseconds the files are not looked at again. */
+/** A change may still be answered for 10 ms after a look at the files. */
 const pastLook = () => sleep(20)
 const unavailable = { code: 'store-unavailable' }
 
@@ -74,8 +74,8 @@ test.each<[suffix: string, way: Way, isWhole?: 'whole']>([
     const failing = Promise.withResolvers<string | undefined>()
     await using storage = await openStorage({ url, onFailureChange: failing.resolve })
     await Promise.all(idsFrom(2, 49).map(id => storage.plants.insert(plant(id))))
-    await pastLook()
     ways[way](file + suffix)
+    await pastLook()
     // The second one is under way before the store knows of its outage.
     const refused = [100, 101].map(id => storage.plants.insert(plant(id)))
     for (const each of refused) await expect(each).rejects.toMatchObject(unavailable)
@@ -115,7 +115,6 @@ async function start() {
 test('once the shm is gone no change of another process is overwritten, however the store is stopped', async () => {
   const { file, url, store } = await start()
   expect(await store.insert(idsFrom(1, 50))).toEqual(Array(50).fill('inserted'))
-  await pastLook()
   rmSync(`${file}-shm`)
   const other = await startStoreProcess(url)
   expect(await other.insert(idsFrom(200, 50))).toEqual(Array(50).fill('inserted'))
@@ -159,8 +158,8 @@ test.each(Object.entries(links))('a store behind %s is guarded where it is', asy
     await using storage = await openStorage({ url })
     expect(storeFiles(url).slice(0, 2)).toEqual(files)
     await storage.plants.insert(plant(1))
-    await pastLook()
     rmSync(`${file}-wal`)
+    await pastLook()
     await expect(storage.plants.insert(plant(2))).rejects.toMatchObject(unavailable)
   }
   expect(await idsAt(`file:${file}`)).toEqual([1n])
