@@ -98,14 +98,16 @@ const cases: readonly (readonly [name: string, bytes: string, orStatus?: number]
   ['an empty line and no request line', '\r\n: x\r\n\r\n'],
 ]
 
-test.concurrent.each(
-  cases.map((each, n) => [...each.slice(0, 2), each[2] ?? 400, n] as [string, string, number, number]),
-)('%s', async (_, bytes, orStatus, id) => {
-  const hidden = toJson({ id: BigInt(id), name: 'smuggled' })
-  using wire = await client.open()
-  wire.send(Buffer.from(bytes + post(`content-length: ${hidden.length}`, hidden), 'latin1'))
-  const { status } = await wire.answer(undefined)
-  expect([400, orStatus]).toContain(status)
-  await wire.closed()
-  expect((await client.ask('GET', `/plants/${id}`)).status).toBe(404)
+test('each is refused and its connection closed, and the create that follows is not done', async () => {
+  // All at once, as a refused connection waits a second for its client.
+  const sending = cases.map(async ([name, bytes, orStatus = 400], id) => {
+    const hidden = toJson({ id: BigInt(id), name: 'smuggled' })
+    using wire = await client.open()
+    wire.send(Buffer.from(bytes + post(`content-length: ${hidden.length}`, hidden), 'latin1'))
+    const { status } = await wire.answer(undefined)
+    expect([400, orStatus], name).toContain(status)
+    await wire.closed()
+    expect((await client.ask('GET', `/plants/${id}`)).status, name).toBe(404)
+  })
+  await Promise.all(sending)
 })

@@ -42,7 +42,8 @@ const manyLines = 2_000
 const lines = (count: number) => Array.from({ length: count }, (_, n) => line(n))
 const mayHaveCreated = /plants of earlier lines may have been created$/
 
-test('a client that leaves in the middle of a line leaves nothing behind, and is no defect', async () => {
+// Several wait for a second: a refused connection stays open for its client.
+test.concurrent('a client that leaves in the middle of a line leaves nothing behind, and is no defect', async () => {
   await using service = await start({ limits: { heldBytesMax: 400_000 } })
   for (let n = 0; n < 3; n++) {
     const batch = await service.begin(...lines(10), 'x'.repeat(100_000))
@@ -57,7 +58,7 @@ test('a client that leaves in the middle of a line leaves nothing behind, and is
   expect(held(await last.answer())).toMatchObject({ refused: 1n })
 })
 
-test('lines that wait for their end are held, and too many of them are refused', async () => {
+test.concurrent('lines that wait for their end are held, and too many of them are refused', async () => {
   await using service = await start({ limits: { heldBytesMax: 400_000 } })
   using first = await service.begin(`{"id":1,"name":"n"`, ' '.repeat(120_000))
   await service.isRead(120_000)
@@ -68,12 +69,12 @@ test('lines that wait for their end are held, and too many of them are refused',
   expect(held(await first.answer())).toMatchObject({ created: 1n })
 })
 
-test('a defect while a line is judged ends the batch, and is no fault of the line', async () => {
+test.concurrent('a defect while a line is judged ends the batch, and is no fault of the line', async () => {
   const noBytes = {} as Buffer
   await expect(readParts([[noBytes]]).next()).rejects.toThrow(TypeError)
 })
 
-test('a batch is logged with its counts', async () => {
+test.concurrent('a batch is logged with its counts', async () => {
   await using service = await start()
   using batch = await service.begin(...lines(3), line(1), line(1, 'other'))
   batch.end()
@@ -82,7 +83,7 @@ test('a batch is logged with its counts', async () => {
   await expect.poll(() => service.answered.at(-1)).toMatchObject(counts)
 })
 
-test('a token that is revoked meanwhile ends it with 401, and what it had created stays', async () => {
+test.concurrent('a token that is revoked meanwhile ends it with 401, and what it had created stays', async () => {
   let isRevoked = false
   await using service = await start({
     gate: () => {
@@ -110,7 +111,7 @@ test('a token that is revoked meanwhile ends it with 401, and what it had create
   expect(await service.plants.find(plantId(created))).toBeUndefined()
 })
 
-test('a body that breaks is told once the plants under way are created, and the log counts them', async () => {
+test.concurrent('a body that breaks is told once the plants under way are created, and the log counts them', async () => {
   using inserts = heldInserts()
   await using service = await start({ plants: inserts.plants })
   // One part, and the beginning of another.
@@ -126,7 +127,7 @@ test('a body that breaks is told once the plants under way are created, and the 
   await expect.poll(logged).toMatchObject({ status: 400, created: expect.toSatisfy(count => count > 0) })
 })
 
-test('a store that fails ends it with its failure, and the connection too unless the batch has arrived', async () => {
+test.concurrent('a store that fails ends it with its failure, and the connection too unless the batch has arrived', async () => {
   const insert = () => Promise.reject(new DomainError('store-busy', 'too many changes are pending'))
   await using service = await start({ plants: { insert } })
   using batch = await service.begin(...lines(3 * manyLines))
