@@ -106,7 +106,7 @@ test('backup --keep writes a new file into a folder, and keeps the newest of thi
     return stdout
   }
   const name = /store\.db-\d{4}-\d\d-\d\dT\d{6}Z\.backup/
-  expect(await printed(3)).toMatch(new RegExp(`^to/backups/${name.source}: 10 plants, .* and checked\n$`))
+  expect(await printed(3)).toMatch(new RegExp(`^to/backups/${name.source}: 10 plants\\b.* and checked\n$`))
   const [made = ''] = readdirSync(backups)
   expect(statSync(backups).mode & 0o777).toBe(0o700)
   expect(await place.run(`check to/backups/${made}`)).toMatchObject({

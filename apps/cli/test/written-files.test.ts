@@ -53,7 +53,7 @@ describe('a restore', () => {
     expect(await place.count()).toBe(25)
     await using elsewhere = new Place('file:new/plants.db')
     copyFileSync(place.path('backup.db'), elsewhere.path('backup.db'))
-    const restored = `^${elsewhere.path('new/plants.db')}: 20 plants, .* restored from backup\\.db\n`
+    const restored = `^${elsewhere.path('new/plants.db')}: 20 plants\\b.* restored from backup\\.db\n`
     const next = 'There was no store before\\. Start the server with this DATABASE_URL\\.\n$'
     expect((await elsewhere.run('restore backup.db')).stdout).toMatch(new RegExp(restored + next))
   })

@@ -40,7 +40,6 @@ export {
   type CreateOutcome,
   createPlantUseCases,
   type PlantUseCases,
-  type PlantUseCasesOptions,
 } from './plants/use-cases.ts'
 export {
   type Identified,

@@ -1,18 +1,14 @@
 export {
-  type CourierOptions,
   type CourierReport,
-  type CourierSignals,
   courierLimits,
   createCourier,
   type Post,
 } from './courier.ts'
 export type {
   Claim,
-  ClaimLimits,
   ClaimOutcome,
   Delivery,
   FailedAttempt,
-  KeptDelivery,
   Outbox,
   WebhookFigures,
   WebhookRepository,

@@ -37,11 +37,8 @@ export interface PlantUseCases extends VersionedUseCases<Plant, VersionedPlant> 
 /** `existing` if the plant with this id equals the new one exactly. */
 export type CreateOutcome = 'inserted' | 'existing' | 'id-taken'
 
-export interface PlantUseCasesOptions {
-  readonly plants: PlantRepository
-}
-
-export function createPlantUseCases({ plants: repository }: PlantUseCasesOptions): PlantUseCases {
+export function createPlantUseCases(given: { readonly plants: PlantRepository }): PlantUseCases {
+  const repository = given.plants
   const common = createVersionedUseCases('plant', 'plant-not-found', repository)
 
   const compareWithTaken = async (plant: Plant): Promise<CreateOutcome> => {
