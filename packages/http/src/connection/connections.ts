@@ -53,9 +53,11 @@ export class Connections {
   }
 
   readonly #nextTurn = (): void => {
+    const paused = this.isFull ? this.open.values() : []
+    const turns = this.#resting.splice(0, longReadsMax)
     this.#longReads = 0
-    for (const connection of this.#resting.splice(0, longReadsMax)) connection.readBytes = 0
-    for (const connection of this.open.values()) connection.resumeOrPause()
+    for (const connection of turns) connection.readBytes = 0
+    for (const connection of [...turns, ...paused]) connection.resumeOrPause()
     if (this.#resting.length > 0) setImmediate(this.#nextTurn)
   }
 }
