@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { defaultServerLimits } from '@plant-store/http/server'
 import { describe, expect, test } from 'vitest'
@@ -22,6 +23,11 @@ const defaults = readConfig({})
 
 test('the limits of the program are those of the package, where nobody sets them', () => {
   expect(defaultServerLimits).toMatchObject(defaults.serverLimits)
+})
+
+test('two threads serve on Linux if there are two processors, and elsewhere one', () => {
+  const threads = process.platform === 'linux' ? Math.min(2, availableParallelism()) : 1
+  expect(defaults.httpThreads).toBe(threads)
 })
 
 test('an empty variable counts as one that is not set, and one that nobody declared is ignored', () => {
