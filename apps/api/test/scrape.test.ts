@@ -2,8 +2,8 @@ import { spawnSync } from 'node:child_process'
 import { symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { needs, temporaryFolder } from '@plant-store/harness/vitest'
-import { expect, test } from 'vitest'
-import { sample } from '../src/telemetry/metrics.ts'
+import { expect, test, vi } from 'vitest'
+import { type Samples, sample } from '../src/telemetry/metrics.ts'
 import { createScrape, writeMetrics } from '../src/telemetry/scrape.ts'
 
 const text = writeMetrics([
@@ -35,12 +35,16 @@ test('Prometheus can read it', needs('promtool', spawnSync('promtool', ['--versi
   expect(stderr).not.toMatch(/pars/i)
 })
 
-test('the figures are told although the files of the store cannot be looked at, or a source fails', async () => {
+test('the figures are told although the files of the store cannot be looked at, and those of a source that fails as they were', async () => {
   // A link to itself: to look behind it is an error, and not the absence of a file.
   const loop = join(temporaryFolder(), 'loop')
   symlinkSync(loop, loop)
-  const fails = () => Promise.reject(new Error('on purpose'))
-  const figures = await createScrape(`file:${loop}/store.db`, () => 'it is gone', [fails])()
+  const source = vi.fn(() => Promise.reject<Samples>(new Error('on purpose')))
+  const scrape = createScrape(`file:${loop}/store.db`, () => 'it is gone', [source])
+  const figures = await scrape()
   expect(figures).toMatch(/^plant_store_ready 0$/m)
   expect(figures).not.toMatch(/^plant_store_size_bytes \d/m)
+  source.mockResolvedValueOnce({ plant_store_commit_seconds: [sample(0.5, {}, '_sum')] })
+  for (const _ of ['it works', 'it fails'])
+    expect(await scrape()).toMatch(/^plant_store_commit_seconds_sum 0\.5$/m)
 })
