@@ -101,6 +101,16 @@ test('groups that share a transaction that fails fail together, and the next one
   expect(await one.answer()).toMatchObject({ affectedRows: [1] })
 })
 
+test('a group is never divided for what the groups before it have written', async () => {
+  const { threads } = await open(4_096)
+  const [one, other] = threads
+  const write = (id: number, mebibytes: number) => insertOf(id, 'x'.repeat(mebibytes * 2 ** 20))
+  one.sendChanges([write(1, 10)])
+  other.sendChanges([write(2, 7), write(3, 7)])
+  expect(await one.answer()).toMatchObject({ affectedRows: [1], commit: { changes: 3 } })
+  expect(await other.answer()).toEqual({ affectedRows: [1, 1] })
+})
+
 test('after a failure that cannot be overwritten there is an outage for every thread, until it can', async () => {
   const { connection, threads } = await open()
   const [one, other] = threads
