@@ -6,11 +6,10 @@ import { answerFailure, serializerOf } from './answer/answer.ts'
 import { allowOrigins, answerPreflights } from './connection/cors.ts'
 import { createNodeServer } from './connection/node-server.ts'
 import { prepareStop } from './connection/stop.ts'
-import { addStoreRoutes, toFailure, type UseCases } from './entities.ts'
+import { addStoreRoutes, sections, toFailure, type UseCases } from './entities.ts'
 import { defaultServerLimits, type ServerLimits } from './limits.ts'
 import { describeInterface } from './openapi/description.ts'
 import { createPipeline } from './pipeline.ts'
-import { plants } from './plants/operations.ts'
 import { logOnceAnswered, logRequests, type RequestTracer, requestId } from './request/log.ts'
 import { createThrottle, withoutPort } from './request/wrong-tokens.ts'
 import type { AnsweredRequest } from './request-context.ts'
@@ -99,7 +98,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
   if (corsOrigins.length > 0) answerPreflights(app)
 
   const pipeline = createPipeline(app, { gate, throttle, limits, ending: ending.signal })
-  const description = describeInterface([plants, service], serverUrl)
+  const description = describeInterface([...sections, service], serverUrl)
   // Written by the build. The path is right for the sources and for a bundle.
   const docsFolder = new URL('../dist/docs/', import.meta.url)
   const probes = { check, metrics, isDraining: () => isDraining, description, docsFolder, page }

@@ -7,9 +7,9 @@ import {
   toJson,
 } from '@plant-store/contract'
 import { afterAll, describe, expect, test } from 'vitest'
+import { sections } from '../src/entities.ts'
 import type { Operation } from '../src/openapi/operation.ts'
 import { example } from '../src/openapi/schemas.ts'
-import { operations } from '../src/plants/operations.ts'
 import { startService } from './memory-service.ts'
 
 const service = await startService()
@@ -36,7 +36,7 @@ describe('with little patience', () => {
     test.concurrent(`${clause}: ${name}`, () => run(hurriedClient), timeoutMs)
 })
 
-const all = Object.values<Operation>(operations)
+const all = sections.flatMap(({ operations }) => Object.values(operations))
 const lists = all.filter(({ response }) => response[200]?.type === 'array')
 test.each(lists)('a page of $url ends where its texts reach a size', async ({ url }) => {
   await using store = await startService({ limits: { pageTextBytesMax: 1 } })

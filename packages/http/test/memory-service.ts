@@ -12,8 +12,8 @@ import { createClient, createRecorder } from '@plant-store/contract'
 import { createPlantUseCases, type PlantRepository } from '@plant-store/domain'
 import { createMemoryPlantRepository, memoryUseCases } from '@plant-store/domain/testing'
 import { type AnsweredRequest, createServer, type ServerOptions } from '@plant-store/http/server'
+import { sections } from '../src/entities.ts'
 import { describeInterface } from '../src/openapi/description.ts'
-import { plants as plantSection } from '../src/plants/operations.ts'
 import { service as serviceSection } from '../src/service/operations.ts'
 
 export interface ServiceOptions extends Partial<Omit<ServerOptions, 'plants'>> {
@@ -30,7 +30,7 @@ type LoggedRequest = AnsweredRequest & { readonly plantId?: string; readonly cre
 
 export type Service = Awaited<ReturnType<typeof startService>>
 
-const recorder = createRecorder(describeInterface([plantSection, serviceSection], '/'))
+const recorder = createRecorder(describeInterface([...sections, serviceSection], '/'))
 
 /**
  * Starts the HTTP adapter on real sockets, over repositories that forget with the process, and a client whose answers are

@@ -1,6 +1,6 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { createPlantUseCases } from '@plant-store/domain'
-import { createServer, stopListening, stopServer, type UseCases } from '@plant-store/http/server'
+import { createServer, stopListening, stopServer } from '@plant-store/http/server'
 import { attachStorage, type StorageHandle } from '@plant-store/persistence'
 import { createBirpc } from 'birpc'
 import type { Config } from '../config.ts'
@@ -65,7 +65,7 @@ await using storage = await attachStorage(shared, {
 await using tracing =
   tracesEndpoint === undefined ? undefined : (await import('../telemetry/traces.ts')).startTracing()
 const stopping = new AbortController()
-const traced = (useCases: UseCases) => tracing?.traced(useCases) ?? useCases
+const traced = <All extends object>(useCases: All): All => tracing?.traced(useCases) ?? useCases
 const server = createServer({
   ...traced({ plants: createPlantUseCases(storage) }),
   unannounced: traced({ plants: createPlantUseCases({ plants: storage.plants.unannounced }) }).plants,

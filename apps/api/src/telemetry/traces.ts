@@ -12,7 +12,7 @@ import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http'
 import { detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources'
 import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace'
 import { type DomainError, isDomainError } from '@plant-store/domain'
-import type { RequestTracer, UseCases } from '@plant-store/http/server'
+import type { RequestTracer } from '@plant-store/http/server'
 
 type UseCase = (...given: never[]) => Promise<unknown>
 
@@ -55,7 +55,7 @@ export function startTracing() {
   return {
     traceRequest,
     /** Returns the use cases of every entity with a span around each. */
-    traced(useCases: UseCases): UseCases {
+    traced<All extends object>(useCases: All): All {
       const entities = Object.entries(useCases).map(([entity, ofEntity]) => {
         const attributes = { 'plant_store.entity': entity }
         const traced = Object.entries<UseCase>({ ...ofEntity }).map(([name, useCase]): [string, UseCase] => [

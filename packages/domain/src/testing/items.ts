@@ -233,8 +233,10 @@ export function itemRepositoryContract<
       assert.deepEqual(await page(2, int64Min), [-5n, -4n])
     },
     'ends a page with the one whose texts reach the bound in bytes': async repository => {
-      const items = ['', 'a', 'é', '日', '🌱'].map((text, id) => item(BigInt(id), text))
-      items.push(full(5n, 'é'))
+      const items = ['', 'a', 'é', '日', '🌱'].flatMap((text, n) => {
+        const id = 2n * BigInt(n)
+        return [item(id, text), full(id + 1n, text)]
+      })
       for (const each of items) await repository.insert(each)
       const whole = items.reduce((sum, each) => sum + textBytes(each), 0)
       for (let textBytesMax = 1; textBytesMax <= whole + 1; textBytesMax++) {
