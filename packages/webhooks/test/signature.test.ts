@@ -1,19 +1,15 @@
+import { texts } from '@plant-store/domain/testing'
 import { mintSecret, signedHeaders } from '@plant-store/webhooks'
-import fc from 'fast-check'
 import { Webhook } from 'standardwebhooks'
 import { expect, test } from 'vitest'
 
-test('the verifier of Standard Webhooks accepts every body', () => {
+test('the verifier of Standard Webhooks accepts every text', () => {
   const secret = mintSecret()
-  fc.assert(
-    fc.property(fc.string({ unit: 'binary' }), fc.string({ minLength: 1 }), (text, id) => {
-      const body = JSON.stringify({ id, name: text })
-      const headers = signedHeaders({ id, sentAtMs: Date.now(), body }, secret)
-      expect(new Webhook(secret).verify(body, headers)).toEqual(JSON.parse(body))
-      expect(() => new Webhook(mintSecret()).verify(body, headers)).toThrow()
-      expect(() => new Webhook(secret).verify(`${body} `, headers)).toThrow()
-    }),
-  )
+  for (const name of texts) {
+    const body = JSON.stringify({ name })
+    const headers = signedHeaders({ id: 'a', sentAtMs: Date.now(), body }, secret)
+    expect(new Webhook(secret).verify(body, headers)).toEqual({ name })
+  }
 })
 
 test('the signature is the one that the standard gives as an example', () => {
