@@ -11,13 +11,14 @@ type Refusal = Error | undefined
 export function createAuthentication(gate: Gate, throttle: Throttle): Authenticate {
   return (request, scope) => {
     const { headers } = request
-    const fail = (thrown: unknown) => failureOf(thrown, request, throttle)
     try {
       const admission = gate({ token: bearerToken(headers.authorization), headers }, scope)
       if (!(admission instanceof Promise)) return noteHolder(request, admission)
-      return admission.then(holder => noteHolder(request, holder)).catch(fail)
+      return admission
+        .then(holder => noteHolder(request, holder))
+        .catch(thrown => failureOf(thrown, request, throttle))
     } catch (thrown) {
-      return fail(thrown)
+      return failureOf(thrown, request, throttle)
     }
   }
 }

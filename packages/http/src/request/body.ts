@@ -18,6 +18,20 @@ type Receiving = Readable & { [arriving]?: Body }
 
 export const bodyOf = (stream: Receiving): Body | undefined => stream[arriving]
 
+// Shared by all bodies: closures would cost every request memory.
+function onData(this: Receiving, chunk: Buffer): void {
+  this[arriving]?.add(chunk)
+}
+function onEnd(this: Receiving): void {
+  this[arriving]?.end()
+}
+function onError(this: Receiving): void {
+  // Such as that of a reset connection.
+  this[arriving]?.fail(new RequestError('bad-request', 'the body ended early'))
+}
+
+const nothing: Buffer = Buffer.alloc(0)
+
 /** Returns Fastify's parser of a whole body. */
 export function createBodyReader(bodyBytesMax: number) {
   return (
@@ -61,7 +75,7 @@ export class Body {
   /** What ended it early. */
   error: RequestError | undefined
   readonly #carrier: Carrier
-  #buffer: Buffer = Buffer.alloc(0)
+  #buffer = nothing
   #lengthMax = countedBytesMin
   #isDropped = false
   #setHeld: ((bytes: number) => void) | undefined
@@ -70,13 +84,7 @@ export class Body {
   constructor(stream: Receiving, carrier: Carrier) {
     this.#carrier = carrier
     stream[arriving] = this
-    stream.on('data', (chunk: Buffer) => this.#add(chunk))
-    stream.on('end', () => {
-      this.isEnded = true
-      this.#tell()
-    })
-    // Such as that of a reset connection.
-    stream.on('error', () => this.fail(new RequestError('bad-request', 'the body ended early')))
+    stream.on('data', onData).on('end', onEnd).on('error', onError)
   }
 
   get hasRoom(): boolean {
@@ -86,6 +94,18 @@ export class Body {
   /** Whether it is read, and the client has its time to send more. */
   get waitsForClient(): boolean {
     return this.#onMore !== undefined && !this.isTimed
+  }
+
+  add(chunk: Buffer): void {
+    this.#carrier.note(chunk.length)
+    if (!this.#isDropped) this.#append(chunk)
+    this.#tell()
+    this.#carrier.resumeOrPause()
+  }
+
+  end(): void {
+    this.isEnded = true
+    this.#tell()
   }
 
   fail(error: RequestError): void {
@@ -121,20 +141,13 @@ export class Body {
 
   /** Removes and returns this many bytes. Those of a whole body are counted until its answer has left. */
   take(length: number): Buffer {
-    const taken = this.#buffer.subarray(0, length)
+    const taken = length === this.#buffer.length ? this.#buffer : this.#buffer.subarray(0, length)
     // A copy: a slice would keep what was taken in memory.
-    this.#buffer = Buffer.from(this.#buffer.subarray(length, this.length))
+    this.#buffer = length === this.length ? nothing : Buffer.from(this.#buffer.subarray(length, this.length))
     this.length -= length
     if (!this.isEnded || this.#isDropped) this.#count()
     this.#carrier.resumeOrPause()
     return taken
-  }
-
-  #add(chunk: Buffer): void {
-    this.#carrier.note(chunk.length)
-    if (!this.#isDropped) this.#append(chunk)
-    this.#tell()
-    this.#carrier.resumeOrPause()
   }
 
   #append(chunk: Buffer): void {

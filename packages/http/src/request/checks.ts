@@ -1,7 +1,7 @@
 import { isIPv6 } from 'node:net'
 import { AccessError, type Scope, scopes } from '@plant-store/access'
 import { safeParse } from 'fast-content-type-parse'
-import type { FastifyContextConfig, FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyContextConfig, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Budget } from '../budget.ts'
 import { RequestError } from '../errors/failures.ts'
 import { notesOf } from '../request-context.ts'
@@ -30,34 +30,33 @@ export function checkRequests(
   budget: Budget,
   bodyBytesMax: number,
 ): void {
-  app.addHook('onRequest', (request, reply, done) => {
+  const checkRest = (request: FastifyRequest, reply: FastifyReply, refusal: Error | undefined) => {
     const { config = {} } = notesOf(request)
-    const checkRest = (refusal: Error | undefined) => {
-      try {
-        checkRoute(request, config, refusal)
-        if (hasBody(request, config)) {
-          checkBody(request, config)
-          bodyOf(request.raw)?.countWith(bytes => budget.setHeld(reply.raw, bytes))
-        } else {
-          // Fastify needs a parser for every media type, even without a body.
-          delete request.raw.headers['content-type']
-        }
-        if (isContinued(request, config, bodyBytesMax)) reply.raw.writeContinue()
-      } catch (failure) {
-        return done(failure as Error)
-      }
-      done()
+    checkRoute(request, config, refusal)
+    if (hasBody(request, config)) {
+      checkBody(request, config)
+      bodyOf(request.raw)?.countWith(bytes => budget.setHeld(reply.raw, bytes))
+    } else {
+      // Fastify needs a parser for every media type, even without a body.
+      delete request.raw.headers['content-type']
     }
+    if (isContinued(request, config, bodyBytesMax)) reply.raw.writeContinue()
+  }
+  app.addHook('onRequest', (request, reply, done) => {
     try {
       checkHeaders(request)
+      // A path without a route has no scope. Its answer is 404 whatever the scope, so any will do.
+      const { scope = scopes[0] as Scope } = notesOf(request).config ?? {}
+      const refusal = scope === null ? undefined : authenticate(request, scope)
+      if (refusal instanceof Promise) {
+        refusal.then(later => checkRest(request, reply, later)).then(() => done(), done)
+        return
+      }
+      checkRest(request, reply, refusal)
     } catch (failure) {
       return done(failure as Error)
     }
-    // A path without a route has no scope. Its answer is 404 whatever the scope, so any will do.
-    const { scope = scopes[0] as Scope } = config
-    const refusal = scope === null ? undefined : authenticate(request, scope)
-    if (refusal instanceof Promise) refusal.then(checkRest)
-    else checkRest(refusal)
+    done()
   })
 }
 
