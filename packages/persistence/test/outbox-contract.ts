@@ -1,4 +1,3 @@
-import assert from 'node:assert/strict'
 import type { Plant } from '@plant-store/domain'
 import { edgeIds, fullPlant, plant, texts } from '@plant-store/domain/testing'
 import type { Storage } from '@plant-store/persistence'
@@ -10,6 +9,7 @@ import {
   type WebhookId,
   type WebhookRepository,
 } from '@plant-store/webhooks'
+import { assert, expect } from 'vitest'
 
 /** An outbox, its webhooks, and a way to add plants to the same store. */
 interface AnnouncingStore {
@@ -24,11 +24,19 @@ const idOf = (name: string) => name as WebhookId
 const a = idOf('a')
 const b = idOf('b')
 
-async function addWebhooks({ webhooks }: AnnouncingStore, ...ids: WebhookId[]): Promise<void> {
-  for (const [n, id] of ids.entries()) {
-    const webhook = { id, url: `https://${id}.example/`, allowsPrivate: n > 0, createdAt: new Date(n) }
-    await webhooks.add(webhook, mintSecret())
-  }
+export const addWebhook = (
+  { webhooks }: Pick<AnnouncingStore, 'webhooks'>,
+  name = 'webhook',
+  secret = mintSecret(),
+  n = 0,
+) =>
+  webhooks.add(
+    { id: idOf(name), url: `https://${name}.example/`, allowsPrivate: n > 0, createdAt: new Date(n) },
+    secret,
+  )
+
+async function addWebhooks(store: AnnouncingStore, ...ids: WebhookId[]): Promise<void> {
+  for (const [n, id] of ids.entries()) await addWebhook(store, id, mintSecret(), n)
 }
 
 async function claimed({ outbox }: AnnouncingStore, given: Partial<typeof limits> = {}): Promise<Claim> {
@@ -49,53 +57,50 @@ async function fail(
   return claim
 }
 
+async function deliver({ outbox }: AnnouncingStore, claim: Claim): Promise<void> {
+  await outbox.settle(claim, { delivered: claim.deliveries.map(({ id }) => id) })
+}
+
 const plantsOf = ({ deliveries }: Claim) => deliveries.map(({ added }) => added.plant)
 const idsOf = (claim: Claim) => plantsOf(claim).map(({ id }) => id as bigint)
-
-export const addWebhook = ({ webhooks }: Pick<Storage, 'webhooks'>, name = 'webhook') =>
-  webhooks.add(
-    { id: name as WebhookId, url: 'https://a.example/', allowsPrivate: false, createdAt: new Date(0) },
-    mintSecret(),
-  )
+const attemptsOf = ({ deliveries }: Claim) => deliveries.map(({ attempts }) => attempts)
 
 const promises: Record<string, (store: AnnouncingStore) => Promise<void>> = {
   'keeps webhooks as they were added, in that order': async store => {
-    assert.deepEqual(await store.webhooks.list(), [])
+    expect(await store.webhooks.list()).toEqual([])
     await addWebhooks(store, b, a)
-    const [first, second] = await store.webhooks.list()
-    const expected = { url: 'https://b.example/', allowsPrivate: false, state: 'active', failures: 0 }
-    assert.deepEqual(first, { ...first, id: b, createdAt: new Date(0), ...expected })
-    assert.deepEqual([second?.id, second?.allowsPrivate, second?.createdAt], [a, true, new Date(1)])
+    const url = 'https://b.example/'
+    expect(await store.webhooks.list()).toMatchObject([
+      { id: b, createdAt: new Date(0), url, allowsPrivate: false, state: 'active', failures: 0 },
+      { id: a, createdAt: new Date(1), allowsPrivate: true },
+    ])
   },
   'announces every plant that is added from then on, exactly, and in that order': async store => {
     await store.add(plant(1_000n))
-    assert.equal(await store.outbox.claim(limits), undefined)
+    expect(await store.outbox.claim(limits)).toBeUndefined()
     await addWebhooks(store, a)
-    assert.equal(await store.outbox.claim(limits), undefined)
+    expect(await store.outbox.claim(limits)).toBeUndefined()
     const plants = edgeIds.toReversed().map((id, n) => {
       const text = texts[n % texts.length] as string
       return n % 3 === 0 ? plant(id, text) : fullPlant(id, text)
     })
     for (const each of plants) await store.add(each)
     const claim = await claimed(store)
-    assert.equal(claim.webhook.id, a)
-    assert.deepEqual(plantsOf(claim), plants)
-    assert.equal(new Set(claim.deliveries.map(({ added }) => added.version)).size, plants.length)
+    expect(claim.webhook.id).toBe(a)
+    expect(plantsOf(claim)).toStrictEqual(plants)
+    expect(new Set(claim.deliveries.map(({ added }) => added.version)).size).toBe(plants.length)
     const ids = claim.deliveries.map(({ id }) => id)
-    assert.deepEqual(
-      ids,
-      [...new Set(ids)].sort((x, y) => (x < y ? -1 : 1)),
-    )
-    assert.ok(claim.deliveries.every(({ attempts }) => attempts === 0))
+    expect(ids).toEqual([...new Set(ids)].sort((x, y) => (x < y ? -1 : 1)))
+    expect(new Set(attemptsOf(claim))).toEqual(new Set([0]))
   },
   'announces the same event to each webhook, and the order of one is not held up by another': async store => {
     await addWebhooks(store, a, b)
     await store.add(plant(1n))
     const one = await fail(store, { retryInMs: hourMs, claimInMs: hourMs })
     const other = await claimed(store)
-    assert.deepEqual([one.webhook.id, other.webhook.id].sort(), [a, b])
-    assert.deepEqual(other.deliveries[0]?.added, one.deliveries[0]?.added)
-    assert.equal(await store.outbox.claim(limits), undefined)
+    expect([one.webhook.id, other.webhook.id].sort()).toEqual([a, b])
+    expect(other.deliveries[0]?.added).toEqual(one.deliveries[0]?.added)
+    expect(await store.outbox.claim(limits)).toBeUndefined()
   },
   'leases a webhook to one caller until it settles': async store => {
     await addWebhooks(store, a)
@@ -103,29 +108,29 @@ const promises: Record<string, (store: AnnouncingStore) => Promise<void>> = {
     const claims = await Promise.all(Array.from({ length: 20 }, () => store.outbox.claim(limits)))
     const [claim, ...others] = claims.filter(each => each !== undefined)
     assert.ok(claim)
-    assert.equal(others.length, 0, 'several callers have it')
+    expect(others).toEqual([])
     const delivered = [0, 2].map(n => claim.deliveries[n]?.id as bigint)
     await store.outbox.settle(claim, { delivered })
     const next = await claimed(store)
-    assert.deepEqual(idsOf(next), [1n, 3n])
-    await store.outbox.settle(next, { delivered: next.deliveries.map(({ id }) => id) })
-    assert.equal(await store.outbox.claim(limits), undefined)
+    expect(idsOf(next)).toEqual([1n, 3n])
+    await deliver(store, next)
+    expect(await store.outbox.claim(limits)).toBeUndefined()
     await store.add(plant(4n))
-    assert.deepEqual(idsOf(await claimed(store)), [4n])
+    expect(idsOf(await claimed(store))).toEqual([4n])
   },
   'leases an expired webhook to the next caller, and settles nothing for the previous one': async store => {
     await addWebhooks(store, a)
     await store.add(plant(1n))
     const late = await claimed(store, { leaseMs: 0 })
     const claim = await claimed(store)
-    assert.notEqual(late.lease, claim.lease)
+    expect(late.lease).not.toBe(claim.lease)
     const id = late.deliveries[0]?.id as bigint
     const failed = { id, reason: 'late', retryInMs: hourMs, claimInMs: hourMs }
     await store.outbox.settle(late, { delivered: [], failed })
     await store.outbox.settle(late, { delivered: [id] })
-    assert.equal(await store.outbox.claim(limits), undefined)
+    expect(await store.outbox.claim(limits)).toBeUndefined()
     await store.outbox.settle(claim, { delivered: [] })
-    assert.deepEqual((await claimed(store)).deliveries, claim.deliveries)
+    expect((await claimed(store)).deliveries).toEqual(claim.deliveries)
   },
   'claims the webhook that was leased the longest time ago': async store => {
     await addWebhooks(store, a, b)
@@ -139,42 +144,32 @@ const promises: Record<string, (store: AnnouncingStore) => Promise<void>> = {
       while (Date.now() === leasedAt) await new Promise(setImmediate)
       await store.outbox.settle(claim, { delivered: [] })
     }
-    assert.deepEqual(seen, [a, b, a, b, a, b])
+    expect(seen).toEqual([a, b, a, b, a, b])
   },
   'reads no more deliveries and text than the limits': async store => {
     await addWebhooks(store, a)
     for (const [id, name] of ['', 'é', '日', 'ab', 'c'].entries()) await store.add(plant(BigInt(id), name))
     const lease = { leaseMs: 0 }
-    assert.deepEqual(idsOf(await claimed(store, { ...lease, rowsMax: 2 })), [0n, 1n])
-    for (const [textBytesMax, count] of [
-      [1, 2],
-      [2, 2],
-      [3, 3],
-      [5, 3],
-      [6, 4],
-      [8, 5],
-      [9, 5],
-    ] as const)
-      assert.equal((await claimed(store, { ...lease, textBytesMax })).deliveries.length, count)
+    expect(idsOf(await claimed(store, { ...lease, rowsMax: 2 }))).toEqual([0n, 1n])
+    const counts: number[] = []
+    for (const textBytesMax of [1, 2, 3, 5, 6, 8, 9])
+      counts.push((await claimed(store, { ...lease, textBytesMax })).deliveries.length)
+    expect(counts).toEqual([2, 2, 3, 3, 4, 5, 5])
   },
   'retries an attempt that failed when it is due, and goes on with the others': async store => {
     await addWebhooks(store, a)
     for (let n = 0n; n < 3n; n++) await store.add(plant(n))
+    const working = await store.webhooks.list()
     await fail(store, { retryInMs: hourMs, claimInMs: 0 })
-    const failing = (await store.webhooks.list())[0]
-    assert.equal(failing?.failures, 1)
-    assert.deepEqual(idsOf(await fail(store, { retryInMs: 0, claimInMs: 0 })), [1n, 2n])
-    assert.deepEqual((await store.webhooks.list())[0], { ...failing, failures: 2 })
+    const [failing] = await store.webhooks.list()
+    expect(failing).toMatchObject({ failures: 1, failingSince: expect.any(Date) })
+    expect(idsOf(await fail(store, { retryInMs: 0, claimInMs: 0 }))).toEqual([1n, 2n])
+    expect(await store.webhooks.list()).toEqual([{ ...failing, failures: 2 }])
     const claim = await claimed(store)
-    assert.deepEqual(idsOf(claim), [1n, 2n])
-    assert.deepEqual(
-      claim.deliveries.map(({ attempts }) => attempts),
-      [1, 0],
-    )
-    await store.outbox.settle(claim, { delivered: claim.deliveries.map(({ id }) => id) })
-    const [working] = await store.webhooks.list()
-    assert.deepEqual([working?.failures, working?.failingSince], [0, undefined])
-    assert.ok(failing.failingSince)
+    expect(idsOf(claim)).toEqual([1n, 2n])
+    expect(attemptsOf(claim)).toEqual([1, 0])
+    await deliver(store, claim)
+    expect(await store.webhooks.list()).toEqual(working)
   },
   'says for how long a webhook has failed': async store => {
     await addWebhooks(store, a)
@@ -182,71 +177,62 @@ const promises: Record<string, (store: AnnouncingStore) => Promise<void>> = {
     const begun = performance.now()
     const first = await fail(store, { retryInMs: 0, claimInMs: 0 })
     const failed = performance.now()
-    assert.equal(first.failingForMs, 0)
+    expect(first.failingForMs).toBe(0)
     while (performance.now() < failed + 5) await new Promise(setImmediate)
     const { failingForMs } = await fail(store, { retryInMs: 0, claimInMs: 0 })
     // Both ends are rounded to milliseconds.
     assert.ok(failingForMs >= 4 && failingForMs <= performance.now() - begun + 1, `${failingForMs}`)
-    assert.ok((await claimed(store)).failingForMs >= failingForMs)
+    expect((await claimed(store)).failingForMs).toBeGreaterThanOrEqual(failingForMs)
   },
   'leaves a failing webhook alone for as long as it was told': async store => {
     await addWebhooks(store, a)
     await store.add(plant(1n))
     await store.add(plant(2n))
     const { webhook } = await fail(store, { retryInMs: 0, claimInMs: hourMs })
-    assert.equal(await store.outbox.claim(limits), undefined)
-    assert.equal(await store.webhooks.retry(webhook.id), true)
+    expect(await store.outbox.claim(limits)).toBeUndefined()
+    expect(await store.webhooks.retry(webhook.id)).toBe(true)
     const claim = await claimed(store)
-    assert.deepEqual(
-      claim.deliveries.map(({ attempts }) => attempts),
-      [0, 0],
-    )
-    assert.equal(claim.webhook.failures, 0)
+    expect(attemptsOf(claim)).toEqual([0, 0])
+    expect(claim.webhook.failures).toBe(0)
   },
   'keeps what was given up, and retries it when told': async store => {
     await addWebhooks(store, a, b)
     for (let n = 0n; n < 3n; n++) await store.add(plant(n))
     const ofA = await claimed(store)
     const ofB = await claimed(store)
-    assert.deepEqual([ofA.webhook.id, ofB.webhook.id], [a, b])
+    expect([ofA.webhook.id, ofB.webhook.id]).toEqual([a, b])
     await store.outbox.settle(ofA, { delivered: [] })
     await fail(store, { claimInMs: 0 }, 'it answered 404')
     await fail(store, { retryInMs: hourMs, claimInMs: 0 }, 'it hangs')
     const deliveries = await store.outbox.deliveriesOf(a, 10)
-    assert.deepEqual(
-      deliveries.map(({ added }) => added.plant.id as bigint),
-      [0n, 1n, 2n],
-    )
-    assert.deepEqual(
-      deliveries.map(({ reason }) => reason),
-      ['it answered 404', 'it hangs', undefined],
-    )
+    expect(deliveries.map(({ added, reason }) => [added.plant.id, reason])).toEqual([
+      [0n, 'it answered 404'],
+      [1n, 'it hangs'],
+      [2n, undefined],
+    ])
     const waitMs = deliveries.map(
       ({ nextAttemptAt, added }) => nextAttemptAt && Number(nextAttemptAt) - Number(added.addedAt),
     )
-    assert.equal(waitMs[0], undefined)
+    expect(waitMs[0]).toBeUndefined()
     assert.ok((waitMs[1] ?? 0) >= hourMs && (waitMs[2] ?? hourMs) < hourMs)
-    assert.deepEqual((await store.outbox.deliveriesOf(a, 2)).length, 2)
+    expect(await store.outbox.deliveriesOf(a, 2)).toHaveLength(2)
     const figures = (await store.outbox.figures()).find(({ webhook }) => webhook === a)
-    assert.deepEqual([figures?.waiting, figures?.givenUp, figures?.missed], [2, 1, 0])
-    assert.ok((figures?.oldestMs ?? -1) >= 0)
-    assert.deepEqual(idsOf(await claimed(store, { leaseMs: 0 })), [2n])
-    assert.equal(await store.webhooks.retry(a), true)
-    assert.deepEqual(idsOf(await claimed(store)), [0n, 1n, 2n])
+    expect(figures).toMatchObject({ waiting: 2, givenUp: 1, missed: 0 })
+    expect(figures?.oldestMs).toBeGreaterThanOrEqual(0)
+    expect(idsOf(await claimed(store, { leaseMs: 0 }))).toEqual([2n])
+    expect(await store.webhooks.retry(a)).toBe(true)
+    expect(idsOf(await claimed(store))).toEqual([0n, 1n, 2n])
   },
   'stops a failing webhook, and starts it again with a retry': async store => {
     await addWebhooks(store, a)
     await store.add(plant(1n))
+    const working = await store.webhooks.list()
     await fail(store, { retryInMs: 0 })
-    assert.deepEqual(
-      (await store.webhooks.list()).map(({ state, failures }) => [state, failures]),
-      [['stopped', 1]],
-    )
-    assert.equal(await store.outbox.claim(limits), undefined)
-    assert.equal(await store.webhooks.retry(a), true)
-    const [retried] = await store.webhooks.list()
-    assert.deepEqual([retried?.state, retried?.failures, retried?.failingSince], ['active', 0, undefined])
-    assert.deepEqual(idsOf(await claimed(store)), [1n])
+    expect(await store.webhooks.list()).toMatchObject([{ state: 'stopped', failures: 1 }])
+    expect(await store.outbox.claim(limits)).toBeUndefined()
+    expect(await store.webhooks.retry(a)).toBe(true)
+    expect(await store.webhooks.list()).toEqual(working)
+    expect(idsOf(await claimed(store))).toEqual([1n])
   },
   'announces nothing to a stopped one, and counts what it missed': async store => {
     await addWebhooks(store, a, b)
@@ -254,60 +240,46 @@ const promises: Record<string, (store: AnnouncingStore) => Promise<void>> = {
     await store.outbox.stop(a)
     for (let n = 2n; n < 5n; n++) await store.add(plant(n))
     const ofB = await claimed(store)
-    assert.deepEqual([ofB.webhook.id, idsOf(ofB)], [b, [1n, 2n, 3n, 4n]])
-    assert.equal(await store.outbox.claim(limits), undefined)
+    expect([ofB.webhook.id, idsOf(ofB)]).toEqual([b, [1n, 2n, 3n, 4n]])
+    expect(await store.outbox.claim(limits)).toBeUndefined()
     await store.outbox.stop(b)
     await store.add(plant(5n))
     await store.webhooks.retry(a)
     await store.add(plant(6n))
-    const figures = (await store.outbox.figures()).map(({ webhook, state, waiting, missed }) => [
-      webhook,
-      state,
-      waiting,
-      missed,
+    const figures = await store.outbox.figures()
+    expect(figures.toSorted((x, y) => (x.webhook < y.webhook ? -1 : 1))).toMatchObject([
+      { webhook: a, state: 'active', waiting: 2, missed: 4 },
+      { webhook: b, state: 'stopped', waiting: 4, missed: 2 },
     ])
-    assert.deepEqual(figures.sort(), [
-      [a, 'active', 2, 4],
-      [b, 'stopped', 4, 2],
-    ])
-    assert.deepEqual(idsOf(await claimed(store)), [1n, 6n])
+    expect(idsOf(await claimed(store))).toEqual([1n, 6n])
   },
   'signs with the newest secret': async store => {
     const [first, second] = [mintSecret(), mintSecret()]
-    await store.webhooks.add(
-      { id: a, url: 'https://a.example/', allowsPrivate: false, createdAt: new Date() },
-      first,
-    )
+    await addWebhook(store, a, first)
     await store.add(plant(1n))
-    assert.equal((await claimed(store, { leaseMs: 0 })).secret, first)
-    assert.equal(await store.webhooks.rotate(a, second), true)
-    assert.equal((await claimed(store, { leaseMs: 0 })).secret, second)
+    expect((await claimed(store, { leaseMs: 0 })).secret).toBe(first)
+    expect(await store.webhooks.rotate(a, second)).toBe(true)
+    expect((await claimed(store, { leaseMs: 0 })).secret).toBe(second)
   },
   'forgets a removed webhook with all that waits for it, and nothing of others': async store => {
     await addWebhooks(store, a, b)
     for (let n = 0n; n < 3n; n++) await store.add(plant(n))
     const claim = await claimed(store)
-    assert.equal(await store.webhooks.remove(claim.webhook.id), true)
+    expect(await store.webhooks.remove(claim.webhook.id)).toBe(true)
     const left = claim.webhook.id === a ? b : a
-    assert.deepEqual(
-      (await store.webhooks.list()).map(({ id }) => id),
-      [left],
-    )
-    assert.deepEqual(
-      (await store.outbox.figures()).map(({ webhook, waiting }) => [webhook, waiting]),
-      [[left, 3]],
-    )
-    assert.deepEqual(await store.outbox.deliveriesOf(claim.webhook.id, 10), [])
-    await store.outbox.settle(claim, { delivered: claim.deliveries.map(({ id }) => id) })
+    expect(await store.webhooks.list()).toMatchObject([{ id: left }])
+    expect(await store.outbox.figures()).toMatchObject([{ webhook: left, waiting: 3 }])
+    expect(await store.outbox.deliveriesOf(claim.webhook.id, 10)).toEqual([])
+    await deliver(store, claim)
     await store.add(plant(3n))
-    assert.deepEqual(idsOf(await claimed(store)), [0n, 1n, 2n, 3n])
+    expect(idsOf(await claimed(store))).toEqual([0n, 1n, 2n, 3n])
   },
   'knows no webhook that was never added': async ({ webhooks, outbox }) => {
     const changes = [webhooks.remove(a), webhooks.retry(a), webhooks.rotate(a, mintSecret())]
-    assert.deepEqual(await Promise.all(changes), [false, false, false])
+    expect(await Promise.all(changes)).toEqual([false, false, false])
     await outbox.stop(a)
-    assert.deepEqual(await outbox.figures(), [])
-    assert.deepEqual(await outbox.deliveriesOf(a, 10), [])
+    expect(await outbox.figures()).toEqual([])
+    expect(await outbox.deliveriesOf(a, 10)).toEqual([])
   },
 }
 
