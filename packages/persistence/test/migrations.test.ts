@@ -115,27 +115,18 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('on %s', name => {
   })
 })
 
-describe.each(Object.entries(subjects))('on %s, in an empty database,', (_, make) => {
-  let store: Subject
-  beforeEach(async () => {
-    store = await make()
-  })
-  afterEach(() => store[Symbol.asyncDispose]())
-
-  test.each([
-    ['of its own', 'create table notes (line text)'],
-    [
-      'that are named like ours',
-      'create table schema_version (version integer); create table songs (id integer)',
-    ],
-  ])("another program's tables, %s, are refused and left untouched", async (_, tables) => {
-    await store.run(tables)
-    const before = await store.fingerprint()
-    const refusal = /it contains tables of another program$/
-    await expect(openStorage({ url: store.url })).rejects.toThrow(refusal)
-    await expect(openReader(store.url)).rejects.toThrow(refusal)
-    expect(await store.fingerprint()).toBe(before)
-  })
+test.each(
+  (['SQLite', 'PostgreSQL'] as const).flatMap(name => [
+    [name, 'create table notes (line text)'] as const,
+    [name, 'create table schema_version (version integer); create table songs (id integer)'] as const,
+  ]),
+)("on %s another program's tables are refused and left untouched: %s", async (name, tables) => {
+  await using store = await subjects[name]()
+  await store.run(tables)
+  const before = await store.fingerprint()
+  for (const open of [() => openStorage({ url: store.url }), () => openReader(store.url)])
+    await expect(open()).rejects.toThrow(/it contains tables of another program$/)
+  expect(await store.fingerprint()).toBe(before)
 })
 
 test('reading a store that does not exist creates none', async () => {

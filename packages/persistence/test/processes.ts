@@ -19,7 +19,6 @@ export interface StoreProcess {
 export async function startStoreProcess(url: string): Promise<StoreProcess> {
   const child = fork(fileURLToPath(new URL('store-process.ts', import.meta.url)), [url], {
     serialization: 'advanced',
-
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   })
   const exited = once(child, 'exit')
