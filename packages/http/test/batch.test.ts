@@ -43,7 +43,9 @@ const lines = (count: number) => Array.from({ length: count }, (_, n) => line(n)
 const mayHaveCreated = /plants of earlier lines may have been created$/
 
 // Several wait for a second: a refused connection stays open for its client.
-test.concurrent('a client that leaves in the middle of a line leaves nothing behind, and is no defect', async () => {
+test.concurrent('a client that leaves in the middle of a line leaves nothing behind, and is no defect', async ({
+  expect,
+}) => {
   await using service = await start({ limits: { heldBytesMax: 400_000 } })
   for (let n = 0; n < 3; n++) {
     const batch = await service.begin(...lines(10), 'x'.repeat(100_000))
@@ -58,7 +60,9 @@ test.concurrent('a client that leaves in the middle of a line leaves nothing beh
   expect(held(await last.answer())).toMatchObject({ refused: 1n })
 })
 
-test.concurrent('lines that wait for their end are held, and too many of them are refused', async () => {
+test.concurrent('lines that wait for their end are held, and too many of them are refused', async ({
+  expect,
+}) => {
   await using service = await start({ limits: { heldBytesMax: 400_000 } })
   using first = await service.begin(`{"id":1,"name":"n"`, ' '.repeat(120_000))
   await service.isRead(120_000)
@@ -69,12 +73,14 @@ test.concurrent('lines that wait for their end are held, and too many of them ar
   expect(held(await first.answer())).toMatchObject({ created: 1n })
 })
 
-test.concurrent('a defect while a line is judged ends the batch, and is no fault of the line', async () => {
+test.concurrent('a defect while a line is judged ends the batch, and is no fault of the line', async ({
+  expect,
+}) => {
   const noBytes = {} as Buffer
   await expect(readParts([[noBytes]]).next()).rejects.toThrow(TypeError)
 })
 
-test.concurrent('a batch is logged with its counts', async () => {
+test.concurrent('a batch is logged with its counts', async ({ expect }) => {
   await using service = await start()
   using batch = await service.begin(...lines(3), line(1), line(1, 'other'))
   batch.end()
@@ -83,7 +89,9 @@ test.concurrent('a batch is logged with its counts', async () => {
   await expect.poll(() => service.answered.at(-1)).toMatchObject(counts)
 })
 
-test.concurrent('a token that is revoked meanwhile ends it with 401, and what it had created stays', async () => {
+test.concurrent('a token that is revoked meanwhile ends it with 401, and what it had created stays', async ({
+  expect,
+}) => {
   let isRevoked = false
   await using service = await start({
     gate: () => {
@@ -111,7 +119,9 @@ test.concurrent('a token that is revoked meanwhile ends it with 401, and what it
   expect(await service.plants.find(plantId(created))).toBeUndefined()
 })
 
-test.concurrent('a body that breaks is told once the plants under way are created, and the log counts them', async () => {
+test.concurrent('a body that breaks is told once the plants under way are created, and the log counts them', async ({
+  expect,
+}) => {
   using inserts = heldInserts()
   await using service = await start({ plants: inserts.plants })
   // One part, and the beginning of another.
@@ -127,7 +137,9 @@ test.concurrent('a body that breaks is told once the plants under way are create
   await expect.poll(logged).toMatchObject({ status: 400, created: expect.toSatisfy(count => count > 0) })
 })
 
-test.concurrent('a store that fails ends it with its failure, and the connection too unless the batch has arrived', async () => {
+test.concurrent('a store that fails ends it with its failure, and the connection too unless the batch has arrived', async ({
+  expect,
+}) => {
   const insert = () => Promise.reject(new DomainError('store-busy', 'too many changes are pending'))
   await using service = await start({ plants: { insert } })
   using batch = await service.begin(...lines(3 * manyLines))
