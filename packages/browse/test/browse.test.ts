@@ -407,7 +407,7 @@ describe('the page', needs('chromium', hasBrowser), () => {
     for (const name of ['Save', 'Delete']) expect(await form.getByRole('button', { name }).count()).toBe(0)
     await press('Close')
     await shows(rows, '1 rows, no more')
-    expect(await page.getByRole('button', { name: 'New' }).count()).toBe(0)
+    await expect.poll(() => page.getByRole('button', { name: 'New' }).count()).toBe(0)
     expect(await stored(7n)).toEqual(ficus)
   })
 
