@@ -30,6 +30,7 @@ test('every plant is delivered once, with every digit and text, beside listeners
   for (const plant of plants) await add('POST /plants', writeJsonRecord(plant))
   await add('PUT /plants/6000', '{"name":"by PUT"}')
   await add('PUT /plants/6000', '{"name":"changed"}')
+  await add('POST /plants/batch?announce=false', '{"id":5001,"name":"in silence"}\n', 'application/x-ndjson')
   await add('POST /plants/batch', '{"id":6001,"name":"a"}\n{"id":6002,"name":"b"}\n', 'application/x-ndjson')
 
   const expected = [...plants.map(({ id }) => id), 6000n, 6001n, 6002n]

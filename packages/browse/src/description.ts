@@ -1,7 +1,20 @@
 import type { IntegerBounds } from './values.ts'
 
 /** What the interface description says of one kind of record. */
-export type Entity = ReturnType<typeof readEntities>[number]
+export interface Entity {
+  /** Such as `plants`. */
+  readonly name: string
+  readonly path: string
+  readonly members: readonly Member[]
+  readonly filters: readonly Member[]
+  /** Whether the list has pages, by `after`. */
+  readonly hasPages: boolean
+  readonly canCount: boolean
+  /** With PUT a repeated attempt is recognised, with POST it is not. */
+  readonly creation: 'PUT' | 'POST' | undefined
+  readonly canSave: boolean
+  readonly canDelete: boolean
+}
 
 /** A member of a record, or a parameter of its list. */
 export interface Member {
@@ -48,7 +61,7 @@ interface Description {
 }
 
 /** Returns the entities of an OpenAPI description: a path whose GET answers an array is one. */
-export function readEntities(text: string) {
+export function readEntities(text: string): readonly Entity[] {
   const { paths, components } = JSON.parse(text, exactInteger) as Description
 
   const resolve = ({ $ref, allOf = [], ...schema }: Schema): Schema => {
@@ -71,8 +84,7 @@ export function readEntities(text: string) {
     const parameters = (get.parameters ?? []).filter(each => each.in === 'query')
     const isAsked = (name: string) => parameters.some(each => each.name === name)
     const { put, delete: remove } = paths[`${path}/{id}`] ?? {}
-    const entity = {
-      /** Such as `plants`. */
+    const entity: Entity = {
       name: get.tags?.[0] ?? path.slice(1),
       path,
       members: Object.entries(properties).map(([name, schema]) =>
@@ -81,10 +93,8 @@ export function readEntities(text: string) {
       filters: parameters
         .filter(({ name }) => !['limit', 'after', 'count'].includes(name))
         .map(({ name, schema, description }) => toMember(name, schema, false, description)),
-      /** Whether the list has pages, by `after`. */
       hasPages: isAsked('after'),
       canCount: isAsked('count'),
-      /** With PUT a repeated attempt is recognised, with POST it is not. */
       creation: takesHeader(put, 'If-None-Match') ? 'PUT' : post && 'POST',
       canSave: takesHeader(put, 'If-Match'),
       canDelete: takesHeader(remove, 'If-Match'),

@@ -3,7 +3,7 @@ import { StoreError, unavailable } from './errors.ts'
 import { createGroupQueue, type GroupQueueOptions } from './group-queue.ts'
 import { watchOutages } from './outage.ts'
 import type { Change, ChangeStatement, ReadStatement, Value } from './statements/statement.ts'
-import type { SqliteHandle, Storage, StorageObserver } from './storage.ts'
+import type { Storage, StorageObserver } from './storage.ts'
 
 /** What runs the statements of a storage on a database. Its rejections become StoreError `store-unavailable`. */
 export interface DatabaseDriver<Entered extends Entities = Entities>
@@ -29,7 +29,7 @@ export function createStorage<Entered extends Entities>(
     queueChangesMax,
     onFailureChange,
     translateError = error => error,
-  }: Partial<Pick<SqliteHandle, 'queueChangesMax'>> & StorageObserver = {},
+  }: { readonly queueChangesMax?: number | undefined } & StorageObserver = {},
 ): Storage<Entered> {
   const { names } = compiled
   const single = createGroupQueue({ runGroup, groupsMax, queueChangesMax })

@@ -1,5 +1,5 @@
 import type { AnsweredRequest } from '@plant-store/http/server'
-import { pino } from 'pino'
+import { type Logger, pino } from 'pino'
 import { SonicBoom } from 'sonic-boom'
 import type { Config } from '../config.ts'
 
@@ -23,14 +23,25 @@ const lastWriteMs = 1_000
 /** Levels by their names, which searches and alerts use. */
 const lineFormat = { base: null, formatters: { level: (label: string) => ({ level: label }) } }
 
-export type ProcessLog = Awaited<ReturnType<typeof openLog>>
+export interface ProcessLog {
+  readonly logger: Logger
+  write(lines: string): void
+  lostLines(): number
+  /** Resolves to true once the log is written, or to false if that fails or takes a second. */
+  written(): Promise<boolean>
+  /** Ends the process once the log is written, or after a second. */
+  exit(code: number): void
+}
 
 /**
  * Opens the log. Lines are at most twice {@link gatherMs} late.
  *
  * @param fd the open file, by default standard output
  */
-export async function openLog({ logLevel, logFormat }: Pick<Config, 'logLevel' | 'logFormat'>, fd = 1) {
+export async function openLog(
+  { logLevel, logFormat }: Pick<Config, 'logLevel' | 'logFormat'>,
+  fd = 1,
+): Promise<ProcessLog> {
   const toText = await formats[logFormat]()
   const destination = new SonicBoom({
     fd,
@@ -54,9 +65,7 @@ export async function openLog({ logLevel, logFormat }: Pick<Config, 'logLevel' |
     logger: pino({ level: logLevel, ...lineFormat }, { write }),
     write,
     lostLines: () => lostLines,
-    /** Resolves to true once the log is written, or to false if that fails or takes a second. */
     written,
-    /** Ends the process once the log is written, or after a second. */
     exit: (code: number) => void written().then(() => process.exit(code)),
   }
 }

@@ -2,9 +2,25 @@ import { int64Max, int64Min } from '../values.ts'
 
 /** Ids at which a 53-bit, 32-bit, unsigned or textual representation fails, in numeric order. */
 export const edgeIds = [
-  ...[int64Min, int64Min + 1n, -(2n ** 53n) - 1n, -(2n ** 31n) - 1n],
-  ...[-10n, -9n, -1n, 0n, 1n, 9n, 10n, 2n ** 31n, 2n ** 32n],
-  ...[2n ** 53n - 1n, 2n ** 53n, 2n ** 53n + 1n, 2n ** 53n + 2n, int64Max - 1n, int64Max],
+  int64Min,
+  int64Min + 1n,
+  -(2n ** 53n) - 1n,
+  -(2n ** 31n) - 1n,
+  -10n,
+  -9n,
+  -1n,
+  0n,
+  1n,
+  9n,
+  10n,
+  2n ** 31n,
+  2n ** 32n,
+  2n ** 53n - 1n,
+  2n ** 53n,
+  2n ** 53n + 1n,
+  2n ** 53n + 2n,
+  int64Max - 1n,
+  int64Max,
 ]
 
 export const texts = [
